@@ -1,0 +1,109 @@
+// Host side of the kernels' parameters: what the backends' backend.cpp and choose.cpp share.
+#pragma once
+
+#include "arch/common/params.hpp"
+#include "arch/common/tile_order.hpp"
+#include "src/backend.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace hg {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+inline OutputParams pack_output(const Problem& p)
+{
+    OutputParams o{};
+    o.d = p.d.ptr;
+    o.d_array = p.d.array;
+    o.c = p.c.ptr;
+    o.c_array = const_cast<const void* const*>(p.c.array);
+    o.bias = p.bias.ptr;
+    o.aux = p.aux.ptr;
+    o.ldd = p.d.ld;
+    o.ldc = p.c.ld;
+    o.ldaux = p.aux.ld;
+    o.stride_d = p.d.batch_stride;
+    o.stride_c = p.c.batch_stride;
+    o.stride_bias = p.bias.batch_stride;
+    o.stride_aux = p.aux.batch_stride;
+    o.m = p.m;
+    o.n = p.n;
+    o.alpha_device = p.alpha_device;
+    o.beta_device = p.beta_device;
+    o.alpha = p.alpha;
+    o.beta = p.beta;
+    o.type_c = p.c.type;
+    o.type_d = p.d.type;
+    o.type_bias = p.bias.type;
+    o.bias_along = p.bias.along;
+    o.activation = p.activation;
+    return o;
+}
+
+// Does D = alpha * A * B and nothing else: what a plain store of the accumulators can do.
+inline bool is_plain(const Problem& p)
+{
+    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.bias.along == BiasAlong::None &&
+           p.activation == Activation::None;
+}
+
+// Can 16-byte accesses reach every line of a matrix? `line` and `batch` are strides in elements.
+inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int64_t element_bytes)
+{
+    return reinterpret_cast<uintptr_t>(ptr) % 16 == 0 && line * element_bytes % 16 == 0 &&
+           batch * element_bytes % 16 == 0;
+}
+
+inline Major major_of(const Operand& o) { return o.k_stride == 1 ? Major::K : Major::MN; }
+
+// The stride between lines of contiguous elements; 0 when no dimension is contiguous.
+inline int64_t line_stride(const Operand& o)
+{
+    return o.k_stride == 1 ? o.row_stride : o.row_stride == 1 ? o.k_stride : 0;
+}
+
+// An operand whose lines 16-byte accesses can walk: contiguous in one dimension, aligned, no array.
+inline bool is_vector_operand(const Operand& o, int64_t batch)
+{
+    const int64_t line = line_stride(o);
+    return line > 0 && !o.array && is_vector_aligned(o.ptr, line, batch > 1 ? o.batch_stride : 0, 2);
+}
+
+// Entry points of a row that comes in f16 and bf16 for each pair of majors.
+constexpr int major_variants = 8;
+
+inline int major_variant(const Problem& p)
+{
+    return (p.type_ab == Type::BF16 ? 4 : 0) + (major_of(p.a) == Major::MN ? 2 : 0) +
+           (major_of(p.b) == Major::MN ? 1 : 0);
+}
+
+inline bool major_symbol(const Row& row, int variant, char (&name)[80])
+{
+    std::snprintf(name, sizeof name, "%s_%s_%c%c", row.name, variant & 4 ? "bf16" : "f16", variant & 2 ? 'm' : 'k',
+                  variant & 1 ? 'n' : 'k');
+    return true;
+}
+
+inline TileGrid pack_grid(const Problem& p, const Row& row, int group)
+{
+    return {static_cast<int32_t>(ceil_div(p.m, row.tile_m)), static_cast<int32_t>(ceil_div(p.n, row.tile_n)), group};
+}
+
+// Tiles of all problems; too many to number with 31 bits count as INT64_MAX.
+inline int64_t count_tiles(const Problem& p, const Row& row)
+{
+    int64_t tiles;
+    const bool overflow = __builtin_mul_overflow(ceil_div(p.m, row.tile_m), ceil_div(p.n, row.tile_n), &tiles) ||
+                          __builtin_mul_overflow(tiles, p.batch, &tiles);
+    return overflow || tiles > INT32_MAX ? INT64_MAX : tiles;
+}
+
+inline bool is_forced_away(const Options& options, const Row& row)
+{
+    return *options.kernel && std::strcmp(options.kernel, row.name) != 0;
+}
+
+}  // namespace hg

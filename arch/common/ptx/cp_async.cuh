@@ -1,0 +1,24 @@
+// Asynchronous copies of sm_80: PTX ISA 9.7.9.25.3.
+#pragma once
+
+#include <cstdint>
+
+namespace hg::ptx {
+
+// cp.async.cg.shared.global [dst], [src], 16, src_bytes;   sm_80. The rest of the 16 bytes is zeroed.
+__device__ inline void cp_async_cg_16(uint32_t dst, const void* src, int src_bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(src_bytes) : "memory");
+}
+
+// cp.async.commit_group;   sm_80
+__device__ inline void cp_async_commit_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// cp.async.wait_group n;   sm_80
+template <int N>
+__device__ inline void cp_async_wait_group()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+}  // namespace hg::ptx

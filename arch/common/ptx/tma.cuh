@@ -1,0 +1,49 @@
+// Bulk tensor copies: PTX ISA 9.7.9.27.1. Coordinates are in elements, the contiguous dimension first.
+#pragma once
+
+#include <cstdint>
+
+namespace hg::ptx {
+
+// prefetch.tensormap [map];   sm_90
+__device__ inline void prefetch_tensormap(const void* map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+//     [dst], [map, {x, y, z}], [bar];   sm_90
+__device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(dst),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar)
+                 : "memory");
+}
+
+// cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [map, {x, y, z}], [src];   sm_90
+__device__ inline void tma_store_3d(const void* map, uint32_t src, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
+                 "r"(x), "r"(y), "r"(z), "r"(src)
+                 : "memory");
+}
+
+// cp.async.bulk.commit_group;   sm_90
+__device__ inline void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// cp.async.bulk.wait_group.read n;   sm_90. All but the last n groups have read their sources.
+template <int N>
+__device__ inline void bulk_wait_group_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
+
+// cp.async.bulk.wait_group n;   sm_90
+template <int N>
+__device__ inline void bulk_wait_group()
+{
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
+}
+
+}  // namespace hg::ptx

@@ -1,0 +1,26 @@
+// A position in a ring of stages and the parity of the barrier phase that belongs to it. Writers start
+// with the stages free (parity 1 of a fresh barrier counts as completed), readers with them empty.
+#pragma once
+
+#include <cstdint>
+
+namespace hg {
+
+template <int Stages>
+struct Ring {
+    uint32_t stage = 0;
+    uint32_t phase;
+
+    __device__ static Ring writer() { return {0, 1}; }
+    __device__ static Ring reader() { return {0, 0}; }
+
+    __device__ void advance()
+    {
+        if (++stage == Stages) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+};
+
+}  // namespace hg

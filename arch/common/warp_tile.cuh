@@ -1,0 +1,100 @@
+// ldmatrix + mma.sync over one stage of shared memory: a warp's share of the tile. Used by every kernel
+// that multiplies with mma.sync.
+#pragma once
+
+#include "arch/common/ptx/matrix.cuh"
+#include "arch/common/ptx/mma.cuh"
+#include "arch/common/swizzle.cuh"
+
+namespace hg {
+
+// Shared address for this lane's part of an ldmatrix.x4 of a 16 x 16 block at (row, k). The four 8 x 8
+// matrices come in the order that mma wants: A row halves first, B k halves first.
+template <Major M, int Rows, int K, bool IsA>
+__device__ inline uint32_t block_address(uint32_t tile, int row, int k, int lane)
+{
+    const int quarter = lane / 8;
+    const int row_half = IsA ? quarter % 2 : quarter / 2;
+    const int k_half = IsA ? quarter / 2 : quarter % 2;
+    if constexpr (M == Major::K)
+        return tile + tile_offset<M, Rows, K>(row + 8 * row_half + lane % 8, k + 8 * k_half);
+    else
+        return tile + tile_offset<M, Rows, K>(row + 8 * row_half, k + 8 * k_half + lane % 8);
+}
+
+template <Major M, int Rows, int K, bool IsA>
+__device__ inline void load_block(uint32_t (&block)[4], uint32_t tile, int row, int k, int lane)
+{
+    const uint32_t address = block_address<M, Rows, K, IsA>(tile, row, k, lane);
+    if constexpr (M == Major::K)
+        ptx::ldmatrix_x4(block, address);
+    else
+        ptx::ldmatrix_x4_trans(block, address);
+}
+
+// Accumulators of a warp: WM x WN elements as mma.m16n8 fragments.
+template <int WM, int WN>
+struct WarpAccumulator {
+    float v[WM / 16][WN / 8][4];
+
+    __device__ void clear()
+    {
+#pragma unroll
+        for (auto& row : v)
+#pragma unroll
+            for (auto& block : row)
+#pragma unroll
+                for (float& x : block)
+                    x = 0.0f;
+    }
+};
+
+// Fragments of one k step of 16.
+template <int WM, int WN>
+struct WarpFragments {
+    uint32_t a[WM / 16][4];
+    uint32_t b[WN / 16][4];
+};
+
+// The warp's rows of A start at row_a of an m x k tile, its rows of B at row_b of an n x k tile.
+template <Type T, Major MA, Major MB, int M, int N, int K, int WM, int WN>
+struct WarpTile {
+    using Fragments = WarpFragments<WM, WN>;
+    using Accumulator = WarpAccumulator<WM, WN>;
+
+    __device__ static void load(Fragments& f, uint32_t tile_a, uint32_t tile_b, int row_a, int row_b, int k,
+                                int lane)
+    {
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+            load_block<MA, M, K, true>(f.a[i], tile_a, row_a + 16 * i, k, lane);
+#pragma unroll
+        for (int j = 0; j < WN / 16; ++j)
+            load_block<MB, N, K, false>(f.b[j], tile_b, row_b + 16 * j, k, lane);
+    }
+
+    __device__ static void multiply(Accumulator& acc, const Fragments& f)
+    {
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+            for (int j = 0; j < WN / 8; ++j)
+                ptx::mma_m16n8k16<T>(acc.v[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
+    }
+
+    // One stage: the fragments of the next k step are loaded while this one multiplies.
+    __device__ static void accumulate(Accumulator& acc, uint32_t tile_a, uint32_t tile_b, int row_a,
+                                      int row_b, int lane)
+    {
+        Fragments f[2];
+        load(f[0], tile_a, tile_b, row_a, row_b, 0, lane);
+#pragma unroll
+        for (int step = 0; step < K / 16; ++step) {
+            if (step + 1 < K / 16)
+                load(f[(step + 1) % 2], tile_a, tile_b, row_a, row_b, 16 * (step + 1), lane);
+            multiply(acc, f[step % 2]);
+        }
+    }
+};
+
+}  // namespace hg

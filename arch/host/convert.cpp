@@ -1,0 +1,84 @@
+#include "arch/host/convert.hpp"
+
+#include <cstring>
+
+// One copy of a loop for each width of vector register; the loader picks.
+#if defined(__x86_64__) && defined(__GLIBC__)
+#define HGEMM_CLONES [[gnu::target_clones("avx2", "default")]]
+#else
+#define HGEMM_CLONES
+#endif
+
+namespace hg {
+namespace {
+
+HGEMM_CLONES void widen_half(const uint16_t* source, int64_t count, float* values)
+{
+    for (int64_t i = 0; i < count; ++i)
+        values[i] = half_to_float(source[i]);
+}
+
+HGEMM_CLONES void widen_bfloat16(const uint16_t* source, int64_t count, float* values)
+{
+    for (int64_t i = 0; i < count; ++i)
+        values[i] = bfloat16_to_float(source[i]);
+}
+
+HGEMM_CLONES void narrow_half(const float* values, int64_t count, uint16_t* target)
+{
+    for (int64_t i = 0; i < count; ++i)
+        target[i] = float_to_half(values[i]);
+}
+
+HGEMM_CLONES void narrow_bfloat16(const float* values, int64_t count, uint16_t* target)
+{
+    for (int64_t i = 0; i < count; ++i)
+        target[i] = float_to_bfloat16(values[i]);
+}
+
+// Gather with the stride first where there is one, so that the arithmetic is the same loop.
+void widen_strided(Type type, const uint16_t* source, int64_t stride, int64_t count, float* values)
+{
+    constexpr int64_t chunk = 256;
+    uint16_t gathered[chunk];
+    for (int64_t done = 0; done < count; done += chunk) {
+        const int64_t length = count - done < chunk ? count - done : chunk;
+        for (int64_t i = 0; i < length; ++i)
+            gathered[i] = source[(done + i) * stride];
+        if (type == Type::F16)
+            widen_half(gathered, length, values + done);
+        else
+            widen_bfloat16(gathered, length, values + done);
+    }
+}
+
+}  // namespace
+
+void to_float(Type type, const void* source, int64_t offset, int64_t stride, int64_t count, float* values)
+{
+    if (type == Type::F32) {
+        const float* first = static_cast<const float*>(source) + offset;
+        for (int64_t i = 0; i < count; ++i)
+            values[i] = first[i * stride];
+        return;
+    }
+    const uint16_t* first = static_cast<const uint16_t*>(source) + offset;
+    if (stride != 1)
+        widen_strided(type, first, stride, count, values);
+    else if (type == Type::F16)
+        widen_half(first, count, values);
+    else
+        widen_bfloat16(first, count, values);
+}
+
+void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset)
+{
+    if (type == Type::F32)
+        std::memcpy(static_cast<float*>(target) + offset, values, static_cast<size_t>(count) * sizeof(float));
+    else if (type == Type::F16)
+        narrow_half(values, count, static_cast<uint16_t*>(target) + offset);
+    else
+        narrow_bfloat16(values, count, static_cast<uint16_t*>(target) + offset);
+}
+
+}  // namespace hg

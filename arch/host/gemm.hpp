@@ -1,0 +1,46 @@
+// The blocked product: panels of A and B are converted to fp32, multiplied by cblas_sgemm into an fp32
+// panel of sums, and each block of D is written by one pass of the epilogue.
+#pragma once
+
+#include "arch/host/openblas.hpp"
+#include "arch/host/pool.hpp"
+#include "src/problem.hpp"
+
+namespace hg {
+
+// Largest block of D, and the slice of k that one call of cblas_sgemm sums.
+constexpr int64_t block_m = 2048, block_n = 2048, block_k = 512;
+
+// An fp32 block in the workspace: lines of contiguous values, `ld` values apart.
+struct Panel {
+    bool along_k;  // of A or B: a line runs along k, else along the rows of the operand
+    int64_t ld;
+    size_t bytes;
+};
+
+struct Blocks {
+    int64_t m, n, k;  // sizes of a block; the last ones may be smaller
+    Panel a, b, sum;
+
+    size_t workspace() const { return a.bytes + b.bytes + sum.bytes; }
+};
+
+Blocks blocks_of(const Problem& problem);
+
+constexpr int64_t block_count(int64_t size, int64_t block)
+{
+    return (size + block - 1) / block;
+}
+
+// What blocks_of() asks for at most, for any problem.
+size_t largest_workspace();
+
+struct HostState {
+    OpenBlas blas;
+    Pool pool;
+};
+
+// `workspace` has blocks_of(problem).workspace() bytes. Uses `threads` threads beside OpenBLAS's own.
+void multiply(HostState& state, const Problem& problem, void* workspace, int threads);
+
+}  // namespace hg

@@ -1,0 +1,68 @@
+// The sm80 backend: mma.sync kernels, for Ampere and Ada, and the general path of every later GPU.
+#include "arch/sm80/backend.hpp"
+
+#include "arch/common/pack.hpp"
+#include "arch/sm80/rows.hpp"
+#include "src/handle.hpp"
+#include "src/kernel_table.hpp"
+
+extern "C" {
+extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_ptx[];
+}
+
+namespace hg {
+namespace sm80 {
+namespace {
+
+constexpr int group_m = 8;  // rows of tiles walked together
+
+bool serves(const Device& device) { return device.cc >= 80; }
+
+const void* image_for(const Device& device)
+{
+    if (device.cc / 10 == 8)
+        return hgemm_image_sm80_sm80;
+    return device.cc == 90 ? hgemm_image_sm80_sm90 : hgemm_image_sm80_ptx;
+}
+
+bool symbol_name(const Row& row, int variant, char (&name)[80])
+{
+    if (!configs[&row - rows].general)
+        return major_symbol(row, variant, name);
+    std::snprintf(name, sizeof name, "%s_%s", row.name, variant ? "bf16" : "f16");
+    return variant < 2;
+}
+
+Status open(const Device& device, void** state)
+{
+    return open_kernels(image_for(device), device, rows, major_variants, symbol_name, state);
+}
+
+size_t default_workspace(const Device&) { return 0; }
+
+OperandParams pack_operand(const Operand& o)
+{
+    return {static_cast<const uint16_t*>(o.ptr), reinterpret_cast<const uint16_t* const*>(o.array), o.row_stride,
+            o.k_stride, o.batch_stride};
+}
+
+Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
+{
+    Params params{};
+    params.a = pack_operand(p.a);
+    params.b = pack_operand(p.b);
+    params.output = pack_output(p);
+    params.k = p.k;
+    params.grid = pack_grid(p, rows[plan.row], group_m);
+    return launch(*static_cast<const KernelTable*>(state), plan, &params, handle.stream);
+}
+
+}  // namespace
+}  // namespace sm80
+
+const Backend sm80_backend = {
+    "sm80", sm80::rows, sm80::row_count,    sm80::serves, sm80::open, close_kernels, sm80::default_workspace,
+    sm80::choose, sm80::run, true,
+};
+
+}  // namespace hg

@@ -1,0 +1,61 @@
+// Problem x Device -> row: legality, then a cost model.
+#include "arch/common/pack.hpp"
+#include "arch/sm80/rows.hpp"
+
+#include <algorithm>
+
+namespace hg::sm80 {
+namespace {
+
+const char* refusal(const Problem& p, const Device& device, const Config& config, const Row& row)
+{
+    const bool vectors = p.k > 0 && is_vector_operand(p.a, p.batch) && is_vector_operand(p.b, p.batch);
+    if (!config.general && !vectors)
+        return "A or B is not aligned to 16 bytes in every line";
+    if (row.smem_bytes > device.smem_per_block)
+        return "the device has too little shared memory";
+    if (count_tiles(p, row) == INT64_MAX)
+        return "more than 2^31 tiles";
+    return nullptr;
+}
+
+// Time in microseconds: full waves of tiles that run at the rate of mma.sync (128 x 128 tiles) or of
+// shared memory (64 x 64 tiles move twice the bytes a product), element-wise reads being slower still.
+double predict(const Problem& p, const Device& device, const Config& config, int64_t tiles)
+{
+    const double flops_a_cycle = 2048.0 * (config.m * config.n >= 128 * 128 ? 0.8 : 0.5);
+    const double penalty = config.general ? 4.0 : 1.0;
+    const double tile_cycles =
+        penalty * 2.0 * config.m * config.n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
+    const double waves = static_cast<double>(ceil_div(tiles, device.sm_count));
+    return waves * tile_cycles / 1500.0;
+}
+
+}  // namespace
+
+bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
+{
+    bool found = false;
+    for (int i = 0; i < row_count; ++i) {
+        if (is_forced_away(options, rows[i]))
+            continue;
+        if (const char* why_not = refusal(p, device, configs[i], rows[i])) {
+            plan.refusal = why_not;
+            continue;
+        }
+        const int64_t tiles = count_tiles(p, rows[i]);
+        const double us = predict(p, device, configs[i], tiles);
+        if (found && us >= plan.predicted_us)
+            continue;
+        found = true;
+        plan.row = i;
+        plan.variant = configs[i].general ? p.type_ab == Type::BF16 : major_variant(p);
+        plan.split = 1;
+        plan.tiles = plan.grid = tiles;
+        plan.predicted_us = us;
+        plan.why = *options.kernel ? Why::Forced : Why::Model;
+    }
+    return found;
+}
+
+}  // namespace hg::sm80

@@ -1,0 +1,106 @@
+// GEMM for operands that 16-byte vectors cannot reach: any strides, any element-aligned base. Elements
+// are read one by one into registers while the previous k tile multiplies, then stored to the other
+// stage, always K-major.
+//
+// Barriers: one __syncthreads() a k tile, between storing a stage and reading it; with two stages it also
+// keeps a warp from overwriting what another still reads.
+#pragma once
+
+#include "arch/sm80/kernel.cuh"
+
+namespace hg::sm80 {
+
+// Producer: this thread's chunks of one operand. Lanes follow the dimension with the smaller stride.
+template <int Rows, int K, int Threads>
+class GeneralProducer {
+    static constexpr int chunks = K / chunk_elements;
+    static constexpr int passes = Rows * chunks / Threads;
+    static_assert(Rows * chunks % Threads == 0);
+
+public:
+    __device__ GeneralProducer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
+        : base_((p.array ? p.array[z] : p.ptr + z * p.batch_stride) + row * p.row_stride),
+          row_stride_(p.row_stride), k_stride_(p.k_stride), thread_(thread),
+          rows_left_(static_cast<int>(min(rows - row, int64_t{Rows}))), rows_first_(p.row_stride == 1)
+    {
+    }
+
+    // Read the k tile that starts at k_first, of which k_left elements exist.
+    __device__ void read(int64_t k_first, int64_t k_left)
+    {
+        const int k_in_tile = static_cast<int>(min(k_left, int64_t{K}));
+#pragma unroll
+        for (int pass = 0; pass < passes; ++pass) {
+            const int row = row_of(pass), k = k_of(pass);
+            const uint16_t* src = base_ + row * row_stride_ + (k_first + k) * k_stride_;
+            uint16_t element[chunk_elements];
+#pragma unroll
+            for (int e = 0; e < chunk_elements; ++e)
+                element[e] = row < rows_left_ && k + e < k_in_tile ? src[e * k_stride_] : 0;
+#pragma unroll
+            for (int e = 0; e < chunk_elements / 2; ++e)
+                held_[pass][e] = element[2 * e] | uint32_t{element[2 * e + 1]} << 16;
+        }
+    }
+
+    __device__ void store(uint16_t* tile) const
+    {
+#pragma unroll
+        for (int pass = 0; pass < passes; ++pass) {
+            const int offset = tile_offset<Major::K, Rows, K>(row_of(pass), k_of(pass));
+            *reinterpret_cast<uint4*>(reinterpret_cast<char*>(tile) + offset) =
+                make_uint4(held_[pass][0], held_[pass][1], held_[pass][2], held_[pass][3]);
+        }
+    }
+
+private:
+    __device__ int index(int pass) const { return thread_ + pass * Threads; }
+    __device__ int row_of(int pass) const { return rows_first_ ? index(pass) % Rows : index(pass) / chunks; }
+    __device__ int k_of(int pass) const
+    {
+        return (rows_first_ ? index(pass) / Rows : index(pass) % chunks) * chunk_elements;
+    }
+
+    const uint16_t* base_;
+    int64_t row_stride_, k_stride_;
+    int thread_, rows_left_;
+    bool rows_first_;
+    uint32_t held_[passes][chunk_elements / 2];
+};
+
+template <Config C, Type T>
+__device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
+{
+    using Share = WarpTile<T, Major::K, Major::K, C.m, C.n, C.k, C.warp_m(), C.warp_n()>;
+    static_assert(C.stages == 2);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
+    const Tile tile = tile_at(p.grid, blockIdx.x);
+    const Scalars scalars = load_scalars(p.output);
+    const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
+
+    typename Share::Accumulator acc;
+    acc.clear();
+    if (k > 0) {
+        GeneralProducer<C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch, threadIdx.x);
+        GeneralProducer<C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch, threadIdx.x);
+        a.read(0, k);
+        b.read(0, k);
+        int stage = 0;
+        for (int64_t first = 0; first < k; first += C.k, stage ^= 1) {
+            a.store(smem.a[stage]);
+            b.store(smem.b[stage]);
+            __syncthreads();
+            if (first + C.k < k) {
+                a.read(first + C.k, k - first - C.k);
+                b.read(first + C.k, k - first - C.k);
+            }
+            Share::accumulate(acc, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage]), row_a,
+                              row_b, lane);
+        }
+    }
+    __syncthreads();
+    store<C>(p, scalars, acc, &smem, tile, warp, lane);
+}
+
+}  // namespace hg::sm80

@@ -1,0 +1,132 @@
+// GEMM with cp.async, ldmatrix and mma.sync. One CTA computes one tile of one problem.
+//
+// Barriers: none but __syncthreads(). At the top of each k tile every thread waits for its own copies of
+// that stage (cp.async.wait_group) and then for everybody's (__syncthreads), which also says that all
+// warps have left the stage that is about to be overwritten.
+#pragma once
+
+#include "arch/common/epilogue.cuh"
+#include "arch/common/ptx/cp_async.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/warp_tile.cuh"
+#include "arch/sm80/config.hpp"
+
+namespace hg::sm80 {
+
+// Producer: this thread's share of the copies of one operand. A tile is a number of lines of contiguous
+// chunks: rows of k (K-major) or k's of rows (MN-major).
+template <Major M, int Rows, int K, int Threads>
+class Producer {
+    static constexpr int line_elements = M == Major::K ? K : Rows;
+    static constexpr int lines = M == Major::K ? Rows : K;
+    static constexpr int chunks = line_elements / chunk_elements;
+    static constexpr int lines_a_pass = Threads / chunks;
+    static constexpr int passes = lines / lines_a_pass;
+    static_assert(Threads % chunks == 0 && lines % lines_a_pass == 0);
+
+public:
+    __device__ Producer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
+        : line_(thread / chunks), element_(thread % chunks * chunk_elements)
+    {
+        const uint16_t* base = p.array ? p.array[z] : p.ptr + z * p.batch_stride;
+        const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
+        safe_ = base;
+        rows_left_ = static_cast<int>(min(rows - row, int64_t{Rows}));
+        next_ = base + (M == Major::K ? row * pitch : row) + line_ * pitch + element_;
+        step_ = M == Major::K ? K : K * pitch;
+        pass_ = lines_a_pass * pitch;
+    }
+
+    // Copy the next k tile, of which k_left elements exist, into the tile at `smem`.
+    __device__ void copy(uint32_t smem, int64_t k_left)
+    {
+        const int k_in_tile = static_cast<int>(min(k_left, int64_t{K}));
+        const int line_limit = M == Major::K ? rows_left_ : k_in_tile;
+        const int element_limit = M == Major::K ? k_in_tile : rows_left_;
+        const int elements = max(0, min(element_limit - element_, chunk_elements));
+        const uint16_t* src = next_;
+#pragma unroll
+        for (int pass = 0; pass < passes; ++pass, src += pass_) {
+            const int line = line_ + pass * lines_a_pass;
+            const int bytes = line < line_limit ? 2 * elements : 0;
+            const int offset = M == Major::K ? tile_offset<M, Rows, K>(line, element_)
+                                             : tile_offset<M, Rows, K>(element_, line);
+            ptx::cp_async_cg_16(smem + offset, bytes ? src : safe_, bytes);
+        }
+        next_ += step_;
+    }
+
+private:
+    const uint16_t* next_;  // this thread's first chunk of the next k tile
+    const uint16_t* safe_;  // an address for copies of nothing
+    int64_t step_, pass_;   // elements to the next k tile, to the next pass
+    int line_, element_, rows_left_;
+};
+
+// Epilogue: 16 rows at a time through the warp's own corner of shared memory.
+template <Config C, typename Accumulator>
+__device__ inline void store(const Params& p, const Scalars& s, const Accumulator& acc, void* smem, const Tile& tile,
+                             int warp, int lane)
+{
+    constexpr int cols = C.epilogue_columns();
+    static_assert(sizeof(float) * Chunk<cols>::floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));
+    float* chunk = static_cast<float*>(smem) + warp * Chunk<cols>::floats;
+    const OutputBases bases(p.output, s, tile.batch);
+    const int64_t row = int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m();
+    const int64_t column = int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n();
+#pragma unroll
+    for (int i = 0; i < C.warp_m() / epilogue_rows; ++i)
+#pragma unroll
+        for (int first = 0; first < C.warp_n(); first += cols) {
+#pragma unroll
+            for (int j = 0; j < cols; j += 8)
+                Chunk<cols>::put(chunk, j, acc.v[i][(first + j) / 8], lane);
+            __syncwarp();
+            store_chunk<cols>(p.output, s, bases, chunk, row + i * epilogue_rows, column + first, lane);
+            __syncwarp();
+        }
+}
+
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void run_tile(const Params& p, Smem<C>& smem)
+{
+    using Share = WarpTile<T, MA, MB, C.m, C.n, C.k, C.warp_m(), C.warp_n()>;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
+    const Tile tile = tile_at(p.grid, blockIdx.x);
+    const Scalars scalars = load_scalars(p.output);
+    const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
+    const int64_t k_tiles = (k + C.k - 1) / C.k;
+
+    Producer<MA, C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch, threadIdx.x);
+    Producer<MB, C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch, threadIdx.x);
+    const uint32_t smem_a = ptx::shared_address(smem.a), smem_b = ptx::shared_address(smem.b);
+    constexpr int bytes_a = sizeof smem.a[0], bytes_b = sizeof smem.b[0];
+    const auto fill = [&](int64_t k_tile) {
+        if (k_tile < k_tiles) {
+            const int stage = static_cast<int>(k_tile % C.stages);
+            a.copy(smem_a + stage * bytes_a, k - k_tile * C.k);
+            b.copy(smem_b + stage * bytes_b, k - k_tile * C.k);
+        }
+        ptx::cp_async_commit_group();
+    };
+
+    typename Share::Accumulator acc;
+    acc.clear();
+#pragma unroll
+    for (int i = 0; i < C.stages - 1; ++i)
+        fill(i);
+    int stage = 0;
+    for (int64_t i = 0; i < k_tiles; ++i) {
+        ptx::cp_async_wait_group<C.stages - 2>();
+        __syncthreads();
+        fill(i + C.stages - 1);
+        Share::accumulate(acc, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, lane);
+        stage = stage + 1 == C.stages ? 0 : stage + 1;
+    }
+    ptx::cp_async_wait_group<0>();
+    __syncthreads();
+    store<C>(p, scalars, acc, &smem, tile, warp, lane);
+}
+
+}  // namespace hg::sm80

@@ -1,0 +1,31 @@
+// Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>[_<a><b>]
+// with k or m (A), k or n (B) for the contiguous dimension.
+#include "arch/sm80/general.cuh"
+
+using namespace hg;
+
+extern __shared__ __align__(128) unsigned char dynamic_smem[];
+
+#define ENTRY(name, config, body)                                                                          \
+    extern "C" __global__ void __launch_bounds__((config).threads()) name(const __grid_constant__ sm80::Params p) \
+    {                                                                                                      \
+        body(p, *reinterpret_cast<sm80::Smem<config>*>(dynamic_smem));                                     \
+    }
+
+#define TILE_MAJORS(name, config, type)                                                                    \
+    ENTRY(name##_kk, config, (sm80::run_tile<config, type, Major::K, Major::K>))                           \
+    ENTRY(name##_kn, config, (sm80::run_tile<config, type, Major::K, Major::MN>))                          \
+    ENTRY(name##_mk, config, (sm80::run_tile<config, type, Major::MN, Major::K>))                          \
+    ENTRY(name##_mn, config, (sm80::run_tile<config, type, Major::MN, Major::MN>))
+
+#define TILE(name, ...)                                                                                    \
+    constexpr sm80::Config name##_config{__VA_ARGS__, false};                                              \
+    TILE_MAJORS(name##_f16, name##_config, Type::F16)                                                      \
+    TILE_MAJORS(name##_bf16, name##_config, Type::BF16)
+
+#define ANY(name, ...)                                                                                     \
+    constexpr sm80::Config name##_config{__VA_ARGS__, true};                                               \
+    ENTRY(name##_f16, name##_config, (sm80::run_general_tile<name##_config, Type::F16>))                   \
+    ENTRY(name##_bf16, name##_config, (sm80::run_general_tile<name##_config, Type::BF16>))
+
+#include "arch/sm80/kernels.def"

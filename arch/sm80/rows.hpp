@@ -1,0 +1,41 @@
+// The host's reading of kernels.def.
+#pragma once
+
+#include "arch/sm80/config.hpp"
+#include "src/backend.hpp"
+
+namespace hg::sm80 {
+
+#define TILE(name, ...) constexpr Config name##_config{__VA_ARGS__, false};
+#define ANY(name, ...) constexpr Config name##_config{__VA_ARGS__, true};
+#include "arch/sm80/kernels.def"
+#undef TILE
+#undef ANY
+
+#define TILE(name, ...) name##_config,
+#define ANY(name, ...) name##_config,
+constexpr Config configs[] = {
+#include "arch/sm80/kernels.def"
+};
+#undef TILE
+#undef ANY
+
+template <Config C>
+constexpr Row row_of(const char* name)
+{
+    return {name, C.m, C.n, C.k, C.stages, 1, 1, C.threads(), static_cast<int>(sizeof(Smem<C>))};
+}
+
+#define TILE(name, ...) row_of<name##_config>(#name),
+#define ANY(name, ...) row_of<name##_config>(#name),
+constexpr Row rows[] = {
+#include "arch/sm80/kernels.def"
+};
+#undef TILE
+#undef ANY
+
+constexpr int row_count = sizeof rows / sizeof rows[0];
+
+bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+
+}  // namespace hg::sm80

@@ -1,0 +1,28 @@
+// Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>_<a><b> with
+// k or m (A), k or n (B) for the contiguous dimension.
+#include "arch/sm90/kernel.cuh"
+
+using namespace hg;
+
+extern __shared__ __align__(1024) unsigned char dynamic_smem[];
+
+#define ENTRY(name, config, type, major_a, major_b)                                                        \
+    extern "C" __global__ void __launch_bounds__((config).threads(), 1)                                    \
+        name(const __grid_constant__ sm90::Params p)                                                       \
+    {                                                                                                      \
+        sm90::run<config, type, major_a, major_b>(p, *reinterpret_cast<sm90::Smem<config>*>(dynamic_smem)); \
+    }
+
+#define MAJORS(name, config, type)                                                                         \
+    ENTRY(name##_kk, config, type, Major::K, Major::K)                                                     \
+    ENTRY(name##_kn, config, type, Major::K, Major::MN)                                                    \
+    ENTRY(name##_mk, config, type, Major::MN, Major::K)                                                    \
+    ENTRY(name##_mn, config, type, Major::MN, Major::MN)
+
+#define KERNEL(name, ...)                                                                                  \
+    constexpr sm90::Config name##_config{__VA_ARGS__};                                                     \
+    static_assert(sizeof(sm90::Smem<name##_config>) <= sm90::smem_limit);                                  \
+    MAJORS(name##_f16, name##_config, Type::F16)                                                           \
+    MAJORS(name##_bf16, name##_config, Type::BF16)
+
+#include "arch/sm90/kernels.def"

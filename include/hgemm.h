@@ -1,0 +1,360 @@
+/*
+ * libhgemm: half-precision matrix products, C interface, version 1.
+ *
+ * Inputs are fp16 or bf16, products are exact, sums are fp32 and each result is rounded once, to
+ * nearest even, to the output type. C99 and C++; includes no CUDA header.
+ *
+ * Conventions, for every function below:
+ *   - Sizes, leading dimensions, increments, strides and batch counts are int64_t and count elements.
+ *   - Pointers are device pointers for a handle on a GPU and host pointers for a handle on
+ *     HGEMM_DEVICE_HOST. They need the alignment of one element and no more.
+ *   - m, n or k may be 0. beta = 0: C is not read. alpha = 0 or k = 0: A and B are not read.
+ *   - Operands that are not read may be NULL. The output must not overlap A or B.
+ *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
+ *     may be captured into a CUDA graph. A call on the host returns when the result is written.
+ *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
+ *     argument, its value and what was wanted.
+ *   - A handle is used by one thread at a time; different handles are independent.
+ *   - The same call gives the same bits on the same device model and library version, on any stream.
+ */
+#ifndef HGEMM_H
+#define HGEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HGEMM_VERSION_MAJOR 0
+#define HGEMM_VERSION_MINOR 1
+#define HGEMM_VERSION_PATCH 0
+#define HGEMM_VERSION (HGEMM_VERSION_MAJOR * 10000 + HGEMM_VERSION_MINOR * 100 + HGEMM_VERSION_PATCH)
+
+#if defined(_WIN32) || !defined(__GNUC__)
+#define HGEMM_API
+#else
+#define HGEMM_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Types ------------------------------------------------------------------------------------ */
+
+/** Bit pattern of an IEEE binary16 number; the same bits as CUDA's __half. */
+typedef uint16_t hgemm_half_t;
+/** Bit pattern of a bfloat16 number; the same bits as CUDA's __nv_bfloat16. */
+typedef uint16_t hgemm_bfloat16_t;
+
+/** What a program holds while it uses the library; see hgemm_create(). */
+typedef struct hgemm_handle *hgemm_handle_t;
+/** A cudaStream_t or CUstream passes unchanged; NULL is the default stream. */
+typedef struct CUstream_st *hgemm_stream_t;
+
+typedef enum hgemm_status {
+    HGEMM_STATUS_SUCCESS = 0,
+    HGEMM_STATUS_NOT_INITIALIZED = 1,     /* the handle is NULL or was destroyed */
+    HGEMM_STATUS_INVALID_ARGUMENT = 2,    /* see hgemm_last_error() and hgemm_last_error_argument() */
+    HGEMM_STATUS_NOT_SUPPORTED = 3,       /* a legal request that this backend or device cannot serve */
+    HGEMM_STATUS_ALLOC_FAILED = 4,        /* no memory, on the host or the device */
+    HGEMM_STATUS_NO_DEVICE = 5,           /* the device that was asked for is not there */
+    HGEMM_STATUS_DRIVER_ERROR = 6,        /* the CUDA driver answered with an error */
+    HGEMM_STATUS_LAUNCH_FAILED = 7,       /* the CUDA driver refused a kernel launch */
+    HGEMM_STATUS_WORKSPACE_TOO_SMALL = 8, /* hgemm_workspace_size() tells what is needed */
+    HGEMM_STATUS_INTERNAL = 9             /* a defect of this library; please report it */
+} hgemm_status_t;
+
+/** Storage order of every matrix of a call; CBLAS's values. */
+typedef enum hgemm_layout { HGEMM_ROW_MAJOR = 101, HGEMM_COL_MAJOR = 102 } hgemm_layout_t;
+
+/** op(X) = X or its transpose; CBLAS's values. HGEMM_CONJ_TRANS equals HGEMM_TRANS on real data. */
+typedef enum hgemm_op { HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113 } hgemm_op_t;
+
+/** Element types. A and B are F16 or BF16 (the same for both); C, D, bias and aux also F32. */
+typedef enum hgemm_type { HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3 } hgemm_type_t;
+
+typedef enum hgemm_mode {
+    HGEMM_MODE_DEFAULT = 0,
+    /** An element's bits depend only on its row of A, column of B, c, alpha, beta and k: not on m, n,
+        the batch count or the place in the batch. */
+    HGEMM_MODE_BATCH_INVARIANT = 1
+} hgemm_mode_t;
+
+/** What is applied to each element of alpha * op(A) * op(B) + beta * C + bias before it is stored. */
+typedef enum hgemm_activation {
+    HGEMM_ACTIVATION_NONE = 0,
+    HGEMM_ACTIVATION_RELU = 1,
+    HGEMM_ACTIVATION_GELU_TANH = 2,
+    HGEMM_ACTIVATION_GELU_ERF = 3,
+    HGEMM_ACTIVATION_SILU = 4
+} hgemm_activation_t;
+
+/** HGEMM_BIAS_M: bias has m elements, element i is added to row i. HGEMM_BIAS_N: n elements, one per
+    column. Rows and columns are those of the mathematical m x n result, whatever the layout. */
+typedef enum hgemm_bias { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2 } hgemm_bias_t;
+
+/** Device number for hgemm_create_on(): compute on the CPU, with host pointers. */
+#define HGEMM_DEVICE_HOST (-1)
+
+/* ---- Handle ----------------------------------------------------------------------------------- */
+
+/**
+ * Create a handle on the current CUDA context's device, else on device 0's primary context, else
+ * (no driver or no device) on the host. HGEMM_BACKEND, HGEMM_KERNEL, HGEMM_LOG and HGEMM_LOG_FILE are
+ * read from the environment here and nowhere else.
+ * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED; NO_DEVICE (HGEMM_BACKEND names a
+ *   GPU backend and there is no such GPU); NOT_SUPPORTED (compute capability under 8.0, an unknown
+ *   HGEMM_BACKEND, or no OpenBLAS for a host handle); DRIVER_ERROR. *handle is NULL unless SUCCESS.
+ */
+HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
+
+/** As hgemm_create(), on CUDA device `device` (>= 0, its primary context) or HGEMM_DEVICE_HOST. */
+HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
+
+/** Release a handle. Work in flight on its stream must have ended. NULL is accepted. */
+HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
+
+/** Run later calls on `stream`, which must belong to the handle's context (INVALID_ARGUMENT). A host
+    handle accepts NULL only. */
+HGEMM_API hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream);
+HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t *stream);
+
+/** Use `bytes` bytes at `workspace` (256-byte aligned; device memory for a GPU handle) instead of the
+    handle's own; NULL with 0 bytes goes back to the handle's own. */
+HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *workspace, size_t bytes);
+
+/** Choose among hgemm_mode_t. NOT_SUPPORTED where the backend cannot keep the promise. */
+HGEMM_API hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode);
+
+/** Use at most `count` multiprocessors (a host handle: threads); 0 means all of them. */
+HGEMM_API hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count);
+
+/** Name of the backend, such as "sm90" or "host"; "" for an invalid handle. Lives as long as the
+    library. */
+HGEMM_API const char *hgemm_backend(hgemm_handle_t handle);
+
+/* ---- Level 3, column-major short forms -------------------------------------------------------- */
+/*
+ * C (m x n, ldc >= max(1, m)) = alpha * op(A) * op(B) + beta * C, column-major, alpha and beta by value.
+ * The first letter behind the underscore is op(A), the second op(B):
+ *   _nn  A is m x k, lda >= m    B is k x n, ldb >= k
+ *   _nt  A is m x k, lda >= m    B is n x k, ldb >= n
+ *   _tn  A is k x m, lda >= k    B is k x n, ldb >= k   (both contiguous along k: the fastest form)
+ *   _tt  A is k x m, lda >= k    B is n x k, ldb >= n
+ * hgemm_* is fp16 in and out, bgemm_* is bf16 in and out.
+ */
+HGEMM_API hgemm_status_t hgemm_nn(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_half_t *A, int64_t lda, const hgemm_half_t *B, int64_t ldb,
+                                  float beta, hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t hgemm_nt(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_half_t *A, int64_t lda, const hgemm_half_t *B, int64_t ldb,
+                                  float beta, hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t hgemm_tn(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_half_t *A, int64_t lda, const hgemm_half_t *B, int64_t ldb,
+                                  float beta, hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t hgemm_tt(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_half_t *A, int64_t lda, const hgemm_half_t *B, int64_t ldb,
+                                  float beta, hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bgemm_nn(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
+                                  int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bgemm_nt(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
+                                  int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bgemm_tn(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
+                                  int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bgemm_tt(hgemm_handle_t handle, int64_t m, int64_t n, int64_t k, float alpha,
+                                  const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
+                                  int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
+
+/* ---- Level 3, CBLAS form ---------------------------------------------------------------------- */
+
+/**
+ * C (m x n) = alpha * op(A) * op(B) + beta * C with op(A) m x k and op(B) k x n, all in `layout`.
+ * A leading dimension is the distance between rows (row-major) or columns (column-major) of the
+ * matrix as stored and at least the length of one of them, never under 1.
+ * The linear layer D = A * transpose(B) of row-major data is
+ *   hgemm(h, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_TRANS, m, n, k, 1, A, k, B, k, 0, D, n).
+ */
+HGEMM_API hgemm_status_t hgemm(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa,
+                               hgemm_op_t transb, int64_t m, int64_t n, int64_t k, float alpha,
+                               const hgemm_half_t *A, int64_t lda, const hgemm_half_t *B, int64_t ldb,
+                               float beta, hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bgemm(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa,
+                               hgemm_op_t transb, int64_t m, int64_t n, int64_t k, float alpha,
+                               const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
+                               int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
+
+/**
+ * batch_count products of one shape; problem i uses A + i * stride_a, B + i * stride_b, C + i * stride_c.
+ * stride_a and stride_b may be 0 (shared) or negative; the outputs of different problems must not
+ * overlap.
+ */
+HGEMM_API hgemm_status_t hgemm_strided_batched(hgemm_handle_t handle, hgemm_layout_t layout,
+                                               hgemm_op_t transa, hgemm_op_t transb, int64_t m, int64_t n,
+                                               int64_t k, float alpha, const hgemm_half_t *A, int64_t lda,
+                                               int64_t stride_a, const hgemm_half_t *B, int64_t ldb,
+                                               int64_t stride_b, float beta, hgemm_half_t *C, int64_t ldc,
+                                               int64_t stride_c, int64_t batch_count);
+HGEMM_API hgemm_status_t bgemm_strided_batched(hgemm_handle_t handle, hgemm_layout_t layout,
+                                               hgemm_op_t transa, hgemm_op_t transb, int64_t m, int64_t n,
+                                               int64_t k, float alpha, const hgemm_bfloat16_t *A,
+                                               int64_t lda, int64_t stride_a, const hgemm_bfloat16_t *B,
+                                               int64_t ldb, int64_t stride_b, float beta,
+                                               hgemm_bfloat16_t *C, int64_t ldc, int64_t stride_c,
+                                               int64_t batch_count);
+
+/** As above with arrays of batch_count pointers. The arrays lie in device memory for a GPU handle and
+    are read when the kernel runs; each pointer needs the alignment of one element. */
+HGEMM_API hgemm_status_t hgemm_batched(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa,
+                                       hgemm_op_t transb, int64_t m, int64_t n, int64_t k, float alpha,
+                                       const hgemm_half_t *const *A, int64_t lda,
+                                       const hgemm_half_t *const *B, int64_t ldb, float beta,
+                                       hgemm_half_t *const *C, int64_t ldc, int64_t batch_count);
+HGEMM_API hgemm_status_t bgemm_batched(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa,
+                                       hgemm_op_t transb, int64_t m, int64_t n, int64_t k, float alpha,
+                                       const hgemm_bfloat16_t *const *A, int64_t lda,
+                                       const hgemm_bfloat16_t *const *B, int64_t ldb, float beta,
+                                       hgemm_bfloat16_t *const *C, int64_t ldc, int64_t batch_count);
+
+/* ---- Level 3, general form -------------------------------------------------------------------- */
+
+/**
+ * D = activation(alpha * op(A) * op(B) + beta * C + bias), for batch_count problems.
+ * Fill with hgemm_args_init(), then set what differs. Every other Level 3 call is a special case.
+ */
+typedef struct hgemm_args {
+    size_t size;           /* sizeof(hgemm_args_t) as the caller was compiled */
+    hgemm_layout_t layout; /* of A, B, C, D and aux */
+    hgemm_op_t transa, transb;
+    hgemm_type_t type_ab;        /* F16 or BF16 */
+    hgemm_type_t type_c, type_d; /* F16, BF16 or F32 */
+    int64_t m, n, k;
+    float alpha, beta;         /* by value, unless ... */
+    const float *alpha_device; /* ... not NULL: read from here when the kernel runs */
+    const float *beta_device;
+    const void *a; /* op(A) is m x k */
+    int64_t lda;
+    const void *b; /* op(B) is k x n */
+    int64_t ldb;
+    const void *c; /* m x n; may equal d when ldc = ldd, strides and types agree */
+    int64_t ldc;
+    void *d; /* m x n */
+    int64_t ldd;
+    int64_t batch_count;                            /* 1 for a single product, 0 does nothing */
+    int64_t stride_a, stride_b, stride_c, stride_d; /* between problems of a batch */
+    const void *const *a_array;                     /* not NULL: pointer-array batch; all four used ones */
+    const void *const *b_array;                     /* are then arrays, and a, b, c, d and the strides */
+    const void *const *c_array;                     /* are ignored */
+    void *const *d_array;
+    hgemm_bias_t bias_mode;
+    hgemm_type_t bias_type;
+    const void *bias;    /* m or n elements, contiguous */
+    int64_t stride_bias; /* between problems of a batch */
+    hgemm_activation_t activation;
+    void *aux; /* not NULL: m x n of type_d, receives the value before the activation */
+    int64_t ldaux, stride_aux;
+    uint32_t flags; /* must be 0 */
+} hgemm_args_t;
+
+/** Fill the first `size` bytes (sizeof(hgemm_args_t) of the caller) with defaults: column-major, no
+    transposes, F16, alpha = 1, beta = 0, batch_count = 1, everything else 0. NULL does nothing. */
+HGEMM_API void hgemm_args_init(hgemm_args_t *args, size_t size);
+
+HGEMM_API hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_t *args);
+
+/** The exact workspace that hgemm_gemm_ex(handle, args) uses, in bytes. Pointers in args may be NULL;
+    they are then taken as well aligned. */
+HGEMM_API hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm_args_t *args,
+                                              size_t *bytes);
+
+/** Write one line of text about how hgemm_gemm_ex(handle, args) would run: backend, kernel, tile,
+    cluster, stages, split, grid, waves, workspace, predicted time, and why. At most `length` bytes with
+    the ending NUL, cut if longer. */
+HGEMM_API hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_t *args, char *buffer,
+                                       size_t length);
+
+/* ---- Grouped products ------------------------------------------------------------------------- */
+
+typedef enum hgemm_grouping {
+    /** Rows of A and D lie one group behind the other: group g owns rows offsets[g] to offsets[g + 1] - 1. */
+    HGEMM_GROUPED_CONTIGUOUS = 1,
+    /** Group g has room for m rows at a + g * stride_a and uses the first counts[g] of them. */
+    HGEMM_GROUPED_MASKED = 2,
+    /** group_count independent products, described on the host. */
+    HGEMM_GROUPED_HOST = 3
+} hgemm_grouping_t;
+
+/**
+ * D_g = alpha * A_g * op(B_g) + beta * D_g for g = 0 ... group_count - 1, row-major. The groups share
+ * n, k and the types; op(B_g) is k x n at b + g * stride_b. Groups may be empty.
+ */
+typedef struct hgemm_grouped_args {
+    size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled */
+    hgemm_grouping_t grouping;
+    hgemm_op_t transb;
+    hgemm_type_t type_ab, type_d;
+    int64_t group_count;
+    int64_t m; /* contiguous: rows of A in all; masked: capacity of one group */
+    int64_t n, k;
+    float alpha, beta;
+    const void *a; /* rows of k elements */
+    int64_t lda, stride_a;
+    const void *b;
+    int64_t ldb, stride_b;
+    void *d; /* rows of n elements */
+    int64_t ldd, stride_d;
+    const int64_t *offsets;       /* contiguous: group_count + 1 non-decreasing values, device memory */
+    const int64_t *counts;        /* masked: group_count values of 0 ... m, device memory */
+    const hgemm_args_t *problems; /* host grouping: group_count entries, host memory; all else ignored */
+} hgemm_grouped_args_t;
+
+/** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */
+HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
+
+HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
+
+/* ---- Level 2 ---------------------------------------------------------------------------------- */
+/*
+ * y = alpha * A * x + beta * y (_n: x has n elements, y has m) or
+ * y = alpha * transpose(A) * x + beta * y (_t: x has m elements, y has n),
+ * A column-major m x n with lda >= max(1, m). An increment is the distance between elements, not 0;
+ * with a negative one the vector is stored backwards, its first element last, as in BLAS; also
+ * as in BLAS, m = 0 or n = 0 does nothing, not even y = beta * y.
+ */
+HGEMM_API hgemm_status_t hgemv_n(hgemm_handle_t handle, int64_t m, int64_t n, float alpha,
+                                 const hgemm_half_t *A, int64_t lda, const hgemm_half_t *x, int64_t incx,
+                                 float beta, hgemm_half_t *y, int64_t incy);
+HGEMM_API hgemm_status_t hgemv_t(hgemm_handle_t handle, int64_t m, int64_t n, float alpha,
+                                 const hgemm_half_t *A, int64_t lda, const hgemm_half_t *x, int64_t incx,
+                                 float beta, hgemm_half_t *y, int64_t incy);
+HGEMM_API hgemm_status_t bgemv_n(hgemm_handle_t handle, int64_t m, int64_t n, float alpha,
+                                 const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *x,
+                                 int64_t incx, float beta, hgemm_bfloat16_t *y, int64_t incy);
+HGEMM_API hgemm_status_t bgemv_t(hgemm_handle_t handle, int64_t m, int64_t n, float alpha,
+                                 const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *x,
+                                 int64_t incx, float beta, hgemm_bfloat16_t *y, int64_t incy);
+
+/* ---- Errors and version ----------------------------------------------------------------------- */
+
+/** Name of a status, such as "HGEMM_STATUS_SUCCESS". Never NULL. */
+HGEMM_API const char *hgemm_status_string(hgemm_status_t status);
+
+/** What was wrong with this thread's last failed call, in one line; "" if none failed. Valid until this
+    thread's next call of the library. */
+HGEMM_API const char *hgemm_last_error(void);
+
+/** 1-based position of the wrong argument of this thread's last failed call; 0 if it was no argument. */
+HGEMM_API int hgemm_last_error_argument(void);
+
+/** HGEMM_VERSION of the library that is loaded. */
+HGEMM_API int hgemm_version(void);
+
+/** Version, source revision, CUDA version and the targets built in, in one line. */
+HGEMM_API const char *hgemm_build_info(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

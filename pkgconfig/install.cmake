@@ -1,0 +1,34 @@
+# Where `cmake --install` puts things, and how pkg-config and find_package() find them there.
+install(FILES include/hgemm.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS hgemm EXPORT hgemmTargets
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+
+# ${pcfiledir} makes the file relocatable. An absolute libdir or includedir stays as it was given, and
+# then only an absolute prefix means anything.
+set(pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+set(pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+    file(RELATIVE_PATH up "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(pc_prefix "\${pcfiledir}/${up}")
+    string(PREPEND pc_libdir "\${prefix}/")
+endif()
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    string(PREPEND pc_includedir "\${prefix}/")
+endif()
+configure_file(pkgconfig/hgemm.pc.in generated/hgemm.pc @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/generated/hgemm.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hgemm")
+configure_package_config_file(pkgconfig/hgemmConfig.cmake.in generated/hgemmConfig.cmake
+    INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/hgemmConfigVersion.cmake"
+    COMPATIBILITY SameMajorVersion)
+install(FILES
+    "${PROJECT_BINARY_DIR}/generated/hgemmConfig.cmake"
+    "${PROJECT_BINARY_DIR}/generated/hgemmConfigVersion.cmake"
+    DESTINATION "${package_dir}")
+install(EXPORT hgemmTargets NAMESPACE hgemm:: DESTINATION "${package_dir}")

@@ -1,0 +1,64 @@
+// Backend: one constant for each kind of machine, in arch/<name>/backend.cpp.
+#pragma once
+
+#include "problem.hpp"
+#include "status.hpp"
+
+namespace hg {
+
+struct Backend;
+struct Handle;
+
+// A kernel as the host sees it: one row of arch/<name>/kernels.def.
+struct Row {
+    const char* name;
+    int tile_m, tile_n, tile_k, stages, cluster_m, cluster_n, threads;
+    int smem_bytes;
+};
+
+enum class Why { Model, Tuned, Forced };
+
+// Plan: what was decided. A pure function of Problem, Device and Options.
+struct Plan {
+    const Backend* backend;
+    int row;      // index in backend->rows
+    int variant;  // which entry point of the row (types and transposes); the backend's own numbering
+    int split;    // slices of k
+    int64_t tiles, grid;
+    size_t workspace;  // bytes
+    double predicted_us;
+    Why why;
+    const char* refusal;  // set when choose() returns false
+
+    void print(char* text, size_t length) const;
+};
+
+// What the environment and the handle's setters ask for.
+struct Options {
+    char backend[16];  // HGEMM_BACKEND, "" if unset
+    char kernel[48];   // HGEMM_KERNEL, a row's name
+    Mode mode;
+    int sm_limit;  // 0: none
+};
+
+struct Backend {
+    const char* name;
+    const Row* rows;
+    int row_count;
+
+    // Can this backend run on that device at all?
+    bool (*serves)(const Device&);
+    // Per-handle state: loaded kernels, or the host's threads and BLAS. *state is null on failure.
+    Status (*open)(const Device&, void** state);
+    void (*close)(void* state);
+    // Size of the workspace that a handle gets at creation.
+    size_t (*default_workspace)(const Device&);
+    // Fill the plan; false with plan.refusal set when no row (or not the forced one) fits the problem.
+    bool (*choose)(const Problem&, const Device&, const Options&, Plan&);
+    // Pack the parameters and launch on the handle's stream.
+    Status (*run)(Handle&, void* state, const Problem&, const Plan&);
+    // False where results may depend on m, n or the batch.
+    bool batch_invariant;
+};
+
+}  // namespace hg

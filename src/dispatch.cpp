@@ -1,0 +1,108 @@
+#include "dispatch.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace hg {
+namespace {
+
+template <typename Append>
+void list_names(char* text, size_t length, Append for_each)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for_each([&](const char* name) {
+        if (used < length)
+            used += std::snprintf(text + used, length - used, " %s", name);
+    });
+}
+
+Status check_backend_name(const char* wanted)
+{
+    for (const Backend* backend : all_backends())
+        if (!std::strcmp(backend->name, wanted))
+            return ok;
+    char names[128];
+    list_names(names, sizeof names, [](auto append) {
+        for (const Backend* backend : all_backends())
+            append(backend->name);
+    });
+    return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown backend '%s' (HGEMM_BACKEND), known:%s", wanted, names);
+}
+
+bool has_row(const Backend& backend, const char* wanted)
+{
+    for (int i = 0; i < backend.row_count; ++i)
+        if (!std::strcmp(backend.rows[i].name, wanted))
+            return true;
+    return false;
+}
+
+Status check_kernel_name(const char* wanted, const Device& device)
+{
+    bool known = false;
+    for (const Backend* backend : all_backends()) {
+        known = known || has_row(*backend, wanted);
+        if (backend->serves(device) && has_row(*backend, wanted))
+            return ok;
+    }
+    if (known)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel '%s' (HGEMM_KERNEL) does not run on %s", wanted,
+                    device.name);
+    char names[400];
+    list_names(names, sizeof names, [](auto append) {
+        for (const Backend* backend : all_backends())
+            for (int i = 0; i < backend->row_count; ++i)
+                append(backend->rows[i].name);
+    });
+    return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown kernel '%s' (HGEMM_KERNEL), known:%s", wanted, names);
+}
+
+}  // namespace
+
+Status find_candidates(const Device& device, const Options& options,
+                       const Backend* (&candidates)[max_candidates], int& count)
+{
+    count = 0;
+    if (*options.backend)
+        if (Status status = check_backend_name(options.backend); status != ok)
+            return status;
+    if (*options.kernel)
+        if (Status status = check_kernel_name(options.kernel, device); status != ok)
+            return status;
+    bool reached = !*options.backend;
+    for (const Backend* backend : all_backends()) {
+        const bool named = *options.backend && !std::strcmp(backend->name, options.backend);
+        if (named && !backend->serves(device))
+            return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend '%s' (HGEMM_BACKEND) does not run on %s",
+                        options.backend, device.name);
+        reached = reached || named;
+        if (reached && backend->serves(device) && count < max_candidates)
+            candidates[count++] = backend;
+    }
+    if (count == 0)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s has compute capability %d.%d, 8.0 is the lowest served",
+                    device.name, device.cc / 10, device.cc % 10);
+    return ok;
+}
+
+Status make_plan(const Problem& problem, const Device& device, const Options& options,
+                 std::span<const Backend* const> candidates, Plan& plan)
+{
+    const char* refusal = "no backend";
+    for (const Backend* backend : candidates) {
+        plan = {};
+        plan.backend = backend;
+        if (*options.kernel && !has_row(*backend, options.kernel))
+            continue;
+        if (backend->choose(problem, device, options, plan))
+            return ok;
+        refusal = plan.refusal;
+    }
+    if (*options.kernel)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel %s (HGEMM_KERNEL) cannot serve this problem: %s",
+                    options.kernel, refusal);
+    return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s", refusal);
+}
+
+}  // namespace hg

@@ -1,0 +1,24 @@
+// Dispatch: which backends serve a device, and which of them runs a problem. Pure functions: nothing
+// here needs a GPU.
+#pragma once
+
+#include "handle.hpp"
+
+#include <span>
+
+namespace hg {
+
+// All backends of this build, the most specialised first. A device is offered to them in this order, so
+// that a general backend stands behind each special one.
+std::span<const Backend* const> all_backends();
+
+// Those that serve the device, in order, from options.backend on if that is set. Fails when there is
+// none, or when options names a backend or a kernel that does not exist or does not fit the device.
+Status find_candidates(const Device& device, const Options& options,
+                       const Backend* (&candidates)[max_candidates], int& count);
+
+// The first candidate with a kernel for the problem decides. plan.backend tells which.
+Status make_plan(const Problem& problem, const Device& device, const Options& options,
+                 std::span<const Backend* const> candidates, Plan& plan);
+
+}  // namespace hg

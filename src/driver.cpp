@@ -1,0 +1,303 @@
+#include "driver.hpp"
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <iterator>
+#include <mutex>
+
+namespace hg::driver {
+namespace {
+
+// Entry points, with the CUDA version whose behaviour is asked for. 12.0 is the oldest driver that has
+// context-independent libraries.
+constexpr int abi = 12000;
+
+#define HGEMM_DRIVER_CALLS(X)                                                                              \
+    X(cuInit)                                                                                              \
+    X(cuGetErrorString)                                                                                    \
+    X(cuDeviceGet)                                                                                         \
+    X(cuDeviceGetCount)                                                                                    \
+    X(cuDeviceGetName)                                                                                     \
+    X(cuDeviceGetAttribute)                                                                                \
+    X(cuDevicePrimaryCtxRetain)                                                                            \
+    X(cuDevicePrimaryCtxRelease)                                                                           \
+    X(cuCtxGetCurrent)                                                                                     \
+    X(cuCtxGetDevice)                                                                                      \
+    X(cuCtxPushCurrent)                                                                                    \
+    X(cuCtxPopCurrent)                                                                                     \
+    X(cuMemAlloc)                                                                                          \
+    X(cuMemFree)                                                                                           \
+    X(cuStreamGetCtx)                                                                                      \
+    X(cuLibraryLoadData)                                                                                   \
+    X(cuLibraryUnload)                                                                                     \
+    X(cuLibraryGetKernel)                                                                                  \
+    X(cuKernelSetAttribute)                                                                                \
+    X(cuLaunchKernelEx)                                                                                    \
+    X(cuTensorMapEncodeTiled)
+
+struct Calls {
+#define HGEMM_MEMBER(name) decltype(&::name) name;
+    HGEMM_DRIVER_CALLS(HGEMM_MEMBER)
+#undef HGEMM_MEMBER
+    const char* absent;  // null when every entry point was found and cuInit succeeded
+};
+
+const char* resolve(Calls& calls)
+{
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return "libcuda.so.1 is not installed";
+    using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
+                                        CUdriverProcAddressQueryResult*);
+    const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+    if (!get)
+        return "the CUDA driver is older than 12.0";
+    void* address = nullptr;
+#define HGEMM_RESOLVE(name)                                                                                \
+    if (get(#name, &address, abi, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) != CUDA_SUCCESS || !address)       \
+        return "the CUDA driver has no " #name;                                                            \
+    calls.name = reinterpret_cast<decltype(calls.name)>(address);
+    HGEMM_DRIVER_CALLS(HGEMM_RESOLVE)
+#undef HGEMM_RESOLVE
+    if (calls.cuInit(0) != CUDA_SUCCESS)
+        return "cuInit failed";
+    return nullptr;
+}
+
+// Resolved by the first handle; compute calls find it ready.
+const Calls& calls()
+{
+    static const Calls table = [] {
+        Calls c{};
+        c.absent = resolve(c);
+        return c;
+    }();
+    return table;
+}
+
+Status check(CUresult result, const char* call, Status status = HGEMM_STATUS_DRIVER_ERROR)
+{
+    if (result == CUDA_SUCCESS)
+        return ok;
+    const char* text = nullptr;
+    calls().cuGetErrorString(result, &text);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        status = HGEMM_STATUS_ALLOC_FAILED;
+    return fail(status, "%s answered %d (%s)", call, static_cast<int>(result), text ? text : "unknown error");
+}
+
+struct LoadedImage {
+    const void* image;
+    CUlibrary library;
+    int users;
+};
+
+std::mutex images_mutex;
+LoadedImage images[8];
+
+LoadedImage* find_image(const void* image)
+{
+    for (LoadedImage& slot : images)
+        if (slot.image == image)
+            return &slot;
+    return nullptr;
+}
+
+}  // namespace
+
+bool available(const char** reason)
+{
+    *reason = calls().absent;
+    if (!*reason && device_count() == 0)
+        *reason = "the CUDA driver sees no device";
+    return !*reason;
+}
+
+int device_count()
+{
+    int count = 0;
+    if (calls().absent || calls().cuDeviceGetCount(&count) != CUDA_SUCCESS)
+        return 0;
+    return count;
+}
+
+Status current_context(void** context, int* ordinal)
+{
+    CUcontext current = nullptr;
+    Status status = check(calls().cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+    *context = current;
+    CUdevice device = 0;
+    if (status == ok && current)
+        status = check(calls().cuCtxGetDevice(&device), "cuCtxGetDevice");
+    *ordinal = device;
+    return status;
+}
+
+Status retain_primary(int ordinal, void** context)
+{
+    CUdevice device;
+    Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
+    CUcontext primary = nullptr;
+    if (status == ok)
+        status = check(calls().cuDevicePrimaryCtxRetain(&primary, device), "cuDevicePrimaryCtxRetain");
+    *context = primary;
+    return status;
+}
+
+void release_primary(int ordinal)
+{
+    CUdevice device;
+    if (calls().cuDeviceGet(&device, ordinal) == CUDA_SUCCESS)
+        calls().cuDevicePrimaryCtxRelease(device);
+}
+
+Status describe(int ordinal, Device& device)
+{
+    CUdevice handle;
+    Status status = check(calls().cuDeviceGet(&handle, ordinal), "cuDeviceGet");
+    if (status != ok)
+        return status;
+    int major = 0, minor = 0, l2 = 0;
+    const struct {
+        CUdevice_attribute attribute;
+        int* value;
+    } wanted[] = {
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device.sm_count},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &device.smem_per_block},
+        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
+    };
+    for (const auto& w : wanted)
+        if (Status s = check(calls().cuDeviceGetAttribute(w.value, w.attribute, handle),
+                             "cuDeviceGetAttribute");
+            s != ok)
+            return s;
+    device.ordinal = ordinal;
+    device.cc = major * 10 + minor;
+    device.l2_bytes = l2;
+    return check(calls().cuDeviceGetName(device.name, sizeof device.name, handle), "cuDeviceGetName");
+}
+
+Scope::Scope(void* context)
+{
+    if (!context)
+        return;
+    CUcontext current = nullptr;
+    calls().cuCtxGetCurrent(&current);
+    if (current == context)
+        return;
+    status_ = check(calls().cuCtxPushCurrent(static_cast<CUcontext>(context)), "cuCtxPushCurrent");
+    pushed_ = status_ == ok;
+}
+
+Scope::~Scope()
+{
+    CUcontext popped;
+    if (pushed_)
+        calls().cuCtxPopCurrent(&popped);
+}
+
+Status allocate(size_t bytes, void** memory)
+{
+    CUdeviceptr address = 0;
+    const Status status = check(calls().cuMemAlloc(&address, bytes), "cuMemAlloc");
+    *memory = reinterpret_cast<void*>(address);
+    return status;
+}
+
+void release(void* memory)
+{
+    if (memory)
+        calls().cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
+}
+
+Status stream_context(hgemm_stream_t stream, void** context)
+{
+    CUcontext owner = nullptr;
+    const Status status = check(calls().cuStreamGetCtx(stream, &owner), "cuStreamGetCtx");
+    *context = owner;
+    return status;
+}
+
+Status load_image(const void* image)
+{
+    const std::lock_guard lock(images_mutex);
+    if (LoadedImage* loaded = find_image(image)) {
+        ++loaded->users;
+        return ok;
+    }
+    LoadedImage* slot = find_image(nullptr);
+    if (!slot)
+        return fail(HGEMM_STATUS_INTERNAL, "more than %zu images", std::size(images));
+    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void* value = reinterpret_cast<void*>(1);
+    CUlibrary library = nullptr;
+    const Status status =
+        check(calls().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, &option, &value, 1),
+              "cuLibraryLoadData");
+    if (status == ok)
+        *slot = {image, library, 1};
+    return status;
+}
+
+void unload_image(const void* image)
+{
+    const std::lock_guard lock(images_mutex);
+    LoadedImage* loaded = find_image(image);
+    if (loaded && --loaded->users == 0) {
+        calls().cuLibraryUnload(loaded->library);
+        *loaded = {};
+    }
+}
+
+Status get_kernel(const void* image, int ordinal, const KernelRequest& request, Kernel* kernel)
+{
+    const std::lock_guard lock(images_mutex);
+    const LoadedImage* loaded = find_image(image);
+    if (!loaded)
+        return fail(HGEMM_STATUS_INTERNAL, "image of %s is not loaded", request.symbol);
+    CUdevice device;
+    CUkernel found = nullptr;
+    Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
+    if (status == ok)
+        status = check(calls().cuLibraryGetKernel(&found, loaded->library, request.symbol),
+                       "cuLibraryGetKernel");
+    if (status == ok)
+        status = check(calls().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                    request.smem_bytes, found, device),
+                       "cuKernelSetAttribute");
+    *kernel = found;
+    return status;
+}
+
+Status launch(const Launch& launch, hgemm_stream_t stream)
+{
+    CUlaunchConfig config{};
+    config.gridDimX = launch.grid;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = launch.threads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = launch.smem_bytes;
+    config.hStream = stream;
+    void* params[] = {launch.params};
+    return check(calls().cuLaunchKernelEx(&config, static_cast<CUfunction>(launch.kernel), params, nullptr),
+                 "cuLaunchKernelEx", HGEMM_STATUS_LAUNCH_FAILED);
+}
+
+Status encode_tensor_map(const TensorMapRequest& r, void* map)
+{
+    const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                                         CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
+    const cuuint32_t element_strides[] = {1, 1, 1};
+    return check(calls().cuTensorMapEncodeTiled(
+                     static_cast<CUtensorMap*>(map), types[static_cast<int>(r.type) - 1], 3,
+                     const_cast<void*>(r.base), reinterpret_cast<const cuuint64_t*>(r.size),
+                     reinterpret_cast<const cuuint64_t*>(r.stride_bytes), r.box, element_strides,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 "cuTensorMapEncodeTiled", HGEMM_STATUS_INTERNAL);
+}
+
+}  // namespace hg::driver

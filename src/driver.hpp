@@ -1,0 +1,72 @@
+// The CUDA driver, as much of it as the library uses. driver.cpp is the only file that knows
+// libcuda.so.1; a build without CUDA has driver_absent.cpp in its place.
+#pragma once
+
+#include "problem.hpp"
+#include "status.hpp"
+
+namespace hg::driver {
+
+// Is there a driver with at least one device? False is no error; *reason says why.
+bool available(const char** reason);
+
+int device_count();
+
+// The context of the calling thread and its device; *context is null when there is none.
+Status current_context(void** context, int* ordinal);
+Status retain_primary(int ordinal, void** context);
+void release_primary(int ordinal);
+Status describe(int ordinal, Device& device);
+
+// Makes a context current while it lives.
+class Scope {
+public:
+    explicit Scope(void* context);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    Status status() const { return status_; }
+
+private:
+    bool pushed_ = false;
+    Status status_ = ok;
+};
+
+Status allocate(size_t bytes, void** memory);
+void release(void* memory);
+
+// The context that a stream belongs to; fails for a pointer that is no stream.
+Status stream_context(hgemm_stream_t stream, void** context);
+
+// Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per
+// process and unloaded with its last user.
+using Kernel = void*;
+struct KernelRequest {
+    const char* symbol;
+    int smem_bytes;  // dynamic shared memory that launches will ask for
+};
+Status load_image(const void* image);
+void unload_image(const void* image);
+Status get_kernel(const void* image, int ordinal, const KernelRequest& request, Kernel* kernel);
+
+struct Launch {
+    Kernel kernel;
+    unsigned grid;     // CTAs, one-dimensional
+    unsigned threads;  // per CTA
+    unsigned smem_bytes;
+    void* params;  // the kernel's one parameter
+};
+Status launch(const Launch& launch, hgemm_stream_t stream);
+
+// Tensor map of 16- or 32-bit elements with 128-byte swizzle; elements outside the tensor read as zero.
+// Dimension 0 is contiguous; strides are those of dimensions 1 and 2, in bytes.
+struct TensorMapRequest {
+    const void* base;
+    Type type;
+    uint64_t size[3];
+    uint64_t stride_bytes[2];
+    uint32_t box[3];
+};
+Status encode_tensor_map(const TensorMapRequest& request, void* map /* 128 bytes, 64-byte aligned */);
+
+}  // namespace hg::driver

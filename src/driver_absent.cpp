@@ -1,0 +1,33 @@
+// The driver of a build without CUDA: never available, so nothing but available() is ever called.
+#include "driver.hpp"
+
+namespace hg::driver {
+namespace {
+
+Status absent() { return fail(HGEMM_STATUS_NO_DEVICE, "this libhgemm was built without CUDA"); }
+
+}  // namespace
+
+bool available(const char** reason)
+{
+    *reason = "this libhgemm was built without CUDA";
+    return false;
+}
+
+int device_count() { return 0; }
+Status current_context(void**, int*) { return absent(); }
+Status retain_primary(int, void**) { return absent(); }
+void release_primary(int) {}
+Status describe(int, Device&) { return absent(); }
+Scope::Scope(void*) {}
+Scope::~Scope() = default;
+Status allocate(size_t, void**) { return absent(); }
+void release(void*) {}
+Status stream_context(hgemm_stream_t, void**) { return absent(); }
+Status load_image(const void*) { return absent(); }
+void unload_image(const void*) {}
+Status get_kernel(const void*, int, const KernelRequest&, Kernel*) { return absent(); }
+Status launch(const Launch&, hgemm_stream_t) { return absent(); }
+Status encode_tensor_map(const TensorMapRequest&, void*) { return absent(); }
+
+}  // namespace hg::driver

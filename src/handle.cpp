@@ -1,0 +1,356 @@
+#include "handle.hpp"
+
+#include "dispatch.hpp"
+#include "driver.hpp"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+// A public handle is a slot that is never freed, so that using a destroyed one is an error instead of
+// a read of freed memory. Release builds use slots again.
+struct hgemm_handle {
+    std::atomic<uint32_t> mark;
+    hg::Handle body;
+    hgemm_handle* next_free;
+};
+
+namespace hg {
+namespace {
+
+constexpr uint32_t live = 0x6d6d4748, dead = 0x64616564;
+constexpr size_t workspace_alignment = 256;
+
+std::mutex slots_mutex;
+hgemm_handle* free_slots = nullptr;
+
+#ifdef NDEBUG
+constexpr bool reuse_slots = true;
+#else
+constexpr bool reuse_slots = false;
+#endif
+
+hgemm_handle* take_slot()
+{
+    const std::lock_guard lock(slots_mutex);
+    if (hgemm_handle* slot = free_slots) {
+        free_slots = slot->next_free;
+        return slot;
+    }
+    return new (std::nothrow) hgemm_handle{};
+}
+
+void give_slot(hgemm_handle* slot)
+{
+    const std::lock_guard lock(slots_mutex);
+    slot->mark = dead;
+    if (reuse_slots) {
+        slot->next_free = free_slots;
+        free_slots = slot;
+    }
+}
+
+Status copy_variable(const char* name, char* text, size_t length)
+{
+    const char* value = std::getenv(name);
+    if (value && std::strlen(value) >= length)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s is longer than %zu characters", name, length - 1);
+    std::strcpy(text, value ? value : "");
+    return ok;
+}
+
+Status read_options(Options& options)
+{
+    Status status = copy_variable("HGEMM_BACKEND", options.backend, sizeof options.backend);
+    return status == ok ? copy_variable("HGEMM_KERNEL", options.kernel, sizeof options.kernel) : status;
+}
+
+Device host_device()
+{
+    cpu_set_t cpus;
+    const bool known = sched_getaffinity(0, sizeof cpus, &cpus) == 0;
+    Device device{};
+    device.ordinal = HGEMM_DEVICE_HOST;
+    device.sm_count = known ? CPU_COUNT(&cpus) : 1;
+    std::strcpy(device.name, "the host");
+    return device;
+}
+
+Status find_gpu(Handle& handle, bool automatic, int ordinal)
+{
+    void* context = nullptr;
+    if (automatic) {
+        if (Status status = driver::current_context(&context, &ordinal); status != ok)
+            return status;
+    }
+    if (!context) {
+        if (Status status = driver::retain_primary(ordinal, &context); status != ok)
+            return status;
+        handle.owns_primary = true;
+        handle.device.ordinal = ordinal;
+    }
+    handle.context = context;
+    return driver::describe(ordinal, handle.device);
+}
+
+// The device that was asked for, or for an automatic handle the first of: current context, device 0,
+// host.
+Status find_device(Handle& handle, bool automatic, int ordinal)
+{
+    const bool host_forced = !std::strcmp(handle.options.backend, "host");
+    const char* reason = nullptr;
+    if (ordinal == HGEMM_DEVICE_HOST || (automatic && host_forced)) {
+        handle.device = host_device();
+        return ok;
+    }
+    if (driver::available(&reason)) {
+        if (ordinal >= driver::device_count()) {
+            fail_argument(2, "device", "is %d, must be below the number of devices, %d, or be %d", ordinal,
+                          driver::device_count(), HGEMM_DEVICE_HOST);
+            return HGEMM_STATUS_NO_DEVICE;
+        }
+        return find_gpu(handle, automatic, ordinal);
+    }
+    if (!automatic) {
+        fail_argument(2, "device", "is %d, but there is no such device: %s", ordinal, reason);
+        return HGEMM_STATUS_NO_DEVICE;
+    }
+    if (*handle.options.backend)
+        return fail(HGEMM_STATUS_NO_DEVICE, "backend '%s' (HGEMM_BACKEND) needs a GPU: %s",
+                    handle.options.backend, reason);
+    handle.device = host_device();
+    return ok;
+}
+
+Status allocate_workspace(Handle& handle)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < handle.candidate_count; ++i)
+        bytes = std::max(bytes, handle.candidates[i]->default_workspace(handle.device));
+    if (bytes == 0)
+        return ok;
+    if (handle.context) {
+        const Status status = driver::allocate(bytes, &handle.own.ptr);
+        if (status != ok)
+            return status;
+    } else {
+        handle.own.ptr = std::aligned_alloc(workspace_alignment, bytes);
+        if (!handle.own.ptr)
+            return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a workspace of %zu bytes", bytes);
+    }
+    handle.own.bytes = bytes;
+    return ok;
+}
+
+void destroy_handle(Handle& handle)
+{
+    {
+        const driver::Scope scope(handle.context);
+        for (int i = 0; i < handle.candidate_count; ++i)
+            if (handle.states[i])
+                handle.candidates[i]->close(handle.states[i]);
+        if (handle.context)
+            driver::release(handle.own.ptr);
+        else
+            std::free(handle.own.ptr);
+    }
+    if (handle.owns_primary)
+        driver::release_primary(handle.device.ordinal);
+    close_log(handle.log);
+    handle = {};
+}
+
+Status create_handle(Handle& handle, bool automatic, int ordinal)
+{
+    handle.log = open_log();
+    Status status = read_options(handle.options);
+    if (status == ok)
+        status = find_device(handle, automatic, ordinal);
+    const driver::Scope scope(handle.context);
+    if (status == ok)
+        status = scope.status();
+    if (status == ok)
+        status = find_candidates(handle.device, handle.options, handle.candidates, handle.candidate_count);
+    for (int i = 0; status == ok && i < handle.candidate_count; ++i)
+        status = handle.candidates[i]->open(handle.device, &handle.states[i]);
+    if (status == ok)
+        status = allocate_workspace(handle);
+    if (status == ok && handle.log.wants(LogLevel::Plan))
+        handle.log.line("handle on %s, backend %s", handle.device.name, handle.candidates[0]->name);
+    return status;
+}
+
+Status create(const char* function, hgemm_handle_t* out, bool automatic, int ordinal) noexcept
+{
+    const Call call(function);
+    if (!out)
+        return fail_argument(1, "handle", "is NULL, must point to an hgemm_handle_t");
+    *out = nullptr;
+    if (!automatic && ordinal < HGEMM_DEVICE_HOST)
+        return fail_argument(2, "device", "is %d, must be a device number or %d", ordinal, HGEMM_DEVICE_HOST);
+    hgemm_handle* slot = take_slot();
+    if (!slot)
+        return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a handle");
+    Status status;
+    try {
+        status = create_handle(slot->body, automatic, ordinal);
+    } catch (...) {
+        status = fail(HGEMM_STATUS_ALLOC_FAILED, "out of host memory or threads");
+    }
+    if (status != ok) {
+        if (slot->body.log.wants(LogLevel::Error))
+            slot->body.log.line("error %s: %s", hgemm_status_string(status), hgemm_last_error());
+        destroy_handle(slot->body);
+        give_slot(slot);
+        return status;
+    }
+    slot->mark = live;
+    *out = slot;
+    return ok;
+}
+
+}  // namespace
+
+Handle* find_handle(hgemm_handle_t handle)
+{
+    return handle && handle->mark.load(std::memory_order_relaxed) == live ? &handle->body : nullptr;
+}
+
+Status fail_handle(hgemm_handle_t handle)
+{
+    fail_argument(1, "handle", handle ? "was destroyed or never created, must come from hgemm_create"
+                                      : "is NULL, must come from hgemm_create");
+    return HGEMM_STATUS_NOT_INITIALIZED;
+}
+
+Status plan(Handle& handle, const Problem& problem, Plan& plan)
+{
+    const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
+    const Status status = make_plan(problem, handle.device, handle.options, candidates, plan);
+    if (status == ok && handle.log.wants(LogLevel::Plan)) {
+        char asked[256], decided[384];
+        problem.print(asked, sizeof asked);
+        plan.print(decided, sizeof decided);
+        handle.log.line("plan %s: %s", asked, decided);
+    }
+    return status;
+}
+
+Status execute(Handle& handle, const Problem& problem)
+{
+    Plan decided;
+    if (Status status = plan(handle, problem, decided); status != ok)
+        return status;
+    if (decided.workspace > handle.workspace().bytes)
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
+                    decided.workspace, handle.workspace().bytes);
+    const driver::Scope scope(handle.context);
+    if (scope.status() != ok)
+        return scope.status();
+    int index = 0;
+    while (handle.candidates[index] != decided.backend)
+        ++index;
+    return decided.backend->run(handle, handle.states[index], problem, decided);
+}
+
+}  // namespace hg
+
+using namespace hg;
+
+extern "C" hgemm_status_t hgemm_create(hgemm_handle_t* handle) { return create("hgemm_create", handle, true, 0); }
+
+extern "C" hgemm_status_t hgemm_create_on(hgemm_handle_t* handle, int device)
+{
+    return create("hgemm_create_on", handle, false, device);
+}
+
+extern "C" hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
+{
+    if (!handle)
+        return ok;
+    const Call call("hgemm_destroy");
+    uint32_t expected = live;
+    if (!handle->mark.compare_exchange_strong(expected, dead))
+        return fail_handle(handle);
+    destroy_handle(handle->body);
+    give_slot(handle);
+    return ok;
+}
+
+extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream)
+{
+    return with_handle("hgemm_set_stream", handle, [&](Handle& h) {
+        if (!h.context && stream)
+            return fail_argument(2, "stream", "is %p, must be NULL: the handle computes on the host",
+                                 static_cast<void*>(stream));
+        if (h.context && stream) {
+            const driver::Scope scope(h.context);
+            void* owner = nullptr;
+            if (driver::stream_context(stream, &owner) != ok)
+                return fail_argument(2, "stream", "is %p, must be a CUDA stream", static_cast<void*>(stream));
+            if (owner != h.context)
+                return fail_argument(2, "stream", "is %p of context %p, must belong to the handle's context %p",
+                                     static_cast<void*>(stream), owner, h.context);
+        }
+        h.stream = stream;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t* stream)
+{
+    return with_handle("hgemm_get_stream", handle, [&](Handle& h) {
+        if (!stream)
+            return fail_argument(2, "stream", "is NULL, must point to an hgemm_stream_t");
+        *stream = h.stream;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* workspace, size_t bytes)
+{
+    return with_handle("hgemm_set_workspace", handle, [&](Handle& h) {
+        if (!workspace && bytes > 0)
+            return fail_argument(2, "workspace", "is NULL, must point to %zu bytes", bytes);
+        if (reinterpret_cast<uintptr_t>(workspace) % workspace_alignment != 0)
+            return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
+                                 workspace_alignment);
+        h.user = {workspace, bytes};
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode)
+{
+    return with_handle("hgemm_set_mode", handle, [&](Handle& h) {
+        const int value = mode;
+        if (value != HGEMM_MODE_DEFAULT && value != HGEMM_MODE_BATCH_INVARIANT)
+            return fail_argument(2, "mode", "is %d, must be 0 (default) or 1 (batch-invariant)", value);
+        for (int i = 0; value == HGEMM_MODE_BATCH_INVARIANT && i < h.candidate_count; ++i)
+            if (!h.candidates[i]->batch_invariant)
+                return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend %s has no batch-invariant mode",
+                            h.candidates[i]->name);
+        h.options.mode = static_cast<Mode>(value);
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count)
+{
+    return with_handle("hgemm_set_sm_count", handle, [&](Handle& h) {
+        if (count < 0)
+            return fail_argument(2, "count", "is %d, must be at least 0", count);
+        h.options.sm_limit = count;
+        return ok;
+    });
+}
+
+extern "C" const char* hgemm_backend(hgemm_handle_t handle)
+{
+    const Handle* h = find_handle(handle);
+    return h ? h->candidates[0]->name : "";
+}

@@ -1,0 +1,70 @@
+// Handle: what hgemm_create() learns and what the setters change.
+#pragma once
+
+#include "backend.hpp"
+#include "log.hpp"
+
+#include <cstddef>
+
+namespace hg {
+
+constexpr int max_candidates = 4;
+
+struct Workspace {
+    void* ptr;
+    size_t bytes;
+};
+
+struct Handle {
+    Device device;
+    Options options;
+    Log log;
+    void* context;       // the CUcontext; null on the host
+    bool owns_primary;   // context is device.ordinal's primary one, retained by us
+    hgemm_stream_t stream;
+    Workspace own, user;  // user.ptr null: own is used
+
+    // Backends that serve the device, the preferred one first, and their state.
+    const Backend* candidates[max_candidates];
+    void* states[max_candidates];
+    int candidate_count;
+
+    Workspace workspace() const { return user.ptr ? user : own; }
+    int sm_count() const
+    {
+        return options.sm_limit > 0 && options.sm_limit < device.sm_count ? options.sm_limit
+                                                                          : device.sm_count;
+    }
+};
+
+// The live handle behind a public one, else null.
+Handle* find_handle(hgemm_handle_t handle);
+Status fail_handle(hgemm_handle_t handle);  // for when that is null
+
+// Plan the problem on the handle's device and run it on its stream.
+Status execute(Handle& handle, const Problem& problem);
+Status plan(Handle& handle, const Problem& problem, Plan& plan);
+
+// Runs the body of a public call on a live handle: nothing escapes, failures are logged where asked.
+template <typename Body>
+Status with_handle(const char* function, hgemm_handle_t public_handle, Body body) noexcept;
+
+template <typename Body>
+Status with_handle(const char* function, hgemm_handle_t public_handle, Body body) noexcept
+{
+    const Call call(function);
+    Handle* handle = find_handle(public_handle);
+    if (!handle)
+        return fail_handle(public_handle);
+    Status status = HGEMM_STATUS_INTERNAL;
+    try {
+        status = body(*handle);
+    } catch (...) {
+        status = fail(HGEMM_STATUS_ALLOC_FAILED, "out of host memory");
+    }
+    if (status != ok && handle->log.wants(LogLevel::Error))
+        handle->log.line("error %s: %s", hgemm_status_string(status), hgemm_last_error());
+    return status;
+}
+
+}  // namespace hg

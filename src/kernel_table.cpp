@@ -1,0 +1,65 @@
+#include "kernel_table.hpp"
+
+#include <new>
+
+namespace hg {
+namespace {
+
+Status get_kernels(const KernelTable& table, const Device& device, std::span<const Row> rows,
+                   SymbolName symbol_name)
+{
+    for (size_t row = 0; row < rows.size(); ++row) {
+        if (rows[row].smem_bytes > device.smem_per_block)
+            continue;
+        for (int variant = 0; variant < table.variants; ++variant) {
+            char name[80];
+            if (!symbol_name(rows[row], variant, name))
+                continue;
+            driver::Kernel* kernel = &table.kernels[row * table.variants + variant];
+            const driver::KernelRequest request{name, rows[row].smem_bytes};
+            if (Status status = driver::get_kernel(table.image, device.ordinal, request, kernel); status != ok)
+                return status;
+        }
+    }
+    return ok;
+}
+
+}  // namespace
+
+Status open_kernels(const void* image, const Device& device, std::span<const Row> rows, int variants,
+                    SymbolName symbol_name, void** state)
+{
+    *state = nullptr;
+    auto* kernels = new (std::nothrow) driver::Kernel[rows.size() * variants]{};
+    auto* table = new (std::nothrow) KernelTable{image, variants, kernels};
+    if (!kernels || !table) {
+        delete[] kernels;
+        delete table;
+        return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a table of kernels");
+    }
+    if (Status status = driver::load_image(image); status != ok) {
+        delete[] kernels;
+        delete table;
+        return status;
+    }
+    *state = table;
+    return get_kernels(*table, device, rows, symbol_name);
+}
+
+void close_kernels(void* state)
+{
+    auto* table = static_cast<KernelTable*>(state);
+    driver::unload_image(table->image);
+    delete[] table->kernels;
+    delete table;
+}
+
+Status launch(const KernelTable& table, const Plan& plan, void* params, hgemm_stream_t stream)
+{
+    const Row& row = plan.backend->rows[plan.row];
+    return driver::launch({table.at(plan), static_cast<unsigned>(plan.grid), static_cast<unsigned>(row.threads),
+                           static_cast<unsigned>(row.smem_bytes), params},
+                          stream);
+}
+
+}  // namespace hg

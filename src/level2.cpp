@@ -1,0 +1,109 @@
+// The C wall of Level 2: a matrix-vector product is a product with n = 1.
+#include "arguments.hpp"
+#include "handle.hpp"
+
+#include <cinttypes>
+
+namespace hg {
+namespace {
+
+struct VectorCall {
+    const char* function;
+    Type type;
+    bool transposed;
+    int64_t m, n;
+    float alpha;
+    const void* a;
+    int64_t lda;
+    const void* x;
+    int64_t incx;
+    float beta;
+    void* y;
+    int64_t incy;
+};
+
+Status check_vector(int position, const char* name, const void* vector, int64_t length, int64_t increment,
+                    bool needed)
+{
+    if (needed)
+        if (Status status = check_pointer(position, name, vector, 2); status != ok)
+            return status;
+    const char* increment_name = *name == 'x' ? "incx" : "incy";
+    if (increment == 0)
+        return fail_argument(position + 1, increment_name, "is 0, must not be 0");
+    if (is_too_far(increment, length, 2))
+        return fail_argument(position + 1, increment_name,
+                             "is %" PRId64 ", too large: %" PRId64 " elements must stay within 2^62 bytes",
+                             increment, length);
+    return ok;
+}
+
+Status check(const VectorCall& v)
+{
+    const bool empty = v.m == 0 || v.n == 0;
+    const bool reads = !empty && v.alpha != 0.0f;
+    if (v.m < 0)
+        return fail_argument(2, "m", "is %" PRId64 ", must be at least 0", v.m);
+    if (v.n < 0)
+        return fail_argument(3, "n", "is %" PRId64 ", must be at least 0", v.n);
+    if (reads)
+        if (Status status = check_pointer(5, "A", v.a, 2); status != ok)
+            return status;
+    if (Status status = check_leading(6, "lda", v.lda, {v.m, v.n, "m"}, 2); status != ok)
+        return status;
+    if (Status status = check_vector(7, "x", v.x, v.transposed ? v.m : v.n, v.incx, reads); status != ok)
+        return status;
+    return check_vector(10, "y", v.y, v.transposed ? v.n : v.m, v.incy, !empty);
+}
+
+// Where element 0 of a vector lies: with a negative increment it is stored last.
+const void* first_element(const void* vector, int64_t length, int64_t increment)
+{
+    const int64_t offset = increment < 0 ? (1 - length) * increment : 0;
+    return static_cast<const uint16_t*>(vector) + offset;
+}
+
+Problem to_problem(const VectorCall& v)
+{
+    Problem p{};
+    p.m = v.transposed ? v.n : v.m;
+    p.n = p.batch = 1;
+    const int64_t k = v.transposed ? v.m : v.n;
+    const bool reads = v.alpha != 0.0f;
+    p.k = reads ? k : 0;
+    p.type_ab = v.type;
+    p.alpha = v.alpha;
+    p.beta = v.beta;
+    if (reads) {
+        p.a = {v.a, nullptr, v.transposed ? v.lda : 1, v.transposed ? 1 : v.lda, 0};
+        p.b = {first_element(v.x, k, v.incx), nullptr, k, v.incx, 0};
+    }
+    p.d = {const_cast<void*>(first_element(v.y, p.m, v.incy)), nullptr, v.incy, 0, v.type};
+    if (v.beta != 0.0f)
+        p.c = p.d;
+    return p;
+}
+
+Status run(hgemm_handle_t handle, const VectorCall& v) noexcept
+{
+    return with_handle(v.function, handle, [&](Handle& h) {
+        const Status status = check(v);
+        return status != ok || v.m == 0 || v.n == 0 ? status : execute(h, to_problem(v));
+    });
+}
+
+}  // namespace
+}  // namespace hg
+
+#define HGEMM_GEMV(name, element, type, transposed)                                                        \
+    extern "C" hgemm_status_t name(hgemm_handle_t handle, int64_t m, int64_t n, float alpha,               \
+                                   const element* A, int64_t lda, const element* x, int64_t incx,          \
+                                   float beta, element* y, int64_t incy)                                   \
+    {                                                                                                      \
+        return hg::run(handle, {#name, type, transposed, m, n, alpha, A, lda, x, incx, beta, y, incy});    \
+    }
+
+HGEMM_GEMV(hgemv_n, hgemm_half_t, hg::Type::F16, false)
+HGEMM_GEMV(hgemv_t, hgemm_half_t, hg::Type::F16, true)
+HGEMM_GEMV(bgemv_n, hgemm_bfloat16_t, hg::Type::BF16, false)
+HGEMM_GEMV(bgemv_t, hgemm_bfloat16_t, hg::Type::BF16, true)

@@ -1,0 +1,36 @@
+#include "backend.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace hg {
+
+const char* name_of(Type t)
+{
+    return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32";
+}
+
+void Problem::print(char* text, size_t length) const
+{
+    std::snprintf(text, length,
+                  "D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
+                  ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s",
+                  m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
+                  name_of(type_ab), k, d.ld, batch, static_cast<double>(alpha), static_cast<double>(beta),
+                  bias.along == BiasAlong::None ? "" : " bias",
+                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "");
+}
+
+void Plan::print(char* text, size_t length) const
+{
+    const Row& r = backend->rows[row];
+    const char* reasons[] = {"model", "tuned", "forced"};
+    const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;
+    std::snprintf(text, length,
+                  "backend=%s kernel=%s tile=%dx%dx%d cluster=%dx%d stages=%d split=%d tiles=%" PRId64
+                  " grid=%" PRId64 " waves=%.2f workspace=%zu predicted_us=%.1f why=%s",
+                  backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, r.cluster_m, r.cluster_n, r.stages,
+                  split, tiles, grid, waves, workspace, predicted_us, reasons[static_cast<int>(why)]);
+}
+
+}  // namespace hg

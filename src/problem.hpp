@@ -1,0 +1,71 @@
+// Problem: what is asked. Every public routine becomes one of these.
+//
+// One view for all of them: D, C and aux are row-major (columns contiguous), A has m rows, B has n rows
+// and both are summed over k:
+//
+//     D[i][j] = activation(alpha * sum_p A[i][p] * B[j][p] + beta * C[i][j] + bias)
+//
+// Column-major calls get here by transposing the equation, which swaps A with B and m with n; transposes
+// of A and B are a choice of strides. A matrix-vector product has n = 1.
+#pragma once
+
+#include "arch/common/types.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hg {
+
+enum class Mode : int32_t { Default, BatchInvariant };
+
+constexpr int64_t bytes_of(Type t) { return t == Type::F32 ? 4 : 2; }
+const char* name_of(Type t);
+
+// Element (row r, k index p) of problem z is at base(z) + r * row_stride + p * k_stride, in elements.
+// base(z) is array[z] where array is set, else ptr + z * batch_stride.
+struct Operand {
+    const void* ptr;
+    const void* const* array;
+    int64_t row_stride, k_stride, batch_stride;
+};
+
+// Element (i, j) of problem z is at base(z) + i * ld + j. ptr and array are both null when unused.
+struct Matrix {
+    void* ptr;
+    void* const* array;
+    int64_t ld, batch_stride;
+    Type type;
+};
+
+struct Bias {
+    const void* ptr;
+    int64_t batch_stride;
+    Type type;
+    BiasAlong along;
+};
+
+struct Problem {
+    int64_t m, n, k, batch;  // all >= 1, except that k = 0 means "read neither A nor B"
+    Type type_ab;            // F16 or BF16
+    Operand a, b;
+    Matrix c, d, aux;  // c is unused when beta is the value 0
+    Bias bias;
+    Activation activation;
+    float alpha, beta;                       // unless read on the device:
+    const float *alpha_device, *beta_device;  // null or where the value lies
+
+    // One line, cut to `length` bytes with the NUL: the equation's sizes, types and strides.
+    void print(char* text, size_t length) const;
+};
+
+// Device: what is available.
+struct Device {
+    int ordinal;        // CUDA ordinal, or HGEMM_DEVICE_HOST
+    int cc;             // compute capability, 90 for 9.0; 0 on the host
+    int sm_count;       // multiprocessors; threads on the host
+    int smem_per_block; // opt-in shared memory limit, bytes
+    int64_t l2_bytes;
+    char name[64];
+};
+
+}  // namespace hg

@@ -1,0 +1,33 @@
+// Statuses and the thread's error text. Every failure in the library is made by one of the two
+// functions here, at the place that knows what was wrong.
+#pragma once
+
+#include "hgemm.h"
+
+namespace hg {
+
+using Status = hgemm_status_t;
+constexpr Status ok = HGEMM_STATUS_SUCCESS;
+
+// Remember "<function>: <text>" as this thread's error and return `status`. The function is the public
+// one that the thread is in (see Call).
+[[gnu::format(printf, 2, 3)]] Status fail(Status status, const char* format, ...) noexcept;
+
+// As fail(HGEMM_STATUS_INVALID_ARGUMENT, "argument <position> (<name>) <text>"). `position` counts from
+// 1 with the handle, as xerbla does.
+[[gnu::format(printf, 3, 4)]] Status fail_argument(int position, const char* name, const char* format,
+                                                   ...) noexcept;
+
+// Names the public function that the thread is in, for as long as it lives.
+class Call {
+public:
+    explicit Call(const char* function) noexcept;
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+private:
+    const char* outer_;
+};
+
+}  // namespace hg
