@@ -10,6 +10,24 @@ const char* name_of(Type t)
     return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32";
 }
 
+void Problem::align_unused_strides()
+{
+    constexpr int64_t vector = 8;
+    const auto aligned = [](int64_t size) { return (size + vector - 1) / vector * vector; };
+    if (m == 1 && a.k_stride == 1)
+        a.row_stride = aligned(k);
+    if (n == 1 && b.k_stride == 1)
+        b.row_stride = aligned(k);
+    if (k == 1 && a.row_stride == 1)
+        a.k_stride = aligned(m);
+    if (k == 1 && b.row_stride == 1)
+        b.k_stride = aligned(n);
+    if (m == 1)
+        c.ld = d.ld = aux.ld = aligned(n);
+    if (batch == 1)
+        a.batch_stride = b.batch_stride = c.batch_stride = d.batch_stride = aux.batch_stride = bias.batch_stride = 0;
+}
+
 void Problem::print(char* text, size_t length) const
 {
     std::snprintf(text, length,

@@ -54,6 +54,9 @@ struct Problem {
     float alpha, beta;                       // unless read on the device:
     const float *alpha_device, *beta_device;  // null or where the value lies
 
+    // A stride along a dimension of size 1 leads nowhere; make it one that vectors can have.
+    void align_unused_strides();
+
     // One line, cut to `length` bytes with the NUL: the equation's sizes, types and strides.
     void print(char* text, size_t length) const;
 };

@@ -87,18 +87,23 @@ inline bool major_symbol(const Row& row, int variant, char (&name)[80])
     return true;
 }
 
+// A group has no more rows than there are, which also keeps group * tiles_n within 32 bits.
 inline TileGrid pack_grid(const Problem& p, const Row& row, int group)
 {
-    return {static_cast<int32_t>(ceil_div(p.m, row.tile_m)), static_cast<int32_t>(ceil_div(p.n, row.tile_n)), group};
+    const auto tiles_m = static_cast<int32_t>(ceil_div(p.m, row.tile_m));
+    return {tiles_m, static_cast<int32_t>(ceil_div(p.n, row.tile_n)), group < tiles_m ? group : tiles_m};
 }
 
-// Tiles of all problems; too many to number with 31 bits count as INT64_MAX.
+// Tiles are numbered with 32 bits; half of that range leaves room for a grid-stride step.
+constexpr int64_t max_tiles = int64_t{1} << 30;
+
+// Tiles of all problems, or max_tiles + 1 when there are more than max_tiles.
 inline int64_t count_tiles(const Problem& p, const Row& row)
 {
     int64_t tiles;
     const bool overflow = __builtin_mul_overflow(ceil_div(p.m, row.tile_m), ceil_div(p.n, row.tile_n), &tiles) ||
                           __builtin_mul_overflow(tiles, p.batch, &tiles);
-    return overflow || tiles > INT32_MAX ? INT64_MAX : tiles;
+    return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 
 inline bool is_forced_away(const Options& options, const Row& row)

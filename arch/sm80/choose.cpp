@@ -12,10 +12,12 @@ const char* refusal(const Problem& p, const Device& device, const Config& config
     const bool vectors = p.k > 0 && is_vector_operand(p.a, p.batch) && is_vector_operand(p.b, p.batch);
     if (!config.general && !vectors)
         return "A or B is not aligned to 16 bytes in every line";
+    if (!config.general && p.k > INT32_MAX - 512)
+        return "k is 2^31 or more";
     if (row.smem_bytes > device.smem_per_block)
         return "the device has too little shared memory";
-    if (count_tiles(p, row) == INT64_MAX)
-        return "more than 2^31 tiles";
+    if (count_tiles(p, row) > max_tiles)
+        return "more than 2^30 tiles";
     return nullptr;
 }
 

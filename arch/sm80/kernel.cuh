@@ -1,8 +1,8 @@
 // GEMM with cp.async, ldmatrix and mma.sync. One CTA computes one tile of one problem.
 //
-// Barriers: none but __syncthreads(). At the top of each k tile every thread waits for its own copies of
-// that stage (cp.async.wait_group) and then for everybody's (__syncthreads), which also says that all
-// warps have left the stage that is about to be overwritten.
+// Barriers: none but __syncthreads(). Before the first fragments of a stage are read, every thread waits
+// for its own copies of it (cp.async.wait_group) and then for everybody's (__syncthreads). The same
+// barrier says that all warps have read the stage before, which is filled again right after it.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -30,17 +30,17 @@ public:
     {
         const uint16_t* base = p.array ? p.array[z] : p.ptr + z * p.batch_stride;
         const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
-        safe_ = base;
         rows_left_ = static_cast<int>(min(rows - row, int64_t{Rows}));
         next_ = base + (M == Major::K ? row * pitch : row) + line_ * pitch + element_;
         step_ = M == Major::K ? K : K * pitch;
         pass_ = lines_a_pass * pitch;
     }
 
-    // Copy the next k tile, of which k_left elements exist, into the tile at `smem`.
-    __device__ void copy(uint32_t smem, int64_t k_left)
+    // Copy the next k tile, of which k_left elements exist, into the tile at `smem`. Lines and elements
+    // that do not exist are copies of no bytes, which read nothing and write zeros.
+    __device__ void copy(uint32_t smem, int k_left)
     {
-        const int k_in_tile = static_cast<int>(min(k_left, int64_t{K}));
+        const int k_in_tile = min(k_left, K);
         const int line_limit = M == Major::K ? rows_left_ : k_in_tile;
         const int element_limit = M == Major::K ? k_in_tile : rows_left_;
         const int elements = max(0, min(element_limit - element_, chunk_elements));
@@ -51,14 +51,13 @@ public:
             const int bytes = line < line_limit ? 2 * elements : 0;
             const int offset = M == Major::K ? tile_offset<M, Rows, K>(line, element_)
                                              : tile_offset<M, Rows, K>(element_, line);
-            ptx::cp_async_cg_16(smem + offset, bytes ? src : safe_, bytes);
+            ptx::cp_async_cg_16(smem + offset, src, bytes);
         }
         next_ += step_;
     }
 
 private:
     const uint16_t* next_;  // this thread's first chunk of the next k tile
-    const uint16_t* safe_;  // an address for copies of nothing
     int64_t step_, pass_;   // elements to the next k tile, to the next pass
     int line_, element_, rows_left_;
 };
@@ -95,18 +94,18 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
     const Tile tile = tile_at(p.grid, blockIdx.x);
     const Scalars scalars = load_scalars(p.output);
-    const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
-    const int64_t k_tiles = (k + C.k - 1) / C.k;
+    const int k = scalars.alpha == 0.0f ? 0 : static_cast<int>(p.k);
 
     Producer<MA, C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch, threadIdx.x);
     Producer<MB, C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch, threadIdx.x);
     const uint32_t smem_a = ptx::shared_address(smem.a), smem_b = ptx::shared_address(smem.b);
     constexpr int bytes_a = sizeof smem.a[0], bytes_b = sizeof smem.b[0];
-    const auto fill = [&](int64_t k_tile) {
-        if (k_tile < k_tiles) {
-            const int stage = static_cast<int>(k_tile % C.stages);
-            a.copy(smem_a + stage * bytes_a, k - k_tile * C.k);
-            b.copy(smem_b + stage * bytes_b, k - k_tile * C.k);
+    int k_to_fill = k;
+    const auto fill = [&](int stage) {
+        if (k_to_fill > 0) {
+            a.copy(smem_a + stage * bytes_a, k_to_fill);
+            b.copy(smem_b + stage * bytes_b, k_to_fill);
+            k_to_fill -= C.k;
         }
         ptx::cp_async_commit_group();
     };
@@ -116,13 +115,34 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 #pragma unroll
     for (int i = 0; i < C.stages - 1; ++i)
         fill(i);
-    int stage = 0;
-    for (int64_t i = 0; i < k_tiles; ++i) {
+    const auto wait_for_next_stage = [] {
         ptx::cp_async_wait_group<C.stages - 2>();
         __syncthreads();
-        fill(i + C.stages - 1);
-        Share::accumulate(acc, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, lane);
-        stage = stage + 1 == C.stages ? 0 : stage + 1;
+    };
+    const auto load = [&](typename Share::Fragments& f, int stage, int step) {
+        Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, 16 * step, lane);
+    };
+
+    // Fragments run one k step ahead of the products, across the stages.
+    constexpr int steps = C.k / 16;
+    static_assert(steps % 2 == 0);
+    typename Share::Fragments f[2];
+    wait_for_next_stage();
+    load(f[0], 0, 0);
+    int stage = 0;
+    for (int k_left = k; k_left > 0; k_left -= C.k) {
+        const int next = stage + 1 == C.stages ? 0 : stage + 1;
+#pragma unroll
+        for (int step = 0; step < steps; ++step) {
+            const bool last = step + 1 == steps;
+            if (last)
+                wait_for_next_stage();
+            load(f[(step + 1) % 2], last ? next : stage, last ? 0 : step + 1);
+            if (step == 0)
+                fill(stage == 0 ? C.stages - 1 : stage - 1);
+            Share::multiply(acc, f[step % 2]);
+        }
+        stage = next;
     }
     ptx::cp_async_wait_group<0>();
     __syncthreads();

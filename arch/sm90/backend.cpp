@@ -6,6 +6,7 @@
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 extern "C" {
@@ -51,7 +52,7 @@ bool can_tma_store(const Problem& p)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const int64_t batch_stride = p.batch > 1 ? p.d.batch_stride : 0;
-    return is_plain(p) && batch_stride >= 0 && is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) &&
+    return is_plain(p) && p.d.ld > 0 && batch_stride >= 0 && is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) &&
            p.d.ld * bytes < int64_t{1} << 40 && batch_stride * bytes < int64_t{1} << 40;
 }
 

@@ -28,8 +28,8 @@ const char* refusal(const Problem& p, const Row& row)
         return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
     if (p.d.array)
         return "TMA cannot follow arrays of pointers";
-    if (count_tiles(p, row) == INT64_MAX)
-        return "more than 2^31 tiles";
+    if (count_tiles(p, row) > max_tiles)
+        return "more than 2^30 tiles";
     return nullptr;
 }
 

@@ -1,0 +1,272 @@
+// White-box tests of dispatch: no GPU is needed, a Device is a plain struct.
+#include "arch/common/tile_order.hpp"
+#include "dispatch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hg {
+namespace {
+
+Device gpu(int cc, int sm_count, int smem_kib)
+{
+    Device d{};
+    d.cc = cc;
+    d.sm_count = sm_count;
+    d.smem_per_block = smem_kib * 1024;
+    std::strcpy(d.name, "a test device");
+    return d;
+}
+
+const Device h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163), a10 = gpu(86, 72, 99), turing = gpu(75, 40, 64);
+
+Device host()
+{
+    Device d = gpu(0, 8, 0);
+    d.ordinal = HGEMM_DEVICE_HOST;
+    return d;
+}
+
+bool has_cuda() { return all_backends().size() > 1; }
+
+#define NEEDS_CUDA_BUILD()                                                                                 \
+    if (!has_cuda())                                                                                       \
+    GTEST_SKIP() << "this build has the host backend alone"
+
+// D = A * transpose(B), row-major, packed.
+Problem linear_layer(int64_t m, int64_t n, int64_t k)
+{
+    Problem p{};
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.batch = 1;
+    p.type_ab = p.d.type = Type::F16;
+    p.a = {reinterpret_cast<void*>(0x1000), nullptr, k, 1, 0};
+    p.b = {reinterpret_cast<void*>(0x2000), nullptr, k, 1, 0};
+    p.d = {reinterpret_cast<void*>(0x4000), nullptr, n, 0, Type::F16};
+    p.alpha = 1;
+    return p;
+}
+
+struct Choice {
+    Status status;
+    std::string kernel;
+    Plan plan;
+};
+
+Choice choose(const Device& device, const Problem& problem, const char* backend = "", const char* kernel = "")
+{
+    Options options{};
+    std::strcpy(options.backend, backend);
+    std::strcpy(options.kernel, kernel);
+    const Backend* candidates[max_candidates];
+    int count = 0;
+    Choice choice{};
+    choice.status = find_candidates(device, options, candidates, count);
+    if (choice.status == ok)
+        choice.status = make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);
+    if (choice.status == ok)
+        choice.kernel = choice.plan.backend->rows[choice.plan.row].name;
+    return choice;
+}
+
+TEST(Dispatch, EachDeviceGetsItsBackends)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem p = linear_layer(4096, 4096, 4096);
+    EXPECT_EQ(choose(h200, p).plan.backend->name, std::string("sm90"));
+    EXPECT_EQ(choose(a100, p).plan.backend->name, std::string("sm80"));
+    EXPECT_EQ(choose(a10, p).plan.backend->name, std::string("sm80"));
+    EXPECT_EQ(choose(gpu(120, 170, 99), p).plan.backend->name, std::string("sm80"));
+}
+
+TEST(Dispatch, HostServesTheHostAlone)
+{
+    const Problem p = linear_layer(64, 64, 64);
+    EXPECT_EQ(choose(host(), p).kernel, "host_blocked");
+    EXPECT_EQ(choose(h200, p, "host").status, HGEMM_STATUS_NOT_SUPPORTED);
+}
+
+TEST(Dispatch, DeviceBelow80IsRefusedWithItsCapability)
+{
+    EXPECT_EQ(choose(turing, linear_layer(64, 64, 64)).status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("7.5"), std::string::npos) << hgemm_last_error();
+}
+
+TEST(Dispatch, UnknownNamesAreRefusedWithTheKnownOnes)
+{
+    const Problem p = linear_layer(64, 64, 64);
+    EXPECT_EQ(choose(host(), p, "sm30").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("known: "), std::string::npos);
+    EXPECT_EQ(choose(host(), p, "", "?").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("host_blocked"), std::string::npos);
+}
+
+TEST(Dispatch, ForcedBackendKeepsTheGeneralPathBehindIt)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = linear_layer(4096, 4096, 4096);
+    EXPECT_EQ(choose(h200, p, "sm80").plan.backend->name, std::string("sm80"));
+    EXPECT_EQ(choose(h200, p, "sm90").plan.backend->name, std::string("sm90"));
+    p.a.row_stride = 4097;
+    EXPECT_EQ(choose(h200, p, "sm90").kernel, "sm80_any_128x128x32");
+    EXPECT_EQ(choose(a100, p, "sm90").status, HGEMM_STATUS_NOT_SUPPORTED);
+}
+
+TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = linear_layer(4096, 4096, 4096);
+    for (const char* kernel : {"sm90_128x256x64_s4", "sm90_128x128x64_s6", "sm80_128x128x32_s4", "sm80_64x64x32_s4",
+                               "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
+        const Choice choice = choose(h200, p, "", kernel);
+        EXPECT_EQ(choice.kernel, kernel);
+        EXPECT_EQ(choice.plan.why, Why::Forced);
+    }
+    p.b.ptr = reinterpret_cast<void*>(0x2002);
+    EXPECT_EQ(choose(h200, p, "", "sm90_128x256x64_s4").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("16-byte alignment"), std::string::npos) << hgemm_last_error();
+}
+
+// What TMA or 16-byte copies cannot address goes to the general rows, everything else does not.
+TEST(Dispatch, LegalityOfEachOperand)
+{
+    NEEDS_CUDA_BUILD();
+    const auto kernel = [](auto change) {
+        Problem p = linear_layer(512, 512, 512);
+        change(p);
+        return choose(h200, p).kernel.substr(0, 8);
+    };
+    EXPECT_EQ(kernel([](Problem&) {}), "sm90_128");
+    EXPECT_EQ(kernel([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 512, 0}; }), "sm90_128");
+    EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm90_128");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) { p.b.k_stride = 2; }), "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.ptr = reinterpret_cast<void*>(0x1008); }), "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) {
+                  p.batch = 2;
+                  p.a.batch_stride = 12;
+              }),
+              "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) {
+                  p.batch = 2;
+                  p.a.batch_stride = -8 * 512 * 512;
+              }),
+              "sm80_64x");
+    EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_128");
+}
+
+// A change of a choice shows here as a diff: size of a square (or the shape) -> kernel.
+TEST(Dispatch, GoldenChoices)
+{
+    NEEDS_CUDA_BUILD();
+    struct Golden {
+        const Device* device;
+        int64_t m, n, k;
+        const char* kernel;
+    };
+    const Golden golden[] = {
+        {&h200, 128, 128, 128, "sm90_128x128x64_s6"},    {&h200, 1024, 1024, 1024, "sm90_128x128x64_s6"},
+        {&h200, 2048, 2048, 2048, "sm90_128x256x64_s4"}, {&h200, 4096, 4096, 4096, "sm90_128x256x64_s4"},
+        {&h200, 8192, 8192, 8192, "sm90_128x256x64_s4"}, {&h200, 1, 4096, 4096, "sm90_128x128x64_s6"},
+        {&h200, 64, 7168, 2048, "sm90_128x128x64_s6"},   {&a100, 4096, 4096, 4096, "sm80_128x128x32_s4"},
+        {&a100, 64, 64, 4096, "sm80_64x64x32_s4"},       {&a10, 2048, 2048, 2048, "sm80_128x128x32_s4"},
+        {&a10, 100, 100, 104, "sm80_64x64x32_s4"},       {&a10, 100, 100, 100, "sm80_any_64x64x32"},
+    };
+    for (const Golden& g : golden)
+        EXPECT_EQ(choose(*g.device, linear_layer(g.m, g.n, g.k)).kernel, g.kernel) << g.m << "x" << g.n << "x" << g.k;
+}
+
+TEST(Dispatch, PlanIsPure)
+{
+    const Problem p = linear_layer(1000, 1000, 1000);
+    char first[512], second[512];
+    choose(host(), p).plan.print(first, sizeof first);
+    choose(host(), p).plan.print(second, sizeof second);
+    EXPECT_STREQ(first, second);
+}
+
+TEST(Dispatch, SmLimitShrinksTheGrid)
+{
+    NEEDS_CUDA_BUILD();
+    Options options{};
+    options.sm_limit = 16;
+    const Backend* candidates[max_candidates];
+    int count = 0;
+    ASSERT_EQ(find_candidates(h200, options, candidates, count), ok);
+    Plan plan;
+    ASSERT_EQ(make_plan(linear_layer(4096, 4096, 4096), h200, options, {candidates, static_cast<size_t>(count)}, plan),
+              ok);
+    EXPECT_LE(plan.grid, 16);
+    EXPECT_GE(plan.grid, 1);
+}
+
+TEST(TileOrder, VisitsEveryTileOnce)
+{
+    for (const TileGrid grid : {TileGrid{1, 1, 8}, TileGrid{7, 5, 4}, TileGrid{16, 3, 8}, TileGrid{3, 40, 16}}) {
+        std::set<std::vector<int>> seen;
+        const int tiles = grid.tiles_m * grid.tiles_n * 3;
+        for (int i = 0; i < tiles; ++i) {
+            const Tile t = tile_at(grid, i);
+            EXPECT_TRUE(t.m >= 0 && t.m < grid.tiles_m && t.n >= 0 && t.n < grid.tiles_n && t.batch < 3);
+            seen.insert({t.m, t.n, t.batch});
+        }
+        EXPECT_EQ(seen.size(), static_cast<size_t>(tiles));
+    }
+}
+
+TEST(TileOrder, WalksAGroupOfRowsColumnByColumn)
+{
+    const TileGrid grid{8, 4, 2};
+    const std::vector<Tile> expected{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {1, 1, 0}};
+    for (int i = 0; i < 4; ++i) {
+        EXPECT_EQ(tile_at(grid, i).m, expected[i].m);
+        EXPECT_EQ(tile_at(grid, i).n, expected[i].n);
+    }
+    EXPECT_EQ(tile_at(grid, 8).m, 2);
+}
+
+#ifdef HGEMM_PTXAS_LOGS
+// Every row has its kernels and every kernel a row; no kernel spills. Read from what ptxas said.
+TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
+{
+    for (const std::string image : {"sm80_sm80", "sm80_sm90", "sm90_sm90"}) {
+        std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
+        ASSERT_TRUE(log) << image;
+        std::set<std::string> kernels;
+        for (std::string line; std::getline(log, line);) {
+            if (const size_t at = line.find("entry function '"); at != std::string::npos)
+                kernels.insert(line.substr(at + 16, line.find('\'', at + 16) - at - 16));
+            if (line.find("spill stores") != std::string::npos)
+                EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << line;
+        }
+        const std::string backend_name = image.substr(0, 4);
+        size_t expected = 0;
+        for (const Backend* backend : all_backends()) {
+            if (backend->name != backend_name)
+                continue;
+            for (int i = 0; i < backend->row_count; ++i) {
+                const std::string row = backend->rows[i].name;
+                const bool any = row.find("_any_") != std::string::npos;
+                for (const char* type : {"_f16", "_bf16"})
+                    for (const char* majors : {"_kk", "_kn", "_mk", "_mn"})
+                        if (!any || std::string(majors) == "_kk") {
+                            EXPECT_TRUE(kernels.count(row + type + (any ? "" : majors))) << row << type << majors;
+                            ++expected;
+                        }
+            }
+        }
+        EXPECT_EQ(kernels.size(), expected) << image;
+    }
+}
+#endif
+
+}  // namespace
+}  // namespace hg
