@@ -125,7 +125,8 @@ HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *worksp
 /** Choose among hgemm_mode_t. NOT_SUPPORTED where the backend cannot keep the promise. */
 HGEMM_API hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode);
 
-/** Use at most `count` multiprocessors (a host handle: threads); 0 means all of them. */
+/** Use at most `count` multiprocessors; 0 means all of them. On the host it bounds the library's own
+    threads; how many OpenBLAS uses is the program's setting. */
 HGEMM_API hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count);
 
 /** Name of the backend, such as "sm90" or "host"; "" for an invalid handle. Lives as long as the

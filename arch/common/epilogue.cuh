@@ -107,7 +107,7 @@ __device__ inline void store_elements(const float (&v)[8], void* base, int64_t i
 __device__ inline float activate(float x, Activation activation)
 {
     switch (activation) {
-    case Activation::Relu: return x < 0.0f ? 0.0f : x;
+    case Activation::Relu: return x <= 0.0f ? 0.0f : x;  // NaN stays NaN
     case Activation::GeluTanh: return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
     case Activation::GeluErf: return 0.5f * x * (1.0f + erff(0.7071067812f * x));
     case Activation::Silu: return x / (1.0f + expf(-x));

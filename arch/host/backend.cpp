@@ -12,10 +12,7 @@ namespace {
 
 const Row rows[] = {{"host_blocked", block_m, block_n, block_k, 1, 1, 1, 1, 0}};
 
-bool serves(const Device& device)
-{
-    return device.ordinal == HGEMM_DEVICE_HOST;
-}
+bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; }
 
 Status open(const Device& device, void** state)
 {
@@ -25,37 +22,31 @@ Status open(const Device& device, void** state)
         return status;
     try {
         *state = new HostState{blas, Pool(device.sm_count - 1)};
-    }
-    catch (const std::bad_alloc&) {
+    } catch (const std::bad_alloc&) {
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for the state of the host backend");
     }
     return ok;
 }
 
-void close(void* state)
-{
-    delete static_cast<HostState*>(state);
-}
+void close(void* state) { delete static_cast<HostState*>(state); }
 
-size_t default_workspace(const Device&)
-{
-    return largest_workspace();
-}
+size_t default_workspace(const Device&) { return largest_workspace(); }
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan)
 {
-    plan = {};
-    plan.backend = &host_backend;
-    plan.why = options.kernel[0] ? Why::Forced : Why::Model;
-    if (options.kernel[0] && std::strcmp(options.kernel, rows[0].name) != 0) {
-        plan.refusal = "the host backend has one kernel, host_blocked";
+    if (*options.kernel && std::strcmp(options.kernel, rows[0].name) != 0) {
+        plan.refusal = "the host has one kernel, host_blocked";
         return false;
     }
     const Blocks blocks = blocks_of(problem);
+    plan.backend = &host_backend;
+    plan.row = plan.variant = 0;
     plan.split = 1;
     plan.tiles = problem.batch * block_count(problem.m, blocks.m) * block_count(problem.n, blocks.n);
     plan.grid = options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     plan.workspace = blocks.workspace();
+    plan.predicted_us = 0;
+    plan.why = *options.kernel ? Why::Forced : Why::Model;
     return true;
 }
 
@@ -63,15 +54,14 @@ Status run(Handle& handle, void* state, const Problem& problem, const Plan& plan
 {
     const Workspace workspace = handle.workspace();
     if (workspace.bytes < plan.workspace)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu", plan.workspace,
-                    workspace.bytes);
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
+                    plan.workspace, workspace.bytes);
     multiply(*static_cast<HostState*>(state), problem, workspace.ptr, handle.sm_count());
     return ok;
 }
 
 }  // namespace
 
-const Backend host_backend = {"host",   rows, 1, serves, open, close, default_workspace, choose, run,
-                              false};
+const Backend host_backend = {"host", rows, 1, serves, open, close, default_workspace, choose, run, false};
 
 }  // namespace hg

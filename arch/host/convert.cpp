@@ -2,8 +2,9 @@
 
 #include <cstring>
 
-// One copy of a loop for each width of vector register; the loader picks.
-#if defined(__x86_64__) && defined(__GLIBC__)
+// One copy of a loop for each width of vector register. The loader picks, before a thread sanitizer that
+// would instrument the choice has started.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define HGEMM_CLONES [[gnu::target_clones("avx2", "default")]]
 #else
 #define HGEMM_CLONES
@@ -74,7 +75,8 @@ void to_float(Type type, const void* source, int64_t offset, int64_t stride, int
 void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset)
 {
     if (type == Type::F32)
-        std::memcpy(static_cast<float*>(target) + offset, values, static_cast<size_t>(count) * sizeof(float));
+        std::memcpy(static_cast<float*>(target) + offset, values,
+                    static_cast<size_t>(count) * sizeof(float));
     else if (type == Type::F16)
         narrow_half(values, count, static_cast<uint16_t*>(target) + offset);
     else

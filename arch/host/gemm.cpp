@@ -8,13 +8,10 @@
 namespace hg {
 namespace {
 
-constexpr int64_t epilogue_chunk = 512;           // elements that the epilogue takes at a time
+constexpr int64_t epilogue_chunk = 512;                      // elements that the epilogue takes at a time
 constexpr int row_major = 101, no_trans = 111, trans = 112;  // CBLAS's values
 
-constexpr int64_t round_up(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
+constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // Equal blocks, so that a size just above the limit does not end in a sliver.
 int64_t block_size(int64_t size, int64_t limit)
@@ -55,17 +52,27 @@ auto* base(const View& x, int64_t z, int64_t& offset)
 struct Product {
     HostState& state;
     const Problem& p;
-    Blocks blocks;
-    float *a, *b, *sum;  // panels; sum is null where A * B is not wanted
-    float alpha, beta;
-    int threads;
+    const int threads;
+    const Blocks blocks = blocks_of(p);
+    float alpha = p.alpha_device ? *p.alpha_device : p.alpha;
+    const float beta = p.beta_device ? *p.beta_device : p.beta;
+    float *a = nullptr, *b = nullptr, *sum = nullptr;  // panels; null where A * B is not wanted
 
+    void place_panels(float* workspace);
     void convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, int64_t k0, int64_t depth,
                  const Panel& to, float* values);
+    void sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep);
     void accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns);
     void store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns);
     void store_chunk(int64_t z, int64_t i, int64_t j, int64_t count, float* values);
 };
+
+void Product::place_panels(float* workspace)
+{
+    a = workspace;
+    b = a + blocks.a.bytes / sizeof(float);
+    sum = b + blocks.b.bytes / sizeof(float);
+}
 
 void Product::convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, int64_t k0, int64_t depth,
                       const Panel& to, float* values)
@@ -83,6 +90,14 @@ void Product::convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, i
     });
 }
 
+// The panels of A and B into the one of sums. No size of a block is near the limit of an int.
+void Product::sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep)
+{
+    const auto narrow = [](int64_t size) { return static_cast<int>(size); };
+    state.blas.sgemm(row_major, transa, transb, narrow(m), narrow(n), narrow(k), 1.0f, a,
+                     narrow(blocks.a.ld), b, narrow(blocks.b.ld), keep, sum, narrow(blocks.sum.ld));
+}
+
 // The sum panel of one block of D, in ascending order of k.
 void Product::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
@@ -92,10 +107,8 @@ void Product::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_
         if (!a_is_there)
             convert(p.a, z, i0, rows, k0, depth, blocks.a, a);
         convert(p.b, z, j0, columns, k0, depth, blocks.b, b);
-        state.blas.sgemm(row_major, blocks.a.along_k ? no_trans : trans, blocks.b.along_k ? trans : no_trans,
-                         static_cast<int>(rows), static_cast<int>(columns), static_cast<int>(depth), 1.0f, a,
-                         static_cast<int>(blocks.a.ld), b, static_cast<int>(blocks.b.ld),
-                         k0 == 0 ? 0.0f : 1.0f, sum, static_cast<int>(blocks.sum.ld));
+        sgemm(blocks.a.along_k ? no_trans : trans, blocks.b.along_k ? trans : no_trans, rows, columns,
+              depth, k0 == 0 ? 0.0f : 1.0f);
     }
 }
 
@@ -104,7 +117,8 @@ void activate(Activation activation, float* values, int64_t count)
     const auto apply = [=](auto function) { std::transform(values, values + count, values, function); };
     switch (activation) {
     case Activation::None: break;
-    case Activation::Relu: apply([](float x) { return x <= 0.0f ? 0.0f : x; }); break;  // NaN stays
+    // NaN stays NaN.
+    case Activation::Relu: apply([](float x) { return x <= 0.0f ? 0.0f : x; }); break;
     // 0.5 * (1 + tanh(u)) as a logistic function and 0.5 * (1 + erf(u)) as erfc: no cancellation at x < 0.
     case Activation::GeluTanh:
         apply([](float x) {
@@ -133,8 +147,8 @@ void Product::store_chunk(int64_t z, int64_t i, int64_t j, int64_t count, float*
     }
     if (p.bias.along != BiasAlong::None) {
         const bool columns = p.bias.along == BiasAlong::Columns;
-        to_float(p.bias.type, p.bias.ptr, z * p.bias.batch_stride + (columns ? j : i), columns ? 1 : 0, count,
-                 operand);
+        to_float(p.bias.type, p.bias.ptr, z * p.bias.batch_stride + (columns ? j : i), columns ? 1 : 0,
+                 count, operand);
         for (int64_t e = 0; e < count; ++e)
             values[e] += operand[e];
     }
@@ -185,25 +199,22 @@ size_t largest_workspace()
     return larger(block_m, block_k) + larger(block_n, block_k) + panel(false, block_m, block_n).bytes;
 }
 
-void multiply(HostState& state, const Problem& p, void* workspace, int threads)
+void multiply(HostState& state, const Problem& problem, void* workspace, int threads)
 {
-    const float alpha = p.alpha_device ? *p.alpha_device : p.alpha;
-    const float beta = p.beta_device ? *p.beta_device : p.beta;
-    const bool wanted = p.k > 0 && alpha != 0.0f;
-    Product product{state, p, blocks_of(p), nullptr, nullptr, nullptr, wanted ? alpha : 0.0f, beta, threads};
+    Product product{state, problem, threads};
+    if (problem.k > 0 && product.alpha != 0.0f)
+        product.place_panels(static_cast<float*>(workspace));
+    else
+        product.alpha = 0.0f;  // not an infinity or NaN, which would make something of the sum 0
     const Blocks& blocks = product.blocks;
-    if (wanted) {
-        product.a = static_cast<float*>(workspace);
-        product.b = product.a + blocks.a.bytes / sizeof(float);
-        product.sum = product.b + blocks.b.bytes / sizeof(float);
-    }
-    for (int64_t z = 0; z < p.batch; ++z)
-        for (int64_t i0 = 0; i0 < p.m; i0 += blocks.m)
-            for (int64_t j0 = 0; j0 < p.n; j0 += blocks.n) {
-                const int64_t rows = std::min(blocks.m, p.m - i0), columns = std::min(blocks.n, p.n - j0);
-                if (wanted)
-                    product.accumulate(z, i0, rows, j0, columns);
-                product.store(z, i0, rows, j0, columns);
+    for (int64_t z = 0; z < problem.batch; ++z)
+        for (int64_t i = 0; i < problem.m; i += blocks.m)
+            for (int64_t j = 0; j < problem.n; j += blocks.n) {
+                const int64_t rows = std::min(blocks.m, problem.m - i);
+                const int64_t columns = std::min(blocks.n, problem.n - j);
+                if (product.sum)
+                    product.accumulate(z, i, rows, j, columns);
+                product.store(z, i, rows, j, columns);
             }
 }
 

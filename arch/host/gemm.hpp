@@ -27,10 +27,7 @@ struct Blocks {
 
 Blocks blocks_of(const Problem& problem);
 
-constexpr int64_t block_count(int64_t size, int64_t block)
-{
-    return (size + block - 1) / block;
-}
+constexpr int64_t block_count(int64_t size, int64_t block) { return (size + block - 1) / block; }
 
 // What blocks_of() asks for at most, for any problem.
 size_t largest_workspace();

@@ -12,8 +12,7 @@ Pool::Pool(int workers)
     try {
         for (int i = 0; i < workers; ++i)
             workers_.emplace_back([this] { serve(); });
-    }
-    catch (const std::exception&) {
+    } catch (const std::exception&) {
         // The calling thread takes every part that no worker takes.
     }
 }
