@@ -38,17 +38,11 @@ bool has_row(const Backend& backend, const char* wanted)
     return false;
 }
 
-Status check_kernel_name(const char* wanted, const Device& device)
+Status check_kernel_name(const char* wanted)
 {
-    bool known = false;
-    for (const Backend* backend : all_backends()) {
-        known = known || has_row(*backend, wanted);
-        if (backend->serves(device) && has_row(*backend, wanted))
+    for (const Backend* backend : all_backends())
+        if (has_row(*backend, wanted))
             return ok;
-    }
-    if (known)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel '%s' (HGEMM_KERNEL) does not run on %s", wanted,
-                    device.name);
     char names[400];
     list_names(names, sizeof names, [](auto append) {
         for (const Backend* backend : all_backends())
@@ -58,18 +52,31 @@ Status check_kernel_name(const char* wanted, const Device& device)
     return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown kernel '%s' (HGEMM_KERNEL), known:%s", wanted, names);
 }
 
+bool runs_on(const Device& device, const char* kernel)
+{
+    for (const Backend* backend : all_backends())
+        if (backend->serves(device) && has_row(*backend, kernel))
+            return true;
+    return false;
+}
+
 }  // namespace
+
+Status check_names(const Options& options)
+{
+    Status status = *options.backend ? check_backend_name(options.backend) : ok;
+    if (status == ok && *options.kernel)
+        status = check_kernel_name(options.kernel);
+    return status;
+}
 
 Status find_candidates(const Device& device, const Options& options,
                        const Backend* (&candidates)[max_candidates], int& count)
 {
     count = 0;
-    if (*options.backend)
-        if (Status status = check_backend_name(options.backend); status != ok)
-            return status;
-    if (*options.kernel)
-        if (Status status = check_kernel_name(options.kernel, device); status != ok)
-            return status;
+    if (*options.kernel && !runs_on(device, options.kernel))
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel '%s' (HGEMM_KERNEL) does not run on %s",
+                    options.kernel, device.name);
     bool reached = !*options.backend;
     for (const Backend* backend : all_backends()) {
         const bool named = *options.backend && !std::strcmp(backend->name, options.backend);

@@ -88,6 +88,11 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
     if (g.grouping < HGEMM_GROUPED_CONTIGUOUS || g.grouping > HGEMM_GROUPED_HOST)
         return fail_argument(2, "args->grouping", "is %d, must be 1 (contiguous), 2 (masked) or 3 (host)",
                              static_cast<int>(g.grouping));
+    if (g.grouping != HGEMM_GROUPED_HOST && g.type_ab != HGEMM_F16 && g.type_ab != HGEMM_BF16)
+        return fail_argument(2, "args->type_ab", "is %d, must be 1 (F16) or 2 (BF16)", static_cast<int>(g.type_ab));
+    if (g.grouping != HGEMM_GROUPED_HOST && (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32))
+        return fail_argument(2, "args->type_d", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
+                             static_cast<int>(g.type_d));
     if (g.group_count < 0)
         return fail_argument(2, "args->group_count", "is %" PRId64 ", must be at least 0", g.group_count);
     return ok;

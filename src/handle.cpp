@@ -169,6 +169,8 @@ Status create_handle(Handle& handle, bool automatic, int ordinal)
     handle.log = open_log();
     Status status = read_options(handle.options);
     if (status == ok)
+        status = check_names(handle.options);
+    if (status == ok)
         status = find_device(handle, automatic, ordinal);
     const driver::Scope scope(handle.context);
     if (status == ok)

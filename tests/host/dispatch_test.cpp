@@ -68,7 +68,9 @@ Choice choose(const Device& device, const Problem& problem, const char* backend 
     const Backend* candidates[max_candidates];
     int count = 0;
     Choice choice{};
-    choice.status = find_candidates(device, options, candidates, count);
+    choice.status = check_names(options);
+    if (choice.status == ok)
+        choice.status = find_candidates(device, options, candidates, count);
     if (choice.status == ok)
         choice.status = make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);
     if (choice.status == ok)
@@ -244,8 +246,9 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
         for (std::string line; std::getline(log, line);) {
             if (const size_t at = line.find("entry function '"); at != std::string::npos)
                 kernels.insert(line.substr(at + 16, line.find('\'', at + 16) - at - 16));
-            if (line.find("spill stores") != std::string::npos)
+            if (line.find("spill stores") != std::string::npos) {
                 EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << line;
+            }
         }
         const std::string backend_name = image.substr(0, 4);
         size_t expected = 0;

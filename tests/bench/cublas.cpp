@@ -1,0 +1,100 @@
+#include "cublas.hpp"
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+
+namespace hg::bench {
+
+// Declarations follow cublas_api.h of cuBLAS 12 and 13.
+struct Cublas::Functions {
+    int (*create)(void**);
+    int (*destroy)(void*);
+    int (*version)(void*, int*);
+    int (*set_stream)(void*, CUstream_st*);
+    int (*set_workspace)(void*, void*, size_t);
+    int (*gemm_ex)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int,
+                   int, const void*, void*, int, int, int, int);
+};
+
+namespace {
+
+constexpr const char* usual_names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+                                       "/usr/local/cuda/lib64/libcublas.so", "libcublas.so"};
+constexpr size_t workspace_bytes = size_t{64} << 20;
+
+void require(int status, const char* what)
+{
+    if (status != 0)
+        throw std::runtime_error(std::string(what) + " answers " + std::to_string(status));
+}
+
+void* open_library(const std::string& path)
+{
+    if (!path.empty())
+        return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    for (const char* name : usual_names)
+        if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
+            return library;
+    return nullptr;
+}
+
+template <typename Function>
+void resolve(void* library, const char* name, Function& function)
+{
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    if (!function)
+        throw std::runtime_error(std::string("libcublas has no ") + name);
+}
+
+}  // namespace
+
+std::unique_ptr<Cublas> Cublas::load(const std::string& path, test::Memory& memory, CUstream_st* stream,
+                                     std::string* why)
+{
+    void* library = open_library(path);
+    if (!library) {
+        *why = dlerror();
+        return nullptr;
+    }
+    std::unique_ptr<Cublas> cublas(new Cublas);
+    cublas->functions_ = std::make_unique<Functions>();
+    Functions& f = *cublas->functions_;
+    resolve(library, "cublasCreate_v2", f.create);
+    resolve(library, "cublasDestroy_v2", f.destroy);
+    resolve(library, "cublasGetVersion_v2", f.version);
+    resolve(library, "cublasSetStream_v2", f.set_stream);
+    resolve(library, "cublasSetWorkspace_v2", f.set_workspace);
+    resolve(library, "cublasGemmEx", f.gemm_ex);
+    require(f.create(&cublas->handle_), "cublasCreate");
+    int version = 0;
+    require(f.version(cublas->handle_, &version), "cublasGetVersion");
+    cublas->version_ = std::to_string(version);
+    // In this order: a change of stream gives the workspace up.
+    require(f.set_stream(cublas->handle_, stream), "cublasSetStream");
+    cublas->workspace_ = test::Block(memory, workspace_bytes);
+    require(f.set_workspace(cublas->handle_, cublas->workspace_.get(), workspace_bytes),
+            "cublasSetWorkspace");
+    return cublas;
+}
+
+Cublas::~Cublas()
+{
+    if (handle_)
+        functions_->destroy(handle_);
+}
+
+void Cublas::multiply(const Product& p, const Operands& o)
+{
+    constexpr int compute_32f = 68, algorithm_default = -1;
+    const int type = p.type == HGEMM_F16 ? 2 : 14;  // CUDA_R_16F, CUDA_R_16BF
+    const float alpha = 1, beta = 0;
+    const int op_b = p.b_along_k() ? 1 : 0, op_a = p.a_along_k() ? 0 : 1;  // CUBLAS_OP_N, CUBLAS_OP_T
+    require(functions_->gemm_ex(handle_, op_b, op_a, static_cast<int>(p.n), static_cast<int>(p.m),
+                                static_cast<int>(p.k), &alpha, o.b.get(), type, static_cast<int>(p.ldb()),
+                                o.a.get(), type, static_cast<int>(p.lda()), &beta, o.d_ptr(), type,
+                                static_cast<int>(p.n), compute_32f, algorithm_default),
+            "cublasGemmEx");
+}
+
+}  // namespace hg::bench

@@ -1,0 +1,132 @@
+#include "demo.hpp"
+
+#include "check.hpp"
+#include "gpu_timer.hpp"
+#include "ours.hpp"
+#include "progress.hpp"
+
+#include <chrono>
+#include <map>
+#include <stdexcept>
+#include <thread>
+
+namespace hg::bench {
+namespace {
+
+struct Line {
+    Ours::Choice choice;
+    double us;
+    Verdict verdict;
+};
+
+std::vector<Product> products_for(bool host)
+{
+    std::vector<Product> products = {
+        {256, 256, 256, HGEMM_F16, "tn"},    {1024, 1024, 1024, HGEMM_F16, "tn"},
+        {1024, 1024, 1024, HGEMM_F16, "nn"}, {1000, 999, 1001, HGEMM_F16, "tn"},
+        {1, 4096, 4096, HGEMM_F16, "tn"},    {16, 6144, 4096, HGEMM_BF16, "tn"},
+        {2048, 2048, 2048, HGEMM_BF16, "tn"}};
+    if (!host) {
+        products.push_back({4096, 4096, 4096, HGEMM_F16, "tn"});
+        products.push_back({8192, 8192, 8192, HGEMM_F16, "tn"});
+        products.push_back({8192, 8192, 8192, HGEMM_BF16, "nt"});
+    }
+    return products;
+}
+
+Line run_on_host(Ours& ours, const Numbers& numbers, const Product& product)
+{
+    using Clock = std::chrono::steady_clock;
+    constexpr double least_us = 2e5;
+    constexpr size_t least_runs = 3;
+    test::HostMemory memory;
+    Operands operands(memory, numbers, product, 0);
+    const Ours::Choice choice = ours.explain(product);
+    const Verdict verdict = check(numbers, product, operands, arithmetic_of(0), choice.split,
+                                  [&] { ours.multiply(product, operands); });
+    std::vector<double> times;
+    for (double total = 0; total < least_us || times.size() < least_runs; total += times.back()) {
+        const auto begin = Clock::now();
+        ours.multiply(product, operands);
+        times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    }
+    return {choice, median(times), verdict};
+}
+
+Line run_on_gpu(Ours& ours, test::Cuda& cuda, const Numbers& numbers, const Product& product)
+{
+    constexpr int repeats = 9;
+    test::DeviceMemory memory(cuda);
+    GpuTimer timer(cuda);
+    ours.set_stream(timer.stream());
+    std::vector<Operands> sets = rotating_operands(cuda, memory, numbers, product);
+    const Multiply multiply = [&](const Operands& operands) { ours.multiply(product, operands); };
+    const Ours::Choice choice = ours.explain(product);
+    const Verdict verdict = check(numbers, product, sets[0], arithmetic_of(cuda.cc()), choice.split, [&] {
+        multiply(sets[0]);
+        timer.wait();
+    });
+    GpuTimer::Graph graph(timer, sets, timer.launches_for(sets, multiply), multiply);
+    graph.time_us();
+    std::vector<double> times;
+    for (int i = 0; i < repeats; ++i)
+        times.push_back(graph.time_us());
+    ours.set_stream(nullptr);
+    return {choice, median(times), verdict};
+}
+
+void print_heading(const Ours& ours, test::Cuda* cuda)
+{
+    fmt::print("{}\n", hgemm_build_info());
+    if (cuda)
+        fmt::print("On the GPU: {}, backend {}.\n", cuda->name(), ours.backend());
+    else
+        fmt::print("On the CPU: {} threads, backend {}; {}.\n", std::thread::hardware_concurrency(),
+                   ours.backend(),
+                   test::Cuda::get() ? "a GPU is there but not used" : test::Cuda::absent());
+    fmt::print(
+        "Normal random numbers. Error: the largest |D - float64 result| / error bound, right if <= 1.\n\n"
+        "{:<8} {:<26} {:<5} {:<6} {:>6} {:>6} {:>6} {:>11} {:>9}  {:>5}\n",
+        "backend", "kernel", "type", "layout", "m", "n", "k", "time us", cuda ? "TFLOP/s" : "GFLOP/s",
+        "error");
+}
+
+void print_line(const Product& p, const Line& line, bool host)
+{
+    fmt::print("{:<8} {:<26} {:<5} {:<6} {:>6} {:>6} {:>6} {:>11.2f} {:>9.1f}  {:>5.3f}{}{}\n",
+               line.choice.backend, line.choice.kernel, test::name_of(p.type), p.layout, p.m, p.n, p.k,
+               line.us, p.flops() / line.us * (host ? 1e-3 : 1e-6), line.verdict.error,
+               line.verdict.error <= 1 ? "" : "  WRONG",
+               line.verdict.pads_intact ? "" : "  WROTE OUTSIDE D");
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int demo()
+{
+    Ours ours;
+    test::Cuda* cuda = ours.on_host() ? nullptr : test::Cuda::get();
+    if (!ours.on_host() && !cuda)
+        throw std::runtime_error("the library found a GPU and the benchmark did not: " +
+                                 test::Cuda::absent());
+    const std::map<hgemm_type_t, Numbers> numbers = {{HGEMM_F16, Numbers(HGEMM_F16)},
+                                                     {HGEMM_BF16, Numbers(HGEMM_BF16)}};
+    const std::vector<Product> products = products_for(!cuda);
+    print_heading(ours, cuda);
+    const Progress progress(products.size());
+    size_t wrong = 0;
+    for (size_t i = 0; i < products.size(); ++i) {
+        const Product& product = products[i];
+        progress.show(i, product.shape());
+        const Numbers& n = numbers.at(product.type);
+        const Line line = cuda ? run_on_gpu(ours, *cuda, n, product) : run_on_host(ours, n, product);
+        progress.clear();
+        print_line(product, line, !cuda);
+        wrong += !line.verdict.right();
+    }
+    fmt::print("\n{} of {} products right.\n", products.size() - wrong, products.size());
+    return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace hg::bench

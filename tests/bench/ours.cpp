@@ -1,0 +1,60 @@
+#include "ours.hpp"
+
+#include <stdexcept>
+
+namespace hg::bench {
+namespace {
+
+void require(hgemm_status_t status)
+{
+    if (status != HGEMM_STATUS_SUCCESS)
+        throw std::runtime_error(hgemm_last_error());
+}
+
+// Column-major, transpose(D) = transpose(B) * transpose(A): B comes first.
+hgemm_op_t op_first(const Product& p) { return p.b_along_k() ? HGEMM_TRANS : HGEMM_NO_TRANS; }
+hgemm_op_t op_second(const Product& p) { return p.a_along_k() ? HGEMM_NO_TRANS : HGEMM_TRANS; }
+
+// The word behind `key` in hgemm_explain()'s "key=value key=value".
+std::string value_of(const std::string& text, const std::string& key)
+{
+    const size_t found = (" " + text).find(" " + key + "=");
+    if (found == std::string::npos)
+        return "";
+    const size_t begin = found + key.size() + 1;
+    return text.substr(begin, text.find(' ', begin) - begin);
+}
+
+}  // namespace
+
+Ours::Ours() { require(hgemm_create(&handle_)); }
+Ours::~Ours() { hgemm_destroy(handle_); }
+void Ours::set_stream(hgemm_stream_t stream) { require(hgemm_set_stream(handle_, stream)); }
+
+void Ours::multiply(const Product& p, const Operands& o)
+{
+    const auto call = p.type == HGEMM_F16 ? hgemm : bgemm;
+    require(call(handle_, HGEMM_COL_MAJOR, op_first(p), op_second(p), p.n, p.m, p.k, 1.0f,
+                 o.b.get<uint16_t>(), p.ldb(), o.a.get<uint16_t>(), p.lda(), 0.0f, o.d_ptr(), p.n));
+}
+
+Ours::Choice Ours::explain(const Product& p) const
+{
+    hgemm_args_t args;
+    hgemm_args_init(&args, sizeof args);
+    args.transa = op_first(p);
+    args.transb = op_second(p);
+    args.type_ab = args.type_c = args.type_d = p.type;
+    args.m = p.n;
+    args.n = p.m;
+    args.k = p.k;
+    args.lda = p.ldb();
+    args.ldb = p.lda();
+    args.ldc = args.ldd = p.n;
+    char text[512] = "";
+    require(hgemm_explain(handle_, &args, text, sizeof text));
+    const std::string split = value_of(text, "split");
+    return {value_of(text, "backend"), value_of(text, "kernel"), split.empty() ? 1 : std::stoi(split)};
+}
+
+}  // namespace hg::bench

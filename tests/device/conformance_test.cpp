@@ -1,0 +1,118 @@
+// The conformance suite on the GPU: each backend that the device has, then each kernel forced in turn.
+#include "../conformance.hpp"
+#include "../library_rules.hpp"
+#include "gpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+namespace hg::test {
+namespace {
+
+void report(const Suite& suite)
+{
+    std::printf("%s\n", suite.summary().c_str());
+    for (const std::string& failure : suite.failures())
+        ADD_FAILURE() << failure;
+}
+
+class DeviceConformance : public testing::TestWithParam<std::tuple<const char*, Family>> {};
+
+TEST_P(DeviceConformance, holds)
+{
+    const auto& [backend, family] = GetParam();
+    NEEDS_BACKEND(backend);
+    const auto library = make(backend);
+    Suite suite(*library);
+    family.run(suite);
+    report(suite);
+    EXPECT_GT(suite.cases(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceConformance,
+                         testing::Combine(testing::ValuesIn(backends),
+                                          testing::ValuesIn(families().begin(), families().end())),
+                         [](const auto& info) {
+                             return std::string(std::get<0>(info.param)) + "_" +
+                                    std::get<1>(info.param).name;
+                         });
+
+// A kernel need not serve every problem, but one that serves none is never tested.
+TEST(DeviceKernels, each_one_forced)
+{
+    NEEDS_GPU();
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created()) {
+            std::printf("%-24s not on this device: %s\n", name.c_str(), library.story().c_str());
+            continue;
+        }
+        SCOPED_TRACE(name);
+        Suite suite(library, 5);
+        for (const Family& family : families())
+            family.run(suite);
+        std::printf("%-24s ", name.c_str());
+        report(suite);
+        EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case reaches this kernel";
+    }
+}
+
+class DeviceRules : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceRules, gemv)
+{
+    NEEDS_BACKEND(GetParam());
+    check_gemv(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, workspace)
+{
+    NEEDS_BACKEND(GetParam());
+    check_workspace(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, sm_count)
+{
+    NEEDS_BACKEND(GetParam());
+    check_sm_count(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, far_offsets)
+{
+    NEEDS_BACKEND(GetParam());
+    NEEDS_MEMORY(16);
+    check_far_offsets(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, threads)
+{
+    NEEDS_BACKEND(GetParam());
+    check_threads([] { return make(GetParam()); });
+}
+
+TEST_P(DeviceRules, grouped_host)
+{
+    NEEDS_BACKEND(GetParam());
+    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_HOST));
+}
+
+TEST_P(DeviceRules, grouped_contiguous)
+{
+    NEEDS_BACKEND(GetParam());
+    if (!check_grouped(*make(GetParam()), HGEMM_GROUPED_CONTIGUOUS))
+        GTEST_SKIP() << hgemm_last_error();
+}
+
+TEST_P(DeviceRules, grouped_masked)
+{
+    NEEDS_BACKEND(GetParam());
+    if (!check_grouped(*make(GetParam()), HGEMM_GROUPED_MASKED))
+        GTEST_SKIP() << hgemm_last_error();
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceRules, testing::ValuesIn(backends),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace hg::test

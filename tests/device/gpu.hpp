@@ -1,0 +1,47 @@
+// What every test on the GPU begins with: is there one, and one that the backend serves? Where not, the
+// test is reported as skipped with the reason.
+#pragma once
+
+#include "../library.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace hg::test {
+
+inline constexpr const char* backends[] = {"sm90", "sm80"};
+
+inline std::unique_ptr<Library> make(const char* backend = "")
+{
+    auto library = std::make_unique<Library>(Cuda::get(), backend);
+    if (!library->created())
+        throw std::runtime_error(library->story());
+    return library;
+}
+
+// Why the backend cannot be tested here; "" if it can.
+inline std::string missing(const std::string& backend)
+{
+    Cuda* cuda = Cuda::get();
+    if (!cuda)
+        return Cuda::absent();
+    if (std::string(hgemm_build_info()).find(" sm") == std::string::npos)
+        return "libhgemm was built without CUDA";
+    if (std::string(hgemm_build_info()).find(backend) == std::string::npos)
+        return "libhgemm was built without " + backend;
+    const bool served = backend == "sm90" ? cuda->cc() / 10 == 9 : cuda->cc() >= 80;
+    return served ? "" : cuda->name() + " is no device for " + backend;
+}
+
+#define NEEDS_BACKEND(backend)                                                                             \
+    if (const std::string why = missing(backend); !why.empty())                                            \
+    GTEST_SKIP() << why
+#define NEEDS_GPU() NEEDS_BACKEND("")
+#define NEEDS_MEMORY(gib)                                                                                  \
+    if (Cuda::get()->free_bytes() < (size_t{gib} << 30))                                                   \
+    GTEST_SKIP() << "needs " << (gib) << " GiB of free device memory"
+
+}  // namespace hg::test

@@ -1,0 +1,167 @@
+// Families on arbitrary data, held to the error bound, and those about memory: batches, epilogues, fences.
+#include "conformance.hpp"
+
+#include <cmath>
+#include <initializer_list>
+
+namespace hg::test {
+namespace {
+
+constexpr Data real_data[] = {Data::Normal, Data::Wide, Data::Cancelling};
+
+void draw_form(Random& random, GemmCase& g)
+{
+    g.layout = random.pick(layouts);
+    g.transa = random.pick(ops);
+    g.transb = random.pick(ops);
+    g.seed = random.bits();
+}
+
+void draw_sizes(Random& random, GemmCase& g, int64_t limit)
+{
+    g.m = 1 + random.below(limit);
+    g.n = 1 + random.below(limit);
+    g.k = 1 + random.below(limit);
+}
+
+}  // namespace
+
+void random_data(Suite& suite)
+{
+    Random random(21);
+    for (int round = 0; round < 6; ++round)
+        for (const Data data : real_data)
+            for (const hgemm_type_t type_ab : halves)
+                for (const hgemm_type_t type_d : types) {
+                    GemmCase g;
+                    draw_form(random, g);
+                    draw_sizes(random, g, round < 4 ? 150 : 300);
+                    g.type_ab = type_ab;
+                    g.type_c = g.type_d = type_d;
+                    g.data = data;
+                    g.alpha = random.one_in(2) ? 1 : 0.7f;
+                    g.beta = random.one_in(2) ? 0 : -1.3f;
+                    g.a.gap = random.below(3) * 5;
+                    g.b.shift = random.below(9);
+                    suite.check(g);
+                }
+}
+
+// Few elements with a long k: where a lost product or a narrow sum shows, and where a kernel may slice k.
+void long_sums(Suite& suite)
+{
+    Random random(22);
+    for (const int64_t k : {1000, 4096, 10'007, 33'000})
+        for (const Data data : real_data)
+            for (const hgemm_type_t type_ab : halves) {
+                GemmCase g;
+                draw_form(random, g);
+                g.m = 1 + random.below(70);
+                g.n = 1 + random.below(70);
+                g.k = k;
+                g.type_ab = type_ab;
+                g.type_d = random.one_in(2) ? HGEMM_F32 : type_ab;
+                g.data = data;
+                suite.check(g);
+            }
+}
+
+void batches(Suite& suite)
+{
+    Random random(23);
+    for (const Batch batch : {Batch::Strided, Batch::Arrays})
+        for (const int64_t step_a : {1, 0, 7, -1, -4})
+            for (const int64_t step_b : {1, 0, 2, -8})
+                for (const hgemm_type_t type_d : types)
+                    for (const int64_t count : {0, 1, 3, 5}) {
+                        GemmCase g;
+                        draw_form(random, g);
+                        draw_sizes(random, g, count == 5 ? 140 : 40);
+                        g.type_ab = random.pick(halves);
+                        g.type_d = type_d;
+                        g.type_c = random.pick(types);
+                        g.in_place = random.one_in(2);
+                        g.beta = random.one_in(2) ? 0 : 1;
+                        g.batch = batch;
+                        g.batch_count = count;
+                        g.a.step = step_a;
+                        g.b.step = step_b;
+                        g.c.step = random.one_in(3) ? 0 : 3;
+                        g.d.step = random.one_in(2) ? 1 : 10;
+                        g.d.gap = random.below(3);
+                        g.device_scalars = random.one_in(8);
+                        g.data = random.one_in(4) ? Data::Normal : Data::Integers;
+                        suite.check(g);
+                    }
+}
+
+void epilogues(Suite& suite)
+{
+    Random random(24);
+    for (const hgemm_bias_t bias : {HGEMM_BIAS_NONE, HGEMM_BIAS_M, HGEMM_BIAS_N})
+        for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; ++activation)
+            for (const bool aux : {false, true})
+                for (const hgemm_type_t type_ab : halves)
+                    for (const hgemm_type_t type_d : types) {
+                        GemmCase g;
+                        draw_form(random, g);
+                        draw_sizes(random, g, 140);
+                        if (random.one_in(3))
+                            g.n = g.m;
+                        g.type_ab = type_ab;
+                        g.type_c = g.type_d = type_d;
+                        g.bias = bias;
+                        g.bias_type = random.pick(types);
+                        g.activation = static_cast<hgemm_activation_t>(activation);
+                        g.aux = aux;
+                        g.aux_place = {random.below(4), random.below(4), 2};
+                        g.data = random.one_in(3) ? Data::Integers : Data::Normal;
+                        g.alpha = random.one_in(4) ? 0 : 0.25f;
+                        g.beta = random.one_in(2) ? 0 : 0.5f;
+                        if (random.one_in(4)) {
+                            g.batch = Batch::Strided;
+                            g.batch_count = 3;
+                            g.bias_step = random.below(3);
+                            g.a.step = g.b.step = g.d.step = 1;
+                        }
+                        suite.check(g);
+                    }
+    // A NaN goes through the rectifier.
+    for (const hgemm_type_t type_ab : halves)
+        for (const hgemm_type_t type_d : types) {
+            GemmCase g;
+            g.type_ab = type_ab;
+            g.type_d = type_d;
+            g.m = g.n = g.k = 20;
+            g.activation = HGEMM_ACTIVATION_RELU;
+            g.beta = 1;
+            suite.check(g, [](Trial& trial) {
+                trial.fill_c([](int64_t, int64_t i, int64_t j) { return i == j ? NAN : -1; });
+            });
+        }
+}
+
+// The last element of every operand is the last that may be touched.
+void fences(Suite& suite)
+{
+    Random random(25);
+    for (const hgemm_layout_t layout : layouts)
+        for (const hgemm_op_t transa : ops)
+            for (const hgemm_op_t transb : ops)
+                for (int round = 0; round < 6; ++round) {
+                    GemmCase g;
+                    draw_sizes(random, g, round % 2 == 0 ? 20 : 200);
+                    g.layout = layout;
+                    g.transa = transa;
+                    g.transb = transb;
+                    g.type_ab = random.pick(halves);
+                    g.type_d = random.pick(types);
+                    g.beta = random.one_in(2) ? 0 : 1;
+                    g.a.gap = g.b.gap = random.below(2) * 8;
+                    g.guard = Guard::Fence;
+                    g.seed = random.bits();
+                    suite.check(g);
+                }
+}
+
+}  // namespace hg::test

@@ -1,0 +1,69 @@
+// One description of a product, shared by everything that runs one: what hgemm_args_t says, but as
+// distances from the simplest call, so that a case can be made without knowing any address.
+#pragma once
+
+#include "buffer.hpp"
+#include "hgemm.h"
+
+#include <string>
+
+namespace hg::test {
+
+// How a matrix lies in memory.
+struct Place {
+    int64_t gap = 0;    // elements between lines: ld - the smallest legal ld
+    int64_t shift = 0;  // elements from the last 16-byte boundary
+    int64_t step = 1;   // between problems: 0 none; else the matrix's span + |step| - 1, with step's sign
+};
+
+enum class Batch { Single, Strided, Arrays };
+
+enum class Data {
+    Integers,    // -2 ... 2: every sum is exact in fp32 and independent of its order
+    Normal,      // N(0, 1)
+    Wide,        // magnitudes from 2^-7 to 2^7
+    Cancelling,  // the second half of k takes away nearly all that the first half adds
+};
+
+struct GemmCase {
+    hgemm_layout_t layout = HGEMM_COL_MAJOR;
+    hgemm_op_t transa = HGEMM_NO_TRANS, transb = HGEMM_NO_TRANS;
+    hgemm_type_t type_ab = HGEMM_F16, type_c = HGEMM_F16, type_d = HGEMM_F16;
+    int64_t m = 1, n = 1, k = 1;
+    float alpha = 1, beta = 0;
+    bool device_scalars = false;
+    bool in_place = true;  // C is D, described by d
+    Place a, b, c, d, aux_place;
+    Batch batch = Batch::Single;
+    int64_t batch_count = 1;
+    hgemm_bias_t bias = HGEMM_BIAS_NONE;
+    hgemm_type_t bias_type = HGEMM_F32;
+    int64_t bias_step = 0;
+    hgemm_activation_t activation = HGEMM_ACTIVATION_NONE;
+    bool aux = false;
+    Guard guard = Guard::Pads;
+    Data data = Data::Integers;
+    uint64_t seed = 1;
+
+    // Does a stored line of the matrix run along the second index of op(A), op(B) or D?
+    bool a_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transa == HGEMM_NO_TRANS); }
+    bool b_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transb == HGEMM_NO_TRANS); }
+    bool d_by_rows() const { return layout == HGEMM_ROW_MAJOR; }
+
+    Extent extent_a() const { return extent(m, k, a_by_rows(), a); }
+    Extent extent_b() const { return extent(k, n, b_by_rows(), b); }
+    Extent extent_c() const { return extent(m, n, d_by_rows(), c); }
+    Extent extent_d() const { return extent(m, n, d_by_rows(), d); }
+    Extent extent_aux() const { return extent(m, n, d_by_rows(), aux_place); }
+    Extent extent_bias() const;
+
+    // One line from which the case can be built again.
+    std::string print() const;
+
+private:
+    Extent extent(int64_t rows, int64_t columns, bool by_rows, const Place& place) const;
+};
+
+const char* name_of(Data data);
+
+}  // namespace hg::test

@@ -1,0 +1,366 @@
+// The functions round the products: handles, settings, queries, errors, versions.
+#include "../library.hpp"
+#include "message.hpp"
+
+#include "hgemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace hg::test {
+namespace {
+
+void expect_invalid(hgemm_status_t status, int position, const std::string& text)
+{
+    EXPECT_EQ(status, HGEMM_STATUS_INVALID_ARGUMENT);
+    EXPECT_EQ(hgemm_last_error_argument(), position);
+    EXPECT_TRUE(contains(hgemm_last_error(), text)) << "'" << text << "' is not in: " << hgemm_last_error();
+}
+
+class Api : public testing::Test {
+protected:
+    hgemm_handle_t handle() const { return library.handle(); }
+    Library library{nullptr};
+};
+
+hgemm_args_t small_args()
+{
+    hgemm_args_t args;
+    hgemm_args_init(&args, sizeof args);
+    args.m = args.n = args.k = 16;
+    args.lda = args.ldb = args.ldc = args.ldd = 16;
+    return args;
+}
+
+TEST_F(Api, create_refuses)
+{
+    expect_invalid(hgemm_create(nullptr), 1, "hgemm_create: argument 1 (handle) is NULL");
+    expect_invalid(hgemm_create_on(nullptr, HGEMM_DEVICE_HOST), 1,
+                   "hgemm_create_on: argument 1 (handle) is NULL");
+    auto handle = reinterpret_cast<hgemm_handle_t>(8);
+    expect_invalid(hgemm_create_on(&handle, -2), 2, "hgemm_create_on: argument 2 (device) is -2");
+    EXPECT_EQ(handle, nullptr);
+    handle = reinterpret_cast<hgemm_handle_t>(8);
+    EXPECT_EQ(hgemm_create_on(&handle, 1000), HGEMM_STATUS_NO_DEVICE);
+    EXPECT_TRUE(contains(hgemm_last_error(), "1000")) << hgemm_last_error();
+    EXPECT_EQ(handle, nullptr);
+}
+
+TEST_F(Api, create_obeys_the_environment)
+{
+    const Library unknown_backend(nullptr, "sm10");
+    EXPECT_FALSE(unknown_backend.created());
+    EXPECT_TRUE(contains(unknown_backend.story(), "unknown backend 'sm10' (HGEMM_BACKEND)"))
+        << unknown_backend.story();
+    const Library unknown_kernel(nullptr, "", "no_such_kernel");
+    EXPECT_FALSE(unknown_kernel.created());
+    EXPECT_TRUE(contains(unknown_kernel.story(), "unknown kernel 'no_such_kernel' (HGEMM_KERNEL)"))
+        << unknown_kernel.story();
+    EXPECT_TRUE(Library(nullptr, "host").created());
+    EXPECT_TRUE(Library(nullptr, "", "host_blocked").created());
+    const std::vector<std::string> names = kernel_names();
+    EXPECT_NE(std::find(names.begin(), names.end(), "host_blocked"), names.end());
+}
+
+hgemm_status_t create_with_backend(const char* backend, hgemm_handle_t& handle)
+{
+    setenv("HGEMM_BACKEND", backend, 1);
+    const hgemm_status_t status = hgemm_create(&handle);
+    unsetenv("HGEMM_BACKEND");
+    return status;
+}
+
+TEST_F(Api, automatic_handle)
+{
+    hgemm_handle_t handle = nullptr;
+    EXPECT_EQ(create_with_backend("sm10", handle), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_TRUE(contains(hgemm_last_error(), "unknown backend 'sm10' (HGEMM_BACKEND)"))
+        << hgemm_last_error();
+    EXPECT_EQ(handle, nullptr);
+    ASSERT_EQ(create_with_backend("host", handle), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_STREQ(hgemm_backend(handle), "host");
+    hgemm_destroy(handle);
+    if (Cuda::get())
+        GTEST_SKIP() << "the rest is for a machine without a GPU";
+    const hgemm_status_t status = create_with_backend("sm90", handle);
+    const bool built_in = contains(hgemm_build_info(), "sm90");
+    EXPECT_TRUE(status == HGEMM_STATUS_NO_DEVICE || (!built_in && status == HGEMM_STATUS_NOT_SUPPORTED))
+        << hgemm_last_error();
+    EXPECT_EQ(handle, nullptr);
+    ASSERT_EQ(create_with_backend("", handle), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_STREQ(hgemm_backend(handle), "host");
+    hgemm_destroy(handle);
+}
+
+TEST_F(Api, destroyed_and_null_handles)
+{
+    hgemm_handle_t dead = nullptr;
+    ASSERT_EQ(hgemm_create_on(&dead, HGEMM_DEVICE_HOST), HGEMM_STATUS_SUCCESS);
+    EXPECT_STREQ(hgemm_backend(dead), "host");
+    EXPECT_EQ(hgemm_destroy(dead), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_destroy(dead), HGEMM_STATUS_NOT_INITIALIZED);
+    EXPECT_EQ(hgemm_destroy(nullptr), HGEMM_STATUS_SUCCESS);
+    EXPECT_STREQ(hgemm_backend(dead), "");
+    EXPECT_STREQ(hgemm_backend(nullptr), "");
+    for (const hgemm_handle_t h : {hgemm_handle_t{}, dead}) {
+        const hgemm_args_t args = small_args();
+        hgemm_grouped_args_t grouped;
+        hgemm_grouped_args_init(&grouped, sizeof grouped);
+        hgemm_stream_t stream;
+        size_t bytes;
+        char text[10];
+        for (const hgemm_status_t status :
+             {hgemm_set_stream(h, nullptr), hgemm_get_stream(h, &stream),
+              hgemm_set_workspace(h, nullptr, 0), hgemm_set_mode(h, HGEMM_MODE_DEFAULT),
+              hgemm_set_sm_count(h, 0), hgemm_gemm_ex(h, &args), hgemm_workspace_size(h, &args, &bytes),
+              hgemm_explain(h, &args, text, sizeof text), hgemm_grouped_ex(h, &grouped)}) {
+            EXPECT_EQ(status, HGEMM_STATUS_NOT_INITIALIZED);
+            EXPECT_EQ(hgemm_last_error_argument(), 1);
+            EXPECT_TRUE(contains(hgemm_last_error(), "argument 1 (handle) ")) << hgemm_last_error();
+        }
+    }
+}
+
+TEST_F(Api, stream)
+{
+    hgemm_stream_t stream = reinterpret_cast<hgemm_stream_t>(8);
+    EXPECT_EQ(hgemm_get_stream(handle(), &stream), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(stream, nullptr);
+    EXPECT_EQ(hgemm_set_stream(handle(), nullptr), HGEMM_STATUS_SUCCESS);
+    expect_invalid(hgemm_set_stream(handle(), reinterpret_cast<hgemm_stream_t>(8)), 2,
+                   "(stream) is 0x8, must be NULL");
+    expect_invalid(hgemm_get_stream(handle(), nullptr), 2, "(stream) is NULL");
+}
+
+TEST_F(Api, workspace)
+{
+    alignas(256) static char bytes[512];
+    EXPECT_EQ(hgemm_set_workspace(handle(), bytes, sizeof bytes), HGEMM_STATUS_SUCCESS);
+    expect_invalid(hgemm_set_workspace(handle(), bytes + 16, 256), 2, "must be aligned to 256 bytes");
+    expect_invalid(hgemm_set_workspace(handle(), nullptr, 300), 2,
+                   "(workspace) is NULL, must point to 300 bytes");
+    EXPECT_EQ(hgemm_set_workspace(handle(), nullptr, 0), HGEMM_STATUS_SUCCESS);
+
+    const hgemm_args_t args = small_args();
+    size_t size = 0;
+    EXPECT_EQ(hgemm_workspace_size(handle(), &args, &size), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    expect_invalid(hgemm_workspace_size(handle(), nullptr, &size), 2, "(args) is NULL");
+    expect_invalid(hgemm_workspace_size(handle(), &args, nullptr), 3, "(bytes) is NULL");
+    hgemm_args_t wrong = small_args();
+    wrong.k = -1;
+    size = 77;
+    expect_invalid(hgemm_workspace_size(handle(), &wrong, &size), 2, "(args->k) is -1");
+    EXPECT_EQ(size, 77u);
+}
+
+TEST_F(Api, mode_and_sm_count)
+{
+    EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_DEFAULT), HGEMM_STATUS_SUCCESS);
+    expect_invalid(hgemm_set_mode(handle(), static_cast<hgemm_mode_t>(2)), 2,
+                   "(mode) is 2, must be 0 (default) or 1");
+    EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_BATCH_INVARIANT), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_TRUE(contains(hgemm_last_error(), "host")) << hgemm_last_error();
+    EXPECT_EQ(hgemm_set_sm_count(handle(), 1), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_set_sm_count(handle(), 0), HGEMM_STATUS_SUCCESS);
+    expect_invalid(hgemm_set_sm_count(handle(), -1), 2, "(count) is -1, must be at least 0");
+}
+
+TEST_F(Api, explain)
+{
+    const hgemm_args_t args = small_args();
+    char text[512];
+    std::memset(text, 'x', sizeof text);
+    ASSERT_EQ(hgemm_explain(handle(), &args, text, sizeof text), HGEMM_STATUS_SUCCESS)
+        << hgemm_last_error();
+    const std::string whole = text;
+    EXPECT_TRUE(contains(whole, "host_blocked")) << whole;
+    EXPECT_FALSE(contains(whole, "\n")) << whole;
+    for (const size_t length : {size_t{1}, size_t{7}, whole.size(), whole.size() + 1}) {
+        std::memset(text, 'x', sizeof text);
+        ASSERT_EQ(hgemm_explain(handle(), &args, text, length), HGEMM_STATUS_SUCCESS);
+        EXPECT_EQ(text, whole.substr(0, length - 1));
+        EXPECT_EQ(text[length], 'x');
+    }
+    EXPECT_EQ(hgemm_explain(handle(), &args, nullptr, 0), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    expect_invalid(hgemm_explain(handle(), &args, nullptr, 5), 3,
+                   "(buffer) is NULL, must point to 5 bytes");
+    expect_invalid(hgemm_explain(handle(), nullptr, text, sizeof text), 2, "(args) is NULL");
+    hgemm_args_t empty = small_args();
+    empty.m = 0;
+    EXPECT_EQ(hgemm_explain(handle(), &empty, text, sizeof text), HGEMM_STATUS_SUCCESS);
+}
+
+TEST_F(Api, args_init_fills_what_the_caller_has)
+{
+    hgemm_args_init(nullptr, sizeof(hgemm_args_t));
+    hgemm_grouped_args_init(nullptr, sizeof(hgemm_grouped_args_t));
+    hgemm_args_t args;
+    std::memset(&args, 0xff, sizeof args);
+    hgemm_args_init(&args, sizeof args);
+    hgemm_args_t expected;
+    std::memset(&expected, 0, sizeof expected);
+    expected.size = sizeof expected;
+    expected.layout = HGEMM_COL_MAJOR;
+    expected.transa = expected.transb = HGEMM_NO_TRANS;
+    expected.type_ab = expected.type_c = expected.type_d = HGEMM_F16;
+    expected.alpha = 1;
+    expected.batch_count = 1;
+    args.bias_type = expected.bias_type;  // free, since there is no bias
+    EXPECT_EQ(std::memcmp(&args, &expected, sizeof args), 0);
+
+    // An older caller's shorter struct is not overrun, a newer caller's longer one is cleared to its end.
+    unsigned char raw[sizeof(hgemm_args_t) + 64];
+    for (const size_t size : {size_t{40}, sizeof raw}) {
+        std::memset(raw, 0xff, sizeof raw);
+        hgemm_args_init(reinterpret_cast<hgemm_args_t*>(raw), size);
+        for (size_t i = sizeof(hgemm_args_t); i < size; ++i)
+            EXPECT_EQ(raw[i], 0);
+        for (size_t i = size; i < sizeof raw; ++i)
+            EXPECT_EQ(raw[i], 0xff);
+    }
+}
+
+TEST_F(Api, longer_args_of_a_newer_caller)
+{
+    struct Newer {
+        hgemm_args_t args;
+        uint64_t added;
+    } newer;
+    std::vector<uint16_t> matrix(3 * 256, 0x3c00);
+    hgemm_args_init(&newer.args, sizeof newer);
+    newer.args.m = newer.args.n = newer.args.k = newer.args.lda = newer.args.ldb = newer.args.ldd = 16;
+    newer.args.a = &matrix[0];
+    newer.args.b = &matrix[256];
+    newer.args.d = &matrix[512];
+    EXPECT_EQ(hgemm_gemm_ex(handle(), &newer.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    newer.added = 1;
+    expect_invalid(hgemm_gemm_ex(handle(), &newer.args), 2, "args->size");
+    expect_invalid(hgemm_gemm_ex(handle(), nullptr), 2, "(args) is NULL");
+}
+
+TEST_F(Api, grouped_refuses)
+{
+    int64_t offsets[] = {0, 2, 5}, counts[] = {2, 3};
+    std::vector<uint16_t> matrix(1024, 0x1234);
+    const auto valid = [&] {
+        hgemm_grouped_args_t g;
+        hgemm_grouped_args_init(&g, sizeof g);
+        g.group_count = 2;
+        g.m = 5;
+        g.n = g.k = g.lda = g.ldb = g.ldd = 8;
+        g.a = &matrix[0];
+        g.b = &matrix[256];
+        g.d = &matrix[512];
+        g.stride_a = g.stride_b = g.stride_d = 64;
+        g.offsets = offsets;
+        g.counts = counts;
+        return g;
+    };
+    const auto refused = [&](const std::string& text, auto change) {
+        hgemm_grouped_args_t g = valid();
+        change(g);
+        expect_invalid(hgemm_grouped_ex(handle(), &g), 2, text);
+        EXPECT_EQ(matrix, std::vector<uint16_t>(1024, 0x1234)) << text;
+    };
+    expect_invalid(hgemm_grouped_ex(handle(), nullptr), 2, "(args) is NULL");
+    refused("args->size", [](auto& g) { g.size = 4; });
+    refused("(args->grouping) is 9", [](auto& g) { g.grouping = static_cast<hgemm_grouping_t>(9); });
+    refused("(args->group_count) is -1", [](auto& g) { g.group_count = -1; });
+    refused("(args->m) is -1", [](auto& g) { g.m = -1; });
+    refused("(args->n) is -1", [](auto& g) { g.n = -1; });
+    refused("(args->k) is -1", [](auto& g) { g.k = -1; });
+    refused("(args->transb) is 0", [](auto& g) { g.transb = static_cast<hgemm_op_t>(0); });
+    refused("(args->type_ab) is 3", [](auto& g) { g.type_ab = HGEMM_F32; });
+    refused("(args->type_d) is 0", [](auto& g) { g.type_d = static_cast<hgemm_type_t>(0); });
+    refused("(args->a) is NULL", [](auto& g) { g.a = nullptr; });
+    refused("(args->lda) is 7", [](auto& g) { g.lda = 7; });
+    refused("(args->b) is NULL", [](auto& g) { g.b = nullptr; });
+    refused("(args->ldb) is 7", [](auto& g) { g.ldb = 7; });
+    refused("(args->d) is NULL", [](auto& g) { g.d = nullptr; });
+    refused("(args->ldd) is 7", [](auto& g) { g.ldd = 7; });
+    refused("(args->offsets) is NULL", [](auto& g) { g.offsets = nullptr; });
+    refused("(args->problems) is NULL", [](auto& g) { g.grouping = HGEMM_GROUPED_HOST; });
+    refused("(args->counts) is NULL",
+            [](auto& g) { g.grouping = HGEMM_GROUPED_MASKED, g.counts = nullptr; });
+    offsets[1] = 6;
+    refused("(args->offsets) has", [](auto&) {});
+    counts[1] = 6;
+    refused("(args->counts) has 6 for group 1", [](auto& g) { g.grouping = HGEMM_GROUPED_MASKED; });
+    hgemm_grouped_args_t none = valid();
+    none.group_count = 0;
+    EXPECT_EQ(hgemm_grouped_ex(handle(), &none), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+}
+
+TEST_F(Api, errors_belong_to_their_thread)
+{
+    expect_invalid(hgemm_set_sm_count(handle(), -1), 2, "(count) is -1");
+    std::thread([] {
+        EXPECT_STREQ(hgemm_last_error(), "");
+        EXPECT_EQ(hgemm_last_error_argument(), 0);
+        EXPECT_EQ(hgemm_set_sm_count(nullptr, 1), HGEMM_STATUS_NOT_INITIALIZED);
+    }).join();
+    EXPECT_TRUE(contains(hgemm_last_error(), "hgemm_set_sm_count: argument 2 (count) is -1"));
+    EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_BATCH_INVARIANT), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(hgemm_last_error_argument(), 0);
+    EXPECT_EQ(hgemm_set_sm_count(handle(), 0), HGEMM_STATUS_SUCCESS);
+    EXPECT_TRUE(contains(hgemm_last_error(), "hgemm_set_mode: "))
+        << "a success does not forget the last failure";
+}
+
+TEST_F(Api, status_names)
+{
+    static constexpr const char* names[] = {
+        "SUCCESS",   "NOT_INITIALIZED", "INVALID_ARGUMENT", "NOT_SUPPORTED",       "ALLOC_FAILED",
+        "NO_DEVICE", "DRIVER_ERROR",    "LAUNCH_FAILED",    "WORKSPACE_TOO_SMALL", "INTERNAL"};
+    for (int i = 0; i < 10; ++i)
+        EXPECT_EQ(hgemm_status_string(static_cast<hgemm_status_t>(i)),
+                  std::string("HGEMM_STATUS_") + names[i]);
+    for (const int i : {-1, 10, 1 << 30})
+        EXPECT_STRNE(hgemm_status_string(static_cast<hgemm_status_t>(i)), "");
+}
+
+TEST_F(Api, version)
+{
+    EXPECT_EQ(hgemm_version(), HGEMM_VERSION);
+    std::ostringstream version;
+    version << "libhgemm " << HGEMM_VERSION_MAJOR << '.' << HGEMM_VERSION_MINOR << '.'
+            << HGEMM_VERSION_PATCH;
+    EXPECT_EQ(std::string(hgemm_build_info()).find(version.str()), 0u) << hgemm_build_info();
+    EXPECT_TRUE(contains(hgemm_build_info(), "host"));
+    EXPECT_FALSE(contains(hgemm_build_info(), "\n"));
+}
+
+TEST_F(Api, log_goes_to_its_file)
+{
+    const std::string path = testing::TempDir() + "hgemm_log_test.txt";
+    std::remove(path.c_str());
+    setenv("HGEMM_LOG", "trace", 1);
+    setenv("HGEMM_LOG_FILE", path.c_str(), 1);
+    hgemm_handle_t logging = nullptr;
+    ASSERT_EQ(hgemm_create_on(&logging, HGEMM_DEVICE_HOST), HGEMM_STATUS_SUCCESS);
+    unsetenv("HGEMM_LOG");
+    unsetenv("HGEMM_LOG_FILE");
+    std::vector<uint16_t> matrix(3 * 256);
+    hgemm_half_t* data = matrix.data();
+    EXPECT_EQ(hgemm_tn(logging, 16, 16, 16, 1, data, 16, data + 256, 16, 0, data + 512, 16),
+              HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_tn(logging, -5, 16, 16, 1, data, 16, data + 256, 16, 0, data + 512, 16),
+              HGEMM_STATUS_INVALID_ARGUMENT);
+    hgemm_destroy(logging);
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    EXPECT_TRUE(contains(text.str(), "plan ")) << text.str();
+    EXPECT_TRUE(contains(text.str(), "hgemm-bench ")) << text.str();
+    EXPECT_TRUE(contains(text.str(), "is -5")) << text.str();
+    std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace hg::test

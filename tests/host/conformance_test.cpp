@@ -1,0 +1,41 @@
+// The conformance suite on the host backend, through the public functions.
+#include "../conformance.hpp"
+#include "../library_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+namespace hg::test {
+namespace {
+
+std::unique_ptr<Library> make() { return std::make_unique<Library>(nullptr); }
+
+class HostConformance : public testing::TestWithParam<Family> {};
+
+TEST_P(HostConformance, holds)
+{
+    const auto library = make();
+    ASSERT_TRUE(library->created()) << library->story();
+    Suite suite(*library);
+    GetParam().run(suite);
+    std::printf("%s\n", suite.summary().c_str());
+    EXPECT_GT(suite.cases(), 0);
+    for (const std::string& failure : suite.failures())
+        ADD_FAILURE() << failure;
+}
+
+INSTANTIATE_TEST_SUITE_P(, HostConformance, testing::ValuesIn(families().begin(), families().end()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HostRules, gemv) { check_gemv(*make()); }
+TEST(HostRules, workspace) { check_workspace(*make()); }
+TEST(HostRules, sm_count) { check_sm_count(*make()); }
+TEST(HostRules, far_offsets) { check_far_offsets(*make()); }
+TEST(HostRules, threads) { check_threads(make); }
+TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
+TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }
+TEST(HostRules, grouped_host) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_HOST)); }
+
+}  // namespace
+}  // namespace hg::test

@@ -1,0 +1,27 @@
+// What a handle promises beside right products: the same checks for the host and for every GPU backend.
+// They report to GoogleTest.
+#pragma once
+
+#include "library.hpp"
+
+#include <functional>
+#include <memory>
+
+namespace hg::test {
+
+using MakeLibrary = std::function<std::unique_ptr<Library>()>;
+
+// Matrix-vector products with every sign of increment.
+void check_gemv(Library& library);
+// The workspace that hgemm_workspace_size() names suffices, and a byte less is refused.
+void check_workspace(Library& library);
+// Fewer multiprocessors or threads give the same bits.
+void check_sm_count(Library& library);
+// Several threads with a handle each get the bits that one gets.
+void check_threads(const MakeLibrary& make);
+// Element offsets beyond 2^31: leading dimensions and strides that only 64 bits hold.
+void check_far_offsets(Library& library);
+// Grouped products are those of their groups. False if the grouping is not supported.
+bool check_grouped(Library& library, hgemm_grouping_t grouping);
+
+}  // namespace hg::test

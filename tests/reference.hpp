@@ -1,0 +1,60 @@
+// The product in float64 and, element by element, how far from it a correct fp32 accumulation can be.
+#pragma once
+
+#include "hgemm.h"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace hg::test {
+
+struct Dense {
+    Dense() = default;
+    Dense(int64_t r, int64_t c) : rows(r), columns(c), values(static_cast<size_t>(r * c)) {}
+    double& operator()(int64_t i, int64_t j) { return values[static_cast<size_t>(i * columns + j)]; }
+    double operator()(int64_t i, int64_t j) const { return values[static_cast<size_t>(i * columns + j)]; }
+
+    int64_t rows = 0, columns = 0;
+    std::vector<double> values;
+};
+
+// How sums over k are formed.
+struct Arithmetic {
+    int k_step = 0;    // products that a tensor core adds to the accumulator in one step; 0: a CPU
+    int fraction = 0;  // bits behind the leading one of the largest term that it keeps
+
+    static Arithmetic of_device(int cc) { return cc >= 90 ? Arithmetic{16, 25} : Arithmetic{8, 24}; }
+    static Arithmetic of_cpu() { return {}; }
+};
+
+struct Product {
+    Dense sum, error;
+};
+
+// a * b and a bound of the error of each element.
+//
+// A tensor core aligns the k_step products and the accumulator to the largest of these terms, cuts them
+// to `fraction` bits, adds exactly and cuts the sum to fp32. So a step is off by at most
+//     (k_step + 1) * max(|accumulator|, |product|) * 2^-fraction + 2^-23 * |accumulator|.
+// The accumulator holds a sum over consecutive k, so it is at most the range of the prefix sums, wherever
+// k was cut into slices; adding the slices costs no more than one fp32 rounding for each step.
+// On a CPU the order is unknown: k roundings of at most the sum of all magnitudes.
+Product multiply(const Dense& a, const Dense& b, const Arithmetic& arithmetic);
+
+double activate(hgemm_activation_t activation, double value);
+// Error of the activated value from that of the value: relu has none of its own, the others are fp32
+// functions, good to a few units in the last place of their argument.
+double activated_error(hgemm_activation_t activation, double value, double error);
+
+// Is `result` a possible rounding to `type` of a number within `error` of `value`? NaN is matched by NaN
+// and infinity by infinity.
+bool matches(hgemm_type_t type, double result, double value, double error);
+
+// |result - value| relative to what is allowed.
+double error_ratio(hgemm_type_t type, double result, double value, double error);
+
+// Calls work(begin, end) for parts of 0 ... count - 1, on all cores if the whole is worth it.
+void parallel(int64_t count, int64_t cost_of_one, const std::function<void(int64_t, int64_t)>& work);
+
+}  // namespace hg::test

@@ -1,0 +1,50 @@
+# Sourced by tests/demo and tests/check: installs what is missing, configures and builds in build/.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build
+
+# Runs a command as root.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+# Debian's names of the packages that are not there yet.
+missing_packages() {
+    command -v g++ >/dev/null || echo g++
+    command -v cmake >/dev/null || echo cmake
+    command -v ninja >/dev/null || echo ninja-build
+    command -v pkg-config >/dev/null || echo pkg-config
+    pkg-config --exists openblas 2>/dev/null || echo libopenblas-dev
+    pkg-config --exists gtest 2>/dev/null || echo libgtest-dev
+    pkg-config --exists fmt 2>/dev/null || echo libfmt-dev
+    [ -e /usr/include/CLI/CLI.hpp ] || pkg-config --exists CLI11 2>/dev/null || echo libcli11-dev
+}
+
+install_missing() {
+    local packages
+    mapfile -t packages < <(missing_packages)
+    if [ ${#packages[@]} -eq 0 ]; then
+        return
+    fi
+    if ! command -v apt-get >/dev/null; then
+        echo "Please install: ${packages[*]} (Debian's names; there is no apt-get here)" >&2
+        exit 1
+    fi
+    echo "Installing: ${packages[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+}
+
+# build_targets [target...]: all of them without arguments.
+build_targets() {
+    local generator=()
+    if [ ! -e "$build/CMakeCache.txt" ]; then
+        generator=(-G Ninja)
+    fi
+    cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHGEMM_TESTS=ON
+    cmake --build "$build" --parallel "$(nproc)" ${1:+--target "$@"}
+}

@@ -1,0 +1,83 @@
+// A GemmCase with its operands in memory: filled, passed to the library, judged against the reference.
+#pragma once
+
+#include "gemm_case.hpp"
+#include "reference.hpp"
+
+#include <functional>
+#include <string>
+
+namespace hg::test {
+
+struct Verdict {
+    bool passed = true;
+    std::string message;
+    // Error relative to what is allowed, over the inexact fp32 results: a narrower type's rounding would
+    // hide the error of the sums.
+    double max_ratio = 0, sum_ratio = 0;
+    int64_t elements = 0;
+};
+
+class Trial {
+public:
+    // Value of element (row, column) of op(A), op(B) or C in the z-th matrix in memory.
+    using Generator = std::function<double(int64_t z, int64_t row, int64_t column)>;
+
+    Trial(const GemmCase& description, Memory& memory);  // filled with the case's data
+    Trial(const Trial&) = delete;
+    Trial& operator=(const Trial&) = delete;
+
+    void fill_a(const Generator& value) { fill(a_, case_.a_by_rows(), value); }
+    void fill_b(const Generator& value) { fill(b_, case_.b_by_rows(), value); }
+    void fill_c(const Generator& value) { fill(stored_c(), case_.d_by_rows(), value); }
+    void poison_a();  // NaN in every element
+    void poison_b();
+    void poison_c();
+    // New values for scalars in memory; upload() puts them there. Scalars in the call stay.
+    void set_scalars(float alpha, float beta);
+    // Data of the caller's own; `exact` promises that every sum is exact in fp32 in any order.
+    void set_exact(bool exact) { exact_ = exact; }
+
+    // The call: pointers into the memory. upload() goes before it, download() behind it.
+    hgemm_args_t& args() { return args_; }
+    void upload();
+    void download();
+
+    // Result and memory against the reference; after download().
+    Verdict judge(const Arithmetic& arithmetic);
+    // Only that nothing but D and aux was written, or with `none` nothing at all.
+    Verdict judge_memory(bool none);
+
+    // Element (row, column) of problem z's result.
+    double result(int64_t z, int64_t row, int64_t column) const { return at(d_, z, row, column); }
+
+    // What the case's data are made of, by index; and the generators that a trial begins with.
+    static Generator data_a(const GemmCase& g);
+    static Generator data_b(const GemmCase& g);
+    static Generator data_c(const GemmCase& g);
+    static double draw(Data data, uint64_t seed, uint64_t index);
+
+private:
+    void fill(Buffer& buffer, bool by_rows, const Generator& value);
+    void fill_with_data();
+    void fill_args();
+    void make_pointer_arrays();
+    Buffer& stored_c() { return case_.in_place ? d_ : c_; }
+    // Where problem z of a pointer-array batch lies: not in order.
+    int64_t slot(const Buffer& buffer, int64_t z) const;
+    double at(const Buffer& buffer, int64_t z, int64_t row, int64_t column) const;
+    double bias(int64_t z, int64_t row, int64_t column) const;
+    Dense dense(const Buffer& buffer, bool by_rows, int64_t z, int64_t rows, int64_t columns) const;
+    void expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense& error) const;
+    void judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verdict) const;
+
+    GemmCase case_;
+    Memory& memory_;
+    Buffer a_, b_, c_, d_, aux_, bias_;
+    Block arrays_, scalars_;
+    hgemm_args_t args_{};
+    bool exact_;
+    std::vector<Dense> read_c_;  // C before the call, for each problem
+};
+
+}  // namespace hg::test
