@@ -103,10 +103,7 @@ private:
 
     bool column_major() const { return g_.layout == HGEMM_COL_MAJOR; }
     bool arrays() const { return g_.a_array || g_.b_array || g_.c_array || g_.d_array; }
-    bool reads_ab() const
-    {
-        return !is_empty(g_) && g_.k > 0 && (g_.alpha_device || g_.alpha != 0.0f);
-    }
+    bool reads_ab() const { return !is_empty(g_) && g_.k > 0 && (g_.alpha_device || g_.alpha != 0.0f); }
     bool reads_c() const { return !is_empty(g_) && (g_.beta_device || g_.beta != 0.0f); }
 
     Stored a() const
@@ -227,8 +224,7 @@ Status Checker::check_epilogue()
     const bool biased = g_.bias_mode != HGEMM_BIAS_NONE;
     switch (arg_) {
     case Arg::BiasMode: return one_of(g_.bias_mode, 0, 2, "0 (none), 1 (along m) or 2 (along n)");
-    case Arg::BiasType:
-        return biased ? one_of(g_.bias_type, 1, 3, "1 (F16), 2 (BF16) or 3 (F32)") : ok;
+    case Arg::BiasType: return biased ? one_of(g_.bias_type, 1, 3, "1 (F16), 2 (BF16) or 3 (F32)") : ok;
     case Arg::Bias:
         if (!biased || is_empty(g_) || pointers_ == Pointers::Unchecked)
             return ok;
@@ -282,9 +278,9 @@ Status check_leading(int position, const char* name, int64_t ld, const Stored& s
         return fail_argument(position, name, "is %" PRId64 ", must be at least %s = %" PRId64, ld,
                              s.inner_name, s.inner);
     if (is_too_far(ld, s.outer, bytes))
-        return fail_argument(position, name,
-                             "is %" PRId64 ", too large: %" PRId64 " lines of it must stay under 2^62 bytes",
-                             ld, s.outer);
+        return fail_argument(
+            position, name, "is %" PRId64 ", too large: %" PRId64 " lines of it must stay under 2^62 bytes",
+            ld, s.outer);
     return ok;
 }
 

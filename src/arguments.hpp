@@ -10,10 +10,44 @@
 namespace hg {
 
 enum class Arg : uint8_t {
-    Handle, Args, Size, Layout, TransA, TransB, TypeAb, TypeC, TypeD, M, N, K, Alpha, Beta,
-    A, Lda, StrideA, B, Ldb, StrideB, C, Ldc, StrideC, D, Ldd, StrideD, Count,
-    InOut, LdInOut, StrideInOut,  // the C of functions whose C is also D
-    BiasMode, BiasType, Bias, Activation, Aux, Ldaux, StrideAux, Flags
+    Handle,
+    Args,
+    Size,
+    Layout,
+    TransA,
+    TransB,
+    TypeAb,
+    TypeC,
+    TypeD,
+    M,
+    N,
+    K,
+    Alpha,
+    Beta,
+    A,
+    Lda,
+    StrideA,
+    B,
+    Ldb,
+    StrideB,
+    C,
+    Ldc,
+    StrideC,
+    D,
+    Ldd,
+    StrideD,
+    Count,
+    InOut,
+    LdInOut,
+    StrideInOut,  // the C of functions whose C is also D
+    BiasMode,
+    BiasType,
+    Bias,
+    Activation,
+    Aux,
+    Ldaux,
+    StrideAux,
+    Flags
 };
 
 struct Signature {
@@ -37,7 +71,8 @@ struct Stored {
 bool is_too_far(int64_t step, int64_t count, int64_t element_bytes);
 
 // Is argument `position` a leading dimension for the matrix, or a pointer to its elements?
-Status check_leading(int position, const char* name, int64_t ld, const Stored& matrix, int64_t element_bytes);
+Status check_leading(int position, const char* name, int64_t ld, const Stored& matrix,
+                     int64_t element_bytes);
 Status check_pointer(int position, const char* name, const void* ptr, int64_t element_bytes);
 
 // Nothing to compute: m, n or the batch count is 0.

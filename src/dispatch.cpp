@@ -27,7 +27,8 @@ Status check_backend_name(const char* wanted)
         for (const Backend* backend : all_backends())
             append(backend->name);
     });
-    return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown backend '%s' (HGEMM_BACKEND), known:%s", wanted, names);
+    return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown backend '%s' (HGEMM_BACKEND), known:%s", wanted,
+                names);
 }
 
 bool has_row(const Backend& backend, const char* wanted)

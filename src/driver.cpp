@@ -48,8 +48,8 @@ const char* resolve(Calls& calls)
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return "libcuda.so.1 is not installed";
-    using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
-                                        CUdriverProcAddressQueryResult*);
+    using GetProcAddress =
+        CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
     if (!get)
         return "the CUDA driver is older than 12.0";
@@ -84,7 +84,8 @@ Status check(CUresult result, const char* call, Status status = HGEMM_STATUS_DRI
     calls().cuGetErrorString(result, &text);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         status = HGEMM_STATUS_ALLOC_FAILED;
-    return fail(status, "%s answered %d (%s)", call, static_cast<int>(result), text ? text : "unknown error");
+    return fail(status, "%s answered %d (%s)", call, static_cast<int>(result),
+                text ? text : "unknown error");
 }
 
 struct LoadedImage {
@@ -170,8 +171,8 @@ Status describe(int ordinal, Device& device)
         {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
     };
     for (const auto& w : wanted)
-        if (Status s = check(calls().cuDeviceGetAttribute(w.value, w.attribute, handle),
-                             "cuDeviceGetAttribute");
+        if (Status s =
+                check(calls().cuDeviceGetAttribute(w.value, w.attribute, handle), "cuDeviceGetAttribute");
             s != ok)
             return s;
     device.ordinal = ordinal;

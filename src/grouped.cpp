@@ -15,7 +15,8 @@ Status check_group_sizes(const hgemm_grouped_args_t& g)
         for (int64_t i = 0; i < g.group_count; ++i)
             if (g.counts[i] < 0 || g.counts[i] > g.m)
                 return fail_argument(2, "args->counts",
-                                     "has %" PRId64 " for group %" PRId64 ", must be from 0 to m = %" PRId64,
+                                     "has %" PRId64 " for group %" PRId64
+                                     ", must be from 0 to m = %" PRId64,
                                      g.counts[i], i, g.m);
         return ok;
     }
@@ -89,7 +90,8 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
         return fail_argument(2, "args->grouping", "is %d, must be 1 (contiguous), 2 (masked) or 3 (host)",
                              static_cast<int>(g.grouping));
     if (g.grouping != HGEMM_GROUPED_HOST && g.type_ab != HGEMM_F16 && g.type_ab != HGEMM_BF16)
-        return fail_argument(2, "args->type_ab", "is %d, must be 1 (F16) or 2 (BF16)", static_cast<int>(g.type_ab));
+        return fail_argument(2, "args->type_ab", "is %d, must be 1 (F16) or 2 (BF16)",
+                             static_cast<int>(g.type_ab));
     if (g.grouping != HGEMM_GROUPED_HOST && (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32))
         return fail_argument(2, "args->type_d", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
                              static_cast<int>(g.type_d));
@@ -112,7 +114,8 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
     if (g.m < 0)
         return fail_argument(2, "args->m", "is %" PRId64 ", must be at least 0", g.m);
     if (!(masked ? g.counts : g.offsets))
-        return fail_argument(2, masked ? "args->counts" : "args->offsets", "is NULL, must hold the groups' rows");
+        return fail_argument(2, masked ? "args->counts" : "args->offsets",
+                             "is NULL, must hold the groups' rows");
     if (handle.context)
         return fail(HGEMM_STATUS_NOT_SUPPORTED,
                     "backend %s has no kernel for groups whose sizes lie on the device; HGEMM_GROUPED_HOST "

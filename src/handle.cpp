@@ -193,7 +193,8 @@ Status create(const char* function, hgemm_handle_t* out, bool automatic, int ord
         return fail_argument(1, "handle", "is NULL, must point to an hgemm_handle_t");
     *out = nullptr;
     if (!automatic && ordinal < HGEMM_DEVICE_HOST)
-        return fail_argument(2, "device", "is %d, must be a device number or %d", ordinal, HGEMM_DEVICE_HOST);
+        return fail_argument(2, "device", "is %d, must be a device number or %d", ordinal,
+                             HGEMM_DEVICE_HOST);
     hgemm_handle* slot = take_slot();
     if (!slot)
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a handle");
@@ -224,8 +225,9 @@ Handle* find_handle(hgemm_handle_t handle)
 
 Status fail_handle(hgemm_handle_t handle)
 {
-    fail_argument(1, "handle", handle ? "was destroyed or never created, must come from hgemm_create"
-                                      : "is NULL, must come from hgemm_create");
+    fail_argument(1, "handle",
+                  handle ? "was destroyed or never created, must come from hgemm_create"
+                         : "is NULL, must come from hgemm_create");
     return HGEMM_STATUS_NOT_INITIALIZED;
 }
 
@@ -263,7 +265,10 @@ Status execute(Handle& handle, const Problem& problem)
 
 using namespace hg;
 
-extern "C" hgemm_status_t hgemm_create(hgemm_handle_t* handle) { return create("hgemm_create", handle, true, 0); }
+extern "C" hgemm_status_t hgemm_create(hgemm_handle_t* handle)
+{
+    return create("hgemm_create", handle, true, 0);
+}
 
 extern "C" hgemm_status_t hgemm_create_on(hgemm_handle_t* handle, int device)
 {
@@ -293,9 +298,11 @@ extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t
             const driver::Scope scope(h.context);
             void* owner = nullptr;
             if (driver::stream_context(stream, &owner) != ok)
-                return fail_argument(2, "stream", "is %p, must be a CUDA stream", static_cast<void*>(stream));
+                return fail_argument(2, "stream", "is %p, must be a CUDA stream",
+                                     static_cast<void*>(stream));
             if (owner != h.context)
-                return fail_argument(2, "stream", "is %p of context %p, must belong to the handle's context %p",
+                return fail_argument(2, "stream",
+                                     "is %p of context %p, must belong to the handle's context %p",
                                      static_cast<void*>(stream), owner, h.context);
         }
         h.stream = stream;

@@ -19,8 +19,8 @@ struct Handle {
     Device device;
     Options options;
     Log log;
-    void* context;       // the CUcontext; null on the host
-    bool owns_primary;   // context is device.ordinal's primary one, retained by us
+    void* context;      // the CUcontext; null on the host
+    bool owns_primary;  // context is device.ordinal's primary one, retained by us
     hgemm_stream_t stream;
     Workspace own, user;  // user.ptr null: own is used
 

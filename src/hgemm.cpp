@@ -15,15 +15,16 @@ using enum Arg;
 constexpr Arg short_args[] = {Handle, M, N, K, Alpha, A, Lda, B, Ldb, Beta, InOut, LdInOut};
 constexpr Arg cblas_args[] = {Handle, Layout, TransA, TransB, M,    N,     K,      Alpha,
                               A,      Lda,    B,      Ldb,    Beta, InOut, LdInOut};
-constexpr Arg strided_args[] = {Handle,  Layout, TransA, TransB,  M,    N,     K,       Alpha,       A,    Lda,
-                                StrideA, B,      Ldb,    StrideB, Beta, InOut, LdInOut, StrideInOut, Count};
+constexpr Arg strided_args[] = {Handle, Layout, TransA,  TransB,      M,    N,   K,
+                                Alpha,  A,      Lda,     StrideA,     B,    Ldb, StrideB,
+                                Beta,   InOut,  LdInOut, StrideInOut, Count};
 constexpr Arg array_args[] = {Handle, Layout, TransA, TransB, M,    N,     K,       Alpha,
                               A,      Lda,    B,      Ldb,    Beta, InOut, LdInOut, Count};
-constexpr Arg ex_args[] = {Handle, Args,    Size,       Layout, TransA, TransB,  TypeAb,   TypeC,
-                           TypeD,  M,       N,          K,      Alpha,  Beta,    Count,    A,
-                           Lda,    StrideA, B,          Ldb,    StrideB, C,      Ldc,      StrideC,
-                           D,      Ldd,     StrideD,    BiasMode, BiasType, Bias, Activation, Aux,
-                           Ldaux,  StrideAux, Flags};
+constexpr Arg ex_args[] = {Handle,   Args,  Size,       Layout,  TransA, TransB,    TypeAb,
+                           TypeC,    TypeD, M,          N,       K,      Alpha,     Beta,
+                           Count,    A,     Lda,        StrideA, B,      Ldb,       StrideB,
+                           C,        Ldc,   StrideC,    D,       Ldd,    StrideD,   BiasMode,
+                           BiasType, Bias,  Activation, Aux,     Ldaux,  StrideAux, Flags};
 
 hgemm_args_t basic_args(hgemm_type_t type, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb,
                         int64_t m, int64_t n, int64_t k, float alpha, float beta)
@@ -43,7 +44,8 @@ hgemm_args_t basic_args(hgemm_type_t type, hgemm_layout_t layout, hgemm_op_t tra
     return g;
 }
 
-void set_matrices(hgemm_args_t& g, const void* a, int64_t lda, const void* b, int64_t ldb, void* c, int64_t ldc)
+void set_matrices(hgemm_args_t& g, const void* a, int64_t lda, const void* b, int64_t ldb, void* c,
+                  int64_t ldc)
 {
     g.a = a;
     g.lda = lda;
@@ -96,10 +98,11 @@ Status copy_args(const hgemm_args_t* args, hgemm_args_t& g)
         return fail_argument(2, "args", "is NULL, must point to an hgemm_args_t");
     constexpr size_t smallest = sizeof(hgemm_args_t);
     if (args->size < smallest)
-        return fail_argument(2, "args->size", "is %zu, must be at least %zu: use hgemm_args_init", args->size,
-                             smallest);
+        return fail_argument(2, "args->size", "is %zu, must be at least %zu: use hgemm_args_init",
+                             args->size, smallest);
     const auto* bytes = reinterpret_cast<const unsigned char*>(args);
-    if (std::any_of(bytes + sizeof g, bytes + std::min(args->size, size_t{4096}), [](unsigned char b) { return b != 0; }))
+    if (std::any_of(bytes + sizeof g, bytes + std::min(args->size, size_t{4096}),
+                    [](unsigned char b) { return b != 0; }))
         return fail_argument(2, "args->size", "is %zu, members beyond %zu must be 0 for this version",
                              args->size, sizeof g);
     std::memcpy(&g, args, sizeof g);
@@ -195,7 +198,8 @@ extern "C" void hgemm_args_init(hgemm_args_t* args, size_t size)
     if (!args)
         return;
     std::memset(args, 0, size);
-    hgemm_args_t defaults = basic_args(HGEMM_F16, HGEMM_COL_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 0, 0, 0, 1, 0);
+    hgemm_args_t defaults =
+        basic_args(HGEMM_F16, HGEMM_COL_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 0, 0, 0, 1, 0);
     defaults.size = size;
     std::memcpy(args, &defaults, std::min(size, sizeof defaults));
 }
@@ -209,7 +213,8 @@ extern "C" hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_
     });
 }
 
-extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm_args_t* args, size_t* bytes)
+extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm_args_t* args,
+                                               size_t* bytes)
 {
     return with_handle("hgemm_workspace_size", handle, [&](hg::Handle& h) {
         hgemm_args_t g;

@@ -17,7 +17,8 @@ Status get_kernels(const KernelTable& table, const Device& device, std::span<con
                 continue;
             driver::Kernel* kernel = &table.kernels[row * table.variants + variant];
             const driver::KernelRequest request{name, rows[row].smem_bytes};
-            if (Status status = driver::get_kernel(table.image, device.ordinal, request, kernel); status != ok)
+            if (Status status = driver::get_kernel(table.image, device.ordinal, request, kernel);
+                status != ok)
                 return status;
         }
     }
@@ -57,8 +58,9 @@ void close_kernels(void* state)
 Status launch(const KernelTable& table, const Plan& plan, void* params, hgemm_stream_t stream)
 {
     const Row& row = plan.backend->rows[plan.row];
-    return driver::launch({table.at(plan), static_cast<unsigned>(plan.grid), static_cast<unsigned>(row.threads),
-                           static_cast<unsigned>(row.smem_bytes), params},
+    return driver::launch({table.at(plan), static_cast<unsigned>(plan.grid),
+                           static_cast<unsigned>(row.threads), static_cast<unsigned>(row.smem_bytes),
+                           params},
                           stream);
 }
 

@@ -5,10 +5,7 @@
 
 namespace hg {
 
-const char* name_of(Type t)
-{
-    return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32";
-}
+const char* name_of(Type t) { return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32"; }
 
 void Problem::align_unused_strides()
 {
@@ -25,7 +22,8 @@ void Problem::align_unused_strides()
     if (m == 1)
         c.ld = d.ld = aux.ld = aligned(n);
     if (batch == 1)
-        a.batch_stride = b.batch_stride = c.batch_stride = d.batch_stride = aux.batch_stride = bias.batch_stride = 0;
+        a.batch_stride = b.batch_stride = c.batch_stride = d.batch_stride = aux.batch_stride =
+            bias.batch_stride = 0;
 }
 
 void Problem::print(char* text, size_t length) const

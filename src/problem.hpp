@@ -51,7 +51,7 @@ struct Problem {
     Matrix c, d, aux;  // c is unused when beta is the value 0
     Bias bias;
     Activation activation;
-    float alpha, beta;                       // unless read on the device:
+    float alpha, beta;                        // unless read on the device:
     const float *alpha_device, *beta_device;  // null or where the value lies
 
     // A stride along a dimension of size 1 leads nowhere; make it one that vectors can have.
@@ -63,10 +63,10 @@ struct Problem {
 
 // Device: what is available.
 struct Device {
-    int ordinal;        // CUDA ordinal, or HGEMM_DEVICE_HOST
-    int cc;             // compute capability, 90 for 9.0; 0 on the host
-    int sm_count;       // multiprocessors; threads on the host
-    int smem_per_block; // opt-in shared memory limit, bytes
+    int ordinal;         // CUDA ordinal, or HGEMM_DEVICE_HOST
+    int cc;              // compute capability, 90 for 9.0; 0 on the host
+    int sm_count;        // multiprocessors; threads on the host
+    int smem_per_block;  // opt-in shared memory limit, bytes
     int64_t l2_bytes;
     char name[64];
 };

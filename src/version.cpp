@@ -12,9 +12,9 @@ struct BuildInfo {
 BuildInfo describe_build()
 {
     BuildInfo info;
-    std::snprintf(info.text, sizeof info.text, "libhgemm %d.%d.%d (%s), CUDA %s, targets %s", HGEMM_VERSION_MAJOR,
-                  HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH, hg::build_revision, hg::build_cuda,
-                  hg::build_targets);
+    std::snprintf(info.text, sizeof info.text, "libhgemm %d.%d.%d (%s), CUDA %s, targets %s",
+                  HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH, hg::build_revision,
+                  hg::build_cuda, hg::build_targets);
     return info;
 }
 

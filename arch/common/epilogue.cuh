@@ -24,9 +24,11 @@ __device__ inline Scalars load_scalars(const OutputParams& p)
 }
 
 template <typename T>
-__device__ inline T* problem_base(T* ptr, T* const* array, int64_t element_offset, int64_t element_bytes, int32_t z)
+__device__ inline T* problem_base(T* ptr, T* const* array, int64_t element_offset, int64_t element_bytes,
+                                  int32_t z)
 {
-    return array ? array[z] : reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(ptr) + element_offset * element_bytes);
+    return array ? array[z]
+                 : reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(ptr) + element_offset * element_bytes);
 }
 
 __device__ inline int64_t device_bytes_of(Type t) { return t == Type::F32 ? 4 : 2; }
@@ -48,7 +50,8 @@ __device__ inline uint32_t to_bits2(float low, float high, Type type)
 {
     const __half2 h = __floats2half2_rn(low, high);
     const __nv_bfloat162 b = __floats2bfloat162_rn(low, high);
-    return type == Type::F16 ? *reinterpret_cast<const uint32_t*>(&h) : *reinterpret_cast<const uint32_t*>(&b);
+    return type == Type::F16 ? *reinterpret_cast<const uint32_t*>(&h)
+                             : *reinterpret_cast<const uint32_t*>(&b);
 }
 
 __device__ inline float load_element(const void* base, int64_t index, Type type)
@@ -88,10 +91,12 @@ __device__ inline void store_elements(const float (&v)[8], void* base, int64_t i
         if (type == Type::F32) {
 #pragma unroll
             for (int i = 0; i < 2; ++i)
-                static_cast<float4*>(first)[i] = make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
+                static_cast<float4*>(first)[i] =
+                    make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
         } else {
-            *static_cast<uint4*>(first) = make_uint4(to_bits2(v[0], v[1], type), to_bits2(v[2], v[3], type),
-                                                     to_bits2(v[4], v[5], type), to_bits2(v[6], v[7], type));
+            *static_cast<uint4*>(first) =
+                make_uint4(to_bits2(v[0], v[1], type), to_bits2(v[2], v[3], type),
+                           to_bits2(v[4], v[5], type), to_bits2(v[6], v[7], type));
         }
         return;
     }
@@ -108,7 +113,8 @@ __device__ inline float activate(float x, Activation activation)
 {
     switch (activation) {
     case Activation::Relu: return x <= 0.0f ? 0.0f : x;  // NaN stays NaN
-    case Activation::GeluTanh: return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+    case Activation::GeluTanh:
+        return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
     case Activation::GeluErf: return 0.5f * x * (1.0f + erff(0.7071067812f * x));
     case Activation::Silu: return x / (1.0f + expf(-x));
     default: return x;
@@ -162,8 +168,8 @@ struct OutputBases {
 };
 
 // Eight columns j ... of row i, of which `count` exist.
-__device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const Scalars& s, const OutputBases& bases,
-                                     int64_t i, int64_t j, int count)
+__device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const Scalars& s,
+                                     const OutputBases& bases, int64_t i, int64_t j, int count)
 {
     float other[8] = {};
     if (bases.c)
@@ -194,8 +200,8 @@ __device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const
 
 // Write out a chunk whose first element is (row, column) of the output. Whole warp.
 template <int Cols>
-__device__ inline void store_chunk(const OutputParams& p, const Scalars& s, const OutputBases& bases, const float* chunk,
-                                   int64_t row, int64_t column, int lane)
+__device__ inline void store_chunk(const OutputParams& p, const Scalars& s, const OutputBases& bases,
+                                   const float* chunk, int64_t row, int64_t column, int lane)
 {
     constexpr int vectors = Cols / epilogue_vector;
 #pragma unroll 1

@@ -82,8 +82,8 @@ inline int major_variant(const Problem& p)
 
 inline bool major_symbol(const Row& row, int variant, char (&name)[80])
 {
-    std::snprintf(name, sizeof name, "%s_%s_%c%c", row.name, variant & 4 ? "bf16" : "f16", variant & 2 ? 'm' : 'k',
-                  variant & 1 ? 'n' : 'k');
+    std::snprintf(name, sizeof name, "%s_%s_%c%c", row.name, variant & 4 ? "bf16" : "f16",
+                  variant & 2 ? 'm' : 'k', variant & 1 ? 'n' : 'k');
     return true;
 }
 
@@ -101,8 +101,9 @@ constexpr int64_t max_tiles = int64_t{1} << 30;
 inline int64_t count_tiles(const Problem& p, const Row& row)
 {
     int64_t tiles;
-    const bool overflow = __builtin_mul_overflow(ceil_div(p.m, row.tile_m), ceil_div(p.n, row.tile_n), &tiles) ||
-                          __builtin_mul_overflow(tiles, p.batch, &tiles);
+    const bool overflow =
+        __builtin_mul_overflow(ceil_div(p.m, row.tile_m), ceil_div(p.n, row.tile_n), &tiles) ||
+        __builtin_mul_overflow(tiles, p.batch, &tiles);
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 

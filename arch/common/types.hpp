@@ -5,7 +5,7 @@
 
 namespace hg {
 
-enum class Type : int32_t { F16 = 1, BF16 = 2, F32 = 3 };  // hgemm_type_t's values
+enum class Type : int32_t { F16 = 1, BF16 = 2, F32 = 3 };                 // hgemm_type_t's values
 enum class Activation : int32_t { None, Relu, GeluTanh, GeluErf, Silu };  // hgemm_activation_t's values
 enum class BiasAlong : int32_t { None, Rows, Columns };  // Rows: element i belongs to row i of D
 

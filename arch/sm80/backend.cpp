@@ -43,8 +43,8 @@ size_t default_workspace(const Device&) { return 0; }
 
 OperandParams pack_operand(const Operand& o)
 {
-    return {static_cast<const uint16_t*>(o.ptr), reinterpret_cast<const uint16_t* const*>(o.array), o.row_stride,
-            o.k_stride, o.batch_stride};
+    return {static_cast<const uint16_t*>(o.ptr), reinterpret_cast<const uint16_t* const*>(o.array),
+            o.row_stride, o.k_stride, o.batch_stride};
 }
 
 Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
@@ -62,8 +62,9 @@ Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
 }  // namespace sm80
 
 const Backend sm80_backend = {
-    "sm80", sm80::rows, sm80::row_count,    sm80::serves, sm80::open, close_kernels, sm80::default_workspace,
-    sm80::choose, sm80::run, true,
+    "sm80",     sm80::rows,    sm80::row_count,         sm80::serves,
+    sm80::open, close_kernels, sm80::default_workspace, sm80::choose,
+    sm80::run,  true,
 };
 
 }  // namespace hg

@@ -55,7 +55,10 @@ public:
 
 private:
     __device__ int index(int pass) const { return thread_ + pass * Threads; }
-    __device__ int row_of(int pass) const { return rows_first_ ? index(pass) % Rows : index(pass) / chunks; }
+    __device__ int row_of(int pass) const
+    {
+        return rows_first_ ? index(pass) % Rows : index(pass) / chunks;
+    }
     __device__ int k_of(int pass) const
     {
         return (rows_first_ ? index(pass) / Rows : index(pass) % chunks) * chunk_elements;
@@ -82,8 +85,10 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     typename Share::Accumulator acc;
     acc.clear();
     if (k > 0) {
-        GeneralProducer<C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch, threadIdx.x);
-        GeneralProducer<C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch, threadIdx.x);
+        GeneralProducer<C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch,
+                                                 threadIdx.x);
+        GeneralProducer<C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch,
+                                                 threadIdx.x);
         a.read(0, k);
         b.read(0, k);
         int stage = 0;
@@ -95,8 +100,8 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
                 a.read(first + C.k, k - first - C.k);
                 b.read(first + C.k, k - first - C.k);
             }
-            Share::accumulate(acc, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage]), row_a,
-                              row_b, lane);
+            Share::accumulate(acc, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage]),
+                              row_a, row_b, lane);
         }
     }
     __syncthreads();

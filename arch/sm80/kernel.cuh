@@ -64,8 +64,8 @@ private:
 
 // Epilogue: 16 rows at a time through the warp's own corner of shared memory.
 template <Config C, typename Accumulator>
-__device__ inline void store(const Params& p, const Scalars& s, const Accumulator& acc, void* smem, const Tile& tile,
-                             int warp, int lane)
+__device__ inline void store(const Params& p, const Scalars& s, const Accumulator& acc, void* smem,
+                             const Tile& tile, int warp, int lane)
 {
     constexpr int cols = C.epilogue_columns();
     static_assert(sizeof(float) * Chunk<cols>::floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));

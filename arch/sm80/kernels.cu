@@ -7,7 +7,8 @@ using namespace hg;
 extern __shared__ __align__(128) unsigned char dynamic_smem[];
 
 #define ENTRY(name, config, body)                                                                          \
-    extern "C" __global__ void __launch_bounds__((config).threads()) name(const __grid_constant__ sm80::Params p) \
+    extern "C" __global__ void __launch_bounds__((config).threads())                                       \
+        name(const __grid_constant__ sm80::Params p)                                                       \
     {                                                                                                      \
         body(p, *reinterpret_cast<sm80::Smem<config>*>(dynamic_smem));                                     \
     }

@@ -7,13 +7,13 @@
 namespace hg::sm80 {
 
 #define TILE(name, ...) constexpr Config name##_config{__VA_ARGS__, false};
-#define ANY(name, ...) constexpr Config name##_config{__VA_ARGS__, true};
+#define ANY(name, ...)  constexpr Config name##_config{__VA_ARGS__, true};
 #include "arch/sm80/kernels.def"
 #undef TILE
 #undef ANY
 
 #define TILE(name, ...) name##_config,
-#define ANY(name, ...) name##_config,
+#define ANY(name, ...)  name##_config,
 constexpr Config configs[] = {
 #include "arch/sm80/kernels.def"
 };
@@ -27,7 +27,7 @@ constexpr Row row_of(const char* name)
 }
 
 #define TILE(name, ...) row_of<name##_config>(#name),
-#define ANY(name, ...) row_of<name##_config>(#name),
+#define ANY(name, ...)  row_of<name##_config>(#name),
 constexpr Row rows[] = {
 #include "arch/sm80/kernels.def"
 };

@@ -52,12 +52,14 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
     return driver::encode_tensor_map(r, &map);
 }
 
+// A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies there.
 bool can_tma_store(const Problem& p)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const int64_t batch_stride = p.batch > 1 ? p.d.batch_stride : 0;
-    return is_plain(p) && p.d.ld > 0 && batch_stride >= 0 && is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) &&
-           p.d.ld * bytes < int64_t{1} << 40 && batch_stride * bytes < int64_t{1} << 40;
+    return is_plain(p) && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
+           is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) && p.d.ld * bytes < int64_t{1} << 40 &&
+           batch_stride * bytes < int64_t{1} << 40;
 }
 
 Status pack_result(const Problem& p, CUtensorMap& map)
@@ -81,7 +83,8 @@ Status pack_result(const Problem& p, CUtensorMap& map)
 // that they read the fewest bytes.
 int group_of(const Row& row, int sm_count)
 {
-    return std::max(1, static_cast<int>(std::sqrt(static_cast<double>(sm_count) * row.tile_n / row.tile_m)));
+    return std::max(1,
+                    static_cast<int>(std::sqrt(static_cast<double>(sm_count) * row.tile_n / row.tile_m)));
 }
 
 Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
@@ -100,15 +103,17 @@ Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
         status = pack_operand(p.b, p, p.n, row.tile_n, row.tile_k, params.b);
     if (status == ok && params.tma_store)
         status = pack_result(p, params.d);
-    return status == ok ? launch(*static_cast<const KernelTable*>(state), plan, &params, handle.stream) : status;
+    return status == ok ? launch(*static_cast<const KernelTable*>(state), plan, &params, handle.stream)
+                        : status;
 }
 
 }  // namespace
 }  // namespace sm90
 
 const Backend sm90_backend = {
-    "sm90", sm90::rows, sm90::row_count,    sm90::serves, sm90::open, close_kernels, sm90::default_workspace,
-    sm90::choose, sm90::run, true,
+    "sm90",     sm90::rows,    sm90::row_count,         sm90::serves,
+    sm90::open, close_kernels, sm90::default_workspace, sm90::choose,
+    sm90::run,  true,
 };
 
 }  // namespace hg

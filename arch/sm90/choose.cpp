@@ -42,7 +42,9 @@ double predict(const Problem& p, const Config& c, int64_t waves)
     const double smem = 2.0 * c.k * (c.consumers * (64.0 + c.n) + c.m + c.n) / 128.0;
     const double epilogue = c.m * c.n * 2 / 26.0 + 500.0;
     const double clock = 1600.0;
-    return 2.0 + (static_cast<double>(waves) * k_tiles * std::max(mma, smem) + epilogue * (0.65 + 0.35 * waves)) / clock;
+    return 2.0 +
+           (static_cast<double>(waves) * k_tiles * std::max(mma, smem) + epilogue * (0.65 + 0.35 * waves)) /
+               clock;
 }
 
 }  // namespace
@@ -50,7 +52,8 @@ double predict(const Problem& p, const Config& c, int64_t waves)
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
     bool found = false;
-    const int sm_count = options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
+    const int sm_count =
+        options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     for (int i = 0; i < row_count; ++i) {
         if (is_forced_away(options, rows[i]))
             continue;

@@ -42,7 +42,7 @@ struct Params {
     int32_t tiles;  // of all problems
     TileGrid grid;
     int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
-    bool tma_store;  // d is valid and the output is plain
+    bool tma_store;                      // d is valid and the output is plain
 };
 
 }  // namespace hg::sm90

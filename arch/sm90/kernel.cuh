@@ -40,15 +40,16 @@ __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s, int t
 
 // One operand's part of a stage. K-major: one box of Rows rows; MN-major: a box for each 64 rows.
 template <Major M, int Rows, int K>
-__device__ inline void load_operand(uint32_t smem, const CUtensorMap& map, uint32_t bar, int32_t row, int32_t k,
-                                    int32_t batch)
+__device__ inline void load_operand(uint32_t smem, const CUtensorMap& map, uint32_t bar, int32_t row,
+                                    int32_t k, int32_t batch)
 {
     if constexpr (M == Major::K) {
         ptx::tma_load_3d(smem, &map, bar, k, row, batch);
     } else {
 #pragma unroll
         for (int panel = 0; panel < Rows / span_elements; ++panel)
-            ptx::tma_load_3d(smem + panel * K * span_bytes, &map, bar, row + panel * span_elements, k, batch);
+            ptx::tma_load_3d(smem + panel * K * span_bytes, &map, bar, row + panel * span_elements, k,
+                             batch);
     }
 }
 
@@ -63,10 +64,10 @@ __device__ inline void produce(const Params& p, Smem<C>& smem)
             const uint32_t full = ptx::shared_address(&smem.full[ring.stage]);
             ptx::mbarrier_wait_parity(ptx::shared_address(&smem.empty[ring.stage]), ring.phase);
             ptx::mbarrier_arrive_expect_tx(full, sizeof smem.a[0] + sizeof smem.b[0]);
-            load_operand<MA, C.m, C.k>(ptx::shared_address(smem.a[ring.stage]), p.a, full, tile.m * C.m, i * C.k,
-                                       tile.batch * p.a_batch_step);
-            load_operand<MB, C.n, C.k>(ptx::shared_address(smem.b[ring.stage]), p.b, full, tile.n * C.n, i * C.k,
-                                       tile.batch * p.b_batch_step);
+            load_operand<MA, C.m, C.k>(ptx::shared_address(smem.a[ring.stage]), p.a, full, tile.m * C.m,
+                                       i * C.k, tile.batch * p.a_batch_step);
+            load_operand<MB, C.n, C.k>(ptx::shared_address(smem.b[ring.stage]), p.b, full, tile.n * C.n,
+                                       i * C.k, tile.batch * p.b_batch_step);
         }
     });
 }
@@ -76,7 +77,8 @@ template <Major M, int K>
 __device__ inline uint64_t operand_descriptor(uint32_t smem)
 {
     constexpr int atom = 8 * span_bytes;
-    return M == Major::K ? ptx::wgmma_descriptor(smem, 0, atom) : ptx::wgmma_descriptor(smem, K * span_bytes, atom);
+    return M == Major::K ? ptx::wgmma_descriptor(smem, 0, atom)
+                         : ptx::wgmma_descriptor(smem, K * span_bytes, atom);
 }
 
 // What a descriptor grows by from one k step to the next; its address field counts 16 bytes.
@@ -93,8 +95,8 @@ __device__ inline uint32_t consumer_rows(const Smem<C>& smem, int stage, int con
 // Consumer: multiply the stages of one tile. A stage is released one k tile late, when the wgmma behind
 // its own has been issued.
 template <Config C, Type T, Major MA, Major MB>
-__device__ inline void accumulate(float (&acc)[C.n / 2], Smem<C>& smem, Ring<C.stages>& ring, int32_t k_tiles,
-                                  int consumer)
+__device__ inline void accumulate(float (&acc)[C.n / 2], Smem<C>& smem, Ring<C.stages>& ring,
+                                  int32_t k_tiles, int consumer)
 {
     if (k_tiles == 0) {
 #pragma unroll
@@ -111,7 +113,8 @@ __device__ inline void accumulate(float (&acc)[C.n / 2], Smem<C>& smem, Ring<C.s
         ptx::wgmma_fence();
 #pragma unroll
         for (int step = 0; step < C.k / wgmma_k; ++step)
-            ptx::wgmma_m64k16<T, MA, MB>(acc, a + step * k_step<MA>, b + step * k_step<MB>, i > 0 || step > 0);
+            ptx::wgmma_m64k16<T, MA, MB>(acc, a + step * k_step<MA>, b + step * k_step<MB>,
+                                         i > 0 || step > 0);
         ptx::wgmma_commit_group();
         ptx::wgmma_wait_group<1>();
         if (i > 0 && releases)
@@ -124,7 +127,8 @@ __device__ inline void accumulate(float (&acc)[C.n / 2], Smem<C>& smem, Ring<C.s
 }
 
 // Sixteen rows of a warp x 64 columns of 16-bit results into a swizzled box.
-__device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, Type type, int warp, int lane)
+__device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, Type type, int warp,
+                                   int lane)
 {
     const int row = warp * 16 + lane / 8 % 2 * 8 + lane % 8;
 #pragma unroll
@@ -146,7 +150,8 @@ __device__ inline void fill_box_32(unsigned char* box, const float* acc, float a
         for (int half = 0; half < 2; ++half) {
             const int row = warp * 16 + half * 8 + lane / 4, column = 8 * j + lane % 4 * 2;
             float* to = reinterpret_cast<float*>(box + swizzle<span_bytes>(row, column / 4)) + column % 4;
-            *reinterpret_cast<float2*>(to) = make_float2(alpha * acc[4 * j + 2 * half], alpha * acc[4 * j + 2 * half + 1]);
+            *reinterpret_cast<float2*>(to) =
+                make_float2(alpha * acc[4 * j + 2 * half], alpha * acc[4 * j + 2 * half + 1]);
         }
 }
 
@@ -174,7 +179,8 @@ __device__ inline void store_boxes(const Params& p, float alpha, const float (&a
     if (type == Type::F32) {
 #pragma unroll
         for (int i = 0; i < C.n / 32; ++i)
-            store_box(i, 32, [&](unsigned char* box) { fill_box_32(box, acc + 16 * i, alpha, warp, lane); });
+            store_box(i, 32,
+                      [&](unsigned char* box) { fill_box_32(box, acc + 16 * i, alpha, warp, lane); });
     } else {
 #pragma unroll
         for (int i = 0; i < C.n / 64; ++i)
@@ -186,8 +192,8 @@ __device__ inline void store_boxes(const Params& p, float alpha, const float (&a
 
 // Epilogue of everything else: each warp walks its 16 rows, 64 columns at a time.
 template <Config C>
-__device__ inline void store_rows(const Params& p, const Scalars& s, const float (&acc)[C.n / 2], Smem<C>& smem,
-                                  const Tile& tile, int consumer)
+__device__ inline void store_rows(const Params& p, const Scalars& s, const float (&acc)[C.n / 2],
+                                  Smem<C>& smem, const Tile& tile, int consumer)
 {
     static_assert(4 * sizeof(float) * Chunk<64>::floats <= sizeof smem.staging[0]);
     const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;

@@ -10,7 +10,8 @@ extern __shared__ __align__(1024) unsigned char dynamic_smem[];
     extern "C" __global__ void __launch_bounds__((config).threads(), 1)                                    \
         name(const __grid_constant__ sm90::Params p)                                                       \
     {                                                                                                      \
-        sm90::run<config, type, major_a, major_b>(p, *reinterpret_cast<sm90::Smem<config>*>(dynamic_smem)); \
+        sm90::run<config, type, major_a, major_b>(p,                                                       \
+                                                  *reinterpret_cast<sm90::Smem<config>*>(dynamic_smem));   \
     }
 
 #define MAJORS(name, config, type)                                                                         \

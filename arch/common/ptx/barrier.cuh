@@ -13,7 +13,10 @@ __device__ inline void mbarrier_init(uint32_t bar, uint32_t count)
 }
 
 // fence.mbarrier_init.release.cluster;   sm_90
-__device__ inline void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+__device__ inline void fence_mbarrier_init()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
 
 // mbarrier.arrive.shared::cta.b64 _, [bar];   sm_80
 __device__ inline void mbarrier_arrive(uint32_t bar)
@@ -24,7 +27,8 @@ __device__ inline void mbarrier_arrive(uint32_t bar)
 // mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], bytes;   sm_90
 __device__ inline void mbarrier_arrive_expect_tx(uint32_t bar, uint32_t bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes)
+                 : "memory");
 }
 
 // mbarrier.try_wait.parity.shared::cta.b64 done, [bar], parity;   sm_90

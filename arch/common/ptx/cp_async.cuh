@@ -8,7 +8,8 @@ namespace hg::ptx {
 // cp.async.cg.shared.global [dst], [src], 16, src_bytes;   sm_80. The rest of the 16 bytes is zeroed.
 __device__ inline void cp_async_cg_16(uint32_t dst, const void* src, int src_bytes)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(src_bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(src_bytes)
+                 : "memory");
 }
 
 // cp.async.commit_group;   sm_80

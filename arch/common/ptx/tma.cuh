@@ -24,9 +24,10 @@ __device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, 
 // cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [map, {x, y, z}], [src];   sm_90
 __device__ inline void tma_store_3d(const void* map, uint32_t src, int x, int y, int z)
 {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
-                 "r"(x), "r"(y), "r"(z), "r"(src)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
+        "r"(x), "r"(y), "r"(z), "r"(src)
+        : "memory");
 }
 
 // cp.async.bulk.commit_group;   sm_90
