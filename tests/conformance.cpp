@@ -74,6 +74,7 @@ std::span<const Family> families()
     static constexpr Family all[] = {
         {"sizes", sizes},
         {"combinations", combinations},
+        {"ragged_lines", ragged_lines},
         {"rounding", rounding},
         {"special_values", special_values},
         {"unread_operands", unread_operands},

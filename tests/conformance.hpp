@@ -66,6 +66,7 @@ struct Family {
 // families_exact.cpp
 void sizes(Suite&);
 void combinations(Suite&);
+void ragged_lines(Suite&);
 void rounding(Suite&);
 void special_values(Suite&);
 void unread_operands(Suite&);

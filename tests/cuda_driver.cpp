@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 
@@ -176,8 +177,12 @@ void Cuda::release(void* ptr) { CHECK(cuMemFree_v2, address(ptr)); }
 
 void Cuda::copy_in(void* device, const void* host, size_t bytes)
 {
-    if (bytes > 0)
-        CHECK(cuMemcpyHtoD_v2, address(device), host, bytes);
+    if (bytes == 0)
+        return;
+    CHECK(cuMemcpyHtoD_v2, address(device), host, bytes);
+    // The copy returns when it has read `host`; streams that do not wait for the default one must find it
+    // ended.
+    CHECK(cuStreamSynchronize, nullptr);
 }
 
 void Cuda::copy_out(void* host, const void* device, size_t bytes)
@@ -202,7 +207,7 @@ Cuda::Fenced Cuda::allocate_fenced(size_t bytes)
     size_t page = 0;
     CHECK(cuMemGetAllocationGranularity, &page, &prop, 0);
     Fenced fenced;
-    fenced.mapped = (bytes + page - 1) / page * page;
+    fenced.mapped = std::max((bytes + page - 1) / page, size_t{1}) * page;
     fenced.reserved = fenced.mapped + page;
     DevicePtr base = 0;
     CHECK(cuMemAddressReserve, &base, fenced.reserved, 0, 0, 0);

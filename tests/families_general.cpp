@@ -14,6 +14,7 @@ void draw_form(Random& random, GemmCase& g)
     g.layout = random.pick(layouts);
     g.transa = random.pick(ops);
     g.transb = random.pick(ops);
+    g.aligned = random.one_in(2);
     g.seed = random.bits();
 }
 
@@ -29,13 +30,13 @@ void draw_sizes(Random& random, GemmCase& g, int64_t limit)
 void random_data(Suite& suite)
 {
     Random random(21);
-    for (int round = 0; round < 6; ++round)
+    for (int round = 0; round < 12; ++round)
         for (const Data data : real_data)
             for (const hgemm_type_t type_ab : halves)
                 for (const hgemm_type_t type_d : types) {
                     GemmCase g;
                     draw_form(random, g);
-                    draw_sizes(random, g, round < 4 ? 150 : 300);
+                    draw_sizes(random, g, round < 8 ? 150 : 300);
                     g.type_ab = type_ab;
                     g.type_c = g.type_d = type_d;
                     g.data = data;
@@ -151,6 +152,11 @@ void fences(Suite& suite)
                 for (int round = 0; round < 6; ++round) {
                     GemmCase g;
                     draw_sizes(random, g, round % 2 == 0 ? 20 : 200);
+                    // The end of an aligned matrix can lie at the fence only if its lines are full.
+                    g.aligned = round % 3 == 0;
+                    if (g.aligned)
+                        for (int64_t* size : {&g.m, &g.n, &g.k})
+                            *size = (*size + 7) / 8 * 8;
                     g.layout = layout;
                     g.transa = transa;
                     g.transb = transb;

@@ -24,23 +24,25 @@ private:
 template <typename Work>
 void for_each_form(Data data, Work work)
 {
-    for (const hgemm_op_t transa : ops)
-        for (const hgemm_op_t transb : ops)
-            for (const hgemm_type_t type : halves) {
-                GemmCase g;
-                g.layout = transa == transb ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
-                g.transa = transa;
-                g.transb = transb;
-                g.type_ab = type;
-                g.type_c = g.type_d = transa == HGEMM_TRANS ? HGEMM_F32 : type;
-                g.m = 203;
-                g.n = 330;
-                g.k = 100;
-                g.alpha = 0.75f;
-                g.beta = -1;
-                g.data = data;
-                work(g);
-            }
+    for (const bool aligned : {false, true})
+        for (const hgemm_op_t transa : ops)
+            for (const hgemm_op_t transb : ops)
+                for (const hgemm_type_t type : halves) {
+                    GemmCase g;
+                    g.layout = transa == transb ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+                    g.transa = transa;
+                    g.transb = transb;
+                    g.type_ab = type;
+                    g.type_c = g.type_d = transa == HGEMM_TRANS ? HGEMM_F32 : type;
+                    g.m = 203;
+                    g.n = 330;
+                    g.k = 100;
+                    g.alpha = 0.75f;
+                    g.beta = -1;
+                    g.aligned = aligned;
+                    g.data = data;
+                    work(g);
+                }
 }
 
 // The results of `changed`, as `edit` fills it, against those of `original`.
@@ -225,9 +227,10 @@ void freivalds(Suite& suite)
         g.type_d = HGEMM_F32;
         g.layout = type == HGEMM_F16 ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
         g.transb = HGEMM_TRANS;
-        g.m = large ? 4099 : 771;
-        g.n = large ? 5003 : 1290;
-        g.k = large ? 6011 : 1031;
+        g.m = large ? 4099 : 2077;
+        g.aligned = type == HGEMM_F16;
+        g.n = large ? 5003 : 2099;
+        g.k = large ? 6011 : 601;
         if (!suite.next())
             return;
         Trial trial(g, suite.engine().memory());

@@ -25,9 +25,11 @@ void append(std::string& text, const char* name, const Place& place, bool batche
 
 char letter(hgemm_op_t op) { return op == HGEMM_NO_TRANS ? 'n' : op == HGEMM_TRANS ? 't' : 'c'; }
 
-void with_stride(Extent& extent, int64_t step)
+constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+void with_stride(Extent& extent, int64_t step, int64_t unit)
 {
-    const int64_t size = extent.matrix_span() + std::max(step, -step) - 1;
+    const int64_t size = round_up(extent.matrix_span() + std::max(step, -step) - 1, unit);
     extent.stride = step == 0 ? 0 : step > 0 ? size : -size;
 }
 
@@ -38,9 +40,10 @@ Extent GemmCase::extent(int64_t rows, int64_t columns, bool by_rows, const Place
     Extent e;
     e.lines = by_rows ? rows : columns;
     e.length = by_rows ? columns : rows;
-    e.ld = std::max<int64_t>(e.length, 1) + place.gap;
+    const int64_t unit = aligned ? 8 : 1;
+    e.ld = round_up(std::max<int64_t>(e.length, 1) + place.gap, unit);
     e.batch = batch_count;
-    with_stride(e, place.step);
+    with_stride(e, place.step, unit);
     return e;
 }
 
@@ -51,7 +54,7 @@ Extent GemmCase::extent_bias() const
     e.length = bias == HGEMM_BIAS_M ? m : n;
     e.ld = std::max<int64_t>(e.length, 1);
     e.batch = batch_count;
-    with_stride(e, bias_step);
+    with_stride(e, bias_step, 1);
     return e;
 }
 
@@ -75,6 +78,8 @@ std::string GemmCase::print() const
         append(text, "+%s", hg::test::name_of(type_c));
     append(text, "->%s m %" PRId64 " n %" PRId64 " k %" PRId64 " alpha %g beta %g%s",
            hg::test::name_of(type_d), m, n, k, alpha, beta, device_scalars ? " (in memory)" : "");
+    if (aligned)
+        append(text, " aligned");
     const bool strided = batch != Batch::Single;
     if (strided)
         append(text, " batch %" PRId64 "%s", batch_count, batch == Batch::Arrays ? " (arrays)" : "");

@@ -34,6 +34,9 @@ struct GemmCase {
     bool device_scalars = false;
     bool in_place = true;  // C is D, described by d
     Place a, b, c, d, aux_place;
+    // Every line and problem begins on a 16-byte boundary, as the fastest kernels need it: rounds leading
+    // dimensions and strides up and shifts down to 0.
+    bool aligned = false;
     Batch batch = Batch::Single;
     int64_t batch_count = 1;
     hgemm_bias_t bias = HGEMM_BIAS_NONE;
@@ -56,6 +59,7 @@ struct GemmCase {
     Extent extent_d() const { return extent(m, n, d_by_rows(), d); }
     Extent extent_aux() const { return extent(m, n, d_by_rows(), aux_place); }
     Extent extent_bias() const;
+    int64_t shift(const Place& place) const { return aligned ? 0 : place.shift; }
 
     // One line from which the case can be built again.
     std::string print() const;

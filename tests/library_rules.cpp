@@ -69,6 +69,7 @@ GemmCase tall_case(hgemm_type_t type)
 {
     GemmCase g;
     g.type_ab = g.type_c = g.type_d = type;
+    g.aligned = type == HGEMM_F16;
     g.transa = HGEMM_TRANS;
     g.m = 700;
     g.n = 301;

@@ -38,13 +38,13 @@ Trial::Trial(const GemmCase& description, Memory& memory)
     : case_(description), memory_(memory), exact_(description.data == Data::Integers)
 {
     const GemmCase& g = case_;
-    a_ = Buffer(memory, g.type_ab, g.extent_a(), g.a.shift, g.guard);
-    b_ = Buffer(memory, g.type_ab, g.extent_b(), g.b.shift, g.guard);
-    d_ = Buffer(memory, g.type_d, g.extent_d(), g.d.shift, g.guard);
+    a_ = Buffer(memory, g.type_ab, g.extent_a(), g.shift(g.a), g.guard);
+    b_ = Buffer(memory, g.type_ab, g.extent_b(), g.shift(g.b), g.guard);
+    d_ = Buffer(memory, g.type_d, g.extent_d(), g.shift(g.d), g.guard);
     if (!g.in_place)
-        c_ = Buffer(memory, g.type_c, g.extent_c(), g.c.shift, g.guard);
+        c_ = Buffer(memory, g.type_c, g.extent_c(), g.shift(g.c), g.guard);
     if (g.aux)
-        aux_ = Buffer(memory, g.type_d, g.extent_aux(), g.aux_place.shift, g.guard);
+        aux_ = Buffer(memory, g.type_d, g.extent_aux(), g.shift(g.aux_place), g.guard);
     if (g.bias != HGEMM_BIAS_NONE)
         bias_ = Buffer(memory, g.bias_type, g.extent_bias(), 1, g.guard);
     fill_with_data();

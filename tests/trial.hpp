@@ -39,7 +39,7 @@ public:
     void set_exact(bool exact) { exact_ = exact; }
 
     // The call: pointers into the memory. upload() goes before it, download() behind it.
-    hgemm_args_t& args() { return args_; }
+    const hgemm_args_t& args() const { return args_; }
     void upload();
     void download();
 

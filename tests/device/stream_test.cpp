@@ -31,6 +31,7 @@ GemmCase case_of(uint64_t seed)
     g.m = 300 + static_cast<int64_t>(seed) * 40;
     g.n = 520;
     g.k = 200 + static_cast<int64_t>(seed) * 8;
+    g.aligned = seed % 5 != 0;
     g.a.gap = static_cast<int64_t>(seed % 3);
     g.beta = seed % 3 == 0 ? 0 : 1;
     g.data = Data::Normal;

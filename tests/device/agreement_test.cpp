@@ -1,0 +1,63 @@
+// Every kernel adds in the same order with the same instruction's arithmetic: on one device they agree
+// bit for bit, which is what lets a batch-invariant handle use several.
+#include "../trial.hpp"
+#include "gpu.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hg::test {
+namespace {
+
+std::vector<GemmCase> agreement_cases()
+{
+    std::vector<GemmCase> cases;
+    for (const hgemm_type_t type : {HGEMM_F16, HGEMM_BF16})
+        for (const hgemm_op_t transa : {HGEMM_NO_TRANS, HGEMM_TRANS})
+            for (const hgemm_op_t transb : {HGEMM_NO_TRANS, HGEMM_TRANS})
+                for (const Data data : {Data::Normal, Data::Wide, Data::Cancelling}) {
+                    GemmCase g;
+                    g.type_ab = type;
+                    g.type_c = g.type_d = HGEMM_F32;
+                    g.transa = transa;
+                    g.transb = transb;
+                    g.m = 264;
+                    g.n = 136;
+                    g.k = 1000;
+                    g.data = data;
+                    cases.push_back(g);
+                }
+    return cases;
+}
+
+TEST(DeviceKernels, agree_bit_for_bit)
+{
+    NEEDS_GPU();
+    int kernels = 0;
+    std::vector<std::vector<double>> first;
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created())
+            continue;
+        SCOPED_TRACE(name);
+        ++kernels;
+        size_t index = 0;
+        for (const GemmCase& g : agreement_cases()) {
+            Trial trial(g, library.memory());
+            trial.upload();
+            ASSERT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
+            trial.download();
+            std::vector<double> results;
+            for (int64_t i = 0; i < g.m; ++i)
+                for (int64_t j = 0; j < g.n; ++j)
+                    results.push_back(trial.result(0, i, j));
+            if (index == first.size())
+                first.push_back(results);
+            EXPECT_TRUE(results == first[index]) << g.print();
+            ++index;
+        }
+    }
+    EXPECT_GE(kernels, 2);
+}
+
+}  // namespace
+}  // namespace hg::test
