@@ -127,17 +127,21 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
     typename Share::Fragments f[2];
-    wait_for_next_stage();
-    load(f[0], 0, 0);
+    if (k > 0) {
+        wait_for_next_stage();
+        load(f[0], 0, 0);
+    }
     int stage = 0;
     for (int k_left = k; k_left > 0; k_left -= C.k) {
         const int next = stage + 1 == C.stages ? 0 : stage + 1;
 #pragma unroll
         for (int step = 0; step < steps; ++step) {
-            const bool last = step + 1 == steps;
-            if (last)
+            if (step + 1 < steps) {
+                load(f[(step + 1) % 2], stage, step + 1);
+            } else if (k_left > C.k) {
                 wait_for_next_stage();
-            load(f[(step + 1) % 2], last ? next : stage, last ? 0 : step + 1);
+                load(f[(step + 1) % 2], next, 0);
+            }
             if (step == 0)
                 fill(stage == 0 ? C.stages - 1 : stage - 1);
             Share::multiply(acc, f[step % 2]);
