@@ -135,22 +135,22 @@ Status current_context(void** context, int* ordinal)
     return status;
 }
 
-Status retain_primary(int ordinal, void** context)
+Status retain_primary(int ordinal, Primary& primary)
 {
     CUdevice device;
     Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
-    CUcontext primary = nullptr;
+    CUcontext context = nullptr;
     if (status == ok)
-        status = check(calls().cuDevicePrimaryCtxRetain(&primary, device), "cuDevicePrimaryCtxRetain");
-    *context = primary;
+        status = check(calls().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    if (status == ok)
+        primary = {context, device};
     return status;
 }
 
-void release_primary(int ordinal)
+void release_primary(const Primary& primary)
 {
-    CUdevice device;
-    if (calls().cuDeviceGet(&device, ordinal) == CUDA_SUCCESS)
-        calls().cuDevicePrimaryCtxRelease(device);
+    if (primary.context)
+        calls().cuDevicePrimaryCtxRelease(primary.device);
 }
 
 Status describe(int ordinal, Device& device)
@@ -217,9 +217,10 @@ void release(void* memory)
 Status stream_context(hgemm_stream_t stream, void** context)
 {
     CUcontext owner = nullptr;
-    const Status status = check(calls().cuStreamGetCtx(stream, &owner), "cuStreamGetCtx");
-    *context = owner;
-    return status;
+    const CUresult result = calls().cuStreamGetCtx(stream, &owner);
+    const bool no_stream = result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE;
+    *context = no_stream ? nullptr : owner;
+    return no_stream ? ok : check(result, "cuStreamGetCtx");
 }
 
 Status load_image(const void* image)

@@ -14,8 +14,14 @@ int device_count();
 
 // The context of the calling thread and its device; *context is null when there is none.
 Status current_context(void** context, int* ordinal);
-Status retain_primary(int ordinal, void** context);
-void release_primary(int ordinal);
+// A primary context that was retained; `device` is the driver's handle, so that giving it back needs no
+// further call that could fail.
+struct Primary {
+    void* context;
+    int device;
+};
+Status retain_primary(int ordinal, Primary& primary);
+void release_primary(const Primary& primary);
 Status describe(int ordinal, Device& device);
 
 // Makes a context current while it lives.
@@ -35,7 +41,7 @@ private:
 Status allocate(size_t bytes, void** memory);
 void release(void* memory);
 
-// The context that a stream belongs to; fails for a pointer that is no stream.
+// The context that a stream belongs to; null for a handle that the driver says is no stream.
 Status stream_context(hgemm_stream_t stream, void** context);
 
 // Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per

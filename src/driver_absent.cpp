@@ -16,8 +16,8 @@ bool available(const char** reason)
 
 int device_count() { return 0; }
 Status current_context(void**, int*) { return absent(); }
-Status retain_primary(int, void**) { return absent(); }
-void release_primary(int) {}
+Status retain_primary(int, Primary&) { return absent(); }
+void release_primary(const Primary&) {}
 Status describe(int, Device&) { return absent(); }
 Scope::Scope(void*) {}
 Scope::~Scope() = default;

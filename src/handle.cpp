@@ -88,10 +88,9 @@ Status find_gpu(Handle& handle, bool automatic, int ordinal)
             return status;
     }
     if (!context) {
-        if (Status status = driver::retain_primary(ordinal, &context); status != ok)
+        if (Status status = driver::retain_primary(ordinal, handle.primary); status != ok)
             return status;
-        handle.owns_primary = true;
-        handle.device.ordinal = ordinal;
+        context = handle.primary.context;
     }
     handle.context = context;
     return driver::describe(ordinal, handle.device);
@@ -158,8 +157,7 @@ void destroy_handle(Handle& handle)
         else
             std::free(handle.own.ptr);
     }
-    if (handle.owns_primary)
-        driver::release_primary(handle.device.ordinal);
+    driver::release_primary(handle.primary);
     close_log(handle.log);
     handle = {};
 }
@@ -297,7 +295,12 @@ extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t
         if (h.context && stream) {
             const driver::Scope scope(h.context);
             void* owner = nullptr;
-            if (driver::stream_context(stream, &owner) != ok)
+            Status status = scope.status();
+            if (status == ok)
+                status = driver::stream_context(stream, &owner);
+            if (status != ok)
+                return status;
+            if (!owner)
                 return fail_argument(2, "stream", "is %p, must be a CUDA stream",
                                      static_cast<void*>(stream));
             if (owner != h.context)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend.hpp"
+#include "driver.hpp"
 #include "log.hpp"
 
 #include <cstddef>
@@ -19,8 +20,8 @@ struct Handle {
     Device device;
     Options options;
     Log log;
-    void* context;      // the CUcontext; null on the host
-    bool owns_primary;  // context is device.ordinal's primary one, retained by us
+    void* context;            // the CUcontext; null on the host
+    driver::Primary primary;  // the same, if it is one that we retained
     hgemm_stream_t stream;
     Workspace own, user;  // user.ptr null: own is used
 

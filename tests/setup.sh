@@ -45,6 +45,7 @@ build_targets() {
     if [ ! -e "$build/CMakeCache.txt" ]; then
         generator=(-G Ninja)
     fi
-    cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHGEMM_TESTS=ON
+    cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHGEMM_TESTS=ON \
+        -DHGEMM_EMBED_PTX=ON
     cmake --build "$build" --parallel "$(nproc)" ${1:+--target "$@"}
 }

@@ -1,0 +1,175 @@
+#include "check/agents.hpp"
+
+namespace emu {
+
+namespace {
+
+// The number of a finished operation is not used again at once: those who have seen its successor would
+// seem to have seen it too.
+constexpr size_t resting_time = 128;
+
+// An agent's own time in the clock it hands out.
+Seen own_time(const Agent& agent, uint32_t lanes)
+{
+    return lanes == ~0u ? Seen{agent.now, agent.now, lanes} : Seen{0, agent.now, lanes};
+}
+
+bool knows_ahead(const Agent& agent, uint32_t lanes) { return (agent.ahead_lanes & lanes) != 0; }
+
+}  // namespace
+
+int Agents::fresh()
+{
+    agents_.emplace_back();
+    return static_cast<int>(agents_.size()) - 1;
+}
+
+int Agents::new_warp()
+{
+    int id;
+    if (free_.empty()) {
+        id = fresh();
+    } else {
+        id = free_.back();
+        free_.pop_back();
+    }
+    const uint32_t last = agents_[id].now;
+    agents_[id] = {};
+    agents_[id].now = last + 1;
+    agents_[id].warp = true;
+    return id;
+}
+
+void Agents::end_warp(int agent)
+{
+    if (agent < static_cast<int>(agents_.size()) && agents_[agent].warp)
+        free_.push_back(agent);
+}
+
+int Agents::start(int issuer, uint32_t lanes)
+{
+    int id;
+    if (resting_.size() <= resting_time) {
+        id = fresh();
+    } else {
+        id = resting_.front();
+        resting_.pop_front();
+    }
+    Agent& from = agents_[issuer];
+    Agent& to = agents_[id];
+    ++to.now;
+    to.warp = false;
+    to.seen = from.seen;
+    to.fenced = from.fenced;
+    to.done = from.done;
+    to.tensor = from.tensor;
+    merge(to.seen, issuer, own_time(from, lanes));
+    if (knows_ahead(from, lanes)) {
+        merge(to.seen, from.ahead);
+        merge(to.fenced, from.ahead_fenced);
+    }
+    ++from.now;
+    return id;
+}
+
+void Agents::release(int id, SyncClock& to, uint32_t lanes)
+{
+    Agent& agent = agents_[id];
+    merge(to.seen, agent.seen);
+    merge(to.seen, id, own_time(agent, lanes));
+    merge(to.fenced, agent.fenced);
+    if (knows_ahead(agent, lanes)) {
+        merge(to.seen, agent.ahead);
+        merge(to.fenced, agent.ahead_fenced);
+    }
+    release_execution(id, to);
+    ++agent.now;
+}
+
+void Agents::release_execution(int id, SyncClock& to)
+{
+    Agent& agent = agents_[id];
+    merge(to.done, agent.done);
+    merge(to.tensor, agent.tensor_published);
+    merge(to.tensor, agent.tensor_acquired);
+}
+
+void Agents::acquire_execution(int id, const SyncClock& from)
+{
+    Agent& agent = agents_[id];
+    merge(agent.done, from.done);
+    merge(agent.tensor_acquired, from.tensor);
+}
+
+void Agents::acquire(int id, const SyncClock& from, uint32_t lanes)
+{
+    Agent& agent = agents_[id];
+    if (lanes == ~0u) {
+        merge(agent.seen, from.seen);
+        merge(agent.fenced, from.fenced);
+    } else {
+        agent.ahead_lanes |= lanes;
+        merge(agent.ahead, from.seen);
+        merge(agent.ahead_fenced, from.fenced);
+    }
+    acquire_execution(id, from);
+}
+
+void Agents::fence(int id, uint32_t lanes)
+{
+    Agent& agent = agents_[id];
+    Clock& fenced = lanes == ~0u ? agent.fenced : agent.ahead_fenced;
+    merge(fenced, agent.seen);
+    merge(fenced, id, own_time(agent, lanes));
+    if (knows_ahead(agent, lanes))
+        merge(fenced, agent.ahead);
+    if (lanes != ~0u)
+        agent.ahead_lanes |= lanes;
+    ++agent.now;
+}
+
+void Agents::sync_warp(int id, uint32_t lanes)
+{
+    Agent& agent = agents_[id];
+    merge(agent.seen, id, own_time(agent, lanes));
+    if (knows_ahead(agent, lanes)) {
+        merge(agent.seen, agent.ahead);
+        merge(agent.fenced, agent.ahead_fenced);
+        agent.ahead.clear();
+        agent.ahead_fenced.clear();
+        agent.ahead_lanes = 0;
+    }
+    ++agent.now;
+}
+
+bool Agents::before(const Record& access, const Record& now) const
+{
+    const Agent& agent = agents_[now.agent];
+    if (access.agent == now.agent) {
+        const bool program_order = !agent.warp || access.lanes == 0 || access.lanes == now.lanes;
+        if (program_order)
+            return true;
+    }
+    if (covers(agent.seen, access.agent, access.time, access.lanes))
+        return true;
+    const bool ahead = now.lanes ? knows_ahead(agent, now.lanes) : agent.ahead_lanes != 0;
+    return ahead && covers(agent.ahead, access.agent, access.time, access.lanes);
+}
+
+bool Agents::fenced(const Record& access, const Record& now) const
+{
+    const Agent& agent = agents_[now.agent];
+    return covers(agent.fenced, access.agent, access.time, access.lanes);
+}
+
+bool Agents::ended(const Record& access, int agent) const
+{
+    return access.agent == agent || covers(agents_[agent].done, access.agent, access.time, 0);
+}
+
+bool Agents::tensor_before(const Record& access, int agent) const
+{
+    return access.agent == agent || covers(agents_[agent].tensor, access.agent, access.time, 0);
+}
+
+}  // namespace emu

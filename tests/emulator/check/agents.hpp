@@ -1,0 +1,58 @@
+// Agents and what each has seen of the others: warps, and asynchronous operations while they last.
+#pragma once
+
+#include "check/clock.hpp"
+#include "check/shadow.hpp"
+
+#include <deque>
+#include <vector>
+
+namespace emu {
+
+struct Agent {
+    uint32_t now = 0;  // never goes back, also when the number is given to another
+    bool warp = false;
+    Clock seen, fenced;
+    // What lanes of a warp have acquired on their own, until the warp synchronises.
+    Clock ahead, ahead_fenced;
+    uint32_t ahead_lanes = 0;
+    // tcgen05 operations: known to have ended; ordered for its own, acquired from others, published to
+    // others.
+    Clock done, tensor, tensor_acquired, tensor_published;
+};
+
+class Agents {
+public:
+    void clear() { *this = {}; }
+    int new_warp();
+    void end_warp(int agent);
+    int start(int issuer, uint32_t lanes);
+    void finish(int agent) { resting_.push_back(agent); }
+
+    void release(int agent, SyncClock& to, uint32_t lanes);
+    void acquire(int agent, const SyncClock& from, uint32_t lanes);
+    void release_execution(int agent, SyncClock& to);
+    void acquire_execution(int agent, const SyncClock& from);
+    void fence(int agent, uint32_t lanes);
+    void sync_warp(int agent, uint32_t lanes);
+
+    // Did this happen before what the agent does now? In program order, or by what it has seen.
+    bool before(const Record& access, const Record& now) const;
+    // Has a proxy fence ordered it for the agent's accesses through the async proxy?
+    bool fenced(const Record& access, const Record& now) const;
+    // The same for tcgen05 operations: did it end before, and do waits and fences say so?
+    bool ended(const Record& access, int agent) const;
+    bool tensor_before(const Record& access, int agent) const;
+
+    Agent& at(int agent) { return agents_[agent]; }
+    uint32_t now(int agent) const { return agents_[agent].now; }
+
+private:
+    int fresh();
+
+    std::vector<Agent> agents_;
+    std::vector<int> free_;    // of warps that have ended
+    std::deque<int> resting_;  // of finished operations, oldest first
+};
+
+}  // namespace emu

@@ -1,0 +1,75 @@
+// The device's description from environment variables.
+#include "core/config.hpp"
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace emu {
+namespace {
+
+const char* setting(const char* name)
+{
+    const char* value = std::getenv(name);
+    return value && *value ? value : nullptr;
+}
+
+uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t most)
+{
+    const char* text = setting(name);
+    if (!text)
+        return otherwise;
+    char* end = nullptr;
+    const uint64_t value = std::strtoull(text, &end, 0);
+    if (*end || *text == '-' || value < least || value > most)
+        throw std::runtime_error(std::string(name) + "=" + text + " is out of range");
+    return value;
+}
+
+int architecture(const std::string& text)
+{
+    for (const int cc : {80, 86, 87, 89, 90, 100, 103, 120, 121}) {
+        const std::string plain = "sm_" + std::to_string(cc);
+        if (text == plain || text == plain + "a" || text == plain + "f")
+            return cc;
+    }
+    throw std::runtime_error("EMU_ARCH=" + text + " is no architecture this emulator knows");
+}
+
+// Opt-in shared memory per block, from the CUDA programming guide's table of technical specifications.
+int shared_memory(int cc)
+{
+    switch (cc) {
+    case 80:
+    case 87: return 163 * 1024;
+    case 86:
+    case 89:
+    case 120:
+    case 121: return 99 * 1024;
+    default: return 227 * 1024;
+    }
+}
+
+}  // namespace
+
+Config Config::from_environment()
+{
+    Config config;
+    if (const char* name = setting("EMU_ARCH"))
+        config.cc = architecture(name);
+    config.sm_count = static_cast<int>(number("EMU_SM_COUNT", config.sm_count, 1, 1024));
+    config.smem_optin = static_cast<int>(number("EMU_SMEM", shared_memory(config.cc), 1024, 16 << 20));
+    config.memory = static_cast<int64_t>(number("EMU_MEMORY", config.memory, 0, INT64_MAX));
+    config.check = static_cast<int>(number("EMU_CHECK", config.check, 0, 2));
+    config.seed = number("EMU_SEED", config.seed, 0, UINT64_MAX);
+    if (const char* name = setting("EMU_ARITHMETIC")) {
+        const std::string text = name;
+        if (text != "exact" && text != "fast")
+            throw std::runtime_error("EMU_ARITHMETIC=" + text + " is neither exact nor fast");
+        config.arithmetic = text == "exact" ? Arithmetic::Exact : Arithmetic::Fast;
+    }
+    if (const char* faults = setting("EMU_FAULTS"))
+        config.faults = faults;
+    return config;
+}
+
+}  // namespace emu

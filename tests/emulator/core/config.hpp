@@ -1,0 +1,24 @@
+// What is emulated: read from the environment once, by the driver, or set by a tool.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace emu {
+
+enum class Arithmetic { Exact, Fast };  // bit-accurate tensor cores, or plain fp32
+
+struct Config {
+    int cc = 90;                // EMU_ARCH=sm_80 | sm_90 | sm_100 | sm_120 ...: 80, 90, 100, 120
+    int sm_count = 4;           // EMU_SM_COUNT
+    int smem_optin = 227 * 1024;  // EMU_SMEM, bytes; default by architecture
+    int64_t memory = int64_t{8} << 30;  // EMU_MEMORY: device memory, bytes
+    Arithmetic arithmetic = Arithmetic::Exact;  // EMU_ARITHMETIC=exact|fast
+    int check = 2;              // EMU_CHECK: 0 values only, 1 bounds and barriers, 2 also races
+    uint64_t seed = 1;          // EMU_SEED: order of warps and of asynchronous completions
+    std::string faults;         // EMU_FAULTS: see driver/faults.hpp
+
+    static Config from_environment();
+};
+
+}  // namespace emu

@@ -1,0 +1,106 @@
+// Which clusters are on the machine: start, retire, give away those that have not started.
+#include "core/scheduler.hpp"
+
+#include <algorithm>
+
+namespace emu {
+namespace {
+
+// Uninitialised registers and shared memory: a NaN in every float format.
+constexpr uint8_t poison = 0xff;
+
+}  // namespace
+
+Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& launch) : machine_(machine)
+{
+    grid_.program = &program;
+    grid_.launch = launch;
+    grid_.explicit_cluster = launch.cluster.count() > 1 || program.kernel->explicit_cluster;
+    grid_.executed.resize(program.names.size());
+    grid_.cancel_cluster = [this](uint32_t(&first_cta)[3]) { return take_cluster(first_cta); };
+    const size_t places = machine.config.sm_count / launch.cluster.count();
+    slot_used_.resize(std::max<size_t>(1, places));
+    static constexpr double chances[] = {0, 0, 1 / 256., 1 / 32., 1 / 4.};
+    early_ = chances[machine.random() % std::size(chances)];
+}
+
+// The next cluster that has not started, in order; its first CTA's position.
+bool Scheduler::take_cluster(uint32_t (&first_cta)[3])
+{
+    const Dim3 &grid = grid_.launch.grid, &cluster = grid_.launch.cluster;
+    if (grid_.next_cluster == grid.count() / cluster.count())
+        return false;
+    const uint64_t number = grid_.next_cluster++;
+    const uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
+    first_cta[0] = static_cast<uint32_t>(number % across * cluster.x);
+    first_cta[1] = static_cast<uint32_t>(number / across % down * cluster.y);
+    first_cta[2] = static_cast<uint32_t>(number / across / down * cluster.z);
+    return true;
+}
+
+void Scheduler::start_clusters()
+{
+    for (size_t slot = 0; slot < slot_used_.size(); ++slot) {
+        uint32_t first[3];
+        if (slot_used_[slot] || !take_cluster(first))
+            continue;
+        slot_used_[slot] = true;
+        auto cluster = std::make_unique<Cluster>();
+        cluster->grid = &grid_;
+        cluster->slot = static_cast<uint32_t>(slot);
+        const Dim3& size = grid_.launch.cluster;
+        for (uint32_t rank = 0; rank < size.count(); ++rank) {
+            const uint32_t id[3] = {first[0] + rank % size.x, first[1] + rank / size.x % size.y,
+                                    first[2] + rank / (size.x * size.y)};
+            cluster->ctas.push_back(make_cta(*cluster, id, rank));
+        }
+        grid_.resident.push_back(std::move(cluster));
+    }
+}
+
+std::unique_ptr<Cta> Scheduler::make_cta(Cluster& cluster, const uint32_t (&id)[3], uint32_t rank)
+{
+    auto cta = std::make_unique<Cta>();
+    cta->cluster = &cluster;
+    std::copy(std::begin(id), std::end(id), cta->id);
+    cta->rank = rank;
+    cta->shared.assign(grid_.program->kernel->shared_bytes + grid_.launch.dynamic_shared, poison);
+    make_warps(*cta);
+    return cta;
+}
+
+void Scheduler::make_warps(Cta& cta)
+{
+    const uint64_t threads = grid_.launch.block.count();
+    cta.warps.resize((threads + warp_lanes - 1) / warp_lanes);
+    cta.live_warps = static_cast<int>(cta.warps.size());
+    for (size_t i = 0; i < cta.warps.size(); ++i) {
+        Warp& warp = cta.warps[i];
+        warp.cta = &cta;
+        warp.index = static_cast<int>(i);
+        warp.agent = machine_.checker.new_warp();
+        const uint64_t lanes = std::min<uint64_t>(warp_lanes, threads - i * warp_lanes);
+        warp.exited = lanes == warp_lanes ? 0 : all_lanes << lanes;
+        warp.registers.assign(grid_.program->register_bytes, poison);
+        warp.local.assign(grid_.program->kernel->local_bytes * warp_lanes, poison);
+        // Splitting must not move the fragment that splits.
+        warp.fragments.reserve(warp_lanes + 1);
+        warp.fragments.push_back({});
+        warp.fragments.back().lanes = ~warp.exited;
+        warps_.push_back(&warp);
+    }
+}
+
+void Scheduler::retire_clusters()
+{
+    std::erase_if(grid_.resident, [this](const std::unique_ptr<Cluster>& cluster) {
+        if (!cluster->done())
+            return false;
+        for (const auto& cta : cluster->ctas)
+            machine_.checker.forget(*cta);
+        slot_used_[cluster->slot] = false;
+        return true;
+    });
+}
+
+}  // namespace emu

@@ -1,0 +1,272 @@
+// One grid from its first cluster to its last: who runs next, and what to do when nobody can.
+#include "core/scheduler.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace emu {
+namespace {
+
+constexpr int longest_quantum = 64;
+// Backward branches that one fragment may take while others of its warp could run.
+constexpr int patience = 64;
+// Instructions of every live warp without a store, barrier or exit after which spinning counts as a
+// deadlock.
+constexpr uint64_t livelock = uint64_t{1} << 20;
+// The same after which asynchronous operations go on although warps can run: they may be polling for one.
+constexpr uint64_t polling = 4096;
+
+bool mergeable(const Fragment& fragment)
+{
+    return fragment.converging || (!fragment.wait.ready && !fragment.retry);
+}
+
+bool runnable(Fragment& fragment)
+{
+    if (!fragment.wait.ready)
+        return true;
+    if (!fragment.wait.ready())
+        return false;
+    fragment.wait = {};
+    return true;
+}
+
+}  // namespace
+
+bool Cluster::done() const
+{
+    return pending.empty() &&
+           std::all_of(ctas.begin(), ctas.end(), [](const auto& cta) { return cta->done(); });
+}
+
+void Scheduler::run()
+{
+    start_clusters();
+    while (!grid_.resident.empty()) {
+        const bool early = early_ > 0 && std::uniform_real_distribution<>()(machine_.random) < early_;
+        if (early || machine_.steps - machine_.progress > polling)
+            finish_async();
+        if (!run_some_warp() && !finish_async() && !force_divergent())
+            deadlock("deadlock");
+        if (warps_changed_) {
+            warps_changed_ = false;
+            retire_clusters();
+            start_clusters();
+        }
+        if (machine_.steps - machine_.progress > livelock * warps_.size())
+            deadlock("livelock");
+    }
+    for (size_t i = 0; i < grid_.executed.size(); ++i)
+        if (grid_.executed[i])
+            machine_.statistics.opcodes[grid_.program->names[i]] += grid_.executed[i];
+}
+
+bool Scheduler::run_some_warp()
+{
+    const size_t count = warps_.size();
+    if (count == 0)
+        return false;
+    const size_t start = machine_.random() % count;
+    for (size_t i = 0; i < count; ++i) {
+        Warp& warp = *warps_[start + i < count ? start + i : start + i - count];
+        if (Fragment* fragment = choose(warp)) {
+            run_quantum(warp, *fragment);
+            return true;
+        }
+    }
+    return false;
+}
+
+void Scheduler::run_quantum(Warp& warp, Fragment& first)
+{
+    Fragment* fragment = &first;
+    const int quantum = 1 + static_cast<int>(machine_.random() % longest_quantum);
+    for (int i = 0; i < quantum && fragment; ++i) {
+        const bool alone = warp.fragments.size() == 1;
+        const bool goes_on = step(warp, *fragment);
+        if (warp.fragments.empty())
+            return;
+        if (!alone || warp.fragments.size() > 1) {
+            merge(warp);
+            fragment = choose(warp);
+        } else if (!goes_on) {
+            return;
+        }
+    }
+}
+
+// The fragment furthest behind that can run; now and then another, lest one wait for it for ever.
+Fragment* Scheduler::choose(Warp& warp)
+{
+    Fragment* best = nullptr;
+    Fragment* other = nullptr;
+    for (Fragment& fragment : warp.fragments) {
+        if (!runnable(fragment))
+            continue;
+        if (!best || fragment.pc < best->pc)
+            std::swap(best, other), best = &fragment;
+        else
+            other = &fragment;
+    }
+    if (other && warp.patience > patience) {
+        warp.patience = 0;
+        return other;
+    }
+    return best;
+}
+
+// Fragments that have met become one.
+void Scheduler::merge(Warp& warp)
+{
+    auto& fragments = warp.fragments;
+    for (size_t i = 0; i < fragments.size(); ++i)
+        for (size_t j = i + 1; j < fragments.size();) {
+            Fragment &a = fragments[i], &b = fragments[j];
+            if (a.pc != b.pc || !mergeable(a) || !mergeable(b)) {
+                ++j;
+                continue;
+            }
+            a.lanes |= b.lanes;
+            a.wait = {};
+            a.retry = a.converging = a.forced = false;
+            fragments.erase(fragments.begin() + static_cast<std::ptrdiff_t>(j));
+        }
+}
+
+bool Scheduler::step(Warp& warp, Fragment& fragment)
+{
+    const Op& op = grid_.program->ops[fragment.pc];
+    Mask lanes = fragment.lanes;
+    if (op.guard >= 0) {
+        const Mask guard = *reinterpret_cast<const Mask*>(warp.registers.data() + op.guard);
+        lanes &= op.guard_negated ? ~guard : guard;
+    }
+    ++machine_.steps;
+    if (!lanes) {
+        ++fragment.pc;
+        return true;
+    }
+    const bool retried = std::exchange(fragment.retry, false);
+    grid_.executed[op.name] += !retried;
+    warp.instructions += !retried;
+    fragment.converging = false;
+    Exec x{machine_, grid_, *warp.cta, warp, fragment, op, lanes, fragment.pc + 1, retried};
+    const Mask exited = warp.exited;
+    try {
+        if (warp.watch)
+            warp.watch(x);
+        op.run(x);
+    } catch (const Diverged& diverged) {
+        const Mask needed = diverged.needed, here = fragment.lanes;
+        fragment.converging = true;
+        x.wait([&warp, needed, here] { return (needed & ~warp.exited & ~here) == 0; },
+               [needed, here] { return "for lanes " + hexadecimal(needed & ~here) + " of its warp"; },
+               true);
+    }
+    if (!fragment.converging)
+        fragment.forced = false;
+    const bool waits = static_cast<bool>(fragment.wait.ready);
+    if (waits && !fragment.converging && (fragment.lanes & ~lanes)) {
+        // Those whose guard is false need not wait.
+        Fragment rest;
+        rest.pc = fragment.pc + 1;
+        rest.lanes = fragment.lanes & ~lanes;
+        fragment.lanes &= lanes;
+        warp.fragments.push_back(rest);
+    }
+    if (!waits || !fragment.retry) {
+        warp.patience += x.next_pc <= fragment.pc && warp.fragments.size() > 1;
+        fragment.pc = x.next_pc;
+    }
+    if (warp.exited != exited)
+        leave(x);
+    return !waits;
+}
+
+void Scheduler::leave(Exec& x)
+{
+    Warp& warp = x.warp;
+    Cta& cta = x.cta;
+    machine_.progress = machine_.steps;
+    if (warp.exited == all_lanes) {
+        warps_changed_ = true;
+        warps_.erase(std::find(warps_.begin(), warps_.end(), &warp));
+        --cta.live_warps;
+        for (const auto check : decoders().at_warp_exit)
+            check(x);
+        if (cta.done())
+            for (const auto check : decoders().at_cta_exit)
+                check(x);
+    }
+    std::erase_if(warp.fragments, [](const Fragment& fragment) { return fragment.lanes == 0; });
+}
+
+bool Scheduler::finish_async()
+{
+    size_t count = 0;
+    for (const auto& cluster : grid_.resident)
+        count += cluster->pending.size();
+    if (count == 0)
+        return false;
+    const size_t start = machine_.random() % count;
+    size_t at = 0;
+    for (int round = 0; round < 2; ++round) {
+        at = 0;
+        for (const auto& cluster : grid_.resident)
+            for (size_t i = 0; i < cluster->pending.size(); ++i, ++at) {
+                AsyncOp& candidate = cluster->pending[i];
+                if ((at >= start) == (round == 1) || (candidate.may_finish && !candidate.may_finish()))
+                    continue;
+                AsyncOp op = std::move(candidate);
+                cluster->pending.erase(cluster->pending.begin() + static_cast<std::ptrdiff_t>(i));
+                op.finish();
+                machine_.progress = machine_.steps;
+                warps_changed_ = true;
+                return true;
+            }
+    }
+    return false;
+}
+
+bool Scheduler::force_divergent()
+{
+    std::vector<Fragment*> stuck;
+    for (Warp* warp : warps_)
+        for (Fragment& fragment : warp->fragments)
+            if (fragment.converging)
+                stuck.push_back(&fragment);
+    if (stuck.empty())
+        return false;
+    Fragment& fragment = *stuck[machine_.random() % stuck.size()];
+    fragment.wait = {};
+    fragment.forced = true;
+    return true;
+}
+
+void Scheduler::deadlock(const char* what) const
+{
+    constexpr int most = 128;
+    std::string text = std::string(what) + " in " + grid_.program->kernel->name + ", " +
+                       std::to_string(warps_.size()) + " warps:";
+    int listed = 0;
+    for (const Warp* warp : warps_)
+        for (const Fragment& fragment : warp->fragments) {
+            if (++listed > most)
+                continue;
+            const uint32_t* id = warp->cta->id;
+            text += "\n  CTA (" + std::to_string(id[0]) + ", " + std::to_string(id[1]) + ", " +
+                    std::to_string(id[2]) + ") warp " + std::to_string(warp->index) + " lanes " +
+                    hexadecimal(fragment.lanes) + " at " +
+                    source_text(*grid_.program, grid_.program->ops[fragment.pc].line);
+            if (fragment.wait.what)
+                text += "\n    waits " + fragment.wait.what();
+        }
+    if (listed > most)
+        text += "\n  and " + std::to_string(listed - most) + " more";
+    for (const auto& cluster : grid_.resident)
+        for (const AsyncOp& op : cluster->pending)
+            text += std::string("\n  pending: ") + op.name + " of " + source_text(*grid_.program, op.line);
+    throw Fault("deadlock", text);
+}
+
+}  // namespace emu

@@ -1,0 +1,49 @@
+// How warps take turns. Internal to core/.
+#pragma once
+
+#include "core/state.hpp"
+
+namespace emu {
+
+// Thrown by an instruction that needs lanes which are elsewhere: its fragment waits for them.
+struct Diverged {
+    Mask needed;
+};
+
+std::string source_text(const Program& program, int line);  // file:line: text
+
+// Runs one grid.
+class Scheduler {
+public:
+    Scheduler(Machine& machine, const Program& program, const Launch& launch);
+    void run();
+
+private:
+    void start_clusters();
+    std::unique_ptr<Cluster> make_cluster(uint64_t number);
+    std::unique_ptr<Cta> make_cta(Cluster& cluster, const uint32_t (&id)[3], uint32_t rank);
+    void make_warps(Cta& cta);
+    bool take_cluster(uint32_t (&first_cta)[3]);
+    void retire_clusters();
+
+    bool run_some_warp();
+    void run_quantum(Warp& warp, Fragment& fragment);
+    bool step(Warp& warp, Fragment& fragment);  // false: it waits or has ended
+    Fragment* choose(Warp& warp);
+    void merge(Warp& warp);
+    void leave(Exec& x);  // after lanes have exited
+
+    bool finish_async();
+    bool force_divergent();
+    [[noreturn]] void deadlock(const char* what) const;
+
+    Machine& machine_;
+    Grid grid_;
+    size_t cta_limit_ = 1;
+    std::vector<Warp*> warps_;  // live ones
+    std::vector<bool> slot_used_;
+    double early_ = 0;  // probability that an async operation completes although warps can run
+    bool warps_changed_ = false;
+};
+
+}  // namespace emu

@@ -1,0 +1,132 @@
+// Graphs as captures make them: they can be looked at, instantiated and launched, not edited.
+#include "driver/call.hpp"
+
+using namespace emu::driver;
+
+namespace {
+
+void instantiate(CUgraphExec* executable, CUgraph handle, unsigned long long flags, CUctx_st& context)
+{
+    constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                         CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    require(executable && !(flags & ~known), CUDA_ERROR_INVALID_VALUE);
+    const auto graph = driver().graphs.get(handle);
+    auto made = std::make_shared<CUgraphExec_st>(CUgraphExec_st{&context, flags, {}});
+    for (const auto& node : graph->nodes)
+        made->work.push_back({node->type, node->run});
+    *executable = driver().executables.add(std::move(made));
+}
+
+CUgraphNode_st& find_node(CUgraphNode wanted)
+{
+    bool found = false;
+    driver().graphs.for_each([&](const CUgraph_st& graph) {
+        for (const auto& node : graph.nodes)
+            found = found || node.get() == wanted;
+    });
+    require(found, CUDA_ERROR_INVALID_VALUE);
+    return *wanted;
+}
+
+// As lists are asked for everywhere: without room the number of all, else as many as fit, null behind them.
+void list(const Nodes& all, CUgraphNode* nodes, size_t* count)
+{
+    require(count != nullptr, CUDA_ERROR_INVALID_VALUE);
+    if (nodes) {
+        for (size_t i = 0; i < *count; ++i)
+            nodes[i] = i < all.size() ? all[i] : nullptr;
+        *count = std::min(*count, all.size());
+    } else {
+        *count = all.size();
+    }
+}
+
+Nodes nodes_of(CUgraph graph, bool roots_only)
+{
+    Nodes nodes;
+    for (const auto& node : driver().graphs.get(graph)->nodes)
+        if (!roots_only || node->dependencies.empty())
+            nodes.push_back(node.get());
+    return nodes;
+}
+
+}  // namespace
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags)
+{
+    return call("cuGraphInstantiateWithFlags",
+                [&](CUctx_st& context) { instantiate(executable, graph, flags, context); });
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params)
+{
+    return call("cuGraphInstantiateWithParams", [&](CUctx_st& context) {
+        CUDA_GRAPH_INSTANTIATE_PARAMS& p = out(params);
+        p.hErrNode_out = nullptr;
+        p.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+        instantiate(executable, graph, p.flags, context);
+        p.result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    });
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec executable)
+{
+    return call("cuGraphExecDestroy", [&](CUctx_st&) { driver().executables.remove(executable); });
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    return call("cuGraphDestroy", Needs::Driver, [&] { driver().graphs.remove(graph); });
+}
+
+CUresult cuGraphCreate(CUgraph* graph, unsigned flags)
+{
+    return call("cuGraphCreate", Needs::Driver, [&] {
+        require(graph && flags == 0, CUDA_ERROR_INVALID_VALUE);
+        *graph = driver().graphs.add(std::make_shared<CUgraph_st>());
+    });
+}
+
+CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
+{
+    return call("cuGraphUpload", [&](CUctx_st&) {
+        driver().executables.get(executable);
+        get_stream(stream);
+    });
+}
+
+// Launched into a capturing stream, a graph would become a child node.
+CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
+{
+    return call("cuGraphLaunch", [&](CUctx_st&) {
+        const auto executable = driver().executables.get(handle);
+        submit(stream, {CU_GRAPH_NODE_TYPE_GRAPH, [executable] {
+                            for (const Work& work : executable->work)
+                                work.run();
+                        }});
+    });
+}
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count)
+{
+    return call("cuGraphGetNodes", Needs::Driver, [&] { list(nodes_of(graph, false), nodes, count); });
+}
+
+CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count)
+{
+    return call("cuGraphGetRootNodes", Needs::Driver, [&] { list(nodes_of(graph, true), nodes, count); });
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type)
+{
+    return call("cuGraphNodeGetType", Needs::Driver, [&] { out(type) = find_node(node).type; });
+}
+
+#undef cuGraphNodeGetDependencies
+extern "C" CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, size_t* count)
+{
+    return call("cuGraphNodeGetDependencies", Needs::Driver,
+                [&] { list(find_node(node).dependencies, nodes, count); });
+}

@@ -1,0 +1,159 @@
+#include "driver/image.hpp"
+
+#include "driver/driver.hpp"
+
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+
+namespace emu::driver {
+namespace {
+
+constexpr uint32_t fatbin_magic = 0xba55ed50, wrapper_magic = 0x466243b1, elf_magic = 0x464c457f;
+constexpr uint16_t kind_ptx = 1, kind_cubin = 2;
+constexpr uint64_t compressed_flags = 0x2000 | 0x8000;  // LZ4, zstd
+
+// What __cudaFatCubin holds in a program that nvcc linked.
+struct Wrapper {
+    uint32_t magic, version;
+    const void* data;
+    void* file;
+};
+
+struct FatbinHeader {
+    uint32_t magic;
+    uint16_t version, header_bytes;
+    uint64_t bytes;  // of all entries
+};
+
+struct EntryHeader {
+    uint16_t kind, version;
+    uint32_t header_bytes;
+    uint64_t bytes;  // of the payload, with padding
+    uint32_t compressed_bytes, options;
+    uint16_t minor, major;  // of the PTX language
+    uint32_t architecture;
+    uint32_t name_offset, name_bytes;
+    uint64_t flags, unused, uncompressed_bytes;
+};
+static_assert(sizeof(EntryHeader) == 64);
+
+std::string target_of(const std::string& text)
+{
+    for (size_t at = text.find(".target"); at != std::string::npos; at = text.find(".target", at + 1)) {
+        const size_t line = text.rfind('\n', at) + 1;  // npos + 1 = 0
+        if (text.find_first_not_of(" \t", line) != at)
+            continue;  // in a comment
+        const size_t begin = text.find_first_not_of(" \t", at + 7);
+        const size_t end = text.find_first_of(", \t\r\n;", begin);
+        if (begin != std::string::npos)
+            return text.substr(begin, end - begin);
+    }
+    throw Failure{CUDA_ERROR_INVALID_PTX, "PTX without a .target line"};
+}
+
+bool looks_like_text(const char* bytes)
+{
+    for (int i = 0; i < 16 && bytes[i]; ++i)
+        if (!std::isprint(static_cast<unsigned char>(bytes[i])) &&
+            !std::isspace(static_cast<unsigned char>(bytes[i])))
+            return false;
+    return bytes[0] != '\0';
+}
+
+struct Contents {
+    std::vector<Ptx> texts;
+    std::string cubins, compressed;  // architectures, for messages
+};
+
+Contents read_fatbin(const char* image)
+{
+    FatbinHeader header;
+    std::memcpy(&header, image, sizeof header);
+    Contents contents;
+    const char* end = image + header.header_bytes + header.bytes;
+    EntryHeader entry;
+    for (const char* at = image + header.header_bytes; at < end; at += entry.header_bytes + entry.bytes) {
+        std::memcpy(&entry, at, sizeof entry);
+        if (entry.header_bytes < sizeof entry || entry.bytes > static_cast<size_t>(end - at))
+            throw Failure{CUDA_ERROR_INVALID_IMAGE, "broken fatbin"};
+        const std::string architecture = " sm_" + std::to_string(entry.architecture);
+        if (entry.kind == kind_cubin)
+            contents.cubins += architecture;
+        if (entry.kind != kind_ptx)
+            continue;
+        if (entry.flags & compressed_flags) {
+            contents.compressed += architecture;
+            continue;
+        }
+        const char* text = at + entry.header_bytes;
+        Ptx ptx{std::string(text, strnlen(text, entry.bytes)), ""};
+        ptx.target = target_of(ptx.text);
+        contents.texts.push_back(std::move(ptx));
+    }
+    return contents;
+}
+
+[[noreturn]] void refuse(const Contents& contents, int cc)
+{
+    std::string text = "no PTX that fits sm_" + std::to_string(cc);
+    if (!contents.compressed.empty())
+        text += "; compressed PTX cannot be read (" + contents.compressed.substr(1) +
+                "): compile with nvcc --no-compress";
+    if (!contents.cubins.empty())
+        text += "; machine code cannot be run (" + contents.cubins.substr(1) +
+                "): embed PTX, which libhgemm does when built with -DHGEMM_EMBED_PTX=ON";
+    for (const Ptx& ptx : contents.texts)
+        text += "; there is PTX for " + ptx.target;
+    throw Failure{CUDA_ERROR_NO_BINARY_FOR_GPU, text};
+}
+
+}  // namespace
+
+int suitability(const std::string& target, int cc)
+{
+    if (target.rfind("sm_", 0) != 0)
+        return 0;
+    char* suffix = nullptr;
+    const int number = static_cast<int>(std::strtol(target.c_str() + 3, &suffix, 10));
+    if (number < 10 || std::strlen(suffix) > 1)
+        return 0;
+    switch (*suffix) {
+    case 'a': return number == cc ? 3000 : 0;
+    // A family is the later members of the same major version.
+    case 'f': return number / 10 == cc / 10 && number <= cc ? 2000 + number : 0;
+    case '\0': return number <= cc ? 1000 + number : 0;
+    default: return 0;
+    }
+}
+
+Ptx choose_ptx(const void* image, int cc)
+{
+    require(image != nullptr, CUDA_ERROR_INVALID_VALUE);
+    uint32_t magic;
+    std::memcpy(&magic, image, sizeof magic);
+    if (magic == wrapper_magic) {
+        image = static_cast<const Wrapper*>(image)->data;
+        std::memcpy(&magic, image, sizeof magic);
+    }
+    const char* bytes = static_cast<const char*>(image);
+    Contents contents;
+    if (magic == fatbin_magic) {
+        contents = read_fatbin(bytes);
+    } else if (magic == elf_magic) {
+        contents.cubins = " a cubin";
+    } else if (looks_like_text(bytes)) {
+        contents.texts.push_back({bytes, target_of(bytes)});
+    } else {
+        throw Failure{CUDA_ERROR_INVALID_IMAGE, "neither fatbin, cubin nor PTX"};
+    }
+    Ptx* best = nullptr;
+    for (Ptx& ptx : contents.texts)
+        if (suitability(ptx.target, cc) > (best ? suitability(best->target, cc) : 0))
+            best = &ptx;
+    if (!best)
+        refuse(contents, cc);
+    return std::move(*best);
+}
+
+}  // namespace emu::driver

@@ -1,0 +1,233 @@
+// Kernel launches: checks, parameters, execution, and what becomes of faults and hazards.
+#include "driver/attributes.hpp"
+#include "driver/call.hpp"
+#include "driver/function.hpp"
+#include "driver/reports.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace emu::driver;
+
+namespace {
+
+void read_attribute(const CUlaunchAttribute& attribute, emu::Launch& launch)
+{
+    switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+        const auto& c = attribute.value.clusterDim;
+        require(c.x > 0 && c.y > 0 && c.z > 0, CUDA_ERROR_INVALID_VALUE);
+        launch.cluster = {c.x, c.y, c.z};
+        return;
+    }
+    // Grids run one after the other, so a dependent one may always start.
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    // Hints.
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        if (!attribute.value.cooperative)
+            return;
+        throw Failure{CUDA_ERROR_NOT_SUPPORTED, "cooperative launches are not emulated"};
+    default:
+        throw Failure{CUDA_ERROR_NOT_SUPPORTED,
+                      "launch attribute " + std::to_string(attribute.id) + " is not emulated"};
+    }
+}
+
+void check_block(const Function& function, const emu::Launch& launch)
+{
+    const emu::Dim3 &block = launch.block, &grid = launch.grid;
+    const emu::ptx::Kernel& kernel = *function.kernel;
+    require(block.count() > 0 && grid.count() > 0, CUDA_ERROR_INVALID_VALUE);
+    require(block.x <= 1024 && block.y <= 1024 && block.z <= 64, CUDA_ERROR_INVALID_VALUE);
+    require(grid.x <= 0x7fffffff && grid.y <= 65535 && grid.z <= 65535, CUDA_ERROR_INVALID_VALUE);
+    require(block.count() <= threads_per_block, CUDA_ERROR_INVALID_VALUE);
+    const uint32_t sizes[] = {block.x, block.y, block.z};
+    for (int i = 0; kernel.required_threads[0] > 0 && i < 3; ++i)
+        if (sizes[i] != static_cast<uint32_t>(std::max(1, kernel.required_threads[i])))
+            throw Failure{CUDA_ERROR_INVALID_VALUE, "the block differs from .reqntid of " + kernel.name};
+    if (block.count() > static_cast<uint64_t>(largest_block(kernel)))
+        throw Failure{CUDA_ERROR_INVALID_VALUE, "the block is larger than .maxntid of " + kernel.name};
+}
+
+void check_shared(const Function& function, const emu::Launch& launch)
+{
+    if (launch.dynamic_shared > static_cast<uint32_t>(function.max_dynamic_shared))
+        throw Failure{CUDA_ERROR_INVALID_VALUE, std::to_string(launch.dynamic_shared) +
+                                                    " bytes of dynamic shared memory, " +
+                                                    function.kernel->name + " may use " +
+                                                    std::to_string(function.max_dynamic_shared)};
+    require(function.kernel->shared_bytes + launch.dynamic_shared <= driver().config.smem_optin,
+            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+}
+
+// A cluster comes with the launch or with the kernel; where both tell, they must agree.
+void check_cluster(const Function& function, bool given, emu::Launch& launch)
+{
+    const int* required = function.cluster;
+    if (required[0] > 0) {
+        const emu::Dim3 fixed = {static_cast<uint32_t>(required[0]),
+                                 static_cast<uint32_t>(std::max(1, required[1])),
+                                 static_cast<uint32_t>(std::max(1, required[2]))};
+        const emu::Dim3& asked = launch.cluster;
+        require(!given || (asked.x == fixed.x && asked.y == fixed.y && asked.z == fixed.z),
+                CUDA_ERROR_INVALID_CLUSTER_SIZE);
+        launch.cluster = fixed;
+    } else if (function.kernel->explicit_cluster && !given) {
+        throw Failure{CUDA_ERROR_INVALID_CLUSTER_SIZE,
+                      function.kernel->name + " needs a cluster dimension"};
+    }
+    const emu::Dim3 &c = launch.cluster, &g = launch.grid;
+    require(c.count() == 1 || driver().config.cc >= 90, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    require(c.count() <=
+                static_cast<uint64_t>(function.non_portable_cluster ? largest_cluster : portable_cluster),
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    require(g.x % c.x == 0 && g.y % c.y == 0 && g.z % c.z == 0, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+std::vector<uint8_t> copy_parameters(const emu::ptx::Kernel& kernel, void** parameters)
+{
+    require(parameters || kernel.parameters.empty(), CUDA_ERROR_INVALID_VALUE);
+    std::vector<uint8_t> block(static_cast<size_t>(kernel.parameter_bytes));
+    for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+        const emu::ptx::Variable& parameter = kernel.parameters[i];
+        require(parameters[i] != nullptr, CUDA_ERROR_INVALID_VALUE);
+        std::memcpy(block.data() + parameter.offset, parameters[i], static_cast<size_t>(parameter.bytes));
+    }
+    return block;
+}
+
+// The other way to pass parameters: as one block of bytes.
+std::vector<uint8_t> copy_block(const emu::ptx::Kernel& kernel, void** extra)
+{
+    const uint8_t* bytes = nullptr;
+    size_t count = 0;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            bytes = static_cast<const uint8_t*>(extra[1]);
+        else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            count = *static_cast<const size_t*>(extra[1]);
+        else
+            throw Failure{CUDA_ERROR_INVALID_VALUE, ""};
+    }
+    if (!bytes || count < static_cast<size_t>(kernel.parameter_bytes))
+        throw Failure{CUDA_ERROR_INVALID_VALUE, std::to_string(count) + " bytes of parameters, " +
+                                                    kernel.name + " takes " +
+                                                    std::to_string(kernel.parameter_bytes)};
+    return {bytes, bytes + kernel.parameter_bytes};
+}
+
+CUresult error_of(const std::string& kind)
+{
+    const struct {
+        const char* kind;
+        CUresult error;
+    } known[] = {
+        {"out-of-bounds", CUDA_ERROR_ILLEGAL_ADDRESS},
+        {"misaligned", CUDA_ERROR_MISALIGNED_ADDRESS},
+        {"deadlock", CUDA_ERROR_LAUNCH_TIMEOUT},
+        {"timeout", CUDA_ERROR_LAUNCH_TIMEOUT},
+        {"assert", CUDA_ERROR_ASSERT},
+        {"illegal-instruction", CUDA_ERROR_ILLEGAL_INSTRUCTION},
+        {"wrong-space", CUDA_ERROR_INVALID_ADDRESS_SPACE},
+        {"tmem-leak", static_cast<CUresult>(721)}};  // CUDA_ERROR_TENSOR_MEMORY_LEAK of newer drivers
+    for (const auto& row : known)
+        if (kind == row.kind)
+            return row.error;
+    return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+bool strict()
+{
+    const char* text = std::getenv("EMU_STRICT");
+    return text && std::string(text) == "1";
+}
+
+void execute(const Function& function, const emu::Launch& launch, CUctx_st& context)
+{
+    require(context.live && context.lost == CUDA_SUCCESS,
+            context.lost ? context.lost : CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    Device& device = *context.device;
+    const emu::Program& program = function.program(&context);
+    try {
+        device.machine.run(program, launch);
+    } catch (const emu::Fault& fault) {
+        if (fault.kind == "invalid-launch")
+            throw Failure{CUDA_ERROR_INVALID_VALUE, fault.what()};
+        context.lost = error_of(fault.kind);
+        publish_reports(device);
+        publish_fault(fault.what());
+        throw Failure{context.lost, ""};
+    }
+    if (publish_reports(device) && strict()) {
+        context.lost = CUDA_ERROR_LAUNCH_FAILED;
+        throw Failure{context.lost, "a hazard was found and EMU_STRICT is 1"};
+    }
+}
+
+void launch(CUfunction handle, const CUlaunchConfig& config, void** parameters, void** extra)
+{
+    const auto function = driver().functions.get(handle);
+    require(!parameters || !extra, CUDA_ERROR_INVALID_VALUE);
+    emu::Launch launch = check_launch(*function, config);
+    launch.parameters =
+        extra ? copy_block(*function->kernel, extra) : copy_parameters(*function->kernel, parameters);
+    CUctx_st& context = *get_stream(config.hStream).context;
+    require(!function->loaded->context || function->loaded->context == &context, CUDA_ERROR_INVALID_HANDLE);
+    function->program(&context);  // decoded now: what is not understood is this call's error
+    submit(config.hStream, {CU_GRAPH_NODE_TYPE_KERNEL,
+                            [function, launch, &context] { execute(*function, launch, context); }});
+}
+
+}  // namespace
+
+namespace emu::driver {
+
+Launch check_launch(const Function& function, const CUlaunchConfig& config)
+{
+    Launch launch;
+    launch.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
+    launch.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+    launch.dynamic_shared = config.sharedMemBytes;
+    require(config.numAttrs == 0 || config.attrs, CUDA_ERROR_INVALID_VALUE);
+    bool cluster_given = false;
+    for (unsigned i = 0; i < config.numAttrs; ++i) {
+        cluster_given = cluster_given || config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        read_attribute(config.attrs[i], launch);
+    }
+    check_block(function, launch);
+    check_shared(function, launch);
+    check_cluster(function, cluster_given, launch);
+    return launch;
+}
+
+}  // namespace emu::driver
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                        CUstream stream, void** parameters, void** extra)
+{
+    return call("cuLaunchKernel", [&](CUctx_st&) {
+        CUlaunchConfig config{};
+        config.gridDimX = grid_x, config.gridDimY = grid_y, config.gridDimZ = grid_z;
+        config.blockDimX = block_x, config.blockDimY = block_y, config.blockDimZ = block_z;
+        config.sharedMemBytes = shared;
+        config.hStream = stream;
+        launch(function, config, parameters, extra);
+    });
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                          void** extra)
+{
+    return call("cuLaunchKernelEx", [&](CUctx_st&) {
+        require(config != nullptr, CUDA_ERROR_INVALID_VALUE);
+        launch(function, *config, parameters, extra);
+    });
+}

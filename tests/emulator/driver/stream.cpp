@@ -1,0 +1,125 @@
+// Streams, and host functions on them.
+#include "driver/call.hpp"
+#include "driver/capture.hpp"
+
+using namespace emu::driver;
+
+namespace emu::driver {
+
+CUstream_st& get_stream(CUstream handle)
+{
+    if (handle == nullptr || handle == CU_STREAM_LEGACY)
+        return current_context().default_stream;
+    if (handle == CU_STREAM_PER_THREAD)
+        return current_context().thread_stream;
+    return *driver().streams.get(handle);
+}
+
+}  // namespace emu::driver
+
+namespace {
+
+void create(CUstream* stream, unsigned flags, int priority, CUctx_st& context)
+{
+    require(stream && !(flags & ~unsigned{CU_STREAM_NON_BLOCKING}), CUDA_ERROR_INVALID_VALUE);
+    Driver& d = driver();
+    *stream = d.streams.add(std::make_shared<CUstream_st>(
+        CUstream_st{&context, flags, std::clamp(priority, -5, 0), d.next_id++, nullptr, {}}));
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags)
+{
+    return call("cuStreamCreate", [&](CUctx_st& context) { create(stream, flags, 0, context); });
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority)
+{
+    return call("cuStreamCreateWithPriority",
+                [&](CUctx_st& context) { create(stream, flags, priority, context); });
+}
+
+CUresult cuStreamDestroy(CUstream handle)
+{
+    return call("cuStreamDestroy", [&](CUctx_st&) {
+        const auto stream = driver().streams.get(handle);
+        require(!stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        driver().streams.remove(handle);
+    });
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    return call("cuStreamSynchronize", [&](CUctx_st&) {
+        forbid_capturing(get_stream(stream));
+        finish(get_stream(stream));
+    });
+}
+
+// Who asks and asks again sees the work end between two questions.
+CUresult cuStreamQuery(CUstream handle)
+{
+    return call("cuStreamQuery", [&](CUctx_st&) {
+        CUstream_st& stream = get_stream(handle);
+        forbid_capturing(stream);
+        const bool done = is_done(stream);
+        finish(stream);
+        require(done, CUDA_ERROR_NOT_READY);
+    });
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context)
+{
+    return call("cuStreamGetCtx", [&](CUctx_st&) { out(context) = get_stream(stream).context; });
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags)
+{
+    return call("cuStreamGetFlags", [&](CUctx_st&) { out(flags) = get_stream(stream).flags; });
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority)
+{
+    return call("cuStreamGetPriority", [&](CUctx_st&) { out(priority) = get_stream(stream).priority; });
+}
+
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id)
+{
+    return call("cuStreamGetId", [&](CUctx_st&) { out(id) = get_stream(stream).id; });
+}
+
+CUresult cuStreamWaitEvent(CUstream handle, CUevent waited, unsigned flags)
+{
+    return call("cuStreamWaitEvent", [&](CUctx_st&) {
+        require(flags <= CU_EVENT_WAIT_EXTERNAL, CUDA_ERROR_INVALID_VALUE);
+        CUstream_st& stream = get_stream(handle);
+        const auto event = driver().events.get(waited);
+        if (flags == CU_EVENT_WAIT_EXTERNAL) {
+            require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+            add_node(stream, {CU_GRAPH_NODE_TYPE_WAIT_EVENT, [] {}});
+        } else if (event->capture || (stream.capture && event->recorded)) {
+            join_capture(stream, *event);
+        } else if (event->item) {
+            stream.waits.push_back(event->item);
+        }
+    });
+}
+
+// Called with the lock held by this thread, which may take it again.
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data)
+{
+    return call("cuLaunchHostFunc", [&](CUctx_st&) {
+        require(function != nullptr, CUDA_ERROR_INVALID_VALUE);
+        submit(stream, {CU_GRAPH_NODE_TYPE_HOST, [=] { function(data); }});
+    });
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned flags)
+{
+    return call("cuStreamAddCallback", [&](CUctx_st&) {
+        require(callback && flags == 0, CUDA_ERROR_INVALID_VALUE);
+        require(!get_stream(stream).capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        submit(stream, {CU_GRAPH_NODE_TYPE_HOST, [=] { callback(stream, CUDA_SUCCESS, data); }});
+    });
+}

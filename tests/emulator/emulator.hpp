@@ -1,0 +1,40 @@
+// The emulator as its users see it: the driver library and ptxrun.
+#pragma once
+
+#include "core/state.hpp"
+
+namespace emu {
+
+// A loaded module: parsed text, decoded kernels, memory of its globals.
+class LoadedModule {
+public:
+    LoadedModule(Machine& machine, std::string text, std::string file);  // throws ptx::Error
+    ~LoadedModule();
+    LoadedModule(const LoadedModule&) = delete;
+    LoadedModule& operator=(const LoadedModule&) = delete;
+
+    const Program* find(const std::string& kernel) const;
+    const ptx::Module& module() const { return module_; }
+    // Address and size of a .global variable; null if there is none.
+    void* global(const std::string& name, size_t* bytes) const;
+
+private:
+    Machine& machine_;
+    ptx::Module module_;
+    std::vector<uint64_t> global_address_;
+    mutable std::map<std::string, std::unique_ptr<Program>> programs_;  // decoded when first asked for
+};
+
+// Tensor maps: the emulator's own 128-byte encoding, with the real driver's argument checks.
+struct TensorMap {
+    uint64_t magic;
+    uint64_t base;
+    uint32_t rank, type, interleave, swizzle, oob_nan, element_bytes;
+    uint64_t size[5], stride[4];  // stride in bytes of dimensions 1 ...
+    uint16_t box[5];
+    uint8_t element_stride[5];
+    uint8_t unused;
+};
+static_assert(sizeof(TensorMap) == 128);
+
+}  // namespace emu

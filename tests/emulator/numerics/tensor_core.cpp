@@ -1,0 +1,341 @@
+// Sixteen columns at a time: largest exponent of the step, then the aligned and truncated sum, then one
+// rounding per element. Infinities and NaN are rare and settled element by element.
+#pragma GCC optimize("O3")
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors pass between inlined functions alone
+#include "numerics/tensor_core.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace emu {
+
+namespace {
+
+constexpr int lanes = 16;
+using Ints = int32_t __attribute__((vector_size(lanes * 4)));
+using Floats = float __attribute__((vector_size(lanes * 4)));
+using Longs = int64_t __attribute__((vector_size(lanes * 8)));
+using Doubles = double __attribute__((vector_size(lanes * 8)));
+
+constexpr int zero_exponent = -400;  // below all that matters, so that a zero never sets the alignment
+constexpr uint32_t nan32 = 0x7fffffff, infinity32 = 0x7f800000;
+constexpr uint32_t nan16 = 0x7fff, infinity16 = 0x7c00;
+
+// A value as the aligner sees it: significand * 2^(exponent - fraction of its format).
+struct Parts {
+    int32_t significand = 0, exponent = zero_exponent;
+    bool special = false;  // infinity or NaN
+};
+
+Parts split(uint32_t bits, int exponent_bits, int fraction_bits)
+{
+    int largest = (1 << exponent_bits) - 1, bias = largest >> 1;
+    int exponent = bits >> fraction_bits & largest;
+    int32_t significand = bits & ((1u << fraction_bits) - 1);
+    bool negative = bits >> (exponent_bits + fraction_bits) & 1;
+    Parts parts;
+    if (exponent == largest) {
+        parts.special = true;
+        return parts;
+    }
+    if (exponent == 0 && significand == 0)
+        return parts;
+    if (exponent == 0)
+        exponent = 1;
+    else
+        significand |= 1 << fraction_bits;
+    parts.significand = negative ? -significand : significand;
+    parts.exponent = exponent - bias;
+    return parts;
+}
+
+Parts split(uint16_t bits, Half type) { return type == Half::F16 ? split(bits, 5, 10) : split(bits, 8, 7); }
+
+int fraction_bits(Half type) { return type == Half::F16 ? 10 : 7; }
+
+// The operands of one tile, taken apart: a by rows, b by columns of blocks of `lanes`.
+struct Tile {
+    const TensorCore& core;
+    const MatrixShape& shape;
+    const uint16_t *a, *b;
+    int blocks;
+    std::vector<int32_t> a_significand, a_exponent;  // [m][k]
+    std::vector<int32_t> b_significand, b_exponent;  // [block][k][lane]
+    std::vector<int32_t> a_special, b_special;       // [m], [block][lane]: -1 or 0
+
+    Tile(const TensorCore& core, const MatrixShape& shape, const uint16_t* a, const uint16_t* b);
+};
+
+Tile::Tile(const TensorCore& core, const MatrixShape& shape, const uint16_t* a, const uint16_t* b)
+    : core(core), shape(shape), a(a), b(b), blocks((shape.n + lanes - 1) / lanes)
+{
+    // Shifted so that products come with `fraction` bits behind the point.
+    int shift = core.fraction - fraction_bits(shape.a) - fraction_bits(shape.b);
+    a_significand.resize(shape.m * shape.k);
+    a_exponent.resize(shape.m * shape.k);
+    a_special.resize(shape.m);
+    for (int i = 0; i < shape.m * shape.k; i++) {
+        Parts parts = split(a[i], shape.a);
+        a_significand[i] = parts.significand * (1 << shift);
+        a_exponent[i] = parts.exponent;
+        a_special[i / shape.k] |= -int32_t{parts.special};
+    }
+    b_significand.resize(blocks * shape.k * lanes);
+    b_exponent.resize(blocks * shape.k * lanes);
+    b_special.resize(blocks * lanes);
+    for (int column = 0; column < shape.n; column++) {
+        for (int k = 0; k < shape.k; k++) {
+            Parts parts = split(b[column * shape.k + k], shape.b);
+            int place = (column / lanes * shape.k + k) * lanes + column % lanes;
+            b_significand[place] = parts.significand;
+            b_exponent[place] = parts.exponent;
+            b_special[column] |= -int32_t{parts.special};
+        }
+    }
+}
+
+// An exact sum to fp32: truncated, but infinite when it overflows.
+uint32_t truncate_to_float(double sum)
+{
+    uint64_t bits = std::bit_cast<uint64_t>(sum);
+    double magnitude = std::fabs(sum);
+    if (magnitude == 0)
+        return 0;
+    if (magnitude >= 0x1p128)
+        return infinity32 | (bits >> 63 << 31);
+    double kept = magnitude < 0x1p-126 ? std::copysign(std::trunc(magnitude * 0x1p149) * 0x1p-149, sum)
+                                       : std::bit_cast<double>(bits & ~((uint64_t{1} << 29) - 1));
+    return std::bit_cast<uint32_t>(static_cast<float>(kept));
+}
+
+// One row of one block, products first_k to last_k.
+struct Step {
+    int row, block, first_k, last_k;
+};
+
+// Results with an infinity or NaN among what goes in.
+uint32_t special_result(const Tile& tile, const Step& step, int column, uint32_t c)
+{
+    const MatrixShape& shape = tile.shape;
+    float sum =
+        shape.half_result ? half_to_float(static_cast<uint16_t>(c), Half::F16) : std::bit_cast<float>(c);
+    if (std::isfinite(sum))
+        sum = 0;
+    for (int k = step.first_k; k < step.last_k; k++) {
+        float left = half_to_float(tile.a[step.row * shape.k + k], shape.a);
+        float right = half_to_float(tile.b[column * shape.k + k], shape.b);
+        if (!std::isfinite(left) || !std::isfinite(right))
+            sum += left * right;
+    }
+    if (std::isnan(sum))
+        return shape.half_result ? nan16 : nan32;
+    uint32_t sign = std::signbit(sum);
+    return shape.half_result ? infinity16 | sign << 15 : infinity32 | sign << 31;
+}
+
+// Rounds one by one: f16 results, subnormal and infinite ones, and whatever comes from an infinity or NaN.
+void round_row(const Tile& tile, const Step& step, const Doubles& value, const Ints& special, const Ints& c,
+               Ints& result)
+{
+    int count = std::min(lanes, tile.shape.n - step.block * lanes);
+    for (int i = 0; i < count; i++) {
+        if (special[i])
+            result[i] = special_result(tile, step, step.block * lanes + i, c[i]);
+        else if (!tile.shape.half_result)
+            result[i] = truncate_to_float(value[i]);
+        else
+            result[i] = double_to_f16(value[i]);
+        if (tile.shape.half_result && result[i] == 0x8000)
+            result[i] = 0;
+    }
+}
+
+// The accumulator's parts; `special` is -1 where it is infinite or NaN.
+struct Accumulator {
+    Ints significand, exponent, special;
+};
+
+[[gnu::always_inline]] inline Accumulator split_block(const Ints& bits, int exponent_bits,
+                                                      int fraction_bits, int shift)
+{
+    int largest = (1 << exponent_bits) - 1, bias = largest >> 1;
+    Ints field = bits >> fraction_bits & largest, fraction = bits & ((1 << fraction_bits) - 1);
+    Ints normal = field != 0, zero = (field | fraction) == 0;
+    Ints sign = bits << (31 - exponent_bits - fraction_bits) >> 31;
+    Ints magnitude = (fraction | (normal & 1 << fraction_bits)) << shift;
+    Ints exponent = (normal ? field : field + 1) - bias;
+    return {(magnitude ^ sign) - sign, zero ? Ints{} + zero_exponent : exponent, field == largest};
+}
+
+[[gnu::always_inline]] inline Ints load(const int32_t* from)
+{
+    Ints values;
+    std::memcpy(&values, from, sizeof values);
+    return values;
+}
+
+[[gnu::always_inline]] inline Ints align(const Ints& value, const Ints& distance)
+{
+    Ints shift = distance < 31 ? distance : 31;
+    Ints sign = value >> 31;
+    return ((((value ^ sign) - sign) >> shift) ^ sign) - sign;
+}
+
+[[gnu::always_inline]] inline Doubles aligned_sum(const Tile& tile, const Step& step, const Accumulator& c)
+{
+    int depth = tile.shape.k;
+    const int32_t *significand = tile.a_significand.data() + step.row * depth,
+                  *exponent = tile.a_exponent.data() + step.row * depth;
+    const int32_t *b_significand = tile.b_significand.data() + step.block * depth * lanes,
+                  *b_exponent = tile.b_exponent.data() + step.block * depth * lanes;
+    Ints largest = c.exponent;
+    for (int k = step.first_k; k < step.last_k; k++) {
+        Ints e = exponent[k] + load(b_exponent + k * lanes);
+        largest = e > largest ? e : largest;
+    }
+    // Two sums, because sixteen products and the accumulator may pass 31 bits.
+    Ints low = align(c.significand, largest - c.exponent), high{};
+    int middle = std::min(step.first_k + 8, step.last_k);
+    for (int k = step.first_k; k < middle; k++)
+        low += align(significand[k] * load(b_significand + k * lanes),
+                     largest - (exponent[k] + load(b_exponent + k * lanes)));
+    for (int k = middle; k < step.last_k; k++)
+        high += align(significand[k] * load(b_significand + k * lanes),
+                      largest - (exponent[k] + load(b_exponent + k * lanes)));
+    Longs power =
+        __builtin_convertvector(largest < zero_exponent ? Ints{} + zero_exponent : largest, Longs);
+    Doubles scale = reinterpret_cast<Doubles>((power + (1023 - tile.core.fraction)) << 52);
+    return (__builtin_convertvector(low, Doubles) + __builtin_convertvector(high, Doubles)) * scale;
+}
+
+// Truncated to 24 bits; `rare` is -1 where the value is neither zero nor a normal float.
+[[gnu::always_inline]] inline Floats truncate_block(const Doubles& value, Ints& rare)
+{
+    Longs bits = reinterpret_cast<Longs>(value), field = bits >> 52 & 0x7ff;
+    Longs outside = (value != 0.0) & ((field < 1023 - 126) | (field > 1023 + 127));
+    rare = __builtin_convertvector(outside, Ints);
+    return __builtin_convertvector(reinterpret_cast<Doubles>(bits & ~((1ll << 29) - 1)), Floats) + 0.0f;
+}
+
+__attribute__((target_clones("avx512f", "avx2", "default"), noinline)) void
+run_block(const Tile& tile, Step step, uint32_t* d)
+{
+    const MatrixShape& shape = tile.shape;
+    int first = step.block * lanes, count = std::min(lanes, shape.n - first), fraction = tile.core.fraction;
+    for (step.row = 0; step.row < shape.m; step.row++) {
+        uint32_t* row = d + step.row * shape.n + first;
+        Ints bits{};
+        std::memcpy(&bits, row, count * 4);
+        Accumulator c = shape.half_result ? split_block(bits & 0xffff, 5, 10, fraction - 10)
+                                          : split_block(bits, 8, 23, fraction - 23);
+        Doubles value = aligned_sum(tile, step, c);
+        Ints rare;
+        Ints result = reinterpret_cast<Ints>(truncate_block(value, rare));
+        Ints special = c.special | load(tile.b_special.data() + first) | tile.a_special[step.row];
+        rare |= special;
+        int64_t any[lanes / 2], seen = 0;
+        std::memcpy(any, &rare, sizeof any);
+        for (int64_t word : any)
+            seen |= word;
+        if (seen != 0 || shape.half_result)
+            round_row(tile, step, value, special, bits, result);
+        std::memcpy(row, &result, count * 4);
+    }
+}
+
+// Plain fp32 products and sums; an f16 result is rounded at the end.
+__attribute__((target_clones("avx512f", "avx2", "default"), noinline)) void
+fast_row(const float* a, const float* b, int depth, float* sum)
+{
+    Floats total, right;
+    std::memcpy(&total, sum, sizeof total);
+    for (int k = 0; k < depth; k++) {
+        std::memcpy(&right, b + k * lanes, sizeof right);
+        total += a[k] * right;
+    }
+    std::memcpy(sum, &total, sizeof total);
+}
+
+void multiply_fast(const MatrixShape& shape, const uint16_t* a, const uint16_t* b, uint32_t* d)
+{
+    std::vector<float> left(shape.m * shape.k);
+    for (size_t i = 0; i < left.size(); i++)
+        left[i] = half_to_float(a[i], shape.a);
+    std::vector<float> right(shape.k * lanes);
+    for (int first = 0; first < shape.n; first += lanes) {
+        int count = std::min(lanes, shape.n - first);
+        for (int k = 0; k < shape.k; k++)
+            for (int i = 0; i < lanes; i++)
+                right[k * lanes + i] = i < count ? half_to_float(b[(first + i) * shape.k + k], shape.b) : 0;
+        for (int row = 0; row < shape.m; row++) {
+            uint32_t* out = d + row * shape.n + first;
+            float sum[lanes] = {};
+            for (int i = 0; i < count; i++)
+                sum[i] = shape.half_result ? half_to_float(static_cast<uint16_t>(out[i]), Half::F16)
+                                           : std::bit_cast<float>(out[i]);
+            fast_row(left.data() + row * shape.k, right.data(), shape.k, sum);
+            for (int i = 0; i < count; i++)
+                out[i] = shape.half_result ? double_to_f16(sum[i]) : std::bit_cast<uint32_t>(sum[i]);
+        }
+    }
+}
+
+}  // namespace
+
+TensorCore tensor_core(const Config& config)
+{
+    TensorCore core;
+    core.exact = config.arithmetic == Arithmetic::Exact;
+    if (config.cc < 90) {
+        core.fraction = 24;
+        core.step = 8;
+    }
+    return core;
+}
+
+void multiply_accumulate(const TensorCore& core, const MatrixShape& shape, const uint16_t* a,
+                         const uint16_t* b, uint32_t* d)
+{
+    if (!core.exact) {
+        multiply_fast(shape, a, b, d);
+        return;
+    }
+    Tile tile(core, shape, a, b);
+    for (int first_k = 0; first_k < shape.k; first_k += core.step) {
+        int last_k = std::min(first_k + core.step, shape.k);
+        for (int block = 0; block < tile.blocks; block++)
+            run_block(tile, {0, block, first_k, last_k}, d);
+    }
+}
+
+float half_to_float(uint16_t bits, Half type)
+{
+    if (type == Half::Bf16)
+        return std::bit_cast<float>(uint32_t{bits} << 16);
+    uint32_t sign = uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    if (exponent == 31)
+        return std::bit_cast<float>(sign | infinity32 | fraction << 13);
+    if (exponent == 0)
+        return std::copysign(static_cast<float>(fraction) * 0x1p-24f, sign ? -1.0f : 1.0f);
+    return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+uint16_t double_to_f16(double value)
+{
+    uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    double magnitude = std::fabs(value);
+    if (std::isnan(value))
+        return nan16;
+    if (magnitude >= 65520)
+        return sign | infinity16;
+    if (magnitude < 0x1p-14)  // subnormal: whole multiples of 2^-24, and the carry makes it normal
+        return sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24));
+    uint64_t bits = std::bit_cast<uint64_t>(magnitude);
+    bits += (uint64_t{1} << 41) - 1 + (bits >> 42 & 1);
+    return sign | static_cast<uint16_t>((bits >> 42) - (1008 << 10));
+}
+
+}  // namespace emu

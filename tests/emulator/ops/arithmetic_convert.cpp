@@ -1,0 +1,349 @@
+// cvt (ISA 9.7.9.21): between integers, floats and the packed and small float formats.
+#include "ops/arithmetic.hpp"
+#include "ops/floats.hpp"
+#include "ops/wide.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace emu {
+namespace {
+
+// Op::imm of a conversion; types as bits, sign and format.
+enum Slot { slot_from, slot_to, slot_rounding, slot_flags };
+enum Flag { to_integral = 1, sat = 2, ftz = 4, relu = 8, satfinite = 16, from_signed = 32, to_signed = 64 };
+
+uint64_t low_bits(uint64_t value, int bits)
+{
+    return bits == 64 ? value : value & ((uint64_t{1} << bits) - 1);
+}
+
+int64_t extend(uint64_t value, int bits, bool is_signed)
+{
+    value = low_bits(value, bits);
+    if (is_signed && bits < 64 && value >> (bits - 1) & 1)
+        value |= ~uint64_t{0} << bits;
+    return static_cast<int64_t>(value);
+}
+
+Int128 least(int bits, bool is_signed) { return is_signed ? -(Int128{1} << (bits - 1)) : 0; }
+
+Int128 most(int bits, bool is_signed) { return (Int128{1} << (is_signed ? bits - 1 : bits)) - 1; }
+
+uint64_t clamp_integer(Int128 value, int bits, bool is_signed)
+{
+    value = std::max(least(bits, is_signed), std::min(most(bits, is_signed), value));
+    return static_cast<uint64_t>(value);
+}
+
+// The lanes of an integer-to-integer conversion; the common ones have loops of their own below.
+void integer_to_integer(Exec& x)
+{
+    const int from = x.op.imm[slot_from], to = x.op.imm[slot_to], flags = x.op.imm[slot_flags];
+    const Arg& d = x.op.args[0];
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!(x.lanes >> lane & 1))
+            continue;
+        const int64_t value = extend(lane_value(x, x.op.args[1], lane), from, flags & from_signed);
+        uint64_t out = static_cast<uint64_t>(value);
+        if (flags & sat)
+            out = clamp_integer(flags & from_signed ? Int128{value} : Int128{static_cast<uint64_t>(value)},
+                                to, flags & to_signed);
+        // A destination wider than the type is filled by the type's sign.
+        set_lane(x, d, lane, static_cast<uint64_t>(extend(out, to, flags & to_signed)));
+    }
+}
+
+template <class From, class To>
+void convert(Exec& x)
+{
+    Lanes<From> a;
+    Lanes<To> d;
+    load_lanes(x, x.op.args[1], a);
+    for (int lane = 0; lane < warp_lanes; ++lane)
+        d[lane] = static_cast<To>(a[lane]);
+    store_lanes(x, x.op.args[0], d);
+}
+
+double round_integral(double value, Rounding rounding)
+{
+    switch (rounding) {
+    case Rounding::Zero: return std::trunc(value);
+    case Rounding::Down: return std::floor(value);
+    case Rounding::Up: return std::ceil(value);
+    default: return std::nearbyint(value);
+    }
+}
+
+double source_value(Exec& x, const Arg& arg, int lane)
+{
+    const auto id = static_cast<FormatId>(x.op.imm[slot_from]);
+    uint64_t bits = lane_value(x, arg, lane);
+    if (id == FormatId::F32)
+        bits = static_cast<uint32_t>(bits);
+    else if (id != FormatId::F64)
+        bits &= 0xffff;
+    if ((x.op.imm[slot_flags] & ftz) && id == FormatId::F32)
+        bits = flush(id, bits);
+    return to_double(id, bits);
+}
+
+void float_to_integer(Exec& x)
+{
+    const int to = x.op.imm[slot_to], flags = x.op.imm[slot_flags];
+    const bool wide = to == 64 || static_cast<FormatId>(x.op.imm[slot_from]) == FormatId::F64;
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!(x.lanes >> lane & 1))
+            continue;
+        const double value = source_value(x, x.op.args[1], lane);
+        uint64_t out;
+        if (std::isnan(value)) {
+            out = wide ? uint64_t{1} << (to - 1) : 0;
+        } else {
+            const double whole = round_integral(value, static_cast<Rounding>(x.op.imm[slot_rounding]));
+            const double limit = std::ldexp(1.0, 100);
+            out = clamp_integer(static_cast<Int128>(std::max(-limit, std::min(limit, whole))), to,
+                                flags & to_signed);
+        }
+        set_lane(x, x.op.args[0], lane, static_cast<uint64_t>(extend(out, to, flags & to_signed)));
+    }
+}
+
+uint64_t to_format(FormatId id, double value, Rounding rounding, int flags)
+{
+    if ((flags & sat) && !(value > 0))
+        value = 0;
+    else if (flags & sat)
+        value = std::min(value, 1.0);
+    if ((flags & relu) && value <= 0)
+        value = 0;
+    uint64_t bits = from_double(id, value, rounding);
+    const Format& f = format(id);
+    const uint64_t sign = uint64_t{1} << (f.exponent_bits + f.fraction_bits);
+    if ((flags & satfinite) && !std::isnan(value) && (bits & (sign - 1)) > largest_finite(id))
+        bits = (bits & sign) | largest_finite(id);
+    if ((flags & ftz) && id == FormatId::F32)
+        bits = flush(id, bits);
+    // tf32 is kept where a float's bits would be.
+    return id == FormatId::Tf32 ? std::isnan(value) ? nan32 : bits << 13 : bits;
+}
+
+// Rounds a 64-bit value to double only where the destination's rounding does it.
+double integer_as_double(int64_t value, bool is_signed)
+{
+    return is_signed ? from_integer_odd(value) : from_unsigned_odd(static_cast<uint64_t>(value));
+}
+
+uint64_t integer_to_f64(int64_t value, bool is_signed, Rounding rounding)
+{
+    const auto exact = is_signed ? Int128{value} : Int128{static_cast<uint64_t>(value)};
+    double result =
+        is_signed ? static_cast<double>(value) : static_cast<double>(static_cast<uint64_t>(value));
+    const auto nearest = static_cast<Int128>(result);
+    const bool up = rounding == Rounding::Up || (rounding == Rounding::Zero && exact < 0);
+    if (rounding != Rounding::Nearest && nearest != exact && (nearest < exact) == up)
+        result = std::nextafter(result, up ? HUGE_VAL : -HUGE_VAL);
+    return std::bit_cast<uint64_t>(result);
+}
+
+void integer_to_float(Exec& x)
+{
+    const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
+    const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
+    const int flags = x.op.imm[slot_flags];
+    const bool is_signed = flags & from_signed;
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!(x.lanes >> lane & 1))
+            continue;
+        const int64_t value = extend(lane_value(x, x.op.args[1], lane), x.op.imm[slot_from], is_signed);
+        set_lane(x, x.op.args[0], lane,
+                 id == FormatId::F64 ? integer_to_f64(value, is_signed, rounding)
+                                     : to_format(id, integer_as_double(value, is_signed), rounding, flags));
+    }
+}
+
+// f64 cannot be rounded by way of itself; only integral rounding and saturation change it.
+void float_to_float(Exec& x)
+{
+    const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
+    const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
+    const int flags = x.op.imm[slot_flags];
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!(x.lanes >> lane & 1))
+            continue;
+        double value = source_value(x, x.op.args[1], lane);
+        if (flags & to_integral)
+            value = round_integral(value, rounding);
+        set_lane(x, x.op.args[0], lane, to_format(id, value, rounding, flags));
+    }
+}
+
+// Two floats into one register: the first operand goes up.
+void floats_to_pair(Exec& x)
+{
+    const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
+    const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
+    const Format& f = format(id);
+    const int bits = 1 + f.exponent_bits + f.fraction_bits, flags = x.op.imm[slot_flags];
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!(x.lanes >> lane & 1))
+            continue;
+        const uint64_t high = to_format(id, source_value(x, x.op.args[1], lane), rounding, flags);
+        const uint64_t low = to_format(id, source_value(x, x.op.args[2], lane), rounding, flags);
+        set_lane(x, x.op.args[0], lane, high << bits | low);
+    }
+}
+
+// Halves to bytes and back, both of a pair.
+void pair_to_pair(Exec& x)
+{
+    const auto from = static_cast<FormatId>(x.op.imm[slot_from]),
+               to = static_cast<FormatId>(x.op.imm[slot_to]);
+    const auto bits = [](FormatId id) { return 1 + format(id).exponent_bits + format(id).fraction_bits; };
+    for (int lane = 0; lane < warp_lanes; ++lane) {
+        if (!(x.lanes >> lane & 1))
+            continue;
+        const uint64_t word = lane_value(x, x.op.args[1], lane);
+        uint64_t out = 0;
+        for (int i = 0; i < 2; ++i) {
+            const double value = to_double(from, low_bits(word >> (i * bits(from)), bits(from)));
+            out |= to_format(to, value, Rounding::Nearest, x.op.imm[slot_flags]) << (i * bits(to));
+        }
+        set_lane(x, x.op.args[0], lane, out);
+    }
+}
+
+// A type's name may also be one of cvt's own.
+struct End {
+    ptx::Type type;  // of the register
+    FormatId id = FormatId::F32;
+    bool pair = false, floating = false;
+};
+
+End take_end(Modifiers& m, const ptx::Instruction& instruction, const Program& program)
+{
+    End end;
+    static constexpr std::pair<const char*, FormatId> own[] = {
+        {"tf32", FormatId::Tf32}, {"e4m3x2", FormatId::E4m3}, {"e5m2x2", FormatId::E5m2}};
+    // The order of the two types counts: an own name stands for the first type unless one came before it.
+    for (const auto& [name, id] : own) {
+        const auto& words = instruction.modifiers;
+        const auto at = std::find(words.begin(), words.end(), name);
+        if (at == words.end() || (at + 1 != words.end()) == (m.types_taken() > 0) || !m.take(name))
+            continue;
+        end.id = id;
+        end.floating = true;
+        end.pair = id != FormatId::Tf32;
+        end.type = bits_type(end.pair ? 16 : 32);
+        return end;
+    }
+    end.type = m.type();
+    if (end.type.packed > 2 || (end.type.packed == 2 && (!is_floating(end.type) || end.type.bits != 16)))
+        refuse(instruction, program, "no such form");
+    end.floating = is_floating(end.type);
+    end.pair = end.type.packed == 2;
+    if (end.floating)
+        end.id = format_of(end.type);
+    return end;
+}
+
+// cvt takes registers wider than its types.
+Arg decode_wide(const ptx::Operand& operand, const Program& program, const ptx::Instruction& instruction,
+                const ptx::Type& type)
+{
+    if (operand.form != ptx::Operand::Form::Register || is_floating(type))
+        return decode_arg(operand, program, instruction, type);
+    const Arg arg = decode_arg(operand, program);
+    if (arg.bits < type.bits || arg.width == 0 || arg.width == 16)
+        refuse(instruction, program,
+               "register of " + std::to_string(arg.bits) + " bits where at least " +
+                   std::to_string(type.bits) + " are needed");
+    return arg;
+}
+
+Handler common(const End& to, const End& from, const Op& op)
+{
+    if (to.floating || from.floating || op.imm[slot_flags] & sat || op.args[0].bits != to.type.bits ||
+        (op.args[1].form == Arg::Form::Register && op.args[1].bits != from.type.bits))
+        return nullptr;
+    const bool is_signed = from.type.kind == ptx::Kind::Signed;
+    if (from.type.bits == 32 && to.type.bits == 64)
+        return is_signed ? convert<int32_t, int64_t> : convert<uint32_t, uint64_t>;
+    if (from.type.bits == 64 && to.type.bits == 32)
+        return convert<uint64_t, uint32_t>;
+    if (from.type.bits == 16 && to.type.bits == 32)
+        return is_signed ? convert<int16_t, int32_t> : convert<uint16_t, uint32_t>;
+    if (from.type.bits == 32 && to.type.bits == 16)
+        return convert<uint32_t, uint16_t>;
+    return nullptr;
+}
+
+Handler conversion(const End& to, const End& from, const Op& op)
+{
+    if (const Handler handler = common(to, from, op))
+        return handler;
+    if (!to.floating)
+        return from.floating ? float_to_integer : integer_to_integer;
+    return from.floating ? float_to_float : integer_to_float;
+}
+
+void check_rounding(const ptx::Instruction& instruction, const Program& program, const End& to,
+                    const End& from, int floating, int integral)
+{
+    const auto needs = [&](bool needed, bool given, const char* which) {
+        if (needed != given)
+            refuse(instruction, program,
+                   std::string(which) + (given ? " rounding has no place here" : " rounding is missing"));
+    };
+    const bool narrows =
+        from.floating && to.floating && format(to.id).fraction_bits < format(from.id).fraction_bits;
+    const bool range =
+        from.id == FormatId::F16 ? to.id == FormatId::Bf16 : to.id == FormatId::F16 && to.id != from.id;
+    const bool same = from.floating && to.floating && to.id == from.id;
+    needs(from.floating && !to.floating, integral >= 0 && !same, "integer");
+    if (!same || floating >= 0)
+        needs((to.floating && !from.floating) || narrows || (to.floating && from.floating && range) ||
+                  to.pair || from.pair,
+              floating >= 0, "floating");
+}
+
+void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
+{
+    Modifiers m(instruction, program);
+    const int integral = m.take_one({"rni", "rzi", "rmi", "rpi"});
+    const int floating = m.take_one({"rn", "rz", "rm", "rp", "rna"});
+    int flags = integral >= 0 ? to_integral : 0;
+    const std::pair<const char*, int> names[] = {
+        {"sat", sat}, {"ftz", ftz}, {"relu", relu}, {"satfinite", satfinite}};
+    for (const auto& [name, flag] : names)
+        if (m.take(name))
+            flags |= flag;
+    const End to = take_end(m, instruction, program), from = take_end(m, instruction, program);
+    m.done();
+    check_rounding(instruction, program, to, from, floating, integral);
+    if (!to.floating && !from.floating && (flags & ~sat))
+        refuse(instruction, program, "no such form");
+    flags |= (from.type.kind == ptx::Kind::Signed ? from_signed : 0) |
+             (to.type.kind == ptx::Kind::Signed ? to_signed : 0);
+    op.imm[slot_from] = from.floating ? static_cast<int>(from.id) : from.type.bits;
+    op.imm[slot_to] = to.floating ? static_cast<int>(to.id) : to.type.bits;
+    op.imm[slot_rounding] = integral >= 0 ? integral : std::max(0, floating);
+    op.imm[slot_flags] = flags;
+    const bool two = to.pair && !from.pair;
+    expect_operands(instruction, program, two ? 3 : 2, two ? 3 : 2);
+    if (two && (from.id != FormatId::F32 || !from.floating))
+        refuse(instruction, program, "no such form");
+    op.args.push_back(decode_wide(instruction.operands[0], program, instruction, to.type));
+    for (size_t i = 1; i < instruction.operands.size(); ++i)
+        op.args.push_back(decode_wide(instruction.operands[i], program, instruction, from.type));
+    if (to.pair != from.pair)
+        op.run = two ? floats_to_pair : nullptr;
+    else
+        op.run = to.pair ? pair_to_pair : conversion(to, from, op);
+}
+
+}  // namespace
+
+void add_conversion(DecoderTable& table) { table.by_opcode["cvt"] = decode_cvt; }
+
+}  // namespace emu

@@ -1,0 +1,304 @@
+// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor: TMA boxes in tile mode, one to five dimensions.
+#include "ops/async_bulk.hpp"
+#include "ops/mbarrier.hpp"
+#include "ops/tensor_map.hpp"
+
+#include <bit>
+
+namespace emu {
+
+namespace {
+
+enum Slot { slot_rank, slot_flags, slot_reduction };
+enum Flag { multicast = 1, pairs = 2, to_global = 4, prefetch = 8 };
+// Operands in Op::args: the map, five coordinates, the mbarrier, the multicast mask.
+enum Place { place_map, place_coordinates, place_barrier = 6, place_mask };
+
+constexpr uint32_t tensor_alignment = 128;  // of boxes in shared memory
+
+// What one lane asks for. The map is read at issue.
+struct BoxCopy {
+    TensorMap map;
+    BoxShape shape;
+    int32_t at[5] = {};
+};
+
+// Everything of the box that lies in the tensor must lie in one allocation.
+void check_global(Exec& x, const BoxCopy& copy)
+{
+    uint64_t low = ~uint64_t{0}, high = 0;
+    for_each_row(copy.map, copy.at, [&](const BoxRow& row) {
+        if (row.first == row.last)
+            return;
+        auto address = reinterpret_cast<uint64_t>(row.global);
+        low = std::min(low, address);
+        high = std::max(high, address + (row.last - row.first) * copy.map.element_bytes);
+    });
+    if (high > low && !x.machine.memory.contains(low, high - low))
+        x.fault("out-of-bounds", "the tensor map describes memory that is not allocated");
+}
+
+BoxCopy box_copy(Exec& x, int lane)
+{
+    BoxCopy copy;
+    uint64_t address = lane_value(x, x.op.args[place_map], lane) + x.op.wide;
+    Location place = resolve(x, ptx::Space::None, address, sizeof(TensorMap), 64, lane);
+    std::memcpy(&copy.map, place.bytes, sizeof copy.map);
+    if (copy.map.magic != tensor_map_magic)
+        x.fault("tensor-map", "there is no tensor map at this address");
+    if (copy.map.rank != static_cast<uint32_t>(x.op.imm[slot_rank]))
+        x.fault("tensor-map", "the tensor map has " + std::to_string(copy.map.rank) + " dimensions");
+    for (uint32_t i = 0; i < copy.map.rank; i++)
+        copy.at[i] = static_cast<int32_t>(lane_value(x, x.op.args[place_coordinates + i], lane));
+    copy.shape = box_shape(copy.map);
+    check_global(x, copy);
+    return copy;
+}
+
+// Part of a row, as the 16-byte units that a swizzle leaves together.
+void check_row_access(Exec& x, const BoxCopy& copy, const Location& place, const BoxRow& row, Access kind,
+                      const Actor& actor)
+{
+    uint32_t first = row.first * copy.map.element_bytes, last = row.last * copy.map.element_bytes;
+    for (uint32_t byte = first; byte < last; byte = byte / 16 * 16 + 16) {
+        uint32_t address = place.offset + shared_base + row.row * copy.shape.pitch + byte;
+        uint32_t offset = swizzled(address, copy.map.swizzle) - shared_base;
+        uint32_t count = std::min(last, byte / 16 * 16 + 16) - byte;
+        x.machine.checker.access(&x, *place.cta, offset, count, kind, actor);
+    }
+}
+
+// A load writes the whole box. What a store reads and drops, because it lies outside the tensor, counts for
+// nothing. Full rows are one range: a swizzle only permutes 16-byte units inside each.
+void check_box_access(Exec& x, const BoxCopy& copy, const Location& place, Access kind, const Actor& actor)
+{
+    if (!x.machine.checker.races())
+        return;
+    bool whole = true;
+    if (kind == Access::Read)
+        for_each_row(copy.map, copy.at,
+                     [&](const BoxRow& row) { whole &= row.last - row.first == copy.shape.elements; });
+    if (whole && copy.shape.pitch == copy.shape.row_bytes) {
+        x.machine.checker.access(&x, *place.cta, place.offset, copy.shape.bytes(), kind, actor);
+        return;
+    }
+    for_each_row(copy.map, copy.at, [&](BoxRow row) {
+        if (kind == Access::Write)
+            row.first = 0, row.last = copy.shape.elements;
+        check_row_access(x, copy, place, row, kind, actor);
+    });
+}
+
+// Calls `move(unit, shared)` for each 16 bytes of a row and where they lie in shared memory.
+template <typename Move>
+void each_unit(const BoxCopy& copy, const Location& place, uint32_t row, Move move)
+{
+    for (uint32_t byte = 0; byte < copy.shape.row_bytes; byte += 16) {
+        uint32_t address = place.offset + shared_base + row * copy.shape.pitch + byte;
+        move(byte, place.cta->shared.data() + swizzled(address, copy.map.swizzle) - shared_base);
+    }
+}
+
+void load_box(const BoxCopy& copy, const Location& to)
+{
+    uint64_t fill = fill_bits(copy.map);
+    uint32_t bytes = copy.map.element_bytes;
+    std::vector<uint8_t> buffer(copy.shape.row_bytes);
+    for_each_row(copy.map, copy.at, [&](const BoxRow& row) {
+        for (uint32_t i = 0; i < copy.shape.elements; i++)
+            if (i < row.first || i >= row.last)
+                std::memcpy(buffer.data() + i * bytes, &fill, bytes);
+        if (row.first < row.last)
+            std::memcpy(buffer.data() + row.first * bytes, row.global, (row.last - row.first) * bytes);
+        each_unit(copy, to, row.row,
+                  [&](uint32_t at, uint8_t* unit) { std::memcpy(unit, buffer.data() + at, 16); });
+    });
+}
+
+void read_box(const BoxCopy& copy, const Location& from, uint8_t* buffer)
+{
+    for (uint32_t row = 0; row < copy.shape.rows; row++)
+        each_unit(copy, from, row, [&](uint32_t at, const uint8_t* unit) {
+            std::memcpy(buffer + row * copy.shape.row_bytes + at, unit, 16);
+        });
+}
+
+Element element_of(const TensorMap& map)
+{
+    constexpr Element elements[] = {Element::B32, Element::B32, Element::U32, Element::S32, Element::U64,
+                                    Element::S64, Element::F16, Element::F32, Element::F64, Element::Bf16};
+    return map.type < std::size(elements) ? elements[map.type] : Element::B32;
+}
+
+void write_box(const BoxCopy& copy, Reduction reduction, const uint8_t* buffer)
+{
+    uint32_t bytes = copy.map.element_bytes;
+    for_each_row(copy.map, copy.at, [&](const BoxRow& row) {
+        if (row.first == row.last)
+            return;
+        const uint8_t* from = buffer + row.row * copy.shape.row_bytes + row.first * bytes;
+        if (reduction == Reduction::None)
+            std::memcpy(row.global, from, (row.last - row.first) * bytes);
+        else
+            reduce(reduction, element_of(copy.map), row.global, from, row.last - row.first);
+    });
+}
+
+void check_reduction(Exec& x, const TensorMap& map)
+{
+    auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
+    bool integers = map.type >= 2 && map.type <= 5, floats = map.type >= 6 && map.type <= 9;
+    bool bitwise = reduction >= Reduction::And && integers;
+    if (!bitwise && (!(integers || floats) || !may_reduce(reduction, element_of(map))))
+        x.fault("tensor-map", "the reduction does not suit the tensor's type");
+}
+
+void issue_load(Exec& x, int lane)
+{
+    BoxCopy copy = box_copy(x, lane);
+    int flags = x.op.imm[slot_flags];
+    auto address = static_cast<uint32_t>(address_of(x, x.op.address, lane));
+    int footprint = static_cast<int>(copy.shape.footprint());
+    Location to = resolve_shared(x, address, footprint, tensor_alignment, "cp.async.bulk.tensor");
+    auto barrier_address = static_cast<uint32_t>(address_of(x, x.op.address2, lane));
+    Location barrier = resolve_shared(x, barrier_address, 8, 8, "mbarrier");
+    Mask mask = flags & multicast ? static_cast<Mask>(lane_value(x, x.op.args[place_mask], lane)) : 0;
+    for (const BulkTarget& target :
+         bulk_targets(x, to, barrier, flags & multicast ? &mask : nullptr, flags & pairs)) {
+        auto deferred = std::make_shared<Deferred>(x, 1u << lane);
+        start(deferred, "cp.async.bulk.tensor", [deferred, target, copy] {
+            Exec x = deferred->exec();
+            check_box_access(x, copy, target.to, Access::Write, deferred->actor(Proxy::Async));
+            load_box(copy, target.to);
+            finish_load(*deferred, target, copy.shape.bytes());
+        });
+        x.machine.statistics.tma_bytes += copy.shape.bytes();
+    }
+}
+
+void issue_store(Exec& x, int lane)
+{
+    BoxCopy copy = box_copy(x, lane);
+    auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
+    if (reduction != Reduction::None)
+        check_reduction(x, copy.map);
+    auto address = static_cast<uint32_t>(address_of(x, x.op.address2, lane));
+    int footprint = static_cast<int>(copy.shape.footprint());
+    Location from = resolve_shared(x, address, footprint, tensor_alignment, "cp.async.bulk.tensor");
+    if (from.cta != &x.cta)
+        x.fault("bulk-source", "the source must lie in the CTA's own shared memory");
+    auto buffer = std::make_shared<std::vector<uint8_t>>(copy.shape.bytes());
+    auto read = [buffer, copy, from](Deferred& deferred) {
+        Exec x = deferred.exec();
+        check_box_access(x, copy, from, Access::Read, deferred.actor(Proxy::Async));
+        read_box(copy, from, buffer->data());
+    };
+    auto write = [buffer, copy, reduction](Deferred&) { write_box(copy, reduction, buffer->data()); };
+    start_store(x, lane, "cp.async.bulk.tensor", read, write);
+    x.machine.statistics.tma_bytes += copy.shape.bytes();
+}
+
+void run_tensor(Exec& x)
+{
+    int flags = x.op.imm[slot_flags];
+    for (Mask rest = x.lanes; rest; rest &= rest - 1) {
+        int lane = std::countr_zero(rest);
+        if (flags & prefetch)
+            box_copy(x, lane);
+        else if (flags & to_global)
+            issue_store(x, lane);
+        else
+            issue_load(x, lane);
+    }
+}
+
+void decode_map(const ptx::Instruction& i, Program& program, Op& op, const ptx::Operand& operand)
+{
+    using Form = ptx::Operand::Form;
+    int rank = op.imm[slot_rank];
+    bool composite = operand.form == Form::Composite && operand.parts.size() == 2;
+    if (!composite || operand.parts[1].form != Form::Vector ||
+        static_cast<int>(operand.parts[1].parts.size()) != rank)
+        refuse(i, program, "[tensor map, {" + std::to_string(rank) + " coordinates}] is expected");
+    AddressArg map = decode_address(operand.parts[0], program);
+    op.args.assign(place_mask + 1, Arg{});
+    op.args[place_map] = map.base;
+    op.wide = static_cast<uint64_t>(map.offset);
+    for (int part = 0; part < rank; part++)
+        op.args[place_coordinates + part] = decode_arg(operand.parts[1].parts[part], program);
+}
+
+void check_tensor_modifiers(const ptx::Instruction& i, Program& program)
+{
+    allow_modifiers(i, program,
+                    {"async",
+                     "bulk",
+                     "tensor",
+                     "reduce",
+                     "prefetch",
+                     "L2",
+                     "1d",
+                     "2d",
+                     "3d",
+                     "4d",
+                     "5d",
+                     "shared::cluster",
+                     "shared::cta",
+                     "global",
+                     "tile",
+                     "bulk_group",
+                     "mbarrier::complete_tx::bytes",
+                     "multicast::cluster",
+                     "cta_group::1",
+                     "cta_group::2",
+                     "L2::cache_hint",
+                     "add",
+                     "min",
+                     "max",
+                     "inc",
+                     "dec",
+                     "and",
+                     "or",
+                     "xor"});
+}
+
+}  // namespace
+
+void decode_bulk_tensor(const ptx::Instruction& i, Program& program, Op& op)
+{
+    check_tensor_modifiers(i, program);
+    int ranks = 0;
+    for (int rank = 1; rank <= 5; rank++) {
+        if (i.has(std::to_string(rank) + "d")) {
+            op.imm[slot_rank] = rank;
+            ranks++;
+        }
+    }
+    bool stores = i.has("bulk_group"), fetches = i.has("prefetch");
+    bool loads = i.has("mbarrier::complete_tx::bytes");
+    if (ranks != 1 || !i.has("global") || stores + fetches + loads != 1 || (i.has("reduce") && !stores))
+        refuse(i, program, "one of .1d ... .5d, .global and a completion mechanism are expected");
+    size_t hint = i.has("L2::cache_hint"), masked = i.has("multicast::cluster");
+    op.imm[slot_flags] = (masked ? multicast : 0) | (i.has("cta_group::2") ? pairs : 0) |
+                         (stores ? to_global : 0) | (fetches ? prefetch : 0);
+    size_t expected = (loads ? 3 + masked : stores ? 2 : 1) + hint;
+    expect_operands(i, program, expected, expected);
+    decode_map(i, program, op, i.operands[loads ? 1 : 0]);
+    if (loads) {
+        op.address = decode_address(i.operands[0], program);
+        op.address2 = decode_address(i.operands[2], program);
+        if (masked)
+            op.args[place_mask] = decode_arg(i.operands[3], program);
+    }
+    if (stores)
+        op.address2 = decode_address(i.operands[1], program);
+    Reduction reduction = Reduction::None;
+    for (const std::string& modifier : i.modifiers)
+        parse_reduction(modifier, reduction);
+    if ((reduction != Reduction::None) != i.has("reduce"))
+        refuse(i, program, "a reduction needs cp.reduce, and cp.reduce a reduction");
+    op.imm[slot_reduction] = static_cast<int>(reduction);
+    op.run = run_tensor;
+}
+
+}  // namespace emu

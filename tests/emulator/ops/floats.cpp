@@ -1,0 +1,181 @@
+// Rounding between formats.
+#include "ops/floats.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace emu {
+namespace {
+
+constexpr Format formats[] = {
+    {5, 10, true, 0x7fff},
+    {8, 7, true, 0x7fff},
+    {8, 23, true, nan32},
+    {8, 10, true, 0x3ffff},
+    {5, 2, true, 0x7f},
+    {4, 3, false, 0x7f},
+    {11, 52, true, 0xfff8000000000000},
+};
+
+constexpr uint64_t double_sign = uint64_t{1} << 63, hidden = uint64_t{1} << 52;
+
+uint64_t infinity_bits(const Format& f)
+{
+    return ((uint64_t{1} << f.exponent_bits) - 1) << f.fraction_bits;
+}
+
+bool rounds_up(uint64_t kept, uint64_t rest, uint64_t half, bool negative, Rounding rounding)
+{
+    switch (rounding) {
+    case Rounding::Nearest: return rest > half || (rest == half && (kept & 1));
+    case Rounding::Away: return rest >= half;
+    case Rounding::Zero: return false;
+    case Rounding::Down: return rest && negative;
+    default: return rest && !negative;
+    }
+}
+
+// The neighbour with an odd last bit, when the exact result lies `above` (in magnitude) or below a double.
+double make_odd(double value, bool above)
+{
+    const uint64_t bits = std::bit_cast<uint64_t>(value);
+    return bits & 1 ? value : std::bit_cast<double>(above ? bits + 1 : bits - 1);
+}
+
+}  // namespace
+
+const Format& format(FormatId id) { return formats[static_cast<int>(id)]; }
+
+FormatId format_of(const ptx::Type& type)
+{
+    if (type.kind == ptx::Kind::Bfloat)
+        return FormatId::Bf16;
+    return type.bits == 16 ? FormatId::F16 : type.bits == 32 ? FormatId::F32 : FormatId::F64;
+}
+
+bool is_nan(FormatId id, uint64_t bits)
+{
+    const Format& f = format(id);
+    const uint64_t magnitude = bits & ((uint64_t{1} << (f.exponent_bits + f.fraction_bits)) - 1);
+    return f.infinity ? magnitude > infinity_bits(f) : magnitude == f.nan;
+}
+
+uint64_t largest_finite(FormatId id)
+{
+    const Format& f = format(id);
+    return f.infinity ? infinity_bits(f) - 1 : f.nan - 1;
+}
+
+uint64_t flush(FormatId id, uint64_t bits)
+{
+    const Format& f = format(id);
+    const uint64_t sign = uint64_t{1} << (f.exponent_bits + f.fraction_bits);
+    return bits & infinity_bits(f) ? bits : bits & sign;
+}
+
+double to_double(FormatId id, uint64_t bits)
+{
+    if (id == FormatId::F64)
+        return std::bit_cast<double>(bits);
+    if (id == FormatId::F32)
+        return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    const Format& f = format(id);
+    const int width = f.exponent_bits + f.fraction_bits;
+    const bool negative = bits >> width & 1;
+    const int exponent = static_cast<int>(bits >> f.fraction_bits & ((1 << f.exponent_bits) - 1));
+    const auto fraction = static_cast<double>(bits & ((uint64_t{1} << f.fraction_bits) - 1));
+    const int bias = (1 << (f.exponent_bits - 1)) - 1;
+    double value;
+    if (is_nan(id, bits))
+        value = std::nan("");
+    else if (f.infinity && exponent == (1 << f.exponent_bits) - 1)
+        value = HUGE_VAL;
+    else if (exponent == 0)
+        value = std::ldexp(fraction, 1 - bias - f.fraction_bits);
+    else
+        value = std::ldexp(fraction + static_cast<double>(1 << f.fraction_bits),
+                           exponent - bias - f.fraction_bits);
+    return negative ? -value : value;
+}
+
+uint64_t from_double(FormatId id, double value, Rounding rounding)
+{
+    const uint64_t bits = std::bit_cast<uint64_t>(value);
+    if (id == FormatId::F64)
+        return bits;
+    const Format& f = format(id);
+    const bool negative = bits >> 63;
+    const uint64_t sign = uint64_t{negative} << (f.exponent_bits + f.fraction_bits);
+    if (std::isnan(value))
+        return f.nan;
+    const int raw_exponent = static_cast<int>(bits >> 52 & 0x7ff);
+    if (raw_exponent ==
+        0)  // zero, or a double too small for any of these formats but not for directed modes
+        return bits << 1 &&
+                       ((rounding == Rounding::Up && !negative) || (rounding == Rounding::Down && negative))
+                   ? sign | 1
+                   : sign;
+    const int bias = (1 << (f.exponent_bits - 1)) - 1, least = 1 - bias;
+    const int exponent = raw_exponent - 1023;
+    uint64_t result = 0;
+    if (!std::isinf(value)) {
+        const uint64_t mantissa = (bits & (hidden - 1)) | hidden;
+        const int drop = std::min(62, std::max(exponent, least) - f.fraction_bits - (exponent - 52));
+        const uint64_t kept = mantissa >> drop, rest = mantissa & ((uint64_t{1} << drop) - 1);
+        result = kept + rounds_up(kept, rest, uint64_t{1} << (drop - 1), negative, rounding);
+        // The hidden bit of a normal number adds one to the exponent.
+        if (exponent >= least)
+            result += static_cast<uint64_t>(exponent + bias - 1) << f.fraction_bits;
+    }
+    const uint64_t largest = largest_finite(id);
+    if (!std::isinf(value) && result <= largest)
+        return sign | result;
+    const bool towards_zero = rounding == Rounding::Zero || (rounding == Rounding::Down && !negative) ||
+                              (rounding == Rounding::Up && negative);
+    if (std::isinf(value) || !towards_zero)
+        return sign | (f.infinity ? infinity_bits(f) : f.nan);
+    return sign | largest;
+}
+
+double add_odd(double a, double b)
+{
+    const double sum = a + b;
+    if (!std::isfinite(sum))
+        return sum;
+    const double b_part = sum - a;
+    const double error = (a - (sum - b_part)) + (b - b_part);
+    return error == 0 ? sum : make_odd(sum, (error > 0) == (sum > 0));
+}
+
+double divide_odd(double a, double b)
+{
+    const double quotient = a / b;
+    if (!std::isfinite(quotient) || quotient == 0 || !std::isfinite(b))
+        return quotient;
+    const double rest = std::fma(-quotient, b, a);
+    return rest == 0 ? quotient : make_odd(quotient, (rest > 0) == (a > 0));
+}
+
+double square_root_odd(double a)
+{
+    const double root = std::sqrt(a);
+    if (!std::isfinite(root) || root == 0)
+        return root;
+    const double rest = std::fma(-root, root, a);
+    return rest == 0 ? root : make_odd(root, rest > 0);
+}
+
+double from_unsigned_odd(uint64_t value)
+{
+    const double high = static_cast<double>(value >> 32) * 4294967296.0;
+    return add_odd(high, static_cast<double>(value & 0xffffffff));
+}
+
+double from_integer_odd(int64_t value)
+{
+    return value < 0 ? -from_unsigned_odd(0 - static_cast<uint64_t>(value)) : from_unsigned_odd(value);
+}
+
+float canonical(float value) { return value != value ? std::bit_cast<float>(nan32) : value; }
+
+}  // namespace emu

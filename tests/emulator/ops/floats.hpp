@@ -1,0 +1,42 @@
+// Floating formats and correctly rounded arithmetic in them, by way of double: a result in double that is
+// rounded to odd still rounds correctly, in every mode, to any format with less than 51 fraction bits.
+#pragma once
+
+#include "ptx/module.hpp"
+
+#include <cstdint>
+
+namespace emu {
+
+enum class Rounding : int { Nearest, Zero, Down, Up, Away };  // Away: nearest, ties away from zero
+
+enum class FormatId : int { F16, Bf16, F32, Tf32, E5m2, E4m3, F64 };
+
+struct Format {
+    int exponent_bits, fraction_bits;
+    bool infinity;  // e4m3 has none: its largest exponent holds numbers, and one NaN
+    uint64_t nan;   // the one that arithmetic makes
+};
+
+const Format& format(FormatId id);
+FormatId format_of(const ptx::Type& type);
+
+double to_double(FormatId id, uint64_t bits);
+uint64_t from_double(FormatId id, double value, Rounding rounding);
+uint64_t largest_finite(FormatId id);
+bool is_nan(FormatId id, uint64_t bits);
+// Subnormals become zero of the same sign.
+uint64_t flush(FormatId id, uint64_t bits);
+
+// Rounded to odd in double.
+double add_odd(double a, double b);
+double divide_odd(double a, double b);
+double square_root_odd(double a);
+double from_integer_odd(int64_t value);
+double from_unsigned_odd(uint64_t value);
+
+// ISA 9.7.3: the NaN that float instructions make.
+constexpr uint32_t nan32 = 0x7fffffff;
+float canonical(float value);
+
+}  // namespace emu

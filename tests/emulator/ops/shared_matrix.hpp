@@ -1,0 +1,30 @@
+// A matrix of 16-bit elements in shared memory as the descriptors of wgmma and tcgen05 give it: rows along
+// M or N, columns along K.
+#pragma once
+
+#include "core/state.hpp"
+
+#include <string>
+
+namespace emu {
+
+struct SharedMatrix {
+    uint32_t start = 0;                // address of the first element, 18 bits
+    uint32_t leading = 0, stride = 0;  // bytes
+    uint32_t span = 0;                 // of the swizzle in bytes: 0 (none), 32, 64 or 128
+    uint32_t base_offset = 0;          // how far the swizzle's pattern is off its alignment, in 128 bytes
+    bool mn_major = false;             // rows are contiguous, not columns
+};
+
+// Descriptor of tcgen05; `error` says what is wrong with it. For copies and for K-major and MN-major
+// operands.
+SharedMatrix tcgen05_matrix(uint64_t descriptor, bool mn_major, std::string& error);
+
+// Address of the 16 bytes that hold element (row, k) and seven neighbours, along k or along the rows.
+uint32_t chunk_address(const SharedMatrix& matrix, uint32_t row, uint32_t k);
+
+// Read `rows` x `k` elements (multiples of 8) through the async proxy, row by row.
+void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int k, const Actor& actor,
+           uint16_t* out);
+
+}  // namespace emu

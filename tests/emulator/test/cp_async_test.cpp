@@ -1,0 +1,105 @@
+// cp.async: copies, zero fill, groups, and arrivals on mbarriers.
+#include "test/run_ptx.hpp"
+
+#include <gtest/gtest.h>
+
+namespace emu {
+namespace {
+
+std::string copy_kernel(const std::string& wait, const std::string& sync = "bar.sync 0;")
+{
+    return R"(
+.shared .align 16 .b8 tile[2048];
+.shared .align 8 .b64 bar;
+mov.u32 %r2, tile;
+mov.u32 %r20, bar;
+setp.eq.u32 %p0, %r0, 0;
+@%p0 mbarrier.init.shared::cta.b64 [%r20], 64;
+bar.sync 0;
+mad.lo.u32 %r3, %r0, 16, %r2;
+mul.wide.u32 %rd5, %r0, 16;
+add.u64 %rd6, %rd0, %rd5;
+cp.async.cg.shared.global.L2::128B [%r3], [%rd6], 16;
+cp.async.commit_group;
+cp.async.ca.shared.global [%r3+1024], [%rd6+1024], 8, 4;
+cp.async.ca.shared.global [%r3+1032], [%rd6+1032], 8;
+cp.async.commit_group;
+)" + wait + "\n" +
+           sync + R"(
+xor.b32 %r4, %r0, 32;
+mad.lo.u32 %r4, %r4, 16, %r2;
+ld.shared.v2.u64 {%rd7, %rd8}, [%r4];
+add.u64 %rd9, %rd1, %rd5;
+st.global.v2.u64 [%rd9], {%rd7, %rd8};
+ld.shared.v2.u64 {%rd7, %rd8}, [%r4+1024];
+st.global.v2.u64 [%rd9+1024], {%rd7, %rd8};
+)";
+}
+
+std::string copy(const std::string& body, uint64_t seed, bool* right)
+{
+    Device device(80, seed);
+    std::vector<uint8_t> values(2048);
+    for (size_t i = 0; i < values.size(); i++)
+        values[i] = static_cast<uint8_t>(i * 7 + i / 256 + 1);
+    uint64_t in = device.put(values), out = device.put(std::vector<uint8_t>(2048));
+    std::string reports = device.run(ptx_kernel("sm_80", 2, body), shape_of(1, 64), {in, out});
+    auto got = device.get<uint8_t>(out, 2048);
+    *right = true;
+    for (size_t i = 0; i < values.size(); i++) {
+        bool zero = i >= 1024 && i % 16 >= 4 && i % 16 < 8;
+        *right &= got[i ^ 512] == (zero ? 0 : values[i]);
+    }
+    return reports;
+}
+
+TEST(CpAsync, CopiesAndFillsWithZero)
+{
+    bool right;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        for (const char* wait : {"cp.async.wait_group 0;", "cp.async.wait_all;"}) {
+            EXPECT_EQ(copy(copy_kernel(wait), seed, &right), "");
+            EXPECT_TRUE(right);
+        }
+        std::string by_barrier = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r20];\n"
+                                 "W: mbarrier.test_wait.parity.shared.b64 %p1, [%r20], 0;\n@!%p1 bra W;";
+        EXPECT_EQ(copy(copy_kernel(by_barrier, ""), seed, &right), "");
+        EXPECT_TRUE(right);
+    }
+}
+
+TEST(CpAsync, MissingWaitsAreReported)
+{
+    bool right;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        EXPECT_NE(copy(copy_kernel("cp.async.wait_group 1;"), seed, &right), "");
+        EXPECT_NE(copy(copy_kernel(""), seed, &right), "");
+        EXPECT_NE(copy(copy_kernel("cp.async.wait_all;", ""), seed, &right), "");
+    }
+}
+
+TEST(CpAsync, IgnoredSourcesAreNotRead)
+{
+    std::string body = R"(
+.shared .align 16 .b8 tile[512];
+mov.u32 %r2, tile;
+mad.lo.u32 %r3, %r0, 16, %r2;
+setp.gt.u32 %p1, %r0, 3;
+cp.async.cg.shared.global [%r3], [%rd0], 16, %p1;
+cp.async.wait_all;
+ld.shared.u32 %r4, [%r3];
+mul.wide.u32 %rd5, %r0, 4;
+add.u64 %rd5, %rd5, %rd1;
+st.global.u32 [%rd5], %r4;
+)";
+    Device device(80);
+    uint64_t in = device.put(std::vector<uint32_t>{9, 9, 9, 9}),
+             out = device.put(std::vector<uint32_t>(32));
+    EXPECT_EQ(device.run(ptx_kernel("sm_80", 2, body), shape_of(1, 32), {in, out}), "") << device.message();
+    auto got = device.get<uint32_t>(out, 32);
+    for (uint32_t lane = 0; lane < 32; lane++)
+        EXPECT_EQ(got[lane], lane > 3 ? 0u : 9u);
+}
+
+}  // namespace
+}  // namespace emu
