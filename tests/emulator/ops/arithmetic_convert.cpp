@@ -333,6 +333,11 @@ void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
     expect_operands(instruction, program, two ? 3 : 2, two ? 3 : 2);
     if (two && (from.id != FormatId::F32 || !from.floating))
         refuse(instruction, program, "no such form");
+    const auto is_byte = [](const End& end) {
+        return end.id == FormatId::E4m3 || end.id == FormatId::E5m2;
+    };
+    if (to.pair && from.pair && is_byte(to) == is_byte(from))
+        refuse(instruction, program, "no such form");
     op.args.push_back(decode_wide(instruction.operands[0], program, instruction, to.type));
     for (size_t i = 1; i < instruction.operands.size(); ++i)
         op.args.push_back(decode_wide(instruction.operands[i], program, instruction, from.type));
