@@ -12,9 +12,12 @@ struct Handle;
 // A kernel as the host sees it: one row of arch/<name>/kernels.def.
 struct Row {
     const char* name;
-    int tile_m, tile_n, tile_k, stages, cluster_m, cluster_n, threads;
+    int tile_m, tile_n, tile_k, stages, threads;
     int smem_bytes;
 };
+
+// Of the product that a kernel computes: D, or its transpose.
+enum class Orientation { Free, Plain, Swapped };
 
 enum class Why { Model, Tuned, Forced };
 
@@ -23,7 +26,10 @@ struct Plan {
     const Backend* backend;
     int row;      // index in backend->rows
     int variant;  // which entry point of the row (types and transposes); the backend's own numbering
-    int split;    // slices of k
+    bool swapped;  // the kernel computes the transposed product: tile_m counts columns of D
+    int split;     // slices of k
+    int cluster;   // CTAs of a cluster; 0 or 1: none
+    bool overlaps;  // with the end of the kernel before it on the stream
     int64_t tiles, grid;
     size_t workspace;  // bytes
     double predicted_us;
@@ -36,7 +42,10 @@ struct Plan {
 // What the environment and the handle's setters ask for.
 struct Options {
     char backend[16];  // HGEMM_BACKEND, "" if unset
-    char kernel[48];   // HGEMM_KERNEL, a row's name
+    char kernel[48];   // HGEMM_KERNEL, a row's name, and what may follow it:
+    int split;         // /split=<n>; 0: free
+    Orientation orientation;  // /plain or /swapped
+    bool alone;               // /alone: do not overlap with the kernel before
     Mode mode;
     int sm_limit;  // 0: none
 };

@@ -283,6 +283,16 @@ Status launch(const Launch& launch, hgemm_stream_t stream)
     config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = launch.smem_bytes;
     config.hStream = stream;
+    CUlaunchAttribute attributes[2];
+    config.attrs = attributes;
+    if (launch.cluster > 1) {
+        attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        attributes[config.numAttrs++].value.clusterDim = {launch.cluster, 1, 1};
+    }
+    if (launch.overlaps) {
+        attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attributes[config.numAttrs++].value.programmaticStreamSerializationAllowed = 1;
+    }
     void* params[] = {launch.params};
     return check(calls().cuLaunchKernelEx(&config, static_cast<CUfunction>(launch.kernel), params, nullptr),
                  "cuLaunchKernelEx", HGEMM_STATUS_LAUNCH_FAILED);
@@ -297,7 +307,8 @@ Status encode_tensor_map(const TensorMapRequest& r, void* map)
                      static_cast<CUtensorMap*>(map), types[static_cast<int>(r.type) - 1], 3,
                      const_cast<void*>(r.base), reinterpret_cast<const cuuint64_t*>(r.size),
                      reinterpret_cast<const cuuint64_t*>(r.stride_bytes), r.box, element_strides,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE,
+                     r.span_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
                      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                  "cuTensorMapEncodeTiled", HGEMM_STATUS_INTERNAL);
 }

@@ -58,20 +58,24 @@ Status get_kernel(const void* image, int ordinal, const KernelRequest& request, 
 struct Launch {
     Kernel kernel;
     unsigned grid;     // CTAs, one-dimensional
+    unsigned cluster;  // CTAs of a cluster, 0 or 1 for none
     unsigned threads;  // per CTA
     unsigned smem_bytes;
-    void* params;  // the kernel's one parameter
+    bool overlaps;  // waits itself for the grids before it (griddepcontrol), so it may start early
+    void* params;   // the kernel's one parameter
 };
 Status launch(const Launch& launch, hgemm_stream_t stream);
 
-// Tensor map of 16- or 32-bit elements with 128-byte swizzle; elements outside the tensor read as zero.
-// Dimension 0 is contiguous; strides are those of dimensions 1 and 2, in bytes.
+// Tensor map of 16- or 32-bit elements, swizzled over span_bytes (64 or 128, a line of the box); elements
+// outside the tensor read as zero. Dimension 0 is contiguous; strides are those of dimensions 1 and 2, in
+// bytes.
 struct TensorMapRequest {
     const void* base;
     Type type;
     uint64_t size[3];
     uint64_t stride_bytes[2];
     uint32_t box[3];
+    uint32_t span_bytes;
 };
 Status encode_tensor_map(const TensorMapRequest& request, void* map /* 128 bytes, 64-byte aligned */);
 

@@ -5,7 +5,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -63,10 +65,38 @@ Status copy_variable(const char* name, char* text, size_t length)
     return ok;
 }
 
+// What follows the kernel's name: /split=<n>, /plain, /swapped.
+Status read_kernel_settings(Options& options)
+{
+    char* rest = std::strchr(options.kernel, '/');
+    while (rest) {
+        *rest++ = '\0';
+        char* const setting = rest;
+        rest = std::strchr(setting, '/');
+        const auto length = rest ? static_cast<size_t>(rest - setting) : std::strlen(setting);
+        const auto is = [&](const char* word) {
+            return std::strlen(word) == length && !std::strncmp(setting, word, length);
+        };
+        if (is("plain"))
+            options.orientation = Orientation::Plain;
+        else if (is("swapped"))
+            options.orientation = Orientation::Swapped;
+        else if (is("alone"))
+            options.alone = true;
+        else if (std::sscanf(setting, "split=%d", &options.split) != 1 || options.split < 1)
+            return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped alone",
+                        static_cast<int>(length), setting);
+    }
+    return ok;
+}
+
 Status read_options(Options& options)
 {
     Status status = copy_variable("HGEMM_BACKEND", options.backend, sizeof options.backend);
-    return status == ok ? copy_variable("HGEMM_KERNEL", options.kernel, sizeof options.kernel) : status;
+    if (status == ok)
+        status = copy_variable("HGEMM_KERNEL", options.kernel, sizeof options.kernel);
+    return status == ok ? read_kernel_settings(options) : status;
 }
 
 Device host_device()

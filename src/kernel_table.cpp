@@ -58,10 +58,15 @@ void close_kernels(void* state)
 Status launch(const KernelTable& table, const Plan& plan, void* params, hgemm_stream_t stream)
 {
     const Row& row = plan.backend->rows[plan.row];
-    return driver::launch({table.at(plan), static_cast<unsigned>(plan.grid),
-                           static_cast<unsigned>(row.threads), static_cast<unsigned>(row.smem_bytes),
-                           params},
-                          stream);
+    driver::Launch request{};
+    request.kernel = table.at(plan);
+    request.grid = static_cast<unsigned>(plan.grid);
+    request.cluster = static_cast<unsigned>(plan.cluster);
+    request.threads = static_cast<unsigned>(row.threads);
+    request.smem_bytes = static_cast<unsigned>(row.smem_bytes);
+    request.overlaps = plan.overlaps;
+    request.params = params;
+    return driver::launch(request, stream);
 }
 
 }  // namespace hg

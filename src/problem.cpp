@@ -1,5 +1,6 @@
 #include "backend.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -43,10 +44,11 @@ void Plan::print(char* text, size_t length) const
     const char* reasons[] = {"model", "tuned", "forced"};
     const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;
     std::snprintf(text, length,
-                  "backend=%s kernel=%s tile=%dx%dx%d cluster=%dx%d stages=%d split=%d tiles=%" PRId64
+                  "backend=%s kernel=%s tile=%dx%dx%d%s cluster=%d stages=%d split=%d tiles=%" PRId64
                   " grid=%" PRId64 " waves=%.2f workspace=%zu predicted_us=%.1f why=%s",
-                  backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, r.cluster_m, r.cluster_n, r.stages,
-                  split, tiles, grid, waves, workspace, predicted_us, reasons[static_cast<int>(why)]);
+                  backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, swapped ? " swapped" : "",
+                  std::max(cluster, 1), r.stages, split, tiles, grid, waves, workspace, predicted_us,
+                  reasons[static_cast<int>(why)]);
 }
 
 }  // namespace hg

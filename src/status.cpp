@@ -7,7 +7,7 @@ namespace hg {
 namespace {
 
 struct ThreadError {
-    char text[512];
+    char text[2048];  // holds the list of all kernels
     int argument;
     const char* function;
 };

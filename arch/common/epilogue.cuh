@@ -198,17 +198,17 @@ __device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const
     store_elements(v, bases.d, i * p.ldd + j, p.type_d, count);
 }
 
-// Write out a chunk whose first element is (row, column) of the output. Whole warp.
+// Write out a chunk whose first element is (row, column) of the output, `columns` of it. Whole warp.
 template <int Cols>
 __device__ inline void store_chunk(const OutputParams& p, const Scalars& s, const OutputBases& bases,
-                                   const float* chunk, int64_t row, int64_t column, int lane)
+                                   const float* chunk, int64_t row, int64_t column, int columns, int lane)
 {
     constexpr int vectors = Cols / epilogue_vector;
 #pragma unroll 1
     for (int index = lane; index < epilogue_rows * vectors; index += 32) {
         const int r = index / vectors, vector = index % vectors;
         const int64_t i = row + r, j = column + vector * epilogue_vector;
-        if (i >= p.m || j >= p.n)
+        if (i >= p.m || j >= p.n || vector * epilogue_vector >= columns)
             continue;
         float v[8];
         Chunk<Cols>::get(v, chunk, r, vector);

@@ -74,10 +74,10 @@ inline bool is_vector_operand(const Operand& o, int64_t batch)
 // Entry points of a row that comes in f16 and bf16 for each pair of majors.
 constexpr int major_variants = 8;
 
-inline int major_variant(const Problem& p)
+inline int major_variant(Type type, const Operand& x, const Operand& y)
 {
-    return (p.type_ab == Type::BF16 ? 4 : 0) + (major_of(p.a) == Major::MN ? 2 : 0) +
-           (major_of(p.b) == Major::MN ? 1 : 0);
+    return (type == Type::BF16 ? 4 : 0) + (major_of(x) == Major::MN ? 2 : 0) +
+           (major_of(y) == Major::MN ? 1 : 0);
 }
 
 inline bool major_symbol(const Row& row, int variant, char (&name)[80])

@@ -21,6 +21,14 @@ struct Ring {
             phase ^= 1;
         }
     }
+
+    // Over `count` stages at once.
+    __device__ void advance(uint32_t count)
+    {
+        const uint32_t sum = stage + count;
+        phase ^= sum / Stages & 1;
+        stage = sum % Stages;
+    }
 };
 
 }  // namespace hg

@@ -10,7 +10,7 @@
 namespace hg {
 namespace {
 
-const Row rows[] = {{"host_blocked", block_m, block_n, block_k, 1, 1, 1, 1, 0}};
+const Row rows[] = {{"host_blocked", block_m, block_n, block_k, 1, 1, 0}};
 
 bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; }
 

@@ -51,7 +51,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
             continue;
         found = true;
         plan.row = i;
-        plan.variant = configs[i].general ? p.type_ab == Type::BF16 : major_variant(p);
+        plan.variant = configs[i].general ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
         plan.split = 1;
         plan.tiles = plan.grid = tiles;
         plan.predicted_us = us;

@@ -81,7 +81,7 @@ __device__ inline void store(const Params& p, const Scalars& s, const Accumulato
             for (int j = 0; j < cols; j += 8)
                 Chunk<cols>::put(chunk, j, acc.v[i][(first + j) / 8], lane);
             __syncwarp();
-            store_chunk<cols>(p.output, s, bases, chunk, row + i * epilogue_rows, column + first, lane);
+            store_chunk<cols>(p.output, s, bases, chunk, row + i * epilogue_rows, column + first, cols, lane);
             __syncwarp();
         }
 }

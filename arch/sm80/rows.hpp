@@ -23,7 +23,7 @@ constexpr Config configs[] = {
 template <Config C>
 constexpr Row row_of(const char* name)
 {
-    return {name, C.m, C.n, C.k, C.stages, 1, 1, C.threads(), static_cast<int>(sizeof(Smem<C>))};
+    return {name, C.m, C.n, C.k, C.stages, C.threads(), static_cast<int>(sizeof(Smem<C>))};
 }
 
 #define TILE(name, ...) row_of<name##_config>(#name),

@@ -1,5 +1,6 @@
-// Problem x Device -> row: legality, then a cost model.
+// Problem x Device -> row, orientation and split: legality, then a cost model.
 #include "arch/common/pack.hpp"
+#include "arch/sm90/model.hpp"
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace {
 
 // Tensor maps have 32-bit coordinates and strides below 2^40 bytes; a tile may start before the end and
 // reach past it.
-constexpr int64_t max_extent = INT32_MAX - 512, max_stride = int64_t{1} << 39;
+constexpr int64_t max_extent = INT32_MAX - 1024, max_stride = int64_t{1} << 39;
 
 bool is_tma_operand(const Operand& o, int64_t batch)
 {
@@ -18,7 +19,7 @@ bool is_tma_operand(const Operand& o, int64_t batch)
            (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
 }
 
-const char* refusal(const Problem& p, const Row& row)
+const char* refusal(const Problem& p)
 {
     if (p.k == 0)
         return "k is 0";
@@ -28,54 +29,94 @@ const char* refusal(const Problem& p, const Row& row)
         return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
     if (p.d.array)
         return "TMA cannot follow arrays of pointers";
-    if (count_tiles(p, row) > max_tiles)
-        return "more than 2^30 tiles";
     return nullptr;
 }
 
-// Time in microseconds: full waves of tiles, each limited by the tensor cores (4,096 flops a cycle, 95 %
-// reached) or by shared memory (128 bytes a cycle, read by wgmma and written by TMA), then its epilogue.
-double predict(const Problem& p, const Config& c, int64_t waves)
+// One way to run a problem.
+struct Candidate {
+    int row;
+    bool swapped;
+    int split;
+};
+
+int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
 {
-    const double k_tiles = static_cast<double>(ceil_div(p.k, c.k));
-    const double mma = 2.0 * c.m * c.n * c.k / 4096.0 / 0.95;
-    const double smem = 2.0 * c.k * (c.consumers * (64.0 + c.n) + c.m + c.n) / 128.0;
-    const double epilogue = c.m * c.n * 2 / 26.0 + 500.0;
-    const double clock = 1600.0;
-    return 2.0 +
-           (static_cast<double>(waves) * k_tiles * std::max(mma, smem) + epilogue * (0.65 + 0.35 * waves)) /
-               clock;
+    const int64_t along_x = swapped ? p.n : p.m, along_y = swapped ? p.m : p.n;
+    int64_t tiles;
+    const bool overflow =
+        __builtin_mul_overflow(ceil_div(along_x, c.x * c.cluster), ceil_div(along_y, c.y), &tiles) ||
+        __builtin_mul_overflow(tiles, p.batch, &tiles);
+    return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+}
+
+bool is_allowed(const Problem& p, const Candidate& way, const Options& o, int64_t tiles, int sm_count)
+{
+    const Config& c = configs[way.row];
+    if (tiles > max_tiles || is_forced_away(o, rows[way.row]))
+        return false;
+    const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
+    if ((o.split > 0 && o.split != way.split) ||
+        (o.orientation != Orientation::Free && o.orientation != orientation))
+        return false;
+    if (!c.is_split())
+        return way.split == 1 && sm_count >= c.cluster;
+    if (o.mode == Mode::BatchInvariant && way.split > 1)
+        return false;
+    if (way.split * c.cluster > max_cluster)
+        return false;
+    // Without persistence a limit of multiprocessors holds only for few enough CTAs.
+    return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
+           (o.sm_limit == 0 || tiles * way.split * c.cluster <= sm_count);
+}
+
+void fill(const Candidate& way, int64_t tiles, int sm_count, const Options& o, double us, Plan& plan)
+{
+    const Config& c = configs[way.row];
+    const int64_t clusters = std::max(1, sm_count / c.cluster);
+    plan.row = way.row;
+    plan.swapped = way.swapped;
+    plan.split = way.split;
+    plan.cluster = c.cluster * way.split;
+    plan.overlaps = !o.alone;
+    plan.tiles = tiles;
+    // No more CTAs than keep the number of waves: less power.
+    plan.grid = c.is_split() ? tiles * plan.cluster : ceil_div(tiles, ceil_div(tiles, clusters)) * c.cluster;
+    plan.predicted_us = us;
+    plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
 }  // namespace
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
-    bool found = false;
+    if (const char* why_not = refusal(p)) {
+        plan.refusal = why_not;
+        return false;
+    }
     const int sm_count =
         options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
-    for (int i = 0; i < row_count; ++i) {
-        if (is_forced_away(options, rows[i]))
-            continue;
-        if (const char* why_not = refusal(p, rows[i])) {
-            plan.refusal = why_not;
-            continue;
+    bool found = false;
+    for (int row = 0; row < row_count; ++row)
+        for (const bool swapped : {false, true}) {
+            const int64_t tiles = count_clusters(p, configs[row], swapped);
+            for (int split = 1; split <= max_cluster; ++split) {
+                const Candidate way{row, swapped, split};
+                if (!is_allowed(p, way, options, tiles, sm_count))
+                    continue;
+                const double us = predict(p, configs[row], swapped, split, tiles, sm_count);
+                if (found && us >= plan.predicted_us)
+                    continue;
+                found = true;
+                fill(way, tiles, sm_count, options, us, plan);
+            }
         }
-        const int64_t tiles = count_tiles(p, rows[i]);
-        const int64_t waves = ceil_div(tiles, sm_count);
-        const double us = predict(p, configs[i], waves);
-        if (found && us >= plan.predicted_us)
-            continue;
-        found = true;
-        plan.row = i;
-        plan.variant = major_variant(p);
-        plan.split = 1;
-        plan.tiles = tiles;
-        plan.grid = ceil_div(tiles, waves);  // no more CTAs than keep the number of waves: less power
-        plan.predicted_us = us;
-        plan.why = *options.kernel ? Why::Forced : Why::Model;
+    if (!found) {
+        plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
+        return false;
     }
-    return found;
+    const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
+    plan.variant = major_variant(p.type_ab, x, y);
+    return true;
 }
 
 }  // namespace hg::sm90

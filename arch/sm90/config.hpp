@@ -8,41 +8,120 @@
 
 namespace hg::sm90 {
 
-struct Config {
-    int m, n, k;    // tile of a CTA
-    int stages;     // of shared memory
-    int consumers;  // warpgroups, 64 rows of the tile each
+// How a CTA, or a cluster of them, walks the output:
+//   Cooperative  persistent; the consumers share each tile
+//   PingPong     persistent; the consumers take tiles in turn, one multiplies while the other stores
+//   Split        one tile a cluster, whose CTAs take a slice of k each and add up in shared memory
+enum class Kind { Cooperative, PingPong, Split };
 
-    constexpr int threads() const { return 128 * (1 + consumers); }
+// wgmma multiplies x rows by y columns. x is m and y is n of the output, or the other way round where
+// Params::swapped says so: the same kernel then computes the transposed tile.
+struct Config {
+    Kind kind;
+    int x, y;       // tile of a CTA
+    int stages;     // of shared memory, when both operands are K-major
+    int consumers;  // warpgroups
+    int cluster;    // CTAs next to each other along x that share their y operand by multicast
+    int residents;  // CTAs a multiprocessor
+
+    constexpr bool is_split() const { return kind == Kind::Split; }
+    // A split kernel has registers to spare, so one warp is enough of a producer.
+    constexpr int threads() const { return 128 * consumers + (is_split() ? 32 : 128); }
+    // Blocks of 64 x that one consumer multiplies.
+    constexpr int blocks() const { return x / 64 / (kind == Kind::PingPong ? 1 : consumers); }
+    // Warps that read one stage.
+    constexpr int readers() const { return kind == Kind::PingPong ? 4 : 4 * consumers; }
 };
 
 // What a TMA box and a wgmma atom span: 64 elements, 128 bytes, of the contiguous dimension.
-constexpr int span_elements = 64, span_bytes = 128;
+constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
-// Staging of a consumer warpgroup's output: two boxes of 64 rows x 128 bytes, or a chunk of 16 x 64
-// floats for each warp.
-constexpr int box_bytes = 64 * span_bytes, boxes = 2;
+constexpr int max_cluster = 8;  // CTAs, on every device
 
-template <Config C>
+constexpr int round_up(int a, int b) { return (a + b - 1) / b * b; }
+
+constexpr int x_bytes(const Config& c) { return c.x * tile_k * 2; }
+// MN-major operands come in whole panels of 64.
+constexpr int y_bytes(const Config& c, Major major)
+{
+    return (major == Major::K ? c.y : round_up(c.y, span_elements)) * tile_k * 2;
+}
+
+constexpr int stage_count(const Config& c, Major major)
+{
+    return c.stages * (x_bytes(c) + y_bytes(c, Major::K)) / (x_bytes(c) + y_bytes(c, major));
+}
+
+// Staging of a consumer's output: two boxes, or 64 x 64 floats on their way to rows.
+constexpr int box_bytes = 8192, boxes = 2;
+
+// 16-bit columns in a box of a plain store; the swizzle has the same span.
+constexpr int box_columns(const Config& c) { return c.y % 64 == 0 ? 64 : 32; }
+// Rows in a box of a swapped one.
+constexpr int swapped_box_rows = 32;
+
+// A split tile of floats, contiguous along the output's rows. The padding keeps a fragment's rows in
+// different banks.
+constexpr int partial_pitch(const Config& c, bool swapped) { return swapped ? c.x + 4 : c.y + 8; }
+constexpr int partial_bytes(const Config& c)
+{
+    const int plain = c.x * partial_pitch(c, false), swapped = c.y * partial_pitch(c, true);
+    return 4 * (plain > swapped ? plain : swapped);
+}
+
+// What the slices of k send to one owner of a split tile at most: blocks of eight y, all rows.
+constexpr int incoming_bytes(const Config& c)
+{
+    int blocks = 0;
+    for (int split = 2; c.is_split() && split * c.cluster <= max_cluster; ++split) {
+        const int owners = split < c.y / 8 ? split : c.y / 8;
+        const int most = (split - 1) * ((c.y / 8 + owners - 1) / owners);
+        blocks = most > blocks ? most : blocks;
+    }
+    return blocks * 128 * c.consumers * 16;
+}
+
+template <Config C, Major MY>
 struct alignas(1024) Smem {
-    static_assert(C.k == span_elements && C.m == 64 * C.consumers && C.n % 64 == 0 && C.n <= 256);
-    uint16_t a[C.stages][C.m * C.k];
-    uint16_t b[C.stages][C.n * C.k];
-    unsigned char staging[C.consumers][boxes][box_bytes];
-    uint64_t full[C.stages];
-    uint64_t empty[C.stages];
+    static constexpr int stages = stage_count(C, MY);
+    static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
+    static_assert(C.is_split() ? C.blocks() == 1 : C.y % 32 == 0);
+    static_assert(C.kind != Kind::PingPong || C.consumers == 2);
+    struct Stage {
+        unsigned char x[x_bytes(C)];
+        unsigned char y[y_bytes(C, MY)];
+    };
+    // After the last stage of a split kernel: what other slices send, and this CTA's part of the tile.
+    struct Sums {
+        alignas(16) unsigned char incoming[incoming_bytes(C) + 16];
+        alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
+    };
+    union {
+        Stage stage[stages];
+        Sums sums;
+    };
+    static_assert(sizeof(Sums) <= sizeof stage);
+    unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
+    uint64_t full[stages];
+    uint64_t empty[stages];
+    uint64_t turn[2];  // PingPong
+    uint64_t ready, arrived;  // Split
 };
 
-constexpr int smem_limit = 227 * 1024;
+// Of a block, of a multiprocessor, and what the system takes from each block.
+constexpr int smem_limit = 227 * 1024, smem_per_sm = 228 * 1024, smem_reserved = 1024;
 
 struct Params {
-    CUtensorMap a, b, d;  // boxes: see pack_operand() and pack_result() in backend.cpp
+    CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
     OutputParams output;
     int32_t k;
-    int32_t tiles;  // of all problems
+    int32_t tiles;  // of all problems; pairs of tiles where a cluster shares y
     TileGrid grid;
-    int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
+    int32_t x_batch_step, y_batch_step;  // 0: all problems share the operand
+    int32_t split;                       // slices of k
+    bool swapped;                        // x is n and y is m
     bool tma_store;                      // d is valid and the output is plain
+    bool plain_vectors;                  // the output is plain and n a multiple of aligned vectors of 8
 };
 
 }  // namespace hg::sm90

@@ -1,17 +1,27 @@
-// Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>_<a><b> with
-// k or m (A), k or n (B) for the contiguous dimension.
-#include "arch/sm90/kernel.cuh"
+// Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>_<xy> with k
+// or m for the contiguous dimension of x and k or n for that of y.
+#include "arch/sm90/persistent.cuh"
+#include "arch/sm90/split.cuh"
 
 using namespace hg;
 
 extern __shared__ __align__(1024) unsigned char dynamic_smem[];
 
-#define ENTRY(name, config, type, major_a, major_b)                                                        \
-    extern "C" __global__ void __launch_bounds__((config).threads(), 1)                                    \
+template <sm90::Config C, Type T, Major MX, Major MY>
+__device__ inline void run(const sm90::Params& p)
+{
+    auto& smem = *reinterpret_cast<sm90::Smem<C, MY>*>(dynamic_smem);
+    if constexpr (C.is_split())
+        sm90::run_split<C, T, MX, MY>(p, smem);
+    else
+        sm90::run_persistent<C, T, MX, MY>(p, smem);
+}
+
+#define ENTRY(name, config, type, major_x, major_y)                                                        \
+    extern "C" __global__ void __launch_bounds__((config).threads(), (config).residents)                   \
         name(const __grid_constant__ sm90::Params p)                                                       \
     {                                                                                                      \
-        sm90::run<config, type, major_a, major_b>(p,                                                       \
-                                                  *reinterpret_cast<sm90::Smem<config>*>(dynamic_smem));   \
+        run<config, type, major_x, major_y>(p);                                                            \
     }
 
 #define MAJORS(name, config, type)                                                                         \
@@ -20,9 +30,8 @@ extern __shared__ __align__(1024) unsigned char dynamic_smem[];
     ENTRY(name##_mk, config, type, Major::MN, Major::K)                                                    \
     ENTRY(name##_mn, config, type, Major::MN, Major::MN)
 
-#define KERNEL(name, ...)                                                                                  \
-    constexpr sm90::Config name##_config{__VA_ARGS__};                                                     \
-    static_assert(sizeof(sm90::Smem<name##_config>) <= sm90::smem_limit);                                  \
+#define KERNEL(name, kind, ...)                                                                            \
+    constexpr sm90::Config name##_config{sm90::Kind::kind, __VA_ARGS__};                                   \
     MAJORS(name##_f16, name##_config, Type::F16)                                                           \
     MAJORS(name##_bf16, name##_config, Type::BF16)
 

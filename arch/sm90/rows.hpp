@@ -4,9 +4,11 @@
 #include "arch/sm90/config.hpp"
 #include "src/backend.hpp"
 
+#include <algorithm>
+
 namespace hg::sm90 {
 
-#define KERNEL(name, ...) constexpr Config name##_config{__VA_ARGS__};
+#define KERNEL(name, kind, ...) constexpr Config name##_config{Kind::kind, __VA_ARGS__};
 #include "arch/sm90/kernels.def"
 #undef KERNEL
 
@@ -19,8 +21,9 @@ constexpr Config configs[] = {
 template <Config C>
 constexpr Row row_of(const char* name)
 {
-    static_assert(sizeof(Smem<C>) <= smem_limit);
-    return {name, C.m, C.n, C.k, C.stages, 1, 1, C.threads(), static_cast<int>(sizeof(Smem<C>))};
+    constexpr auto bytes = std::max(sizeof(Smem<C, Major::K>), sizeof(Smem<C, Major::MN>));
+    static_assert(bytes <= smem_limit && C.residents * (bytes + smem_reserved) <= smem_per_sm);
+    return {name, C.x, C.y, tile_k, C.stages, C.threads(), static_cast<int>(bytes)};
 }
 
 #define KERNEL(name, ...) row_of<name##_config>(#name),
@@ -32,5 +35,8 @@ constexpr Row rows[] = {
 constexpr int row_count = sizeof rows / sizeof rows[0];
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+
+// Fill the kernel's parameters for a legal plan.
+Status pack(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 
 }  // namespace hg::sm90

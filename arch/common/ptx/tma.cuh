@@ -21,6 +21,17 @@ __device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, 
                  : "memory");
 }
 
+// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+//     [dst], [map, {x, y, z}], [bar], ctas;   sm_90a. To the same places in each CTA of the mask.
+__device__ inline void tma_load_3d_multicast(uint32_t dst, const void* map, uint32_t bar, int x, int y,
+                                             int z, uint16_t ctas)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar), "h"(ctas)
+                 : "memory");
+}
+
 // cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [map, {x, y, z}], [src];   sm_90
 __device__ inline void tma_store_3d(const void* map, uint32_t src, int x, int y, int z)
 {

@@ -1,0 +1,229 @@
+// What the kernels of sm90 share: the roles that load and multiply stages.
+//
+// Barriers, one of each a stage:
+//   full[s]   producer -> consumers. Count 1: the producer's arrive, which also announces the bytes of
+//             both operands; completes when they have landed. In a cluster each CTA's producer sends a
+//             part of y to all CTAs, so that bytes come from all producers, on the same barrier.
+//   empty[s]  consumers -> producer. Count C.readers() * C.cluster: one lane of each warp that reads the
+//             stage, in every CTA of the cluster, once its wait says that the wgmma has finished.
+#pragma once
+
+#include "arch/common/epilogue.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/cluster.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/matrix.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ptx/wgmma.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/swizzle.cuh"
+#include "arch/sm90/config.hpp"
+
+namespace hg::sm90 {
+
+constexpr int wgmma_k = 16;
+
+// A tile as wgmma sees it, in tiles.
+struct Position {
+    int32_t x, y, batch;
+};
+
+// This CTA's place in its cluster: C.cluster neighbours along x for each slice of k.
+struct Member {
+    int32_t neighbour, slice;
+
+    template <Config C>
+    __device__ static Member here()
+    {
+        const auto rank = static_cast<int32_t>(ptx::cluster_ctarank());
+        return {rank % C.cluster, rank / C.cluster};
+    }
+};
+
+template <Config C>
+__device__ inline Position position_of(const Params& p, const Member& member, int32_t index)
+{
+    const Tile tile = tile_at(p.grid, index);
+    const int32_t x = p.swapped ? tile.n : tile.m, y = p.swapped ? tile.m : tile.n;
+    return {x * C.cluster + member.neighbour, y, tile.batch};
+}
+
+__device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
+{
+    return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
+}
+
+// The x operand's part of a stage. K-major: one box of the tile's rows; MN-major: a box for each 64 rows.
+template <Config C, Major M>
+__device__ inline void load_x(const Params& p, uint32_t smem, uint32_t bar, const Position& at, int32_t k)
+{
+    const int32_t row = at.x * C.x, batch = at.batch * p.x_batch_step;
+    if constexpr (M == Major::K) {
+        ptx::tma_load_3d(smem, &p.x, bar, k, row, batch);
+    } else {
+#pragma unroll
+        for (int panel = 0; panel < C.x / span_elements; ++panel)
+            ptx::tma_load_3d(smem + panel * tile_k * span_bytes, &p.x, bar, row + panel * span_elements, k,
+                             batch);
+    }
+}
+
+// The y operand's. Each of the neighbours loads its share, of rows (K-major) or of k's (MN-major), for all.
+template <Config C, Major M>
+__device__ inline void load_y(const Params& p, const Member& member, uint32_t smem, uint32_t bar,
+                              const Position& at, int32_t k)
+{
+    const auto neighbours = static_cast<uint16_t>(((1 << C.cluster) - 1) << member.slice * C.cluster);
+    const int32_t rank = member.neighbour;
+    const int32_t row = at.y * C.y, batch = at.batch * p.y_batch_step;
+    const auto load = [&](uint32_t to, int32_t inner, int32_t outer) {
+        if constexpr (C.cluster > 1)
+            ptx::tma_load_3d_multicast(to, &p.y, bar, inner, outer, batch, neighbours);
+        else
+            ptx::tma_load_3d(to, &p.y, bar, inner, outer, batch);
+    };
+    if constexpr (M == Major::K) {
+        constexpr int share = C.y / C.cluster;
+        load(smem + rank * share * span_bytes, k, row + rank * share);
+    } else {
+        constexpr int share = tile_k / C.cluster;
+#pragma unroll
+        for (int panel = 0; panel < round_up(C.y, span_elements) / span_elements; ++panel)
+            load(smem + (panel * tile_k + rank * share) * span_bytes, row + panel * span_elements,
+                 k + rank * share);
+    }
+}
+
+// Producer: one thread fills the stages with k tiles first ... last - 1 of a tile.
+template <Config C, Major MX, Major MY>
+__device__ inline void load_tile(const Params& p, const Member& member, Smem<C, MY>& smem,
+                                 Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
+                                 int32_t last)
+{
+    for (int32_t i = first; i < last; ++i, ring.advance()) {
+        const uint32_t full = ptx::shared_address(&smem.full[ring.stage]);
+        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.empty[ring.stage]), ring.phase);
+        ptx::mbarrier_arrive_expect_tx(full, sizeof smem.stage[0]);
+        load_x<C, MX>(p, ptx::shared_address(smem.stage[ring.stage].x), full, at, i * tile_k);
+        load_y<C, MY>(p, member, ptx::shared_address(smem.stage[ring.stage].y), full, at, i * tile_k);
+    }
+}
+
+// Descriptor of the operand at `smem`, rows and k from there on.
+template <Major M>
+__device__ inline uint64_t operand_descriptor(uint32_t smem)
+{
+    constexpr int atom = 8 * span_bytes;
+    return M == Major::K ? ptx::wgmma_descriptor(smem, 0, atom)
+                         : ptx::wgmma_descriptor(smem, tile_k * span_bytes, atom);
+}
+
+// What a descriptor grows by from one k step to the next; its address field counts 16 bytes.
+template <Major M>
+constexpr uint64_t k_step = (M == Major::K ? 2 * wgmma_k : wgmma_k * span_bytes) / 16;
+
+// 64 rows of x, whichever dimension is contiguous.
+constexpr int block_bytes = 64 * tile_k * 2;
+
+template <Config C>
+using Accumulator = float[C.blocks()][C.y / 2];
+
+// A warp gives a stage back, to the producers of all neighbours.
+template <Config C>
+__device__ inline void release_stage(const Member& member, uint32_t empty)
+{
+    const int lane = threadIdx.x % 32;
+    if constexpr (C.cluster > 1) {
+        if (lane < C.cluster)
+            ptx::mbarrier_arrive_cluster(ptx::map_shared(empty, member.slice * C.cluster + lane));
+    } else if (lane == 0) {
+        ptx::mbarrier_arrive(empty);
+    }
+}
+
+// Consumer: multiply k_tiles stages, its rows of x beginning with `first_block`. A stage is released one
+// k tile late, when the wgmma behind its own has been issued. A split kernel does not release stages that
+// will not be filled again, since a neighbour might have left.
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, Smem<C, MY>& smem,
+                                     Ring<Smem<C, MY>::stages>& ring, int32_t k_tiles, int first_block)
+{
+    if (k_tiles == 0) {
+#pragma unroll
+        for (auto& block : acc)
+#pragma unroll
+            for (float& v : block)
+                v = 0.0f;
+        return;
+    }
+    uint32_t previous = 0;
+    for (int32_t i = 0; i < k_tiles; ++i, ring.advance()) {
+        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.full[ring.stage]), ring.phase);
+        const uint64_t x = operand_descriptor<MX>(ptx::shared_address(smem.stage[ring.stage].x) +
+                                                  first_block * block_bytes);
+        const uint64_t y = operand_descriptor<MY>(ptx::shared_address(smem.stage[ring.stage].y));
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < tile_k / wgmma_k; ++step)
+#pragma unroll
+            for (int block = 0; block < C.blocks(); ++block)
+                ptx::wgmma_m64k16<T, MX, MY>(acc[block], x + block * (block_bytes / 16) + step * k_step<MX>,
+                                             y + step * k_step<MY>, i > 0 || step > 0);
+        ptx::wgmma_commit_group();
+        ptx::wgmma_wait_group<1>();
+        if (i > 0 && (!C.is_split() || i - 1 + Smem<C, MY>::stages < k_tiles))
+            release_stage<C>(member, previous);
+        previous = ptx::shared_address(&smem.empty[ring.stage]);
+    }
+    ptx::wgmma_wait_group<0>();
+    if constexpr (!C.is_split())
+        release_stage<C>(member, previous);
+}
+
+// The CTAs of a cluster that own a part of a split tile.
+template <Config C>
+__device__ inline int owner_count(int split)
+{
+    return min(split, C.y / 8);
+}
+
+template <Config C, Major MY>
+__device__ inline void init_split_barriers(Smem<C, MY>& smem, int split)
+{
+    const int owners = owner_count<C>(split), owns = Member::here<C>().slice < owners;
+    ptx::mbarrier_init(ptx::shared_address(&smem.ready), max(1, owners - owns));
+    ptx::mbarrier_init(ptx::shared_address(&smem.arrived), 1);
+}
+
+// All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.
+// Nothing here touches what earlier kernels on the stream read or write, so it overlaps with their end;
+// each role calls wait_for_earlier_grids() before it does.
+template <Config C, Major MY>
+__device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
+{
+    ptx::launch_dependents();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Smem<C, MY>::stages; ++i) {
+            ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
+            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.cluster);
+        }
+        if constexpr (C.kind == Kind::PingPong)
+            for (uint64_t& turn : smem.turn)
+                ptx::mbarrier_init(ptx::shared_address(&turn), 4);
+        if constexpr (C.is_split())
+            init_split_barriers<C>(smem, p.split);
+        ptx::fence_mbarrier_init();
+        ptx::prefetch_tensormap(&p.x);
+        ptx::prefetch_tensormap(&p.y);
+        if (p.tma_store)
+            ptx::prefetch_tensormap(&p.d);
+    }
+    __syncthreads();
+    if (C.cluster > 1 || (C.is_split() && p.split > 1))
+        ptx::cluster_arrive_relaxed();
+    if constexpr (C.cluster > 1)
+        ptx::cluster_wait();
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,103 @@
+// GEMM with TMA, mbarriers and wgmma: persistent CTAs of one producer and C.consumers consumer warpgroups.
+//
+// Beside the barriers of mainloop.cuh and store.cuh, with PingPong:
+//   turn[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once it has multiplied its
+//             tile. It keeps a consumer within one phase of the full barriers that it waits for.
+#pragma once
+
+#include "arch/sm90/store.cuh"
+
+namespace hg::sm90 {
+
+constexpr int producer_registers = 40, consumer_registers = 232;
+
+// Scheduler: cluster i takes tiles i, i + clusters, i + 2 * clusters, ...
+template <Config C, typename Body>
+__device__ inline void for_each_tile(const Params& p, const Member& member, Body body)
+{
+    for (int32_t index = blockIdx.x / C.cluster; index < p.tiles; index += gridDim.x / C.cluster)
+        body(position_of<C>(p, member, index));
+}
+
+template <Config C, Major MX, Major MY>
+__device__ inline void produce(const Params& p, const Member& member, Smem<C, MY>& smem)
+{
+    ptx::wait_for_earlier_grids();
+    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
+    auto ring = Ring<Smem<C, MY>::stages>::writer();
+    for_each_tile<C>(p, member, [&](const Position& at) {
+        load_tile<C, MX, MY>(p, member, smem, ring, at, 0, k_tiles);
+    });
+}
+
+// All consumers multiply each tile, C.blocks() blocks of 64 x each.
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void consume_together(const Params& p, const Member& member, Smem<C, MY>& smem,
+                                       int consumer)
+{
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = count_k_tiles(p, scalars);
+    auto ring = Ring<Smem<C, MY>::stages>::reader();
+    for_each_tile<C>(p, member, [&](const Position& at) {
+        Accumulator<C> acc;
+        multiply_tile<C, T, MX, MY>(acc, member, smem, ring, k_tiles, consumer * C.blocks());
+        store_tile<C>(p, scalars, acc, smem.staging[consumer], at, consumer, consumer * C.blocks());
+    });
+}
+
+// Each of the two consumers multiplies every other tile and steps over the stages of the rest.
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void consume_in_turn(const Params& p, const Member& member, Smem<C, MY>& smem,
+                                       int consumer)
+{
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = count_k_tiles(p, scalars);
+    auto ring = Ring<Smem<C, MY>::stages>::reader();
+    const uint32_t mine = ptx::shared_address(&smem.turn[consumer]);
+    const uint32_t other = ptx::shared_address(&smem.turn[1 - consumer]);
+    uint32_t phase = consumer == 0;  // the first turn of the first consumer needs nobody
+    int whose = 0;
+    for_each_tile<C>(p, member, [&](const Position& at) {
+        if (whose == consumer) {
+            Accumulator<C> acc;
+            ptx::mbarrier_wait_parity(mine, phase);
+            phase ^= 1;
+            multiply_tile<C, T, MX, MY>(acc, member, smem, ring, k_tiles, 0);
+            if (threadIdx.x % 32 == 0)
+                ptx::mbarrier_arrive(other);
+            store_tile<C>(p, scalars, acc, smem.staging[consumer], at, consumer, 0);
+        } else {
+            ring.advance(k_tiles);
+        }
+        whose ^= 1;
+    });
+}
+
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
+{
+    prepare<C>(p, smem);
+    const auto member = Member::here<C>();
+    if (threadIdx.x < 128) {
+        ptx::setmaxnreg_dec<producer_registers>();
+        if (threadIdx.x == 0)
+            produce<C, MX, MY>(p, member, smem);
+    } else {
+        ptx::setmaxnreg_inc<consumer_registers>();
+        const int consumer = threadIdx.x / 128 - 1;
+        if constexpr (C.kind == Kind::PingPong)
+            consume_in_turn<C, T, MX, MY>(p, member, smem, consumer);
+        else
+            consume_together<C, T, MX, MY>(p, member, smem, consumer);
+        ptx::bulk_wait_group<0>();
+    }
+    if constexpr (C.cluster > 1) {  // nobody leaves while others may still send to it
+        __syncwarp();
+        ptx::cluster_arrive_relaxed();
+        ptx::cluster_wait();
+    }
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,248 @@
+// GEMM with one tile a cluster: its CTAs multiply a slice of k each, then send their sums to the CTAs that
+// own them. An owner has some blocks of eight y, all rows; it adds up the slices in order, so that the bits
+// do not depend on timing, and stores its part of the tile.
+//
+// Beside the barriers of mainloop.cuh, whose producer here is one warp:
+//   ready             owners -> sender. Count: the other owners, one arrive each, once all its consumers have
+//                     multiplied, so that what is sent may take the place of its stages.
+//   arrived           senders -> owner. Count 1, the owner's arrive that announces the bytes of all other
+//                     slices; completes when these have landed.
+//   cluster barrier   once, before anything is signalled: the barriers of all CTAs are initialised. No CTA
+//                     waits for others at the end: what is sent to it, it waits for.
+//   named barrier 1   the consumers of one CTA: have multiplied; have written its part of the tile.
+#pragma once
+
+#include "arch/sm90/mainloop.cuh"
+
+namespace hg::sm90 {
+
+// The blocks of eight y that a slice owns.
+struct Part {
+    int first, last;
+
+    template <Config C>
+    __device__ static Part of(int slice, int split)
+    {
+        const int owners = owner_count<C>(split);
+        return slice < owners ? Part{slice * (C.y / 8) / owners, (slice + 1) * (C.y / 8) / owners}
+                              : Part{0, 0};
+    }
+
+    __device__ int blocks() const { return last - first; }
+    __device__ bool has(int block) const { return first <= block && block < last; }
+};
+
+template <Config C>
+__device__ inline int owner_of(int block, int split)
+{
+    return ((block + 1) * owner_count<C>(split) - 1) / (C.y / 8);
+}
+
+// Where slice `from` leaves a block for the thread of this number: 16 bytes, one accumulator fragment.
+template <Config C>
+__device__ inline int incoming_offset(int from, int owner, int block, const Part& part)
+{
+    constexpr int threads = 128 * C.consumers;
+    const int slot = from < owner ? from : from - 1;
+    return ((slot * part.blocks() + block - part.first) * threads + threadIdx.x) * 16;
+}
+
+template <Config C, Major MY>
+__device__ inline void announce_incoming(Smem<C, MY>& smem, const Member& member, int split)
+{
+    const int bytes = (split - 1) * Part::of<C>(member.slice, split).blocks() * 128 * C.consumers * 16;
+    ptx::mbarrier_arrive_expect_tx(ptx::shared_address(&smem.arrived), bytes);
+}
+
+// An owner's stages are free: tells the other CTAs.
+template <Config C, Major MY>
+__device__ inline void say_ready(Smem<C, MY>& smem, const Member& member, int split)
+{
+    const int slice = threadIdx.x;
+    if (slice < split && slice != member.slice)
+        ptx::mbarrier_arrive_cluster(
+            ptx::map_shared(ptx::shared_address(&smem.ready), slice * C.cluster + member.neighbour));
+}
+
+template <Config C, Major MY>
+__device__ inline void send_parts(const float (&acc)[C.y / 2], Smem<C, MY>& smem, const Member& member,
+                                  int split)
+{
+    const uint32_t incoming = ptx::shared_address(smem.sums.incoming), arrived = ptx::shared_address(&smem.arrived);
+#pragma unroll
+    for (int block = 0; block < C.y / 8; ++block) {
+        const int owner = owner_of<C>(block, split);
+        if (owner == member.slice)
+            continue;
+        const uint32_t rank = owner * C.cluster + member.neighbour;
+        const int offset = incoming_offset<C>(member.slice, owner, block, Part::of<C>(owner, split));
+        ptx::store_async_f32x4(ptx::map_shared(incoming + offset, rank),
+                               reinterpret_cast<const float(&)[4]>(acc[4 * block]),
+                               ptx::map_shared(arrived, rank));
+    }
+}
+
+// The sums of the owned blocks, into the staging.
+template <Config C, Major MY>
+__device__ inline void add_up(const float (&acc)[C.y / 2], Smem<C, MY>& smem, const Member& member,
+                              const Part& part, int split, bool swapped)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int x = warp * 16 + lane / 4, y = lane % 4 * 2;
+#pragma unroll
+    for (int block = 0; block < C.y / 8; ++block) {
+        if (!part.has(block))
+            continue;
+        float sum[4];
+        for (int slice = 0; slice < split; ++slice) {
+            const int offset = incoming_offset<C>(slice, member.slice, block, part);
+            float4 other = make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2],
+                                       acc[4 * block + 3]);
+            if (slice != member.slice)
+                other = *reinterpret_cast<const float4*>(smem.sums.incoming + offset);
+            const float terms[4] = {other.x, other.y, other.z, other.w};
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                sum[i] = slice == 0 ? terms[i] : sum[i] + terms[i];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int row = x + i / 2 * 8, column = y + 8 * block + i % 2;
+            smem.sums.partial[swapped ? column * partial_pitch(C, true) + row
+                                 : row * partial_pitch(C, false) + column] = sum[i];
+        }
+    }
+}
+
+// One vector of eight results.
+__device__ inline void store_vector(void* to, const float* from, float alpha, Type type)
+{
+    float v[8];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+        reinterpret_cast<float4*>(v)[half] = reinterpret_cast<const float4*>(from)[half];
+#pragma unroll
+    for (float& x : v)
+        x *= alpha;
+    if (type == Type::F32) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            static_cast<float4*>(to)[half] = reinterpret_cast<const float4*>(v)[half];
+    } else {
+        *static_cast<uint4*>(to) = make_uint4(to_bits2(v[0], v[1], type), to_bits2(v[2], v[3], type),
+                                              to_bits2(v[4], v[5], type), to_bits2(v[6], v[7], type));
+    }
+}
+
+// The owned part of the tile where the output is plain and made of whole vectors. A thread has one vector
+// of columns, in every so many rows.
+template <Config C, bool Swapped>
+__device__ inline void store_part_plain(const Params& p, float alpha, const float* partial, const Part& part,
+                                        const Position& at)
+{
+    constexpr int vectors = (Swapped ? C.x : C.y) / epilogue_vector;
+    constexpr int rows_at_once = 128 * C.consumers / vectors;
+    constexpr int rows = Swapped ? C.y : C.x, pitch = partial_pitch(C, Swapped);
+    const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
+    const int64_t i0 = int64_t{Swapped ? at.y : at.x} * rows;
+    const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
+    if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
+        return;
+    const int64_t bytes = device_bytes_of(p.output.type_d);
+    char* d = static_cast<char*>(p.output.d) + (at.batch * p.output.stride_d + j) * bytes;
+    const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
+#pragma unroll 4
+    for (int r = first; r < end; r += rows_at_once)
+        if (!Swapped || part.has(r / 8))
+            store_vector(d + (i0 + r) * p.output.ldd * bytes,
+                         partial + r * pitch + vector * epilogue_vector, alpha, p.output.type_d);
+}
+
+// The owned part of the tile, eight columns of the output at a time.
+template <Config C>
+__device__ inline void store_part(const Params& p, const Scalars& s, const float* partial, const Part& part,
+                                  const Position& at)
+{
+    constexpr int threads = 128 * C.consumers;
+    const int first_y = 8 * part.first, count_y = 8 * part.blocks();
+    const int rows = p.swapped ? count_y : C.x, vectors = (p.swapped ? C.x : count_y) / epilogue_vector;
+    const int first_row = p.swapped ? first_y : 0, first_column = p.swapped ? 0 : first_y;
+    const int64_t tile_row = p.swapped ? int64_t{at.y} * C.y : int64_t{at.x} * C.x;
+    const int64_t tile_column = p.swapped ? int64_t{at.x} * C.x : int64_t{at.y} * C.y;
+    const int pitch = partial_pitch(C, p.swapped);
+    const OutputBases bases(p.output, s, at.batch);
+#pragma unroll 1
+    for (int index = threadIdx.x; index < rows * vectors; index += threads) {
+        const int r = first_row + index / vectors;
+        const int c = first_column + index % vectors * epilogue_vector;
+        const int64_t i = tile_row + r, j = tile_column + c;
+        if (i >= p.output.m || j >= p.output.n)
+            continue;
+        float v[8];
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            reinterpret_cast<float4*>(v)[half] =
+                *reinterpret_cast<const float4*>(partial + r * pitch + c + 4 * half);
+        finish_vector(v, p.output, s, bases, i, j,
+                      static_cast<int>(min(p.output.n - j, int64_t{epilogue_vector})));
+    }
+}
+
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void consume_slice(const Params& p, const Scalars& scalars, const Member& member,
+                                     Smem<C, MY>& smem, const Position& at, int32_t k_tiles)
+{
+    constexpr int threads = 128 * C.consumers;
+    Accumulator<C> acc;
+    auto ring = Ring<Smem<C, MY>::stages>::reader();
+    multiply_tile<C, T, MX, MY>(acc, member, smem, ring, k_tiles, threadIdx.x / 128);
+    const Part part = Part::of<C>(member.slice, p.split);
+    if (p.split > 1 && C.cluster == 1)
+        ptx::cluster_wait();
+    ptx::bar_sync(1, threads);
+    if (part.blocks() > 0)
+        say_ready<C>(smem, member, p.split);
+    if (owner_count<C>(p.split) > (part.blocks() > 0)) {
+        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.ready), 0);
+        send_parts<C>(acc[0], smem, member, p.split);
+    }
+    if (part.blocks() == 0)
+        return;
+    if (p.split > 1)
+        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
+    add_up<C>(acc[0], smem, member, part, p.split, p.swapped);
+    ptx::bar_sync(1, threads);
+    if (p.plain_vectors && p.swapped)
+        store_part_plain<C, true>(p, scalars.alpha, smem.sums.partial, part, at);
+    else if (p.plain_vectors)
+        store_part_plain<C, false>(p, scalars.alpha, smem.sums.partial, part, at);
+    else
+        store_part<C>(p, scalars, smem.sums.partial, part, at);
+}
+
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
+{
+    prepare<C>(p, smem);
+    const auto member = Member::here<C>();
+    const Position at = position_of<C>(p, member, blockIdx.x / (p.split * C.cluster));
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = count_k_tiles(p, scalars);
+    const auto first = static_cast<int32_t>(int64_t{k_tiles} * member.slice / p.split);
+    const auto last = static_cast<int32_t>(int64_t{k_tiles} * (member.slice + 1) / p.split);
+    if (threadIdx.x < 128 * C.consumers) {
+        consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first);
+        return;
+    }
+    if (threadIdx.x % 32 == 0) {
+        announce_incoming<C>(smem, member, p.split);
+        auto ring = Ring<Smem<C, MY>::stages>::writer();
+        load_tile<C, MX, MY>(p, member, smem, ring, at, first, last);
+    }
+    __syncwarp();
+    if (C.cluster == 1 && p.split > 1)
+        ptx::cluster_wait();
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,208 @@
+// Epilogue of the persistent kernels: from a consumer's accumulators to the output.
+//
+// Named barrier 1 + consumer: the 128 threads of a consumer, around its staging. TMA stores are waited
+// for by the thread that issued them: before it lets a box be written again, and before it exits.
+#pragma once
+
+#include "arch/sm90/mainloop.cuh"
+
+namespace hg::sm90 {
+
+// A consumer, and where its 64 x C.y block lies in the output, in elements.
+struct Block {
+    int consumer, warp, lane;
+    int64_t x, y;
+    int32_t batch;
+    unsigned char* staging;
+};
+
+// Sixteen rows of a warp x Columns columns of 16-bit results into a swizzled box of 64 rows.
+template <int Columns>
+__device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, Type type, const Block& at)
+{
+    const int row = at.warp * 16 + at.lane / 8 % 2 * 8 + at.lane % 8;
+#pragma unroll
+    for (int j = 0; j < Columns / 16; ++j) {
+        uint32_t bits[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            bits[i] = to_bits2(alpha * acc[8 * j + 2 * i], alpha * acc[8 * j + 2 * i + 1], type);
+        ptx::stmatrix_x4(box + swizzle<2 * Columns>(row, 2 * j + at.lane / 16), bits);
+    }
+}
+
+// Sixteen rows of a warp x 32 columns of floats.
+__device__ inline void fill_box_32(unsigned char* box, const float* acc, float alpha, const Block& at)
+{
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int row = at.warp * 16 + half * 8 + at.lane / 4, column = 8 * j + at.lane % 4 * 2;
+            float* to = reinterpret_cast<float*>(box + swizzle<span_bytes>(row, column / 4)) + column % 4;
+            *reinterpret_cast<float2*>(to) =
+                make_float2(alpha * acc[4 * j + 2 * half], alpha * acc[4 * j + 2 * half + 1]);
+        }
+}
+
+// Swapped: sixteen columns of a warp x 32 rows of 16-bit results into a box of 32 rows x 64 columns.
+__device__ inline void fill_swapped_16(uint32_t box, const float* acc, float alpha, Type type,
+                                       const Block& at)
+{
+#pragma unroll
+    for (int j = 0; j < swapped_box_rows / 16; ++j) {
+        uint32_t bits[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            bits[i] = to_bits2(alpha * acc[8 * j + 2 * i], alpha * acc[8 * j + 2 * i + 1], type);
+        const int row = 16 * j + at.lane / 16 * 8 + at.lane % 8;
+        ptx::stmatrix_x4_trans(box + swizzle<span_bytes>(row, at.warp * 2 + at.lane / 8 % 2), bits);
+    }
+}
+
+// Swapped: of floats, into two boxes of 32 rows x 32 columns.
+__device__ inline void fill_swapped_32(unsigned char* box, const float* acc, float alpha, const Block& at)
+{
+#pragma unroll
+    for (int i = 0; i < swapped_box_rows / 2; ++i) {
+        const int row = i / 4 * 8 + at.lane % 4 * 2 + i % 2;
+        const int column = at.warp * 16 + i / 2 % 2 * 8 + at.lane / 4;
+        unsigned char* half = box + column / 32 * (swapped_box_rows * span_bytes);
+        float* to = reinterpret_cast<float*>(half + swizzle<span_bytes>(row, column % 32 / 4));
+        to[column % 4] = alpha * acc[i];
+    }
+}
+
+// Fill the boxes of a block one after the other; each is stored by TMA while the next is filled. After an
+// odd number of boxes the next block begins with the one that was stored last.
+template <typename Fill, typename Store>
+__device__ inline void store_boxes(int count, const Block& at, Fill fill, Store store)
+{
+    const bool leader = at.warp == 0 && at.lane == 0;
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+        unsigned char* box = at.staging + i % boxes * box_bytes;
+        if (leader && i == 0 && count % boxes != 0)
+            ptx::bulk_wait_group_read<0>();
+        else if (leader)
+            ptx::bulk_wait_group_read<boxes - 1>();
+        ptx::bar_sync(1 + at.consumer, 128);
+        fill(box, i);
+        ptx::fence_proxy_async();
+        ptx::bar_sync(1 + at.consumer, 128);
+        if (leader) {
+            store(ptx::shared_address(box), i);
+            ptx::bulk_commit_group();
+        }
+    }
+}
+
+// A plain output, by TMA.
+template <Config C>
+__device__ inline void store_block_tma(const Params& p, float alpha, const float (&acc)[C.y / 2],
+                                       const Block& at)
+{
+    const Type type = p.output.type_d;
+    const auto x = static_cast<int32_t>(at.x), y = static_cast<int32_t>(at.y);
+    constexpr int columns = box_columns(C), rows = swapped_box_rows;
+    const auto store = [&](uint32_t box, int column, int row) {
+        ptx::tma_store_3d(&p.d, box, column, row, at.batch);
+    };
+    if (p.swapped && type == Type::F32)
+        store_boxes(
+            C.y / rows, at,
+            [&](unsigned char* box, int i) { fill_swapped_32(box, acc + rows / 2 * i, alpha, at); },
+            [&](uint32_t box, int i) {
+                store(box, x, y + rows * i);
+                store(box + rows * span_bytes, x + 32, y + rows * i);
+            });
+    else if (p.swapped)
+        store_boxes(
+            C.y / rows, at,
+            [&](unsigned char* box, int i) {
+                fill_swapped_16(ptx::shared_address(box), acc + rows / 2 * i, alpha, type, at);
+            },
+            [&](uint32_t box, int i) { store(box, x, y + rows * i); });
+    else if (type == Type::F32)
+        store_boxes(
+            C.y / 32, at, [&](unsigned char* box, int i) { fill_box_32(box, acc + 16 * i, alpha, at); },
+            [&](uint32_t box, int i) { store(box, y + 32 * i, x); });
+    else
+        store_boxes(
+            C.y / columns, at,
+            [&](unsigned char* box, int i) {
+                fill_box_16<columns>(ptx::shared_address(box), acc + columns / 2 * i, alpha, type, at);
+            },
+            [&](uint32_t box, int i) { store(box, y + columns * i, x); });
+}
+
+// Everything else: each warp walks 16 rows, up to 64 columns at a time, in its quarter of the staging.
+template <Config C>
+__device__ inline void store_block_rows(const Params& p, const Scalars& s, const float (&acc)[C.y / 2],
+                                        const Block& at)
+{
+    using Rows = Chunk<64>;
+    static_assert(4 * sizeof(float) * Rows::floats <= boxes * box_bytes);
+    float* chunk = reinterpret_cast<float*>(at.staging) + at.warp * Rows::floats;
+    const OutputBases bases(p.output, s, at.batch);
+#pragma unroll
+    for (int first = 0; first < C.y; first += 64) {
+#pragma unroll
+        for (int j = 0; j < 64 && first + j < C.y; j += 8)
+            Rows::put(chunk, j, reinterpret_cast<const float(&)[4]>(acc[(first + j) / 2]), at.lane);
+        __syncwarp();
+        store_chunk<64>(p.output, s, bases, chunk, at.x + at.warp * epilogue_rows, at.y + first,
+                        min(64, C.y - first), at.lane);
+        __syncwarp();
+    }
+}
+
+// Swapped: the warps' columns meet in the staging, 64 rows at a time; then each warp walks 16 of them.
+template <Config C>
+__device__ inline void store_block_columns(const Params& p, const Scalars& s, const float (&acc)[C.y / 2],
+                                           const Block& at)
+{
+    using Rows = Chunk<64>;
+    float* chunks = reinterpret_cast<float*>(at.staging);
+    const OutputBases bases(p.output, s, at.batch);
+#pragma unroll
+    for (int first = 0; first < C.y; first += 64) {
+        ptx::bar_sync(1 + at.consumer, 128);
+#pragma unroll
+        for (int i = 0; i < 32 && first + 2 * i < C.y; ++i) {
+            const int row = i / 4 * 8 + at.lane % 4 * 2 + i % 2;
+            const int column = at.warp * 16 + i / 2 % 2 * 8 + at.lane / 4;
+            chunks[row / 16 * Rows::floats + 4 * Rows::unit(row % 16, column / 4) + column % 4] =
+                acc[first / 2 + i];
+        }
+        ptx::bar_sync(1 + at.consumer, 128);
+        if (first + at.warp * epilogue_rows < C.y)
+            store_chunk<64>(p.output, s, bases, chunks + at.warp * Rows::floats,
+                            at.y + first + at.warp * epilogue_rows, at.x, 64, at.lane);
+    }
+}
+
+template <Config C>
+__device__ inline void store_tile(const Params& p, const Scalars& s, const Accumulator<C>& acc,
+                                  unsigned char* staging, const Position& at, int consumer, int first_block)
+{
+    const int thread = threadIdx.x % 128;
+#pragma unroll
+    for (int block = 0; block < C.blocks(); ++block) {
+        const Block where{consumer,
+                          thread / 32,
+                          thread % 32,
+                          int64_t{at.x} * C.x + (first_block + block) * 64,
+                          int64_t{at.y} * C.y,
+                          at.batch,
+                          staging};
+        if (p.tma_store)
+            store_block_tma<C>(p, s.alpha, acc[block], where);
+        else if (p.swapped)
+            store_block_columns<C>(p, s, acc[block], where);
+        else
+            store_block_rows<C>(p, s, acc[block], where);
+    }
+}
+
+}  // namespace hg::sm90
