@@ -119,6 +119,7 @@ struct Params {
     TileGrid grid;
     int32_t x_batch_step, y_batch_step;  // 0: all problems share the operand
     int32_t split;                       // slices of k
+    uint8_t part_start[max_cluster + 1];  // blocks of eight y from here on belong to slice i
     bool swapped;                        // x is n and y is m
     bool tma_store;                      // d is valid and the output is plain
     bool plain_vectors;                  // the output is plain and n a multiple of aligned vectors of 8

@@ -54,6 +54,19 @@ __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
     return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
 }
 
+// Shared addresses of what the stages consist of.
+template <Config C, Major MY>
+struct Stages {
+    using Layout = Smem<C, MY>;
+    uint32_t base;
+
+    __device__ explicit Stages(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
+    __device__ uint32_t x(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
+    __device__ uint32_t y(uint32_t stage) const { return x(stage) + x_bytes(C); }
+    __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }
+    __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
+};
+
 // The x operand's part of a stage. K-major: one box of the tile's rows; MN-major: a box for each 64 rows.
 template <Config C, Major M>
 __device__ inline void load_x(const Params& p, uint32_t smem, uint32_t bar, const Position& at, int32_t k)
@@ -97,16 +110,16 @@ __device__ inline void load_y(const Params& p, const Member& member, uint32_t sm
 
 // Producer: one thread fills the stages with k tiles first ... last - 1 of a tile.
 template <Config C, Major MX, Major MY>
-__device__ inline void load_tile(const Params& p, const Member& member, Smem<C, MY>& smem,
+__device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
                                  Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
                                  int32_t last)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
-        const uint32_t full = ptx::shared_address(&smem.full[ring.stage]);
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.empty[ring.stage]), ring.phase);
-        ptx::mbarrier_arrive_expect_tx(full, sizeof smem.stage[0]);
-        load_x<C, MX>(p, ptx::shared_address(smem.stage[ring.stage].x), full, at, i * tile_k);
-        load_y<C, MY>(p, member, ptx::shared_address(smem.stage[ring.stage].y), full, at, i * tile_k);
+        const uint32_t full = stages.full(ring.stage);
+        ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
+        ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
+        load_x<C, MX>(p, stages.x(ring.stage), full, at, i * tile_k);
+        load_y<C, MY>(p, member, stages.y(ring.stage), full, at, i * tile_k);
     }
 }
 
@@ -131,9 +144,8 @@ using Accumulator = float[C.blocks()][C.y / 2];
 
 // A warp gives a stage back, to the producers of all neighbours.
 template <Config C>
-__device__ inline void release_stage(const Member& member, uint32_t empty)
+__device__ inline void release_stage(const Member& member, uint32_t empty, uint32_t lane)
 {
-    const int lane = threadIdx.x % 32;
     if constexpr (C.cluster > 1) {
         if (lane < C.cluster)
             ptx::mbarrier_arrive_cluster(ptx::map_shared(empty, member.slice * C.cluster + lane));
@@ -146,8 +158,9 @@ __device__ inline void release_stage(const Member& member, uint32_t empty)
 // k tile late, when the wgmma behind its own has been issued. A split kernel does not release stages that
 // will not be filled again, since a neighbour might have left.
 template <Config C, Type T, Major MX, Major MY>
-__device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, Smem<C, MY>& smem,
-                                     Ring<Smem<C, MY>::stages>& ring, int32_t k_tiles, int first_block)
+__device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member,
+                                     const Stages<C, MY>& stages, Ring<Smem<C, MY>::stages>& ring,
+                                     int32_t k_tiles, int first_block)
 {
     if (k_tiles == 0) {
 #pragma unroll
@@ -157,12 +170,14 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
                 v = 0.0f;
         return;
     }
+    const uint32_t lane = ptx::lane_id();
+    const uint64_t first_x = operand_descriptor<MX>(stages.x(0) + first_block * block_bytes);
+    const uint64_t first_y = operand_descriptor<MY>(stages.y(0));
     uint32_t previous = 0;
     for (int32_t i = 0; i < k_tiles; ++i, ring.advance()) {
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.full[ring.stage]), ring.phase);
-        const uint64_t x = operand_descriptor<MX>(ptx::shared_address(smem.stage[ring.stage].x) +
-                                                  first_block * block_bytes);
-        const uint64_t y = operand_descriptor<MY>(ptx::shared_address(smem.stage[ring.stage].y));
+        const uint32_t step_to_stage = ring.stage * (sizeof(typename Smem<C, MY>::Stage) / 16);
+        const uint64_t x = first_x + step_to_stage, y = first_y + step_to_stage;
+        ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
         ptx::wgmma_fence();
 #pragma unroll
         for (int step = 0; step < tile_k / wgmma_k; ++step)
@@ -173,12 +188,12 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         ptx::wgmma_commit_group();
         ptx::wgmma_wait_group<1>();
         if (i > 0 && (!C.is_split() || i - 1 + Smem<C, MY>::stages < k_tiles))
-            release_stage<C>(member, previous);
-        previous = ptx::shared_address(&smem.empty[ring.stage]);
+            release_stage<C>(member, previous, lane);
+        previous = stages.empty(ring.stage);
     }
     ptx::wgmma_wait_group<0>();
     if constexpr (!C.is_split())
-        release_stage<C>(member, previous);
+        release_stage<C>(member, previous, lane);
 }
 
 // The CTAs of a cluster that own a part of a split tile.
@@ -196,13 +211,15 @@ __device__ inline void init_split_barriers(Smem<C, MY>& smem, int split)
     ptx::mbarrier_init(ptx::shared_address(&smem.arrived), 1);
 }
 
+// The same in all lanes of a warp, and known to be.
+__device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
+
 // All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.
 // Nothing here touches what earlier kernels on the stream read or write, so it overlaps with their end;
 // each role calls wait_for_earlier_grids() before it does.
 template <Config C, Major MY>
 __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
 {
-    ptx::launch_dependents();
     if (threadIdx.x == 0) {
         for (int i = 0; i < Smem<C, MY>::stages; ++i) {
             ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);

@@ -86,6 +86,9 @@ Status pack(const Problem& p, const Plan& plan, int sm_count, Params& params)
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
     params.split = plan.split;
+    const int owners = std::min(plan.split, c.y / 8);
+    for (int slice = 0; slice <= max_cluster; ++slice)
+        params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * (c.y / 8) / owners);
     params.swapped = plan.swapped;
     params.tma_store = !c.is_split() && can_tma_store(p);
     params.plain_vectors = can_tma_store(p) && p.n % 8 == 0;

@@ -22,11 +22,12 @@ __device__ inline void for_each_tile(const Params& p, const Member& member, Body
 template <Config C, Major MX, Major MY>
 __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY>& smem)
 {
+    const Stages<C, MY> stages(smem);
     ptx::wait_for_earlier_grids();
     const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     for_each_tile<C>(p, member, [&](const Position& at) {
-        load_tile<C, MX, MY>(p, member, smem, ring, at, 0, k_tiles);
+        load_tile<C, MX, MY>(p, member, stages, ring, at, 0, k_tiles);
     });
 }
 
@@ -35,13 +36,14 @@ template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_together(const Params& p, const Member& member, Smem<C, MY>& smem,
                                        int consumer)
 {
+    const Stages<C, MY> stages(smem);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = count_k_tiles(p, scalars);
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     for_each_tile<C>(p, member, [&](const Position& at) {
         Accumulator<C> acc;
-        multiply_tile<C, T, MX, MY>(acc, member, smem, ring, k_tiles, consumer * C.blocks());
+        multiply_tile<C, T, MX, MY>(acc, member, stages, ring, k_tiles, consumer * C.blocks());
         store_tile<C>(p, scalars, acc, smem.staging[consumer], at, consumer, consumer * C.blocks());
     });
 }
@@ -51,6 +53,7 @@ template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_in_turn(const Params& p, const Member& member, Smem<C, MY>& smem,
                                        int consumer)
 {
+    const Stages<C, MY> stages(smem);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = count_k_tiles(p, scalars);
@@ -64,7 +67,7 @@ __device__ inline void consume_in_turn(const Params& p, const Member& member, Sm
             Accumulator<C> acc;
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
-            multiply_tile<C, T, MX, MY>(acc, member, smem, ring, k_tiles, 0);
+            multiply_tile<C, T, MX, MY>(acc, member, stages, ring, k_tiles, 0);
             if (threadIdx.x % 32 == 0)
                 ptx::mbarrier_arrive(other);
             store_tile<C>(p, scalars, acc, smem.staging[consumer], at, consumer, 0);
@@ -80,17 +83,19 @@ __device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
 {
     prepare<C>(p, smem);
     const auto member = Member::here<C>();
-    if (threadIdx.x < 128) {
+    const int warp = uniform(threadIdx.x / 32);
+    if (warp < 4) {
         ptx::setmaxnreg_dec<producer_registers>();
-        if (threadIdx.x == 0)
+        if (warp == 0 && ptx::elect_one())
             produce<C, MX, MY>(p, member, smem);
     } else {
         ptx::setmaxnreg_inc<consumer_registers>();
-        const int consumer = threadIdx.x / 128 - 1;
+        const int consumer = warp / 4 - 1;
         if constexpr (C.kind == Kind::PingPong)
             consume_in_turn<C, T, MX, MY>(p, member, smem, consumer);
         else
             consume_together<C, T, MX, MY>(p, member, smem, consumer);
+        ptx::launch_dependents();
         ptx::bulk_wait_group<0>();
     }
     if constexpr (C.cluster > 1) {  // nobody leaves while others may still send to it

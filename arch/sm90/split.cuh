@@ -20,38 +20,27 @@ namespace hg::sm90 {
 struct Part {
     int first, last;
 
-    template <Config C>
-    __device__ static Part of(int slice, int split)
+    __device__ static Part of(const Params& p, int slice)
     {
-        const int owners = owner_count<C>(split);
-        return slice < owners ? Part{slice * (C.y / 8) / owners, (slice + 1) * (C.y / 8) / owners}
-                              : Part{0, 0};
+        return {p.part_start[slice], p.part_start[slice + 1]};
     }
 
     __device__ int blocks() const { return last - first; }
     __device__ bool has(int block) const { return first <= block && block < last; }
 };
 
+// Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
 template <Config C>
-__device__ inline int owner_of(int block, int split)
+__device__ inline int incoming_step(const Part& part)
 {
-    return ((block + 1) * owner_count<C>(split) - 1) / (C.y / 8);
-}
-
-// Where slice `from` leaves a block for the thread of this number: 16 bytes, one accumulator fragment.
-template <Config C>
-__device__ inline int incoming_offset(int from, int owner, int block, const Part& part)
-{
-    constexpr int threads = 128 * C.consumers;
-    const int slot = from < owner ? from : from - 1;
-    return ((slot * part.blocks() + block - part.first) * threads + threadIdx.x) * 16;
+    return part.blocks() * 128 * C.consumers * 16;
 }
 
 template <Config C, Major MY>
-__device__ inline void announce_incoming(Smem<C, MY>& smem, const Member& member, int split)
+__device__ inline void announce_incoming(const Params& p, Smem<C, MY>& smem, const Member& member)
 {
-    const int bytes = (split - 1) * Part::of<C>(member.slice, split).blocks() * 128 * C.consumers * 16;
-    ptx::mbarrier_arrive_expect_tx(ptx::shared_address(&smem.arrived), bytes);
+    ptx::mbarrier_arrive_expect_tx(ptx::shared_address(&smem.arrived),
+                                   (p.split - 1) * incoming_step<C>(Part::of(p, member.slice)));
 }
 
 // An owner's stages are free: tells the other CTAs.
@@ -65,51 +54,82 @@ __device__ inline void say_ready(Smem<C, MY>& smem, const Member& member, int sp
 }
 
 template <Config C, Major MY>
-__device__ inline void send_parts(const float (&acc)[C.y / 2], Smem<C, MY>& smem, const Member& member,
-                                  int split)
+__device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], Smem<C, MY>& smem,
+                                  const Member& member)
 {
-    const uint32_t incoming = ptx::shared_address(smem.sums.incoming), arrived = ptx::shared_address(&smem.arrived);
+    constexpr int block_step = 128 * C.consumers * 16;
+    int owner = -1;
+    Part part{0, 0};
+    uint32_t to = 0, arrived = 0;
 #pragma unroll
     for (int block = 0; block < C.y / 8; ++block) {
-        const int owner = owner_of<C>(block, split);
-        if (owner == member.slice)
-            continue;
-        const uint32_t rank = owner * C.cluster + member.neighbour;
-        const int offset = incoming_offset<C>(member.slice, owner, block, Part::of<C>(owner, split));
-        ptx::store_async_f32x4(ptx::map_shared(incoming + offset, rank),
-                               reinterpret_cast<const float(&)[4]>(acc[4 * block]),
-                               ptx::map_shared(arrived, rank));
+        if (block == part.last) {
+            part = Part::of(p, ++owner);
+            const uint32_t rank = owner * C.cluster + member.neighbour;
+            const int slot = member.slice < owner ? member.slice : member.slice - 1;
+            to = ptx::map_shared(ptx::shared_address(smem.sums.incoming), rank) +
+                 slot * incoming_step<C>(part) + threadIdx.x * 16;
+            arrived = ptx::map_shared(ptx::shared_address(&smem.arrived), rank);
+        }
+        if (owner != member.slice)
+            ptx::store_async_f32x4(to, reinterpret_cast<const float(&)[4]>(acc[4 * block]), arrived);
+        to += block_step;
     }
 }
 
-// The sums of the owned blocks, into the staging.
+// The sums of the owned blocks, in the order of the slices, in place of this slice's terms.
 template <Config C, Major MY>
-__device__ inline void add_up(const float (&acc)[C.y / 2], Smem<C, MY>& smem, const Member& member,
-                              const Part& part, int split, bool swapped)
+__device__ inline void add_up(float (&acc)[C.y / 2], const Smem<C, MY>& smem, const Member& member,
+                              const Part& part, int split)
 {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int x = warp * 16 + lane / 4, y = lane % 4 * 2;
+    const int step = incoming_step<C>(part);
+    const unsigned char* from = smem.sums.incoming + threadIdx.x * 16;
 #pragma unroll
     for (int block = 0; block < C.y / 8; ++block) {
         if (!part.has(block))
             continue;
         float sum[4];
+        const unsigned char* next = from;
         for (int slice = 0; slice < split; ++slice) {
-            const int offset = incoming_offset<C>(slice, member.slice, block, part);
-            float4 other = make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2],
-                                       acc[4 * block + 3]);
-            if (slice != member.slice)
-                other = *reinterpret_cast<const float4*>(smem.sums.incoming + offset);
-            const float terms[4] = {other.x, other.y, other.z, other.w};
+            float4 term = make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2],
+                                      acc[4 * block + 3]);
+            if (slice != member.slice) {
+                term = *reinterpret_cast<const float4*>(next);
+                next += step;
+            }
+            const float terms[4] = {term.x, term.y, term.z, term.w};
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 sum[i] = slice == 0 ? terms[i] : sum[i] + terms[i];
         }
+        from += 128 * C.consumers * 16;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int row = x + i / 2 * 8, column = y + 8 * block + i % 2;
-            smem.sums.partial[swapped ? column * partial_pitch(C, true) + row
-                                 : row * partial_pitch(C, false) + column] = sum[i];
+        for (int i = 0; i < 4; ++i)
+            acc[4 * block + i] = sum[i];
+    }
+}
+
+// A consumer's rows of x into the tile that the CTA's threads then read along the output's rows.
+template <Config C, bool Swapped>
+__device__ inline void stage_part(float* partial, const float (&acc)[C.y / 2], const Part& part)
+{
+    constexpr int pitch = partial_pitch(C, Swapped);
+    const int x = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, y = threadIdx.x % 4 * 2;
+    float* to = Swapped ? partial + y * pitch + x : partial + x * pitch + y;
+#pragma unroll
+    for (int block = 0; block < C.y / 8; ++block) {
+        if (!part.has(block))
+            continue;
+        const float* v = acc + 4 * block;
+        if constexpr (Swapped) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                to[(8 * block + i % 2) * pitch + i / 2 * 8] = v[i];
+        } else {
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                *reinterpret_cast<float2*>(to + half * 8 * pitch + 8 * block) =
+                    make_float2(v[2 * half], v[2 * half + 1]);
         }
     }
 }
@@ -190,13 +210,15 @@ __device__ inline void store_part(const Params& p, const Scalars& s, const float
 
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_slice(const Params& p, const Scalars& scalars, const Member& member,
-                                     Smem<C, MY>& smem, const Position& at, int32_t k_tiles)
+                                     Smem<C, MY>& smem, const Position& at, int32_t k_tiles,
+                                     int consumer)
 {
     constexpr int threads = 128 * C.consumers;
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    multiply_tile<C, T, MX, MY>(acc, member, smem, ring, k_tiles, threadIdx.x / 128);
-    const Part part = Part::of<C>(member.slice, p.split);
+    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer);
+    ptx::launch_dependents();
+    const Part part = Part::of(p, member.slice);
     if (p.split > 1 && C.cluster == 1)
         ptx::cluster_wait();
     ptx::bar_sync(1, threads);
@@ -204,13 +226,18 @@ __device__ inline void consume_slice(const Params& p, const Scalars& scalars, co
         say_ready<C>(smem, member, p.split);
     if (owner_count<C>(p.split) > (part.blocks() > 0)) {
         ptx::mbarrier_wait_parity(ptx::shared_address(&smem.ready), 0);
-        send_parts<C>(acc[0], smem, member, p.split);
+        send_parts<C>(p, acc[0], smem, member);
     }
     if (part.blocks() == 0)
         return;
-    if (p.split > 1)
+    if (p.split > 1) {
         ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
-    add_up<C>(acc[0], smem, member, part, p.split, p.swapped);
+        add_up<C>(acc[0], smem, member, part, p.split);
+    }
+    if (p.swapped)
+        stage_part<C, true>(smem.sums.partial, acc[0], part);
+    else
+        stage_part<C, false>(smem.sums.partial, acc[0], part);
     ptx::bar_sync(1, threads);
     if (p.plain_vectors && p.swapped)
         store_part_plain<C, true>(p, scalars.alpha, smem.sums.partial, part, at);
@@ -231,15 +258,17 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
     const int32_t k_tiles = count_k_tiles(p, scalars);
     const auto first = static_cast<int32_t>(int64_t{k_tiles} * member.slice / p.split);
     const auto last = static_cast<int32_t>(int64_t{k_tiles} * (member.slice + 1) / p.split);
-    if (threadIdx.x < 128 * C.consumers) {
-        consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first);
+    const int warp = uniform(threadIdx.x / 32);
+    if (warp < 4 * C.consumers) {
+        consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first, warp / 4);
         return;
     }
-    if (threadIdx.x % 32 == 0) {
-        announce_incoming<C>(smem, member, p.split);
+    if (ptx::elect_one()) {
+        announce_incoming<C>(p, smem, member);
         auto ring = Ring<Smem<C, MY>::stages>::writer();
-        load_tile<C, MX, MY>(p, member, smem, ring, at, first, last);
+        load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
     }
+    ptx::launch_dependents();
     __syncwarp();
     if (C.cluster == 1 && p.split > 1)
         ptx::cluster_wait();

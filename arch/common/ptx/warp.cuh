@@ -25,4 +25,40 @@ __device__ inline uint32_t shared_address(const void* pointer)
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// cvta.to.shared.u64 + cvt.u32.u64;   sm_20. The same; volatile keeps the compiler from working it out
+// again inside a loop, from special registers that are slow to read.
+__device__ inline uint32_t shared_address_once(const void* pointer)
+{
+    uint32_t address;
+    asm volatile("{\n"
+                 ".reg .u64 wide;\n"
+                 "cvta.to.shared.u64 wide, %1;\n"
+                 "cvt.u32.u64 %0, wide;\n"
+                 "}"
+                 : "=r"(address)
+                 : "l"(pointer));
+    return address;
+}
+
+// mov.u32 lane, %laneid;   sm_20
+__device__ inline uint32_t lane_id()
+{
+    uint32_t lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
+// elect.sync _|elected, 0xffffffff;   sm_90, PTX ISA 9.7.13.14. One lane of a whole warp.
+__device__ inline bool elect_one()
+{
+    uint32_t elected;
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "selp.u32 %0, 1, 0, p;\n"
+                 "}"
+                 : "=r"(elected));
+    return elected != 0;
+}
+
 }  // namespace hg::ptx
