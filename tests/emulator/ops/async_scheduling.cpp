@@ -22,7 +22,8 @@ void run_fence_mbarrier_init(Exec& x)
     inits.fenced = part_of(x.warp.inits.seen, x.lanes);
     x.machine.checker.acquire(x.warp.agent, inits, x.lanes);
     inits.seen = inits.fenced;
-    Checker::merge(x.warp.fenced, inits);
+    for (const Scope scope : {scope_cta, scope_cluster})
+        Checker::merge(x.warp.published[scope], inits);
 }
 
 void decode_fence_proxy(const ptx::Instruction& i, Program& program, Op& op)
