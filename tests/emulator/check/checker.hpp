@@ -48,6 +48,7 @@ struct Actor {
     Proxy proxy = Proxy::Generic;
     int line = 0;
     int warp = -1, lane = -1;
+    const Cta* cta = nullptr;  // whose thread it is or started it, if known
 };
 
 class Checker {
@@ -101,6 +102,8 @@ public:
     void free_tmem(Cta& owner, uint32_t column, uint32_t columns, const Actor& actor);
     // Bytes that are known without a write, or are no longer.
     void set_initialised(Cta& owner, uint32_t offset, uint32_t bytes, bool initialised = true);
+    // All threads of the CTA have exited: what others did in its shared memory must have come before.
+    void leave(Cta& owner);
     void forget(Cta& owner);  // the CTA has ended: its warps' agents and its memories' shadows are free
 
 private:

@@ -91,6 +91,8 @@ Report describe(const char* kind, const Cta& owner, const Place& place, const Re
     report.warp = now.warp;
     report.lane = std::has_single_bit(now.lanes) ? std::countr_zero(now.lanes) : -1;
     report.text = place_text(place) + ": " + side(owner, now);
+    if (report.kind == "exited-peer")
+        report.text += "; not ordered before the exit of the CTA whose memory it is";
     if (before)
         report.text += relation(report.kind) + side(owner, *before);
     return report;

@@ -20,7 +20,8 @@ struct Record {
     int line = 0;
     uint16_t cells = 0;
     int16_t warp = -1;
-    int cta = -1;  // number in the grid, for global memory
+    int cta = -1;          // number in the grid, for global memory
+    bool foreign = false;  // in the shared memory of another CTA
     Access kind = Access::Read;
     Proxy proxy = Proxy::Generic;
 };
@@ -69,6 +70,8 @@ public:
             granules_.resize(index + 1);
         return granules_[index];
     }
+
+    std::vector<Granule>& all() { return granules_; }
 
     void clear()
     {

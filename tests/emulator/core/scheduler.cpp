@@ -202,9 +202,11 @@ void Scheduler::leave(Exec& x)
         --cta.live_warps;
         for (const auto check : decoders().at_warp_exit)
             check(x);
-        if (cta.done())
+        if (cta.done()) {
+            machine_.checker.leave(cta);
             for (const auto check : decoders().at_cta_exit)
                 check(x);
+        }
     }
     std::erase_if(warp.fragments, [](const Fragment& fragment) { return fragment.lanes == 0; });
 }

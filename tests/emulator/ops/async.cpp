@@ -55,7 +55,7 @@ Location same_place(Exec& x, const Location& here, uint32_t rank, const char* wh
 
 Actor generic_actor(const Exec& x, int lane)
 {
-    return {x.warp.agent, Proxy::Generic, x.op.line, x.warp.index, lane};
+    return {x.warp.agent, Proxy::Generic, x.op.line, x.warp.index, lane, &x.cta};
 }
 
 Deferred::Deferred(Exec& x, Mask lanes)

@@ -42,7 +42,7 @@ struct Deferred {
 
     Deferred(Exec& x, Mask lanes);
     Exec exec() { return {machine, grid, cta, warp, fragment, op, lanes, fragment.pc}; }
-    Actor actor(Proxy proxy) const { return {agent, proxy, op.line, warp.index, -1}; }
+    Actor actor(Proxy proxy) const { return {agent, proxy, op.line, warp.index, -1, &cta}; }
     void finished() { machine.checker.finish_async(agent); }
 };
 

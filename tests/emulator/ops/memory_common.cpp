@@ -1,14 +1,13 @@
 // Spaces, order and bookkeeping of memory instructions.
 #include "ops/memory.hpp"
 
+#include "ops/async.hpp"
 #include "ops/bank_passes.hpp"
 
 #include <utility>
 
 namespace emu {
 namespace {
-
-Actor actor_of(const Exec& x) { return {x.warp.agent, Proxy::Generic, x.op.line, x.warp.index, -1}; }
 
 // Do the lanes of a whole warp access bytes one after another?
 bool contiguous(Mask lanes, const Location (&at)[warp_lanes], int bytes)
@@ -23,7 +22,7 @@ bool contiguous(Mask lanes, const Location (&at)[warp_lanes], int bytes)
 
 void note_shared(Exec& x, Mask lanes, const Location (&at)[warp_lanes], int bytes, Access kind)
 {
-    Actor actor = actor_of(x);
+    Actor actor = generic_actor(x, -1);
     if (contiguous(lanes, at, bytes))
         return x.machine.checker.access_warp(*at[0].cta, at[0].offset, bytes, kind, actor);
     for (actor.lane = 0; actor.lane < warp_lanes; ++actor.lane)
@@ -34,7 +33,7 @@ void note_shared(Exec& x, Mask lanes, const Location (&at)[warp_lanes], int byte
 void note_global(Exec& x, Mask lanes, const Location (&at)[warp_lanes], int bytes, Access kind)
 {
     const auto address = [&](int lane) { return reinterpret_cast<uint64_t>(at[lane].bytes); };
-    Actor actor = actor_of(x);
+    Actor actor = generic_actor(x, -1);
     if (contiguous(lanes, at, bytes))
         return x.machine.checker.access_global_warp(x.cta, address(0), bytes, kind, actor);
     for (actor.lane = 0; actor.lane < warp_lanes; ++actor.lane)

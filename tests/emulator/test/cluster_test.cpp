@@ -134,10 +134,10 @@ barrier.cluster.wait.aligned;
     }
 }
 
-// Rank 1 ends at once, or after a last barrier; rank 0 uses its shared memory meanwhile.
+// Rank 1 ends at once, or after a last barrier; rank 0 uses its shared memory, be it before or after.
 TEST(Cluster, NobodyMayExitWhileAPeerUsesItsMemory)
 {
-    const auto reports = [](const std::string& use, const std::string& last) {
+    const auto reports = [](int delay, const std::string& use, const std::string& last) {
         std::string body = R"(
 .shared .align 16 .b8 data[64];
 .shared .align 8 .b64 bar;
@@ -156,7 +156,8 @@ setp.ne.u32 %p1, %r6, 0;
 @%p1 bra END;
 mov.u32 %r7, 0;
 DELAY: add.u32 %r7, %r7, 1;
-setp.lt.u32 %p2, %r7, 5000;
+setp.lt.u32 %p2, %r7, )" + std::to_string(delay) +
+                           R"(;
 @%p2 bra DELAY;
 )" + use + "\nEND:\n" + last;
         Device device(90, 1);
@@ -167,9 +168,11 @@ setp.lt.u32 %p2, %r7, 5000;
                             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];",
                             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+16], "
                             "[%rd0], 16, [%r5];"}) {
-        EXPECT_EQ(reports(use, ""), "exited-peer") << use;
-        if (std::string(use).find("bulk") == std::string::npos) {
-            EXPECT_EQ(reports(use, cluster_sync), "") << use;
+        for (const int delay : {1, 10, 5000}) {
+            EXPECT_EQ(reports(delay, use, ""), "exited-peer") << use << delay;
+            if (std::string(use).find("bulk") == std::string::npos) {
+                EXPECT_EQ(reports(delay, use, cluster_sync), "") << use << delay;
+            }
         }
     }
 }
