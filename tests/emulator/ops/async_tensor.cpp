@@ -66,6 +66,19 @@ BoxCopy box_copy(Exec& x, int lane)
     return copy;
 }
 
+// An H200 refuses a box that does not begin on a 16-byte unit, and a store that begins before the tensor.
+// The programming guide has the second rule, nothing has the first.
+void check_coordinates(Exec& x, const BoxCopy& copy, bool stores)
+{
+    if (static_cast<int64_t>(copy.at[0]) * copy.map.element_bytes % 16 != 0)
+        x.fault("illegal-instruction", "the box begins at element " + std::to_string(copy.at[0]) +
+                                           ", which is not on a 16-byte unit");
+    for (uint32_t i = 0; stores && i < copy.map.rank; i++)
+        if (copy.at[i] < 0)
+            x.fault("illegal-instruction",
+                    "a store to the negative coordinate " + std::to_string(copy.at[i]));
+}
+
 // Part of a row, as the 16-byte units that a swizzle leaves together.
 void check_row_access(Exec& x, const BoxCopy& copy, const Location& place, const BoxRow& row, Access kind,
                       const Actor& actor)
@@ -176,6 +189,7 @@ void check_reduction(Exec& x, const TensorMap& map)
 void issue_load(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
+    check_coordinates(x, copy, false);
     int flags = x.op.imm[slot_flags];
     auto address = static_cast<uint32_t>(address_of(x, x.op.address, lane));
     int footprint = static_cast<int>(copy.shape.footprint());
@@ -200,6 +214,7 @@ void issue_load(Exec& x, int lane)
 void issue_store(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
+    check_coordinates(x, copy, true);
     auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
     if (reduction != Reduction::None)
         check_reduction(x, copy.map);

@@ -56,30 +56,41 @@ std::map<std::string, std::string> read_reference(const std::string& path)
     return recorded;
 }
 
+// Kernels whose results are those of the record, and kernels that the same error ended.
+struct Count {
+    int values = 0, errors = 0, total = 0;
+};
+
+void print_count(const std::string& name, const Count& count)
+{
+    fmt::print("{:20} {:8} {:8} {:8}\n", name, count.total, count.values, count.errors);
+}
+
 int compare(const Options& options)
 {
     const auto recorded = read_reference(options.reference);
     const Results results = run_jobs(select_jobs(options.family, options.seed), options.dump);
-    struct Count {
-        int equal = 0, total = 0;
-    };
     std::map<std::string, Count> table;
     Count all;
     for (const Outcome& outcome : results.outcomes) {
         const std::string key = fmt::format("{} {}", outcome.job.family->name, outcome.job.seed);
         const auto found = recorded.find(key);
-        const bool equal = found != recorded.end() && found->second == outcome.text;
-        Count& count = table[outcome.job.family->name];
-        count.equal += equal, all.equal += equal;
-        ++count.total, ++all.total;
+        const bool equal = found != recorded.end() && found->second == outcome.text &&
+                           !outcome.text.starts_with("failed:");
+        for (Count* count : {&table[outcome.job.family->name], &all}) {
+            count->values += equal && !outcome.failed();
+            count->errors += equal && outcome.failed();
+            ++count->total;
+        }
         if (!equal)
             fmt::print("differs: {}: {} here, {} recorded\n", key, outcome.text,
                        found == recorded.end() ? "nothing" : found->second);
     }
+    fmt::print("{:20} {:>8} {:>8} {:>8}\n", "family", "kernels", "values", "errors");
     for (const auto& [name, count] : table)
-        fmt::print("{:20} {:4}/{}\n", name, count.equal, count.total);
-    fmt::print("{:20} {:4}/{}\n", "all", all.equal, all.total);
-    return all.equal == all.total && all.total > 0 ? 0 : 1;
+        print_count(name, count);
+    print_count("all", all);
+    return all.values + all.errors == all.total && all.total > 0 ? 0 : 1;
 }
 
 int print(const Options& options)

@@ -125,13 +125,13 @@ TEST(Global, BoxesAreAccessesOfTheirRows)
         arguments.type = f16_type;
         arguments.base = device.put(std::vector<uint16_t>(64 * 8));
         arguments.size[0] = 64, arguments.size[1] = 8, arguments.stride[0] = 128;
-        arguments.box[0] = 8, arguments.box[1] = 8;
+        arguments.box[0] = 16, arguments.box[1] = 8;
         const uint64_t map = device.put(std::vector<TensorMap>{arguments.map()});
         return device.run(ptx_kernel("sm_90a", 3, R"(
-.shared .align 128 .b8 smem[128];
+.shared .align 128 .b8 smem[256];
 mov.u32 %r5, smem;
-mad.lo.u32 %r6, %r0, 4, %r5;
-st.shared.u32 [%r6], 7;
+mad.lo.u32 %r6, %r0, 8, %r5;
+st.shared.u64 [%r6], 7;
 fence.proxy.async.shared::cta;
 bar.sync 0;
 setp.ne.u32 %p0, %r0, 0;
@@ -146,10 +146,10 @@ END:
 )"),
                           shape_of(2, 32), {map, x, step});
     };
-    EXPECT_EQ(stored(0, 8), "");
-    EXPECT_EQ(stored(56, 8), "") << "the second lies outside";
+    EXPECT_EQ(stored(0, 16), "");
+    EXPECT_EQ(stored(48, 16), "") << "the second lies outside";
     EXPECT_EQ(stored(0, 0), "race");
-    EXPECT_EQ(stored(48, 4), "race");
+    EXPECT_EQ(stored(40, 8), "race");
 }
 
 }  // namespace

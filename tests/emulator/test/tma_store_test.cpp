@@ -61,7 +61,7 @@ TEST(Tma, StoresAndAddsWithinTheTensorAlone)
 {
     constexpr int pitch = 104;
     for (bool adds : {false, true})
-        for (auto [x, y] : {std::pair{0, 0}, {36, 26}, {60, 40}, {-10, -63}, {99, 89}, {100, 0}}) {
+        for (auto [x, y] : {std::pair{0, 0}, {36, 26}, {60, 40}, {4, 63}, {96, 89}, {100, 0}}) {
             std::vector<float> tensor(pitch * 91, 0.5f);
             EXPECT_EQ(store(store_kernel(adds ? add_store : plain_store, shared_fence, read_wait), tensor,
                             x, y, 7),
@@ -132,7 +132,7 @@ TEST(Tma, StoresReadNothingForWhatTheyDrop)
     kernel.replace(kernel.find(fill), fill.size(), some);
     std::vector<float> tensor(104 * 91);
     EXPECT_EQ(store(kernel, tensor, 80, 0, 1), "");
-    EXPECT_EQ(store(kernel, tensor, 79, 0, 1), "uninitialised-read");
+    EXPECT_EQ(store(kernel, tensor, 76, 0, 1), "uninitialised-read");
 }
 
 TEST(Tma, StoresThatAreNotFencedOrNotWaitedForAreReported)

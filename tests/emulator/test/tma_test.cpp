@@ -119,7 +119,7 @@ TEST(Tma, LoadsThatAreNotWaitedForOrNotFencedAreReported)
 }
 
 constexpr uint32_t trip_size[5] = {24, 5, 4, 3, 3}, trip_box[5] = {16, 3, 2, 2, 2};
-constexpr int32_t trip_corner[5] = {16, 3, 3, 2, -1};  // the box straddles the tensor's end
+constexpr int32_t trip_corner[5] = {16, 3, 3, 2, 2};  // the box straddles the tensor's end
 
 MapArguments trip_map(uint32_t rank, uint32_t swizzle)
 {
