@@ -1,13 +1,9 @@
 #include "check/checker.hpp"
 
-#include "check/agents.hpp"
-#include "check/describe.hpp"
-#include "check/shadow.hpp"
+#include "check/history.hpp"
 #include "core/state.hpp"
 
-#include <set>
-#include <tuple>
-#include <unordered_map>
+#include <algorithm>
 
 namespace emu {
 
@@ -16,11 +12,8 @@ namespace {
 constexpr uint32_t tmem_rows = 8;  // groups of 16 lanes, each a row of 32 granules
 constexpr uint32_t tmem_row_granules = 32;
 
-struct Shadows {
-    Shadow shared, tensor;
-};
-
-Record record_of(const Actor& actor, Access kind, uint32_t time)
+// `owner`: whose shared memory it is, if it is one.
+Record record_of(const Actor& actor, Access kind, uint32_t time, const Cta* owner = nullptr)
 {
     Record record;
     record.agent = actor.agent;
@@ -30,110 +23,17 @@ Record record_of(const Actor& actor, Access kind, uint32_t time)
     record.warp = static_cast<int16_t>(actor.warp);
     record.kind = kind;
     record.proxy = actor.proxy;
+    record.foreign = owner && actor.cta && actor.cta != owner;
     return record;
 }
 
+int number_of(const Cta& cta)
+{
+    const Dim3& grid = cta.cluster->grid->launch.grid;
+    return static_cast<int>((cta.id[2] * grid.y + cta.id[1]) * grid.x + cta.id[0]);
+}
+
 }  // namespace
-
-struct Checker::State {
-    Agents agents;
-    Reports* reports = nullptr;
-    std::unordered_map<const Cta*, std::unique_ptr<Shadows>> shadows;
-    std::vector<std::unique_ptr<Shadows>> spare;
-    std::set<std::tuple<std::string, int, int>> reported;  // kind and both lines
-
-    Shadows& of(const Cta& owner);
-    void report(const char* kind, const Cta& owner, const Place& place, const Record& now,
-                const Record* before);
-    const char* fault(const Record& old, const Record& now, bool tensor, bool before) const;
-    void touch(Granule& granule, const Cta& owner, const Place& place, const Record& now);
-    void check_initialised(Granule& granule, const Cta& owner, const Place& place, const Record& now);
-};
-
-Shadows& Checker::State::of(const Cta& owner)
-{
-    std::unique_ptr<Shadows>& entry = shadows[&owner];
-    if (!entry) {
-        if (spare.empty()) {
-            entry = std::make_unique<Shadows>();
-        } else {
-            entry = std::move(spare.back());
-            spare.pop_back();
-        }
-    }
-    return *entry;
-}
-
-void Checker::State::report(const char* kind, const Cta& owner, const Place& place, const Record& now,
-                            const Record* before)
-{
-    if (!reports || !reported.emplace(kind, now.line, before ? before->line : 0).second)
-        return;
-    reports->add(describe(kind, owner, place, now, before));
-}
-
-// What is wrong with the order of two conflicting accesses; null: nothing.
-const char* Checker::State::fault(const Record& old, const Record& now, bool tensor, bool before) const
-{
-    const bool same_warp = old.agent == now.agent;
-    if (!before) {
-        const bool same_instruction = same_warp && old.line == now.line && old.kind == now.kind;
-        if (same_instruction)
-            return nullptr;
-        return same_warp ? "missing-syncwarp" : "race";
-    }
-    if (tensor)
-        return agents.tensor_before(old, now.agent) ? nullptr : "missing-tcgen05-fence";
-    const bool crosses =
-        old.proxy == Proxy::Generic && now.proxy == Proxy::Async && old.kind != Access::Read;
-    return crosses && !agents.fenced(old, now) ? "missing-proxy-fence" : nullptr;
-}
-
-void Checker::State::touch(Granule& granule, const Cta& owner, const Place& place, const Record& now)
-{
-    std::vector<Record>& records = granule.records;
-    if (records.size() == 1 && alike(records[0], now) && records[0].lanes == now.lanes) {
-        records[0] = now;
-        return;
-    }
-    bool dropped = false, merged = false;
-    for (Record& old : records) {
-        if (!(old.cells & now.cells))
-            continue;
-        const bool same_time =
-            alike(old, now) && old.time == now.time && (!now.stride || old.lanes == now.lanes);
-        if (same_time && (now.kind != Access::Write || old.line == now.line) && !merged) {
-            old.lanes |= now.lanes;
-            old.line = now.line;
-            merged = true;
-            continue;
-        }
-        const uint16_t common = old.cells & now.cells;
-        const bool before = place.tensor ? agents.ended(old, now.agent)
-                                         : agents.before(part_of(old, common), part_of(now, common));
-        if (conflict(old, now))
-            if (const char* kind = fault(old, now, place.tensor, before))
-                report(kind, owner, place, now, &old);
-        if (now.kind == Access::Write)
-            old.cells &= ~now.cells;
-        else if (old.kind == now.kind && old.proxy == now.proxy && before && !(old.cells & ~now.cells))
-            old.cells = 0;
-        dropped |= old.cells == 0;
-    }
-    if (dropped)
-        std::erase_if(records, [](const Record& old) { return old.cells == 0; });
-    if (!merged)
-        records.push_back(now);
-}
-
-void Checker::State::check_initialised(Granule& granule, const Cta& owner, const Place& place,
-                                       const Record& now)
-{
-    if (now.kind == Access::Write)
-        granule.initialised |= now.cells;
-    else if (now.cells & ~granule.initialised)
-        report("uninitialised-read", owner, place, now, nullptr);
-}
 
 Checker::Checker(Reports* reports) : state_(new State) { state_->reports = reports; }
 
@@ -145,6 +45,7 @@ void Checker::begin_launch()
 {
     state_->agents.clear();
     state_->shadows.clear();
+    state_->global.clear();
     state_->reported.clear();
 }
 
@@ -171,6 +72,17 @@ void Checker::acquire(int agent, const SyncClock& from, uint32_t lanes)
 {
     if (races())
         state_->agents.acquire(agent, from, lanes);
+}
+
+SyncClock Checker::alone(int operation, uint32_t lanes)
+{
+    return races() ? state_->agents.alone(operation, lanes) : SyncClock{};
+}
+
+void Checker::acquire_own(int agent, const SyncClock& from, uint32_t lanes)
+{
+    if (races())
+        state_->agents.acquire_own(agent, from, lanes);
 }
 
 void Checker::release_execution(int agent, SyncClock& to)
@@ -248,41 +160,37 @@ void Checker::access(Exec*, Cta& owner, uint32_t offset, uint32_t bytes, Access 
 {
     if (!races() || bytes == 0)
         return;
-    Shadow& shadow = state_->of(owner).shared;
-    Record now = record_of(actor, kind, state_->agents.now(actor.agent));
-    const Place place{false, offset, bytes, 0};
-    const uint32_t last = (offset + bytes - 1) / granule_cells;
-    shadow.at(last);
-    for (uint32_t index = offset / granule_cells; index <= last; ++index) {
-        now.cells = cells_in(index, offset, bytes);
-        Granule& granule = shadow.at(index);
-        state_->touch(granule, owner, place, now);
-        state_->check_initialised(granule, owner, place, now);
-    }
+    const Record now = record_of(actor, kind, state_->agents.now(actor.agent), &owner);
+    state_->touch_all(owner, {PlaceIn::Shared, offset, bytes, 0}, now, &state_->of(owner).shared);
 }
 
 void Checker::access_warp(Cta& owner, uint32_t offset, uint32_t bytes, Access kind, const Actor& actor)
 {
     if (!races())
         return;
-    if (offset % granule_cells != 0 || granule_cells % bytes != 0) {
-        Actor one = actor;
-        for (one.lane = 0; one.lane < warp_lanes; ++one.lane)
-            access(nullptr, owner, offset + one.lane * bytes, bytes, kind, one);
+    const Record now = record_of(actor, kind, state_->agents.now(actor.agent), &owner);
+    state_->touch_lanes(owner, {PlaceIn::Shared, offset, bytes * warp_lanes, 0}, now,
+                        &state_->of(owner).shared);
+}
+
+void Checker::access_global(const Cta& by, uint64_t address, uint64_t bytes, Access kind,
+                            const Actor& actor)
+{
+    if (!global_races() || bytes == 0)
         return;
-    }
-    Shadow& shadow = state_->of(owner).shared;
     Record now = record_of(actor, kind, state_->agents.now(actor.agent));
-    now.stride = static_cast<uint8_t>(bytes);
-    now.cells = 0xffff;
-    const Place place{false, offset, bytes * warp_lanes, 0};
-    const uint32_t lanes = granule_cells / bytes;  // of a granule
-    for (uint32_t i = 0; i < warp_lanes / lanes; ++i) {
-        now.lanes = ((uint32_t{1} << lanes) - 1) << i * lanes;
-        Granule& granule = shadow.at(offset / granule_cells + i);
-        state_->touch(granule, owner, place, now);
-        state_->check_initialised(granule, owner, place, now);
-    }
+    now.cta = number_of(by);
+    state_->touch_all(by, {PlaceIn::Global, address, bytes, 0}, now, nullptr);
+}
+
+void Checker::access_global_warp(const Cta& by, uint64_t address, uint32_t bytes, Access kind,
+                                 const Actor& actor)
+{
+    if (!global_races())
+        return;
+    Record now = record_of(actor, kind, state_->agents.now(actor.agent));
+    now.cta = number_of(by);
+    state_->touch_lanes(by, {PlaceIn::Global, address, uint64_t{bytes} * warp_lanes, 0}, now, nullptr);
 }
 
 void Checker::access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_t first_lane,
@@ -292,7 +200,7 @@ void Checker::access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_
         return;
     Shadow& shadow = state_->of(owner).tensor;
     Record now = record_of(actor, kind, state_->agents.now(actor.agent));
-    const Place place{true, column, columns, first_lane};
+    const Place place{PlaceIn::Tensor, column, columns, first_lane};
     shadow.at(tmem_rows * tmem_row_granules - 1);
     for (uint32_t row = first_lane / granule_cells; row * granule_cells < first_lane + lanes; ++row)
         for (uint32_t index = column / granule_cells; index <= (column + columns - 1) / granule_cells;
@@ -311,7 +219,7 @@ void Checker::free_tmem(Cta& owner, uint32_t column, uint32_t columns, const Act
     Shadow& shadow = state_->of(owner).tensor;
     shadow.at(tmem_rows * tmem_row_granules - 1);
     Record now = record_of(actor, Access::Write, state_->agents.now(actor.agent));
-    const Place place{true, column, columns, 0};
+    const Place place{PlaceIn::Tensor, column, columns, 0};
     for (uint32_t row = 0; row < tmem_rows; ++row)
         for (uint32_t index = column / granule_cells; index <= (column + columns - 1) / granule_cells;
              ++index) {
@@ -337,6 +245,25 @@ void Checker::set_initialised(Cta& owner, uint32_t offset, uint32_t bytes, bool 
         const uint16_t these = cells_in(index, offset, bytes);
         cells = initialised ? cells | these : cells & ~these;
     }
+}
+
+void Checker::leave(Cta& owner)
+{
+    if (!races() || owner.cluster->ctas.size() == 1)
+        return;
+    const auto seen = [&](const Record& access) {
+        return std::any_of(owner.warps.begin(), owner.warps.end(), [&](const Warp& warp) {
+            Record exit;
+            exit.agent = warp.agent;
+            return state_->agents.before(access, exit);
+        });
+    };
+    std::vector<Granule>& granules = state_->of(owner).shared.all();
+    for (size_t i = 0; i < granules.size(); ++i)
+        for (const Record& access : granules[i].records)
+            if (access.foreign && !seen(access))
+                state_->report("exited-peer", owner, {PlaceIn::Shared, i * granule_cells, granule_cells, 0},
+                               access, nullptr);
 }
 
 void Checker::forget(Cta& owner)

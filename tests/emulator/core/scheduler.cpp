@@ -59,6 +59,14 @@ void Scheduler::run()
     for (size_t i = 0; i < grid_.executed.size(); ++i)
         if (grid_.executed[i])
             machine_.statistics.opcodes[grid_.program->names[i]] += grid_.executed[i];
+    for (size_t i = 0; i < grid_.banks.size(); ++i) {
+        if (grid_.banks[i].accesses == 0)
+            continue;
+        BankPasses& line = machine_.statistics.shared[grid_.program->ops[i].line];
+        line.accesses += grid_.banks[i].accesses;
+        line.passes += grid_.banks[i].passes;
+        line.least += grid_.banks[i].least;
+    }
 }
 
 bool Scheduler::run_some_warp()
@@ -194,9 +202,11 @@ void Scheduler::leave(Exec& x)
         --cta.live_warps;
         for (const auto check : decoders().at_warp_exit)
             check(x);
-        if (cta.done())
+        if (cta.done()) {
+            machine_.checker.leave(cta);
             for (const auto check : decoders().at_cta_exit)
                 check(x);
+        }
     }
     std::erase_if(warp.fragments, [](const Fragment& fragment) { return fragment.lanes == 0; });
 }

@@ -53,6 +53,21 @@ uint16_t float_to_bf16(float value)
     return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+// Units at memory make the one NaN of their format for f32, and hand that of an operand on as it is for
+// f64.
+float add_at_memory(float old, float value)
+{
+    const float sum = old + value;
+    return std::isnan(sum) ? std::bit_cast<float>(0x7fffffffu) : sum;
+}
+
+double add_at_memory(double old, double value)
+{
+    if (std::isnan(old) || std::isnan(value))
+        return std::isnan(old) ? old : value;
+    return old + value;
+}
+
 // The sum of two in fp32 is exact enough for a second rounding to do no harm.
 uint16_t reduce_half(Reduction reduction, Half type, uint16_t old, uint16_t value)
 {
@@ -123,7 +138,7 @@ bool may_reduce(Reduction reduction, Element element)
 void reduce(Reduction reduction, Element element, void* to, const void* from, size_t count)
 {
     auto integer = [reduction](auto old, auto value) { return reduce_integer(reduction, old, value); };
-    auto floating = [reduction](auto old, auto value) { return reduce_float(reduction, old, value); };
+    auto sum = [](auto old, auto value) { return add_at_memory(old, value); };
     auto f16 = [reduction](uint16_t old, uint16_t value) {
         return reduce_half(reduction, Half::F16, old, value);
     };
@@ -139,8 +154,8 @@ void reduce(Reduction reduction, Element element, void* to, const void* from, si
     case Element::S64: each<int64_t>(to, from, count, integer); break;
     case Element::F16: each<uint16_t>(to, from, count, f16); break;
     case Element::Bf16: each<uint16_t>(to, from, count, bf16); break;
-    case Element::F32: each<float>(to, from, count, floating); break;
-    case Element::F64: each<double>(to, from, count, floating); break;
+    case Element::F32: each<float>(to, from, count, sum); break;
+    case Element::F64: each<double>(to, from, count, sum); break;
     }
 }
 

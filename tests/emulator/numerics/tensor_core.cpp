@@ -97,12 +97,12 @@ Tile::Tile(const TensorCore& core, const MatrixShape& shape, const uint16_t* a, 
     }
 }
 
-// An exact sum to fp32: truncated, but infinite when it overflows.
+// An exact sum to fp32: truncated, but infinite when it overflows. What truncates to zero has no sign.
 uint32_t truncate_to_float(double sum)
 {
     uint64_t bits = std::bit_cast<uint64_t>(sum);
     double magnitude = std::fabs(sum);
-    if (magnitude == 0)
+    if (magnitude < 0x1p-149)
         return 0;
     if (magnitude >= 0x1p128)
         return infinity32 | (bits >> 63 << 31);

@@ -61,6 +61,14 @@ struct Fns {
     }
 };
 
+// Positions and lengths count in their low 8 bits (ISA 9.7.1.20); on an H200 only for 32-bit fields, the
+// 64-bit forms take them whole.
+template <int Width>
+uint32_t field_operand(uint32_t value)
+{
+    return Width == 32 ? value & 255 : std::min(value, 255u);
+}
+
 template <class T>
 void extract_field(Exec& x)
 {
@@ -72,7 +80,7 @@ void extract_field(Exec& x)
     load_lanes(x, x.op.args[2], b);
     load_lanes(x, x.op.args[3], c);
     for (int lane = 0; lane < warp_lanes; ++lane) {
-        const uint32_t at = b[lane] & 255, length = c[lane] & 255;
+        const uint32_t at = field_operand<width>(b[lane]), length = field_operand<width>(c[lane]);
         U value = length == 0 || at >= width ? 0 : static_cast<U>(a[lane]) >> at;
         if (length < width)
             value &= (U{1} << length) - 1;
@@ -99,7 +107,7 @@ void insert_field(Exec& x)
     load_lanes(x, x.op.args[3], c);
     load_lanes(x, x.op.args[4], e);
     for (int lane = 0; lane < warp_lanes; ++lane) {
-        const uint32_t at = c[lane] & 255, length = e[lane] & 255;
+        const uint32_t at = field_operand<width>(c[lane]), length = field_operand<width>(e[lane]);
         T mask = length >= width ? ~T{0} : (T{1} << length) - 1;
         mask = at >= width ? 0 : mask << at;
         const T moved = at >= width ? 0 : a[lane] << at;

@@ -1,4 +1,5 @@
-// Extended precision (ISA 9.7.2): every lane has a carry bit that .cc sets and addc, subc, madc read.
+// Extended precision (ISA 9.7.2): every lane has a carry bit that .cc sets and addc, subc, madc read. A
+// subtraction adds the complement, so that its carry is no borrow: seen where addc follows sub.cc.
 #include "ops/arithmetic.hpp"
 #include "ops/wide.hpp"
 
@@ -21,14 +22,13 @@ void with_carry(Exec& x)
         load_lanes(x, args[3], c);
     Mask out = 0;
     for (int lane = 0; lane < warp_lanes; ++lane) {
-        const Wide carry = x.op.imm[1] ? x.warp.carry >> lane & 1 : 0;
-        Wide left = a[lane], right = b[lane];
+        const Wide carry = x.op.imm[1] ? x.warp.carry >> lane & 1 : kind == subtract;
+        Wide left = a[lane], right = kind == subtract ? static_cast<T>(~b[lane]) : b[lane];
         if (kind >= mad_low) {
             left = static_cast<T>(Wide{a[lane]} * b[lane] >> (kind == mad_high ? 8 * sizeof(T) : 0));
             right = c[lane];
         }
-        // The carry of a subtraction is its borrow.
-        const Wide result = kind == subtract ? left - right - carry : left + right + carry;
+        const Wide result = left + right + carry;
         d[lane] = static_cast<T>(result);
         out |= static_cast<Mask>(result >> (8 * sizeof(T)) & 1) << lane;
     }

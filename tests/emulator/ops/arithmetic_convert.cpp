@@ -75,17 +75,18 @@ double round_integral(double value, Rounding rounding)
     }
 }
 
+uint64_t source_bits(Exec& x, const Arg& arg, int lane)
+{
+    const auto id = static_cast<FormatId>(x.op.imm[slot_from]);
+    const uint64_t bits = lane_value(x, arg, lane);
+    return low_bits(bits, id == FormatId::F64 ? 64 : id == FormatId::F32 ? 32 : 16);
+}
+
 double source_value(Exec& x, const Arg& arg, int lane)
 {
     const auto id = static_cast<FormatId>(x.op.imm[slot_from]);
-    uint64_t bits = lane_value(x, arg, lane);
-    if (id == FormatId::F32)
-        bits = static_cast<uint32_t>(bits);
-    else if (id != FormatId::F64)
-        bits &= 0xffff;
-    if ((x.op.imm[slot_flags] & ftz) && id == FormatId::F32)
-        bits = flush(id, bits);
-    return to_double(id, bits);
+    const uint64_t bits = source_bits(x, arg, lane);
+    return to_double(id, (x.op.imm[slot_flags] & ftz) && id == FormatId::F32 ? flush(id, bits) : bits);
 }
 
 void float_to_integer(Exec& x)
@@ -162,16 +163,38 @@ void integer_to_float(Exec& x)
     }
 }
 
-// f64 cannot be rounded by way of itself; only integral rounding and saturation change it.
+// What becomes of a NaN, measured on an H200. To and from f64 its sign and payload are handed on; bf16 is
+// the upper half of an f32 even so; every other conversion makes the NaN of its format. tf32 keeps no bits
+// below its own.
+uint64_t nan_to_float(FormatId from, FormatId to, Rounding rounding, int flags, uint64_t bits)
+{
+    constexpr uint64_t tf32_bits = 0xffffe000;
+    if (to == FormatId::Tf32)
+        return (rounding == Rounding::Away ? bits : nan32) & tf32_bits;
+    if (from == FormatId::Bf16 && to == FormatId::F32)
+        return bits << 16;
+    if (from == FormatId::F32 && to == FormatId::F64 && (flags & ftz))
+        return convert_nan(from, to, nan32);
+    return from == FormatId::F64 || to == FormatId::F64 ? convert_nan(from, to, bits) : format(to).nan;
+}
+
+// f64 cannot be rounded by way of itself; only integral rounding and saturation change it. The input of a
+// conversion to f16 is not flushed, whatever .ftz says, as on an H200.
 void float_to_float(Exec& x)
 {
+    const auto from = static_cast<FormatId>(x.op.imm[slot_from]);
     const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
     const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
     const int flags = x.op.imm[slot_flags];
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
-        double value = source_value(x, x.op.args[1], lane);
+        const uint64_t bits = source_bits(x, x.op.args[1], lane);
+        if (is_nan(from, bits) && !(flags & sat)) {
+            set_lane(x, x.op.args[0], lane, nan_to_float(from, id, rounding, flags, bits));
+            continue;
+        }
+        double value = id == FormatId::F16 ? to_double(from, bits) : source_value(x, x.op.args[1], lane);
         if (flags & to_integral)
             value = round_integral(value, rounding);
         set_lane(x, x.op.args[0], lane, to_format(id, value, rounding, flags));

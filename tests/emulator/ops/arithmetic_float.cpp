@@ -110,6 +110,9 @@ uint64_t finish(FormatId id, double value, Rounding rounding, int flags)
         value = std::fmin(value, 1.0);
     if ((flags & relu) && !std::isnan(value) && !(value > 0))
         return 0;
+    // A half that rounding would make normal was subnormal before, and is flushed.
+    if ((flags & ftz) && id == FormatId::F16 && std::fabs(value) < 0x1p-14)
+        value = std::copysign(0.0, value);
     const uint64_t bits = from_double(id, value, rounding);
     return flags & ftz ? flush(id, bits) : bits;
 }
@@ -155,10 +158,27 @@ void narrow(Exec& x)
     }
 }
 
+// The NaN that a double-precision result hands on, as an H200 does: the second operand's before the third's
+// before the first's, quieted, and with its sign even from abs, neg and sub. -1: none.
+int nan_operand(const Named& f, const double* v)
+{
+    if (is_extremum(f) && !(std::isnan(v[0]) && std::isnan(v[1])))
+        return -1;
+    for (const int k : {1, 2, 0})
+        if (k < f.operands && std::isnan(v[k]))
+            return k;
+    return -1;
+}
+
+double quiet(double nan) { return std::bit_cast<double>(std::bit_cast<uint64_t>(nan) | quiet_bit); }
+
 void native(Exec& x)
 {
     static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     const Named& f = functions[x.op.imm[slot_function]];
+    // copysign looks at no NaN, and div is a routine of its own: the first operand's NaN comes first.
+    const std::string_view name = f.opcode;
+    const bool hands_on = name != "copysign" && name != "div";
     std::fesetround(modes[x.op.imm[slot_rounding]]);
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
@@ -166,7 +186,8 @@ void native(Exec& x)
         double v[3];
         for (int k = 0; k < f.operands; ++k)
             v[k] = std::bit_cast<double>(lane_value(x, x.op.args[k + 1], lane));
-        const double value = f.native(v);
+        const int nan = hands_on ? nan_operand(f, v) : -1;
+        const double value = nan < 0 ? f.native(v) : quiet(v[nan]);
         set_lane(x, x.op.args[0], lane, std::bit_cast<uint64_t>(value));
     }
     std::fesetround(FE_TONEAREST);
@@ -185,33 +206,13 @@ struct MulF {
 struct FmaF {
     static float of(float a, float b, float c) { return canonical(std::fma(a, b, c)); }
 };
-// Sign bits alone: a NaN keeps its payload.
-template <class T, T Sign>
-struct AbsBits {
-    static T of(T a) { return static_cast<T>(a & ~Sign); }
-};
-template <class T, T Sign>
-struct NegBits {
-    static T of(T a) { return static_cast<T>(a ^ Sign); }
+// Bits alone: the sign of a, the rest of b, whatever they are.
+struct CopySignF {
+    static uint32_t of(uint32_t a, uint32_t b) { return (a & 0x80000000) | (b & 0x7fffffff); }
 };
 
 Handler fast(const std::string& opcode, const ptx::Type& t, int rounding, int flags)
 {
-    if (opcode == "abs" || opcode == "neg") {
-        const bool neg = opcode == "neg";
-        if (flags)
-            return nullptr;
-        if (t.packed == 2)
-            return neg ? unary<NegBits<uint32_t, 0x80008000>, uint32_t>
-                       : unary<AbsBits<uint32_t, 0x80008000>, uint32_t>;
-        if (t.bits == 16)
-            return neg ? unary<NegBits<uint16_t, 0x8000>, uint16_t>
-                       : unary<AbsBits<uint16_t, 0x8000>, uint16_t>;
-        if (t.bits == 32)
-            return neg ? unary<NegBits<uint32_t, 0x80000000>, uint32_t>
-                       : unary<AbsBits<uint32_t, 0x80000000>, uint32_t>;
-        return nullptr;
-    }
     if (t.bits != 32 || t.packed != 1 || rounding != 0 || flags)
         return nullptr;
     if (opcode == "add")
@@ -220,6 +221,8 @@ Handler fast(const std::string& opcode, const ptx::Type& t, int rounding, int fl
         return binary<SubF, float>;
     if (opcode == "mul")
         return binary<MulF, float>;
+    if (opcode == "copysign")
+        return binary<CopySignF, uint32_t>;
     return opcode == "fma" || opcode == "mad" ? ternary<FmaF, float> : nullptr;
 }
 

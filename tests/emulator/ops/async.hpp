@@ -42,7 +42,7 @@ struct Deferred {
 
     Deferred(Exec& x, Mask lanes);
     Exec exec() { return {machine, grid, cta, warp, fragment, op, lanes, fragment.pc}; }
-    Actor actor(Proxy proxy) const { return {agent, proxy, op.line, warp.index, -1}; }
+    Actor actor(Proxy proxy) const { return {agent, proxy, op.line, warp.index, -1, &cta}; }
     void finished() { machine.checker.finish_async(agent); }
 };
 
@@ -56,6 +56,7 @@ struct AsyncToken {
     Mask lanes = 0;     // that issued it
     bool read = false;  // its source has been read
     bool done = false;
+    bool by_lanes = false;  // every lane has a part of its own
     SyncClock read_clock, clock;
 };
 using Token = std::shared_ptr<AsyncToken>;

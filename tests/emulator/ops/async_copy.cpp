@@ -14,7 +14,7 @@ enum SourceSize { whole, given, ignored };
 // One lane's part.
 struct Piece {
     Location to;
-    const uint8_t* from;
+    const uint8_t* from = nullptr;
     uint32_t bytes;  // to read; the rest is zero
     int lane;
 };
@@ -52,10 +52,12 @@ void finish_copy(Deferred& deferred, AsyncToken& token, const std::vector<Piece>
             std::memcpy(piece.to.bytes, piece.from, piece.bytes);
         Actor actor = deferred.actor(Proxy::Generic);
         actor.lane = piece.lane;
+        x.machine.checker.access_global(deferred.cta, reinterpret_cast<uint64_t>(piece.from), piece.bytes,
+                                        Access::Read, actor);
         x.machine.checker.access(&x, *piece.to.cta, piece.to.offset, size, Access::Write, actor);
     }
     check_alive(x, deferred.cta);
-    x.machine.checker.release(deferred.agent, token.clock);
+    token.clock = x.machine.checker.alone(deferred.agent, token.lanes);
     token.done = token.read = true;
     deferred.finished();
 }
@@ -69,6 +71,7 @@ void run_copy(Exec& x)
         pieces.push_back(piece_of(x, std::countr_zero(rest)));
     auto token = std::make_shared<AsyncToken>();
     token->lanes = x.lanes;
+    token->by_lanes = true;
     groups_of(x.warp, ext_cp_async).add(token);
     auto deferred = std::make_shared<Deferred>(x, x.lanes);
     start(deferred, "cp.async", [deferred, token, pieces] { finish_copy(*deferred, *token, pieces); });
@@ -113,7 +116,7 @@ void run_arrive(Exec& x)
         op.finish = [deferred, tokens, place] {
             Exec x = deferred->exec();
             for (const Token& token : tokens)
-                x.machine.checker.acquire(deferred->agent, token->clock);
+                x.machine.checker.acquire_own(deferred->agent, token->clock, deferred->lanes);
             mbarrier_arrive(x, *place.cta, place.offset, 1, deferred->actor(Proxy::Generic));
             deferred->finished();
         };

@@ -38,6 +38,14 @@ void check_global(Exec& x, const BoxCopy& copy)
         x.fault("out-of-bounds", "the tensor map describes memory that is not allocated");
 }
 
+// Plain stores write whole 16-byte units: what they find behind the tensor's end in the last one is
+// overwritten, as measured on an H200.
+void round_up_to_units(TensorMap& map)
+{
+    const uint64_t elements = 16 / map.element_bytes;
+    map.size[0] = (map.size[0] + elements - 1) / elements * elements;
+}
+
 BoxCopy box_copy(Exec& x, int lane)
 {
     BoxCopy copy;
@@ -51,8 +59,24 @@ BoxCopy box_copy(Exec& x, int lane)
     for (uint32_t i = 0; i < copy.map.rank; i++)
         copy.at[i] = static_cast<int32_t>(lane_value(x, x.op.args[place_coordinates + i], lane));
     copy.shape = box_shape(copy.map);
+    const bool stores = x.op.imm[slot_flags] & to_global;
+    if (stores && static_cast<Reduction>(x.op.imm[slot_reduction]) == Reduction::None)
+        round_up_to_units(copy.map);
     check_global(x, copy);
     return copy;
+}
+
+// An H200 refuses a box that does not begin on a 16-byte unit, and a store that begins before the tensor.
+// The programming guide has the second rule, nothing has the first.
+void check_coordinates(Exec& x, const BoxCopy& copy, bool stores)
+{
+    if (static_cast<int64_t>(copy.at[0]) * copy.map.element_bytes % 16 != 0)
+        x.fault("illegal-instruction", "the box begins at element " + std::to_string(copy.at[0]) +
+                                           ", which is not on a 16-byte unit");
+    for (uint32_t i = 0; stores && i < copy.map.rank; i++)
+        if (copy.at[i] < 0)
+            x.fault("illegal-instruction",
+                    "a store to the negative coordinate " + std::to_string(copy.at[i]));
 }
 
 // Part of a row, as the 16-byte units that a swizzle leaves together.
@@ -87,6 +111,15 @@ void check_box_access(Exec& x, const BoxCopy& copy, const Location& place, Acces
             row.first = 0, row.last = copy.shape.elements;
         check_row_access(x, copy, place, row, kind, actor);
     });
+}
+
+// The part of the box that lies in the tensor.
+void note_box(Deferred& deferred, const BoxCopy& copy, Access kind)
+{
+    if (deferred.machine.checker.global_races())
+        for_each_row(copy.map, copy.at, [&](const BoxRow& row) {
+            note_global(deferred, row.global, (row.last - row.first) * copy.map.element_bytes, kind);
+        });
 }
 
 // Calls `move(unit, shared)` for each 16 bytes of a row and where they lie in shared memory.
@@ -156,6 +189,7 @@ void check_reduction(Exec& x, const TensorMap& map)
 void issue_load(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
+    check_coordinates(x, copy, false);
     int flags = x.op.imm[slot_flags];
     auto address = static_cast<uint32_t>(address_of(x, x.op.address, lane));
     int footprint = static_cast<int>(copy.shape.footprint());
@@ -169,6 +203,7 @@ void issue_load(Exec& x, int lane)
         start(deferred, "cp.async.bulk.tensor", [deferred, target, copy] {
             Exec x = deferred->exec();
             check_box_access(x, copy, target.to, Access::Write, deferred->actor(Proxy::Async));
+            note_box(*deferred, copy, Access::Read);
             load_box(copy, target.to);
             finish_load(*deferred, target, copy.shape.bytes());
         });
@@ -179,6 +214,7 @@ void issue_load(Exec& x, int lane)
 void issue_store(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
+    check_coordinates(x, copy, true);
     auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
     if (reduction != Reduction::None)
         check_reduction(x, copy.map);
@@ -193,7 +229,10 @@ void issue_store(Exec& x, int lane)
         check_box_access(x, copy, from, Access::Read, deferred.actor(Proxy::Async));
         read_box(copy, from, buffer->data());
     };
-    auto write = [buffer, copy, reduction](Deferred&) { write_box(copy, reduction, buffer->data()); };
+    auto write = [buffer, copy, reduction](Deferred& deferred) {
+        note_box(deferred, copy, access_kind(reduction));
+        write_box(copy, reduction, buffer->data());
+    };
     start_store(x, lane, "cp.async.bulk.tensor", read, write);
     x.machine.statistics.tma_bytes += copy.shape.bytes();
 }

@@ -66,6 +66,15 @@ uint64_t largest_finite(FormatId id)
     return f.infinity ? infinity_bits(f) - 1 : f.nan - 1;
 }
 
+uint64_t convert_nan(FormatId from, FormatId to, uint64_t bits)
+{
+    const Format &f = format(from), &t = format(to);
+    const uint64_t sign = bits >> (f.exponent_bits + f.fraction_bits) & 1;
+    const uint64_t payload = bits << (64 - f.fraction_bits) >> (64 - t.fraction_bits);
+    const uint64_t quiet = uint64_t{1} << (t.fraction_bits - 1);
+    return sign << (t.exponent_bits + t.fraction_bits) | infinity_bits(t) | quiet | payload;
+}
+
 uint64_t flush(FormatId id, uint64_t bits)
 {
     const Format& f = format(id);

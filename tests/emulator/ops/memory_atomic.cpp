@@ -1,4 +1,5 @@
 // atom, red (ISA 9.7.13.5-6). Lanes take their turn in order.
+#include "numerics/reduction.hpp"
 #include "ops/floats.hpp"
 #include "ops/lanes.hpp"
 #include "ops/memory.hpp"
@@ -48,41 +49,44 @@ uint64_t combine_integers(Operation operation, const ptx::Type& t, uint64_t old,
     return is_signed ? extremum<int64_t>(operation, old, b) : extremum<uint64_t>(operation, old, b);
 }
 
-double combine_floats(Operation operation, double a, double b)
+// Global single-precision sums flush subnormals; the others do not. On shared memory a double is added by
+// the core, in a loop that swaps, which makes a NaN quiet.
+uint64_t combine_floats(Operation operation, const ptx::Type& t, uint64_t old, uint64_t b, bool global)
 {
-    if (operation == op_add)
-        return add_odd(a, b);
-    if (a != a || b != b)
-        return a != a ? b : a;
-    return (operation == op_min) == (b < a) ? b : a;
+    if (t.bits == 64 && !global)
+        return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
+    const bool flushes = t.bits == 32 && global;
+    if (flushes)
+        old = flush(FormatId::F32, old), b = flush(FormatId::F32, b);
+    const Reduction reduction = operation == op_add   ? Reduction::Add
+                                : operation == op_min ? Reduction::Min
+                                                      : Reduction::Max;
+    const Element element = t.bits == 64                  ? Element::F64
+                            : t.bits == 32                ? Element::F32
+                            : t.kind == ptx::Kind::Bfloat ? Element::Bf16
+                                                          : Element::F16;
+    reduce(reduction, element, &old, &b, 1);
+    return flushes ? flush(FormatId::F32, old) : old;
 }
 
-// Global single-precision sums flush subnormals; the others do not.
 uint64_t combine_element(Operation operation, const ptx::Type& t, uint64_t old, uint64_t b, uint64_t c,
-                         bool flushes)
+                         bool global)
 {
     if (!is_floating(t) || operation == op_exch || operation == op_cas)
         return combine_integers(operation, t, old, b, c);
-    if (t.bits == 64)
-        return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
-    const FormatId id = format_of(t);
-    const auto value = [&](uint64_t bits) { return to_double(id, flushes ? flush(id, bits) : bits); };
-    const uint64_t out =
-        from_double(id, combine_floats(operation, value(old), value(b)), Rounding::Nearest);
-    return flushes ? flush(id, out) : out;
+    return combine_floats(operation, t, old, b, global);
 }
 
-uint64_t combine(Operation operation, const ptx::Type& t, uint64_t old, uint64_t b, uint64_t c,
-                 bool flushes)
+uint64_t combine(Operation operation, const ptx::Type& t, uint64_t old, uint64_t b, uint64_t c, bool global)
 {
     if (t.packed == 1)
-        return combine_element(operation, t, old, b, c, flushes);
+        return combine_element(operation, t, old, b, c, global);
     uint64_t out = 0;
     for (int i = 0; i < t.packed; ++i) {
         const auto part = [&](uint64_t word) {
             return word >> (i * t.bits) & ((uint64_t{1} << t.bits) - 1);
         };
-        out |= combine_element(operation, t, part(old), part(b), part(c), flushes) << (i * t.bits);
+        out |= combine_element(operation, t, part(old), part(b), part(c), global) << (i * t.bits);
     }
     return out;
 }
@@ -95,10 +99,7 @@ void atomic(Exec& x)
     const int count = x.op.imm[slot_vector], bytes = t.bytes(), total = count * bytes;
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1)
-            at[lane] = locate(x, lane, total, total);
-    note_accesses(x, at, total, Access::Atomic);
+    locate_all(x, at, total, total, Access::Atomic);
     const uint64_t progress = x.machine.progress;
     bool changed = false;
     for (int lane = 0; lane < warp_lanes; ++lane) {
@@ -106,7 +107,7 @@ void atomic(Exec& x)
             continue;
         if (at[lane].space != ptx::Space::Global && at[lane].space != ptx::Space::Shared)
             x.fault("invalid-address", "atomic operation on local or parameter memory");
-        const bool flushes = t.bits == 32 && is_floating(t) && at[lane].space == ptx::Space::Global;
+        const bool global = at[lane].space == ptx::Space::Global;
         after_load(x, order, at[lane], lane);
         before_store(x, order, at[lane], lane);
         for (int i = 0; i < count; ++i) {
@@ -114,7 +115,7 @@ void atomic(Exec& x)
             std::memcpy(&old, at[lane].bytes + i * bytes, bytes);
             const uint64_t b = lane_value(x, x.op.args[count + i], lane);
             const uint64_t c = operation == op_cas ? lane_value(x, x.op.args[2], lane) : 0;
-            const uint64_t next = combine(operation, t, old, b, c, flushes);
+            const uint64_t next = combine(operation, t, old, b, c, global);
             changed |= std::memcmp(&next, &old, bytes) != 0;
             std::memcpy(at[lane].bytes + i * bytes, &next, bytes);
             set_lane(x, x.op.args[i], lane, old);
@@ -130,10 +131,7 @@ void atomic_wide(Exec& x)
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     const bool swap = x.op.imm[slot_operation] == op_cas;
     Location at[warp_lanes];
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1)
-            at[lane] = locate(x, lane, 16, 16);
-    note_accesses(x, at, 16, Access::Atomic);
+    locate_all(x, at, 16, 16, Access::Atomic);
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -185,7 +183,7 @@ void decode_atomic(const ptx::Instruction& instruction, Program& program, Op& op
     Modifiers m(instruction, program);
     const bool returns = instruction.opcode == "atom";
     take_space(m, op);
-    const Order order = take_order(m);
+    const Order order = take_order(m, op);
     const bool cached = m.take("L2::cache_hint"), noftz = m.take("noftz");
     const int operation =
         m.take_one({"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xor"});
