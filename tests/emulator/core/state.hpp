@@ -166,7 +166,7 @@ struct Grid {
     std::vector<std::unique_ptr<Cluster>> resident;
     uint64_t next_cluster = 0;  // not yet started
     bool explicit_cluster = false;
-    std::vector<uint64_t> executed;  // warp instructions by Program::names
+    std::vector<uint64_t> executed;  // warp instructions by Program::ops
     std::function<bool(uint32_t (&first_cta)[3])> cancel_cluster;  // clusterlaunchcontrol: take one that
                                                                    // has not started
 };
@@ -202,6 +202,7 @@ private:
 
 struct Statistics {
     std::map<std::string, uint64_t> opcodes;  // executed warp instructions by opcode and modifiers
+    std::map<int, uint64_t> lines;            // the same by line
     uint64_t tma_bytes = 0, mma_flops = 0, shared_accesses = 0, shared_wavefronts = 0;
 };
 

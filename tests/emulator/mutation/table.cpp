@@ -1,0 +1,127 @@
+#include "mutation/table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+namespace mutation {
+namespace {
+
+// Kinds of reports in few words.
+std::string group_of(const std::string& how)
+{
+    static const std::pair<const char*, const char*> groups[] = {{"race", "race"},
+                                                                 {"missing-", "race"},
+                                                                 {"unwaited", "race"},
+                                                                 {"uninitialised", "race"},
+                                                                 {"wgmma", "race"},
+                                                                 {"deadlock", "deadlock"},
+                                                                 {"livelock", "deadlock"},
+                                                                 {"no end", "deadlock"},
+                                                                 {"mbarrier", "mbarrier"},
+                                                                 {"bulk-barrier", "mbarrier"},
+                                                                 {"divergence", "divergence"},
+                                                                 {"member-mask", "divergence"},
+                                                                 {"not-uniform", "divergence"},
+                                                                 {"wrong result", "wrong result"},
+                                                                 {"out-of-bounds", "bounds"},
+                                                                 {"misaligned", "bounds"}};
+    for (const auto& [start, group] : groups)
+        if (how.rfind(start, 0) == 0)
+            return group;
+    return "other rules";
+}
+
+constexpr const char* groups[] = {"race",       "deadlock",    "mbarrier",    "bounds",
+                                  "divergence", "other rules", "wrong result"};
+
+std::string quoted(std::string text)
+{
+    constexpr size_t longest = 100;
+    if (text.size() > longest)
+        text = text.substr(0, longest - 3) + "...";
+    std::string out = "\"";
+    for (const char c : text)
+        out.append(c == '"' ? 2 : 1, c);
+    return out + '"';
+}
+
+void write_table(std::ostream& out, const char* title, const std::vector<Result>& results,
+                 const std::function<std::string(const Result&)>& key)
+{
+    std::map<std::string, std::map<std::string, int>> rows;
+    for (const Result& result : results) {
+        if (!result.counts())
+            continue;
+        for (const std::string& row : {key(result), std::string("~")}) {
+            ++rows[row]["all"];
+            rows[row]["caught"] += result.caught();
+            ++rows[row][result.caught() ? group_of(result.how) : "missed"];
+        }
+    }
+    fmt::print(out, "| {} | mutants | caught | % |", title);
+    for (const char* group : groups)
+        fmt::print(out, " {} |", group);
+    fmt::print(out, "\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+    for (auto& [name, row] : rows) {
+        fmt::print(out, "| {} | {} | {} | {:.1f} |", name == "~" ? "all" : name, row["all"], row["caught"],
+                   100.0 * row["caught"] / row["all"]);
+        for (const char* group : groups)
+            fmt::print(out, " {} |", row[group]);
+        fmt::print(out, "\n");
+    }
+    fmt::print(out, "\n");
+}
+
+}  // namespace
+
+Totals totals_of(const std::vector<Result>& results)
+{
+    Totals totals;
+    for (const Result& result : results)
+        if (result.counts())
+            ++totals.all, totals.caught += result.caught();
+    return totals;
+}
+
+void write_list(std::ostream& out, const std::vector<Result>& results)
+{
+    fmt::print(out, "kernel,line,kind,change,statement,outcome,how,shape,seed\n");
+    for (const Result& r : results) {
+        const char* outcome = !r.counts() ? "equivalent" : r.caught() ? "caught" : "missed";
+        const std::string& how = r.counts() ? r.how : r.mutant.equivalent;
+        fmt::print(out, "{},{},{},{},{},{},{},", r.kernel, r.mutant.line + 1, r.mutant.kind,
+                   quoted(r.mutant.change), quoted(r.statement), outcome, quoted(how));
+        if (r.counts() && r.caught())
+            fmt::print(out, "{},{}", r.shape, r.seed);
+        else
+            fmt::print(out, ",");
+        fmt::print(out, "\n");
+    }
+}
+
+void write_totals(std::ostream& out, const std::vector<Result>& results)
+{
+    const Totals totals = totals_of(results);
+    fmt::print(out, "{} of {} mutants caught, {:.1f} %; {} more are equivalent.\n\n", totals.caught,
+               totals.all, 100.0 * totals.caught / std::max(1, totals.all),
+               static_cast<int>(results.size()) - totals.all);
+    write_table(out, "kernel", results, [](const Result& r) { return r.kernel; });
+    write_table(out, "kind", results, [](const Result& r) { return r.mutant.kind; });
+    std::map<std::string, int> equivalents;
+    for (const Result& result : results)
+        if (!result.counts())
+            ++equivalents[result.mutant.equivalent];
+    for (const auto& [why, count] : equivalents)
+        fmt::print(out, "Equivalent, {}: {}.\n", count, why);
+    fmt::print(out, "\n");
+    for (const Result& r : results)
+        if (r.counts() && !r.caught())
+            fmt::print(out, "Missed: {} line {}, {}, {}: `{}`\n", r.kernel, r.mutant.line + 1,
+                       r.mutant.kind, r.mutant.change, r.statement.substr(0, 100));
+}
+
+}  // namespace mutation
