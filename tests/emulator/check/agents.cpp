@@ -16,6 +16,16 @@ Seen own_time(const Agent& agent, uint32_t lanes)
 
 bool knows_ahead(const Agent& agent, uint32_t lanes) { return (agent.ahead_lanes & lanes) != 0; }
 
+// What these lanes have done, and seen beyond what all of the agent has.
+void add_lanes(const Agent& agent, int id, uint32_t lanes, Clock& to)
+{
+    merge(to, id, own_time(agent, lanes));
+    if (!agent.own.empty())
+        merge(to, part_of(agent.own, lanes));
+    if (knows_ahead(agent, lanes))
+        merge(to, agent.ahead);
+}
+
 }  // namespace
 
 int Agents::fresh()
@@ -35,7 +45,7 @@ int Agents::new_warp()
     }
     const uint32_t last = agents_[id].now;
     agents_[id] = {};
-    agents_[id].now = last + 1;
+    agents_[id].now = agents_[id].born = last + 1;
     agents_[id].warp = true;
     return id;
 }
@@ -57,17 +67,16 @@ int Agents::start(int issuer, uint32_t lanes)
     }
     Agent& from = agents_[issuer];
     Agent& to = agents_[id];
-    ++to.now;
+    to.born = ++to.now;
     to.warp = false;
+    to.own.clear();
     to.seen = from.seen;
     to.fenced = from.fenced;
     to.done = from.done;
     to.tensor = from.tensor;
-    merge(to.seen, issuer, own_time(from, lanes));
-    if (knows_ahead(from, lanes)) {
-        merge(to.seen, from.ahead);
+    add_lanes(from, issuer, lanes, to.seen);
+    if (knows_ahead(from, lanes))
         merge(to.fenced, from.ahead_fenced);
-    }
     ++from.now;
     return id;
 }
@@ -76,12 +85,10 @@ void Agents::release(int id, SyncClock& to, uint32_t lanes)
 {
     Agent& agent = agents_[id];
     merge(to.seen, agent.seen);
-    merge(to.seen, id, own_time(agent, lanes));
+    add_lanes(agent, id, lanes, to.seen);
     merge(to.fenced, agent.fenced);
-    if (knows_ahead(agent, lanes)) {
-        merge(to.seen, agent.ahead);
+    if (knows_ahead(agent, lanes))
         merge(to.fenced, agent.ahead_fenced);
-    }
     release_execution(id, to);
     ++agent.now;
 }
@@ -115,14 +122,24 @@ void Agents::acquire(int id, const SyncClock& from, uint32_t lanes)
     acquire_execution(id, from);
 }
 
+void Agents::acquire_own(int id, const SyncClock& from, uint32_t lanes)
+{
+    merge(agents_[id].own, part_of(from.seen, lanes));
+}
+
+SyncClock Agents::alone(int id, uint32_t lanes) const
+{
+    SyncClock clock;
+    merge(clock.seen, id, Seen{0, agents_[id].now, lanes});
+    return clock;
+}
+
 void Agents::fence(int id, uint32_t lanes)
 {
     Agent& agent = agents_[id];
     Clock& fenced = lanes == ~0u ? agent.fenced : agent.ahead_fenced;
     merge(fenced, agent.seen);
-    merge(fenced, id, own_time(agent, lanes));
-    if (knows_ahead(agent, lanes))
-        merge(fenced, agent.ahead);
+    add_lanes(agent, id, lanes, fenced);
     if (lanes != ~0u)
         agent.ahead_lanes |= lanes;
     ++agent.now;
@@ -131,9 +148,10 @@ void Agents::fence(int id, uint32_t lanes)
 void Agents::sync_warp(int id, uint32_t lanes)
 {
     Agent& agent = agents_[id];
-    merge(agent.seen, id, own_time(agent, lanes));
+    add_lanes(agent, id, lanes, agent.seen);
+    if (lanes == ~0u)
+        agent.own.clear();
     if (knows_ahead(agent, lanes)) {
-        merge(agent.seen, agent.ahead);
         merge(agent.fenced, agent.ahead_fenced);
         agent.ahead.clear();
         agent.ahead_fenced.clear();
@@ -145,15 +163,22 @@ void Agents::sync_warp(int id, uint32_t lanes)
 bool Agents::before(const Record& access, const Record& now) const
 {
     const Agent& agent = agents_[now.agent];
-    if (access.agent == now.agent) {
+    if (access.agent == now.agent && access.time >= agent.born) {
         const bool program_order = !agent.warp || access.lanes == 0 || access.lanes == now.lanes;
         if (program_order)
             return true;
     }
     if (covers(agent.seen, access.agent, access.time, access.lanes))
         return true;
+    if (access.lanes != 0 && access.lanes == now.lanes && known_to_warp(access, now))
+        return true;
     const bool ahead = now.lanes ? knows_ahead(agent, now.lanes) : agent.ahead_lanes != 0;
     return ahead && covers(agent.ahead, access.agent, access.time, access.lanes);
+}
+
+bool Agents::known_to_warp(const Record& access, const Record& now) const
+{
+    return covers(agents_[now.agent].own, access.agent, access.time, access.lanes);
 }
 
 bool Agents::fenced(const Record& access, const Record& now) const

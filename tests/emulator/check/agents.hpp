@@ -10,9 +10,12 @@
 namespace emu {
 
 struct Agent {
-    uint32_t now = 0;  // never goes back, also when the number is given to another
+    uint32_t now = 0;   // never goes back, also when the number is given to another
+    uint32_t born = 0;  // its first time under this number
     bool warp = false;
     Clock seen, fenced;
+    // Operations of which each lane of a warp has waited for its own part: their lanes are those that have.
+    Clock own;
     // What lanes of a warp have acquired on their own, until the warp synchronises.
     Clock ahead, ahead_fenced;
     uint32_t ahead_lanes = 0;
@@ -31,6 +34,8 @@ public:
 
     void release(int agent, SyncClock& to, uint32_t lanes);
     void acquire(int agent, const SyncClock& from, uint32_t lanes);
+    void acquire_own(int agent, const SyncClock& from, uint32_t lanes);
+    SyncClock alone(int agent, uint32_t lanes) const;
     void release_execution(int agent, SyncClock& to);
     void acquire_execution(int agent, const SyncClock& from);
     void fence(int agent, uint32_t lanes);
@@ -38,6 +43,8 @@ public:
 
     // Did this happen before what the agent does now? In program order, or by what it has seen.
     bool before(const Record& access, const Record& now) const;
+    // Is it known to lanes of the warp, if not to those that now ask?
+    bool known_to_warp(const Record& access, const Record& now) const;
     // Has a proxy fence ordered it for the agent's accesses through the async proxy?
     bool fenced(const Record& access, const Record& now) const;
     // The same for tcgen05 operations: did it end before, and do waits and fences say so?

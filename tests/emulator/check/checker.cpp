@@ -80,7 +80,7 @@ const char* Checker::State::fault(const Record& old, const Record& now, bool ten
         const bool same_instruction = same_warp && old.line == now.line && old.kind == now.kind;
         if (same_instruction)
             return nullptr;
-        return same_warp ? "missing-syncwarp" : "race";
+        return same_warp || agents.known_to_warp(old, now) ? "missing-syncwarp" : "race";
     }
     if (tensor)
         return agents.tensor_before(old, now.agent) ? nullptr : "missing-tcgen05-fence";
@@ -171,6 +171,17 @@ void Checker::acquire(int agent, const SyncClock& from, uint32_t lanes)
 {
     if (races())
         state_->agents.acquire(agent, from, lanes);
+}
+
+SyncClock Checker::alone(int operation, uint32_t lanes)
+{
+    return races() ? state_->agents.alone(operation, lanes) : SyncClock{};
+}
+
+void Checker::acquire_own(int agent, const SyncClock& from, uint32_t lanes)
+{
+    if (races())
+        state_->agents.acquire_own(agent, from, lanes);
 }
 
 void Checker::release_execution(int agent, SyncClock& to)

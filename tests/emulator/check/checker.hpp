@@ -65,6 +65,10 @@ public:
     // Order.
     void release(int agent, SyncClock& to, uint32_t lanes = ~0u);  // merge the agent's time into a barrier
     void acquire(int agent, const SyncClock& from, uint32_t lanes = ~0u);  // the agent has now seen it
+    // The operation itself, done by these lanes, without what it has seen; and how each of these lanes has
+    // now seen its own part of such operations.
+    SyncClock alone(int operation, uint32_t lanes);
+    void acquire_own(int agent, const SyncClock& from, uint32_t lanes);
     // Generic accesses that the agent has made or seen are ordered for the async proxy.
     void fence_proxy_async(int agent, uint32_t lanes = ~0u);
     // bar.warp.sync and other .sync warp instructions: these lanes have seen each other's accesses.

@@ -45,4 +45,14 @@ inline void merge(Clock& into, int agent, const Seen& from)
     merge(into[agent], from);
 }
 
+// What of it these lanes did.
+inline Clock part_of(const Clock& clock, uint32_t lanes)
+{
+    Clock part(clock.size());
+    for (size_t i = 0; i < clock.size(); ++i)
+        if (clock[i].lanes & lanes)
+            part[i] = {0, clock[i].some, clock[i].lanes & lanes};
+    return part;
+}
+
 }  // namespace emu

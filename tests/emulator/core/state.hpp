@@ -38,6 +38,11 @@ constexpr uint64_t shared_window = uint64_t{0x7e} << 40, local_window = uint64_t
 constexpr uint64_t parameter_window = uint64_t{0x7c} << 40;
 constexpr uint32_t shared_base = 1024, rank_shift = 24;
 
+// ---- Scopes -----------------------------------------------------------------------------------------
+// How far release and acquire reach; they order two threads only if both reach the other. There is one
+// device, so that .sys is .gpu.
+enum Scope { scope_cta, scope_cluster, scope_gpu, scopes };
+
 // ---- Warp -------------------------------------------------------------------------------------------
 // Why a fragment does not run; the scheduler asks `ready` again whenever anything happened.
 struct Wait {
@@ -74,8 +79,9 @@ struct Warp {
                                      // out for registers in flight
     Mask cluster_arrived = 0;        // lanes that have arrived at the running phase of the cluster barrier
     Mask cluster_unwaited = 0;       // lanes that have arrived and not waited yet
-    SyncClock fenced;                // what release fences have published for relaxed arrivals
-    SyncClock observed;              // by strong reads since the last fence
+    SyncClock published[scopes];     // by fences of at least this scope, for relaxed writes and arrivals
+    SyncClock observed[scopes];      // by strong reads of at least this scope, for fences
+    SyncClock inits;                 // its mbarrier initialisations
     std::map<Mask, WarpBarrier> barriers;
     Mask carry = 0;                  // the condition code register of extended-precision arithmetic
     int patience = 0;                // backward branches since another fragment ran
@@ -216,7 +222,9 @@ struct Machine {
     Statistics statistics;
     uint64_t steps = 0;     // warp instructions executed: the clock
     uint64_t progress = 0;  // steps at the last event that others can see; far behind steps: a livelock
-    std::map<uint64_t, SyncClock> flags;  // of addresses written by releases, for the acquires that read them
+    // Of addresses written by releases, for the acquires that read them: for those in a CTA, a cluster or
+    // (null) the grid.
+    std::map<std::pair<uint64_t, const void*>, SyncClock> flags;
 
     // Run a kernel to its end. Throws Fault for what a GPU would report as a launch or context error.
     void run(const Program& program, const Launch& launch);
@@ -282,7 +290,7 @@ struct Op {
     int name = 0;                  // index in Program::names, for statistics
     std::vector<Arg> args;         // in the order of the PTX operands, vectors flattened
     AddressArg address, address2;  // memory operands, first and second
-    int32_t imm[6] = {};           // whatever the decoder of the family wants to remember
+    int32_t imm[8] = {};           // whatever the decoder of the family wants to remember
     uint64_t wide = 0;
     const ptx::Instruction* source = nullptr;
 };

@@ -79,7 +79,7 @@ void check_alive(Exec& x, const Cta& owner)
 {
     if (owner.done())
         x.hazard("exited-peer", "shared memory of the CTA of rank " + std::to_string(owner.rank) +
-                                   " is used after all its threads have exited");
+                                    " is used after all its threads have exited");
 }
 
 void AsyncGroups::commit(Mask lanes)
@@ -164,9 +164,14 @@ bool wait_for_groups(Exec& x, AsyncGroups& groups, int newest, bool read)
             true);
         return false;
     }
-    for (const Token& token : tokens)
-        x.machine.checker.acquire(x.warp.agent, read ? token->read_clock : token->clock,
-                                  token->lanes & x.lanes);
+    Checker& checker = x.machine.checker;
+    for (const Token& token : tokens) {
+        const SyncClock& clock = read ? token->read_clock : token->clock;
+        if (token->by_lanes)
+            checker.acquire_own(x.warp.agent, clock, token->lanes & x.lanes);
+        else
+            checker.acquire(x.warp.agent, clock, token->lanes & x.lanes);
+    }
     groups.forget(x.lanes, newest);
     return true;
 }

@@ -56,6 +56,7 @@ struct AsyncToken {
     Mask lanes = 0;     // that issued it
     bool read = false;  // its source has been read
     bool done = false;
+    bool by_lanes = false;  // every lane has a part of its own
     SyncClock read_clock, clock;
 };
 using Token = std::shared_ptr<AsyncToken>;

@@ -54,8 +54,9 @@ void run_arrive(Exec& x)
     if (x.op.imm[0] == ordered) {
         x.machine.checker.release(x.warp.agent, barrier.clock, x.lanes);
     } else {
-        merge(barrier.clock.seen, x.warp.fenced.seen);
-        merge(barrier.clock.fenced, x.warp.fenced.fenced);
+        const SyncClock& published = x.warp.published[scope_cluster];
+        merge(barrier.clock.seen, published.seen);
+        merge(barrier.clock.fenced, published.fenced);
         x.machine.checker.release_execution(x.warp.agent, barrier.clock);
     }
     x.warp.cluster_arrived |= x.lanes;

@@ -55,7 +55,7 @@ void finish_copy(Deferred& deferred, AsyncToken& token, const std::vector<Piece>
         x.machine.checker.access(&x, *piece.to.cta, piece.to.offset, size, Access::Write, actor);
     }
     check_alive(x, deferred.cta);
-    x.machine.checker.release(deferred.agent, token.clock);
+    token.clock = x.machine.checker.alone(deferred.agent, token.lanes);
     token.done = token.read = true;
     deferred.finished();
 }
@@ -69,6 +69,7 @@ void run_copy(Exec& x)
         pieces.push_back(piece_of(x, std::countr_zero(rest)));
     auto token = std::make_shared<AsyncToken>();
     token->lanes = x.lanes;
+    token->by_lanes = true;
     groups_of(x.warp, ext_cp_async).add(token);
     auto deferred = std::make_shared<Deferred>(x, x.lanes);
     start(deferred, "cp.async", [deferred, token, pieces] { finish_copy(*deferred, *token, pieces); });
@@ -113,7 +114,7 @@ void run_arrive(Exec& x)
         op.finish = [deferred, tokens, place] {
             Exec x = deferred->exec();
             for (const Token& token : tokens)
-                x.machine.checker.acquire(deferred->agent, token->clock);
+                x.machine.checker.acquire_own(deferred->agent, token->clock, deferred->lanes);
             mbarrier_arrive(x, *place.cta, place.offset, 1, deferred->actor(Proxy::Generic));
             deferred->finished();
         };

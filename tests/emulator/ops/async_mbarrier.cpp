@@ -44,6 +44,20 @@ void each_lane(Exec& x, Run run)
         run(std::countr_zero(rest));
 }
 
+// An operation of its own, so that fence.mbarrier_init can publish it and nothing else.
+void note_init(Exec& x, uint32_t offset, int lane)
+{
+    Checker& checker = x.machine.checker;
+    const Mask one = 1u << lane;
+    Actor actor = generic_actor(x, lane);
+    actor.agent = checker.start_async(x.warp.agent, one);
+    checker.access(&x, x.cta, offset, 8, Access::Write, actor);
+    const SyncClock init = checker.alone(actor.agent, one);
+    checker.acquire_own(x.warp.agent, init, one);
+    Checker::merge(x.warp.inits, init);
+    checker.finish_async(actor.agent);
+}
+
 void run_init(Exec& x)
 {
     each_lane(x, [&](int lane) {
@@ -56,7 +70,7 @@ void run_init(Exec& x)
             x.hazard("mbarrier-reinit",
                      "initialised again while it is live: " + describe_mbarrier(x.cta, place.offset),
                      1u << lane);
-        x.machine.checker.access(&x, x.cta, place.offset, 8, Access::Write, generic_actor(x, lane));
+        note_init(x, place.offset, lane);
         Mbarrier barrier;
         barrier.expected = barrier.pending = static_cast<int32_t>(count);
         barrier.line = x.op.line;

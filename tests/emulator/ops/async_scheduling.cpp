@@ -1,4 +1,5 @@
 // Proxy fences, dependent launches, register pools and prefetches: instructions that order or hint.
+#include "check/clock.hpp"
 #include "ops/async.hpp"
 
 #include <bit>
@@ -13,12 +14,16 @@ void run_nothing(Exec&) {}
 
 void run_fence_proxy_async(Exec& x) { x.machine.checker.fence_proxy_async(x.warp.agent, x.lanes); }
 
-// Publishes mbarrier initialisations, to the async proxy too, and for relaxed arrivals at the cluster
-// barrier.
+// Publishes mbarrier initialisations and nothing else: to the async proxy, and for relaxed arrivals at the
+// cluster barrier.
 void run_fence_mbarrier_init(Exec& x)
 {
-    x.machine.checker.fence_proxy_async(x.warp.agent, x.lanes);
-    x.machine.checker.release(x.warp.agent, x.warp.fenced, x.lanes);
+    SyncClock inits;
+    inits.fenced = part_of(x.warp.inits.seen, x.lanes);
+    x.machine.checker.acquire(x.warp.agent, inits, x.lanes);
+    inits.seen = inits.fenced;
+    for (const Scope scope : {scope_cta, scope_cluster})
+        Checker::merge(x.warp.published[scope], inits);
 }
 
 void decode_fence_proxy(const ptx::Instruction& i, Program& program, Op& op)

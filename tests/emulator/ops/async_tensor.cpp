@@ -38,6 +38,14 @@ void check_global(Exec& x, const BoxCopy& copy)
         x.fault("out-of-bounds", "the tensor map describes memory that is not allocated");
 }
 
+// Plain stores write whole 16-byte units: what they find behind the tensor's end in the last one is
+// overwritten, as measured on an H200.
+void round_up_to_units(TensorMap& map)
+{
+    const uint64_t elements = 16 / map.element_bytes;
+    map.size[0] = (map.size[0] + elements - 1) / elements * elements;
+}
+
 BoxCopy box_copy(Exec& x, int lane)
 {
     BoxCopy copy;
@@ -51,6 +59,9 @@ BoxCopy box_copy(Exec& x, int lane)
     for (uint32_t i = 0; i < copy.map.rank; i++)
         copy.at[i] = static_cast<int32_t>(lane_value(x, x.op.args[place_coordinates + i], lane));
     copy.shape = box_shape(copy.map);
+    const bool stores = x.op.imm[slot_flags] & to_global;
+    if (stores && static_cast<Reduction>(x.op.imm[slot_reduction]) == Reduction::None)
+        round_up_to_units(copy.map);
     check_global(x, copy);
     return copy;
 }

@@ -117,7 +117,7 @@ void decode_access(const ptx::Instruction& instruction, Program& program, Op& op
     const bool stores = instruction.opcode == "st";
     take_space(m, op);
     const bool cached = m.take("L2::cache_hint");
-    const Order order = take_order(m);
+    const Order order = take_order(m, op);
     ignore_cache_hints(m);
     const bool constant = m.take("nc");
     const int vector = m.take_one({"v2", "v4", "v8"});

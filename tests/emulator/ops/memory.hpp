@@ -9,12 +9,13 @@ namespace emu {
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease };
 
 // Memory operands as Op::imm remembers them.
-enum MemorySlot { memory_space, memory_cluster, memory_order, memory_first_free };
+enum MemorySlot { memory_space, memory_cluster, memory_order, memory_scope, memory_first_free };
 
 // ".global", ".shared::cluster", ...; none is generic. Sets the space slots.
 void take_space(Modifiers& m, Op& op);
-// ".relaxed.gpu" and the like; loads, stores and atomics differ in what is allowed.
-Order take_order(Modifiers& m);
+// ".relaxed.gpu" and the like; loads, stores and atomics differ in what is allowed. Sets the scope slot.
+Order take_order(Modifiers& m, Op& op);
+void take_scope(Modifiers& m, Op& op);
 void ignore_cache_hints(Modifiers& m);
 // A symbol of another space than the one named: .param variables of device functions are local.
 void fix_space(const ptx::Operand& address, Op& op);

@@ -100,21 +100,26 @@ void decode_hint(const ptx::Instruction& instruction, Program& program, Op& op)
     };
 }
 
-// After a fence, earlier strong reads acquire and later strong writes release.
+// After a fence, earlier strong reads acquire and later strong writes release, no further than it reaches.
 void fence(Exec& x)
 {
     Checker& checker = x.machine.checker;
     if (!checker.races())
         return;
-    checker.acquire(x.warp.agent, x.warp.observed, x.lanes);
-    checker.release(x.warp.agent, x.warp.fenced, x.lanes);
+    const int scope = x.op.imm[memory_scope];
+    for (int i = 0; i <= scope; ++i)
+        checker.acquire(x.warp.agent, x.warp.observed[i], x.lanes);
+    SyncClock now;
+    checker.release(x.warp.agent, now, x.lanes);
+    for (int i = 0; i <= scope; ++i)
+        Checker::merge(x.warp.published[i], now);
 }
 
 void decode_fence(const ptx::Instruction& instruction, Program& program, Op& op)
 {
     Modifiers m(instruction, program);
     m.take_one({"sc", "acq_rel", "acquire", "release"});
-    m.take_one({"cta", "cluster", "gpu", "sys", "gl"});
+    take_scope(m, op);
     if (m.take("sync_restrict::shared::cta") || m.take("sync_restrict::shared::cluster"))
         m.take("cluster");
     m.done();

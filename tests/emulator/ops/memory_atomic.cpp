@@ -185,7 +185,7 @@ void decode_atomic(const ptx::Instruction& instruction, Program& program, Op& op
     Modifiers m(instruction, program);
     const bool returns = instruction.opcode == "atom";
     take_space(m, op);
-    const Order order = take_order(m);
+    const Order order = take_order(m, op);
     const bool cached = m.take("L2::cache_hint"), noftz = m.take("noftz");
     const int operation =
         m.take_one({"add", "min", "max", "inc", "dec", "cas", "exch", "and", "or", "xor"});

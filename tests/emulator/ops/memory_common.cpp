@@ -39,7 +39,16 @@ bool contiguous(const Location (&at)[warp_lanes], int bytes)
     return true;
 }
 
-uint64_t flag_of(const Location& at) { return reinterpret_cast<uint64_t>(at.bytes); }
+// The flag at a location for threads as far away as a scope reaches.
+std::pair<uint64_t, const void*> flag_of(const Exec& x, const Location& at, int scope)
+{
+    const void* domain = nullptr;
+    if (scope == scope_cta)
+        domain = &x.cta;
+    else if (scope == scope_cluster)
+        domain = x.cta.cluster;
+    return {reinterpret_cast<uint64_t>(at.bytes), domain};
+}
 
 }  // namespace
 
@@ -60,13 +69,19 @@ void take_space(Modifiers& m, Op& op)
         }
 }
 
-Order take_order(Modifiers& m)
+void take_scope(Modifiers& m, Op& op)
+{
+    const int scope = m.take_one({"cta", "cluster", "gpu", "sys", "gl"});
+    op.imm[memory_scope] = scope < 0 || scope > scope_gpu ? scope_gpu : scope;
+}
+
+Order take_order(Modifiers& m, Op& op)
 {
     static constexpr Order orders[] = {Order::Weak,    Order::Relaxed, Order::Relaxed,
                                        Order::Acquire, Order::Release, Order::AcquireRelease};
     const int order = m.take_one({"weak", "relaxed", "volatile", "acquire", "release", "acq_rel"});
     m.take("mmio");
-    m.take_one({"cta", "cluster", "gpu", "sys"});
+    take_scope(m, op);
     return order < 0 ? Order::Weak : orders[order];
 }
 
@@ -117,30 +132,37 @@ void note_accesses(Exec& x, const Location (&at)[warp_lanes], int bytes, Access 
         }
 }
 
-// A release publishes what the lane has seen; a relaxed write what an earlier fence has.
+// A release publishes what the lane has seen, a relaxed write what an earlier fence has: to its CTA, and as
+// far beyond as its scope reaches.
 void before_store(Exec& x, Order order, const Location& at, int lane)
 {
     x.machine.progress = x.machine.steps;
     if (order == Order::Weak || !x.machine.checker.races())
         return;
-    SyncClock& flag = x.machine.flags[flag_of(at)];
-    if (order == Order::Release || order == Order::AcquireRelease)
-        x.machine.checker.release(x.warp.agent, flag, Mask{1} << lane);
-    else
-        Checker::merge(flag, x.warp.fenced);
+    const bool releases = order == Order::Release || order == Order::AcquireRelease;
+    SyncClock now;
+    if (releases)
+        x.machine.checker.release(x.warp.agent, now, Mask{1} << lane);
+    for (int scope = 0; scope <= x.op.imm[memory_scope]; ++scope) {
+        const SyncClock& clock = releases ? now : x.warp.published[scope];
+        if (!clock.seen.empty())
+            Checker::merge(x.machine.flags[flag_of(x, at, scope)], clock);
+    }
 }
 
 void after_load(Exec& x, Order order, const Location& at, int lane)
 {
     if (order == Order::Weak || !x.machine.checker.races())
         return;
-    const auto flag = x.machine.flags.find(flag_of(at));
-    if (flag == x.machine.flags.end())
-        return;
-    if (order == Order::Acquire || order == Order::AcquireRelease)
-        x.machine.checker.acquire(x.warp.agent, flag->second, Mask{1} << lane);
-    else
-        Checker::merge(x.warp.observed, flag->second);
+    for (int scope = 0; scope <= x.op.imm[memory_scope]; ++scope) {
+        const auto flag = x.machine.flags.find(flag_of(x, at, scope));
+        if (flag == x.machine.flags.end())
+            continue;
+        if (order == Order::Acquire || order == Order::AcquireRelease)
+            x.machine.checker.acquire(x.warp.agent, flag->second, Mask{1} << lane);
+        else
+            Checker::merge(x.warp.observed[scope], flag->second);
+    }
 }
 
 }  // namespace emu

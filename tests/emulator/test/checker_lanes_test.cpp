@@ -87,6 +87,34 @@ TEST_F(CheckerTest, one_lane_acquires_for_itself)
     EXPECT_EQ(reported(), "");
 }
 
+TEST_F(CheckerTest, lanes_wait_for_their_own_part_of_an_operation)
+{
+    const uint32_t both = 3;
+    const int copy = checker.start_async(warps[0], both);
+    for (int lane = 0; lane < 2; ++lane)
+        checker.access(nullptr, cta, lane * 16, 16, Access::Write, {copy, Proxy::Generic, 1, 0, lane});
+    const SyncClock done = checker.alone(copy, both);
+    checker.finish_async(copy);
+    read(warp(0, 2, 0), 0);
+    EXPECT_EQ(reported(), "race:2");
+    checker.acquire_own(warps[0], done, both);
+    read(warp(0, 3, 0), 0);
+    read(warp(0, 3, 1), 16);
+    EXPECT_EQ(reported(), "");
+    read(warp(0, 4, 1), 0);
+    read(warp(0, 5), 16);
+    EXPECT_EQ(reported(), "missing-syncwarp:4 missing-syncwarp:5");
+    barrier(0, 1, lane_0);
+    read(warp(1, 6), 0);
+    EXPECT_EQ(reported(), "");
+    read(warp(1, 7), 16);
+    EXPECT_EQ(reported(), "race:7");
+    checker.sync_warp(warps[0]);
+    barrier(0, 1, lane_0);
+    read(warp(1, 8), 16);
+    EXPECT_EQ(reported(), "");
+}
+
 TEST_F(CheckerTest, lanes_may_pass_data_through_a_barrier)
 {
     write(warp(0, 1, 0), 0, 4);

@@ -134,6 +134,55 @@ barrier.cluster.wait.aligned;
     }
 }
 
+// Rank 0 initialises a barrier and writes data, rank 1 arrives there and reads the data.
+TEST(Cluster, InitialisationsArePublishedAndNothingElse)
+{
+    const auto reports = [](const std::string& init, const std::string& sync, const std::string& use) {
+        std::string body = R"(
+.shared .align 16 .b8 data[512];
+.shared .align 8 .b64 bar;
+mov.u32 %r2, data;
+mov.u32 %r3, bar;
+mov.u32 %r4, %cluster_ctarank;
+mad.lo.u32 %r5, %r4, 32, %r0;
+setp.eq.u32 %p0, %r5, 0;
+setp.eq.u32 %p1, %r5, 32;
+mapa.shared::cluster.u32 %r6, %r2, 0;
+mapa.shared::cluster.u32 %r7, %r3, 0;
+@%p0 st.shared.u32 [%r2], 5;
+@%p0 mbarrier.init.shared::cta.b64 [%r3], 1;
+)" + init + "\nbarrier.cluster.arrive" +
+                           sync + ".aligned;\nbarrier.cluster.wait.aligned;\n" + use +
+                           "\nbarrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n";
+        Device device(90, 2);
+        return device.run(ptx_kernel("sm_90", 1, body), shape_of(2, 32, 2),
+                          {device.put(std::vector<uint8_t>(512))});
+    };
+    const std::string fence = "fence.mbarrier_init.release.cluster;";
+    const std::string arrive = "@%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];";
+    const std::string read = "@%p1 ld.shared::cluster.u32 %r8, [%r6];";
+    EXPECT_EQ(reports(fence, ".relaxed", arrive), "");
+    EXPECT_EQ(reports("", ".relaxed", arrive), "race");
+    EXPECT_EQ(reports("", "", arrive), "");
+    EXPECT_EQ(reports(fence, ".relaxed", read), "race");
+    EXPECT_EQ(reports("fence.acq_rel.cluster;", ".relaxed", read), "");
+
+    const std::string load = "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 128;\n"
+                             "@%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
+                             "[%r2+128], [%rd0], 128, [%r3];\n@!%p0 bra END;\n"
+                             "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0;\n"
+                             "@!%p2 bra WAIT;\nEND:";
+    EXPECT_EQ(reports(fence, "", load), "");
+    EXPECT_EQ(reports("fence.proxy.async.shared::cta;", "", load), "");
+    EXPECT_EQ(reports("", "", load), "missing-proxy-fence");
+    EXPECT_EQ(reports("@%p1 " + fence, "", load), "missing-proxy-fence") << "a fence of another thread";
+    const std::string store = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r2], 16;\n"
+                              "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;";
+    const std::string fill = "@%p0 st.shared.v4.u32 [%r2], {%r0, %r0, %r0, %r0};\n";
+    EXPECT_EQ(reports(fill + fence, "", store), "missing-proxy-fence");
+    EXPECT_EQ(reports(fill + "fence.proxy.async.shared::cta;", "", store), "");
+}
+
 TEST(Registers, MoveBetweenWarpgroups)
 {
     std::string body = R"(

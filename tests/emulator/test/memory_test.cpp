@@ -221,5 +221,54 @@ TEST(Memory, ReleaseAndAcquireOrder)
               "race");
 }
 
+// The same between the CTAs of a cluster, where the scope must reach the other.
+TEST(Memory, ScopesReachTheOtherThreadOrOrderNothing)
+{
+    const auto outcome = [](const std::string& write, const std::string& read) {
+        const std::string body = R"(
+.shared .align 8 .b32 data;
+.shared .align 8 .b32 flag;
+mov.u32 %r5, data;
+mov.u32 %r6, flag;
+mapa.shared::cluster.u32 %r5, %r5, 0;
+mapa.shared::cluster.u32 %r6, %r6, 0;
+mad.lo.u32 %r4, %r1, 32, %r0;
+setp.eq.u32 %p1, %r4, 0;
+setp.eq.u32 %p2, %r4, 32;
+@%p1 st.shared.u32 [flag], 0;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+@%p1 st.shared.u32 [data], 42;
+@%p1 )" + write + "\n@!%p2 bra END;\nSPIN:\n" +
+                                 read + R"(
+setp.eq.u32 %p3, %r2, 0;
+@%p3 bra SPIN;
+ld.shared::cluster.u32 %r3, [%r5];
+END:
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+)";
+        Device device(90, 3);
+        return device.run(ptx_kernel("sm_90a", 0, body), shape_of(2, 32, 2), {});
+    };
+    const auto store = [](const std::string& how) { return "st." + how + ".shared.u32 [flag], 1;"; };
+    const auto load = [](const std::string& how) {
+        return "ld." + how + ".shared::cluster.u32 %r2, [%r6];";
+    };
+    const auto fence = [](const std::string& scope) { return "fence.acq_rel." + scope + ";\n"; };
+    EXPECT_EQ(outcome(store("release.cluster"), load("acquire.cluster")), "");
+    EXPECT_EQ(outcome(store("release.gpu"), load("acquire.sys")), "");
+    EXPECT_EQ(outcome(store("release.cta"), load("acquire.cluster")), "race");
+    EXPECT_EQ(outcome(store("release.cluster"), load("acquire.cta")), "race");
+    const std::string relaxed = "@%p1 " + store("relaxed.cluster"),
+                      observed = load("relaxed.cluster") + "\n";
+    EXPECT_EQ(outcome(fence("cluster") + relaxed, observed + fence("gpu")), "");
+    EXPECT_EQ(outcome("membar.gl;\n" + relaxed, observed + "membar.sys;"), "");
+    EXPECT_EQ(outcome("membar.cta;\n" + relaxed, observed + fence("cluster")), "race");
+    EXPECT_EQ(outcome(fence("cluster") + relaxed, observed + fence("cta")), "race");
+    EXPECT_EQ(outcome(fence("cluster") + "@%p1 " + store("relaxed.cta"), observed + fence("cluster")),
+              "race");
+}
+
 }  // namespace
 }  // namespace emu
