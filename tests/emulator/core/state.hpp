@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace emu {
@@ -209,6 +210,7 @@ private:
 struct Statistics {
     std::map<std::string, uint64_t> opcodes;  // executed warp instructions by opcode and modifiers
     std::map<int, uint64_t> lines;            // the same by line
+    std::set<int> group_waits;                // lines of waits for groups that had something to wait for
     uint64_t tma_bytes = 0, mma_flops = 0, shared_accesses = 0, shared_wavefronts = 0;
 };
 
