@@ -146,8 +146,8 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
     return setup;
 }
 
-// Shape 0: three tiles of two CTAs, the ring gone round twice, f16 by TMA. Shape 1: f32 by TMA, four tiles
-// of two problems for three CTAs. Shape 2: the epilogue of everything else.
+// Shape 0: three tiles of one CTA, the ring gone round many times, f16 by TMA. Shape 1: f32 by TMA, four
+// tiles of two problems for three CTAs. Shape 2: the epilogue of everything else.
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
 {
     const hg::Row& row = row_of(hg::sm90::rows, name);
@@ -169,7 +169,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     map_operand(p.b, p, p.n, row.tile_n, row.tile_k, &params.b);
     if (params.tma_store)
         map_result(p, &params.d);
-    setup.launch.grid.x = shape == 0 ? 2 : 3;
+    setup.launch.grid.x = shape == 0 ? 1 : 3;
     setup.launch.block.x = row.threads;
     setup.launch.dynamic_shared = row.smem_bytes;
     set_parameters(setup, params);

@@ -13,7 +13,10 @@ const std::vector<Kernel>& kernels()
         {"sm80_128x128x32_s4_f16_kk", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_64x64x32_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_any_64x64x32_f16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm80_any_128x128x32_bf16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm90_128x256x64_s4_f16_kk", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"sm90_128x256x64_s4_bf16_mk", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"sm90_128x128x64_s6_f16_kn", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
         {"sm90_128x128x64_s6_bf16_mn", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
         {"pair_1", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"pair_2", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
@@ -33,7 +36,7 @@ static void* allocate(emu::Machine& machine, size_t bytes)
 uint16_t* random_halves(emu::Machine& machine, size_t count, bool bf16)
 {
     auto* values = static_cast<uint16_t*>(allocate(machine, count * 2));
-    std::minstd_rand random(1);
+    std::minstd_rand random(static_cast<unsigned>(machine.memory.used()));  // others for each operand
     const emu::FormatId format = bf16 ? emu::FormatId::Bf16 : emu::FormatId::F16;
     for (size_t i = 0; i < count; ++i) {
         const double value = static_cast<double>(random() % 2001) / 1000.0 - 1.0;

@@ -3,6 +3,7 @@
 
 #include "emulator.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct Setup {
         size_t count;
     };
     std::vector<Result> results;
+    std::function<bool()> is_correct;  // if set: are they right?
 };
 
 struct Kernel {

@@ -28,29 +28,32 @@ struct Subject {
     const Kernel* kernel;
     std::vector<std::string> lines;
     struct Shape {
-        uint64_t results;
-        double seconds;
-        std::vector<bool> executed;  // by line
+        uint64_t results = 0;
+        double seconds = 0;
+        std::vector<bool> executed, waited;  // by line
     };
     std::vector<Shape> shapes;
-
-    std::vector<bool> executed() const
-    {
-        std::vector<bool> any(lines.size());
-        for (const Shape& shape : shapes)
-            for (size_t i = 0; i < any.size(); ++i)
-                any[i] = any[i] || shape.executed[i];
-        return any;
-    }
 };
 
 std::string describe(const Trial& trial)
 {
-    std::string text = fmt::format("{} {} {} {}", trial.kind.empty() ? "-" : trial.kind, trial.results,
-                                   trial.seconds, trial.executed.size());
-    for (const int line : trial.executed)
-        text += fmt::format(" {}", line);
-    return text + "\n" + trial.message;
+    if (!trial.kind.empty() || !trial.correct)
+        return "- " + (trial.correct ? trial.message : "the results are wrong");
+    std::string text = fmt::format("{} {}", trial.results, trial.seconds);
+    for (const std::vector<int>& list : {trial.executed, trial.group_waits}) {
+        text += fmt::format(" {}", list.size());
+        for (const int line : list)
+            text += fmt::format(" {}", line);
+    }
+    return text;
+}
+
+void read_lines(std::istream& words, std::vector<bool>& lines)
+{
+    size_t count = 0;
+    words >> count;
+    for (size_t line; count > 0 && words >> line; --count)
+        lines[line - 1] = true;
 }
 
 // Runs the kernel as it is, at all seeds: every run must be free of reports and give the same results.
@@ -63,27 +66,38 @@ Subject make_subject(const Kernel& kernel, const Options& options)
     for (int shape = 0; shape < kernel.shapes; ++shape)
         for (int seed = 1; seed <= options.seeds; ++seed)
             tasks.push_back([&kernel, &text, shape, seed] {
-                return describe(run_trial(kernel, text, shape, static_cast<uint64_t>(seed)));
+                return describe(run_trial(kernel, text, shape, static_cast<uint64_t>(seed), true));
             });
-    subject.shapes.resize(kernel.shapes, {0, 0, std::vector<bool>(subject.lines.size())});
+    const std::vector<bool> none(subject.lines.size());
+    subject.shapes.resize(kernel.shapes, {0, 0, none, none});
     run_tasks(tasks, options.at_once, options.seconds, [&](size_t task, const Answer& answer) {
         std::istringstream words(answer.text);
-        std::string kind;
-        uint64_t results = 0;
-        double seconds = 0;
-        size_t count = 0;
-        words >> kind >> results >> seconds >> count;
-        if (answer.late || answer.failed || kind != "-")
-            throw std::runtime_error(fmt::format("{} is not clean: {}", kernel.name, answer.text));
         Subject::Shape& shape = subject.shapes[task / options.seeds];
+        uint64_t results = 0;
+        if (answer.late || answer.failed || !(words >> results >> shape.seconds))
+            throw std::runtime_error(fmt::format("{} is not clean: {}", kernel.name, answer.text));
         if (shape.results && shape.results != results)
             throw std::runtime_error(fmt::format("{}: results depend on the seed", kernel.name));
         shape.results = results;
-        shape.seconds = seconds;
-        for (size_t line; words >> line && count-- > 0;)
-            shape.executed[line - 1] = true;
+        read_lines(words, shape.executed);
+        read_lines(words, shape.waited);
     });
     return subject;
+}
+
+Facts facts_of(const Subject& subject)
+{
+    const size_t count = subject.lines.size();
+    Facts facts{std::vector<bool>(count), std::vector<bool>(count)};
+    for (size_t line = 0; line < count; ++line) {
+        bool waited = false;
+        for (const Subject::Shape& shape : subject.shapes) {
+            facts.executed[line] = facts.executed[line] || shape.executed[line];
+            waited |= shape.waited[line];
+        }
+        facts.idle_waits[line] = !waited && parse_statement(subject.lines[line]).is("cp.async");
+    }
+    return facts;
 }
 
 // The shapes that reach a line, the quickest first.
@@ -134,7 +148,7 @@ std::vector<Mutant> sample(const std::vector<Mutant>& mutants, int most)
 std::vector<Result> try_all(const Subject& subject, const Options& options)
 {
     const std::vector<Mutant> mutants =
-        sample(find_mutants(subject.lines, subject.executed()), options.sample);
+        sample(find_mutants(subject.lines, facts_of(subject)), options.sample);
     std::vector<Task> tasks;
     std::vector<Result> results;
     for (const Mutant& mutant : mutants) {

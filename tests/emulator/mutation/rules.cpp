@@ -1,17 +1,18 @@
 // Rules about order: fences, waits, barriers, arrivals, groups, convergence.
 #include "mutation/rules.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
 namespace mutation {
 
-std::vector<Mutant> find_mutants(const std::vector<std::string>& lines, const std::vector<bool>& executed)
+std::vector<Mutant> find_mutants(const std::vector<std::string>& lines, const Facts& facts)
 {
     std::vector<Mutant> mutants;
-    Rules rules(lines, mutants);
+    Rules rules(lines, facts, mutants);
     for (size_t line = 0; line < lines.size(); ++line)
-        if (executed[line])
+        if (facts.executed[line])
             rules.visit(line);
     return mutants;
 }
@@ -25,6 +26,7 @@ void Rules::visit(size_t line)
     fences();
     waits();
     barriers();
+    rings();
     arrivals();
     commits();
     convergence();
@@ -74,30 +76,49 @@ long Rules::constant(const std::string& operand) const
     return -1;
 }
 
-bool Rules::repeats() const
+// Instructions that no fence or barrier can order: they touch registers alone.
+static bool is_local(const Statement& statement)
 {
-    static constexpr std::array harmless = {"mov", "add", "sub", "mul",  "mad",  "shl", "shr",
-                                            "and", "or",  "xor", "setp", "selp", "cvt", "cvta"};
+    static constexpr std::array words = {"mov",  "add", "sub",  "mul",    "mad", "shl", "shr",
+                                         "and",  "or",  "xor",  "not",    "min", "max", "setp",
+                                         "selp", "cvt", "cvta", "pragma", ""};
+    const std::string word = statement.opcode.substr(0, statement.opcode.find('.'));
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+constexpr char nothing_follows[] = "nothing follows but the end of the kernel";
+
+static bool is_barrier_of_all(const Statement& statement)
+{
+    const bool cluster = statement.is("barrier.cluster.arrive") && !statement.has(".relaxed");
+    return statement.guard.empty() &&
+           (cluster || (statement.is("bar.sync") && statement.operands.size() == 1));
+}
+
+// Why the fence or barrier here orders nothing, by what stands around it.
+std::string Rules::needless() const
+{
     for (size_t line = line_; line-- > 0;) {
         const Statement before = parse_statement(lines_[line]);
         if (before.print() == here_.print())
-            return true;
-        const std::string word = before.opcode.substr(0, before.opcode.find('.'));
-        bool passes = false;
-        for (const char* one : harmless)
-            passes |= word == one;
-        if (!passes)
-            return false;
+            return "the same was executed just before";
+        if (!is_local(before) || lines_[line].back() == ':')
+            break;
     }
-    return false;
+    size_t line = line_ + 1;
+    while (line + 1 < lines_.size() && is_local(parse_statement(lines_[line])))
+        ++line;
+    const Statement next = parse_statement(lines_[line]);
+    if (next.is("ret") && next.guard.empty())
+        return nothing_follows;
+    return here_.is("bar.warp.sync") && is_barrier_of_all(next) ? "a barrier of all threads follows at once"
+                                                                : "";
 }
-
-constexpr char repeated[] = "the same was executed just before";
 
 void Rules::fences()
 {
     if (here_.is("fence.") || here_.is("tcgen05.fence") || here_.is("wgmma.fence") || here_.is("membar"))
-        remove("fence", repeats() ? repeated : "");
+        remove("fence", needless());
 }
 
 void Rules::waits()
@@ -112,9 +133,9 @@ void Rules::waits()
         remove("wait");
     if (!here_.has(".wait_group"))
         return;
-    const long left = constant(here_.operands[0]);
-    remove("wait");
-    add("wait", "leaves one group more", with(0, std::to_string(left + 1)));
+    const std::string idle = facts_.idle_waits[line_] ? "no run has anything that it would wait for" : "";
+    remove("wait", idle);
+    add("wait", "leaves one group more", with(0, std::to_string(constant(here_.operands[0]) + 1)), idle);
 }
 
 void Rules::barriers()
@@ -122,9 +143,33 @@ void Rules::barriers()
     const bool cta = here_.is("bar.sync") || here_.is("barrier.sync") || here_.is("barrier.cta.sync") ||
                      here_.is("bar.arrive") || here_.is("bar.warp.sync");
     if (cta || here_.is("barrier.cluster"))
-        remove("barrier", repeats() ? repeated : "");
+        remove("barrier", needless());
     if (cta && !here_.has("warp") && here_.operands.size() == 2)
         add("barrier", "of one warp less", changed(1, "b32", "sub.s32", "32"));
+}
+
+// A ring's position goes on: stage + 1, or 0 behind the last, where the parity flips.
+void Rules::rings()
+{
+    const auto used = [this](const std::string& start, size_t operand) {
+        for (const std::string& line : lines_) {
+            const Statement other = parse_statement(line);
+            if (other.is(start) && other.operands.size() > operand &&
+                other.operands[operand] == here_.operands[0])
+                return true;
+        }
+        return false;
+    };
+    if (here_.is("xor.b32") && used("mbarrier.try_wait", 2))
+        add("phase", "never flips",
+            here_.guard + "mov.b32 " + here_.operands[0] + ", " + here_.operands[1] + ";");
+    if (!here_.is("setp.eq.s32") || here_.operands[2][0] == '%' || !used("selp.b32", 3))
+        return;
+    const long stages = constant(here_.operands[2]);
+    if (stages < 2 || !used("selp.u32", 3))
+        return;
+    add("stage", "ring of one more", with(2, std::to_string(stages + 1)));
+    add("stage", "ring of one less", with(2, std::to_string(stages - 1)));
 }
 
 void Rules::arrivals()
@@ -159,8 +204,8 @@ void Rules::commits()
 
 void Rules::convergence()
 {
-    const bool aligned = here_.has(".aligned") || here_.is("bar.sync") || here_.is("bar.warp.sync");
-    if (!aligned)
+    const bool barrier = here_.is("bar.sync") || here_.is("bar.warp.sync");
+    if (!barrier && !here_.has(".aligned"))
         return;
     std::string both;
     if (!here_.guard.empty()) {
@@ -175,7 +220,8 @@ void Rules::convergence()
     add("convergence", "lane 31 stays away",
         "{\n.reg .pred %mutant, %other;\n.reg .b32 %lane;\nmov.u32 %lane, %laneid;\n"
         "setp.ne.u32 %mutant, %lane, 31;\n" +
-            both + guarded.print() + "\n}");
+            both + guarded.print() + "\n}",
+        barrier && needless() == nothing_follows ? nothing_follows : "");
 }
 
 }  // namespace mutation

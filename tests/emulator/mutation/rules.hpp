@@ -16,13 +16,21 @@ struct Mutant {
     std::string equivalent;  // why it changes nothing, if it does not
 };
 
-// All mutants of the lines that `executed` names (by index).
-std::vector<Mutant> find_mutants(const std::vector<std::string>& lines, const std::vector<bool>& executed);
+// What runs of the kernel have shown, by line.
+struct Facts {
+    std::vector<bool> executed;
+    std::vector<bool> idle_waits;  // for groups, where there never was anything to wait for
+};
+// All mutants of the lines that are executed.
+std::vector<Mutant> find_mutants(const std::vector<std::string>& lines, const Facts& facts);
 
 // ---- Between the files of rules ----------------------------------------------------------------------
 class Rules {
 public:
-    Rules(const std::vector<std::string>& lines, std::vector<Mutant>& out) : lines_(lines), out_(out) {}
+    Rules(const std::vector<std::string>& lines, const Facts& facts, std::vector<Mutant>& out)
+        : lines_(lines), facts_(facts), out_(out)
+    {
+    }
     void visit(size_t line);
 
 private:
@@ -30,6 +38,7 @@ private:
     void fences();
     void waits();
     void barriers();
+    void rings();
     void arrivals();
     void commits();
     void convergence();
@@ -51,10 +60,10 @@ private:
                         const std::string& by = "") const;
     // The number of a "n" operand, or what a register was last set to, above; -1 if that is not known.
     long constant(const std::string& operand) const;
-    // Has the same statement just been executed, with nothing in between that it could order?
-    bool repeats() const;
+    std::string needless() const;
 
     const std::vector<std::string>& lines_;
+    const Facts& facts_;
     std::vector<Mutant>& out_;
     size_t line_ = 0;
     Statement here_;

@@ -70,6 +70,8 @@ void Rules::copies()
     } else if (here_.is("cp.async.ca.") || here_.is("cp.async.cg.")) {
         add("address", "to 16 bytes on", with(0, shifted(here_.operands[0], 16)));
         add("address", "from 16 bytes on", with(1, shifted(here_.operands[1], 16)));
+        if (here_.operands.size() == 4)
+            add("bytes", "all 16 even at an edge", with(3, "16"));
         remove("copy");
     }
 }

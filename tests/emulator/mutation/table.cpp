@@ -38,17 +38,6 @@ std::string group_of(const std::string& how)
 constexpr const char* groups[] = {"race",       "deadlock",    "mbarrier",    "bounds",
                                   "divergence", "other rules", "wrong result"};
 
-std::string quoted(std::string text)
-{
-    constexpr size_t longest = 100;
-    if (text.size() > longest)
-        text = text.substr(0, longest - 3) + "...";
-    std::string out = "\"";
-    for (const char c : text)
-        out.append(c == '"' ? 2 : 1, c);
-    return out + '"';
-}
-
 void write_table(std::ostream& out, const char* title, const std::vector<Result>& results,
                  const std::function<std::string(const Result&)>& key)
 {
@@ -89,17 +78,15 @@ Totals totals_of(const std::vector<Result>& results)
 
 void write_list(std::ostream& out, const std::vector<Result>& results)
 {
-    fmt::print(out, "kernel,line,kind,change,statement,outcome,how,shape,seed\n");
+    fmt::print(out, "kernel,line,instruction,kind,change,outcome,how,shape,seed\n");
     for (const Result& r : results) {
         const char* outcome = !r.counts() ? "equivalent" : r.caught() ? "caught" : "missed";
-        const std::string& how = r.counts() ? r.how : r.mutant.equivalent;
-        fmt::print(out, "{},{},{},{},{},{},{},", r.kernel, r.mutant.line + 1, r.mutant.kind,
-                   quoted(r.mutant.change), quoted(r.statement), outcome, quoted(how));
+        fmt::print(out, "{},{},{},{},{},{},", r.kernel, r.mutant.line + 1,
+                   parse_statement(r.statement).opcode, r.mutant.kind, r.mutant.change, outcome);
         if (r.counts() && r.caught())
-            fmt::print(out, "{},{}", r.shape, r.seed);
+            fmt::print(out, "{},{},{}\n", r.how, r.shape, r.seed);
         else
-            fmt::print(out, ",");
-        fmt::print(out, "\n");
+            fmt::print(out, "{},,\n", r.mutant.equivalent);
     }
 }
 

@@ -14,7 +14,8 @@ uint64_t hash_of(const std::vector<Setup::Result>& results)
     return hash;
 }
 
-void run(Trial& trial, emu::Machine& machine, const Kernel& kernel, const std::string& text, int shape)
+void run(Trial& trial, emu::Machine& machine, const Kernel& kernel, const std::string& text, int shape,
+         bool verify)
 {
     const emu::LoadedModule module(machine, text, kernel.name);
     const emu::Program* program = module.find(kernel.name);
@@ -25,11 +26,14 @@ void run(Trial& trial, emu::Machine& machine, const Kernel& kernel, const std::s
     trial.results = hash_of(setup.results);
     for (const auto& [line, count] : machine.statistics.lines)
         trial.executed.push_back(line);
+    for (const int line : machine.statistics.group_waits)
+        trial.group_waits.push_back(line);
+    trial.correct = !verify || !setup.is_correct || setup.is_correct();
 }
 
 }  // namespace
 
-Trial run_trial(const Kernel& kernel, const std::string& text, int shape, uint64_t seed)
+Trial run_trial(const Kernel& kernel, const std::string& text, int shape, uint64_t seed, bool verify)
 {
     emu::Config config;
     config.cc = kernel.cc;
@@ -40,7 +44,7 @@ Trial run_trial(const Kernel& kernel, const std::string& text, int shape, uint64
     Trial trial;
     const auto start = std::chrono::steady_clock::now();
     try {
-        run(trial, machine, kernel, text, shape);
+        run(trial, machine, kernel, text, shape, verify);
     } catch (const emu::Fault& fault) {
         trial.kind = fault.kind;
         trial.message = fault.what();

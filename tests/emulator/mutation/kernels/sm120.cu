@@ -104,8 +104,7 @@ __device__ void consume(const Params& p, Smem& smem)
             hg::ptx::mbarrier_wait_parity(shared_address(&smem.full[ring.stage]), ring.phase);
             Share::accumulate(acc, shared_address(smem.a[ring.stage]), shared_address(smem.b[ring.stage]),
                               row_a, row_b, lane);
-            __syncwarp();
-            if (lane == 0)
+            if (lane == 0)  // mma.sync had all lanes' fragments
                 hg::ptx::mbarrier_arrive(shared_address(&smem.empty[ring.stage]));
         }
         if (p.tma_store)

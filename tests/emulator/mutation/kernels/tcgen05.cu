@@ -87,7 +87,6 @@ __device__ void multiply_tiles(const Params& p, Smem<Group>& smem, uint32_t tmem
         ptx::fence_after();
         for (int k = 0; k < p.k_tiles; ++k, ring.advance()) {
             ptx::wait_cluster(shared_address(&smem.full[ring.stage]), ring.phase);
-            ptx::fence_after();
             const uint64_t a = descriptor(shared_address(smem.a[ring.stage]));
             const uint64_t b = descriptor(shared_address(smem.b[ring.stage]));
 #pragma unroll
@@ -144,7 +143,6 @@ __device__ void store_tiles(const Params& p, Smem<Group>& smem, uint32_t tmem, u
             }
         }
         ptx::fence_before();
-        __syncwarp();
         if (lane == 0) {
             const uint32_t taken = shared_address(&smem.taken[result.stage]);
             ptx::arrive_remote(ptx::map_rank(taken, Group == 1 ? rank : 0));
@@ -178,13 +176,9 @@ __device__ void run(const Params& p)
     const uint32_t rank = ptx::cluster_rank();
     if (threadIdx.x == 0)
         prepare(smem);
-    if (warp == 1) {
+    if (warp == 1)
         ptx::tmem_allocate<Group>(shared_address(&smem.tmem), accumulators * tile_n);
-        ptx::fence_before();
-    }
-    __syncwarp();
     ptx::cluster_sync();
-    ptx::fence_after();
     const uint32_t tmem = *static_cast<volatile uint32_t*>(&smem.tmem);
     if (threadIdx.x == 0)
         produce<Group>(p, smem, rank);
@@ -193,12 +187,9 @@ __device__ void run(const Params& p)
     else if (warp >= 2)
         store_tiles<Group>(p, smem, tmem, rank);
     __syncwarp();
-    ptx::fence_before();
     ptx::cluster_sync();
-    if (warp == 1) {
-        ptx::fence_after();
+    if (warp == 1)
         ptx::tmem_free<Group>(tmem, accumulators * tile_n);
-    }
 }
 
 }  // namespace
