@@ -1,6 +1,8 @@
 // Runs one kernel of a PTX file on the emulator; prints what it executed and what is wrong with it.
 #include "ptxrun.hpp"
 
+#include "core/scheduler.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -62,10 +64,38 @@ void print_statistics(const emu::Statistics& statistics, int top)
         fmt::print("matrix operations: {} flop\n", statistics.mma_flops);
     if (statistics.tma_bytes)
         fmt::print("bulk copies: {} bytes\n", statistics.tma_bytes);
-    if (statistics.shared_accesses)
-        fmt::print("shared memory: {} accesses, {:.3f} wavefronts each\n", statistics.shared_accesses,
-                   static_cast<double>(statistics.shared_wavefronts) /
-                       static_cast<double>(statistics.shared_accesses));
+}
+
+// Lines by the passes that conflicts cost.
+void print_banks(const emu::Statistics& statistics, const emu::ptx::Module& module, int top)
+{
+    using Line = std::pair<int, emu::BankPasses>;
+    std::vector<Line> lines(statistics.shared.begin(), statistics.shared.end());
+    std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+        return a.second.passes - a.second.least > b.second.passes - b.second.least;
+    });
+    emu::BankPasses all;
+    for (const auto& [line, banks] : lines) {
+        all.accesses += banks.accesses;
+        all.passes += banks.passes;
+        all.least += banks.least;
+    }
+    const auto print = [](const emu::BankPasses& banks) {
+        fmt::print("{} accesses, {} wavefronts of at least {}, degree {:.2f}", banks.accesses, banks.passes,
+                   banks.least, static_cast<double>(banks.passes) / static_cast<double>(banks.least));
+    };
+    if (lines.empty())
+        return;
+    fmt::print("shared memory: ");
+    print(all);
+    fmt::print("\n");
+    for (size_t i = 0; i < lines.size() && i < static_cast<size_t>(top); ++i) {
+        fmt::print("  ");
+        print(lines[i].second);
+        const std::string& source = module.lines[lines[i].first - 1];
+        fmt::print(", line {}: {}\n", lines[i].first,
+                   source.substr(std::min(source.find_first_not_of(" \t"), source.size())));
+    }
 }
 
 void dump(const emu::Arguments& arguments, const std::string& what)
@@ -89,6 +119,17 @@ void list_kernels(const emu::ptx::Module& module)
                    kernel.instructions.size());
 }
 
+std::vector<uint8_t> parameters(emu::Arguments& arguments, const emu::Program& program,
+                                const std::vector<std::string>& descriptions)
+{
+    try {
+        return arguments.parameters(*program.kernel, descriptions);
+    } catch (const std::runtime_error& error) {
+        throw std::runtime_error(fmt::format("{}\n  in {}, {}", error.what(), program.kernel->name,
+                                             emu::source_text(program, program.kernel->line)));
+    }
+}
+
 // The number of hazards.
 size_t run(const Options& options, const emu::Config& config)
 {
@@ -110,7 +151,7 @@ size_t run(const Options& options, const emu::Config& config)
     launch.block = dimensions(options.block);
     launch.cluster = dimensions(options.cluster);
     launch.dynamic_shared = options.shared;
-    launch.parameters = arguments.parameters(*program->kernel, options.arguments);
+    launch.parameters = parameters(arguments, *program, options.arguments);
     const auto start = std::chrono::steady_clock::now();
     machine.run(*program, launch);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -118,6 +159,7 @@ size_t run(const Options& options, const emu::Config& config)
     for (const std::string& what : options.dumps)
         dump(arguments, what);
     print_statistics(machine.statistics, options.top);
+    print_banks(machine.statistics, module.module(), options.top);
     for (const emu::Report& report : machine.reports.all())
         fmt::print("{}\n", report.print());
     fmt::print("{} hazards\n", machine.reports.all().size());

@@ -27,7 +27,7 @@ public:
     static const char* help();
 
 private:
-    void put(std::vector<uint8_t>& block, size_t at, size_t room, const std::string& description);
+    size_t put(std::vector<uint8_t>& block, size_t at, size_t room, const std::string& description);
     std::vector<uint8_t> value(const std::string& description);
     std::vector<uint8_t> buffer(const std::vector<std::string>& fields);
     std::vector<uint8_t> tensor_map(const std::vector<std::string>& fields);

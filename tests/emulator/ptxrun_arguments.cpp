@@ -67,6 +67,8 @@ std::vector<uint8_t> bytes_of(const T& value, size_t count = sizeof(T))
 std::vector<uint8_t> hexadecimal_bytes(const std::string& text)
 {
     std::vector<uint8_t> bytes;
+    if (text.size() % 2 != 0 || text.find_first_not_of("0123456789abcdefABCDEF") != text.npos)
+        fail(fmt::format("'{}' is not hexadecimal, two digits a byte", text));
     for (size_t i = 0; i + 1 < text.size(); i += 2)
         bytes.push_back(static_cast<uint8_t>(std::stoul(text.substr(i, 2), nullptr, 16)));
     return bytes;
@@ -114,7 +116,9 @@ std::vector<uint8_t> Arguments::parameters(const ptx::Kernel& kernel,
         const ptx::Variable& parameter = kernel.parameters[i];
         const size_t start = parameter.offset, room = parameter.bytes;
         if (descriptions[i].find('=') == std::string::npos || descriptions[i].rfind("buf:", 0) == 0) {
-            put(block, start, room, descriptions[i]);
+            const size_t bytes = put(block, start, room, descriptions[i]);
+            if (bytes != room)
+                fail(fmt::format("'{}' has {} bytes, the parameter {}", descriptions[i], bytes, room));
             continue;
         }
         for (const std::string& field : split(descriptions[i], ';')) {
@@ -130,12 +134,13 @@ std::vector<uint8_t> Arguments::parameters(const ptx::Kernel& kernel,
     return block;
 }
 
-void Arguments::put(std::vector<uint8_t>& block, size_t at, size_t room, const std::string& description)
+size_t Arguments::put(std::vector<uint8_t>& block, size_t at, size_t room, const std::string& description)
 {
     const std::vector<uint8_t> bytes = value(description);
     if (bytes.size() > room)
-        fail(fmt::format("'{}' has {} bytes where {} fit", description, bytes.size(), room));
+        fail(fmt::format("'{}' has {} bytes, the parameter {}", description, bytes.size(), room));
     std::copy(bytes.begin(), bytes.end(), block.begin() + static_cast<std::ptrdiff_t>(at));
+    return bytes.size();
 }
 
 std::vector<uint8_t> Arguments::value(const std::string& description)

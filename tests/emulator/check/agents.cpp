@@ -191,7 +191,7 @@ void Agents::sync_warp(int id, uint32_t lanes)
 bool Agents::before(const Record& access, const Record& now) const
 {
     const Agent& agent = agents_[now.agent];
-    if (access.agent == now.agent && access.time >= agent.born) {
+    if (own_of(access, now.agent)) {
         const bool program_order = !agent.warp || access.lanes == 0 || access.lanes == now.lanes;
         if (program_order)
             return true;

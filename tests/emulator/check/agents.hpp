@@ -43,6 +43,11 @@ public:
 
     // Did this happen before what the agent does now? In program order, or by what it has seen.
     bool before(const Record& access, const Record& now) const;
+    // Did the agent do it itself, and not another that had its number before?
+    bool own_of(const Record& access, int agent) const
+    {
+        return access.agent == agent && access.time >= agents_[agent].born;
+    }
     // Is it known to lanes of the warp, if not to those that now ask?
     bool known_to_warp(const Record& access, const Record& now) const;
     // Has a proxy fence ordered it for the agent's accesses through the async proxy?

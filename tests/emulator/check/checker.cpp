@@ -33,6 +33,12 @@ Record record_of(const Actor& actor, Access kind, uint32_t time)
     return record;
 }
 
+int number_of(const Cta& cta)
+{
+    const Dim3& grid = cta.cluster->grid->launch.grid;
+    return static_cast<int>((cta.id[2] * grid.y + cta.id[1]) * grid.x + cta.id[0]);
+}
+
 }  // namespace
 
 struct Checker::State {
@@ -40,13 +46,16 @@ struct Checker::State {
     Reports* reports = nullptr;
     std::unordered_map<const Cta*, std::unique_ptr<Shadows>> shadows;
     std::vector<std::unique_ptr<Shadows>> spare;
+    std::unordered_map<uint64_t, Granule> global;          // by address / 16
     std::set<std::tuple<std::string, int, int>> reported;  // kind and both lines
 
     Shadows& of(const Cta& owner);
     void report(const char* kind, const Cta& owner, const Place& place, const Record& now,
                 const Record* before);
-    const char* fault(const Record& old, const Record& now, bool tensor, bool before) const;
+    const char* fault(const Record& old, const Record& now, PlaceIn in, bool before) const;
     void touch(Granule& granule, const Cta& owner, const Place& place, const Record& now);
+    void touch_all(const Cta& owner, const Place& place, Record now, Shadow* shadow);
+    void touch_lanes(const Cta& owner, const Place& place, Record now, Shadow* shadow);
     void check_initialised(Granule& granule, const Cta& owner, const Place& place, const Record& now);
 };
 
@@ -73,26 +82,28 @@ void Checker::State::report(const char* kind, const Cta& owner, const Place& pla
 }
 
 // What is wrong with the order of two conflicting accesses; null: nothing.
-const char* Checker::State::fault(const Record& old, const Record& now, bool tensor, bool before) const
+const char* Checker::State::fault(const Record& old, const Record& now, PlaceIn in, bool before) const
 {
-    const bool same_warp = old.agent == now.agent;
+    const bool same_warp = agents.own_of(old, now.agent);
     if (!before) {
         const bool same_instruction = same_warp && old.line == now.line && old.kind == now.kind;
         if (same_instruction)
             return nullptr;
         return same_warp || agents.known_to_warp(old, now) ? "missing-syncwarp" : "race";
     }
-    if (tensor)
+    if (in == PlaceIn::Global)
+        return nullptr;
+    if (in == PlaceIn::Tensor)
         return agents.tensor_before(old, now.agent) ? nullptr : "missing-tcgen05-fence";
-    const bool crosses =
-        old.proxy == Proxy::Generic && now.proxy == Proxy::Async && old.kind != Access::Read;
+    const bool crosses = old.proxy == Proxy::Generic && now.proxy == Proxy::Async && writes(old.kind);
     return crosses && !agents.fenced(old, now) ? "missing-proxy-fence" : nullptr;
 }
 
 void Checker::State::touch(Granule& granule, const Cta& owner, const Place& place, const Record& now)
 {
     std::vector<Record>& records = granule.records;
-    if (records.size() == 1 && alike(records[0], now) && records[0].lanes == now.lanes) {
+    if (records.size() == 1 && alike(records[0], now) && records[0].lanes == now.lanes &&
+        agents.own_of(records[0], now.agent)) {
         records[0] = now;
         return;
     }
@@ -109,10 +120,11 @@ void Checker::State::touch(Granule& granule, const Cta& owner, const Place& plac
             continue;
         }
         const uint16_t common = old.cells & now.cells;
-        const bool before = place.tensor ? agents.ended(old, now.agent)
-                                         : agents.before(part_of(old, common), part_of(now, common));
+        const bool before = place.in == PlaceIn::Tensor
+                                ? agents.ended(old, now.agent)
+                                : agents.before(part_of(old, common), part_of(now, common));
         if (conflict(old, now))
-            if (const char* kind = fault(old, now, place.tensor, before))
+            if (const char* kind = fault(old, now, place.in, before))
                 report(kind, owner, place, now, &old);
         if (now.kind == Access::Write)
             old.cells &= ~now.cells;
@@ -129,7 +141,9 @@ void Checker::State::touch(Granule& granule, const Cta& owner, const Place& plac
 void Checker::State::check_initialised(Granule& granule, const Cta& owner, const Place& place,
                                        const Record& now)
 {
-    if (now.kind == Access::Write)
+    if (place.in == PlaceIn::Global)
+        return;
+    if (now.kind == Access::Write || now.kind == Access::StrongWrite)
         granule.initialised |= now.cells;
     else if (now.cells & ~granule.initialised)
         report("uninitialised-read", owner, place, now, nullptr);
@@ -145,6 +159,7 @@ void Checker::begin_launch()
 {
     state_->agents.clear();
     state_->shadows.clear();
+    state_->global.clear();
     state_->reported.clear();
 }
 
@@ -256,45 +271,77 @@ void Checker::fence_tensor_after(int agent)
     emu::merge(at.tensor, at.tensor_acquired);
 }
 
+// All granules of a place; without a shadow they are those of global memory.
+void Checker::State::touch_all(const Cta& owner, const Place& place, Record now, Shadow* shadow)
+{
+    const uint64_t last = (place.first + place.count - 1) / granule_cells;
+    if (shadow)
+        shadow->at(static_cast<uint32_t>(last));
+    for (uint64_t index = place.first / granule_cells; index <= last; ++index) {
+        now.cells = cells_in(index, place.first, place.count);
+        Granule& granule = shadow ? shadow->at(static_cast<uint32_t>(index)) : global[index];
+        touch(granule, owner, place, now);
+        check_initialised(granule, owner, place, now);
+    }
+}
+
+// The same for a warp whose lanes access equal parts, one after another.
+void Checker::State::touch_lanes(const Cta& owner, const Place& place, Record now, Shadow* shadow)
+{
+    const uint64_t bytes = place.count / warp_lanes;
+    if (place.first % granule_cells != 0 || granule_cells % bytes != 0) {
+        for (int lane = 0; lane < warp_lanes; ++lane) {
+            now.lanes = uint32_t{1} << lane;
+            touch_all(owner, {place.in, place.first + lane * bytes, bytes, 0}, now, shadow);
+        }
+        return;
+    }
+    now.stride = static_cast<uint8_t>(bytes);
+    now.cells = 0xffff;
+    const auto lanes = static_cast<uint32_t>(granule_cells / bytes);  // of a granule
+    for (uint32_t i = 0; i < warp_lanes / lanes; ++i) {
+        now.lanes = ((uint32_t{1} << lanes) - 1) << i * lanes;
+        const uint64_t index = place.first / granule_cells + i;
+        Granule& granule = shadow ? shadow->at(static_cast<uint32_t>(index)) : global[index];
+        touch(granule, owner, place, now);
+        check_initialised(granule, owner, place, now);
+    }
+}
+
 void Checker::access(Exec*, Cta& owner, uint32_t offset, uint32_t bytes, Access kind, const Actor& actor)
 {
-    if (!races() || bytes == 0)
-        return;
-    Shadow& shadow = state_->of(owner).shared;
-    Record now = record_of(actor, kind, state_->agents.now(actor.agent));
-    const Place place{false, offset, bytes, 0};
-    const uint32_t last = (offset + bytes - 1) / granule_cells;
-    shadow.at(last);
-    for (uint32_t index = offset / granule_cells; index <= last; ++index) {
-        now.cells = cells_in(index, offset, bytes);
-        Granule& granule = shadow.at(index);
-        state_->touch(granule, owner, place, now);
-        state_->check_initialised(granule, owner, place, now);
-    }
+    if (races() && bytes != 0)
+        state_->touch_all(owner, {PlaceIn::Shared, offset, bytes, 0},
+                          record_of(actor, kind, state_->agents.now(actor.agent)),
+                          &state_->of(owner).shared);
 }
 
 void Checker::access_warp(Cta& owner, uint32_t offset, uint32_t bytes, Access kind, const Actor& actor)
 {
-    if (!races())
+    if (races())
+        state_->touch_lanes(owner, {PlaceIn::Shared, offset, bytes * warp_lanes, 0},
+                            record_of(actor, kind, state_->agents.now(actor.agent)),
+                            &state_->of(owner).shared);
+}
+
+void Checker::access_global(const Cta& by, uint64_t address, uint64_t bytes, Access kind,
+                            const Actor& actor)
+{
+    if (!global_races() || bytes == 0)
         return;
-    if (offset % granule_cells != 0 || granule_cells % bytes != 0) {
-        Actor one = actor;
-        for (one.lane = 0; one.lane < warp_lanes; ++one.lane)
-            access(nullptr, owner, offset + one.lane * bytes, bytes, kind, one);
-        return;
-    }
-    Shadow& shadow = state_->of(owner).shared;
     Record now = record_of(actor, kind, state_->agents.now(actor.agent));
-    now.stride = static_cast<uint8_t>(bytes);
-    now.cells = 0xffff;
-    const Place place{false, offset, bytes * warp_lanes, 0};
-    const uint32_t lanes = granule_cells / bytes;  // of a granule
-    for (uint32_t i = 0; i < warp_lanes / lanes; ++i) {
-        now.lanes = ((uint32_t{1} << lanes) - 1) << i * lanes;
-        Granule& granule = shadow.at(offset / granule_cells + i);
-        state_->touch(granule, owner, place, now);
-        state_->check_initialised(granule, owner, place, now);
-    }
+    now.cta = number_of(by);
+    state_->touch_all(by, {PlaceIn::Global, address, bytes, 0}, now, nullptr);
+}
+
+void Checker::access_global_warp(const Cta& by, uint64_t address, uint32_t bytes, Access kind,
+                                 const Actor& actor)
+{
+    if (!global_races())
+        return;
+    Record now = record_of(actor, kind, state_->agents.now(actor.agent));
+    now.cta = number_of(by);
+    state_->touch_lanes(by, {PlaceIn::Global, address, uint64_t{bytes} * warp_lanes, 0}, now, nullptr);
 }
 
 void Checker::access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_t first_lane,
@@ -304,7 +351,7 @@ void Checker::access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_
         return;
     Shadow& shadow = state_->of(owner).tensor;
     Record now = record_of(actor, kind, state_->agents.now(actor.agent));
-    const Place place{true, column, columns, first_lane};
+    const Place place{PlaceIn::Tensor, column, columns, first_lane};
     shadow.at(tmem_rows * tmem_row_granules - 1);
     for (uint32_t row = first_lane / granule_cells; row * granule_cells < first_lane + lanes; ++row)
         for (uint32_t index = column / granule_cells; index <= (column + columns - 1) / granule_cells;
@@ -323,7 +370,7 @@ void Checker::free_tmem(Cta& owner, uint32_t column, uint32_t columns, const Act
     Shadow& shadow = state_->of(owner).tensor;
     shadow.at(tmem_rows * tmem_row_granules - 1);
     Record now = record_of(actor, Access::Write, state_->agents.now(actor.agent));
-    const Place place{true, column, columns, 0};
+    const Place place{PlaceIn::Tensor, column, columns, 0};
     for (uint32_t row = 0; row < tmem_rows; ++row)
         for (uint32_t index = column / granule_cells; index <= (column + columns - 1) / granule_cells;
              ++index) {

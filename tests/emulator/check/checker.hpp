@@ -3,8 +3,8 @@
 // Every warp is an agent. An asynchronous operation borrows one of a ring of agents for its lifetime; it
 // starts from its issuer's clock and whoever observes its completion joins it. Shared memory and tensor
 // memory have a shadow entry for each 16 bytes: the last writes and the reads since, each with agent,
-// epoch, proxy and line. Two accesses of which one writes must be ordered; when they are and their proxies
-// differ, a proxy fence must lie between them.
+// epoch, proxy and line; global memory has them while a launch lasts, if asked for. Two accesses of which
+// one writes must be ordered; when they are and their proxies differ, a proxy fence must lie between them.
 //
 // Lanes of a warp share a clock, yet an order made by some lanes covers only those: what the others did
 // since the warp last synchronised stays unordered until it does. Where a function takes lanes, all of them
@@ -23,7 +23,7 @@ struct Machine;
 class Reports;
 
 enum class Proxy : uint8_t { Generic, Async };
-enum class Access : uint8_t { Read, Write, Atomic };
+enum class Access : uint8_t { Read, Write, Atomic, StrongRead, StrongWrite };
 
 // How far one agent has been seen: everything up to `full`, and of `lanes` everything up to `some`.
 struct Seen {
@@ -41,8 +41,8 @@ struct SyncClock {
 };
 
 // One side of an access, for the shadow and for reports. Lane -1: the whole warp at once (ldmatrix and the
-// like) or an asynchronous operation. Strong accesses (volatile, relaxed, acquire, release, atom, mbarrier
-// operations) are Access::Atomic: they do not race with one another.
+// like) or an asynchronous operation. Strong accesses do not race with one another: volatile, relaxed,
+// acquire and release ones, and Access::Atomic, which read and write: atom and mbarrier operations.
 struct Actor {
     int agent = 0;
     Proxy proxy = Proxy::Generic;
@@ -54,6 +54,7 @@ class Checker {
 public:
     void configure(int level);
     bool races() const { return level_ >= 2; }
+    bool global_races() const { return level_ >= 3; }
 
     // Agents. A launch starts with none.
     void begin_launch();
@@ -88,6 +89,11 @@ public:
     void access(Exec* where, Cta& owner, uint32_t offset, uint32_t bytes, Access kind, const Actor& actor);
     // The same for all 32 lanes of a warp, `bytes` each, one after another; actor.lane says nothing.
     void access_warp(Cta& owner, uint32_t offset, uint32_t bytes, Access kind, const Actor& actor);
+    // The same for global memory, if that is checked; the accessing CTA goes into reports. Which proxy it
+    // is does not matter.
+    void access_global(const Cta& by, uint64_t address, uint64_t bytes, Access kind, const Actor& actor);
+    void access_global_warp(const Cta& by, uint64_t address, uint32_t bytes, Access kind,
+                            const Actor& actor);
     // Tensor memory: `columns` from `column` on, of `lanes` lanes from `first_lane` on (multiples of 16).
     void access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_t first_lane, uint32_t lanes,
                      Access kind, const Actor& actor);

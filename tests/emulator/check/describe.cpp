@@ -25,7 +25,16 @@ std::string source_line(const Cta& cta, int line)
 
 std::string name_of(Access kind)
 {
-    return kind == Access::Read ? "read" : kind == Access::Write ? "write" : "atomic access";
+    static constexpr const char* names[] = {"read", "write", "atomic access", "strong read",
+                                            "strong write"};
+    return names[static_cast<int>(kind)];
+}
+
+std::string cta_text(const Cta& any, uint32_t number)
+{
+    const Dim3& grid = any.cluster->grid->launch.grid;
+    return "CTA (" + std::to_string(number % grid.x) + ", " + std::to_string(number / grid.x % grid.y) +
+           ", " + std::to_string(number / grid.x / grid.y) + ")";
 }
 
 std::string side(const Cta& owner, const Record& record)
@@ -37,6 +46,8 @@ std::string side(const Cta& owner, const Record& record)
         text += " by warp " + std::to_string(record.warp);
     if (std::has_single_bit(record.lanes))
         text += " lane " + std::to_string(std::countr_zero(record.lanes));
+    if (record.cta >= 0)
+        text += " of " + cta_text(owner, static_cast<uint32_t>(record.cta));
     text += " at line " + std::to_string(record.line);
     const std::string source = source_line(owner, record.line);
     return source.empty() ? text : text + ": " + source;
@@ -44,9 +55,11 @@ std::string side(const Cta& owner, const Record& record)
 
 std::string place_text(const Place& place)
 {
+    if (place.in == PlaceIn::Global)
+        return std::to_string(place.count) + " bytes of global memory at " + hexadecimal(place.first);
     const std::string range =
         std::to_string(place.first) + ".." + std::to_string(place.first + place.count - 1);
-    if (place.tensor)
+    if (place.in == PlaceIn::Tensor)
         return "tensor memory columns " + range + " from lane " + std::to_string(place.lane);
     return "shared memory bytes " + range;
 }

@@ -8,10 +8,12 @@
 
 namespace emu {
 
-// Part of a shared memory (offset and bytes) or of a tensor memory (column, columns, first lane).
+// Part of a shared memory (offset and bytes), of a tensor memory (column, columns, first lane) or of global
+// memory (address and bytes).
+enum class PlaceIn { Shared, Tensor, Global };
 struct Place {
-    bool tensor = false;
-    uint32_t first = 0, count = 0;
+    PlaceIn in = PlaceIn::Shared;
+    uint64_t first = 0, count = 0;
     uint32_t lane = 0;
 };
 

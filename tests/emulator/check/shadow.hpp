@@ -20,6 +20,7 @@ struct Record {
     int line = 0;
     uint16_t cells = 0;
     int16_t warp = -1;
+    int cta = -1;  // number in the grid, for global memory
     Access kind = Access::Read;
     Proxy proxy = Proxy::Generic;
 };
@@ -29,10 +30,14 @@ struct Granule {
     uint16_t initialised = 0;
 };
 
+inline bool writes(Access kind) { return kind != Access::Read && kind != Access::StrongRead; }
+inline bool is_strong(Access kind) { return kind != Access::Read && kind != Access::Write; }
+
 // Do two accesses need an order?
 inline bool conflict(const Record& a, const Record& b)
 {
-    return (a.cells & b.cells) != 0 && (a.kind != b.kind || a.kind == Access::Write);
+    return (a.cells & b.cells) != 0 && (writes(a.kind) || writes(b.kind)) &&
+           !(is_strong(a.kind) && is_strong(b.kind));
 }
 
 // The same kind of access to the same cells by the same agent, except that lanes may differ.
@@ -78,12 +83,12 @@ private:
 };
 
 // The cells of granule `index` that [first, first + count) touches.
-inline uint16_t cells_in(uint32_t index, uint32_t first, uint32_t count)
+inline uint16_t cells_in(uint64_t index, uint64_t first, uint64_t count)
 {
-    const uint32_t base = index * granule_cells;
-    const uint32_t from = first > base ? first - base : 0;
-    const uint32_t end = first + count - base;
-    const uint32_t to = end < granule_cells ? end : granule_cells;
+    const uint64_t base = index * granule_cells;
+    const uint64_t from = first > base ? first - base : 0;
+    const uint64_t end = first + count - base;
+    const uint64_t to = end < granule_cells ? end : granule_cells;
     return static_cast<uint16_t>(((uint32_t{1} << to) - 1) & ~((uint32_t{1} << from) - 1));
 }
 

@@ -59,7 +59,7 @@ Config Config::from_environment()
     config.sm_count = static_cast<int>(number("EMU_SM_COUNT", config.sm_count, 1, 1024));
     config.smem_optin = static_cast<int>(number("EMU_SMEM", shared_memory(config.cc), 1024, 16 << 20));
     config.memory = static_cast<int64_t>(number("EMU_MEMORY", config.memory, 0, INT64_MAX));
-    config.check = static_cast<int>(number("EMU_CHECK", config.check, 0, 2));
+    config.check = static_cast<int>(number("EMU_CHECK", config.check, 0, 3));
     config.seed = number("EMU_SEED", config.seed, 0, UINT64_MAX);
     if (const char* name = setting("EMU_ARITHMETIC")) {
         const std::string text = name;

@@ -14,7 +14,8 @@ struct Config {
     int smem_optin = 227 * 1024;  // EMU_SMEM, bytes; default by architecture
     int64_t memory = int64_t{8} << 30;  // EMU_MEMORY: device memory, bytes
     Arithmetic arithmetic = Arithmetic::Exact;  // EMU_ARITHMETIC=exact|fast
-    int check = 2;              // EMU_CHECK: 0 values only, 1 bounds and barriers, 2 also races
+    int check = 2;              // EMU_CHECK: 0 values only, 1 bounds and barriers, 2 also races,
+                                // 3 also in global memory
     uint64_t seed = 1;          // EMU_SEED: order of warps and of asynchronous completions
     std::string faults;         // EMU_FAULTS: see driver/faults.hpp
 

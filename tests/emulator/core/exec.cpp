@@ -24,10 +24,12 @@ std::string place(const Exec& x, int lane)
 
 }  // namespace
 
-std::string source_text(const Program& program, int line)
+std::string source_text(const Program& program, int line) { return source_text(*program.module, line); }
+
+std::string source_text(const ptx::Module& module, int line)
 {
-    const auto& lines = program.module->lines;
-    std::string text = program.module->file + ":" + std::to_string(line);
+    const auto& lines = module.lines;
+    std::string text = module.file + ":" + std::to_string(line);
     if (line < 1 || line > static_cast<int>(lines.size()))
         return text;
     const std::string& source = lines[line - 1];

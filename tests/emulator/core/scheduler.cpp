@@ -62,6 +62,14 @@ void Scheduler::run()
             machine_.statistics.opcodes[grid_.program->names[op.name]] += count;
             machine_.statistics.lines[op.line] += count;
         }
+    for (size_t i = 0; i < grid_.banks.size(); ++i) {
+        if (grid_.banks[i].accesses == 0)
+            continue;
+        BankPasses& line = machine_.statistics.shared[grid_.program->ops[i].line];
+        line.accesses += grid_.banks[i].accesses;
+        line.passes += grid_.banks[i].passes;
+        line.least += grid_.banks[i].least;
+    }
 }
 
 bool Scheduler::run_some_warp()

@@ -10,7 +10,8 @@ struct Diverged {
     Mask needed;
 };
 
-std::string source_text(const Program& program, int line);  // file:line: text
+std::string source_text(const ptx::Module& module, int line);  // file:line: text
+std::string source_text(const Program& program, int line);
 
 // Runs one grid.
 class Scheduler {

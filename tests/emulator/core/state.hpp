@@ -167,6 +167,12 @@ struct Launch {
     std::vector<uint8_t> parameters;
 };
 
+// What shared-memory accesses of warps cost: a pass over the banks serves each of them one word.
+struct BankPasses {
+    uint64_t accesses = 0, passes = 0;
+    uint64_t least = 0;  // passes if there were no conflicts
+};
+
 struct Grid {
     const Program* program = nullptr;
     Launch launch;
@@ -174,6 +180,7 @@ struct Grid {
     uint64_t next_cluster = 0;  // not yet started
     bool explicit_cluster = false;
     std::vector<uint64_t> executed;  // warp instructions by Program::ops
+    std::vector<BankPasses> banks;   // the same
     std::function<bool(uint32_t (&first_cta)[3])> cancel_cluster;  // clusterlaunchcontrol: take one that
                                                                    // has not started
 };
@@ -211,7 +218,8 @@ struct Statistics {
     std::map<std::string, uint64_t> opcodes;  // executed warp instructions by opcode and modifiers
     std::map<int, uint64_t> lines;            // the same by line
     std::set<int> group_waits;                // lines of waits for groups that had something to wait for
-    uint64_t tma_bytes = 0, mma_flops = 0, shared_accesses = 0, shared_wavefronts = 0;
+    std::map<int, BankPasses> shared;         // of plain and matrix loads and stores, by PTX line
+    uint64_t tma_bytes = 0, mma_flops = 0;
 };
 
 struct Machine {

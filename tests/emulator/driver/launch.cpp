@@ -1,4 +1,5 @@
 // Kernel launches: checks, parameters, execution, and what becomes of faults and hazards.
+#include "core/scheduler.hpp"
 #include "driver/attributes.hpp"
 #include "driver/call.hpp"
 #include "driver/function.hpp"
@@ -40,71 +41,94 @@ void read_attribute(const CUlaunchAttribute& attribute, emu::Launch& launch)
     }
 }
 
+[[noreturn]] void refuse(const Function& function, CUresult result, const std::string& why)
+{
+    std::string place = function.kernel->name;
+    if (!function.loaded->instances.empty())
+        place += ", " + emu::source_text(function.loaded->instances.front().module->module(),
+                                         function.kernel->line);
+    throw Failure{result, why + "\n  in " + place};
+}
+
+std::string text(const emu::Dim3& d)
+{
+    return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+}
+
 void check_block(const Function& function, const emu::Launch& launch)
 {
     const emu::Dim3 &block = launch.block, &grid = launch.grid;
     const emu::ptx::Kernel& kernel = *function.kernel;
-    require(block.count() > 0 && grid.count() > 0, CUDA_ERROR_INVALID_VALUE);
-    require(block.x <= 1024 && block.y <= 1024 && block.z <= 64, CUDA_ERROR_INVALID_VALUE);
-    require(grid.x <= 0x7fffffff && grid.y <= 65535 && grid.z <= 65535, CUDA_ERROR_INVALID_VALUE);
-    require(block.count() <= threads_per_block, CUDA_ERROR_INVALID_VALUE);
+    const auto no = [&](const std::string& why) { refuse(function, CUDA_ERROR_INVALID_VALUE, why); };
+    if (grid.count() == 0 || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535)
+        no("a grid of " + text(grid) + " blocks");
+    if (block.count() == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
+        block.count() > threads_per_block)
+        no("a block of " + text(block) + " threads");
     const uint32_t sizes[] = {block.x, block.y, block.z};
     for (int i = 0; kernel.required_threads[0] > 0 && i < 3; ++i)
         if (sizes[i] != static_cast<uint32_t>(std::max(1, kernel.required_threads[i])))
-            throw Failure{CUDA_ERROR_INVALID_VALUE, "the block differs from .reqntid of " + kernel.name};
+            no("a block of " + text(block) + " threads differs from .reqntid");
     if (block.count() > static_cast<uint64_t>(largest_block(kernel)))
-        throw Failure{CUDA_ERROR_INVALID_VALUE, "the block is larger than .maxntid of " + kernel.name};
+        no("a block of " + text(block) + " threads is larger than .maxntid");
 }
 
 void check_shared(const Function& function, const emu::Launch& launch)
 {
     if (launch.dynamic_shared > static_cast<uint32_t>(function.max_dynamic_shared))
-        throw Failure{CUDA_ERROR_INVALID_VALUE, std::to_string(launch.dynamic_shared) +
-                                                    " bytes of dynamic shared memory, " +
-                                                    function.kernel->name + " may use " +
-                                                    std::to_string(function.max_dynamic_shared)};
-    require(function.kernel->shared_bytes + launch.dynamic_shared <= driver().config.smem_optin,
-            CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        refuse(function, CUDA_ERROR_INVALID_VALUE,
+               std::to_string(launch.dynamic_shared) + " bytes of dynamic shared memory, at most " +
+                   std::to_string(function.max_dynamic_shared) + " are allowed");
+    const int64_t bytes = function.kernel->shared_bytes + launch.dynamic_shared;
+    if (bytes > driver().config.smem_optin)
+        refuse(function, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+               std::to_string(bytes) + " bytes of shared memory, there are " +
+                   std::to_string(driver().config.smem_optin));
 }
 
 // A cluster comes with the launch or with the kernel; where both tell, they must agree.
 void check_cluster(const Function& function, bool given, emu::Launch& launch)
 {
+    const auto no = [&](const std::string& why) {
+        refuse(function, CUDA_ERROR_INVALID_CLUSTER_SIZE, "a cluster of " + text(launch.cluster) + why);
+    };
     const int* required = function.cluster;
     if (required[0] > 0) {
         const emu::Dim3 fixed = {static_cast<uint32_t>(required[0]),
                                  static_cast<uint32_t>(std::max(1, required[1])),
                                  static_cast<uint32_t>(std::max(1, required[2]))};
         const emu::Dim3& asked = launch.cluster;
-        require(!given || (asked.x == fixed.x && asked.y == fixed.y && asked.z == fixed.z),
-                CUDA_ERROR_INVALID_CLUSTER_SIZE);
+        if (given && (asked.x != fixed.x || asked.y != fixed.y || asked.z != fixed.z))
+            no(" where the kernel asks for " + text(fixed));
         launch.cluster = fixed;
     } else if (function.kernel->explicit_cluster && !given) {
-        throw Failure{CUDA_ERROR_INVALID_CLUSTER_SIZE,
-                      function.kernel->name + " needs a cluster dimension"};
+        no(": the kernel needs a cluster dimension");
     }
     const emu::Dim3 &c = launch.cluster, &g = launch.grid;
-    require(c.count() == 1 || driver().config.cc >= 90, CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    require(c.count() <=
-                static_cast<uint64_t>(function.non_portable_cluster ? largest_cluster : portable_cluster),
-            CUDA_ERROR_INVALID_CLUSTER_SIZE);
-    require(g.x % c.x == 0 && g.y % c.y == 0 && g.z % c.z == 0, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    if (c.count() > 1 && driver().config.cc < 90)
+        no(": clusters need sm_90");
+    const int most = function.non_portable_cluster ? largest_cluster : portable_cluster;
+    if (c.count() > static_cast<uint64_t>(most))
+        no(", at most " + std::to_string(most) + " are allowed");
+    if (g.x % c.x != 0 || g.y % c.y != 0 || g.z % c.z != 0)
+        no(" does not divide the grid of " + text(g));
 }
 
-std::vector<uint8_t> copy_parameters(const emu::ptx::Kernel& kernel, void** parameters)
+std::vector<uint8_t> copy_parameters(const Function& function, void** parameters)
 {
-    require(parameters || kernel.parameters.empty(), CUDA_ERROR_INVALID_VALUE);
+    const emu::ptx::Kernel& kernel = *function.kernel;
     std::vector<uint8_t> block(static_cast<size_t>(kernel.parameter_bytes));
     for (size_t i = 0; i < kernel.parameters.size(); ++i) {
         const emu::ptx::Variable& parameter = kernel.parameters[i];
-        require(parameters[i] != nullptr, CUDA_ERROR_INVALID_VALUE);
+        if (!parameters || !parameters[i])
+            refuse(function, CUDA_ERROR_INVALID_VALUE, "parameter " + std::to_string(i) + " is missing");
         std::memcpy(block.data() + parameter.offset, parameters[i], static_cast<size_t>(parameter.bytes));
     }
     return block;
 }
 
 // The other way to pass parameters: as one block of bytes.
-std::vector<uint8_t> copy_block(const emu::ptx::Kernel& kernel, void** extra)
+std::vector<uint8_t> copy_block(const Function& function, void** extra)
 {
     const uint8_t* bytes = nullptr;
     size_t count = 0;
@@ -114,13 +138,14 @@ std::vector<uint8_t> copy_block(const emu::ptx::Kernel& kernel, void** extra)
         else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
             count = *static_cast<const size_t*>(extra[1]);
         else
-            throw Failure{CUDA_ERROR_INVALID_VALUE, ""};
+            refuse(function, CUDA_ERROR_INVALID_VALUE, "unknown word in the list of extra arguments");
     }
-    if (!bytes || count < static_cast<size_t>(kernel.parameter_bytes))
-        throw Failure{CUDA_ERROR_INVALID_VALUE, std::to_string(count) + " bytes of parameters, " +
-                                                    kernel.name + " takes " +
-                                                    std::to_string(kernel.parameter_bytes)};
-    return {bytes, bytes + kernel.parameter_bytes};
+    const auto needed = static_cast<size_t>(function.kernel->parameter_bytes);
+    if (!bytes || count < needed)
+        refuse(function, CUDA_ERROR_INVALID_VALUE,
+               std::to_string(bytes ? count : 0) + " bytes of parameters where there are " +
+                   std::to_string(needed));
+    return {bytes, bytes + needed};
 }
 
 CUresult error_of(const std::string& kind)
@@ -176,8 +201,7 @@ void launch(CUfunction handle, const CUlaunchConfig& config, void** parameters, 
     const auto function = driver().functions.get(handle);
     require(!parameters || !extra, CUDA_ERROR_INVALID_VALUE);
     emu::Launch launch = check_launch(*function, config);
-    launch.parameters =
-        extra ? copy_block(*function->kernel, extra) : copy_parameters(*function->kernel, parameters);
+    launch.parameters = extra ? copy_block(*function, extra) : copy_parameters(*function, parameters);
     CUctx_st& context = *get_stream(config.hStream).context;
     require(!function->loaded->context || function->loaded->context == &context, CUDA_ERROR_INVALID_HANDLE);
     function->program(&context);  // decoded now: what is not understood is this call's error

@@ -1,6 +1,8 @@
 // mov (ISA 9.7.9.3-4): copies, addresses, special registers, packing and unpacking.
 #include "ops/arithmetic.hpp"
 
+#include <bit>
+
 namespace emu {
 namespace {
 
@@ -21,37 +23,41 @@ void copy_wide(Exec& x)
             to[2 * lane] = from[2 * lane], to[2 * lane + 1] = from[2 * lane + 1];
 }
 
-// imm: bits of an element. args: the scalar, then the elements.
+// imm: bits of an element. args: the scalar, then the elements. Calls `move(element, word, shift)` for
+// each element and the place of its bits in the scalar.
+template <class Move>
+void each_element(const Exec& x, Move move)
+{
+    for (size_t i = 1; i < x.op.args.size(); ++i) {
+        const int at = static_cast<int>(i - 1) * x.op.imm[0];
+        move(x.op.args[i], at / 64, at % 64);
+    }
+}
+
 void unpack(Exec& x)
 {
-    const int bits = x.op.imm[0];
     const Arg& whole = x.op.args[0];
-    const uint64_t mask = ~uint64_t{0} >> (64 - bits);
-    for (int lane = 0; lane < warp_lanes; ++lane) {
-        if (!(x.lanes >> lane & 1))
-            continue;
-        const bool wide = whole.width == 16;
+    const uint64_t mask = ~uint64_t{0} >> (64 - x.op.imm[0]);
+    const bool wide = whole.width == 16;
+    for (Mask rest = x.lanes; rest; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
         const uint64_t words[2] = {lane_value(x, whole, lane), wide ? x.row64(whole.reg)[2 * lane + 1] : 0};
-        for (size_t i = 1; i < x.op.args.size(); ++i) {
-            const int at = static_cast<int>(i - 1) * bits;
-            set_lane(x, x.op.args[i], lane, words[at / 64] >> (at % 64) & mask);
-        }
+        each_element(x, [&](const Arg& element, int word, int shift) {
+            set_lane(x, element, lane, words[word] >> shift & mask);
+        });
     }
 }
 
 void pack(Exec& x)
 {
-    const int bits = x.op.imm[0];
     const Arg& whole = x.op.args[0];
-    const uint64_t mask = ~uint64_t{0} >> (64 - bits);
-    for (int lane = 0; lane < warp_lanes; ++lane) {
-        if (!(x.lanes >> lane & 1))
-            continue;
+    const uint64_t mask = ~uint64_t{0} >> (64 - x.op.imm[0]);
+    for (Mask rest = x.lanes; rest; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
         uint64_t words[2] = {};
-        for (size_t i = 1; i < x.op.args.size(); ++i) {
-            const int at = static_cast<int>(i - 1) * bits;
-            words[at / 64] |= (lane_value(x, x.op.args[i], lane) & mask) << (at % 64);
-        }
+        each_element(x, [&](const Arg& element, int word, int shift) {
+            words[word] |= (lane_value(x, element, lane) & mask) << shift;
+        });
         set_lane(x, whole, lane, words[0]);
         if (whole.form == Arg::Form::Register && whole.width == 16)
             x.row64(whole.reg)[2 * lane + 1] = words[1];

@@ -30,6 +30,17 @@ std::vector<BulkTarget> bulk_targets(Exec& x, const Location& to, const Location
     return targets;
 }
 
+Access access_kind(Reduction reduction)
+{
+    return reduction == Reduction::None ? Access::Write : Access::Atomic;
+}
+
+void note_global(Deferred& deferred, const uint8_t* first, uint64_t bytes, Access kind)
+{
+    deferred.machine.checker.access_global(deferred.cta, reinterpret_cast<uint64_t>(first), bytes, kind,
+                                           deferred.actor(Proxy::Async));
+}
+
 void finish_load(Deferred& deferred, const BulkTarget& target, int64_t bytes)
 {
     Exec x = deferred.exec();
@@ -122,7 +133,9 @@ void load(Exec& x, const Copy& copy, int lane)
             Actor actor = deferred->actor(Proxy::Async);
             if (from.cta)
                 x.machine.checker.access(&x, *from.cta, from.offset, size, Access::Read, actor);
-            Access kind = copy.reduction == Reduction::None ? Access::Write : Access::Atomic;
+            else
+                note_global(*deferred, from.bytes, size, Access::Read);
+            Access kind = access_kind(copy.reduction);
             x.machine.checker.access(&x, *target.to.cta, target.to.offset, size, kind, actor);
             deliver(copy, target.to.bytes, from.bytes);
             finish_load(*deferred, target, copy.bytes);
@@ -147,8 +160,10 @@ void store(Exec& x, const Copy& copy, int lane)
                                  deferred.actor(Proxy::Async));
         std::memcpy(buffer->data(), from.bytes, buffer->size());
     };
-    start_store(x, lane, "cp.async.bulk", read,
-                [buffer, to, copy](Deferred&) { deliver(copy, to.bytes, buffer->data()); });
+    start_store(x, lane, "cp.async.bulk", read, [buffer, to, copy](Deferred& deferred) {
+        note_global(deferred, to.bytes, copy.bytes, access_kind(copy.reduction));
+        deliver(copy, to.bytes, buffer->data());
+    });
     x.machine.statistics.tma_bytes += copy.bytes;
 }
 

@@ -14,6 +14,10 @@ struct BulkTarget {
 std::vector<BulkTarget> bulk_targets(Exec& x, const Location& to, const Location& barrier, const Mask* mask,
                                      bool pairs);
 
+// What a copy or a reduction does to its destination, and an access of either to global memory.
+Access access_kind(Reduction reduction);
+void note_global(Deferred& deferred, const uint8_t* first, uint64_t bytes, Access kind);
+
 // Everything has been written: tell the barrier.
 void finish_load(Deferred& deferred, const BulkTarget& target, int64_t bytes);
 

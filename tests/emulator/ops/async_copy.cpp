@@ -14,7 +14,7 @@ enum SourceSize { whole, given, ignored };
 // One lane's part.
 struct Piece {
     Location to;
-    const uint8_t* from;
+    const uint8_t* from = nullptr;
     uint32_t bytes;  // to read; the rest is zero
     int lane;
 };
@@ -52,6 +52,8 @@ void finish_copy(Deferred& deferred, AsyncToken& token, const std::vector<Piece>
             std::memcpy(piece.to.bytes, piece.from, piece.bytes);
         Actor actor = deferred.actor(Proxy::Generic);
         actor.lane = piece.lane;
+        x.machine.checker.access_global(deferred.cta, reinterpret_cast<uint64_t>(piece.from), piece.bytes,
+                                        Access::Read, actor);
         x.machine.checker.access(&x, *piece.to.cta, piece.to.offset, size, Access::Write, actor);
     }
     check_alive(x, deferred.cta);

@@ -1,7 +1,6 @@
 // st.async and red.async: writes to the shared memory of a CTA of the cluster that count their bytes at an
 // mbarrier there.
-#include "numerics/reduction.hpp"
-#include "ops/async.hpp"
+#include "ops/async_bulk.hpp"
 #include "ops/mbarrier.hpp"
 
 #include <bit>
@@ -26,7 +25,7 @@ void finish_store(Deferred& deferred, const Piece& piece)
     Actor actor = deferred.actor(Proxy::Generic);
     actor.lane = piece.lane;
     check_alive(x, *piece.to.cta);
-    Access kind = reduction == Reduction::None ? Access::Write : Access::Atomic;
+    Access kind = access_kind(reduction);
     x.machine.checker.access(&x, *piece.to.cta, piece.to.offset, bytes, kind, actor);
     if (reduction == Reduction::None)
         std::memcpy(piece.to.bytes, piece.value, bytes);

@@ -100,6 +100,15 @@ void check_box_access(Exec& x, const BoxCopy& copy, const Location& place, Acces
     });
 }
 
+// The part of the box that lies in the tensor.
+void note_box(Deferred& deferred, const BoxCopy& copy, Access kind)
+{
+    if (deferred.machine.checker.global_races())
+        for_each_row(copy.map, copy.at, [&](const BoxRow& row) {
+            note_global(deferred, row.global, (row.last - row.first) * copy.map.element_bytes, kind);
+        });
+}
+
 // Calls `move(unit, shared)` for each 16 bytes of a row and where they lie in shared memory.
 template <typename Move>
 void each_unit(const BoxCopy& copy, const Location& place, uint32_t row, Move move)
@@ -180,6 +189,7 @@ void issue_load(Exec& x, int lane)
         start(deferred, "cp.async.bulk.tensor", [deferred, target, copy] {
             Exec x = deferred->exec();
             check_box_access(x, copy, target.to, Access::Write, deferred->actor(Proxy::Async));
+            note_box(*deferred, copy, Access::Read);
             load_box(copy, target.to);
             finish_load(*deferred, target, copy.shape.bytes());
         });
@@ -204,7 +214,10 @@ void issue_store(Exec& x, int lane)
         check_box_access(x, copy, from, Access::Read, deferred.actor(Proxy::Async));
         read_box(copy, from, buffer->data());
     };
-    auto write = [buffer, copy, reduction](Deferred&) { write_box(copy, reduction, buffer->data()); };
+    auto write = [buffer, copy, reduction](Deferred& deferred) {
+        note_box(deferred, copy, access_kind(reduction));
+        write_box(copy, reduction, buffer->data());
+    };
     start_store(x, lane, "cp.async.bulk.tensor", read, write);
     x.machine.statistics.tma_bytes += copy.shape.bytes();
 }

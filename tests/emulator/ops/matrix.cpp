@@ -1,6 +1,7 @@
 // Matrix fragments in registers: ldmatrix, stmatrix, movmatrix and mma.sync on 16-bit elements.
 #include "numerics/tensor_core.hpp"
 #include "ops/async.hpp"
+#include "ops/bank_passes.hpp"
 
 #include <bit>
 
@@ -40,22 +41,26 @@ Location matrix_row(Exec& x, int lane)
     return shared_location(x, space, address_of(x, x.op.address, lane), 16, 16, lane);
 }
 
-// All lanes work together: their accesses are those of the warp as a whole.
-void touch_row(Exec& x, const Location& row, Access kind)
+// The rows that the lanes name. All work together: their accesses are those of the warp as a whole.
+void touch_rows(Exec& x, Location (&rows)[warp_lanes], Access kind)
 {
-    check_alive(x, *row.cta);
-    x.machine.checker.access(&x, *row.cta, row.offset, 16, kind, generic_actor(x, -1));
+    const int count = x.op.imm[slot_count] * 8;
+    for (int i = 0; i < count; i++) {
+        rows[i] = matrix_row(x, i);
+        check_alive(x, *rows[i].cta);
+        x.machine.checker.access(&x, *rows[i].cta, rows[i].offset, 16, kind, generic_actor(x, -1));
+    }
+    count_passes(x, all_lanes >> (warp_lanes - count), rows, 16);
 }
 
 void run_ldmatrix(Exec& x)
 {
     x.require_convergence();
     Tile tiles[4];
-    for (int i = 0; i < x.op.imm[slot_count] * 8; i++) {
-        Location row = matrix_row(x, i);
-        touch_row(x, row, Access::Read);
-        std::memcpy(tiles[i / 8][i % 8], row.bytes, 16);
-    }
+    Location rows[warp_lanes];
+    touch_rows(x, rows, Access::Read);
+    for (int i = 0; i < x.op.imm[slot_count] * 8; i++)
+        std::memcpy(tiles[i / 8][i % 8], rows[i].bytes, 16);
     for (int i = 0; i < x.op.imm[slot_count]; i++)
         put_fragment(x, x.op.args[i], tiles[i], x.op.imm[slot_transposed]);
 }
@@ -66,11 +71,10 @@ void run_stmatrix(Exec& x)
     Tile tiles[4];
     for (int i = 0; i < x.op.imm[slot_count]; i++)
         take_fragment(x, x.op.args[i], tiles[i], x.op.imm[slot_transposed]);
-    for (int i = 0; i < x.op.imm[slot_count] * 8; i++) {
-        Location row = matrix_row(x, i);
-        touch_row(x, row, Access::Write);
-        std::memcpy(row.bytes, tiles[i / 8][i % 8], 16);
-    }
+    Location rows[warp_lanes];
+    touch_rows(x, rows, Access::Write);
+    for (int i = 0; i < x.op.imm[slot_count] * 8; i++)
+        std::memcpy(rows[i].bytes, tiles[i / 8][i % 8], 16);
 }
 
 void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)

@@ -11,7 +11,9 @@ enum Slot { slot_bytes = memory_first_free, slot_signed, slot_alignment };
 
 Access access_kind(Order order, bool store)
 {
-    return order != Order::Weak ? Access::Atomic : store ? Access::Write : Access::Read;
+    if (order == Order::Weak)
+        return store ? Access::Write : Access::Read;
+    return store ? Access::StrongWrite : Access::StrongRead;
 }
 
 void put_element(Exec& x, const Arg& arg, int lane, const uint8_t* from)
@@ -31,10 +33,7 @@ void load(Exec& x)
     const int bytes = x.op.imm[slot_bytes], total = bytes * static_cast<int>(x.op.args.size());
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1)
-            at[lane] = locate(x, lane, total, x.op.imm[slot_alignment]);
-    note_accesses(x, at, total, access_kind(order, false));
+    locate_all(x, at, total, x.op.imm[slot_alignment], access_kind(order, false));
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -49,10 +48,7 @@ void store(Exec& x)
     const int bytes = x.op.imm[slot_bytes], total = bytes * static_cast<int>(x.op.args.size());
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1)
-            at[lane] = locate(x, lane, total, x.op.imm[slot_alignment]);
-    note_accesses(x, at, total, access_kind(order, true));
+    locate_all(x, at, total, x.op.imm[slot_alignment], access_kind(order, true));
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;

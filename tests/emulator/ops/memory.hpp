@@ -23,8 +23,8 @@ void fix_space(const ptx::Operand& address, Op& op);
 // Where the lane's address leads, checked.
 Location locate(Exec& x, int lane, int bytes, int alignment);
 
-// An access of all executing lanes, noted with the checker and in the statistics.
-void note_accesses(Exec& x, const Location (&at)[warp_lanes], int bytes, Access kind);
+// The same for an access of all executing lanes, noted with the checker and in the statistics.
+void locate_all(Exec& x, Location (&at)[warp_lanes], int bytes, int alignment, Access kind);
 
 // Order between threads by way of a location.
 void before_store(Exec& x, Order order, const Location& at, int lane);

@@ -95,10 +95,7 @@ void atomic(Exec& x)
     const int count = x.op.imm[slot_vector], bytes = t.bytes(), total = count * bytes;
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1)
-            at[lane] = locate(x, lane, total, total);
-    note_accesses(x, at, total, Access::Atomic);
+    locate_all(x, at, total, total, Access::Atomic);
     const uint64_t progress = x.machine.progress;
     bool changed = false;
     for (int lane = 0; lane < warp_lanes; ++lane) {
@@ -130,10 +127,7 @@ void atomic_wide(Exec& x)
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     const bool swap = x.op.imm[slot_operation] == op_cas;
     Location at[warp_lanes];
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1)
-            at[lane] = locate(x, lane, 16, 16);
-    note_accesses(x, at, 16, Access::Atomic);
+    locate_all(x, at, 16, 16, Access::Atomic);
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;

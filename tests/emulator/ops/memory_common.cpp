@@ -1,42 +1,45 @@
 // Spaces, order and bookkeeping of memory instructions.
 #include "ops/memory.hpp"
 
-#include <algorithm>
+#include "ops/bank_passes.hpp"
+
 #include <utility>
 
 namespace emu {
 namespace {
 
-// Passes over the banks that an access of some lanes takes: 128 bytes of lanes at a time, each bank one
-// word.
-uint64_t wavefronts(Mask lanes, const Location (&at)[warp_lanes], int bytes)
-{
-    const int words = std::max(1, bytes / 4), together = std::max(1, warp_lanes / words);
-    uint64_t total = 0;
-    for (int first = 0; first < warp_lanes; first += together) {
-        uint32_t seen[warp_lanes][warp_lanes];
-        int count[warp_lanes] = {}, worst = 0;
-        for (int lane = first; lane < first + together; ++lane)
-            for (int word = 0; word < words && (lanes >> lane & 1); ++word) {
-                const uint32_t address = at[lane].offset / 4 + word, bank = address % warp_lanes;
-                if (std::find(seen[bank], seen[bank] + count[bank], address) != seen[bank] + count[bank] ||
-                    count[bank] == warp_lanes)
-                    continue;
-                seen[bank][count[bank]++] = address;
-                worst = std::max(worst, count[bank]);
-            }
-        total += worst;
-    }
-    return total;
-}
+Actor actor_of(const Exec& x) { return {x.warp.agent, Proxy::Generic, x.op.line, x.warp.index, -1}; }
 
-bool contiguous(const Location (&at)[warp_lanes], int bytes)
+// Do the lanes of a whole warp access bytes one after another?
+bool contiguous(Mask lanes, const Location (&at)[warp_lanes], int bytes)
 {
+    if (lanes != all_lanes)
+        return false;
     for (int lane = 1; lane < warp_lanes; ++lane)
-        if (at[lane].cta != at[0].cta ||
-            at[lane].offset != at[0].offset + static_cast<uint32_t>(lane * bytes))
+        if (at[lane].cta != at[0].cta || at[lane].bytes != at[0].bytes + lane * bytes)
             return false;
     return true;
+}
+
+void note_shared(Exec& x, Mask lanes, const Location (&at)[warp_lanes], int bytes, Access kind)
+{
+    Actor actor = actor_of(x);
+    if (contiguous(lanes, at, bytes))
+        return x.machine.checker.access_warp(*at[0].cta, at[0].offset, bytes, kind, actor);
+    for (actor.lane = 0; actor.lane < warp_lanes; ++actor.lane)
+        if (lanes >> actor.lane & 1)
+            x.machine.checker.access(&x, *at[actor.lane].cta, at[actor.lane].offset, bytes, kind, actor);
+}
+
+void note_global(Exec& x, Mask lanes, const Location (&at)[warp_lanes], int bytes, Access kind)
+{
+    const auto address = [&](int lane) { return reinterpret_cast<uint64_t>(at[lane].bytes); };
+    Actor actor = actor_of(x);
+    if (contiguous(lanes, at, bytes))
+        return x.machine.checker.access_global_warp(x.cta, address(0), bytes, kind, actor);
+    for (actor.lane = 0; actor.lane < warp_lanes; ++actor.lane)
+        if (lanes >> actor.lane & 1)
+            x.machine.checker.access_global(x.cta, address(actor.lane), bytes, kind, actor);
 }
 
 // The flag at a location for threads as far away as a scope reaches.
@@ -110,26 +113,22 @@ Location locate(Exec& x, int lane, int bytes, int alignment)
     return at;
 }
 
-void note_accesses(Exec& x, const Location (&at)[warp_lanes], int bytes, Access kind)
+void locate_all(Exec& x, Location (&at)[warp_lanes], int bytes, int alignment, Access kind)
 {
-    Mask shared = 0;
+    Mask shared = 0, global = 0;
     for (int lane = 0; lane < warp_lanes; ++lane)
-        if (x.lanes >> lane & 1 && at[lane].cta)
-            shared |= Mask{1} << lane;
-    if (!shared)
-        return;
-    x.machine.statistics.shared_accesses += 1;
-    x.machine.statistics.shared_wavefronts += wavefronts(shared, at, bytes);
-    if (!x.machine.checker.races())
-        return;
-    Actor actor{x.warp.agent, Proxy::Generic, x.op.line, x.warp.index, -1};
-    if (shared == all_lanes && contiguous(at, bytes))
-        return x.machine.checker.access_warp(*at[0].cta, at[0].offset, bytes, kind, actor);
-    for (int lane = 0; lane < warp_lanes; ++lane)
-        if (shared >> lane & 1) {
-            actor.lane = lane;
-            x.machine.checker.access(&x, *at[lane].cta, at[lane].offset, bytes, kind, actor);
+        if (x.lanes >> lane & 1) {
+            at[lane] = locate(x, lane, bytes, alignment);
+            shared |= Mask{at[lane].cta != nullptr} << lane;
+            global |= Mask{at[lane].space == ptx::Space::Global} << lane;
         }
+    if (shared)
+        count_passes(x, shared, at, bytes);
+    Checker& checker = x.machine.checker;
+    if (shared && checker.races())
+        note_shared(x, shared, at, bytes, kind);
+    if (global && checker.global_races())
+        note_global(x, global, at, bytes, kind);
 }
 
 // A release publishes what the lane has seen, a relaxed write what an earlier fence has: to its CTA, and as

@@ -193,6 +193,25 @@ TEST_F(CheckerTest, uninitialised_bytes)
     EXPECT_EQ(reported(), "uninitialised-read:4");
 }
 
+TEST_F(CheckerTest, strong_accesses)
+{
+    const auto strong = [this](const Actor& actor, Access kind) {
+        checker.access(nullptr, cta, 6000, 4, kind, actor);
+    };
+    strong(warp(0, 1), Access::StrongWrite);
+    strong(warp(1, 2), Access::StrongRead);
+    strong(warp(2, 3), Access::Atomic);
+    EXPECT_EQ(reported(), "") << "initialised, and no race";
+    strong(warp(1, 4), Access::Read);
+    EXPECT_EQ(reported(), "race:4");
+    write(warp(3, 5), 6016, 4);
+    barrier(3, 0);
+    barrier(3, 1);
+    checker.access(nullptr, cta, 6016, 4, Access::StrongRead, warp(0, 6));
+    read(warp(1, 7), 6016, 4);
+    EXPECT_EQ(reported(), "") << "two reads";
+}
+
 TEST_F(CheckerTest, numbers_of_old_operations_are_used_again)
 {
     int highest = 0;

@@ -134,6 +134,46 @@ barrier.cluster.wait.aligned;
     }
 }
 
+// Rank 1 ends at once, or after a last barrier; rank 0 uses its shared memory meanwhile.
+TEST(Cluster, NobodyMayExitWhileAPeerUsesItsMemory)
+{
+    const auto reports = [](const std::string& use, const std::string& last) {
+        std::string body = R"(
+.shared .align 16 .b8 data[64];
+.shared .align 8 .b64 bar;
+mov.u32 %r2, data;
+mov.u32 %r3, bar;
+setp.eq.u32 %p0, %r0, 0;
+@%p0 st.shared.v4.u32 [%r2], {%r0, %r0, %r0, %r0};
+@%p0 mbarrier.init.shared::cta.b64 [%r3], 1;
+fence.proxy.async.shared::cta;
+mapa.shared::cluster.u32 %r4, %r2, 1;
+mapa.shared::cluster.u32 %r5, %r3, 1;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+mad.lo.u32 %r6, %r1, 32, %r0;
+setp.ne.u32 %p1, %r6, 0;
+@%p1 bra END;
+mov.u32 %r7, 0;
+DELAY: add.u32 %r7, %r7, 1;
+setp.lt.u32 %p2, %r7, 5000;
+@%p2 bra DELAY;
+)" + use + "\nEND:\n" + last;
+        Device device(90, 1);
+        return device.run(ptx_kernel("sm_90", 1, body), shape_of(2, 32, 2),
+                          {device.put(std::vector<uint8_t>(64))});
+    };
+    for (const char* use : {"ld.shared::cluster.u32 %r8, [%r4];", "st.shared::cluster.u32 [%r4], %r7;",
+                            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];",
+                            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r4+16], "
+                            "[%rd0], 16, [%r5];"}) {
+        EXPECT_EQ(reports(use, ""), "exited-peer") << use;
+        if (std::string(use).find("bulk") == std::string::npos) {
+            EXPECT_EQ(reports(use, cluster_sync), "") << use;
+        }
+    }
+}
+
 // Rank 0 initialises a barrier and writes data, rank 1 arrives there and reads the data.
 TEST(Cluster, InitialisationsArePublishedAndNothingElse)
 {

@@ -30,62 +30,48 @@ void* entry_point(const char* name, int version)
     return function;
 }
 
-const char* const kernels_ptx = R"(
+namespace {
+
+// x[i] = x[i] and a, combined, for i < n.
+std::string elementwise(const std::string& name, const std::string& instruction)
+{
+    return ".visible .entry " + name + R"((.param .u64 x, .param .f32 a, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<8>;
+    .reg .f32 %f<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [x];
+    ld.param.f32 %f1, [a];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r5, %r2, %r3, %r4;
+    setp.ge.u32 %p1, %r5, %r1;
+    @%p1 bra DONE;
+    mul.wide.u32 %rd2, %r5, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    ld.global.f32 %f2, [%rd3];
+    )" + instruction +
+           R"( %f3, %f2, %f1;
+    st.global.f32 [%rd3], %f3;
+DONE:
+    ret;
+}
+
+)";
+}
+
+const std::string kernels_text = R"(
 .version 8.0
 .target sm_80
 .address_size 64
 
 .visible .global .align 4 .u32 counter = 5;
 
-.visible .entry scale(.param .u64 x, .param .f32 a, .param .u32 n)
-{
-    .reg .pred %p<2>;
-    .reg .b32 %r<8>;
-    .reg .f32 %f<4>;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd1, [x];
-    ld.param.f32 %f1, [a];
-    ld.param.u32 %r1, [n];
-    mov.u32 %r2, %ctaid.x;
-    mov.u32 %r3, %ntid.x;
-    mov.u32 %r4, %tid.x;
-    mad.lo.s32 %r5, %r2, %r3, %r4;
-    setp.ge.u32 %p1, %r5, %r1;
-    @%p1 bra DONE;
-    mul.wide.u32 %rd2, %r5, 4;
-    add.s64 %rd3, %rd1, %rd2;
-    ld.global.f32 %f2, [%rd3];
-    mul.f32 %f3, %f2, %f1;
-    st.global.f32 [%rd3], %f3;
-DONE:
-    ret;
-}
-
-.visible .entry shift(.param .u64 x, .param .f32 a, .param .u32 n)
-{
-    .reg .pred %p<2>;
-    .reg .b32 %r<8>;
-    .reg .f32 %f<4>;
-    .reg .b64 %rd<4>;
-    ld.param.u64 %rd1, [x];
-    ld.param.f32 %f1, [a];
-    ld.param.u32 %r1, [n];
-    mov.u32 %r2, %ctaid.x;
-    mov.u32 %r3, %ntid.x;
-    mov.u32 %r4, %tid.x;
-    mad.lo.s32 %r5, %r2, %r3, %r4;
-    setp.ge.u32 %p1, %r5, %r1;
-    @%p1 bra DONE;
-    mul.wide.u32 %rd2, %r5, 4;
-    add.s64 %rd3, %rd1, %rd2;
-    ld.global.f32 %f2, [%rd3];
-    add.f32 %f3, %f2, %f1;
-    st.global.f32 [%rd3], %f3;
-DONE:
-    ret;
-}
-
-.visible .entry stop()
+)" + elementwise("scale", "mul.f32") +
+                                 elementwise("shift", "add.f32") + R"(.visible .entry stop()
 {
     trap;
     ret;
@@ -97,6 +83,10 @@ DONE:
     ret;
 }
 )";
+
+}  // namespace
+
+const char* const kernels_ptx = kernels_text.c_str();
 
 void Driver::SetUp()
 {

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int image_bytes = 65536, threads = 128;
 
-const char kernel_text[] = R"(.version 9.0
+// The kernel: its parameters; the image and tensor memory; the work; what tensor memory holds then.
+const char head_text[] = R"(.version 9.0
 .target sm_100a
 .address_size 64
 
@@ -44,7 +45,9 @@ const char kernel_text[] = R"(.version 9.0
     shr.u32 %warp, %t, 5;
     shl.b32 %lane, %warp, 21;
     mov.u32 %here, smem;
+)";
 
+const char start_text[] = R"(
     mul.wide.u32 %wide, %rank, 65536;
     add.u64 %image, %image, %wide;
     shl.b32 %off, %t, 4;
@@ -69,7 +72,9 @@ allocated:
     barrier.cluster.arrive.aligned;
     barrier.cluster.wait.aligned;
     ld.shared.u32 %tmem, [slot];
+)";
 
+const char work_text[] = R"(
     mul.lo.u32 %x, %t, COLUMNS;
     mad.lo.u32 %x, %rank, ALL_CELLS, %x;
     mul.wide.u32 %wide, %x, 4;
@@ -94,7 +99,9 @@ issued:
     mbarrier.try_wait.parity.shared::cta.b64 %p, [done], 0;
     @!%p bra issued;
     tcgen05.fence::after_thread_sync;
+)";
 
+const char end_text[] = R"(
     SHOW
     tcgen05.fence::before_thread_sync;
     barrier.cluster.arrive.aligned;
@@ -149,7 +156,7 @@ Probe::Probe(int ctas_of_cluster, int shown) : ctas(ctas_of_cluster), columns(sh
 
 std::string Probe::text() const
 {
-    std::string text = kernel_text;
+    std::string text = std::string(head_text) + start_text + work_text + end_text;
     replace_all(text, "WORK", work);
     replace_all(text, "FILL", fill.empty() ? fill_text : fill);
     replace_all(text, "SHOW", show.empty() ? show_text : show);

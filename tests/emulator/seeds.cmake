@@ -1,0 +1,16 @@
+# Runs a test program under many schedules: cmake -DPROGRAM=... -DFILTER=... -DSEEDS=n -P seeds.cmake
+set(failed "")
+foreach(seed RANGE 1 ${SEEDS})
+    set(ENV{EMU_SEED} ${seed})
+    execute_process(COMMAND ${PROGRAM} --gtest_filter=${FILTER}
+        RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(NOT result EQUAL 0 OR output MATCHES "no CUDA driver|Running 0 tests")
+        list(APPEND failed ${seed})
+        message("EMU_SEED=${seed}: ${result}\n${output}")
+    endif()
+endforeach()
+list(LENGTH failed count)
+message("${SEEDS} seeds, ${count} failed: ${failed}")
+if(failed)
+    message(FATAL_ERROR "the outcome depends on the schedule")
+endif()
