@@ -195,6 +195,7 @@ int run(const Options& options)
     }
     if (!options.totals.empty()) {
         std::ofstream file(options.totals);
+        file << "# Mutants of every kernel in `kernels.cpp`\n\n";
         write_totals(file, results);
     }
     write_totals(std::cout, results);

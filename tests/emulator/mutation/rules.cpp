@@ -79,9 +79,8 @@ long Rules::constant(const std::string& operand) const
 // Instructions that no fence or barrier can order: they touch registers alone.
 static bool is_local(const Statement& statement)
 {
-    static constexpr std::array words = {"mov",  "add", "sub",  "mul",    "mad", "shl", "shr",
-                                         "and",  "or",  "xor",  "not",    "min", "max", "setp",
-                                         "selp", "cvt", "cvta", "pragma", ""};
+    static constexpr std::array words = {"mov", "add", "sub", "mul", "mad",  "shl",  "shr", "and",  "or",
+                                         "xor", "not", "min", "max", "setp", "selp", "cvt", "cvta", ""};
     const std::string word = statement.opcode.substr(0, statement.opcode.find('.'));
     return std::find(words.begin(), words.end(), word) != words.end();
 }

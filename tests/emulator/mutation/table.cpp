@@ -10,33 +10,36 @@
 namespace mutation {
 namespace {
 
+constexpr const char* groups[] = {"race",       "deadlock",    "barrier",     "bounds",
+                                  "divergence", "other rules", "wrong result"};
+
 // Kinds of reports in few words.
 std::string group_of(const std::string& how)
 {
-    static const std::pair<const char*, const char*> groups[] = {{"race", "race"},
+    static const std::pair<const char*, const char*> starts[] = {{"race", "race"},
                                                                  {"missing-", "race"},
                                                                  {"unwaited", "race"},
                                                                  {"uninitialised", "race"},
                                                                  {"wgmma", "race"},
+                                                                 {"exited-peer", "race"},
                                                                  {"deadlock", "deadlock"},
                                                                  {"livelock", "deadlock"},
                                                                  {"no end", "deadlock"},
-                                                                 {"mbarrier", "mbarrier"},
-                                                                 {"bulk-barrier", "mbarrier"},
+                                                                 {"mbarrier", "barrier"},
+                                                                 {"barrier", "barrier"},
+                                                                 {"cluster-barrier", "barrier"},
+                                                                 {"bulk-barrier", "barrier"},
                                                                  {"divergence", "divergence"},
                                                                  {"member-mask", "divergence"},
                                                                  {"not-uniform", "divergence"},
-                                                                 {"wrong result", "wrong result"},
                                                                  {"out-of-bounds", "bounds"},
-                                                                 {"misaligned", "bounds"}};
-    for (const auto& [start, group] : groups)
+                                                                 {"misaligned", "bounds"},
+                                                                 {"wrong result", "wrong result"}};
+    for (const auto& [start, group] : starts)
         if (how.rfind(start, 0) == 0)
             return group;
     return "other rules";
 }
-
-constexpr const char* groups[] = {"race",       "deadlock",    "mbarrier",    "bounds",
-                                  "divergence", "other rules", "wrong result"};
 
 void write_table(std::ostream& out, const char* title, const std::vector<Result>& results,
                  const std::function<std::string(const Result&)>& key)
