@@ -1,12 +1,14 @@
 #include "check/agents.hpp"
 
+#include <algorithm>
+
 namespace emu {
 
 namespace {
 
-// The number of a finished operation is not used again at once: those who have seen its successor would
-// seem to have seen it too.
-constexpr size_t resting_time = 128;
+// So many numbers of finished operations are kept waiting before one is used again too early, and so many
+// are looked at.
+constexpr size_t most_resting = 1024, most_tries = 16;
 
 // An agent's own time in the clock it hands out.
 Seen own_time(const Agent& agent, uint32_t lanes)
@@ -56,19 +58,45 @@ void Agents::end_warp(int agent)
         free_.push_back(agent);
 }
 
+// The number of a finished operation that the issuer has seen: those who see its successor rightly seem to
+// have seen it too. One that the issuer has not seen would hide races.
+int Agents::take_number(int issuer, uint32_t lanes)
+{
+    const size_t tries = std::min(resting_.size(), most_tries);
+    for (size_t i = 0; i < tries; ++i) {
+        const int id = resting_.front();
+        resting_.pop_front();
+        if (has_seen_all(agents_[issuer], lanes, id))
+            return id;
+        resting_.push_back(id);
+    }
+    if (resting_.size() < most_resting)
+        return fresh();
+    const int id = resting_.front();
+    resting_.pop_front();
+    return id;
+}
+
+bool Agents::has_seen_all(const Agent& agent, uint32_t lanes, int operation) const
+{
+    const uint32_t time = agents_[operation].born;
+    const auto all = [operation, time](const Clock& clock) {
+        const bool known = operation < static_cast<int>(clock.size());
+        return known && (time <= clock[operation].full ||
+                         (time <= clock[operation].some && clock[operation].lanes == ~0u));
+    };
+    if (agents_[operation].tensor_operation && !(all(agent.done) && all(agent.tensor)))
+        return false;
+    return all(agent.seen) || (knows_ahead(agent, lanes) && all(agent.ahead));
+}
+
 int Agents::start(int issuer, uint32_t lanes)
 {
-    int id;
-    if (resting_.size() <= resting_time) {
-        id = fresh();
-    } else {
-        id = resting_.front();
-        resting_.pop_front();
-    }
+    const int id = take_number(issuer, lanes);
     Agent& from = agents_[issuer];
     Agent& to = agents_[id];
     to.born = ++to.now;
-    to.warp = false;
+    to.warp = to.tensor_operation = false;
     to.own.clear();
     to.seen = from.seen;
     to.fenced = from.fenced;

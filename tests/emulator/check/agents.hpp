@@ -12,7 +12,7 @@ namespace emu {
 struct Agent {
     uint32_t now = 0;   // never goes back, also when the number is given to another
     uint32_t born = 0;  // its first time under this number
-    bool warp = false;
+    bool warp = false, tensor_operation = false;
     Clock seen, fenced;
     // Operations of which each lane of a warp has waited for its own part: their lanes are those that have.
     Clock own;
@@ -61,6 +61,8 @@ public:
 
 private:
     int fresh();
+    int take_number(int issuer, uint32_t lanes);
+    bool has_seen_all(const Agent& agent, uint32_t lanes, int operation) const;
 
     std::vector<Agent> agents_;
     std::vector<int> free_;    // of warps that have ended

@@ -121,7 +121,8 @@ SyncClock Checker::tensor_clock(int operation)
 {
     if (!races())
         return {};
-    const Agent& of = state_->agents.at(operation);
+    Agent& of = state_->agents.at(operation);
+    of.tensor_operation = true;
     const Seen now{of.now, of.now, ~0u};
     SyncClock clock{of.seen, {}, of.done, of.tensor};
     emu::merge(clock.seen, operation, now);

@@ -9,6 +9,8 @@ namespace {
 
 // New memory holds NaN, so that a kernel that reads what nobody wrote is found out.
 constexpr size_t most_poison = size_t{64} << 20;
+// Behind each allocation, so that a step too far does not end in the next one.
+constexpr size_t guard_bytes = 1 << 16;
 
 uint64_t window(uint64_t address) { return address >> 32 << 32; }
 
@@ -61,7 +63,7 @@ void* Memory::allocate(size_t bytes, size_t alignment)
     if (bytes == 0 || static_cast<int64_t>(bytes) < 0 || static_cast<int64_t>(bytes) > limit_ - used_)
         return nullptr;
     void* base = nullptr;
-    if (posix_memalign(&base, alignment, bytes))
+    if (posix_memalign(&base, alignment, bytes + guard_bytes))
         return nullptr;
     std::memset(base, 0xff, std::min(bytes, most_poison));
     blocks_[reinterpret_cast<uint64_t>(base)] = {bytes, true};

@@ -27,6 +27,8 @@ void Reports::add(Report report)
             return;
         }
     reports_.push_back(std::move(report));
+    if (stops_)
+        throw Fault(reports_.back().kind, reports_.back().print());
 }
 
 }  // namespace emu

@@ -24,12 +24,14 @@ struct Report {
 
 class Reports {
 public:
-    void add(Report report);
+    void add(Report report);  // throws Fault for the first one if that is asked for
+    void stop_at_first() { stops_ = true; }
     const std::vector<Report>& all() const { return reports_; }
     void clear() { reports_.clear(); }
 
 private:
     std::vector<Report> reports_;
+    bool stops_ = false;
 };
 
 // What ends a launch: out-of-bounds access, deadlock, trap. The driver turns it into a CUresult.

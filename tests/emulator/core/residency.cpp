@@ -16,7 +16,7 @@ Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& lau
     grid_.program = &program;
     grid_.launch = launch;
     grid_.explicit_cluster = launch.cluster.count() > 1 || program.kernel->explicit_cluster;
-    grid_.executed.resize(program.names.size());
+    grid_.executed.resize(program.ops.size());
     grid_.banks.resize(program.ops.size());
     grid_.cancel_cluster = [this](uint32_t(&first_cta)[3]) { return take_cluster(first_cta); };
     const size_t places = machine.config.sm_count / launch.cluster.count();

@@ -57,8 +57,11 @@ void Scheduler::run()
             deadlock("livelock");
     }
     for (size_t i = 0; i < grid_.executed.size(); ++i)
-        if (grid_.executed[i])
-            machine_.statistics.opcodes[grid_.program->names[i]] += grid_.executed[i];
+        if (const uint64_t count = grid_.executed[i]) {
+            const Op& op = grid_.program->ops[i];
+            machine_.statistics.opcodes[grid_.program->names[op.name]] += count;
+            machine_.statistics.lines[op.line] += count;
+        }
     for (size_t i = 0; i < grid_.banks.size(); ++i) {
         if (grid_.banks[i].accesses == 0)
             continue;
@@ -155,7 +158,7 @@ bool Scheduler::step(Warp& warp, Fragment& fragment)
         return true;
     }
     const bool retried = std::exchange(fragment.retry, false);
-    grid_.executed[op.name] += !retried;
+    grid_.executed[fragment.pc] += !retried;
     warp.instructions += !retried;
     fragment.converging = false;
     Exec x{machine_, grid_, *warp.cta, warp, fragment, op, lanes, fragment.pc + 1, retried};

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace emu {
@@ -178,8 +179,8 @@ struct Grid {
     std::vector<std::unique_ptr<Cluster>> resident;
     uint64_t next_cluster = 0;  // not yet started
     bool explicit_cluster = false;
-    std::vector<uint64_t> executed;  // warp instructions by Program::names
-    std::vector<BankPasses> banks;   // by instruction
+    std::vector<uint64_t> executed;  // warp instructions by Program::ops
+    std::vector<BankPasses> banks;   // the same
     std::function<bool(uint32_t (&first_cta)[3])> cancel_cluster;  // clusterlaunchcontrol: take one that
                                                                    // has not started
 };
@@ -215,6 +216,8 @@ private:
 
 struct Statistics {
     std::map<std::string, uint64_t> opcodes;  // executed warp instructions by opcode and modifiers
+    std::map<int, uint64_t> lines;            // the same by line
+    std::set<int> group_waits;                // lines of waits for groups that had something to wait for
     std::map<int, BankPasses> shared;         // of plain and matrix loads and stores, by PTX line
     uint64_t tma_bytes = 0, mma_flops = 0;
 };

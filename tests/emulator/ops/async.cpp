@@ -165,7 +165,10 @@ bool wait_for_groups(Exec& x, AsyncGroups& groups, int newest, bool read)
         return false;
     }
     Checker& checker = x.machine.checker;
+    if (!tokens.empty())
+        x.machine.statistics.group_waits.insert(x.op.line);
     for (const Token& token : tokens) {
+        token->waited = true;
         const SyncClock& clock = read ? token->read_clock : token->clock;
         if (token->by_lanes)
             checker.acquire_own(x.warp.agent, clock, token->lanes & x.lanes);
@@ -176,8 +179,21 @@ bool wait_for_groups(Exec& x, AsyncGroups& groups, int newest, bool read)
     return true;
 }
 
+// Shared memory lasts no longer than its CTA, so that bulk stores must be waited for before the end.
+static void check_bulk_stores(Exec& x)
+{
+    if (!x.warp.extension[ext_bulk])
+        return;
+    for (const Token& token : groups_of(x.warp, ext_bulk).everything(all_lanes))
+        if (!token->waited)
+            return x.hazard(
+                "unwaited-bulk-store",
+                "the warp ends and has not waited until its bulk stores have read shared memory");
+}
+
 void add_async(DecoderTable& table)
 {
+    table.at_warp_exit.push_back(check_bulk_stores);
     add_cp_async(table);
     add_mbarrier(table);
     add_cluster(table);

@@ -56,6 +56,7 @@ struct AsyncToken {
     Mask lanes = 0;     // that issued it
     bool read = false;  // its source has been read
     bool done = false;
+    bool waited = false;  // somebody knows that it has read its source
     bool by_lanes = false;  // every lane has a part of its own
     SyncClock read_clock, clock;
 };

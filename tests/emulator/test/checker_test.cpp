@@ -238,6 +238,22 @@ TEST_F(CheckerTest, an_ended_cta_leaves_nothing_behind)
     EXPECT_EQ(reported(), "");
 }
 
+TEST_F(CheckerTest, an_operation_is_not_forgotten_behind_many_others)
+{
+    const int first = checker.start_async(warps[0]);
+    write(operation(first, 1));
+    checker.finish_async(first);
+    for (int i = 0; i < 500; ++i) {
+        const int next = checker.start_async(warps[1]);
+        SyncClock done;
+        checker.release(next, done);
+        checker.acquire(warps[1], done);
+        checker.finish_async(next);
+    }
+    read(warp(1, 2));
+    EXPECT_EQ(reported(), "race:2");
+}
+
 TEST_F(CheckerTest, level_one_checks_no_races)
 {
     checker.configure(1);

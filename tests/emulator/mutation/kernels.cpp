@@ -1,0 +1,71 @@
+#include "mutation/kernels.hpp"
+
+#include "ops/floats.hpp"
+#include "ops/tensor_map.hpp"
+
+#include <stdexcept>
+
+namespace mutation {
+
+const std::vector<Kernel>& kernels()
+{
+    static const std::vector<Kernel> list = {
+        {"sm80_128x128x32_s4_f16_kk", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm80_64x64x32_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm80_any_64x64x32_f16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm80_any_128x128x32_bf16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm90_128x256x64_s4_f16_kk", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"sm90_128x256x64_s4_bf16_mk", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"sm90_128x128x64_s6_f16_kn", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"sm90_128x128x64_s6_bf16_mn", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"pair_1", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
+        {"pair_2", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
+        {"tma_mma", 120, "tests/emulator/mutation/sm120.ptx", 2, arrange_sm120},
+    };
+    return list;
+}
+
+static void* allocate(emu::Machine& machine, size_t bytes)
+{
+    void* memory = machine.memory.allocate(bytes);
+    if (!memory)
+        throw std::bad_alloc();
+    return memory;
+}
+
+uint16_t* random_halves(emu::Machine& machine, size_t count, bool bf16)
+{
+    auto* values = static_cast<uint16_t*>(allocate(machine, count * 2));
+    std::minstd_rand random(static_cast<unsigned>(machine.memory.used()));  // others for each operand
+    const emu::FormatId format = bf16 ? emu::FormatId::Bf16 : emu::FormatId::F16;
+    for (size_t i = 0; i < count; ++i) {
+        const double value = static_cast<double>(random() % 2001) / 1000.0 - 1.0;
+        values[i] = static_cast<uint16_t>(emu::from_double(format, value, emu::Rounding::Nearest));
+    }
+    return values;
+}
+
+void* empty_result(emu::Machine& machine, Setup& setup, size_t bytes)
+{
+    void* memory = allocate(machine, bytes);
+    std::memset(memory, 0xa5, bytes);
+    setup.results.push_back({static_cast<const uint8_t*>(memory), bytes});
+    return memory;
+}
+
+void make_map(const MapRequest& r, void* map)
+{
+    constexpr uint32_t f16_type = 6, f32_type = 7, bf16_type = 9, swizzle_128 = 3;
+    const std::vector<uint32_t> ones(r.size.size(), 1);
+    const char* error = emu::encode_tensor_map(
+        *static_cast<emu::TensorMap*>(map),
+        r.f32    ? f32_type
+        : r.bf16 ? bf16_type
+                 : f16_type,
+        static_cast<uint32_t>(r.size.size()), reinterpret_cast<uint64_t>(r.base), r.size.data(),
+        r.stride.data(), r.box.data(), ones.data(), 0, swizzle_128, 0);
+    if (error)
+        throw std::runtime_error(std::string("tensor map: ") + error);
+}
+
+}  // namespace mutation

@@ -1,0 +1,239 @@
+// Mutation tests of the emulator: takes working kernels, breaks each in all ways that the rules know, and
+// counts how many of the broken ones the emulator's checks or a wrong result give away.
+#include "mutation/farm.hpp"
+#include "mutation/table.hpp"
+#include "mutation/trial.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+namespace mutation {
+namespace {
+
+struct Options {
+    std::string build = ".", filter, list, totals;
+    int at_once = 2, seconds = 60, seeds = 3, sample = 0;
+    double required = 95;
+    bool verbose = false;
+};
+
+// A kernel as it was before.
+struct Subject {
+    const Kernel* kernel;
+    std::vector<std::string> lines;
+    struct Shape {
+        uint64_t results = 0;
+        double seconds = 0;
+        std::vector<bool> executed, waited;  // by line
+    };
+    std::vector<Shape> shapes;
+};
+
+std::string describe(const Trial& trial)
+{
+    if (!trial.kind.empty() || !trial.correct)
+        return "- " + (trial.correct ? trial.message : "the results are wrong");
+    std::string text = fmt::format("{} {}", trial.results, trial.seconds);
+    for (const std::vector<int>& list : {trial.executed, trial.group_waits}) {
+        text += fmt::format(" {}", list.size());
+        for (const int line : list)
+            text += fmt::format(" {}", line);
+    }
+    return text;
+}
+
+void read_lines(std::istream& words, std::vector<bool>& lines)
+{
+    size_t count = 0;
+    words >> count;
+    for (size_t line; count > 0 && words >> line; --count)
+        lines[line - 1] = true;
+}
+
+// Runs the kernel as it is, at all seeds: every run must be free of reports and give the same results.
+Subject make_subject(const Kernel& kernel, const Options& options)
+{
+    Subject subject{
+        &kernel, kernel_lines(read_ptx(options.build + "/" + kernel.file, kernel.cc), kernel.name), {}};
+    const std::string text = join(subject.lines);
+    std::vector<Task> tasks;
+    for (int shape = 0; shape < kernel.shapes; ++shape)
+        for (int seed = 1; seed <= options.seeds; ++seed)
+            tasks.push_back([&kernel, &text, shape, seed] {
+                return describe(run_trial(kernel, text, shape, static_cast<uint64_t>(seed), true));
+            });
+    const std::vector<bool> none(subject.lines.size());
+    subject.shapes.resize(kernel.shapes, {0, 0, none, none});
+    run_tasks(tasks, options.at_once, options.seconds, [&](size_t task, const Answer& answer) {
+        std::istringstream words(answer.text);
+        Subject::Shape& shape = subject.shapes[task / options.seeds];
+        uint64_t results = 0;
+        if (answer.late || answer.failed || !(words >> results >> shape.seconds))
+            throw std::runtime_error(fmt::format("{} is not clean: {}", kernel.name, answer.text));
+        if (shape.results && shape.results != results)
+            throw std::runtime_error(fmt::format("{}: results depend on the seed", kernel.name));
+        shape.results = results;
+        read_lines(words, shape.executed);
+        read_lines(words, shape.waited);
+    });
+    return subject;
+}
+
+Facts facts_of(const Subject& subject)
+{
+    const size_t count = subject.lines.size();
+    Facts facts{std::vector<bool>(count), std::vector<bool>(count)};
+    for (size_t line = 0; line < count; ++line) {
+        bool waited = false;
+        for (const Subject::Shape& shape : subject.shapes) {
+            facts.executed[line] = facts.executed[line] || shape.executed[line];
+            waited |= shape.waited[line];
+        }
+        facts.idle_waits[line] = !waited && parse_statement(subject.lines[line]).is("cp.async");
+    }
+    return facts;
+}
+
+// The shapes that reach a line, the quickest first.
+std::vector<int> shapes_for(const Subject& subject, size_t line)
+{
+    std::vector<int> list;
+    for (int shape = 0; shape < static_cast<int>(subject.shapes.size()); ++shape)
+        if (subject.shapes[shape].executed[line])
+            list.push_back(shape);
+    std::sort(list.begin(), list.end(),
+              [&](int a, int b) { return subject.shapes[a].seconds < subject.shapes[b].seconds; });
+    return list;
+}
+
+// Until something is wrong: "<shape> <seed> <what>", or nothing.
+std::string try_mutant(const Subject& subject, const Mutant& mutant, int seeds)
+{
+    std::vector<std::string> lines = subject.lines;
+    lines[mutant.line] = mutant.text;
+    const std::string text = join(lines);
+    for (int seed = 1; seed <= seeds; ++seed)
+        for (const int shape : shapes_for(subject, mutant.line)) {
+            const Trial trial = run_trial(*subject.kernel, text, shape, static_cast<uint64_t>(seed));
+            const bool same = trial.results == subject.shapes[shape].results;
+            if (trial.kind.empty() && same)
+                continue;
+            return fmt::format("{} {} {}\n{}", shape, seed,
+                               trial.kind.empty() ? "wrong result" : trial.kind, trial.message);
+        }
+    return "";
+}
+
+// At most so many mutants of each kind and change, evenly spread over the kernel.
+std::vector<Mutant> sample(const std::vector<Mutant>& mutants, int most)
+{
+    std::map<std::string, std::vector<const Mutant*>> alike;
+    for (const Mutant& mutant : mutants)
+        alike[mutant.kind + mutant.change].push_back(&mutant);
+    std::vector<Mutant> chosen;
+    for (const auto& [name, list] : alike) {
+        const size_t count = most ? std::min<size_t>(most, list.size()) : list.size();
+        for (size_t i = 0; i < count; ++i)
+            chosen.push_back(*list[i * list.size() / count]);
+    }
+    return chosen;
+}
+
+std::vector<Result> try_all(const Subject& subject, const Options& options)
+{
+    const std::vector<Mutant> mutants =
+        sample(find_mutants(subject.lines, facts_of(subject)), options.sample);
+    std::vector<Task> tasks;
+    std::vector<Result> results;
+    for (const Mutant& mutant : mutants) {
+        tasks.push_back(
+            [&subject, &mutant, &options] { return try_mutant(subject, mutant, options.seeds); });
+        results.push_back({subject.kernel->name, mutant, subject.lines[mutant.line], "", -1, 0});
+    }
+    size_t ended = 0;
+    run_tasks(tasks, options.at_once, options.seconds, [&](size_t task, const Answer& answer) {
+        Result& result = results[task];
+        std::istringstream text(answer.text);
+        if (answer.failed)
+            throw std::runtime_error(fmt::format("the emulator crashed: {} line {}, {}, {}", result.kernel,
+                                                 result.mutant.line + 1, result.mutant.kind,
+                                                 result.mutant.change));
+        if (text >> result.shape >> result.seed)
+            text.get(), std::getline(text, result.how);
+        if (answer.late)
+            result.how = "no end";
+        if (options.verbose)
+            fmt::print("{} line {}, {}, {}: {}\n  {}\n", result.kernel, result.mutant.line + 1,
+                       result.mutant.kind, result.mutant.change, result.statement, answer.text);
+        fmt::print(stderr, "\r{}: {} of {} mutants", result.kernel, ++ended, tasks.size());
+    });
+    fmt::print(stderr, "\n");
+    std::stable_sort(results.begin(), results.end(),
+                     [](const Result& a, const Result& b) { return a.mutant.line < b.mutant.line; });
+    return results;
+}
+
+int run(const Options& options)
+{
+    std::vector<Result> results;
+    for (const Kernel& kernel : kernels()) {
+        if (std::string(kernel.name).find(options.filter) == std::string::npos)
+            continue;
+        const Subject subject = make_subject(kernel, options);
+        for (Result& result : try_all(subject, options))
+            results.push_back(std::move(result));
+    }
+    if (!options.list.empty()) {
+        std::ofstream file(options.list);
+        write_list(file, results);
+    }
+    if (!options.totals.empty()) {
+        std::ofstream file(options.totals);
+        file << "# Mutants of every kernel in `kernels.cpp`\n\n";
+        write_totals(file, results);
+    }
+    write_totals(std::cout, results);
+    int contradicted = 0;
+    for (const Result& r : results)
+        if (!r.counts() && r.caught()) {
+            fmt::print("Called equivalent, yet caught: {} line {}, {}: {}\n", r.kernel, r.mutant.line + 1,
+                       r.mutant.equivalent, r.how);
+            ++contradicted;
+        }
+    const Totals totals = totals_of(results);
+    const bool enough = totals.all > 0 && 100.0 * totals.caught >= options.required * totals.all;
+    return enough && contradicted == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace mutation
+
+int main(int count, char** values)
+{
+    CLI::App app(
+        "Breaks working kernels in all ways that it knows and counts how many the emulator catches.");
+    mutation::Options options;
+    app.add_option("--build", options.build, "the build folder, with the kernels' PTX");
+    app.add_option("--kernel", options.filter, "only kernels whose name contains this");
+    app.add_option("--sample", options.sample, "so many of each kind of mutant a kernel; 0: all");
+    app.add_option("--seeds", options.seeds, "orders to try before a mutant counts as missed");
+    app.add_option("--jobs", options.at_once, "processes at once");
+    app.add_option("--seconds", options.seconds, "after which a mutant counts as hanging");
+    app.add_option("--required", options.required, "percentage to be caught");
+    app.add_option("--list", options.list, "file for the list, CSV");
+    app.add_option("--totals", options.totals, "file for the totals, Markdown");
+    app.add_flag("--verbose", options.verbose, "print each mutant's report");
+    CLI11_PARSE(app, count, values);
+    try {
+        return mutation::run(options);
+    } catch (const std::exception& error) {
+        std::cerr << error.what() << "\n";
+        return 2;
+    }
+}
