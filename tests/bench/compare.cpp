@@ -68,11 +68,8 @@ Arms Comparison::arms_for(const Product& product)
 {
     Arms arms;
     arms.ours = [&, product](const Operands& operands) { ours_.multiply(product, operands); };
-    constexpr int64_t largest = std::numeric_limits<int>::max();
-    if (device_.cublas() && std::max({product.m, product.n, product.k, product.ldd()}) <= largest)
-        arms.standard = [&, product](const Operands& operands) {
-            device_.cublas()->multiply(product, operands);
-        };
+    if (Cublas* cublas = device_.cublas_for(product))
+        arms.standard = [=](const Operands& operands) { cublas->multiply(product, operands); };
     return arms;
 }
 

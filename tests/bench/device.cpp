@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <limits>
 #include <stdexcept>
 
 namespace hg::bench {
@@ -59,6 +60,12 @@ Machine BenchDevice::machine() const
             {"library", hgemm_build_info()}};
 }
 
+Cublas* BenchDevice::cublas_for(const Product& p)
+{
+    constexpr int64_t largest = std::numeric_limits<int>::max();
+    return std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldd()}) <= largest ? cublas_.get() : nullptr;
+}
+
 std::vector<Operands> BenchDevice::operands(const Product& product)
 {
     const int sets = rotating_sets(product, cuda_.l2_bytes(), cuda_.free_bytes(), options_.most_sets);
@@ -89,10 +96,10 @@ int64_t BenchDevice::most_slices(const Product& product) const
 int BenchDevice::launches(const Product& product, const std::vector<Operands>& sets,
                           const std::vector<Multiply>& arms)
 {
-    const int trial = std::clamp(static_cast<int>(600 / floor_us(product)), 2, options_.least_launches);
+    const int trial = std::clamp(static_cast<int>(600 / floor_us(product)), 1, options_.least_launches);
     int count = 0;
     for (const Multiply& multiply : arms) {
-        GpuTimer::Graph graph(timer_, sets, std::max(1, trial), multiply);
+        GpuTimer::Graph graph(timer_, sets, trial, multiply);
         graph.time_us();
         const auto until = Clock::now() + std::chrono::milliseconds(warm_ ? 10 : 1000);
         double us = graph.time_us();

@@ -28,7 +28,7 @@ public:
 
     test::Cuda& cuda() { return cuda_; }
     GpuTimer& timer() { return timer_; }
-    Cublas* cublas() { return cublas_.get(); }        // null if there is none
+    Cublas* cublas_for(const Product& product);       // null if there is none, or it counts in 32 bits
     CublasLt* cublaslt() { return cublaslt_.get(); }  // null if there is none
     const Nvml& nvml() const { return nvml_; }
     Machine machine() const;

@@ -45,8 +45,9 @@ double GpuTimer::Graph::finish_us()
 
 int GpuTimer::launches_for(double us, size_t sets, int least)
 {
-    constexpr double least_graph_us = 600;
-    const int wanted = std::max(least, static_cast<int>(std::ceil(least_graph_us / us)));
+    constexpr double least_graph_us = 600, least_us = 0.5;  // nothing on a GPU is faster
+    const int wanted =
+        std::max(least, static_cast<int>(std::ceil(least_graph_us / std::max(us, least_us))));
     const int count = static_cast<int>(sets);
     return (wanted + count - 1) / count * count;
 }

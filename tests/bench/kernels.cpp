@@ -51,6 +51,8 @@ private:
         std::unique_ptr<Ours> library;
     };
     void open(const std::string& name);
+    double time(const Product& product, const std::vector<Operands>& sets,
+                const std::vector<Multiply>& arms, std::vector<Timed>& timed);
     double error_of(const Expectation& expectation, const Operands& operands, Ours& library,
                     const Product& product);
 
@@ -104,24 +106,42 @@ std::vector<Timed> Trials::measure(const Product& product, double* standard)
         timed.push_back({forced.name, forced.name == chosen, unknown, predicted, error});
         arms.push_back([&](const Operands& o) { library.multiply(product, o); });
     }
-    constexpr int64_t largest = std::numeric_limits<int>::max();
-    const bool with_cublas =
-        device_.cublas() && std::max({product.m, product.n, product.k, product.ldd()}) <= largest;
-    if (with_cublas) {
-        arms.push_back([&](const Operands& o) { device_.cublas()->multiply(product, o); });
-        arms.back()(sets[0]);  // loads the kernel, which a graph cannot
-        device_.timer().wait();
-    }
-    *standard = unknown;
-    if (arms.empty())
-        return timed;
-    const int launches = device_.launches(product, sets, {arms.back()});
-    const Paired paired = time_paired(device_.timer(), sets, arms, {launches, options_.pairs, false});
-    for (size_t i = 0; i < timed.size(); ++i)
-        timed[i].us = paired.us[i];
-    if (with_cublas)
-        *standard = paired.us.back();
+    *standard = time(product, sets, arms, timed);
     return timed;
+}
+
+// Times the arms once, then those that are not far behind in turn with cublasGemmEx, whose time is
+// returned.
+double Trials::time(const Product& product, const std::vector<Operands>& sets,
+                    const std::vector<Multiply>& arms, std::vector<Timed>& timed)
+{
+    double fastest = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < arms.size(); ++i) {
+        GpuTimer::Graph graph(device_.timer(), sets, std::max(2, static_cast<int>(sets.size())), arms[i]);
+        timed[i].us = graph.time_us();
+        fastest = std::min(fastest, timed[i].us);
+    }
+    std::vector<Multiply> close;
+    std::vector<double*> times;
+    for (size_t i = 0; i < arms.size(); ++i)
+        if (timed[i].us <= options_.within * fastest) {
+            close.push_back(arms[i]);
+            times.push_back(&timed[i].us);
+        }
+    double standard = unknown;
+    if (Cublas* cublas = device_.cublas_for(product)) {
+        close.push_back([=, &product](const Operands& o) { cublas->multiply(product, o); });
+        close.back()(sets[0]);  // loads the kernel, which a graph cannot
+        device_.timer().wait();
+        times.push_back(&standard);
+    }
+    if (close.empty())
+        return standard;
+    const int launches = device_.launches(product, sets, {close.back()});
+    const Paired paired = time_paired(device_.timer(), sets, close, {launches, options_.pairs, false});
+    for (size_t i = 0; i < times.size(); ++i)
+        *times[i] = paired.us[i];
+    return standard;
 }
 
 // The lines of an earlier run's file; an unfinished one is left out.
@@ -148,8 +168,8 @@ std::string csv_line(const Product& p, const Timed& t, double standard)
 void print(const Product& p, std::vector<Timed> timed, double standard)
 {
     std::sort(timed.begin(), timed.end(), [](const Timed& x, const Timed& y) { return x.us < y.us; });
-    fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  cublasGemmEx {:.2f}\n", test::name_of(p.type), p.layout,
-               p.shape(), floor_us(p), standard);
+    fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  cublasGemmEx {}\n", test::name_of(p.type), p.layout,
+               p.shape(), floor_us(p), known(standard) ? fmt::format("{:.2f}", standard) : "-");
     for (const Timed& t : timed)
         fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9.2f}{}{}\n", t.name, t.us,
                    p.flops() / t.us * 1e-6, t.predicted_us, t.chosen ? "  chosen" : "",

@@ -11,6 +11,7 @@ struct KernelsOptions {
     std::vector<std::string> kernels;  // empty: all
     std::string csv;                   // file to write, "" for none
     int pairs = 3;
+    double within = 3;    // kernels that take longer than so many times the fastest are timed once
     bool resume = false;  // leave out the products that the CSV file has
 };
 

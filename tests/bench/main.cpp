@@ -75,6 +75,8 @@ void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
     app.add_option("--csv", options.csv, "File to write each measurement to as it comes");
     app.add_flag("--resume", options.resume, "Leave out the products that the CSV file has");
     app.add_option("--pairs", options.pairs, "Rounds over the kernels")->check(CLI::Range(1, 10000));
+    app.add_option("--within", options.within,
+                   "Kernels that take longer than so many times the fastest are timed once");
 }
 
 int report(const std::string& path, const Outputs& outputs)
@@ -106,6 +108,7 @@ int run(int argc, char** argv)
     Selection selection;
     CompareOptions compare_options;
     KernelsOptions kernels_options;
+    kernels_options.device.least_launches = 4;
     std::string csv;
     Outputs outputs;
     add_compare(*comparing, selection, compare_options);

@@ -136,10 +136,10 @@ std::string heading(const Machine& machine)
         "baseline with\nitself. Floor: what an H200's limits allow. Error: the largest |D - float64 "
         "result| / bound, right if <= 1.\n\n";
     return text + fmt::format("{:<5}{:<3}{:>20} {:<28}{:>9}{:>9}{:>9}{:>8}{:>8}{:>7}{:>8}{:>7}{:>9}  "
-                              "{:<8}{:<8}{:>6}{:>6}{:>6}{:>6}{:>5}\n",
+                              "{:<8}{:<8}{:>6}{:>7}{:>6}{:>6}{:>5}\n",
                               "type", "", "m x n x k", "kernel", "ours", "default", "best", "/default",
                               "/best", "A/A", "TFLOP/s", "GB/s", "floor", "bound", "region", "host",
-                              "cuhost", "error", "MHz", "W");
+                              "cublas", "error", "MHz", "W");
 }
 
 std::string line(const Measurement& m)
@@ -151,7 +151,7 @@ std::string line(const Measurement& m)
             cell(m.ratio_default, 8, 3) + cell(m.ratio_best, 8, 3) + cell(m.aa_spread, 7, 3) +
             cell(m.tflops(), 8, 1) + cell(m.gbps(), 7, 0) + cell(floor_us(p), 9, 2);
     text += fmt::format("  {:<8}{:<8}", bound_of(p), region_of(p));
-    text += cell(m.host_us, 6, 2) + cell(m.default_host_us, 6, 2) + cell(m.error, 6, 2);
+    text += cell(m.host_us, 6, 2) + cell(m.default_host_us, 7, 2) + cell(m.error, 6, 2);
     text += fmt::format("{:>6}{:>5.0f}", m.sm_mhz, known(m.watts) ? m.watts : 0);
     if (known(m.hot_us))
         text += fmt::format("  hot {:.2f} {} {}", m.hot_us, cell(m.hot_ratio_default, 5, 3),
