@@ -49,8 +49,6 @@ void draw_limits(Svg& svg, const LogAxis& x, const LogAxis& y)
     const double first = std::max(x.least, y.least * 1e12 / peak_bytes);
     svg.line(x.at(first), y.at(limit(first)), x.at(ridge), y.at(limit(ridge)), "black", 2);
     svg.line(x.at(ridge), y.at(limit(ridge)), x.at(x.most), y.at(limit(x.most)), "black", 2);
-    svg.text(right, y.at(limit(x.most)) - 6,
-             fmt::format("{:g} TFLOP/s, {:g} TB/s", peak_flops * 1e-12, peak_bytes * 1e-12), "end");
 }
 
 void draw_points(Svg& svg, const LogAxis& x, const LogAxis& y, const std::vector<Measurement>& rows)
@@ -81,7 +79,8 @@ std::string roofline(const Run& run)
     const auto device = run.machine.find("device");
     svg.text(width / 2, 26,
              "libhgemm on " + (device == run.machine.end() ? "an unknown device" : device->second) +
-                 fmt::format(", {} products", run.rows.size()),
+                 fmt::format(", {} products; limits {:g} TFLOP/s, {:g} TB/s", run.rows.size(),
+                             peak_flops * 1e-12, peak_bytes * 1e-12),
              "middle", 16);
     draw_axes(svg, x, y);
     draw_limits(svg, x, y);
