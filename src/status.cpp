@@ -7,7 +7,7 @@ namespace hg {
 namespace {
 
 struct ThreadError {
-    char text[2048];  // holds the list of all kernels
+    char text[2304];  // holds the names of all kernels
     int argument;
     const char* function;
 };

@@ -1,24 +1,11 @@
 #include "library.hpp"
 
-#include <cstdlib>
-#include <sstream>
+#include "environment.hpp"
+
 #include <stdexcept>
 
 namespace hg::test {
 namespace {
-
-class Variable {
-public:
-    Variable(const char* name, const std::string& value) : name_(name)
-    {
-        if (!value.empty())
-            setenv(name, value.c_str(), 1);
-    }
-    ~Variable() { unsetenv(name_); }
-
-private:
-    const char* name_;
-};
 
 // One element type's functions; fp16 and bf16 elements are both uint16_t to C.
 struct Functions {
@@ -176,24 +163,6 @@ std::string Library::explain(const hgemm_args_t& args) const
     char text[512] = "";
     return hgemm_explain(handle_, &args, text, sizeof text) == HGEMM_STATUS_SUCCESS ? text
                                                                                     : hgemm_last_error();
-}
-
-std::vector<std::string> kernel_names()
-{
-    const Variable variable("HGEMM_KERNEL", "?");
-    hgemm_handle_t handle = nullptr;
-    if (hgemm_create_on(&handle, HGEMM_DEVICE_HOST) == HGEMM_STATUS_SUCCESS)
-        throw std::runtime_error("HGEMM_KERNEL=? was accepted");
-    const std::string text = hgemm_last_error();
-    const std::string before = "known:";
-    const size_t at = text.find(before);
-    if (at == std::string::npos)
-        throw std::runtime_error("no kernel names in: " + text);
-    std::istringstream rest(text.substr(at + before.size()));
-    std::vector<std::string> names;
-    for (std::string name; rest >> name;)
-        names.push_back(name);
-    return names;
 }
 
 }  // namespace hg::test

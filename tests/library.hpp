@@ -3,6 +3,7 @@
 
 #include "engine.hpp"
 #include "hgemm.h"
+#include "kernel_names.hpp"
 
 #include <memory>
 #include <string>
@@ -67,8 +68,5 @@ private:
     hgemm_handle_t handle_ = nullptr;
     unsigned turn_ = 0;
 };
-
-// Names that HGEMM_KERNEL accepts.
-std::vector<std::string> kernel_names();
 
 }  // namespace hg::test

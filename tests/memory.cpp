@@ -17,6 +17,12 @@ void HostMemory::copy_in(void* to, const void* from, size_t bytes)
 
 void HostMemory::copy_out(void* to, const void* from, size_t bytes) { copy_in(to, from, bytes); }
 
+void HostMemory::fill(void* to, unsigned char value, size_t bytes)
+{
+    if (bytes > 0)
+        std::memset(to, value, bytes);
+}
+
 Memory::Region HostMemory::allocate(size_t bytes, Guard guard)
 {
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -33,6 +39,18 @@ Memory::Region HostMemory::allocate(size_t bytes, Guard guard)
 }
 
 void HostMemory::release(const Region& region) { munmap(region.fenced.base, region.fenced.reserved); }
+
+void DeviceMemory::copy(void* to, const void* from, size_t bytes)
+{
+    cuda_.copy(to, from, bytes);
+    cuda_.wait(nullptr);
+}
+
+void DeviceMemory::fill(void* to, unsigned char value, size_t bytes)
+{
+    cuda_.fill(to, value, bytes);
+    cuda_.wait(nullptr);
+}
 
 Memory::Region DeviceMemory::allocate(size_t bytes, Guard guard)
 {

@@ -18,6 +18,8 @@ public:
     virtual bool on_device() const = 0;
     virtual void copy_in(void* to, const void* from, size_t bytes) = 0;
     virtual void copy_out(void* to, const void* from, size_t bytes) = 0;
+    virtual void copy(void* to, const void* from, size_t bytes) = 0;  // within the memory
+    virtual void fill(void* to, unsigned char value, size_t bytes) = 0;
 
     struct Region {
         void* ptr = nullptr;
@@ -34,6 +36,8 @@ public:
     bool on_device() const override { return false; }
     void copy_in(void* to, const void* from, size_t bytes) override;
     void copy_out(void* to, const void* from, size_t bytes) override;
+    void copy(void* to, const void* from, size_t bytes) override { copy_in(to, from, bytes); }
+    void fill(void* to, unsigned char value, size_t bytes) override;
     Region allocate(size_t bytes, Guard guard) override;
     void release(const Region& region) override;
 };
@@ -44,6 +48,9 @@ public:
     bool on_device() const override { return true; }
     void copy_in(void* to, const void* from, size_t bytes) override { cuda_.copy_in(to, from, bytes); }
     void copy_out(void* to, const void* from, size_t bytes) override { cuda_.copy_out(to, from, bytes); }
+    // Both return when the work is done: streams need not wait for the default one.
+    void copy(void* to, const void* from, size_t bytes) override;
+    void fill(void* to, unsigned char value, size_t bytes) override;
     Region allocate(size_t bytes, Guard guard) override;
     void release(const Region& region) override;
 

@@ -21,6 +21,7 @@ missing_packages() {
     pkg-config --exists openblas 2>/dev/null || echo libopenblas-dev
     pkg-config --exists gtest 2>/dev/null || echo libgtest-dev
     pkg-config --exists fmt 2>/dev/null || echo libfmt-dev
+    [ -e /usr/include/nlohmann/json.hpp ] || pkg-config --exists nlohmann_json 2>/dev/null || echo nlohmann-json3-dev
     [ -e /usr/include/CLI/CLI.hpp ] || pkg-config --exists CLI11 2>/dev/null || echo libcli11-dev
 }
 

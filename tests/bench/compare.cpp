@@ -1,189 +1,202 @@
 #include "compare.hpp"
 
-#include "cublas.hpp"
-#include "gpu_timer.hpp"
-#include "nvml.hpp"
+#include "autotune.hpp"
+#include "csv.hpp"
 #include "ours.hpp"
+#include "paired.hpp"
 #include "progress.hpp"
+#include "region.hpp"
 #include "report.hpp"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
-#include <chrono>
-#include <ctime>
+#include <filesystem>
 #include <limits>
-#include <map>
 #include <stdexcept>
 
 namespace hg::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// The ways to compute one product; an empty function is one that is not there.
+struct Arms {
+    Multiply ours, standard, best;
+    std::unique_ptr<CublasLt::Algorithms> algorithms;
+
+    std::vector<Multiply> list() const
+    {
+        std::vector<Multiply> all = {ours};
+        for (const Multiply& arm : {best, standard})  // the last one is held against itself
+            if (arm)
+                all.push_back(arm);
+        return all;
+    }
+};
 
 class Comparison {
 public:
-    Comparison(test::Cuda& cuda, const CompareOptions& options)
-        : cuda_(cuda), memory_(cuda), timer_(cuda), pairs_(options.pairs),
-          cublas_(Cublas::load(options.cublas, memory_, timer_.stream(), &no_cublas_))
+    explicit Comparison(const CompareOptions& options)
+        : options_(options), device_("compare", options.device), ours_(options.backend, options.kernel)
     {
         if (ours_.on_host())
             throw std::runtime_error(std::string("compare needs the library on the GPU: ") +
                                      hgemm_build_info());
-        ours_.set_stream(timer_.stream());
+        ours_.set_stream(device_.timer().stream());
     }
 
-    bool with_cublas() const { return cublas_ != nullptr; }
-    const std::string& no_cublas() const { return no_cublas_; }
-    Machine machine() const;
-    Measurement measure(const Product& product);
+    Machine machine() const { return device_.machine(); }
+    bool has_time_for(const Product& product) const;
+    // False if the kernel that was forced does not serve it; hgemm_last_error() says why.
+    bool measure(const Product& product, bool noise, Measurement& measurement);
 
 private:
-    using Graph = GpuTimer::Graph;
+    Arms arms_for(const Product& product);
+    void check(const std::vector<Operands>& sets, Arms& arms, Measurement& measurement);
+    void time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& measurement);
 
-    const Numbers& numbers(hgemm_type_t type) { return numbers_.try_emplace(type, type).first->second; }
-    Verdict check_arm(const Product& product, Operands& operands, int64_t split, const Multiply& multiply);
-    void warm_up(Graph& ours, Graph& baseline);
-    void time_pairs(Graph& ours, Graph& baseline, Graph& again, Measurement& measurement) const;
-    void read_clocks(Graph& ours, Measurement& measurement);
-
-    test::Cuda& cuda_;
-    test::DeviceMemory memory_;
-    GpuTimer timer_;
-    int pairs_;
-    std::string no_cublas_;
-    std::unique_ptr<Cublas> cublas_;
+    const CompareOptions& options_;
+    BenchDevice device_;
     Ours ours_;
-    Nvml nvml_;
-    std::map<hgemm_type_t, Numbers> numbers_;
-    bool warm_ = false;
 };
 
-Machine Comparison::machine() const
+bool Comparison::has_time_for(const Product& product) const
 {
-    const int version = cuda_.driver_version();
-    return {cuda_.name(), nvml_.driver_version(), fmt::format("{}.{}", version / 1000, version % 1000 / 10),
-            cublas_ ? cublas_->version() : "", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))};
+    const double floor = floor_us(product);
+    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
+    return device_.has_time_for(graph * (4 * options_.pairs + 12) + 60 * floor);
 }
 
-Verdict Comparison::check_arm(const Product& product, Operands& operands, int64_t split,
-                              const Multiply& multiply)
+Arms Comparison::arms_for(const Product& product)
 {
-    return check(numbers(product.type), product, operands, arithmetic_of(cuda_.cc()), split, [&] {
-        multiply(operands);
-        timer_.wait();
-    });
+    Arms arms;
+    arms.ours = [&, product](const Operands& operands) { ours_.multiply(product, operands); };
+    if (Cublas* cublas = device_.cublas_for(product))
+        arms.standard = [=](const Operands& operands) { cublas->multiply(product, operands); };
+    return arms;
 }
 
-// A second of work before the first measurement, a fiftieth before every other.
-void Comparison::warm_up(Graph& ours, Graph& baseline)
+void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measurement& m)
 {
-    const auto until = Clock::now() + std::chrono::milliseconds(warm_ ? 20 : 1000);
-    while (Clock::now() < until) {
-        ours.time_us();
-        baseline.time_us();
-    }
-    warm_ = true;
-}
-
-// A, B, B' and then B', B, A, over and over: each arm follows each other equally often.
-void Comparison::time_pairs(Graph& ours, Graph& baseline, Graph& again, Measurement& m) const
-{
-    std::vector<double> our_times, their_times, ratios, own_ratios;
-    for (int pair = 0; pair < pairs_; ++pair) {
-        double first = 0, a = 0, b = 0;
-        if (pair % 2 == 0) {
-            first = ours.time_us();
-            a = baseline.time_us();
-            b = again.time_us();
-        } else {
-            b = again.time_us();
-            a = baseline.time_us();
-            first = ours.time_us();
-        }
-        our_times.push_back(first);
-        their_times.push_back(a);
-        ratios.push_back(a / first);
-        own_ratios.push_back(a / b);
-    }
-    m.ours.us = median(our_times);
-    m.cublas.us = median(their_times);
-    m.ratio = median(ratios);
-    m.aa_spread = quantile(own_ratios, 0.75) - quantile(own_ratios, 0.25);
-}
-
-// While the GPU is busy with our graph, for about a twentieth of a second.
-void Comparison::read_clocks(Graph& ours, Measurement& m)
-{
-    const int repeats = 1 + static_cast<int>(50e3 / (m.ours.us * m.launches));
-    for (int i = 0; i < repeats; ++i)
-        ours.launch();
-    m.sm_mhz = nvml_.sm_mhz();
-    m.watts = nvml_.watts();
-    timer_.wait();
-}
-
-Measurement Comparison::measure(const Product& product)
-{
-    if (with_cublas() && std::max({product.m, product.n, product.k}) > std::numeric_limits<int>::max())
-        throw std::runtime_error(product.shape() + " is too large for cublasGemmEx");
-    std::vector<Operands> sets = rotating_operands(cuda_, memory_, numbers(product.type), product);
-    const Multiply ours = [&](const Operands& operands) { ours_.multiply(product, operands); };
-    const Multiply baseline = [&](const Operands& operands) {
-        cublas_ ? cublas_->multiply(product, operands) : ours_.multiply(product, operands);
+    const Ours::Choice choice = ours_.explain(m.product, sets[0]);
+    const Expectation expectation = device_.expect(m.product, sets[0]);
+    const auto error_of = [](const Verdict& verdict) {
+        return verdict.guards_intact ? verdict.error : std::numeric_limits<double>::infinity();
     };
-
-    const Ours::Choice choice = ours_.explain(product);
-    Measurement m{};
-    m.product = product;
     m.kernel = choice.kernel;
-    m.ours.verdict = check_arm(product, sets[0], choice.split, ours);
-    // How cuBLAS splits k is not known; it cannot make more partial sums than there are steps.
-    const Arithmetic arithmetic = arithmetic_of(cuda_.cc());
-    m.cublas.verdict =
-        check_arm(product, sets[0], (product.k + arithmetic.step - 1) / arithmetic.step, baseline);
+    m.error = error_of(device_.check(expectation, sets[0], choice.split, arms.ours));
+    if (arms.standard)
+        m.default_error =
+            error_of(device_.check(expectation, sets[0], device_.most_slices(m.product), arms.standard));
+    m.launches = device_.launches(m.product, sets, arms.list());
+    if (!device_.cublaslt())
+        return;
+    arms.algorithms = device_.cublaslt()->algorithms(m.product, sets, options_.algorithms);
+    m.algorithms = static_cast<int>(arms.algorithms->count());
+    m.best_rank = fastest(device_.timer(), sets, *arms.algorithms);
+    if (m.best_rank < 0)
+        return;
+    arms.best = [&lt = *arms.algorithms, which = static_cast<size_t>(m.best_rank)](const Operands& o) {
+        if (!lt.multiply(which, o))
+            throw std::runtime_error("cublasLtMatmul refuses what it ran before");
+    };
+    m.best_error = error_of(device_.check(expectation, sets[0], device_.most_slices(m.product), arms.best));
+}
 
-    m.pairs = pairs_;
+void Comparison::time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& m)
+{
+    constexpr double most_bytes = 20e6;
+    if (!options_.hot || m.product.bytes() >= most_bytes)
+        return;
+    const Paired hot =
+        time_paired(device_.timer(), {sets[0]}, arms.list(), {m.launches, options_.pairs, false});
+    m.hot_us = hot.us[0];
+    size_t arm = 1;
+    if (arms.best)
+        m.hot_ratio_best = hot.ratios[arm++];
+    if (arms.standard)
+        m.hot_ratio_default = hot.ratios[arm];
+}
+
+bool Comparison::measure(const Product& product, bool noise, Measurement& m)
+{
+    const std::vector<Operands> sets = device_.operands(product);
+    if (!ours_.serves(product, sets[0]))
+        return false;
+    m = {};
+    m.product = product;
+    m.pairs = options_.pairs;
     m.sets = static_cast<int>(sets.size());
-    m.launches = std::max(timer_.launches_for(sets, ours), timer_.launches_for(sets, baseline));
-    Graph our_graph(timer_, sets, m.launches, ours);
-    Graph baseline_graph(timer_, sets, m.launches, baseline), again(timer_, sets, m.launches, baseline);
-    warm_up(our_graph, baseline_graph);
-    time_pairs(our_graph, baseline_graph, again, m);
-    read_clocks(our_graph, m);
-    m.ours.host_us = timer_.host_us(sets, ours);
-    m.cublas.host_us = timer_.host_us(sets, baseline);
-    return m;
+    Arms arms = arms_for(product);
+    check(sets, arms, m);
+    const auto read_clocks = [&] {
+        m.sm_mhz = device_.nvml().sm_mhz();
+        m.watts = device_.nvml().watts();
+    };
+    const Paired cold =
+        time_paired(device_.timer(), sets, arms.list(), {m.launches, options_.pairs, noise, read_clocks});
+    m.ours_us = cold.us[0];
+    size_t arm = 1;
+    if (arms.best) {
+        m.best_us = cold.us[arm];
+        m.ratio_best = cold.ratios[arm++];
+    }
+    if (arms.standard) {
+        m.default_us = cold.us[arm];
+        m.ratio_default = cold.ratios[arm];
+    }
+    m.aa_spread = cold.aa_spread;
+    time_hot(sets, arms, m);
+    m.host_us = device_.timer().host_us(sets, m.ours_us, arms.ours);
+    if (arms.standard)
+        m.default_host_us = device_.timer().host_us(sets, m.default_us, arms.standard);
+    return true;
+}
+
+bool is_among(const std::vector<Measurement>& rows, const Product& product)
+{
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const Measurement& m) { return m.product == product; });
 }
 
 }  // namespace
 
 int compare(const CompareOptions& options)
 {
-    test::Cuda* cuda = test::Cuda::get();
-    if (!cuda)
-        throw std::runtime_error("compare needs a GPU: " + test::Cuda::absent());
-    Comparison comparison(*cuda, options);
-    const Machine machine = comparison.machine();
-    if (!comparison.with_cublas())
-        fmt::print("cuBLAS was not found, the library is measured alone: {}\n", comparison.no_cublas());
-    print_heading(machine);
-    Csv csv(options.csv, machine);
+    constexpr size_t noise_every = 8;
+    Comparison comparison(options);
+    Run run{comparison.machine(), {}};
+    if (options.resume && std::filesystem::exists(options.outputs.csv))
+        run.rows = read_csv(options.outputs.csv).rows;
+    Csv csv(options.outputs.csv, run.machine, run.rows);
+    fmt::print("{}", heading(run.machine));
     const Progress progress(options.products.size());
-    std::vector<Measurement> done;
-    size_t wrong = 0;
-    for (size_t i = 0; i < options.products.size(); ++i) {
-        progress.show(i, options.products[i].shape());
-        const Measurement m = comparison.measure(options.products[i]);
+    size_t wrong = 0, done = 0;
+    for (const Product& product : options.products) {
+        progress.show(done, product.shape());
+        if (is_among(run.rows, product)) {
+            ++done;
+            continue;
+        }
+        if (!comparison.has_time_for(product))
+            break;
+        Measurement m;
+        const bool served = comparison.measure(product, options.noise || done % noise_every == 0, m);
+        ++done;
         progress.clear();
-        print_line(m, comparison.with_cublas());
+        if (!served) {
+            fmt::print("{:>22} not served: {}\n", product.shape(), hgemm_last_error());
+            continue;
+        }
+        fmt::print("{}\n", line(m));
+        std::fflush(stdout);
         csv.write(m);
-        done.push_back(m);
-        wrong += !m.ours.verdict.right();
+        wrong += m.error > 1;
+        run.rows.push_back(m);
     }
-    if (comparison.with_cublas() && !done.empty())
-        print_summary(done);
-    fmt::print("\n{} of {} products right.\n", done.size() - wrong, done.size());
+    progress.clear();
+    fmt::print("{}", summary(run.rows));
+    if (done < options.products.size())
+        fmt::print("\nOut of time: {} products are left.\n", options.products.size() - done);
+    fmt::print("\n{} of {} products right.\n", run.rows.size() - wrong, run.rows.size());
+    write_outputs(run, options.outputs);
     return wrong == 0 ? 0 : 1;
 }
 

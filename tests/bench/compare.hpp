@@ -1,18 +1,21 @@
-// `hgemm-bench compare`: the library beside cublasGemmEx on the GPU, both checked first.
+// `hgemm-bench compare`: the library beside cublasGemmEx and the fastest of cuBLASLt, all checked first.
 #pragma once
 
-#include "product.hpp"
-
-#include <string>
-#include <vector>
+#include "device.hpp"
+#include "outputs.hpp"
 
 namespace hg::bench {
 
 struct CompareOptions {
     std::vector<Product> products;
-    int pairs;
-    std::string csv;     // file to write, "" for none
-    std::string cublas;  // path of libcublas, "" for the usual names
+    DeviceOptions device;
+    Outputs outputs;
+    std::string backend, kernel;  // as in HGEMM_BACKEND and HGEMM_KERNEL
+    int pairs = 7;
+    int algorithms = 16;  // heuristic results of cuBLASLt that are tried
+    bool noise = false;   // the baseline against itself at every product, not at each eighth
+    bool hot = false;     // also with operands that stay in the L2 cache, below 20 MB
+    bool resume = false;  // leave out what the CSV file has
 };
 
 // Prints a table and a summary; 0 if every result was right.

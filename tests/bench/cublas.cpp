@@ -1,8 +1,6 @@
 #include "cublas.hpp"
 
-#include <dlfcn.h>
-
-#include <stdexcept>
+#include "dynamic_library.hpp"
 
 namespace hg::bench {
 
@@ -19,44 +17,19 @@ struct Cublas::Functions {
 
 namespace {
 
-constexpr const char* usual_names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-                                       "/usr/local/cuda/lib64/libcublas.so", "libcublas.so"};
 constexpr size_t workspace_bytes = size_t{64} << 20;
 
-void require(int status, const char* what)
-{
-    if (status != 0)
-        throw std::runtime_error(std::string(what) + " answers " + std::to_string(status));
-}
-
-void* open_library(const std::string& path)
-{
-    if (!path.empty())
-        return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    for (const char* name : usual_names)
-        if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL))
-            return library;
-    return nullptr;
-}
-
-template <typename Function>
-void resolve(void* library, const char* name, Function& function)
-{
-    function = reinterpret_cast<Function>(dlsym(library, name));
-    if (!function)
-        throw std::runtime_error(std::string("libcublas has no ") + name);
-}
+const std::vector<const char*> usual_names = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+                                              "/usr/local/cuda/lib64/libcublas.so", "libcublas.so"};
 
 }  // namespace
 
 std::unique_ptr<Cublas> Cublas::load(const std::string& path, test::Memory& memory, CUstream_st* stream,
                                      std::string* why)
 {
-    void* library = open_library(path);
-    if (!library) {
-        *why = dlerror();
+    void* library = open_library(path, usual_names, why);
+    if (!library)
         return nullptr;
-    }
     std::unique_ptr<Cublas> cublas(new Cublas);
     cublas->functions_ = std::make_unique<Functions>();
     Functions& f = *cublas->functions_;
@@ -66,15 +39,15 @@ std::unique_ptr<Cublas> Cublas::load(const std::string& path, test::Memory& memo
     resolve(library, "cublasSetStream_v2", f.set_stream);
     resolve(library, "cublasSetWorkspace_v2", f.set_workspace);
     resolve(library, "cublasGemmEx", f.gemm_ex);
-    require(f.create(&cublas->handle_), "cublasCreate");
+    require_success(f.create(&cublas->handle_), "cublasCreate");
     int version = 0;
-    require(f.version(cublas->handle_, &version), "cublasGetVersion");
+    require_success(f.version(cublas->handle_, &version), "cublasGetVersion");
     cublas->version_ = std::to_string(version);
     // In this order: a change of stream gives the workspace up.
-    require(f.set_stream(cublas->handle_, stream), "cublasSetStream");
+    require_success(f.set_stream(cublas->handle_, stream), "cublasSetStream");
     cublas->workspace_ = test::Block(memory, workspace_bytes);
-    require(f.set_workspace(cublas->handle_, cublas->workspace_.get(), workspace_bytes),
-            "cublasSetWorkspace");
+    require_success(f.set_workspace(cublas->handle_, cublas->workspace_.get(), workspace_bytes),
+                    "cublasSetWorkspace");
     return cublas;
 }
 
@@ -90,11 +63,11 @@ void Cublas::multiply(const Product& p, const Operands& o)
     const int type = p.type == HGEMM_F16 ? 2 : 14;  // CUDA_R_16F, CUDA_R_16BF
     const float alpha = 1, beta = 0;
     const int op_b = p.b_along_k() ? 1 : 0, op_a = p.a_along_k() ? 0 : 1;  // CUBLAS_OP_N, CUBLAS_OP_T
-    require(functions_->gemm_ex(handle_, op_b, op_a, static_cast<int>(p.n), static_cast<int>(p.m),
-                                static_cast<int>(p.k), &alpha, o.b.get(), type, static_cast<int>(p.ldb()),
-                                o.a.get(), type, static_cast<int>(p.lda()), &beta, o.d_ptr(), type,
-                                static_cast<int>(p.n), compute_32f, algorithm_default),
-            "cublasGemmEx");
+    require_success(functions_->gemm_ex(handle_, op_b, op_a, static_cast<int>(p.n), static_cast<int>(p.m),
+                                        static_cast<int>(p.k), &alpha, o.b, type, static_cast<int>(p.ldb()),
+                                        o.a, type, static_cast<int>(p.lda()), &beta, o.d, type,
+                                        static_cast<int>(p.ldd()), compute_32f, algorithm_default),
+                    "cublasGemmEx");
 }
 
 }  // namespace hg::bench

@@ -1,8 +1,20 @@
 #include "data.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hg::bench {
+namespace {
+
+// Elements, to an address of 256-byte alignment.
+int64_t aligned(int64_t count) { return (count + 127) / 128 * 128; }
+
+int64_t capacity(const test::Block& block)
+{
+    return static_cast<int64_t>(block.bytes() / sizeof(uint16_t));
+}
+
+}  // namespace
 
 Numbers::Numbers(hgemm_type_t type) : bits_(period), values_(period)
 {
@@ -13,24 +25,51 @@ Numbers::Numbers(hgemm_type_t type) : bits_(period), values_(period)
     }
 }
 
-void Numbers::fill(test::Memory& memory, void* to, int64_t count, int64_t phase) const
+// Half as much again as was there, so that ever larger products do not allocate every time.
+void Arena::hold(int64_t inputs, int64_t outputs)
 {
-    auto* out = static_cast<uint16_t*>(to);
-    for (int64_t done = 0; done < count;) {
-        const int64_t first = (phase + done) % period;
-        const int64_t length = std::min(period - first, count - done);
-        memory.copy_in(out + done, &bits_[first], static_cast<size_t>(length) * sizeof(uint16_t));
-        done += length;
+    if (capacity(outputs_) < outputs) {
+        const int64_t grown = std::max(outputs, capacity(outputs_) * 3 / 2);
+        outputs_ = test::Block();
+        outputs_ = test::Block(memory_, static_cast<size_t>(grown) * sizeof(uint16_t));
+    }
+    if (capacity(inputs_) >= inputs)
+        return;
+    const int64_t grown = std::max(inputs, capacity(inputs_) * 3 / 2);
+    inputs_ = test::Block();
+    inputs_ = test::Block(memory_, static_cast<size_t>(grown) * sizeof(uint16_t));
+    auto* const begin = inputs_.get<uint16_t>();
+    int64_t filled = std::min(grown, Numbers::period);
+    memory_.copy_in(begin, numbers_.bits(), static_cast<size_t>(filled) * sizeof(uint16_t));
+    while (filled < grown) {
+        const int64_t more = std::min(filled, grown - filled);
+        memory_.copy(begin + filled, begin, static_cast<size_t>(more) * sizeof(uint16_t));
+        filled += more;
     }
 }
 
-Operands::Operands(test::Memory& memory, const Numbers& numbers, const Product& p, int64_t index)
-    : phase_a(2 * index * 7919), phase_b((2 * index + 1) * 7919),
-      a(memory, static_cast<size_t>(p.m * p.k) * 2), b(memory, static_cast<size_t>(p.n * p.k) * 2),
-      d(memory, static_cast<size_t>(p.m * p.n + 2 * pad) * 2)
+std::vector<Operands> Arena::operands(const Product& p, int count)
 {
-    numbers.fill(memory, a.get(), p.m * p.k, phase_a);
-    numbers.fill(memory, b.get(), p.n * p.k, phase_b);
+    const int64_t a_size = aligned(p.a_span() + p.offset), b_size = aligned(p.b_span() + p.offset);
+    const int64_t d_size = aligned(p.d_span() + p.offset + 2 * Operands::guard);
+    hold(count * (a_size + b_size), count * d_size);
+    std::vector<Operands> sets;
+    for (int i = 0; i < count; ++i) {
+        const int64_t a = i * (a_size + b_size) + p.offset, b = a + a_size;
+        sets.push_back({inputs_.get<uint16_t>() + a, inputs_.get<uint16_t>() + b,
+                        outputs_.get<uint16_t>() + i * d_size + Operands::guard + p.offset,
+                        a % Numbers::period, b % Numbers::period});
+    }
+    return sets;
+}
+
+int rotating_sets(const Product& product, int64_t l2_bytes, size_t free_bytes, int most)
+{
+    const double bytes = 2.0 * static_cast<double>(product.a_span() + product.b_span() + product.d_span());
+    const double wanted = std::max(180e6, 3 * static_cast<double>(l2_bytes));
+    const double fitting = 0.8 * static_cast<double>(free_bytes) / bytes;
+    const double count = std::min(std::ceil(wanted / bytes), std::floor(fitting));
+    return std::clamp(static_cast<int>(std::min(count, 1e6)), 1, most);
 }
 
 }  // namespace hg::bench

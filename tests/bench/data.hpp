@@ -9,30 +9,51 @@
 
 namespace hg::bench {
 
-// Normal random numbers of one type, repeated through every operand. Element i of an operand with phase f
-// is number (f + i) modulo `period`, so that a reference can be computed without keeping the operands.
+// Normal random numbers of one type, to be repeated.
 class Numbers {
 public:
     static constexpr int64_t period = 1048573;  // prime: the lines of a matrix start at different numbers
 
     explicit Numbers(hgemm_type_t type);
+    const uint16_t* bits() const { return bits_.data(); }
     const float* values() const { return values_.data(); }
-    void fill(test::Memory& memory, void* to, int64_t count, int64_t phase) const;
 
 private:
     std::vector<uint16_t> bits_;
     std::vector<float> values_;
 };
 
-// A, B and D of one call, D between two pads. Sets of different index hold different numbers.
+// A, B and D of one call. Element i of an operand with phase f is number (f + i) modulo the period, so that
+// a reference can be computed without reading it back.
 struct Operands {
-    static constexpr int64_t pad = 4096;  // elements
+    static constexpr int64_t guard = 4096;  // elements before and behind D that belong to nobody
 
-    Operands(test::Memory& memory, const Numbers& numbers, const Product& product, int64_t index);
-    uint16_t* d_ptr() const { return d.get<uint16_t>() + pad; }
-
+    const uint16_t *a, *b;
+    uint16_t* d;
     int64_t phase_a, phase_b;
-    test::Block a, b, d;
 };
+
+// Memory for the operands of one product after the other. The inputs are intervals of one long run of
+// numbers that is written once, so that a new product costs nothing.
+class Arena {
+public:
+    Arena(test::Memory& memory, hgemm_type_t type) : memory_(memory), numbers_(type) {}
+
+    const Numbers& numbers() const { return numbers_; }
+    test::Memory& memory() { return memory_; }
+    // `count` sets; what an earlier call returned is gone.
+    std::vector<Operands> operands(const Product& product, int count);
+
+private:
+    void hold(int64_t inputs, int64_t outputs);
+
+    test::Memory& memory_;
+    Numbers numbers_;
+    test::Block inputs_, outputs_;
+};
+
+// So many sets that none is still in a cache of `l2_bytes` when its turn comes; at most `most`, and what
+// fits into `free_bytes`.
+int rotating_sets(const Product& product, int64_t l2_bytes, size_t free_bytes, int most);
 
 }  // namespace hg::bench

@@ -4,9 +4,9 @@
 #include "gpu_timer.hpp"
 #include "ours.hpp"
 #include "progress.hpp"
+#include "statistics.hpp"
 
 #include <chrono>
-#include <map>
 #include <stdexcept>
 #include <thread>
 
@@ -34,16 +34,19 @@ std::vector<Product> products_for(bool host)
     return products;
 }
 
-Line run_on_host(Ours& ours, const Numbers& numbers, const Product& product)
+Line run_on_host(Ours& ours, const Product& product)
 {
     using Clock = std::chrono::steady_clock;
     constexpr double least_us = 2e5;
     constexpr size_t least_runs = 3;
     test::HostMemory memory;
-    Operands operands(memory, numbers, product, 0);
-    const Ours::Choice choice = ours.explain(product);
-    const Verdict verdict = check(numbers, product, operands, arithmetic_of(0), choice.split,
-                                  [&] { ours.multiply(product, operands); });
+    Arena arena(memory, product.type);
+    const Operands operands = arena.operands(product, 1)[0];
+    const Ours::Choice choice = ours.explain(product, operands);
+    const Verdict verdict =
+        Expectation(arena.numbers(), product, operands, arithmetic_of(0)).check(memory, choice.split, [&] {
+            ours.multiply(product, operands);
+        });
     std::vector<double> times;
     for (double total = 0; total < least_us || times.size() < least_runs; total += times.back()) {
         const auto begin = Clock::now();
@@ -53,20 +56,24 @@ Line run_on_host(Ours& ours, const Numbers& numbers, const Product& product)
     return {choice, median(times), verdict};
 }
 
-Line run_on_gpu(Ours& ours, test::Cuda& cuda, const Numbers& numbers, const Product& product)
+Line run_on_gpu(Ours& ours, test::Cuda& cuda, const Product& product)
 {
-    constexpr int repeats = 9;
+    constexpr int repeats = 9, most_sets = 32, least_launches = 20;
     test::DeviceMemory memory(cuda);
     GpuTimer timer(cuda);
     ours.set_stream(timer.stream());
-    std::vector<Operands> sets = rotating_operands(cuda, memory, numbers, product);
+    Arena arena(memory, product.type);
+    const std::vector<Operands> sets =
+        arena.operands(product, rotating_sets(product, cuda.l2_bytes(), cuda.free_bytes(), most_sets));
     const Multiply multiply = [&](const Operands& operands) { ours.multiply(product, operands); };
-    const Ours::Choice choice = ours.explain(product);
-    const Verdict verdict = check(numbers, product, sets[0], arithmetic_of(cuda.cc()), choice.split, [&] {
+    const Ours::Choice choice = ours.explain(product, sets[0]);
+    const Expectation expectation(arena.numbers(), product, sets[0], arithmetic_of(cuda.cc()));
+    const Verdict verdict = expectation.check(memory, choice.split, [&] {
         multiply(sets[0]);
         timer.wait();
     });
-    GpuTimer::Graph graph(timer, sets, timer.launches_for(sets, multiply), multiply);
+    const double us = GpuTimer::Graph(timer, sets, least_launches, multiply).time_us();
+    GpuTimer::Graph graph(timer, sets, GpuTimer::launches_for(us, sets.size(), least_launches), multiply);
     graph.time_us();
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i)
@@ -97,7 +104,7 @@ void print_line(const Product& p, const Line& line, bool host)
                line.choice.backend, line.choice.kernel, test::name_of(p.type), p.layout, p.m, p.n, p.k,
                line.us, p.flops() / line.us * (host ? 1e-3 : 1e-6), line.verdict.error,
                line.verdict.error <= 1 ? "" : "  WRONG",
-               line.verdict.pads_intact ? "" : "  WROTE OUTSIDE D");
+               line.verdict.guards_intact ? "" : "  WROTE OUTSIDE D");
     std::fflush(stdout);
 }
 
@@ -110,8 +117,6 @@ int demo()
     if (!ours.on_host() && !cuda)
         throw std::runtime_error("the library found a GPU and the benchmark did not: " +
                                  test::Cuda::absent());
-    const std::map<hgemm_type_t, Numbers> numbers = {{HGEMM_F16, Numbers(HGEMM_F16)},
-                                                     {HGEMM_BF16, Numbers(HGEMM_BF16)}};
     const std::vector<Product> products = products_for(!cuda);
     print_heading(ours, cuda);
     const Progress progress(products.size());
@@ -119,8 +124,7 @@ int demo()
     for (size_t i = 0; i < products.size(); ++i) {
         const Product& product = products[i];
         progress.show(i, product.shape());
-        const Numbers& n = numbers.at(product.type);
-        const Line line = cuda ? run_on_gpu(ours, *cuda, n, product) : run_on_host(ours, n, product);
+        const Line line = cuda ? run_on_gpu(ours, *cuda, product) : run_on_host(ours, product);
         progress.clear();
         print_line(product, line, !cuda);
         wrong += !line.verdict.right();

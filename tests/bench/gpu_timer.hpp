@@ -9,11 +9,6 @@
 
 namespace hg::bench {
 
-// Operand sets of one product: enough of them that none is still in the L2 cache when its turn comes, or
-// 32, or what fits.
-std::vector<Operands> rotating_operands(test::Cuda& cuda, test::Memory& memory, const Numbers& numbers,
-                                        const Product& product);
-
 using Multiply = std::function<void(const Operands&)>;  // asynchronous, on the timer's stream
 
 class GpuTimer {
@@ -33,8 +28,14 @@ public:
         Graph(const Graph&) = delete;
         Graph& operator=(const Graph&) = delete;
 
-        void launch() { timer_.cuda_.launch(graph_, timer_.stream_); }
-        double time_us();  // of one of its launches
+        int launches() const { return launches_; }
+        void start();
+        double finish_us();  // of one of the launches that were started
+        double time_us()
+        {
+            start();
+            return finish_us();
+        }
 
     private:
         GpuTimer& timer_;
@@ -42,19 +43,17 @@ public:
         CUgraphExec_st* graph_;
     };
 
-    // How many launches a graph needs for 600 us in all; a multiple of the number of sets, 20 at the least.
-    int launches_for(const std::vector<Operands>& sets, const Multiply& multiply);
+    // How many launches of `us` each a graph needs for 600 us in all; a multiple of the number of sets,
+    // `least` at the least.
+    static int launches_for(double us, size_t sets, int least);
 
-    // Median time that one call takes on the host, in microseconds.
-    double host_us(const std::vector<Operands>& sets, const Multiply& multiply);
+    // Median time that one call takes on the host, in microseconds, if the GPU takes `gpu_us` for it.
+    double host_us(const std::vector<Operands>& sets, double gpu_us, const Multiply& multiply);
 
 private:
     test::Cuda& cuda_;
     CUstream_st* stream_;
     CUevent_st *begin_, *end_;
 };
-
-double quantile(std::vector<double> values, double which);
-inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 
 }  // namespace hg::bench

@@ -1,6 +1,10 @@
 // hgemm-bench: shows the library at work and measures it.
 #include "compare.hpp"
+#include "csv.hpp"
 #include "demo.hpp"
+#include "kernels.hpp"
+#include "report.hpp"
+#include "shapes.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,36 +15,119 @@ namespace {
 
 using namespace hg::bench;
 
+void add_selection(CLI::App& app, Selection& s)
+{
+    app.add_option("--shapes", s.shapes, "MxNxK,...: row-major D (MxN) = A * B, summed over K");
+    app.add_option("--file", s.files, "Files with one MxNxK a line, or CSV with columns m, n and k")
+        ->check(CLI::ExistingFile);
+    app.add_option("--set", s.sets, "square, llm, grid, odd, mirror, all")->delimiter(',');
+    app.add_option("--sample", s.sample, "How many of the grid's 1000 points, and the seed: 160/1");
+    app.add_option("--dtype", s.dtype, "f16, bf16 or both")->check(CLI::IsMember({"f16", "bf16", "both"}));
+    app.add_option("--layout", s.layouts, "tn: A and B contiguous along k; n.: A along m; .t: B along n")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"tn", "nn", "nt", "tt"}));
+    app.add_option("--offset", s.offset, "Elements between 256-byte alignment and A, B and D")
+        ->check(CLI::Range(0, 127));
+    app.add_option("--pad", s.pad, "Elements between the lines of A, B and D")->check(CLI::Range(0, 4096));
+}
+
+void add_device(CLI::App& app, DeviceOptions& d)
+{
+    app.add_option("--cublas", d.cublas, "Path of libcublas, if the dynamic linker cannot find it");
+    app.add_option("--cublaslt", d.cublaslt, "Path of libcublasLt, if the dynamic linker cannot find it");
+    app.add_flag("!--no-baselines", d.baselines, "Measure the library alone");
+    app.add_option("--sets", d.most_sets, "Most sets of operands to rotate over")
+        ->check(CLI::Range(1, 1024));
+    app.add_option("--launches", d.least_launches, "Least launches in a graph")
+        ->check(CLI::Range(1, 10000));
+    app.add_option("--budget", d.budget_s, "Stop cleanly before so many seconds have passed");
+}
+
+void add_outputs(CLI::App& app, Outputs& o)
+{
+    app.add_option("--json", o.json, "File to write everything to as JSON");
+    app.add_option("--svg-roofline", o.svg_roofline, "File for the plot of speed against intensity");
+    app.add_option("--svg-map", o.svg_map, "File for the map of ratios over m and n");
+}
+
+void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
+{
+    add_selection(app, selection);
+    add_device(app, options.device);
+    add_outputs(app, options.outputs);
+    app.add_option("--csv", options.outputs.csv, "File to write each measurement to as it comes");
+    app.add_flag("--resume", options.resume, "Leave out what the CSV file has, and add to it");
+    app.add_option("--backend", options.backend, "Force a backend");
+    app.add_option("--kernel", options.kernel,
+                   "Force a kernel; products that it cannot serve are left out");
+    app.add_option("--pairs", options.pairs, "Interleaved pairs a product")->check(CLI::Range(1, 10000));
+    app.add_option("--algorithms", options.algorithms, "Heuristic results of cuBLASLt to try")
+        ->check(CLI::Range(1, 1000));
+    app.add_flag("--noise", options.noise, "cublasGemmEx against itself at every product, not each eighth");
+    app.add_flag("--hot", options.hot, "Below 20 MB, also time operands that stay in the L2 cache");
+}
+
+void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
+{
+    add_selection(app, selection);
+    add_device(app, options.device);
+    app.add_option("--kernel", options.kernels, "Names of kernels; all without it")->delimiter(',');
+    app.add_option("--csv", options.csv, "File to write each measurement to as it comes");
+    app.add_flag("--resume", options.resume, "Leave out the products that the CSV file has");
+    app.add_option("--pairs", options.pairs, "Rounds over the kernels")->check(CLI::Range(1, 10000));
+    app.add_option("--within", options.within,
+                   "Kernels that take longer than so many times the fastest are timed once");
+}
+
+int report(const std::string& path, const Outputs& outputs)
+{
+    const Run run = read_csv(path);
+    fmt::print("{}", heading(run.machine));
+    for (const Measurement& m : run.rows)
+        fmt::print("{}\n", line(m));
+    fmt::print("{}", summary(run.rows));
+    write_outputs(run, outputs);
+    return 0;
+}
+
+std::vector<Product> products_of(Selection selection)
+{
+    if (selection.shapes.empty() && selection.files.empty() && selection.sets.empty())
+        selection.sets = {"square"};
+    return select(selection);
+}
+
 int run(int argc, char** argv)
 {
     CLI::App app("Shows libhgemm at work and measures it. Without a subcommand: demo.");
     app.add_subcommand("demo", "Multiply, check and time a handful of shapes on the GPU or the CPU");
-    CLI::App* comparing = app.add_subcommand("compare", "Measure beside cublasGemmEx on the GPU");
+    CLI::App* comparing = app.add_subcommand("compare", "Measure beside cublasGemmEx and cuBLASLt");
+    CLI::App* timing = app.add_subcommand("kernels", "Time every kernel on every product");
+    CLI::App* reporting = app.add_subcommand("report", "Summary and pictures of a CSV file; needs no GPU");
     app.require_subcommand(0, 1);
-
-    std::string shapes, set, dtype = "f16", layout = "tn";
-    CompareOptions options{{}, 7, "", ""};
-    comparing->add_option("--shapes", shapes, "MxNxK,...: row-major D (MxN) = A * B, summed over K");
-    comparing->add_option("--set", set, "square, llm, odd or a file with one MxNxK or M,N,K a line");
-    comparing->add_option("--dtype", dtype, "f16 or bf16")->check(CLI::IsMember({"f16", "bf16"}));
-    comparing
-        ->add_option("--layout", layout, "tn: A and B contiguous along k; n.: A along m; .t: B along n")
-        ->check(CLI::IsMember({"tn", "nn", "nt", "tt"}));
-    comparing->add_option("--pairs", options.pairs, "Interleaved pairs a shape")
-        ->check(CLI::Range(7, 10000));
-    comparing->add_option("--csv", options.csv, "File to write the measurements to");
-    comparing->add_option("--cublas", options.cublas,
-                          "Path of libcublas, if the dynamic linker cannot find it");
+    Selection selection;
+    CompareOptions compare_options;
+    KernelsOptions kernels_options;
+    kernels_options.device.least_launches = 4;
+    std::string csv;
+    Outputs outputs;
+    add_compare(*comparing, selection, compare_options);
+    add_kernels(*timing, selection, kernels_options);
+    reporting->add_option("csv", csv, "What `compare --csv` wrote")->required()->check(CLI::ExistingFile);
+    add_outputs(*reporting, outputs);
     CLI11_PARSE(app, argc, argv);
 
-    if (!*comparing)
-        return demo();
-    const hgemm_type_t type = dtype == "f16" ? HGEMM_F16 : HGEMM_BF16;
-    options.products = parse_shapes(shapes, type, layout);
-    if (!set.empty() || shapes.empty())
-        for (const Product& product : shape_set(set.empty() ? "square" : set, type, layout))
-            options.products.push_back(product);
-    return compare(options);
+    if (*reporting)
+        return report(csv, outputs);
+    if (*comparing) {
+        compare_options.products = products_of(selection);
+        return compare(compare_options);
+    }
+    if (*timing) {
+        kernels_options.products = products_of(selection);
+        return time_kernels(kernels_options);
+    }
+    return demo();
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Nvml::Functions {
 namespace {
 
 template <typename Function>
-bool resolve(void* library, const char* name, Function& function)
+bool find(void* library, const char* name, Function& function)
 {
     function = reinterpret_cast<Function>(dlsym(library, name));
     return function != nullptr;
@@ -29,7 +29,7 @@ std::string bus_id()
     void* cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     int (*get_bus_id)(char*, int, int) = nullptr;
     char text[32] = "";
-    if (!cuda || !resolve(cuda, "cuDeviceGetPCIBusId", get_bus_id) || get_bus_id(text, sizeof text, 0) != 0)
+    if (!cuda || !find(cuda, "cuDeviceGetPCIBusId", get_bus_id) || get_bus_id(text, sizeof text, 0) != 0)
         return "";
     return text;
 }
@@ -42,11 +42,11 @@ Nvml::Nvml()
     if (!library)
         return;
     auto f = std::make_unique<Functions>();
-    if (resolve(library, "nvmlInit_v2", f->init) && resolve(library, "nvmlShutdown", f->shutdown) &&
-        resolve(library, "nvmlSystemGetDriverVersion", f->system_driver_version) &&
-        resolve(library, "nvmlDeviceGetHandleByPciBusId_v2", f->device_by_bus_id) &&
-        resolve(library, "nvmlDeviceGetClockInfo", f->clock_info) &&
-        resolve(library, "nvmlDeviceGetPowerUsage", f->power_usage) && f->init() == 0) {
+    if (find(library, "nvmlInit_v2", f->init) && find(library, "nvmlShutdown", f->shutdown) &&
+        find(library, "nvmlSystemGetDriverVersion", f->system_driver_version) &&
+        find(library, "nvmlDeviceGetHandleByPciBusId_v2", f->device_by_bus_id) &&
+        find(library, "nvmlDeviceGetClockInfo", f->clock_info) &&
+        find(library, "nvmlDeviceGetPowerUsage", f->power_usage) && f->init() == 0) {
         functions_ = std::move(f);
         if (functions_->device_by_bus_id(bus_id().c_str(), &device_) != 0)
             device_ = nullptr;

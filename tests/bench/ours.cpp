@@ -1,5 +1,8 @@
 #include "ours.hpp"
 
+#include "environment.hpp"
+#include "statistics.hpp"
+
 #include <stdexcept>
 
 namespace hg::bench {
@@ -25,20 +28,7 @@ std::string value_of(const std::string& text, const std::string& key)
     return text.substr(begin, text.find(' ', begin) - begin);
 }
 
-}  // namespace
-
-Ours::Ours() { require(hgemm_create(&handle_)); }
-Ours::~Ours() { hgemm_destroy(handle_); }
-void Ours::set_stream(hgemm_stream_t stream) { require(hgemm_set_stream(handle_, stream)); }
-
-void Ours::multiply(const Product& p, const Operands& o)
-{
-    const auto call = p.type == HGEMM_F16 ? hgemm : bgemm;
-    require(call(handle_, HGEMM_COL_MAJOR, op_first(p), op_second(p), p.n, p.m, p.k, 1.0f,
-                 o.b.get<uint16_t>(), p.ldb(), o.a.get<uint16_t>(), p.lda(), 0.0f, o.d_ptr(), p.n));
-}
-
-Ours::Choice Ours::explain(const Product& p) const
+hgemm_args_t args_of(const Product& p, const Operands& o)
 {
     hgemm_args_t args;
     hgemm_args_init(&args, sizeof args);
@@ -48,13 +38,49 @@ Ours::Choice Ours::explain(const Product& p) const
     args.m = p.n;
     args.n = p.m;
     args.k = p.k;
+    args.a = o.b;
+    args.b = o.a;
+    args.c = args.d = o.d;
     args.lda = p.ldb();
     args.ldb = p.lda();
-    args.ldc = args.ldd = p.n;
+    args.ldc = args.ldd = p.ldd();
+    return args;
+}
+
+}  // namespace
+
+Ours::Ours(const std::string& backend, const std::string& kernel)
+{
+    const test::Variable backend_variable("HGEMM_BACKEND", backend),
+        kernel_variable("HGEMM_KERNEL", kernel);
+    require(hgemm_create(&handle_));
+}
+
+Ours::~Ours() { hgemm_destroy(handle_); }
+void Ours::set_stream(hgemm_stream_t stream) { require(hgemm_set_stream(handle_, stream)); }
+
+void Ours::multiply(const Product& p, const Operands& o)
+{
+    const auto call = p.type == HGEMM_F16 ? hgemm : bgemm;
+    require(call(handle_, HGEMM_COL_MAJOR, op_first(p), op_second(p), p.n, p.m, p.k, 1.0f, o.b, p.ldb(),
+                 o.a, p.lda(), 0.0f, o.d, p.ldd()));
+}
+
+bool Ours::serves(const Product& p, const Operands& o) const
+{
+    const hgemm_args_t args = args_of(p, o);
+    char text[512] = "";
+    return hgemm_explain(handle_, &args, text, sizeof text) == HGEMM_STATUS_SUCCESS;
+}
+
+Ours::Choice Ours::explain(const Product& p, const Operands& o) const
+{
+    const hgemm_args_t args = args_of(p, o);
     char text[512] = "";
     require(hgemm_explain(handle_, &args, text, sizeof text));
-    const std::string split = value_of(text, "split");
-    return {value_of(text, "backend"), value_of(text, "kernel"), split.empty() ? 1 : std::stoi(split)};
+    const std::string split = value_of(text, "split"), us = value_of(text, "predicted_us");
+    return {value_of(text, "backend"), value_of(text, "kernel"), split.empty() ? 1 : std::stoi(split),
+            us.empty() ? unknown : std::stod(us)};
 }
 
 }  // namespace hg::bench

@@ -9,7 +9,8 @@ namespace hg::bench {
 
 class Ours {
 public:
-    Ours();  // hgemm_create()
+    // hgemm_create() with HGEMM_BACKEND and HGEMM_KERNEL; "" leaves them as they are.
+    explicit Ours(const std::string& backend = "", const std::string& kernel = "");
     ~Ours();
     Ours(const Ours&) = delete;
     Ours& operator=(const Ours&) = delete;
@@ -22,8 +23,10 @@ public:
     struct Choice {
         std::string backend, kernel;
         int split;
+        double predicted_us;  // NaN if the backend predicts nothing
     };
-    Choice explain(const Product& product) const;
+    bool serves(const Product& product, const Operands& operands) const;
+    Choice explain(const Product& product, const Operands& operands) const;
 
 private:
     hgemm_handle_t handle_ = nullptr;

@@ -1,11 +1,10 @@
-// One matrix product of the benchmark, and the lists of them.
+// One matrix product of the benchmark.
 #pragma once
 
 #include "hgemm.h"
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace hg::bench {
 
@@ -16,26 +15,23 @@ struct Product {
     int64_t m, n, k;
     hgemm_type_t type;
     std::string layout;
+    int64_t offset = 0;    // elements between an address of 256-byte alignment and A, B and D
+    int64_t pad = 0;       // elements between the lines of A, B and D
+    std::string set = "";  // the list it was taken from
 
     bool a_along_k() const { return layout[0] == 't'; }
     bool b_along_k() const { return layout[1] == 'n'; }
-    int64_t lda() const { return a_along_k() ? k : m; }
-    int64_t ldb() const { return b_along_k() ? k : n; }
+    int64_t lda() const { return (a_along_k() ? k : m) + pad; }
+    int64_t ldb() const { return (b_along_k() ? k : n) + pad; }
+    int64_t ldd() const { return n + pad; }
+    int64_t a_span() const { return (a_along_k() ? m : k) * lda(); }  // elements that A occupies
+    int64_t b_span() const { return (b_along_k() ? n : k) * ldb(); }
+    int64_t d_span() const { return m * ldd(); }
     double flops() const;
-    double bytes() const;  // A, B and D once
-    std::string shape() const;
+    double bytes() const;       // A, B and D once, without what lies between lines
+    double intensity() const;   // flops a byte
+    std::string shape() const;  // MxNxK, with @offset and +pad where they are not 0
+    bool operator==(const Product&) const = default;
 };
-
-// What physics allows on an H200, in microseconds: 800 TFLOP/s, 4.3 TB/s and 2 us for a launch.
-double floor_us(const Product& product);
-
-// tiny, gemv, decode, mid, thin-K, deep-K, odd or large.
-const char* region_of(const Product& product);
-
-// "MxNxK", several separated by commas.
-std::vector<Product> parse_shapes(const std::string& list, hgemm_type_t type, const std::string& layout);
-
-// "square", "llm", "odd" or a file with one MxNxK or M,N,K a line.
-std::vector<Product> shape_set(const std::string& name, hgemm_type_t type, const std::string& layout);
 
 }  // namespace hg::bench

@@ -1,117 +1,177 @@
 #include "report.hpp"
 
-#include "gpu_timer.hpp"
+#include "number.hpp"
+#include "region.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <stdexcept>
+#include <iterator>
 
 namespace hg::bench {
 namespace {
 
-constexpr size_t worst_shown = 10;
+using Ratio = double Measurement::*;
+constexpr const char* regions[] = {"tiny", "gemv", "decode", "mid", "thin-K", "deep-K", "large", "odd"};
 
-double tflops(const Measurement& m) { return m.product.flops() / m.ours.us * 1e-6; }
-
-void print_ratios(const std::string& region, const std::vector<double>& ratios)
+std::string cell(double value, int width, int digits)
 {
-    double logs = 0;
-    for (const double ratio : ratios)
-        logs += std::log(ratio);
-    const auto slow =
-        std::count_if(ratios.begin(), ratios.end(), [](double ratio) { return ratio < 0.98; });
-    const auto count = static_cast<double>(ratios.size());
-    fmt::print("{:<8} {:>6} {:>8.3f} {:>7.3f} {:>7.3f} {:>7.3f} {:>9.0f} %\n", region, ratios.size(),
-               std::exp(logs / count), quantile(ratios, 0.05), quantile(ratios, 0.5),
-               quantile(ratios, 0.95), 100 * static_cast<double>(slow) / count);
+    return known(value) ? fmt::format("{:>{}.{}f}", value, width, digits)
+                        : fmt::format("{:>{}}", "-", width);
+}
+
+std::vector<double> all_of(const std::vector<Measurement>& rows, Ratio ratio)
+{
+    std::vector<double> values;
+    for (const Measurement& m : rows)
+        values.push_back(m.*ratio);
+    return values;
+}
+
+template <typename Keep>
+std::vector<Measurement> those(const std::vector<Measurement>& rows, const Keep& keep)
+{
+    std::vector<Measurement> kept;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(kept), keep);
+    return kept;
+}
+
+std::string spread_cells(const Spread& s)
+{
+    return "  " + cell(s.geomean, 7, 3) + cell(s.p5, 7, 3) + cell(s.p50, 7, 3) + cell(s.p95, 7, 3) +
+           cell(100 * s.below, 6, 0) + " %";
+}
+
+std::string region_line(const char* name, const std::vector<Measurement>& rows)
+{
+    return fmt::format("{:<20}{:>5}{}{}\n", name, rows.size(),
+                       spread_cells(spread_of(all_of(rows, &Measurement::ratio_default))),
+                       spread_cells(spread_of(all_of(rows, &Measurement::ratio_best))));
+}
+
+std::string region_table(const std::vector<Measurement>& rows)
+{
+    const std::string columns =
+        fmt::format("  {:>7}{:>7}{:>7}{:>7}{:>8}", "geomean", "p5", "p50", "p95", "< 0.98");
+    std::string text = fmt::format("\n{:<25}  {:<36}  {}\n{:<20}{:>5}{}{}\n", "", "vs cublasGemmEx",
+                                   "vs best of cuBLASLt", "region", "n", columns, columns);
+    for (const char* region : regions) {
+        const auto part =
+            those(rows, [&](const Measurement& m) { return std::string(region) == region_of(m.product); });
+        if (!part.empty())
+            text += region_line(region, part);
+    }
+    return text + region_line("all", rows);
+}
+
+// "1.084 / 1.070" and whether that is reached.
+std::string goal_cell(const Spread& s, double least, double most_below)
+{
+    if (s.count == 0)
+        return fmt::format("{:>16}", "-");
+    const bool reached = s.geomean >= least && s.below < most_below + 1e-9;
+    return fmt::format("{:>8.3f}/{:.2f} {}", s.geomean, least, reached ? "ok" : "--");
+}
+
+std::string goal_table(const std::vector<Measurement>& rows)
+{
+    std::string text = fmt::format("\n{:<20}{:>5}{:>16}{:>16}   (geomean / must)\n", "region", "n",
+                                   "vs default", "vs best");
+    bool any = false;
+    for (const Goal& goal : goals()) {
+        const auto part = those(rows, [&](const Measurement& m) { return goal.has(m.product); });
+        if (part.empty())
+            continue;
+        any = true;
+        const Spread vs_default = spread_of(all_of(part, &Measurement::ratio_default));
+        const Spread vs_best = spread_of(all_of(part, &Measurement::ratio_best));
+        text += fmt::format("{:<20}{:>5}{}{}", goal.name, part.size(),
+                            goal_cell(vs_default, goal.vs_default, 1),
+                            goal_cell(vs_best, goal.vs_best, goal.most_below));
+        if (goal.most_below < 1 && vs_best.count > 0)
+            text += fmt::format("   {:.0f} % below 0.98, must be under {:.0f} %", 100 * vs_best.below,
+                                100 * goal.most_below);
+        text += "\n";
+    }
+    return any ? text : "";
+}
+
+std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* against)
+{
+    constexpr size_t shown = 10;
+    std::erase_if(rows, [&](const Measurement& m) { return !known(m.*ratio); });
+    if (rows.empty())
+        return "";
+    std::sort(rows.begin(), rows.end(),
+              [&](const Measurement& x, const Measurement& y) { return x.*ratio < y.*ratio; });
+    rows.resize(std::min(rows.size(), shown));
+    std::string text = fmt::format("\nWorst against {}:\n", against);
+    for (const Measurement& m : rows)
+        text +=
+            fmt::format("  {:.3f}  {:<20} {} {:<5} {:<7} {}\n", m.*ratio, m.product.shape(),
+                        m.product.layout, test::name_of(m.product.type), region_of(m.product), m.kernel);
+    return text;
+}
+
+std::string noise(const std::vector<Measurement>& rows)
+{
+    auto spreads = all_of(rows, &Measurement::aa_spread);
+    std::erase_if(spreads, [](double value) { return !known(value); });
+    if (spreads.empty())
+        return "";
+    return fmt::format("\nA/A, interquartile range of a baseline against itself: median {:.4f}, largest "
+                       "{:.4f} of {} products.\n",
+                       median(spreads), quantile(spreads, 1), spreads.size());
 }
 
 }  // namespace
 
-Csv::Csv(const std::string& path, const Machine& machine) : machine_(machine)
+std::string heading(const Machine& machine)
 {
-    if (path.empty())
-        return;
-    file_.open(path);
-    if (!file_)
-        throw std::runtime_error("cannot write " + path);
-    file_ << "device,driver,cuda,cublas,date,m,n,k,layout,dtype,kernel,ours_us,cublas_us,ratio,aa_spread,"
-             "tflops,"
-             "gbps,floor_us,host_us,cublas_host_us,error,cublas_error,pairs,sets,launches,sm_mhz,watts\n";
+    std::string text;
+    for (const auto& [name, value] : machine)
+        text += fmt::format("{:<9} {}\n", name, value);
+    text +=
+        "Times in us. Ratio: a baseline's time / ours, median of pairs. A/A: interquartile range of the "
+        "baseline with\nitself. Floor: what an H200's limits allow. Error: the largest |D - float64 "
+        "result| / bound, right if <= 1.\n\n";
+    return text + fmt::format("{:<5}{:<3}{:>20} {:<28}{:>9}{:>9}{:>9}{:>8}{:>8}{:>7}{:>8}{:>7}{:>9}  "
+                              "{:<8}{:<8}{:>6}{:>7}{:>6}{:>6}{:>5}\n",
+                              "type", "", "m x n x k", "kernel", "ours", "default", "best", "/default",
+                              "/best", "A/A", "TFLOP/s", "GB/s", "floor", "bound", "region", "host",
+                              "cublas", "error", "MHz", "W");
 }
 
-void Csv::write(const Measurement& m)
+std::string line(const Measurement& m)
 {
-    if (!file_.is_open())
-        return;
     const Product& p = m.product;
-    const bool cublas = !machine_.cublas.empty();
-    const auto only = [](bool known, double value) { return known ? fmt::format("{:.4f}", value) : ""; };
-    fmt::print(file_, "{},{},{},{},{},{},{},{},{},{},{},", machine_.device, machine_.driver, machine_.cuda,
-               machine_.cublas, machine_.date, p.m, p.n, p.k, p.layout, test::name_of(p.type), m.kernel);
-    fmt::print(file_, "{:.3f},{},{},{:.4f},{:.2f},{:.1f},{},{:.3f},{},", m.ours.us,
-               only(cublas, m.cublas.us), only(cublas, m.ratio), m.aa_spread, tflops(m),
-               p.bytes() / m.ours.us * 1e-3,
-               only(machine_.device.find("H200") != std::string::npos, floor_us(p)), m.ours.host_us,
-               only(cublas, m.cublas.host_us));
-    fmt::print(file_, "{:.4f},{},{},{},{},{},{:.0f}\n", m.ours.verdict.error,
-               only(cublas, m.cublas.verdict.error), m.pairs, m.sets, m.launches, m.sm_mhz, m.watts);
-    file_.flush();
+    std::string text =
+        fmt::format("{:<5}{:<3}{:>20} {:<28}", test::name_of(p.type), p.layout, p.shape(), m.kernel);
+    text += cell(m.ours_us, 9, 2) + cell(m.default_us, 9, 2) + cell(m.best_us, 9, 2) +
+            cell(m.ratio_default, 8, 3) + cell(m.ratio_best, 8, 3) + cell(m.aa_spread, 7, 3) +
+            cell(m.tflops(), 8, 1) + cell(m.gbps(), 7, 0) + cell(floor_us(p), 9, 2);
+    text += fmt::format("  {:<8}{:<8}", bound_of(p), region_of(p));
+    text += cell(m.host_us, 6, 2) + cell(m.default_host_us, 7, 2) + cell(m.error, 6, 2);
+    text += fmt::format("{:>6}{:>5.0f}", m.sm_mhz, known(m.watts) ? m.watts : 0);
+    if (known(m.hot_us))
+        text += fmt::format("  hot {:.2f} {} {}", m.hot_us, cell(m.hot_ratio_default, 5, 3),
+                            cell(m.hot_ratio_best, 5, 3));
+    if (m.error > 1)
+        text += "  WRONG";
+    if (m.default_error > 1 || m.best_error > 1)
+        text += "  BASELINE WRONG";
+    return text;
 }
 
-void print_heading(const Machine& machine)
+std::string summary(const std::vector<Measurement>& rows)
 {
-    fmt::print("{}\n{}, driver {}, CUDA {}, {}, {}\n", hgemm_build_info(), machine.device, machine.driver,
-               machine.cuda, machine.cublas.empty() ? "no cuBLAS" : "cuBLAS " + machine.cublas,
-               machine.date);
-    fmt::print(
-        "Ratio: cuBLAS's time / ours, median of pairs. A/A: interquartile range of the baseline with "
-        "itself.\nError: the largest |D - float64 result| / error bound, right if <= 1.\n\n"
-        "{:<5} {:<6} {:>18} {:<26} {:>9} {:>9} {:>7} {:>6} {:>8} {:>7} {:>7} {:>7} {:>6} {:>6}\n",
-        "type", "layout", "m x n x k", "kernel", "ours us", "cublas us", "ratio", "A/A", "TFLOP/s",
-        "host us", "cu host", "error", "MHz", "W");
-}
-
-void print_line(const Measurement& m, bool with_cublas)
-{
-    const auto only = [&](double value) { return with_cublas ? fmt::format("{:.3f}", value) : "-"; };
-    const Product& p = m.product;
-    fmt::print(
-        "{:<5} {:<6} {:>18} {:<26} {:>9.2f} {:>9} {:>7} {:>6.3f} {:>8.1f} {:>7.2f} {:>7} {:>7.3f} {:>6} "
-        "{:>6.0f}",
-        test::name_of(p.type), p.layout, p.shape(), m.kernel, m.ours.us, only(m.cublas.us), only(m.ratio),
-        m.aa_spread, tflops(m), m.ours.host_us, only(m.cublas.host_us), m.ours.verdict.error, m.sm_mhz,
-        m.watts);
-    fmt::print("{}{}\n", m.ours.verdict.right() ? "" : "  WRONG",
-               with_cublas && !m.cublas.verdict.right() ? "  CUBLAS WRONG" : "");
-    std::fflush(stdout);
-}
-
-void print_summary(const std::vector<Measurement>& measurements)
-{
-    std::map<std::string, std::vector<double>> regions;
-    std::vector<double> all;
-    for (const Measurement& m : measurements) {
-        regions[region_of(m.product)].push_back(m.ratio);
-        all.push_back(m.ratio);
-    }
-    fmt::print("\n{:<8} {:>6} {:>8} {:>7} {:>7} {:>7} {:>11}\n", "region", "shapes", "geomean", "p5", "p50",
-               "p95", "below 0.98");
-    for (const auto& [region, ratios] : regions)
-        print_ratios(region, ratios);
-    print_ratios("all", all);
-
-    std::vector<Measurement> worst = measurements;
-    std::sort(worst.begin(), worst.end(), [](const auto& x, const auto& y) { return x.ratio < y.ratio; });
-    worst.resize(std::min(worst.size(), worst_shown));
-    fmt::print("\nworst:");
-    for (const Measurement& m : worst)
-        fmt::print(" {} {:.3f}", m.product.shape(), m.ratio);
-    fmt::print("\n");
+    const auto compared =
+        those(rows, [](const Measurement& m) { return known(m.ratio_default) || known(m.ratio_best); });
+    if (compared.empty())
+        return "\nNo baseline was measured.\n";
+    return region_table(compared) + goal_table(compared) +
+           worst(compared, &Measurement::ratio_default, "cublasGemmEx") +
+           worst(compared, &Measurement::ratio_best, "the best of cuBLASLt") + noise(compared);
 }
 
 }  // namespace hg::bench

@@ -1,47 +1,16 @@
-// What was measured, as a table, as CSV and in summary.
+// What was measured, as text and as JSON.
 #pragma once
 
-#include "check.hpp"
-#include "product.hpp"
-
-#include <fstream>
-#include <string>
-#include <vector>
+#include "measurement.hpp"
 
 namespace hg::bench {
 
-struct Machine {
-    std::string device, driver, cuda, cublas, date;  // cublas is "" if there is none
-};
+std::string heading(const Machine& machine);  // also names the columns of line()
+std::string line(const Measurement& measurement);
 
-struct Arm {
-    double us, host_us;  // of one launch on the GPU, of one call on the host
-    Verdict verdict;
-};
+// Ratios by region, the goals, the ten worst products, the noise.
+std::string summary(const std::vector<Measurement>& rows);
 
-struct Measurement {
-    Product product;
-    std::string kernel;
-    Arm ours, cublas;  // cublas is meaningless if there is none
-    double ratio;      // median over the pairs of cuBLAS's time / ours: above 1 we are faster
-    double aa_spread;  // interquartile range of the same ratio of the baseline with itself
-    int sets, launches, pairs, sm_mhz;
-    double watts;
-};
-
-class Csv {
-public:
-    Csv(const std::string& path, const Machine& machine);  // "" writes nothing
-    void write(const Measurement& measurement);
-
-private:
-    std::ofstream file_;
-    Machine machine_;
-};
-
-void print_heading(const Machine& machine);
-void print_line(const Measurement& measurement, bool with_cublas);
-// Geometric mean, quantiles and the worst of the ratios, in all and for each region.
-void print_summary(const std::vector<Measurement>& measurements);
+std::string json(const Run& run);
 
 }  // namespace hg::bench

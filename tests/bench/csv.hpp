@@ -1,0 +1,24 @@
+// Measurements as CSV: "# name: value" lines about the machine, a heading, one line a product.
+#pragma once
+
+#include "measurement.hpp"
+
+#include <fstream>
+
+namespace hg::bench {
+
+class Csv {
+public:
+    // Writes what was measured before, then each line as it comes. "" writes nothing.
+    Csv(const std::string& path, const Machine& machine, const std::vector<Measurement>& before);
+    void write(const Measurement& measurement);
+
+private:
+    std::ofstream file_;
+};
+
+// Columns are found by name; those that follow from others are not read. An unfinished last line, as a run
+// that was killed leaves it, is left out.
+Run read_csv(const std::string& path);
+
+}  // namespace hg::bench

@@ -1,0 +1,179 @@
+#include "cublaslt.hpp"
+
+#include "dynamic_library.hpp"
+
+#include <algorithm>
+
+namespace hg::bench {
+namespace {
+
+// Declarations follow cublasLt.h of CUDA 12 and 13.
+struct Algorithm {
+    uint64_t data[8];
+};
+struct HeuristicResult {
+    Algorithm algorithm;
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+};
+static_assert(sizeof(HeuristicResult) == 96);
+
+constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14, op_n = 0, op_t = 1;
+constexpr int desc_transa = 3, desc_transb = 4;
+constexpr int pref_workspace = 1, pref_first_alignment = 5;  // then B, C and D
+
+constexpr size_t workspace_bytes = size_t{64} << 20;
+
+const std::vector<const char*> usual_names = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                              "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"};
+
+// What every pointer of a set is a multiple of, in bytes; the libraries ask for 256 at most.
+uint32_t alignment_of(const std::vector<Operands>& sets, const uint16_t* (*pointer)(const Operands&))
+{
+    uintptr_t bits = 256;
+    for (const Operands& operands : sets)
+        bits |= reinterpret_cast<uintptr_t>(pointer(operands));
+    return static_cast<uint32_t>(bits & -bits);
+}
+
+}  // namespace
+
+struct CublasLt::Functions {
+    int (*create)(void**);
+    int (*destroy)(void*);
+    size_t (*version)();
+    int (*create_operation)(void**, int, int);
+    int (*destroy_operation)(void*);
+    int (*set_operation)(void*, int, const void*, size_t);
+    int (*create_layout)(void**, int, uint64_t, uint64_t, int64_t);
+    int (*destroy_layout)(void*);
+    int (*create_preference)(void**);
+    int (*destroy_preference)(void*);
+    int (*set_preference)(void*, int, const void*, size_t);
+    int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, HeuristicResult*, int*);
+    int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+                  const void*, void*, void*, void*, const Algorithm*, void*, size_t, CUstream_st*);
+};
+
+struct CublasLt::Algorithms::Results {
+    std::vector<HeuristicResult> list;
+};
+
+std::unique_ptr<CublasLt> CublasLt::load(const std::string& path, test::Memory& memory, CUstream_st* stream,
+                                         std::string* why)
+{
+    void* library = open_library(path, usual_names, why);
+    if (!library)
+        return nullptr;
+    std::unique_ptr<CublasLt> lt(new CublasLt);
+    lt->functions_ = std::make_unique<Functions>();
+    Functions& f = *lt->functions_;
+    resolve(library, "cublasLtCreate", f.create);
+    resolve(library, "cublasLtDestroy", f.destroy);
+    resolve(library, "cublasLtGetVersion", f.version);
+    resolve(library, "cublasLtMatmulDescCreate", f.create_operation);
+    resolve(library, "cublasLtMatmulDescDestroy", f.destroy_operation);
+    resolve(library, "cublasLtMatmulDescSetAttribute", f.set_operation);
+    resolve(library, "cublasLtMatrixLayoutCreate", f.create_layout);
+    resolve(library, "cublasLtMatrixLayoutDestroy", f.destroy_layout);
+    resolve(library, "cublasLtMatmulPreferenceCreate", f.create_preference);
+    resolve(library, "cublasLtMatmulPreferenceDestroy", f.destroy_preference);
+    resolve(library, "cublasLtMatmulPreferenceSetAttribute", f.set_preference);
+    resolve(library, "cublasLtMatmulAlgoGetHeuristic", f.heuristic);
+    resolve(library, "cublasLtMatmul", f.matmul);
+    require_success(f.create(&lt->handle_), "cublasLtCreate");
+    lt->version_ = std::to_string(f.version());
+    lt->stream_ = stream;
+    lt->workspace_ = test::Block(memory, workspace_bytes);
+    return lt;
+}
+
+CublasLt::~CublasLt()
+{
+    if (handle_)
+        functions_->destroy(handle_);
+}
+
+std::unique_ptr<CublasLt::Algorithms>
+CublasLt::algorithms(const Product& product, const std::vector<Operands>& sets, int wanted) const
+{
+    std::unique_ptr<Algorithms> algorithms(new Algorithms(*this));
+    algorithms->describe(product);
+    algorithms->ask(sets, wanted);
+    return algorithms;
+}
+
+CublasLt::Algorithms::Algorithms(const CublasLt& lt) : lt_(lt), results_(std::make_unique<Results>()) {}
+
+CublasLt::Algorithms::~Algorithms()
+{
+    const Functions& f = *lt_.functions_;
+    for (void* layout : {first_, second_, result_})
+        if (layout)
+            f.destroy_layout(layout);
+    if (operation_)
+        f.destroy_operation(operation_);
+}
+
+// Column-major, transpose(D) = transpose(B) * transpose(A): B comes first.
+void CublasLt::Algorithms::describe(const Product& p)
+{
+    const Functions& f = *lt_.functions_;
+    const int type = p.type == HGEMM_F16 ? r_16f : r_16bf;
+    const int op_first = p.b_along_k() ? op_t : op_n, op_second = p.a_along_k() ? op_n : op_t;
+    const auto m = static_cast<uint64_t>(p.m), n = static_cast<uint64_t>(p.n),
+               k = static_cast<uint64_t>(p.k);
+    require_success(f.create_operation(&operation_, compute_32f, r_32f), "cublasLtMatmulDescCreate");
+    require_success(f.set_operation(operation_, desc_transa, &op_first, sizeof op_first),
+                    "cublasLtMatmulDescSetAttribute");
+    require_success(f.set_operation(operation_, desc_transb, &op_second, sizeof op_second),
+                    "cublasLtMatmulDescSetAttribute");
+    const char* what = "cublasLtMatrixLayoutCreate";
+    require_success(f.create_layout(&first_, type, p.b_along_k() ? k : n, p.b_along_k() ? n : k, p.ldb()),
+                    what);
+    require_success(f.create_layout(&second_, type, p.a_along_k() ? k : m, p.a_along_k() ? m : k, p.lda()),
+                    what);
+    require_success(f.create_layout(&result_, type, n, m, p.ldd()), what);
+}
+
+void CublasLt::Algorithms::ask(const std::vector<Operands>& sets, int wanted)
+{
+    const Functions& f = *lt_.functions_;
+    const uint32_t first = alignment_of(sets, [](const Operands& o) { return o.b; });
+    const uint32_t second = alignment_of(sets, [](const Operands& o) { return o.a; });
+    const uint32_t result = alignment_of(sets, [](const Operands& o) -> const uint16_t* { return o.d; });
+    void* preference = nullptr;
+    require_success(f.create_preference(&preference), "cublasLtMatmulPreferenceCreate");
+    const uint64_t bytes = workspace_bytes;
+    int status = f.set_preference(preference, pref_workspace, &bytes, sizeof bytes);
+    int attribute = pref_first_alignment;
+    for (const uint32_t alignment : {first, second, result, result}) {
+        if (status == 0)
+            status = f.set_preference(preference, attribute++, &alignment, sizeof alignment);
+    }
+    std::vector<HeuristicResult> found(static_cast<size_t>(wanted));
+    int count = 0;
+    if (status == 0)  // an error of the heuristic itself means that it knows none
+        if (f.heuristic(lt_.handle_, operation_, first_, second_, result_, result_, preference, wanted,
+                        found.data(), &count) != 0)
+            count = 0;
+    f.destroy_preference(preference);
+    require_success(status, "cublasLtMatmulPreferenceSetAttribute");
+    for (int i = 0; i < count; ++i)
+        if (found[i].state == 0 && found[i].workspace <= workspace_bytes)
+            results_->list.push_back(found[i]);
+}
+
+size_t CublasLt::Algorithms::count() const { return results_->list.size(); }
+
+bool CublasLt::Algorithms::multiply(size_t which, const Operands& o) const
+{
+    const float alpha = 1, beta = 0;
+    return lt_.functions_->matmul(lt_.handle_, operation_, &alpha, o.b, first_, o.a, second_, &beta, o.d,
+                                  result_, o.d, result_, &results_->list[which].algorithm,
+                                  lt_.workspace_.get(), workspace_bytes, lt_.stream_) == 0;
+}
+
+}  // namespace hg::bench

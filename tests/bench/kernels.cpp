@@ -1,0 +1,228 @@
+#include "kernels.hpp"
+
+#include "kernel_names.hpp"
+#include "ours.hpp"
+#include "paired.hpp"
+#include "progress.hpp"
+#include "region.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <stdexcept>
+
+namespace hg::bench {
+namespace {
+
+constexpr const char* columns =
+    "m,n,k,layout,dtype,offset,pad,kernel,chosen,ours,default,ratio_default,tflops,floor,predicted,error";
+
+struct Timed {
+    std::string name;
+    bool chosen;  // what the library takes if nothing is forced
+    double us, predicted_us, error;
+};
+
+std::string key_of(const Product& p)
+{
+    return fmt::format("{},{},{},{},{},{},{},", p.m, p.n, p.k, p.layout, test::name_of(p.type), p.offset,
+                       p.pad);
+}
+
+class Trials {
+public:
+    explicit Trials(const KernelsOptions& options) : options_(options), device_("kernels", options.device)
+    {
+        for (const std::string& name : options.kernels.empty() ? test::kernel_names() : options.kernels)
+            open(name);
+        if (forced_.empty())
+            throw std::runtime_error("none of the kernels runs on " + device_.cuda().name());
+        free_.set_stream(device_.timer().stream());
+    }
+
+    Machine machine() const { return device_.machine(); }
+    bool has_time_for(const Product& product) const;
+    // Times of all kernels that serve the product; *standard is cublasGemmEx's, NaN without it.
+    std::vector<Timed> measure(const Product& product, double* standard);
+
+private:
+    struct Forced {
+        std::string name;
+        std::unique_ptr<Ours> library;
+    };
+    void open(const std::string& name);
+    double time(const Product& product, const std::vector<Operands>& sets,
+                const std::vector<Multiply>& arms, std::vector<Timed>& timed);
+    double error_of(const Expectation& expectation, const Operands& operands, Ours& library,
+                    const Product& product);
+
+    const KernelsOptions& options_;
+    BenchDevice device_;
+    Ours free_;
+    std::vector<Forced> forced_;
+};
+
+// A kernel for another device is refused when the handle is created.
+void Trials::open(const std::string& name)
+{
+    try {
+        forced_.push_back({name, std::make_unique<Ours>("", name)});
+        forced_.back().library->set_stream(device_.timer().stream());
+    } catch (const std::runtime_error& error) {
+        fmt::print("{} is left out: {}\n", name, error.what());
+    }
+}
+
+bool Trials::has_time_for(const Product& product) const
+{
+    const double floor = floor_us(product);
+    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
+    return device_.has_time_for(2 * graph * (static_cast<double>(forced_.size()) + 1) *
+                                (options_.pairs + 2));
+}
+
+double Trials::error_of(const Expectation& expectation, const Operands& operands, Ours& library,
+                        const Product& product)
+{
+    const Multiply multiply = [&](const Operands& o) { library.multiply(product, o); };
+    const Verdict verdict =
+        device_.check(expectation, operands, library.explain(product, operands).split, multiply);
+    return verdict.guards_intact ? verdict.error : std::numeric_limits<double>::infinity();
+}
+
+std::vector<Timed> Trials::measure(const Product& product, double* standard)
+{
+    const std::vector<Operands> sets = device_.operands(product);
+    const Expectation expectation = device_.expect(product, sets[0]);
+    const std::string chosen = free_.explain(product, sets[0]).kernel;
+    std::vector<Timed> timed;
+    std::vector<Multiply> arms;
+    for (const Forced& forced : forced_) {
+        Ours& library = *forced.library;
+        if (!library.serves(product, sets[0]))
+            continue;
+        const double error = error_of(expectation, sets[0], library, product);
+        const double predicted = library.explain(product, sets[0]).predicted_us;
+        timed.push_back({forced.name, forced.name == chosen, unknown, predicted, error});
+        arms.push_back([&](const Operands& o) { library.multiply(product, o); });
+    }
+    *standard = time(product, sets, arms, timed);
+    return timed;
+}
+
+// Times the arms once, then those that are not far behind in turn with cublasGemmEx, whose time is
+// returned.
+double Trials::time(const Product& product, const std::vector<Operands>& sets,
+                    const std::vector<Multiply>& arms, std::vector<Timed>& timed)
+{
+    double fastest = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < arms.size(); ++i) {
+        GpuTimer::Graph graph(device_.timer(), sets, std::max(2, static_cast<int>(sets.size())), arms[i]);
+        timed[i].us = graph.time_us();
+        fastest = std::min(fastest, timed[i].us);
+    }
+    std::vector<Multiply> close;
+    std::vector<double*> times;
+    for (size_t i = 0; i < arms.size(); ++i)
+        if (timed[i].us <= options_.within * fastest) {
+            close.push_back(arms[i]);
+            times.push_back(&timed[i].us);
+        }
+    double standard = unknown;
+    if (Cublas* cublas = device_.cublas_for(product)) {
+        close.push_back([=, &product](const Operands& o) { cublas->multiply(product, o); });
+        close.back()(sets[0]);  // loads the kernel, which a graph cannot
+        device_.timer().wait();
+        times.push_back(&standard);
+    }
+    if (close.empty())
+        return standard;
+    const int launches = device_.launches(product, sets, {close.back()});
+    const Paired paired = time_paired(device_.timer(), sets, close, {launches, options_.pairs, false});
+    for (size_t i = 0; i < times.size(); ++i)
+        *times[i] = paired.us[i];
+    return standard;
+}
+
+// The lines of an earlier run's file; an unfinished one is left out.
+std::vector<std::string> lines_before(const KernelsOptions& options)
+{
+    std::vector<std::string> lines;
+    std::ifstream file(options.csv);
+    const auto commas = std::count(columns, columns + std::string(columns).size(), ',');
+    for (std::string line; options.resume && std::getline(file, line);)
+        if (!line.empty() && line[0] >= '0' && line[0] <= '9' && !file.eof() &&
+            std::count(line.begin(), line.end(), ',') == commas)
+            lines.push_back(line);
+    return lines;
+}
+
+std::string csv_line(const Product& p, const Timed& t, double standard)
+{
+    const auto cell = [](double value) { return known(value) ? fmt::format("{:.4f}", value) : ""; };
+    return fmt::format("{}{},{},{},{},{},{:.3f},{:.3f},{},{:.4f}", key_of(p), t.name, t.chosen ? 1 : 0,
+                       cell(t.us), cell(standard), cell(standard / t.us), p.flops() / t.us * 1e-6,
+                       floor_us(p), cell(t.predicted_us), t.error);
+}
+
+void print(const Product& p, std::vector<Timed> timed, double standard)
+{
+    std::sort(timed.begin(), timed.end(), [](const Timed& x, const Timed& y) { return x.us < y.us; });
+    fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  cublasGemmEx {}\n", test::name_of(p.type), p.layout,
+               p.shape(), floor_us(p), known(standard) ? fmt::format("{:.2f}", standard) : "-");
+    for (const Timed& t : timed)
+        fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9.2f}{}{}\n", t.name, t.us,
+                   p.flops() / t.us * 1e-6, t.predicted_us, t.chosen ? "  chosen" : "",
+                   t.error > 1 ? "  WRONG" : "");
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int time_kernels(const KernelsOptions& options)
+{
+    Trials trials(options);
+    const std::vector<std::string> before = lines_before(options);
+    std::ofstream csv;
+    if (!options.csv.empty()) {
+        csv.open(options.csv);
+        for (const auto& [name, value] : trials.machine())
+            csv << "# " << name << ": " << value << "\n";
+        csv << columns << "\n";
+        for (const std::string& line : before)
+            csv << line << "\n";
+        if (!csv.flush())
+            throw std::runtime_error("cannot write " + options.csv);
+    }
+    const Progress progress(options.products.size());
+    size_t wrong = 0, done = 0;
+    for (const Product& product : options.products) {
+        const std::string key = key_of(product);
+        progress.show(done, product.shape());
+        if (std::any_of(before.begin(), before.end(),
+                        [&](const std::string& line) { return line.rfind(key, 0) == 0; })) {
+            ++done;
+            continue;
+        }
+        if (!trials.has_time_for(product))
+            break;
+        double standard = unknown;
+        const std::vector<Timed> timed = trials.measure(product, &standard);
+        ++done;
+        progress.clear();
+        print(product, timed, standard);
+        std::string lines;
+        for (const Timed& t : timed) {
+            lines += csv_line(product, t, standard) + "\n";
+            wrong += t.error > 1;
+        }
+        csv << lines << std::flush;
+    }
+    progress.clear();
+    if (done < options.products.size())
+        fmt::print("\nOut of time: {} products are left.\n", options.products.size() - done);
+    fmt::print("\n{} wrong results.\n", wrong);
+    return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace hg::bench

@@ -1,0 +1,38 @@
+// What was measured of one product, and where. A NaN is what was not measured.
+#pragma once
+
+#include "product.hpp"
+#include "statistics.hpp"
+
+#include <map>
+#include <vector>
+
+namespace hg::bench {
+
+struct Measurement {
+    Product product{};
+    std::string kernel;        // ours
+    double ours_us = unknown;  // of one launch on the GPU; cublasGemmEx; the fastest of cuBLASLt
+    double default_us = unknown, best_us = unknown;
+    double ratio_default = unknown, ratio_best = unknown;  // median over pairs of baseline / ours
+    double aa_spread = unknown;  // interquartile range of the ratio of cublasGemmEx to itself
+    double hot_us = unknown, hot_ratio_default = unknown, hot_ratio_best = unknown;  // operands in L2
+    double host_us = unknown, default_host_us = unknown;                    // of one call on the host
+    double error = unknown, default_error = unknown, best_error = unknown;  // of the bound: right up to 1
+    int best_rank = -1, algorithms = 0;  // which of so many heuristic results was the fastest
+    int pairs = 0, sets = 0, launches = 0, sm_mhz = 0;
+    double watts = unknown;
+
+    double tflops() const { return product.flops() / ours_us * 1e-6; }
+    double gbps() const { return product.bytes() / ours_us * 1e-3; }
+};
+
+// Device, driver, versions, clocks, date: name and value in the order of the names.
+using Machine = std::map<std::string, std::string>;
+
+struct Run {
+    Machine machine;
+    std::vector<Measurement> rows;
+};
+
+}  // namespace hg::bench

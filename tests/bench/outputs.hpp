@@ -1,0 +1,15 @@
+// The files that a run is asked for; "" for none.
+#pragma once
+
+#include "measurement.hpp"
+
+namespace hg::bench {
+
+struct Outputs {
+    std::string csv, json, svg_roofline, svg_map;
+};
+
+// All but the CSV, which is written as the run goes.
+void write_outputs(const Run& run, const Outputs& outputs);
+
+}  // namespace hg::bench

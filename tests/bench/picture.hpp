@@ -1,0 +1,14 @@
+// Pictures of a run, as SVG.
+#pragma once
+
+#include "measurement.hpp"
+
+namespace hg::bench {
+
+// Achieved TFLOP/s against arithmetic intensity, under the device's limits.
+std::string roofline(const Run& run);
+
+// Ratios over m and n, geometric mean over everything else: one map for each baseline.
+std::string ratio_map(const Run& run);
+
+}  // namespace hg::bench

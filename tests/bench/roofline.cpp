@@ -1,0 +1,91 @@
+#include "number.hpp"
+#include "picture.hpp"
+#include "region.hpp"
+#include "svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace hg::bench {
+namespace {
+
+constexpr double width = 900, height = 600, left = 70, right = 740, top = 60, bottom = 540;
+
+struct Color {
+    const char *region, *color;
+};
+constexpr Color colors[] = {{"tiny", "#7f7f7f"},  {"gemv", "#8c564b"},   {"decode", "#2ca02c"},
+                            {"mid", "#1f77b4"},   {"thin-K", "#9467bd"}, {"deep-K", "#17becf"},
+                            {"large", "#d62728"}, {"odd", "#ff7f0e"}};
+
+const char* color_of(const Product& product)
+{
+    for (const Color& each : colors)
+        if (std::string(each.region) == region_of(product))
+            return each.color;
+    return "black";
+}
+
+double limit(double intensity) { return std::min(peak_flops, intensity * peak_bytes) * 1e-12; }
+
+void draw_axes(Svg& svg, const LogAxis& x, const LogAxis& y)
+{
+    for (double value = x.least; value <= x.most * 1.01; value *= 10) {
+        svg.line(x.at(value), top, x.at(value), bottom, "#dddddd");
+        svg.text(x.at(value), bottom + 18, fmt::format("{:g}", value), "middle");
+    }
+    for (double value = y.least; value <= y.most * 1.01; value *= 10) {
+        svg.line(left, y.at(value), right, y.at(value), "#dddddd");
+        svg.text(left - 8, y.at(value) + 4, fmt::format("{:g}", value), "end");
+    }
+    svg.text((left + right) / 2, bottom + 42, "arithmetic intensity, flop a byte", "middle", 14);
+    svg.text(left, top - 10, "TFLOP/s", "middle", 14);
+}
+
+void draw_limits(Svg& svg, const LogAxis& x, const LogAxis& y)
+{
+    const double ridge = peak_flops / peak_bytes;
+    const double first = std::max(x.least, y.least * 1e12 / peak_bytes);
+    svg.line(x.at(first), y.at(limit(first)), x.at(ridge), y.at(limit(ridge)), "black", 2);
+    svg.line(x.at(ridge), y.at(limit(ridge)), x.at(x.most), y.at(limit(x.most)), "black", 2);
+}
+
+void draw_points(Svg& svg, const LogAxis& x, const LogAxis& y, const std::vector<Measurement>& rows)
+{
+    for (const Measurement& m : rows) {
+        if (!known(m.ours_us))
+            continue;
+        const Product& p = m.product;
+        const double speed = std::max(m.tflops(), y.least);
+        svg.circle(x.at(std::clamp(p.intensity(), x.least, x.most)), y.at(speed), 3.5, color_of(p),
+                   fmt::format("{} {} {}: {:.2f} us, {:.1f} TFLOP/s, {}", p.shape(), p.layout,
+                               test::name_of(p.type), m.ours_us, m.tflops(), m.kernel));
+    }
+    double place = top + 10;
+    for (const Color& each : colors) {
+        svg.circle(right + 25, place, 5, each.color, each.region);
+        svg.text(right + 38, place + 4, each.region);
+        place += 22;
+    }
+}
+
+}  // namespace
+
+std::string roofline(const Run& run)
+{
+    Svg svg(width, height);
+    const LogAxis x{0.1, 10000, left, right}, y{0.01, 1000, bottom, top};
+    const auto device = run.machine.find("device");
+    svg.text(width / 2, 26,
+             "libhgemm on " + (device == run.machine.end() ? "an unknown device" : device->second) +
+                 fmt::format(", {} products; limits {:g} TFLOP/s, {:g} TB/s", run.rows.size(),
+                             peak_flops * 1e-12, peak_bytes * 1e-12),
+             "middle", 16);
+    draw_axes(svg, x, y);
+    draw_limits(svg, x, y);
+    draw_points(svg, x, y, run.rows);
+    return svg.finish();
+}
+
+}  // namespace hg::bench

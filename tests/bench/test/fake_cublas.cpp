@@ -1,0 +1,212 @@
+// Stands for libcublas and libcublasLt where there is none: multiplies host memory, slowly, exactly as the
+// arguments say. In a program that has loaded a CUDA driver it puts a fill of D on the stream instead, so
+// that graphs have something to hold.
+#include "number.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+namespace {
+
+using hg::test::decode;
+using hg::test::encode;
+
+constexpr int success = 0, invalid = 7, refused = 15;
+constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14;
+constexpr size_t workspace_wanted = size_t{64} << 20;
+
+struct Operation {
+    int first, second;
+};
+struct Layout {
+    int type;
+    uint64_t rows, columns;
+    int64_t ld;
+};
+struct Preference {
+    uint64_t workspace;
+    uint32_t alignment[4];
+};
+struct Algorithm {
+    uint64_t data[8];
+};
+struct Result {
+    Algorithm algorithm;
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+};
+struct Matrix {
+    const void* data;
+    Layout layout;
+    int op;  // 1: transposed
+
+    double at(int64_t row, int64_t column) const
+    {
+        const int64_t place = op == 1 ? column + row * layout.ld : row + column * layout.ld;
+        return decode(layout.type == r_16f ? HGEMM_F16 : HGEMM_BF16,
+                      static_cast<const uint16_t*>(data)[place]);
+    }
+    uint64_t rows() const { return op == 1 ? layout.columns : layout.rows; }
+    uint64_t columns() const { return op == 1 ? layout.rows : layout.columns; }
+    bool has_room() const { return layout.ld >= static_cast<int64_t>(layout.rows); }
+};
+
+using Fill = int (*)(unsigned long long, unsigned char, size_t, void*);
+Fill fill_of_driver()
+{
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver ? reinterpret_cast<Fill>(dlsym(driver, "cuMemsetD8Async")) : nullptr;
+}
+
+int multiply(const Matrix& a, const Matrix& b, void* d, const Layout& out, void* stream)
+{
+    if (a.columns() != b.rows() || a.rows() != out.rows || b.columns() != out.columns || !a.has_room() ||
+        !b.has_room() || out.ld < static_cast<int64_t>(out.rows))
+        return invalid;
+    if (const Fill fill = fill_of_driver())
+        return fill(reinterpret_cast<unsigned long long>(d), 0, out.rows * 2, stream);
+    for (uint64_t j = 0; j < out.columns; ++j)
+        for (uint64_t i = 0; i < out.rows; ++i) {
+            double sum = 0;
+            for (uint64_t l = 0; l < a.columns(); ++l)
+                sum += a.at(static_cast<int64_t>(i), static_cast<int64_t>(l)) *
+                       b.at(static_cast<int64_t>(l), static_cast<int64_t>(j));
+            const uint32_t bits = encode(out.type == r_16f ? HGEMM_F16 : HGEMM_BF16, sum);
+            static_cast<uint16_t*>(d)[i + j * static_cast<uint64_t>(out.ld)] = static_cast<uint16_t>(bits);
+        }
+    return success;
+}
+
+bool scalars_are_one_and_zero(const void* alpha, const void* beta)
+{
+    return *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
+}
+
+template <typename T>
+int create(void** out, T value)
+{
+    *out = new T(value);
+    return success;
+}
+template <typename T>
+int destroy(void* object)
+{
+    delete static_cast<T*>(object);
+    return success;
+}
+
+size_t workspace_set = 0;
+
+}  // namespace
+
+extern "C" {
+
+int cublasCreate_v2(void** handle) { return create(handle, 0); }
+int cublasDestroy_v2(void* handle) { return destroy<int>(handle); }
+int cublasGetVersion_v2(void*, int* version)
+{
+    *version = 990100;
+    return success;
+}
+int cublasSetStream_v2(void* handle, void* stream)
+{
+    workspace_set = 0;
+    (void)handle;
+    (void)stream;
+    return success;
+}
+int cublasSetWorkspace_v2(void*, void*, size_t bytes)
+{
+    workspace_set = bytes;
+    return success;
+}
+int cublasGemmEx(void*, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
+                 int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c,
+                 int type_c, int ldc, int compute, int)
+{
+    if (compute != compute_32f || workspace_set != workspace_wanted ||
+        !scalars_are_one_and_zero(alpha, beta))
+        return invalid;
+    const auto um = static_cast<uint64_t>(m), un = static_cast<uint64_t>(n), uk = static_cast<uint64_t>(k);
+    const Layout first{type_a, transa == 1 ? uk : um, transa == 1 ? um : uk, lda};
+    const Layout second{type_b, transb == 1 ? un : uk, transb == 1 ? uk : un, ldb};
+    return multiply({a, first, transa}, {b, second, transb}, c, {type_c, um, un, ldc}, nullptr);
+}
+
+int cublasLtCreate(void** handle) { return create(handle, 0); }
+int cublasLtDestroy(void* handle) { return destroy<int>(handle); }
+size_t cublasLtGetVersion() { return 990200; }
+int cublasLtMatmulDescCreate(void** out, int compute, int scale)
+{
+    return compute == compute_32f && scale == r_32f ? create(out, Operation{0, 0}) : invalid;
+}
+int cublasLtMatmulDescDestroy(void* operation) { return destroy<Operation>(operation); }
+int cublasLtMatmulDescSetAttribute(void* operation, int which, const void* value, size_t bytes)
+{
+    if ((which != 3 && which != 4) || bytes != sizeof(int))
+        return invalid;
+    auto* o = static_cast<Operation*>(operation);
+    std::memcpy(which == 3 ? &o->first : &o->second, value, bytes);
+    return success;
+}
+int cublasLtMatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t ld)
+{
+    return type == r_16f || type == r_16bf ? create(out, Layout{type, rows, columns, ld}) : invalid;
+}
+int cublasLtMatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }
+int cublasLtMatmulPreferenceCreate(void** out) { return create(out, Preference{0, {256, 256, 256, 256}}); }
+int cublasLtMatmulPreferenceDestroy(void* preference) { return destroy<Preference>(preference); }
+int cublasLtMatmulPreferenceSetAttribute(void* preference, int which, const void* value, size_t bytes)
+{
+    auto* p = static_cast<Preference*>(preference);
+    if (which == 1 && bytes == sizeof p->workspace)
+        std::memcpy(&p->workspace, value, bytes);
+    else if (which >= 5 && which <= 8 && bytes == sizeof(uint32_t))
+        std::memcpy(&p->alignment[which - 5], value, bytes);
+    else
+        return invalid;
+    return success;
+}
+
+// One result that does not hold, one that needs too much workspace, one for each alignment up to the
+// promised ones.
+int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void* preference, int wanted,
+                                   Result* results, int* count)
+{
+    const auto* p = static_cast<const Preference*>(preference);
+    if (p->workspace != workspace_wanted)
+        return invalid;
+    *count = 0;
+    const auto add = [&](uint64_t alignment, size_t workspace, int state) {
+        if (*count < wanted)
+            results[(*count)++] = {{{alignment}}, workspace, state, 1.0f, {}};
+    };
+    add(1, 0, refused);
+    add(1, workspace_wanted + 1, success);
+    for (uint32_t alignment = 2; alignment <= 256; alignment *= 2)
+        if (alignment <= p->alignment[0] && alignment <= p->alignment[1] && alignment <= p->alignment[2] &&
+            alignment <= p->alignment[3])
+            add(alignment, workspace_wanted, success);
+    return success;
+}
+
+int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, void* layout_a, const void* b,
+                   void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
+                   const Algorithm* algorithm, void*, size_t workspace, void* stream)
+{
+    const auto misaligned = [&](const void* pointer) {
+        return reinterpret_cast<uintptr_t>(pointer) % algorithm->data[0] != 0;
+    };
+    if (c != d || layout_c != layout_d || workspace != workspace_wanted || misaligned(a) || misaligned(b) ||
+        misaligned(d) || !scalars_are_one_and_zero(alpha, beta))
+        return invalid;
+    const auto* o = static_cast<const Operation*>(operation);
+    return multiply({a, *static_cast<const Layout*>(layout_a), o->first},
+                    {b, *static_cast<const Layout*>(layout_b), o->second}, d,
+                    *static_cast<const Layout*>(layout_d), stream);
+}
+
+}  // extern "C"

@@ -1,0 +1,205 @@
+// CSV there and back, the report, JSON, and pictures that a viewer can open.
+#include "csv.hpp"
+#include "outputs.hpp"
+#include "picture.hpp"
+#include "report.hpp"
+#include "svg.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <limits>
+
+namespace hg::bench {
+namespace {
+
+Measurement measured(const Product& product, double ours, double ratio_default, double ratio_best)
+{
+    Measurement m;
+    m.product = product;
+    m.kernel = "sm90_<some>&kernel";
+    m.ours_us = ours;
+    m.ratio_default = ratio_default;
+    m.ratio_best = ratio_best;
+    m.default_us = ours * ratio_default;
+    m.best_us = ours * ratio_best;
+    m.error = 0.5;
+    m.sm_mhz = 1980;
+    m.watts = 400.5;
+    return m;
+}
+
+Run sample_run()
+{
+    Run run;
+    run.machine = {{"device", "NVIDIA <H200>"}, {"driver", "580: 159"}, {"cublas", ""}};
+    run.rows = {measured({1, 4096, 4096, HGEMM_BF16, "tn", 0, 0, "llm"}, 12, 1.1, 1.05),
+                measured({1024, 2048, 64, HGEMM_F16, "nt", 0, 0, "mirror"}, 5, 0.9, 0.8),
+                measured({4096, 4096, 4096, HGEMM_F16, "tn", 0, 0, "grid"}, 170, 1.02, 1.01),
+                measured({4095, 4095, 4095, HGEMM_F16, "tn", 1, 3, "odd"}, 300, 2, unknown)};
+    run.rows[0].aa_spread = 0.004;
+    run.rows[0].hot_us = 9.5;
+    return run;
+}
+
+class TemporaryFile {
+public:
+    TemporaryFile() : path_(testing::TempDir() + "hgemm_bench_test.csv") {}
+    ~TemporaryFile() { std::remove(path_.c_str()); }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+void expect_same(const Run& x, const Run& y)
+{
+    EXPECT_EQ(x.machine, y.machine);
+    ASSERT_EQ(x.rows.size(), y.rows.size());
+    const auto same = [](double a, double b) { return known(a) ? std::fabs(a - b) < 1e-4 : !known(b); };
+    for (size_t i = 0; i < x.rows.size(); ++i) {
+        const Measurement &a = x.rows[i], &b = y.rows[i];
+        EXPECT_EQ(a.product, b.product);
+        EXPECT_EQ(a.kernel, b.kernel);
+        EXPECT_EQ(a.best_rank, b.best_rank);
+        EXPECT_EQ(a.sm_mhz, b.sm_mhz);
+        EXPECT_TRUE(same(a.ours_us, b.ours_us) && same(a.default_us, b.default_us) &&
+                    same(a.best_us, b.best_us) && same(a.ratio_default, b.ratio_default) &&
+                    same(a.ratio_best, b.ratio_best) && same(a.aa_spread, b.aa_spread) &&
+                    same(a.hot_us, b.hot_us) && same(a.host_us, b.host_us) && same(a.watts, b.watts))
+            << a.product.shape();
+    }
+}
+
+TEST(Csv, comes_back_as_it_was_written)
+{
+    const TemporaryFile file;
+    const auto run = sample_run();
+    {
+        Csv csv(file.path(), run.machine, {run.rows[0]});
+        for (size_t i = 1; i < run.rows.size(); ++i)
+            csv.write(run.rows[i]);
+    }
+    expect_same(run, read_csv(file.path()));
+}
+
+TEST(Csv, an_unfinished_line_is_left_out_and_a_failed_result_is_kept)
+{
+    const TemporaryFile file;
+    auto run = sample_run();
+    run.rows[1].error = std::numeric_limits<double>::infinity();
+    {
+        Csv csv(file.path(), run.machine, run.rows);
+    }
+    std::ofstream(file.path(), std::ios::app) << "64,64,64,tn,f16,3.1";
+    const auto back = read_csv(file.path());
+    expect_same(run, back);
+    EXPECT_TRUE(std::isinf(back.rows[1].error));
+}
+
+TEST(Csv, columns_are_found_by_name)
+{
+    const TemporaryFile file;
+    std::ofstream(file.path()) << "surprise,k,ours,n,m,dtype,layout\n1,2,3.5,4,5,bf16,tn\n";
+    const auto run = read_csv(file.path());
+    ASSERT_EQ(run.rows.size(), 1u);
+    EXPECT_EQ(run.rows[0].product, (Product{5, 4, 2, HGEMM_BF16, "tn"}));
+    EXPECT_EQ(run.rows[0].ours_us, 3.5);
+    EXPECT_FALSE(known(run.rows[0].ratio_best));
+}
+
+TEST(Report, has_regions_goals_and_the_worst)
+{
+    const std::string text = summary(sample_run().rows);
+    for (const char* wanted :
+         {"gemv", "large", "odd", "all", "llm m 1-64", "1.100/1.07 ok", "1.050/1.04 ok", "0.900/1.02 --",
+          "2.000/1.70 ok", "grid large", "Worst against cublasGemmEx", "0.800  1024x2048x64", "0.0040"})
+        EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+    EXPECT_EQ(text.find("thin-K"), std::string::npos) << text;
+}
+
+TEST(Report, without_baselines_says_so)
+{
+    EXPECT_NE(summary({measured({8, 8, 8, HGEMM_F16, "tn"}, 3, unknown, unknown)}).find("No baseline"),
+              std::string::npos);
+    EXPECT_NE(summary({}).find("No baseline"), std::string::npos);
+}
+
+TEST(Report, lines_mark_what_is_wrong)
+{
+    Measurement m = sample_run().rows[0];
+    EXPECT_EQ(line(m).find("WRONG"), std::string::npos);
+    m.error = 1.5;
+    EXPECT_NE(line(m).find("  WRONG"), std::string::npos);
+    m.error = 0.5;
+    m.best_error = 2;
+    EXPECT_NE(line(m).find("BASELINE WRONG"), std::string::npos);
+}
+
+TEST(Json, holds_every_row)
+{
+    auto run = sample_run();
+    run.rows[2].error = std::numeric_limits<double>::infinity();
+    const auto document = nlohmann::json::parse(json(run));
+    EXPECT_EQ(document["machine"]["driver"], "580: 159");
+    ASSERT_EQ(document["rows"].size(), 4u);
+    EXPECT_EQ(document["rows"][0]["n"], 4096);
+    EXPECT_NEAR(document["rows"][0]["ratio_best"].get<double>(), 1.05, 1e-12);
+    EXPECT_TRUE(document["rows"][3]["ratio_best"].is_null());
+    EXPECT_EQ(document["rows"][2]["error"], "infinite");
+}
+
+// Tags open and close in order, and no bare < or & stands in text.
+testing::AssertionResult is_well_formed(const std::string& xml)
+{
+    std::vector<std::string> open;
+    for (size_t at = xml.find_first_of("<&"); at != std::string::npos;
+         at = xml.find_first_of("<&", at + 1)) {
+        const size_t end = xml.find(xml[at] == '<' ? '>' : ';', at);
+        if (end == std::string::npos)
+            return testing::AssertionFailure() << "unfinished at " << at;
+        const std::string tag = xml.substr(at + 1, end - at - 1);
+        if (xml[at] == '&') {
+            if (tag != "lt" && tag != "gt" && tag != "amp" && tag != "quot")
+                return testing::AssertionFailure() << "entity " << tag;
+        } else if (tag[0] == '/') {
+            if (open.empty() || open.back() != tag.substr(1))
+                return testing::AssertionFailure() << "closes " << tag;
+            open.pop_back();
+        } else if (tag.back() != '/') {
+            open.push_back(tag.substr(0, tag.find(' ')));
+        }
+    }
+    return open.empty() ? testing::AssertionSuccess() : testing::AssertionFailure() << "open " << open[0];
+}
+
+size_t count(const std::string& text, const std::string& what)
+{
+    size_t found = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+        ++found;
+    return found;
+}
+
+TEST(Pictures, are_well_formed)
+{
+    const auto run = sample_run();
+    const std::string plot = roofline(run), map = ratio_map(run);
+    EXPECT_TRUE(is_well_formed(plot)) << plot;
+    EXPECT_TRUE(is_well_formed(map)) << map;
+    EXPECT_EQ(count(plot, " us, "), run.rows.size());
+    EXPECT_EQ(count(map, "products</title>"), 4u + 3u);  // one cell was not measured against the best
+    EXPECT_EQ(plot.find("nan"), std::string::npos);
+    EXPECT_EQ(map.find("nan"), std::string::npos);
+}
+
+TEST(Pictures, of_nothing_are_well_formed_too)
+{
+    EXPECT_TRUE(is_well_formed(roofline({})));
+    EXPECT_TRUE(is_well_formed(ratio_map({})));
+    EXPECT_EQ(escaped("a<b&\"c\">"), "a&lt;b&amp;&quot;c&quot;&gt;");
+}
+
+}  // namespace
+}  // namespace hg::bench

@@ -1,0 +1,30 @@
+#include "kernel_names.hpp"
+
+#include "environment.hpp"
+#include "hgemm.h"
+
+#include <sstream>
+#include <stdexcept>
+
+namespace hg::test {
+
+// The message that refuses a wrong name lists the right ones.
+std::vector<std::string> kernel_names()
+{
+    const Variable variable("HGEMM_KERNEL", "?");
+    hgemm_handle_t handle = nullptr;
+    if (hgemm_create_on(&handle, HGEMM_DEVICE_HOST) == HGEMM_STATUS_SUCCESS)
+        throw std::runtime_error("HGEMM_KERNEL=? was accepted");
+    const std::string text = hgemm_last_error();
+    const std::string before = "known:";
+    const size_t at = text.find(before);
+    if (at == std::string::npos)
+        throw std::runtime_error("no kernel names in: " + text);
+    std::istringstream rest(text.substr(at + before.size()));
+    std::vector<std::string> names;
+    for (std::string name; rest >> name;)
+        names.push_back(name);
+    return names;
+}
+
+}  // namespace hg::test
