@@ -32,13 +32,6 @@ const char* refusal(const Problem& p)
     return nullptr;
 }
 
-// One way to run a problem.
-struct Candidate {
-    int row;
-    bool swapped;
-    int split;
-};
-
 int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
 {
     const int64_t along_x = swapped ? p.n : p.m, along_y = swapped ? p.m : p.n;
@@ -49,10 +42,10 @@ int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 
-bool is_allowed(const Problem& p, const Candidate& way, const Options& o, int64_t tiles, int sm_count)
+bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
-    if (tiles > max_tiles || is_forced_away(o, rows[way.row]))
+    if (way.clusters > max_tiles || is_forced_away(o, rows[way.row]))
         return false;
     const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
     if ((o.split > 0 && o.split != way.split) ||
@@ -66,22 +59,23 @@ bool is_allowed(const Problem& p, const Candidate& way, const Options& o, int64_
         return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
-           (o.sm_limit == 0 || tiles * way.split * c.cluster <= sm_count);
+           (o.sm_limit == 0 || way.clusters * way.split * c.cluster <= sm_count);
 }
 
-void fill(const Candidate& way, int64_t tiles, int sm_count, const Options& o, double us, Plan& plan)
+void fill(const Way& way, const Prediction& prediction, int sm_count, const Options& o, Plan& plan)
 {
     const Config& c = configs[way.row];
-    const int64_t clusters = std::max(1, sm_count / c.cluster);
+    const int64_t at_once = std::max(1, sm_count / c.cluster);
     plan.row = way.row;
     plan.swapped = way.swapped;
     plan.split = way.split;
     plan.cluster = c.cluster * way.split;
-    plan.overlaps = !o.alone;
-    plan.tiles = tiles;
+    plan.overlaps = prediction.overlaps && !o.alone;
+    plan.tiles = way.clusters;
     // No more CTAs than keep the number of waves: less power.
-    plan.grid = c.is_split() ? tiles * plan.cluster : ceil_div(tiles, ceil_div(tiles, clusters)) * c.cluster;
-    plan.predicted_us = us;
+    plan.grid = c.is_split() ? way.clusters * plan.cluster
+                             : ceil_div(way.clusters, ceil_div(way.clusters, at_once)) * c.cluster;
+    plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
@@ -98,16 +92,16 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     bool found = false;
     for (int row = 0; row < row_count; ++row)
         for (const bool swapped : {false, true}) {
-            const int64_t tiles = count_clusters(p, configs[row], swapped);
+            const int64_t clusters = count_clusters(p, configs[row], swapped);
             for (int split = 1; split <= max_cluster; ++split) {
-                const Candidate way{row, swapped, split};
-                if (!is_allowed(p, way, options, tiles, sm_count))
+                const Way way{row, swapped, split, clusters};
+                if (!is_allowed(p, way, options, sm_count))
                     continue;
-                const double us = predict(p, configs[row], swapped, split, tiles, sm_count);
-                if (found && us >= plan.predicted_us)
+                const Prediction prediction = predict(p, configs[row], way, sm_count);
+                if (found && prediction.us >= plan.predicted_us)
                     continue;
                 found = true;
-                fill(way, tiles, sm_count, options, us, plan);
+                fill(way, prediction, sm_count, options, plan);
             }
         }
     if (!found) {

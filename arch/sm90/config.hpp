@@ -23,6 +23,8 @@ struct Config {
     int consumers;  // warpgroups
     int cluster;    // CTAs next to each other along x that share their y operand by multicast
     int residents;  // CTAs a multiprocessor
+    int k_cycles, chain;  // the model's: see kernels.def
+    double store_us;
 
     constexpr bool is_split() const { return kind == Kind::Split; }
     // A split kernel has registers to spare, so one warp is enough of a producer.

@@ -1,4 +1,4 @@
-// The cost model of sm90: how long a candidate takes, in microseconds.
+// The cost model of sm90: how long a way to run a problem takes.
 #pragma once
 
 #include "arch/sm90/config.hpp"
@@ -6,7 +6,20 @@
 
 namespace hg::sm90 {
 
-double predict(const Problem& problem, const Config& config, bool swapped, int split, int64_t tiles,
-               int sm_count);
+// One way: a row, its orientation, slices of k. `clusters` counts what the scheduler hands out: tiles, or
+// pairs of tiles where a cluster shares y, times all problems.
+struct Way {
+    int row;
+    bool swapped;
+    int split;
+    int64_t clusters;
+};
+
+struct Prediction {
+    double us;
+    bool overlaps;  // pays to start before the kernel in front has ended
+};
+
+Prediction predict(const Problem& problem, const Config& config, const Way& way, int sm_count);
 
 }  // namespace hg::sm90
