@@ -126,7 +126,7 @@ struct Params {
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of
 // eight elements in each of repack_lines lines at a time: the loads in flight.
-constexpr int repack_threads = 256, repack_residents = 4, repack_lines = 4, repack_vector = 8;
+constexpr int repack_threads = 256, repack_residents = 3, repack_lines = 4, repack_vector = 8;
 
 // Element i of line l of problem z is at base(z) + l * line_stride + i * element_stride, base(z) as in
 // Operand; its copy is at to + (z * lines + l) * to_stride + i.

@@ -72,14 +72,14 @@ __device__ inline void repack_contiguous(const RepackOperand& o, const RepackPar
     const int64_t element = part.vector * repack_vector;
     const uint16_t* const from = part.base + part.first * o.line_stride + element;
     const int64_t stride = part.step * o.line_stride;
-    const auto left = static_cast<int32_t>((o.lines - part.first + part.step - 1) / part.step);
+    const int64_t left = o.lines - part.first;
     uint4 low[repack_lines], high[repack_lines];
     uint32_t whole = 0;
 #pragma unroll
     for (int i = 0; i < repack_lines; ++i) {
         const auto address = reinterpret_cast<uintptr_t>(from + i * stride);
         const uintptr_t first = address & ~uintptr_t{15}, last = (address + 15) & ~uintptr_t{15};
-        if (i < left && first >= begin && last + 16 <= end) {
+        if (i * part.step < left && first >= begin && last + 16 <= end) {
             low[i] = *reinterpret_cast<const uint4*>(first);
             high[i] = *reinterpret_cast<const uint4*>(last);
             whole |= 1 << i;
@@ -95,8 +95,8 @@ __device__ inline void repack_contiguous(const RepackOperand& o, const RepackPar
     if (whole == (1 << repack_lines) - 1)
         return;
 #pragma unroll 1
-    for (int i = 0; i < min(left, repack_lines); ++i)
-        if (!(whole >> i & 1))
+    for (int i = 0; i < repack_lines; ++i)
+        if (i * part.step < left && !(whole >> i & 1))
             *reinterpret_cast<uint4*>(part.to + i * to_stride) =
                 gather_vector<1>(from + i * stride, 1, o.length - element);
 }
