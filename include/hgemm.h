@@ -271,8 +271,8 @@ HGEMM_API hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm
                                               size_t *bytes);
 
 /** Write one line of text about how hgemm_gemm_ex(handle, args) would run: backend, kernel, tile,
-    cluster, stages, split, grid, waves, workspace, predicted time, and why. At most `length` bytes with
-    the ending NUL, cut if longer. */
+    cluster, stages, split, operands copied first, grid, waves, workspace, predicted time, and why. At
+    most `length` bytes with the ending NUL, cut if longer. */
 HGEMM_API hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_t *args, char *buffer,
                                        size_t length);
 
