@@ -119,7 +119,8 @@ HGEMM_API hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t 
 HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t *stream);
 
 /** Use `bytes` bytes at `workspace` (256-byte aligned; device memory for a GPU handle) instead of the
-    handle's own; NULL with 0 bytes goes back to the handle's own. */
+    handle's own; NULL with 0 bytes goes back to the handle's own. Products that use a workspace must not
+    run at the same time with the same one: those on different streams, and graphs, need one each. */
 HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *workspace, size_t bytes);
 
 /** Choose among hgemm_mode_t. NOT_SUPPORTED where the backend cannot keep the promise. */
@@ -264,14 +265,14 @@ HGEMM_API void hgemm_args_init(hgemm_args_t *args, size_t size);
 
 HGEMM_API hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_t *args);
 
-/** The exact workspace that hgemm_gemm_ex(handle, args) uses, in bytes. Pointers in args may be NULL;
-    they are then taken as well aligned. */
+/** The exact workspace that hgemm_gemm_ex(handle, args) uses of what the handle now has, in bytes.
+    Pointers in args may be NULL; they are then taken as well aligned. */
 HGEMM_API hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm_args_t *args,
                                               size_t *bytes);
 
 /** Write one line of text about how hgemm_gemm_ex(handle, args) would run: backend, kernel, tile,
-    cluster, stages, split, grid, waves, workspace, predicted time, and why. At most `length` bytes with
-    the ending NUL, cut if longer. */
+    cluster, stages, split, operands copied first, grid, waves, workspace, predicted time, and why. At
+    most `length` bytes with the ending NUL, cut if longer. */
 HGEMM_API hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_t *args, char *buffer,
                                        size_t length);
 

@@ -32,6 +32,7 @@ struct Plan {
     bool overlaps;  // with the end of the kernel before it on the stream
     int64_t tiles, grid;
     size_t workspace;  // bytes
+    bool repacks_a, repacks_b;  // the operand is copied to the workspace first
     double predicted_us;
     Why why;
     const char* refusal;  // set when choose() returns false
@@ -48,6 +49,7 @@ struct Options {
     bool alone;               // /alone: do not overlap with the kernel before
     Mode mode;
     int sm_limit;  // 0: none
+    size_t workspace;  // bytes that the handle has
 };
 
 struct Backend {

@@ -98,15 +98,25 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
                  std::span<const Backend* const> candidates, Plan& plan)
 {
     const char* refusal = "no backend";
+    bool found = false;
     for (const Backend* backend : candidates) {
-        plan = {};
-        plan.backend = backend;
+        Plan next{};
+        next.backend = backend;
         if (*options.kernel && !has_row(*backend, options.kernel))
             continue;
-        if (backend->choose(problem, device, options, plan))
-            return ok;
-        refusal = plan.refusal;
+        if (!backend->choose(problem, device, options, next)) {
+            refusal = next.refusal;
+            continue;
+        }
+        if (!found || next.predicted_us < plan.predicted_us)
+            plan = next;
+        found = true;
+        // A backend that reads the operands as they are may be faster than one that copies them first.
+        if (!next.repacks_a && !next.repacks_b)
+            break;
     }
+    if (found)
+        return ok;
     if (*options.kernel)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel %s (HGEMM_KERNEL) cannot serve this problem: %s",
                     options.kernel, refusal);

@@ -20,7 +20,8 @@ Status check_names(const Options& options);
 Status find_candidates(const Device& device, const Options& options,
                        const Backend* (&candidates)[max_candidates], int& count);
 
-// The first candidate with a kernel for the problem decides. plan.backend tells which.
+// The first candidate with a kernel for the problem decides, but where it copies operands first a later one
+// may be predicted to be faster. plan.backend tells which.
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
                  std::span<const Backend* const> candidates, Plan& plan);
 

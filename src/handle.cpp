@@ -262,7 +262,9 @@ Status fail_handle(hgemm_handle_t handle)
 Status plan(Handle& handle, const Problem& problem, Plan& plan)
 {
     const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
-    const Status status = make_plan(problem, handle.device, handle.options, candidates, plan);
+    Options options = handle.options;
+    options.workspace = handle.workspace().bytes;
+    const Status status = make_plan(problem, handle.device, options, candidates, plan);
     if (status == ok && handle.log.wants(LogLevel::Plan)) {
         char asked[256], decided[384];
         problem.print(asked, sizeof asked);

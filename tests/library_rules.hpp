@@ -13,7 +13,8 @@ using MakeLibrary = std::function<std::unique_ptr<Library>()>;
 
 // Matrix-vector products with every sign of increment.
 void check_gemv(Library& library);
-// The workspace that hgemm_workspace_size() names suffices, and a byte less is refused.
+// The workspace that hgemm_workspace_size() names suffices; with a byte less the product is
+// refused or done without.
 void check_workspace(Library& library);
 // Fewer multiprocessors or threads give the same bits.
 void check_sm_count(Library& library);

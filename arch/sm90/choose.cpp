@@ -1,6 +1,7 @@
 // Problem x Device -> row, orientation and split: legality, then a cost model.
 #include "arch/common/pack.hpp"
 #include "arch/sm90/model.hpp"
+#include "arch/sm90/repack.hpp"
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
@@ -8,16 +9,8 @@
 namespace hg::sm90 {
 namespace {
 
-// Tensor maps have 32-bit coordinates and strides below 2^40 bytes; a tile may start before the end and
-// reach past it.
-constexpr int64_t max_extent = INT32_MAX - 1024, max_stride = int64_t{1} << 39;
-
-bool is_tma_operand(const Operand& o, int64_t batch)
-{
-    const bool batched = batch > 1;
-    return is_vector_operand(o, batch) && line_stride(o) < max_stride &&
-           (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
-}
+// Tensor maps have 32-bit coordinates; a tile may start before the end and reach past it.
+constexpr int64_t max_extent = INT32_MAX - 1024;
 
 const char* refusal(const Problem& p)
 {
@@ -25,10 +18,6 @@ const char* refusal(const Problem& p)
         return "k is 0";
     if (std::max({p.m, p.n, p.k, p.batch}) > max_extent)
         return "a size is 2^31 or more";
-    if (!is_tma_operand(p.a, p.batch) || !is_tma_operand(p.b, p.batch))
-        return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
-    if (p.d.array)
-        return "TMA cannot follow arrays of pointers";
     return nullptr;
 }
 
@@ -81,12 +70,18 @@ void fill(const Way& way, const Prediction& prediction, int sm_count, const Opti
 
 }  // namespace
 
-bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
+bool choose(const Problem& asked, const Device& device, const Options& options, Plan& plan)
 {
-    if (const char* why_not = refusal(p)) {
+    if (const char* why_not = refusal(asked)) {
         plan.refusal = why_not;
         return false;
     }
+    if (!plan_repack(asked, options.workspace, plan)) {
+        plan.refusal = "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed, or "
+                       "workspace for a copy";
+        return false;
+    }
+    const Problem p = repacked(asked, plan, nullptr);
     const int sm_count =
         options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     bool found = false;
@@ -108,6 +103,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
     }
+    plan.predicted_us += predict_repack(plan);
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

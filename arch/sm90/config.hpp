@@ -127,4 +127,25 @@ struct Params {
     bool plain_vectors;                  // the output is plain and n a multiple of aligned vectors of 8
 };
 
+// sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of
+// eight elements in each of repack_lines lines at a time: the loads in flight.
+constexpr int repack_threads = 256, repack_residents = 3, repack_lines = 4, repack_vector = 8;
+
+// Element i of line l of problem z is at base(z) + l * line_stride + i * element_stride, base(z) as in
+// Operand; its copy is at to + (z * lines + l) * to_stride + i.
+struct RepackOperand {
+    const uint16_t* ptr;
+    const uint16_t* const* array;
+    int64_t batch_stride, line_stride, element_stride;
+    uint16_t* to;
+    int64_t to_stride, lines, length;
+    int32_t log2_along;                         // threads side by side along a line; the rest across lines
+    uint32_t tiles_along, tiles_across, tiles;  // of a line, of a problem's lines, of all problems
+};
+
+struct RepackParams {
+    RepackOperand operands[2];  // no tiles: nothing to copy
+    const float* alpha_device;  // null, or where alpha lies: no operand is read where it is 0
+};
+
 }  // namespace hg::sm90

@@ -1,11 +1,18 @@
 // Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>_<xy> with k
-// or m for the contiguous dimension of x and k or n for that of y.
+// or m for the contiguous dimension of x and k or n for that of y. Before them sm90_repack.
 #include "arch/sm90/persistent.cuh"
+#include "arch/sm90/repack.cuh"
 #include "arch/sm90/split.cuh"
 
 using namespace hg;
 
 extern __shared__ __align__(1024) unsigned char dynamic_smem[];
+
+extern "C" __global__ void __launch_bounds__(sm90::repack_threads, sm90::repack_residents)
+    sm90_repack(const __grid_constant__ sm90::RepackParams p)
+{
+    sm90::run_repack(p);
+}
 
 template <sm90::Config C, Type T, Major MX, Major MY>
 __device__ inline void run(const sm90::Params& p)

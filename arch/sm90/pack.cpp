@@ -35,7 +35,7 @@ bool can_tma_store(const Problem& p)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const int64_t batch_stride = p.batch > 1 ? p.d.batch_stride : 0;
-    return is_plain(p) && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
+    return is_plain(p) && !p.d.array && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
            is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) && p.d.ld * bytes < int64_t{1} << 40 &&
            batch_stride * bytes < int64_t{1} << 40;
 }

@@ -60,9 +60,11 @@ struct Choice {
     Plan plan;
 };
 
-Choice choose(const Device& device, const Problem& problem, const char* backend = "", const char* kernel = "")
+Choice choose(const Device& device, const Problem& problem, const char* backend = "", const char* kernel = "",
+              size_t workspace = 0)
 {
     Options options{};
+    options.workspace = workspace;
     std::strcpy(options.backend, backend);
     std::strcpy(options.kernel, kernel);
     const Backend* candidates[max_candidates];
@@ -125,29 +127,31 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
 {
     NEEDS_CUDA_BUILD();
     Problem p = linear_layer(4096, 4096, 4096);
-    for (const char* kernel : {"sm90_128x256x64_s4", "sm90_128x128x64_s6", "sm80_128x128x32_s4", "sm80_64x64x32_s4",
-                               "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
+    for (const char* kernel : {"sm90_128x128_s6", "sm80_128x128x32_s4", "sm80_64x64x32_s4", "sm80_any_128x128x32",
+                               "sm80_any_64x64x32"}) {
         const Choice choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
     }
     p.b.ptr = reinterpret_cast<void*>(0x2002);
-    EXPECT_EQ(choose(h200, p, "", "sm90_128x256x64_s4").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(choose(h200, p, "", "sm90_128x128_s6").status, HGEMM_STATUS_NOT_SUPPORTED);
     EXPECT_NE(std::string(hgemm_last_error()).find("16-byte alignment"), std::string::npos) << hgemm_last_error();
 }
 
-// What TMA or 16-byte copies cannot address goes to the general rows, everything else does not.
+// What TMA or 16-byte copies cannot address goes to the general rows, everything else does not, as long as
+// there is no workspace.
 TEST(Dispatch, LegalityOfEachOperand)
 {
     NEEDS_CUDA_BUILD();
     const auto kernel = [](auto change) {
         Problem p = linear_layer(512, 512, 512);
         change(p);
-        return choose(h200, p).kernel.substr(0, 8);
+        const std::string kernel = choose(h200, p).kernel;
+        return kernel.substr(0, kernel[2] == '9' ? 4 : 8);
     };
-    EXPECT_EQ(kernel([](Problem&) {}), "sm90_128");
-    EXPECT_EQ(kernel([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 512, 0}; }), "sm90_128");
-    EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm90_128");
+    EXPECT_EQ(kernel([](Problem&) {}), "sm90");
+    EXPECT_EQ(kernel([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 512, 0}; }), "sm90");
+    EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm90");
     EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_any");
     EXPECT_EQ(kernel([](Problem& p) { p.b.k_stride = 2; }), "sm80_any");
     EXPECT_EQ(kernel([](Problem& p) { p.a.ptr = reinterpret_cast<void*>(0x1008); }), "sm80_any");
@@ -163,6 +167,120 @@ TEST(Dispatch, LegalityOfEachOperand)
               }),
               "sm80_64x");
     EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_128");
+}
+
+Problem odd_layer(int64_t size)
+{
+    Problem p = linear_layer(size, size, size);
+    p.align_unused_strides();
+    return p;
+}
+
+// "sm90 ab": the backend and the operands that are copied first.
+std::string copies(const Problem& p, size_t workspace, const char* kernel = "")
+{
+    const Choice choice = choose(h200, p, "", kernel, workspace);
+    if (choice.status != ok)
+        return "refused";
+    std::string text = std::string(choice.plan.backend->name) + " ";
+    return text + (choice.plan.repacks_a ? "a" : "") + (choice.plan.repacks_b ? "b" : "");
+}
+
+constexpr size_t mib = size_t{1} << 20;
+
+TEST(Repack, OnlyTheOperandsThatNeedIt)
+{
+    NEEDS_CUDA_BUILD();
+    const auto with = [](auto change) {
+        Problem p = linear_layer(1024, 1024, 1024);
+        p.a.batch_stride = p.b.batch_stride = p.d.batch_stride = 1024 * 1024;
+        change(p);
+        return copies(p, 64 * mib);
+    };
+    void* const shifted = reinterpret_cast<void*>(0x1002);
+    const auto array = reinterpret_cast<void* const*>(0x1000);
+    EXPECT_EQ(with([](Problem&) {}), "sm90 ");
+    EXPECT_EQ(with([](Problem& p) { p.k = 1023; }), "sm90 ");
+    EXPECT_EQ(with([](Problem& p) { p.d.ld = 1025; }), "sm90 ");
+    EXPECT_EQ(with([](Problem& p) { p.a.row_stride = 1025; }), "sm90 a");
+    EXPECT_EQ(with([](Problem& p) { p.b.row_stride = 1025; }), "sm90 b");
+    EXPECT_EQ(with([&](Problem& p) { p.a.ptr = p.b.ptr = shifted; }), "sm90 ab");
+    EXPECT_EQ(with([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 1025, 0}; }), "sm90 b");
+    EXPECT_EQ(with([](Problem& p) { p.b.k_stride = 3; }), "sm90 b");
+    EXPECT_EQ(with([](Problem& p) {
+                  p.batch = 4;
+                  p.a.batch_stride = 1024 * 1024 + 1;
+              }),
+              "sm90 a");
+    EXPECT_EQ(with([&](Problem& p) {
+                  p.batch = 4;
+                  p.a.array = p.b.array = array;
+                  p.d.array = array;
+              }),
+              "sm90 ab");
+    EXPECT_EQ(with([](Problem& p) { p.a.row_stride = int64_t{1} << 40; }), "sm90 a");
+    EXPECT_EQ(with([](Problem& p) { p.k = 0; }), "sm80 ");
+}
+
+// A byte less than the copies take, and another backend serves the product, or none where a kernel is forced.
+TEST(Repack, WorkspaceIsExactAndNeverMissed)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem p = odd_layer(1023);
+    const size_t bytes = choose(h200, p, "", "", 64 * mib).plan.workspace;
+    EXPECT_EQ(bytes, size_t{2} * 1023 * 1024 * 2);
+    EXPECT_EQ(copies(p, bytes), "sm90 ab");
+    EXPECT_EQ(copies(p, bytes - 1), "sm80 ");
+    EXPECT_EQ(choose(h200, p, "", "", bytes - 1).plan.workspace, 0u);
+    EXPECT_EQ(copies(p, bytes, "sm90_128x128_s6"), "sm90 ab");
+    EXPECT_EQ(copies(p, bytes - 1, "sm90_128x128_s6"), "refused");
+}
+
+TEST(Repack, DefaultWorkspaceServes4095)
+{
+    NEEDS_CUDA_BUILD();
+    const Backend& sm90 = *choose(h200, linear_layer(64, 64, 64)).plan.backend;
+    EXPECT_EQ(copies(odd_layer(4095), sm90.default_workspace(h200)), "sm90 ab");
+    EXPECT_EQ(copies(odd_layer(8191), sm90.default_workspace(h200)), "sm80 ");
+}
+
+// Problems that share an operand share its copy; the sizes of copies do not overflow.
+TEST(Repack, SizesOfBatches)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = odd_layer(100);
+    p.batch = 7;
+    p.d.batch_stride = 100 * 100;
+    const auto bytes = [&] { return choose(h200, p, "", "sm90_128x128_s6", 64 * mib).plan.workspace; };
+    const size_t shared = 100 * 128 * 2;
+    EXPECT_EQ(bytes(), 2 * shared);
+    p.b.batch_stride = 100 * 100 + 3;
+    EXPECT_EQ(bytes(), (1 + 7) * shared);
+    p.batch = INT32_MAX - 2000;
+    p.m = p.n = p.k = INT32_MAX - 2000;
+    EXPECT_EQ(copies(p, ~size_t{0}, "sm90_128x128_s6"), "refused");
+}
+
+// Where a copy and a launch would take longer than reading the operands one element at a time.
+TEST(Repack, TinyProductsAreNotCopied)
+{
+    NEEDS_CUDA_BUILD();
+    EXPECT_EQ(copies(odd_layer(17), 64 * mib), "sm80 ");
+    EXPECT_EQ(copies(odd_layer(255), 64 * mib), "sm90 ab");
+}
+
+TEST(Repack, IsPrinted)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = odd_layer(1023);
+    char text[512];
+    choose(h200, p, "", "", 64 * mib).plan.print(text, sizeof text);
+    EXPECT_NE(std::string(text).find(" repack=ab "), std::string::npos) << text;
+    p.b.row_stride = 1024;
+    choose(h200, p, "", "", 64 * mib).plan.print(text, sizeof text);
+    EXPECT_NE(std::string(text).find(" repack=a "), std::string::npos) << text;
+    choose(h200, p).plan.print(text, sizeof text);
+    EXPECT_EQ(std::string(text).find("repack"), std::string::npos) << text;
 }
 
 // A change of a choice shows here as a diff: size of a square (or the shape) -> kernel.
@@ -251,7 +369,8 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
             }
         }
         const std::string backend_name = image.substr(0, 4);
-        size_t expected = 0;
+        size_t expected = kernels.count("sm90_repack");
+        EXPECT_EQ(expected, backend_name == "sm90");
         for (const Backend* backend : all_backends()) {
             if (backend->name != backend_name)
                 continue;

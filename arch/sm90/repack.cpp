@@ -1,0 +1,125 @@
+#include "arch/sm90/repack.hpp"
+
+#include "arch/common/pack.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace hg::sm90 {
+namespace {
+
+// Keeps the number of tiles well within 32 bits.
+constexpr int64_t max_elements = int64_t{1} << 35;
+
+// Lines of a copy begin at whole TMA spans, a copy where the workspace itself may.
+constexpr int64_t copy_alignment = 256;
+
+int64_t align(int64_t size, int64_t unit) { return ceil_div(size, unit) * unit; }
+
+bool is_tma_operand(const Operand& o, int64_t batch)
+{
+    constexpr int64_t max_stride = int64_t{1} << 39;  // of tensor maps: below 2^40 bytes
+    const bool batched = batch > 1;
+    return is_vector_operand(o, batch) && line_stride(o) < max_stride &&
+           (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
+}
+
+// The lines of an operand: along k, unless only the other dimension is contiguous.
+struct Lines {
+    bool along_k;
+    int64_t count, length, stride, element_stride;
+    int64_t copies;  // problems; one where they share the operand
+
+    int64_t pitch() const { return align(length, span_elements); }
+    // 0 where a copy would be too large.
+    int64_t bytes() const
+    {
+        int64_t elements;
+        const bool overflow = __builtin_mul_overflow(count, pitch(), &elements) ||
+                              __builtin_mul_overflow(elements, copies, &elements);
+        return overflow || elements > max_elements ? 0 : align(2 * elements, copy_alignment);
+    }
+};
+
+Lines lines_of(const Operand& o, int64_t rows, const Problem& p)
+{
+    const int64_t copies = p.batch > 1 && (o.array || o.batch_stride != 0) ? p.batch : 1;
+    if (o.k_stride == 1 || o.row_stride != 1 || rows == 1)
+        return {true, rows, p.k, o.row_stride, o.k_stride, copies};
+    return {false, p.k, rows, o.k_stride, o.row_stride, copies};
+}
+
+Operand copy_of(const Lines& lines, void* workspace, int64_t offset)
+{
+    const int64_t pitch = lines.pitch();
+    void* const ptr = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(workspace) + offset);
+    return {ptr, nullptr, lines.along_k ? pitch : 1, lines.along_k ? 1 : pitch,
+            lines.copies > 1 ? lines.count * pitch : 0};
+}
+
+RepackOperand pack_lines(const Operand& o, const Lines& lines, const Operand& copy)
+{
+    const int64_t vectors = ceil_div(lines.length, repack_vector);
+    const auto along = std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(vectors, repack_threads)));
+    const int64_t across = repack_threads / static_cast<int64_t>(along) * repack_lines;
+    RepackOperand r{};
+    r.ptr = static_cast<const uint16_t*>(o.ptr);
+    r.array = reinterpret_cast<const uint16_t* const*>(o.array);
+    r.batch_stride = o.batch_stride;
+    r.line_stride = lines.stride;
+    r.element_stride = lines.element_stride;
+    r.to = static_cast<uint16_t*>(const_cast<void*>(copy.ptr));
+    r.to_stride = lines.pitch();
+    r.lines = lines.count;
+    r.length = lines.length;
+    r.log2_along = std::countr_zero(along);
+    r.tiles_along = static_cast<uint32_t>(ceil_div(vectors, static_cast<int64_t>(along)));
+    r.tiles_across = static_cast<uint32_t>(ceil_div(lines.count, across));
+    r.tiles = static_cast<uint32_t>(int64_t{r.tiles_along} * r.tiles_across * lines.copies);
+    return r;
+}
+
+}  // namespace
+
+bool plan_repack(const Problem& p, size_t room, Plan& plan)
+{
+    plan.repacks_a = !is_tma_operand(p.a, p.batch);
+    plan.repacks_b = !is_tma_operand(p.b, p.batch);
+    const int64_t a = plan.repacks_a ? lines_of(p.a, p.m, p).bytes() : 0;
+    const int64_t b = plan.repacks_b ? lines_of(p.b, p.n, p).bytes() : 0;
+    plan.workspace = static_cast<size_t>(a + b);
+    return plan.repacks_a == (a > 0) && plan.repacks_b == (b > 0) && plan.workspace <= room;
+}
+
+Problem repacked(const Problem& p, const Plan& plan, void* workspace)
+{
+    Problem left = p;
+    const Lines a = lines_of(p.a, p.m, p), b = lines_of(p.b, p.n, p);
+    if (plan.repacks_a)
+        left.a = copy_of(a, workspace, 0);
+    if (plan.repacks_b)
+        left.b = copy_of(b, workspace, plan.repacks_a ? a.bytes() : 0);
+    return left;
+}
+
+double predict_repack(const Plan& plan)
+{
+    if (plan.workspace == 0)
+        return 0;
+    const double filled = std::min(1.0, static_cast<double>(plan.workspace) / 1e6);
+    return 1.2 + 2.0 * static_cast<double>(plan.workspace) / (4.2e6 * std::max(filled, 0.3));
+}
+
+int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackParams& params)
+{
+    const Problem left = repacked(p, plan, workspace);
+    params = {};
+    params.alpha_device = p.alpha_device;
+    if (plan.repacks_a)
+        params.operands[0] = pack_lines(p.a, lines_of(p.a, p.m, p), left.a);
+    if (plan.repacks_b)
+        params.operands[1] = pack_lines(p.b, lines_of(p.b, p.n, p), left.b);
+    return int64_t{params.operands[0].tiles} + params.operands[1].tiles;
+}
+
+}  // namespace hg::sm90

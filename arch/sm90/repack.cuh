@@ -1,0 +1,139 @@
+// Copies of operands that TMA cannot address: lines of 16-bit elements, to lines that begin at whole spans.
+//
+// Vectors of 16 bytes are read where they are aligned in memory; two neighbours give one of the copy,
+// whose place in them every line has its own. What lies between lines is read and copied along with them,
+// to where nobody looks; nothing before an operand's first element or behind its last one is read.
+#pragma once
+
+#include "arch/common/ptx/grid.cuh"
+#include "arch/sm90/config.hpp"
+
+namespace hg::sm90 {
+
+// The 16 bytes that begin `offset` bytes, an even number, after the first of 32.
+__device__ inline uint4 take_vector(const uint4& low, const uint4& high, uint32_t offset)
+{
+    const uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    uint32_t pairs[6], singles[5];
+#pragma unroll
+    for (int i = 0; i < 6; ++i)
+        pairs[i] = offset & 8 ? words[i + 2] : words[i];
+#pragma unroll
+    for (int i = 0; i < 5; ++i)
+        singles[i] = offset & 4 ? pairs[i + 1] : pairs[i];
+    const uint32_t bits = offset % 4 * 8;
+    return make_uint4(
+        __funnelshift_r(singles[0], singles[1], bits), __funnelshift_r(singles[1], singles[2], bits),
+        __funnelshift_r(singles[2], singles[3], bits), __funnelshift_r(singles[3], singles[4], bits));
+}
+
+// As many of eight elements as exist, one by one; Unroll of them, or of four, are read at a time.
+template <int Unroll>
+__device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
+{
+    uint64_t halves[2] = {};
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll Unroll
+        for (int i = 0; i < 4; ++i)
+            if (4 * half + i < count)
+                halves[half] |= uint64_t{from[(4 * half + i) * stride]} << 16 * i;
+    return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
+                      static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
+}
+
+// This thread's part of a tile: vector `vector` of the lines first, first + step, ...
+struct RepackPart {
+    const uint16_t* base;  // of the problem
+    uint16_t* to;          // the vector's place in line `first`
+    int64_t first, vector;
+    int32_t step;
+};
+
+__device__ inline RepackPart repack_part(const RepackOperand& o, uint32_t tile)
+{
+    const uint32_t rest = tile / o.tiles_along, z = rest / o.tiles_across;
+    const int32_t step = repack_threads >> o.log2_along;
+    RepackPart part;
+    part.step = step;
+    part.vector = int64_t{tile - rest * o.tiles_along} << o.log2_along;
+    part.vector += threadIdx.x & ((1 << o.log2_along) - 1);
+    part.first = int64_t{rest - z * o.tiles_across} * (step * repack_lines) + (threadIdx.x >> o.log2_along);
+    part.base = o.array ? o.array[z] : o.ptr + z * o.batch_stride;
+    part.to = o.to + (z * o.lines + part.first) * o.to_stride + part.vector * repack_vector;
+    return part;
+}
+
+// Contiguous elements. All loads first.
+__device__ inline void repack_contiguous(const RepackOperand& o, const RepackPart& part)
+{
+    const auto begin = reinterpret_cast<uintptr_t>(part.base);
+    const auto end = reinterpret_cast<uintptr_t>(part.base + (o.lines - 1) * o.line_stride + o.length);
+    const int64_t element = part.vector * repack_vector;
+    const uint16_t* const from = part.base + part.first * o.line_stride + element;
+    const int64_t stride = part.step * o.line_stride;
+    const int64_t left = o.lines - part.first;
+    uint4 low[repack_lines], high[repack_lines];
+    uint32_t whole = 0;
+#pragma unroll
+    for (int i = 0; i < repack_lines; ++i) {
+        const auto address = reinterpret_cast<uintptr_t>(from + i * stride);
+        const uintptr_t first = address & ~uintptr_t{15}, last = (address + 15) & ~uintptr_t{15};
+        if (i * part.step < left && first >= begin && last + 16 <= end) {
+            low[i] = *reinterpret_cast<const uint4*>(first);
+            high[i] = *reinterpret_cast<const uint4*>(last);
+            whole |= 1 << i;
+        }
+    }
+    const int64_t to_stride = part.step * o.to_stride;
+#pragma unroll
+    for (int i = 0; i < repack_lines; ++i) {
+        const auto offset = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from + i * stride)) % 16;
+        if (whole >> i & 1)
+            *reinterpret_cast<uint4*>(part.to + i * to_stride) = take_vector(low[i], high[i], offset);
+    }
+    if (whole == (1 << repack_lines) - 1)
+        return;
+#pragma unroll 1
+    for (int i = 0; i < repack_lines; ++i)
+        if (i * part.step < left && !(whole >> i & 1))
+            *reinterpret_cast<uint4*>(part.to + i * to_stride) =
+                gather_vector<1>(from + i * stride, 1, o.length - element);
+}
+
+__device__ inline void repack_scattered(const RepackOperand& o, const RepackPart& part)
+{
+    const int64_t element = part.vector * repack_vector;
+#pragma unroll 1
+    for (int i = 0; i < repack_lines; ++i) {
+        const int64_t line = part.first + i * part.step;
+        if (line >= o.lines)
+            return;
+        const uint16_t* from = part.base + line * o.line_stride + element * o.element_stride;
+        *reinterpret_cast<uint4*>(part.to + int64_t{i} * part.step * o.to_stride) =
+            gather_vector<4>(from, o.element_stride, o.length - element);
+    }
+}
+
+__device__ inline void run_repack(const RepackParams& p)
+{
+    ptx::launch_dependents();
+    // The kernel before may have written the operands, or still read the copies of the product before.
+    ptx::wait_for_earlier_grids();
+    if (p.alpha_device && *p.alpha_device == 0.0f)
+        return;
+    const uint32_t tiles = p.operands[0].tiles + p.operands[1].tiles;
+    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const bool second = tile >= p.operands[0].tiles;
+        const RepackOperand& o = p.operands[second];
+        const RepackPart part = repack_part(o, second ? tile - p.operands[0].tiles : tile);
+        if (part.vector * repack_vector >= o.length)
+            continue;
+        if (o.element_stride == 1)
+            repack_contiguous(o, part);
+        else
+            repack_scattered(o, part);
+    }
+}
+
+}  // namespace hg::sm90
