@@ -1,6 +1,7 @@
 // The emulated driver: images, kernels and launches.
 #include "driver_fixture.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -69,6 +70,11 @@ protected:
     }
     std::string sm(const char* suffix, int more = 0) { return "sm_" + std::to_string(cc + more) + suffix; }
 };
+
+std::string line_of(const std::string& text, const char* part)
+{
+    return std::to_string(1 + std::count(text.begin(), text.begin() + text.find(part), '\n'));
+}
 
 bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
@@ -273,8 +279,19 @@ TEST_F(Launch, RefusesInstructionsItDoesNotKnow)
     ASSERT_CU(CU(cuModuleLoadData)(&module, text.c_str()));
     testing::internal::CaptureStderr();
     EXPECT_CU(launch(kernel("scale"), 0, 1, 1), CUDA_ERROR_INVALID_PTX);
-    EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "sin.f64"));
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(contains(said, ("sm_80.ptx:" + line_of(text, "sin.f64") + ": ").c_str())) << said;
+    EXPECT_TRUE(contains(said, ": sin.f64 %f3, %f2, %f1;")) << said;
     EXPECT_CU(launch(kernel("shift"), 0, 1, 0), CUDA_ERROR_INVALID_VALUE);  // a grid of nothing
+}
+
+TEST_F(Launch, RefusesMalformedTextByLine)
+{
+    std::string text = with_target("sm_80");
+    text.replace(text.find("ld.param.f32 %f1, [a]"), 21, "ld.param.f32 %f1  [a]");
+    const std::string said = refusal(text, CUDA_ERROR_INVALID_PTX);
+    EXPECT_TRUE(contains(said, ("sm_80.ptx:" + line_of(text, "%f1  [a]") + ": ").c_str())) << said;
+    EXPECT_TRUE(contains(said, "ld.param.f32 %f1  [a];")) << said;
 }
 
 TEST_F(Launch, ReportsOccupancy)
