@@ -52,6 +52,25 @@ struct Options {
     size_t workspace;  // bytes that the handle has
 };
 
+// The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,
+// pointers included, and may be launched again.
+struct Packed {
+    alignas(128) unsigned char bytes[2048];
+
+    // T is the backend's own struct, of plain data.
+    template <typename T>
+    T& as()
+    {
+        static_assert(sizeof(T) <= sizeof bytes && alignof(T) <= 128);
+        return *reinterpret_cast<T*>(bytes);
+    }
+    template <typename T>
+    const T& as() const
+    {
+        return const_cast<Packed*>(this)->as<T>();
+    }
+};
+
 struct Backend {
     const char* name;
     const Row* rows;
@@ -66,8 +85,10 @@ struct Backend {
     size_t (*default_workspace)(const Device&);
     // Fill the plan; false with plan.refusal set when no row (or not the forced one) fits the problem.
     bool (*choose)(const Problem&, const Device&, const Options&, Plan&);
-    // Pack the parameters and launch on the handle's stream.
-    Status (*run)(Handle&, void* state, const Problem&, const Plan&);
+    // Lay out the kernels' parameters.
+    Status (*pack)(const Handle&, const Problem&, const Plan&, Packed&);
+    // Launch on the handle's stream.
+    Status (*launch)(Handle&, void* state, const Plan&, const Packed&);
     // False where results may depend on m, n or the batch.
     bool batch_invariant;
 };

@@ -195,6 +195,7 @@ void destroy_handle(Handle& handle)
 Status create_handle(Handle& handle, bool automatic, int ordinal)
 {
     handle.log = open_log();
+    handle.cache = std::make_unique<PlanCache>();
     Status status = read_options(handle.options);
     if (status == ok)
         status = check_names(handle.options);
@@ -261,34 +262,63 @@ Status fail_handle(hgemm_handle_t handle)
 
 Status plan(Handle& handle, const Problem& problem, Plan& plan)
 {
-    const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
-    Options options = handle.options;
-    options.workspace = handle.workspace().bytes;
-    const Status status = make_plan(problem, handle.device, options, candidates, plan);
-    if (status == ok && handle.log.wants(LogLevel::Plan)) {
+    if (const Plan* known = handle.cache->find_plan(problem)) {
+        plan = *known;
+    } else {
+        const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
+        Options options = handle.options;
+        options.workspace = handle.workspace().bytes;
+        const Status status = make_plan(problem, handle.device, options, candidates, plan);
+        if (status != ok)
+            return status;
+        handle.cache->keep_plan(problem, plan);
+    }
+    if (handle.log.wants(LogLevel::Plan)) {
         char asked[256], decided[384];
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
         handle.log.line("plan %s: %s", asked, decided);
     }
-    return status;
+    return ok;
 }
+
+namespace {
+
+// Plan and pack, unless the same was done lately.
+Status prepare(Handle& handle, const Problem& problem, const PlanCache::Launch*& prepared)
+{
+    prepared = handle.log.wants(LogLevel::Plan) ? nullptr : handle.cache->find_launch(problem);
+    if (prepared)
+        return ok;
+    PlanCache::Launch& place = handle.cache->place_for(problem);
+    if (Status status = plan(handle, problem, place.plan); status != ok)
+        return status;
+    if (place.plan.workspace > handle.workspace().bytes)
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
+                    place.plan.workspace, handle.workspace().bytes);
+    if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
+        return status;
+    place.problem = problem;
+    place.used = true;
+    prepared = &place;
+    return ok;
+}
+
+}  // namespace
 
 Status execute(Handle& handle, const Problem& problem)
 {
-    Plan decided;
-    if (Status status = plan(handle, problem, decided); status != ok)
-        return status;
-    if (decided.workspace > handle.workspace().bytes)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
-                    decided.workspace, handle.workspace().bytes);
     const driver::Scope scope(handle.context);
     if (scope.status() != ok)
         return scope.status();
+    const PlanCache::Launch* prepared = nullptr;
+    if (Status status = prepare(handle, problem, prepared); status != ok)
+        return status;
+    const Backend* backend = prepared->plan.backend;
     int index = 0;
-    while (handle.candidates[index] != decided.backend)
+    while (handle.candidates[index] != backend)
         ++index;
-    return decided.backend->run(handle, handle.states[index], problem, decided);
+    return backend->launch(handle, handle.states[index], prepared->plan, prepared->packed);
 }
 
 }  // namespace hg
@@ -364,6 +394,7 @@ extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* works
             return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
                                  workspace_alignment);
         h.user = {workspace, bytes};
+        h.cache->clear();
         return ok;
     });
 }
@@ -379,6 +410,7 @@ extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mod
                 return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend %s has no batch-invariant mode",
                             h.candidates[i]->name);
         h.options.mode = static_cast<Mode>(value);
+        h.cache->clear();
         return ok;
     });
 }
@@ -389,6 +421,7 @@ extern "C" hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count)
         if (count < 0)
             return fail_argument(2, "count", "is %d, must be at least 0", count);
         h.options.sm_limit = count;
+        h.cache->clear();
         return ok;
     });
 }

@@ -4,8 +4,10 @@
 #include "backend.hpp"
 #include "driver.hpp"
 #include "log.hpp"
+#include "plan_cache.hpp"
 
 #include <cstddef>
+#include <memory>
 
 namespace hg {
 
@@ -23,6 +25,7 @@ struct Handle {
     void* context;            // the CUcontext; null on the host
     driver::Primary primary;  // the same, if it is one that we retained
     hgemm_stream_t stream;
+    std::unique_ptr<PlanCache> cache;
     Workspace own, user;  // user.ptr null: own is used
 
     // Backends that serve the device, the preferred one first, and their state.

@@ -55,7 +55,7 @@ void close_kernels(void* state)
     delete table;
 }
 
-Status launch(const KernelTable& table, const Plan& plan, void* params, hgemm_stream_t stream)
+Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
 {
     const Row& row = plan.backend->rows[plan.row];
     driver::Launch request{};
@@ -65,7 +65,7 @@ Status launch(const KernelTable& table, const Plan& plan, void* params, hgemm_st
     request.threads = static_cast<unsigned>(row.threads);
     request.smem_bytes = static_cast<unsigned>(row.smem_bytes);
     request.overlaps = plan.overlaps;
-    request.params = params;
+    request.params = const_cast<void*>(params);
     return driver::launch(request, stream);
 }
 

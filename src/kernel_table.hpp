@@ -25,6 +25,6 @@ Status open_kernels(const void* image, const Device& device, std::span<const Row
 void close_kernels(void* state);
 
 // Launch the planned kernel with one parameter struct.
-Status launch(const KernelTable& table, const Plan& plan, void* params, hgemm_stream_t stream);
+Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream);
 
 }  // namespace hg

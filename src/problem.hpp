@@ -27,6 +27,8 @@ struct Operand {
     const void* ptr;
     const void* const* array;
     int64_t row_stride, k_stride, batch_stride;
+
+    bool operator==(const Operand&) const = default;
 };
 
 // Element (i, j) of problem z is at base(z) + i * ld + j. ptr and array are both null when unused.
@@ -35,6 +37,8 @@ struct Matrix {
     void* const* array;
     int64_t ld, batch_stride;
     Type type;
+
+    bool operator==(const Matrix&) const = default;
 };
 
 struct Bias {
@@ -42,6 +46,8 @@ struct Bias {
     int64_t batch_stride;
     Type type;
     BiasAlong along;
+
+    bool operator==(const Bias&) const = default;
 };
 
 struct Problem {
@@ -56,6 +62,8 @@ struct Problem {
 
     // A stride along a dimension of size 1 leads nowhere; make it one that vectors can have.
     void align_unused_strides();
+
+    bool operator==(const Problem&) const = default;
 
     // One line, cut to `length` bytes with the NUL: the equation's sizes, types and strides.
     void print(char* text, size_t length) const;

@@ -50,18 +50,26 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     return true;
 }
 
-Status run(Handle& handle, void* state, const Problem& problem, const Plan& plan)
+Status pack(const Handle&, const Problem& problem, const Plan&, Packed& packed)
+{
+    packed.as<Problem>() = problem;
+    return ok;
+}
+
+Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
     const Workspace workspace = handle.workspace();
     if (workspace.bytes < plan.workspace)
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
                     plan.workspace, workspace.bytes);
-    multiply(*static_cast<HostState*>(state), problem, workspace.ptr, handle.sm_count());
+    multiply(*static_cast<HostState*>(state), packed.as<Problem>(), workspace.ptr, handle.sm_count());
     return ok;
 }
 
 }  // namespace
 
-const Backend host_backend = {"host", rows, 1, serves, open, close, default_workspace, choose, run, false};
+const Backend host_backend = {
+    "host", rows, 1, serves, open, close, default_workspace, choose, pack, launch, false,
+};
 
 }  // namespace hg

@@ -47,15 +47,21 @@ OperandParams pack_operand(const Operand& o)
             o.row_stride, o.k_stride, o.batch_stride};
 }
 
-Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
+Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
 {
-    Params params{};
+    Params& params = packed.as<Params>();
+    params = {};
     params.a = pack_operand(p.a);
     params.b = pack_operand(p.b);
     params.output = pack_output(p);
     params.k = p.k;
     params.grid = pack_grid(p, rows[plan.row], group_m);
-    return launch(*static_cast<const KernelTable*>(state), plan, &params, handle.stream);
+    return ok;
+}
+
+Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
+{
+    return hg::launch(*static_cast<const KernelTable*>(state), plan, packed.bytes, handle.stream);
 }
 
 }  // namespace
@@ -64,7 +70,7 @@ Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
 const Backend sm80_backend = {
     "sm80",     sm80::rows,    sm80::row_count,         sm80::serves,
     sm80::open, close_kernels, sm80::default_workspace, sm80::choose,
-    sm80::run,  true,
+    sm80::pack, sm80::launch,  true,
 };
 
 }  // namespace hg

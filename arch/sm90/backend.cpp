@@ -38,30 +38,42 @@ Status open(const Device& device, void** state)
     return open_kernels(hgemm_image_sm90_sm90, device, rows, major_variants, symbol, state);
 }
 
-// Room for the copies of two operands of 4095 x 4095.
-size_t default_workspace(const Device&) { return size_t{64} << 20; }
+// Room for the copies of most layers of language models, and of two operands of 6,912 x 6,912.
+size_t default_workspace(const Device&) { return size_t{192} << 20; }
 
-// Copy the operands that TMA cannot address.
-Status run_repack(Handle& handle, const KernelTable& table, const Problem& p, const Plan& plan)
+// The product, and the copies of operands that TMA cannot address.
+struct Launches {
+    Params product;
+    RepackParams copies;
+    int64_t copy_tiles;
+};
+
+Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
 {
-    RepackParams params;
-    const int64_t tiles = pack_repack(p, plan, handle.workspace().ptr, params);
+    auto& launches = packed.as<Launches>();
+    void* const workspace = handle.workspace().ptr;
+    if (plan.workspace > 0)
+        launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
+    return pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
+}
+
+Status launch_repack(const Handle& handle, const KernelTable& table, const Plan& plan,
+                     const Launches& launches)
+{
     const int residents = handle.options.sm_limit > 0 ? 1 : repack_residents;
     Plan copies = plan;
     copies.row = repack_row;
     copies.variant = copies.cluster = 0;
-    copies.grid = std::min(tiles, int64_t{handle.sm_count()} * residents);
-    return launch(table, copies, &params, handle.stream);
+    copies.grid = std::min(launches.copy_tiles, int64_t{handle.sm_count()} * residents);
+    return hg::launch(table, copies, &launches.copies, handle.stream);
 }
 
-Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
+Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
     const auto& table = *static_cast<const KernelTable*>(state);
-    Params params;
-    Status status = pack(repacked(p, plan, handle.workspace().ptr), plan, handle.sm_count(), params);
-    if (status == ok && plan.workspace > 0)
-        status = run_repack(handle, table, p, plan);
-    return status == ok ? launch(table, plan, &params, handle.stream) : status;
+    const auto& launches = packed.as<Launches>();
+    Status status = plan.workspace > 0 ? launch_repack(handle, table, plan, launches) : ok;
+    return status == ok ? hg::launch(table, plan, &launches.product, handle.stream) : status;
 }
 
 }  // namespace
@@ -70,7 +82,7 @@ Status run(Handle& handle, void* state, const Problem& p, const Plan& plan)
 const Backend sm90_backend = {
     "sm90",     sm90::rows,    sm90::row_count,         sm90::serves,
     sm90::open, close_kernels, sm90::default_workspace, sm90::choose,
-    sm90::run,  true,
+    sm90::pack, sm90::launch,  true,
 };
 
 }  // namespace hg

@@ -1,10 +1,11 @@
-// Problem x Device -> row, orientation and split: legality, then a cost model.
+// Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
 #include "arch/common/pack.hpp"
 #include "arch/sm90/model.hpp"
 #include "arch/sm90/repack.hpp"
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace hg::sm90 {
 namespace {
@@ -68,20 +69,59 @@ void fill(const Way& way, const Prediction& prediction, int sm_count, const Opti
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
-}  // namespace
+// What measurements say of a product without batch, both operands contiguous along k.
+struct Tuned {
+    int64_t n, k, over, m;
+    const Row* row;
+    Orientation orientation;
+    int split;
+    bool overlaps;
+};
 
-bool choose(const Problem& asked, const Device& device, const Options& options, Plan& plan)
+constexpr bool Overlaps = true, Alone = false;
+constexpr Orientation Plain = Orientation::Plain, Swapped = Orientation::Swapped;
+
+consteval const Row* row_named(std::string_view name)
 {
-    if (const char* why_not = refusal(asked)) {
-        plan.refusal = why_not;
+    for (const Row& row : rows)
+        if (name == row.name)
+            return &row;
+    throw "tuned.def names an unknown kernel";
+}
+
+#define TUNED(n, k, over, m, name, orientation, split, overlap, us, model)                                 \
+    {n, k, over, m, row_named(#name), orientation, split, overlap},
+constexpr Tuned tuned[] = {
+#include "arch/sm90/tuned.def"
+};
+#undef TUNED
+
+// The same product read as its transpose swaps m with n, and the orientation.
+bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != 132 || *o.kernel ||
+        major_of(p.a) != Major::K || major_of(p.b) != Major::K)
         return false;
-    }
-    if (!plan_repack(asked, options.workspace, plan)) {
-        plan.refusal = "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed, or "
-                       "workspace for a copy";
-        return false;
-    }
-    const Problem p = repacked(asked, plan, nullptr);
+    for (const Tuned& t : tuned)
+        for (const bool mirrored : {false, true}) {
+            const int64_t m = mirrored ? p.n : p.m, n = mirrored ? p.m : p.n;
+            if (n != t.n || p.k != t.k || m <= t.over || m > t.m)
+                continue;
+            const bool swapped = (t.orientation == Swapped) != mirrored;
+            const auto row = static_cast<int>(t.row - rows);
+            const Way way{row, swapped, t.split, count_clusters(p, configs[row], swapped)};
+            if (!is_allowed(p, way, o, device.sm_count))
+                continue;
+            fill(way, {predict(p, configs[row], way, device.sm_count).us, t.overlaps}, device.sm_count, o,
+                 plan);
+            plan.why = Why::Tuned;
+            return true;
+        }
+    return false;
+}
+
+bool choose_by_model(const Problem& p, const Device& device, const Options& options, Plan& plan)
+{
     const int sm_count =
         options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     bool found = false;
@@ -99,7 +139,24 @@ bool choose(const Problem& asked, const Device& device, const Options& options, 
                 fill(way, prediction, sm_count, options, plan);
             }
         }
-    if (!found) {
+    return found;
+}
+
+}  // namespace
+
+bool choose(const Problem& asked, const Device& device, const Options& options, Plan& plan)
+{
+    if (const char* why_not = refusal(asked)) {
+        plan.refusal = why_not;
+        return false;
+    }
+    if (!plan_repack(asked, options.workspace, plan)) {
+        plan.refusal = "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed, or "
+                       "workspace for a copy";
+        return false;
+    }
+    const Problem p = repacked(asked, plan, nullptr);
+    if (!choose_tuned(p, device, options, plan) && !choose_by_model(p, device, options, plan)) {
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
     }

@@ -11,13 +11,13 @@
 namespace hg::sm90 {
 namespace {
 
-constexpr double launch_persistent = 1.16, launch_split = 1.79, launch_alone = 0.96;     // us
-constexpr double memory = 4.35e6, memory_of_one = 6.0e4, l2 = 17.8e6;                     // bytes/us
-constexpr double reread = 0.12;                  // cost of bytes that several CTAs read, of their first read
-constexpr double split_latency = 1.0, split_store = 1.5, extra_wave = 1.2;                // us
-constexpr double overlap_cooperative = 0.35, overlap_ping_pong = 0.23;  // of an epilogue is not hidden
+constexpr double launch_persistent = 1.84, launch_split = 1.78, launch_alone = 0.76;  // us
+constexpr double memory = 4.37e6, memory_of_one = 6.0e4, l2 = 17.9e6;                  // bytes/us
+constexpr double reread = 0.13;  // cost of bytes that several CTAs read, of their first read
+constexpr double split_latency = 1.07, split_store = 1.5, extra_wave = 1.2;  // us
+constexpr double overlap_cooperative = 0.62, overlap_ping_pong = 0.38;  // of an epilogue is not hidden
 constexpr double norm = 2.5;
-constexpr double packing = 0.3;  // clusters of more than two crowd on few multiprocessors
+constexpr double packing = 0.28;  // clusters of more than two crowd on few multiprocessors
 constexpr double l2_resident = 4e6;  // bytes
 
 // Clusters of 1 to 8 CTAs that 132 multiprocessors hold, by CTAs a multiprocessor (the driver's answer).
@@ -60,7 +60,7 @@ Placement place(const Config& c, const Way& way, int sm_count)
 double clock_rate(double flops)
 {
     const double us = std::max(flops / 800e6, 1.0);
-    return 1760.0 - 67.0 * std::clamp(std::log(us / 8.0) / std::log(500.0 / 8.0), 0.0, 1.0);
+    return 1755.0 - 93.0 * std::clamp(std::log(us / 8.0) / std::log(500.0 / 8.0), 0.0, 1.0);
 }
 
 double fixed_cost(const Config& c, const Way& way, const Placement& at)

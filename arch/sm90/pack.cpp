@@ -72,7 +72,7 @@ TileGrid pack_tiles(const Problem& p, int tile_m, int tile_n, int sm_count)
 
 }  // namespace
 
-Status pack(const Problem& p, const Plan& plan, int sm_count, Params& params)
+Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
     const Config& c = configs[plan.row];
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;

@@ -1,6 +1,6 @@
 // White-box tests of dispatch: no GPU is needed, a Device is a plain struct.
 #include "arch/common/tile_order.hpp"
-#include "dispatch.hpp"
+#include "devices.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,72 +13,6 @@
 namespace hg {
 namespace {
 
-Device gpu(int cc, int sm_count, int smem_kib)
-{
-    Device d{};
-    d.cc = cc;
-    d.sm_count = sm_count;
-    d.smem_per_block = smem_kib * 1024;
-    std::strcpy(d.name, "a test device");
-    return d;
-}
-
-const Device h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163), a10 = gpu(86, 72, 99), turing = gpu(75, 40, 64);
-
-Device host()
-{
-    Device d = gpu(0, 8, 0);
-    d.ordinal = HGEMM_DEVICE_HOST;
-    return d;
-}
-
-bool has_cuda() { return all_backends().size() > 1; }
-
-#define NEEDS_CUDA_BUILD()                                                                                 \
-    if (!has_cuda())                                                                                       \
-    GTEST_SKIP() << "this build has the host backend alone"
-
-// D = A * transpose(B), row-major, packed.
-Problem linear_layer(int64_t m, int64_t n, int64_t k)
-{
-    Problem p{};
-    p.m = m;
-    p.n = n;
-    p.k = k;
-    p.batch = 1;
-    p.type_ab = p.d.type = Type::F16;
-    p.a = {reinterpret_cast<void*>(0x1000), nullptr, k, 1, 0};
-    p.b = {reinterpret_cast<void*>(0x2000), nullptr, k, 1, 0};
-    p.d = {reinterpret_cast<void*>(0x4000), nullptr, n, 0, Type::F16};
-    p.alpha = 1;
-    return p;
-}
-
-struct Choice {
-    Status status;
-    std::string kernel;
-    Plan plan;
-};
-
-Choice choose(const Device& device, const Problem& problem, const char* backend = "", const char* kernel = "",
-              size_t workspace = 0)
-{
-    Options options{};
-    options.workspace = workspace;
-    std::strcpy(options.backend, backend);
-    std::strcpy(options.kernel, kernel);
-    const Backend* candidates[max_candidates];
-    int count = 0;
-    Choice choice{};
-    choice.status = check_names(options);
-    if (choice.status == ok)
-        choice.status = find_candidates(device, options, candidates, count);
-    if (choice.status == ok)
-        choice.status = make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);
-    if (choice.status == ok)
-        choice.kernel = choice.plan.backend->rows[choice.plan.row].name;
-    return choice;
-}
 
 TEST(Dispatch, EachDeviceGetsItsBackends)
 {
@@ -127,14 +61,14 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
 {
     NEEDS_CUDA_BUILD();
     Problem p = linear_layer(4096, 4096, 4096);
-    for (const char* kernel : {"sm90_128x128_s6", "sm80_128x128x32_s4", "sm80_64x64x32_s4", "sm80_any_128x128x32",
+    for (const char* kernel : {"sm90_pp_128x128", "sm80_128x128x32_s4", "sm80_64x64x32_s4", "sm80_any_128x128x32",
                                "sm80_any_64x64x32"}) {
         const Choice choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
     }
     p.b.ptr = reinterpret_cast<void*>(0x2002);
-    EXPECT_EQ(choose(h200, p, "", "sm90_128x128_s6").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(choose(h200, p, "", "sm90_pp_128x128").status, HGEMM_STATUS_NOT_SUPPORTED);
     EXPECT_NE(std::string(hgemm_last_error()).find("16-byte alignment"), std::string::npos) << hgemm_last_error();
 }
 
@@ -232,8 +166,8 @@ TEST(Repack, WorkspaceIsExactAndNeverMissed)
     EXPECT_EQ(copies(p, bytes), "sm90 ab");
     EXPECT_EQ(copies(p, bytes - 1), "sm80 ");
     EXPECT_EQ(choose(h200, p, "", "", bytes - 1).plan.workspace, 0u);
-    EXPECT_EQ(copies(p, bytes, "sm90_128x128_s6"), "sm90 ab");
-    EXPECT_EQ(copies(p, bytes - 1, "sm90_128x128_s6"), "refused");
+    EXPECT_EQ(copies(p, bytes, "sm90_pp_128x128"), "sm90 ab");
+    EXPECT_EQ(copies(p, bytes - 1, "sm90_pp_128x128"), "refused");
 }
 
 TEST(Repack, DefaultWorkspaceServes4095)
@@ -251,14 +185,14 @@ TEST(Repack, SizesOfBatches)
     Problem p = odd_layer(100);
     p.batch = 7;
     p.d.batch_stride = 100 * 100;
-    const auto bytes = [&] { return choose(h200, p, "", "sm90_128x128_s6", 64 * mib).plan.workspace; };
+    const auto bytes = [&] { return choose(h200, p, "", "sm90_pp_128x128", 64 * mib).plan.workspace; };
     const size_t shared = 100 * 128 * 2;
     EXPECT_EQ(bytes(), 2 * shared);
     p.b.batch_stride = 100 * 100 + 3;
     EXPECT_EQ(bytes(), (1 + 7) * shared);
     p.batch = INT32_MAX - 2000;
     p.m = p.n = p.k = INT32_MAX - 2000;
-    EXPECT_EQ(copies(p, ~size_t{0}, "sm90_128x128_s6"), "refused");
+    EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pp_128x128"), "refused");
 }
 
 // Where a copy and a launch would take longer than reading the operands one element at a time.
@@ -281,27 +215,6 @@ TEST(Repack, IsPrinted)
     EXPECT_NE(std::string(text).find(" repack=a "), std::string::npos) << text;
     choose(h200, p).plan.print(text, sizeof text);
     EXPECT_EQ(std::string(text).find("repack"), std::string::npos) << text;
-}
-
-// A change of a choice shows here as a diff: size of a square (or the shape) -> kernel.
-TEST(Dispatch, GoldenChoices)
-{
-    NEEDS_CUDA_BUILD();
-    struct Golden {
-        const Device* device;
-        int64_t m, n, k;
-        const char* kernel;
-    };
-    const Golden golden[] = {
-        {&h200, 128, 128, 128, "sm90_128x128x64_s6"},    {&h200, 1024, 1024, 1024, "sm90_128x128x64_s6"},
-        {&h200, 2048, 2048, 2048, "sm90_128x256x64_s4"}, {&h200, 4096, 4096, 4096, "sm90_128x256x64_s4"},
-        {&h200, 8192, 8192, 8192, "sm90_128x256x64_s4"}, {&h200, 1, 4096, 4096, "sm90_128x128x64_s6"},
-        {&h200, 64, 7168, 2048, "sm90_128x128x64_s6"},   {&a100, 4096, 4096, 4096, "sm80_128x128x32_s4"},
-        {&a100, 64, 64, 4096, "sm80_64x64x32_s4"},       {&a10, 2048, 2048, 2048, "sm80_128x128x32_s4"},
-        {&a10, 100, 100, 104, "sm80_64x64x32_s4"},       {&a10, 100, 100, 100, "sm80_any_64x64x32"},
-    };
-    for (const Golden& g : golden)
-        EXPECT_EQ(choose(*g.device, linear_layer(g.m, g.n, g.k)).kernel, g.kernel) << g.m << "x" << g.n << "x" << g.k;
 }
 
 TEST(Dispatch, PlanIsPure)

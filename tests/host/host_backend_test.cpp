@@ -311,7 +311,10 @@ public:
         std::vector<float> memory(plan.workspace / sizeof(float) + 64, NAN);
         memory.back() = 42;
         handle_.own = {memory.data(), plan.workspace - missing};
-        const Status status = host_backend.run(handle_, state_, p, plan);
+        Packed packed;
+        Status status = host_backend.pack(handle_, p, plan, packed);
+        if (status == ok)
+            status = host_backend.launch(handle_, state_, plan, packed);
         for (size_t i = plan.workspace / sizeof(float); i + 1 < memory.size(); ++i)
             EXPECT_TRUE(std::isnan(memory[i])) << "written behind the workspace";
         return status;

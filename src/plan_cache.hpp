@@ -1,0 +1,40 @@
+// What a handle remembers of recent calls: plans by shape, and packed parameters by whole problem, so that
+// a repeated call looks its kernel up and launches it.
+#pragma once
+
+#include "backend.hpp"
+
+namespace hg {
+
+class PlanCache {
+public:
+    // The plan for this shape, pointers left aside but for their alignment; null when it is not known.
+    const Plan* find_plan(const Problem& problem) const;
+    void keep_plan(const Problem& problem, const Plan& plan);
+
+    // A launch is a plan with its parameters for one problem, pointers included.
+    struct Launch {
+        bool used;
+        Problem problem;
+        Plan plan;
+        Packed packed;
+    };
+    const Launch* find_launch(const Problem& problem) const;
+    // The place for a new one, which takes that of an older one; it counts once `used` is set.
+    Launch& place_for(const Problem& problem);
+
+    // Forget everything: what plans depend on has changed.
+    void clear();
+
+private:
+    struct Decided {
+        bool used;
+        Problem shape;
+        Plan plan;
+    };
+    static constexpr size_t plans = 128, launches = 64;
+    Decided decided_[plans] = {};
+    Launch launches_[launches] = {};
+};
+
+}  // namespace hg

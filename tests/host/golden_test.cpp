@@ -1,0 +1,61 @@
+// Choices of kernels, pinned: a change shows as a diff of golden_choices.txt. Where the test fails it leaves
+// what is chosen now in golden_choices.now, in the folder that it runs in.
+#include "devices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace hg {
+namespace {
+
+void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k)
+{
+    constexpr const char* reasons[] = {"model", "tuned", "forced"};
+    const Choice c = choose(device, linear_layer(m, n, k), "", "", size_t{64} << 20);
+    out << name << ' ' << m << ' ' << n << ' ' << k << ' ' << c.kernel << (c.plan.swapped ? " swapped" : "")
+        << " split=" << c.plan.split << (c.plan.overlaps ? "" : " alone") << ' '
+        << reasons[static_cast<int>(c.plan.why)] << '\n';
+}
+
+std::string all_choices()
+{
+    std::ostringstream out;
+    constexpr int64_t layers[][2] = {{4096, 4096}, {14336, 4096}, {4096, 14336}, {7168, 2048},
+                                     {2112, 7168}, {18432, 7168}, {28672, 8192}, {1536, 6144}};
+    for (const auto& [n, k] : layers)
+        for (const int64_t m : {1, 8, 16, 40, 64, 128, 300, 1024, 4096})
+            add(out, "h200", h200, m, n, k);
+    for (const int64_t n : {64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 5120, 8192, 16384})
+        add(out, "h200", h200, n, n, n);
+    for (const int64_t n : {17, 255, 1023, 4095})
+        add(out, "h200", h200, n, n, n);
+    for (const int64_t k : {64, 256, 1024})
+        add(out, "h200", h200, 8192, 8192, k);
+    for (const int64_t k : {4096, 16384, 65536})
+        add(out, "h200", h200, 128, 128, k);
+    add(out, "h200", h200, 16384, 64, 16384);
+    add(out, "h200", h200, 4096, 16, 4096);
+    add(out, "a100", a100, 4096, 4096, 4096);
+    add(out, "a100", a100, 64, 64, 4096);
+    add(out, "a10", a10, 2048, 2048, 2048);
+    add(out, "a10", a10, 100, 100, 104);
+    add(out, "a10", a10, 100, 100, 100);
+    return out.str();
+}
+
+TEST(Dispatch, GoldenChoices)
+{
+    NEEDS_CUDA_BUILD();
+    std::ifstream file(GOLDEN_CHOICES);
+    std::stringstream expected;
+    expected << file.rdbuf();
+    const std::string now = all_choices();
+    if (now != expected.str())
+        std::ofstream("golden_choices.now") << now;
+    EXPECT_EQ(now, expected.str());
+}
+
+}  // namespace
+}  // namespace hg
