@@ -124,9 +124,9 @@ bool may_reduce(Reduction reduction, Element element)
     case Element::B32:
     case Element::B64: return reduction >= Reduction::And;
     case Element::U32: return reduction >= Reduction::Add && reduction <= Reduction::Dec;
+    case Element::S64: return reduction == Reduction::Min || reduction == Reduction::Max;
     case Element::S32:
     case Element::U64:
-    case Element::S64:
     case Element::F16:
     case Element::Bf16: return reduction >= Reduction::Add && reduction <= Reduction::Max;
     case Element::F32:

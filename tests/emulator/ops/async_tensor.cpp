@@ -38,12 +38,25 @@ void check_global(Exec& x, const BoxCopy& copy)
         x.fault("out-of-bounds", "the tensor map describes memory that is not allocated");
 }
 
-// Plain stores write whole 16-byte units: what they find behind the tensor's end in the last one is
-// overwritten, as measured on an H200.
+// Stores and reductions go on to the end of a 16-byte unit, behind the tensor's end, as measured on an
+// H200.
 void round_up_to_units(TensorMap& map)
 {
     const uint64_t elements = 16 / map.element_bytes;
     map.size[0] = (map.size[0] + elements - 1) / elements * elements;
+}
+
+// An H200 refuses a box that does not begin on a 16-byte unit, and a store that begins before the tensor.
+// The programming guide has the second rule, nothing has the first.
+void check_coordinates(Exec& x, const BoxCopy& copy, bool stores)
+{
+    if (static_cast<int64_t>(copy.at[0]) * copy.map.element_bytes % 16 != 0)
+        x.fault("illegal-instruction", "the box begins at element " + std::to_string(copy.at[0]) +
+                                           ", which is not on a 16-byte unit");
+    for (uint32_t i = 0; stores && i < copy.map.rank; i++)
+        if (copy.at[i] < 0)
+            x.fault("illegal-instruction",
+                    "a store to the negative coordinate " + std::to_string(copy.at[i]));
 }
 
 BoxCopy box_copy(Exec& x, int lane)
@@ -60,23 +73,11 @@ BoxCopy box_copy(Exec& x, int lane)
         copy.at[i] = static_cast<int32_t>(lane_value(x, x.op.args[place_coordinates + i], lane));
     copy.shape = box_shape(copy.map);
     const bool stores = x.op.imm[slot_flags] & to_global;
-    if (stores && static_cast<Reduction>(x.op.imm[slot_reduction]) == Reduction::None)
+    check_coordinates(x, copy, stores);
+    if (stores)
         round_up_to_units(copy.map);
     check_global(x, copy);
     return copy;
-}
-
-// An H200 refuses a box that does not begin on a 16-byte unit, and a store that begins before the tensor.
-// The programming guide has the second rule, nothing has the first.
-void check_coordinates(Exec& x, const BoxCopy& copy, bool stores)
-{
-    if (static_cast<int64_t>(copy.at[0]) * copy.map.element_bytes % 16 != 0)
-        x.fault("illegal-instruction", "the box begins at element " + std::to_string(copy.at[0]) +
-                                           ", which is not on a 16-byte unit");
-    for (uint32_t i = 0; stores && i < copy.map.rank; i++)
-        if (copy.at[i] < 0)
-            x.fault("illegal-instruction",
-                    "a store to the negative coordinate " + std::to_string(copy.at[i]));
 }
 
 // Part of a row, as the 16-byte units that a swizzle leaves together.
@@ -143,6 +144,7 @@ void load_box(const BoxCopy& copy, const Location& to)
                 std::memcpy(buffer.data() + i * bytes, &fill, bytes);
         if (row.first < row.last)
             std::memcpy(buffer.data() + row.first * bytes, row.global, (row.last - row.first) * bytes);
+        round_elements(copy.map, buffer.data() + row.first * bytes, row.last - row.first);
         each_unit(copy, to, row.row,
                   [&](uint32_t at, uint8_t* unit) { std::memcpy(unit, buffer.data() + at, 16); });
     });
@@ -177,19 +179,19 @@ void write_box(const BoxCopy& copy, Reduction reduction, const uint8_t* buffer)
     });
 }
 
+// The types that cp.reduce.async.bulk takes; those of 64 signed bits have no bitwise reductions on an H200.
 void check_reduction(Exec& x, const TensorMap& map)
 {
     auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
     bool integers = map.type >= 2 && map.type <= 5, floats = map.type >= 6 && map.type <= 9;
-    bool bitwise = reduction >= Reduction::And && integers;
+    bool bitwise = reduction >= Reduction::And && integers && element_of(map) != Element::S64;
     if (!bitwise && (!(integers || floats) || !may_reduce(reduction, element_of(map))))
-        x.fault("tensor-map", "the reduction does not suit the tensor's type");
+        x.fault("illegal-instruction", "the reduction does not suit the tensor's type");
 }
 
 void issue_load(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
-    check_coordinates(x, copy, false);
     int flags = x.op.imm[slot_flags];
     auto address = static_cast<uint32_t>(address_of(x, x.op.address, lane));
     int footprint = static_cast<int>(copy.shape.footprint());
@@ -214,7 +216,6 @@ void issue_load(Exec& x, int lane)
 void issue_store(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
-    check_coordinates(x, copy, true);
     auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
     if (reduction != Reduction::None)
         check_reduction(x, copy.map);

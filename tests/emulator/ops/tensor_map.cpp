@@ -1,5 +1,7 @@
 #include "ops/tensor_map.hpp"
 
+#include "ops/floats.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +11,7 @@ namespace {
 
 // By CUtensorMapDataType; 0: packed types that are not emulated.
 constexpr uint32_t type_bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-constexpr uint32_t type_f16 = 6, type_f32 = 7, type_f64 = 8, type_bf16 = 9;
+constexpr uint32_t type_f16 = 6, type_tf32 = 11;
 // By CUtensorMapSwizzle; the last three are 128 bytes with larger atoms.
 constexpr uint32_t swizzle_span[] = {0, 32, 64, 128, 128, 128, 128};
 constexpr uint32_t swizzle_flip = 5;
@@ -141,6 +143,20 @@ void for_each_row(const TensorMap& map, const int32_t (&at)[5],
         visit(here);
         for (uint32_t i = 1; i < map.rank && ++index[i] == rows_along(map, i); i++)
             index[i] = 0;
+    }
+}
+
+void round_elements(const TensorMap& map, uint8_t* elements, uint32_t count)
+{
+    if (map.type < type_tf32)
+        return;
+    constexpr uint32_t dropped = 13;  // bits of an f32 that a tf32 has not
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bits;
+        std::memcpy(&bits, elements + 4 * i, 4);
+        const double value = to_double(FormatId::F32, bits);
+        bits = static_cast<uint32_t>(from_double(FormatId::Tf32, value, Rounding::Nearest) << dropped);
+        std::memcpy(elements + 4 * i, &bits, 4);
     }
 }
 

@@ -35,6 +35,10 @@ struct BoxRow {
 void for_each_row(const TensorMap& map, const int32_t (&at)[5],
                   const std::function<void(const BoxRow&)>& visit);
 
+// What a load does to elements inside the tensor: those of the tf32 types are rounded, with .ftz or without
+// to the same bits, subnormals not flushed.
+void round_elements(const TensorMap& map, uint8_t* elements, uint32_t count);
+
 // What an element outside the tensor reads as.
 uint64_t fill_bits(const TensorMap& map);
 

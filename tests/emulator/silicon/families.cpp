@@ -44,6 +44,7 @@ const std::vector<Family>& families()
         {"tma_multicast", 24, make_tma_multicast},
         {"tma_store", 30, make_tma_store},
         {"tma_reduce", 32, make_tma_reduce},
+        {"tma_refused", refused_boxes, make_tma_refused},
         {"mbarrier", 12, make_mbarrier},
         {"remote_barrier", 18, make_remote_barrier},
         {"cluster_memory", 12, make_cluster_memory},

@@ -12,6 +12,8 @@ Kernel make_tma_load(Random& random, uint32_t seed);
 Kernel make_tma_multicast(Random& random, uint32_t seed);
 Kernel make_tma_store(Random& random, uint32_t seed);
 Kernel make_tma_reduce(Random& random, uint32_t seed);
+Kernel make_tma_refused(Random& random, uint32_t seed);
+constexpr uint32_t refused_boxes = 15;
 Kernel make_bulk(Random& random, uint32_t seed);
 Kernel make_cp_async(Random& random, uint32_t seed);
 Kernel make_mbarrier(Random& random, uint32_t seed);

@@ -81,15 +81,19 @@ uint32_t box_bytes(const TensorMap& map) { return rows_of(map) * map.box[0] * el
 
 uint32_t box_footprint(const TensorMap& map) { return rows_of(map) * pitch_of(map); }
 
-std::vector<int> draw_coordinates(Random& random, const TensorMap& map)
+std::vector<int> draw_coordinates(Random& random, const TensorMap& map, bool stores)
 {
     std::vector<int> at;
+    const int unit = 16 / static_cast<int>(element_bytes(map.type));
     for (uint32_t i = 0; i < map.rank; ++i) {
         const auto size = static_cast<int>(map.size[i]), box = static_cast<int>(map.box[i]);
         // Most boxes should meet the tensor, whatever the other dimensions do.
-        at.push_back(random.chance(10)   ? random.between(-box - 1, size + 1)
-                     : random.chance(40) ? 0
-                                         : random.between(1 - box, size - 1));
+        int first = random.chance(10)   ? random.between(-box - 1, size + 1)
+                    : random.chance(40) ? 0
+                                        : random.between(1 - box, size - 1);
+        if (i == 0)
+            first = first / unit * unit;
+        at.push_back(stores && first < 0 ? 0 : first);
     }
     return at;
 }

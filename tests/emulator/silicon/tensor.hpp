@@ -25,8 +25,9 @@ TensorMap draw_map(Random& random, uint32_t type, const MapLimits& limits);
 uint32_t box_bytes(const TensorMap& map);
 uint32_t box_footprint(const TensorMap& map);
 
-// Where a box begins; it may hang over any edge.
-std::vector<int> draw_coordinates(Random& random, const TensorMap& map);
+// Where a box begins: on a 16-byte unit; it may hang over any edge, but a store begins at no negative
+// coordinate. The device refuses other boxes.
+std::vector<int> draw_coordinates(Random& random, const TensorMap& map, bool stores = false);
 
 // "[address, {0, -1}]" of map number `index`.
 std::string box_operand(Text& text, size_t index, const std::vector<int>& at);

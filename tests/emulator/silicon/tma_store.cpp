@@ -46,7 +46,7 @@ Kernel make_boxes(Random& random, const std::vector<uint32_t>& types,
         kernel.input.insert(kernel.input.end(), source.begin(), source.end());
         text("{}.{}d.global.shared::cta{} {}, [{} + {}];", opcodes[i].substr(0, opcodes[i].find('/')),
              map.rank, opcodes[i].substr(opcodes[i].find('/') + 1),
-             box_operand(text, i, draw_coordinates(random, map)), base, i * slot);
+             box_operand(text, i, draw_coordinates(random, map, true)), base, i * slot);
     }
     text("cp.async.bulk.commit_group;");
     text("cp.async.bulk.wait_group 0;");

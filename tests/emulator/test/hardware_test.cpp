@@ -169,26 +169,44 @@ TEST(Hardware, ATensorCoreSumThatVanishesHasNoSign)
     EXPECT_EQ(d[0], 0u);
 }
 
-// One box of four floats at (x, y), loaded or stored.
-std::string run_box(bool stores, int x, int y)
+// One box of four elements at (x, y) of a tensor whose four lines have 64 bytes.
+struct Box {
+    std::string copy;  // load, prefetch, store or the name of a reduction
+    int x = 0, y = 0;
+    uint32_t type = f32_type, element_bytes = 4;
+};
+
+std::string copy_text(const Box& box)
+{
+    const std::string at = "[%rd0, {" + std::to_string(box.x) + ", " + std::to_string(box.y) + "}]";
+    if (box.copy == "load")
+        return "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;\n"
+               "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], " +
+               at +
+               ", [%r3];\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r3], 0;\n"
+               "@!%p1 bra WAIT;\n";
+    if (box.copy == "prefetch")
+        return "cp.async.bulk.prefetch.tensor.2d.L2.global.tile " + at + ";\n";
+    const std::string opcode =
+        box.copy == "store"
+            ? "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+            : "cp.reduce.async.bulk.tensor.2d.global.shared::cta." + box.copy + ".tile.bulk_group ";
+    return opcode + at + ", [%r2];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n";
+}
+
+// The reports; `words` are the first of the tensor, `shared` the first of shared memory afterwards.
+std::string run_box(const Box& box, std::vector<uint32_t> words, std::vector<uint32_t>* shared = nullptr)
 {
     Device device(90);
+    words.resize(64);
     MapArguments arguments;
-    arguments.type = f32_type;
-    arguments.base = device.put(std::vector<float>(64));
-    arguments.size[0] = 16, arguments.size[1] = 4, arguments.stride[0] = 64;
+    arguments.type = box.type;
+    arguments.base = device.put(words);
+    arguments.size[0] = 64 / box.element_bytes, arguments.size[1] = 4, arguments.stride[0] = 64;
     arguments.box[0] = 4, arguments.box[1] = 1;
     const uint64_t map = device.put(std::vector<TensorMap>{arguments.map()});
-    const std::string at = "[%rd0, {" + std::to_string(x) + ", " + std::to_string(y) + "}]";
-    const std::string copy =
-        stores ? "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group " + at +
-                     ", [%r2];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n"
-               : "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;\n"
-                 "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], " +
-                     at +
-                     ", [%r3];\nWAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r3], 0;\n"
-                     "@!%p1 bra WAIT;\n";
-    return device.run(ptx_kernel("sm_90a", 1, R"(
+    const uint64_t out = device.put(std::vector<uint32_t>(4));
+    const std::string reports = device.run(ptx_kernel("sm_90a", 2, R"(
 .shared .align 128 .b8 smem[128];
 .shared .align 8 .b64 bar;
 mov.u32 %r2, smem;
@@ -196,21 +214,58 @@ mov.u32 %r3, bar;
 mbarrier.init.shared::cta.b64 [%r3], 1;
 mov.u32 %r4, 0;
 st.shared.v4.u32 [%r2], {%r4, %r4, %r4, %r4};
+st.shared.v4.u32 [%r2+16], {%r4, %r4, %r4, %r4};
 fence.proxy.async.shared::cta;
-)" + copy),
-                      shape_of(1, 1), {map});
+)" + copy_text(box) + R"(
+ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r2];
+st.global.v4.u32 [%rd1], {%r4, %r5, %r6, %r7};
+)"),
+                                           shape_of(1, 1), {map, out});
+    if (shared)
+        *shared = device.get<uint32_t>(out, 4);
+    return reports;
 }
 
 TEST(Hardware, BoxesBeginOnUnitsAndStoresWithinTheTensor)
 {
-    for (const bool stores : {false, true}) {
-        EXPECT_EQ(run_box(stores, 4, 1), "") << stores;
-        EXPECT_EQ(run_box(stores, 16, 3), "") << stores;
-        EXPECT_EQ(run_box(stores, 2, 1), "illegal-instruction") << stores;
-        EXPECT_EQ(run_box(stores, -3, 1), "illegal-instruction") << stores;
-        EXPECT_EQ(run_box(stores, -4, 0), stores ? "illegal-instruction" : "") << stores;
-        EXPECT_EQ(run_box(stores, 0, -1), stores ? "illegal-instruction" : "") << stores;
+    const std::string refused = "illegal-instruction";
+    for (const std::string copy : {"load", "prefetch", "store", "add"}) {
+        const bool stores = copy == "store" || copy == "add";
+        EXPECT_EQ(run_box({copy, 4, 1}, {}), "") << copy;
+        EXPECT_EQ(run_box({copy, 16, 3}, {}), "") << copy;
+        EXPECT_EQ(run_box({copy, 2, 1}, {}), refused) << copy;
+        EXPECT_EQ(run_box({copy, -3, 1}, {}), refused) << copy;
+        EXPECT_EQ(run_box({copy, -4, 0}, {}), stores ? refused : "") << copy;
+        EXPECT_EQ(run_box({copy, 0, -1}, {}), stores ? refused : "") << copy;
     }
+}
+
+TEST(Hardware, LoadsRoundToTf32)
+{
+    using Words = std::vector<uint32_t>;
+    constexpr uint32_t f32_ftz = 10, tf32 = 11, tf32_ftz = 12;
+    const Words in = {0xbf335264, 0x7f7fffff, 0xff800001, 0x003fffff};
+    Words out;
+    EXPECT_EQ(run_box({"load", 0, 0, f32_ftz}, in, &out), "");
+    EXPECT_EQ(out, in);
+    for (const uint32_t type : {tf32, tf32_ftz}) {
+        EXPECT_EQ(run_box({"load", 0, 0, type}, in, &out), "");
+        EXPECT_EQ(out, (Words{0xbf336000, 0x7f800000, 0x7fffe000, 0x00400000}));
+        EXPECT_EQ(run_box({"load", 0, 0, type}, {0x80000002, 0xc4a03340, 0x7f800000, 0}, &out), "");
+        EXPECT_EQ(out, (Words{0x80000000, 0xc4a04000, 0x7f800000, 0}));
+    }
+}
+
+TEST(Hardware, ReducesSignedWideIntegersToLeastAndGreatestAlone)
+{
+    constexpr uint32_t u64_type = 4, s64_type = 5;
+    for (const std::string operation : {"add", "min", "max", "and", "or", "xor"}) {
+        const bool compares = operation == "min" || operation == "max";
+        EXPECT_EQ(run_box({operation, 0, 0, u64_type, 8}, {}), "") << operation;
+        EXPECT_EQ(run_box({operation, 0, 0, s64_type, 8}, {}), compares ? "" : "illegal-instruction")
+            << operation;
+    }
+    EXPECT_FALSE(may_reduce(Reduction::Add, Element::S64));
 }
 
 }  // namespace
