@@ -15,6 +15,7 @@ public:
 
     const Program* find(const std::string& kernel) const;
     const ptx::Module& module() const { return module_; }
+    std::vector<std::string> refused() const;  // what is wrong with instructions that find() would refuse
     // Address and size of a .global variable; null if there is none.
     void* global(const std::string& name, size_t* bytes) const;
 

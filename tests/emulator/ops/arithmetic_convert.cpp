@@ -1,6 +1,6 @@
 // cvt (ISA 9.7.9.21): between integers, floats and the packed and small float formats.
+#include "numerics/floats.hpp"
 #include "ops/arithmetic.hpp"
-#include "ops/floats.hpp"
 #include "ops/wide.hpp"
 
 #include <bit>

@@ -1,5 +1,5 @@
 // atom, red (ISA 9.7.13.5-6). Lanes take their turn in order.
-#include "ops/floats.hpp"
+#include "numerics/floats.hpp"
 #include "ops/lanes.hpp"
 #include "ops/memory.hpp"
 

@@ -193,8 +193,18 @@ TEST(Matrix, RefusesWhatItDoesNotKnow)
 {
     Device device(80);
     for (const char* body :
-         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},"
+         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},"
           "{%r0,%r1},{%r0,%r1,%r2,%r3};",
+          "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},"
+          "{%r0,%r1},{%r0,%r1,%r2,%r3};",
+          "mma.sync.aligned.m16n8k16.row.col.s32.s4.s4.s32 {%r0,%r1,%r2,%r3},{%r0,%r1},{%r0},"
+          "{%r0,%r1,%r2,%r3};",
+          "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7},{%r0,%r1},"
+          "{%r0,%r1},{%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7};",
+          "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0 "
+          "{%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3},%r0,{0,0},%r0,{0,0};",
+          "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3},"
+          "{%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},%r4,0;",
           "mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16 {%r0,%r1},{%r0,%r1,%r2,%r3},{%r0,%r1},"
           "{%r0,%r1};",
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1}, [%r2];",

@@ -109,7 +109,10 @@ TEST(Tcgen05Rules, uninitialised_tensor_memory)
 TEST(Tcgen05Rules, refused_forms)
 {
     for (const char* line :
-         {"tcgen05.mma.cta_group::1.kind::tf32 [%tmem], %a, %b, %idesc, %enable;",
+         {"tcgen05.mma.cta_group::1.kind::i8 [%tmem], %a, %b, %idesc, %enable, 1;",
+          "tcgen05.mma.cta_group::1.kind::mxf8f6f4 [%tmem], %a, %b, %idesc, %enable;",
+          "tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::4X [%tmem], %a, %b, %idesc, [%tmem], "
+          "[%tmem], %enable;",
           "tcgen05.mma.kind::f16 [%tmem], %a, %b, %idesc, %enable;",
           "tcgen05.mma.cta_group::1.kind::f16 [%tmem], %a, %b, %idesc;",
           "tcgen05.mma.cta_group::1.kind::f16 [%tmem], %a, %b, %idesc, %enable, 16;",
