@@ -34,7 +34,7 @@ struct TensorMap {
     uint64_t size[5], stride[4];  // stride in bytes of dimensions 1 ...
     uint16_t box[5];
     uint8_t element_stride[5];
-    uint8_t unused;
+    uint8_t replaced;  // by tensormap.replace, and not checked since
 };
 static_assert(sizeof(TensorMap) == 128);
 

@@ -30,7 +30,7 @@ void take_fragment(Exec& x, const Arg& from, Tile& tile, bool transposed)
 }
 
 // ---- ldmatrix, stmatrix -----------------------------------------------------------------------------
-enum Slot { slot_count, slot_transposed, slot_space };
+enum Slot { slot_count, slot_transposed, slot_space, slot_width };
 
 Location matrix_row(Exec& x, int lane)
 {
@@ -58,6 +58,27 @@ void run_ldmatrix(Exec& x)
         put_fragment(x, x.op.args[i], tiles[i], x.op.imm[slot_transposed]);
 }
 
+// Rows of 16 elements of 4 or 6 bits, without gaps, become bytes; a lane has four of a row.
+void run_ldmatrix_unpacking(Exec& x)
+{
+    x.require_convergence();
+    MatrixElement element;
+    element.width = static_cast<uint8_t>(x.op.imm[slot_width]);
+    element.dense = true;
+    for (int i = 0; i < x.op.imm[slot_count]; i++)
+        for (int row = 0; row < 8; row++) {
+            const Location from = matrix_row(x, 8 * i + row);
+            touch_row(x, from, Access::Read);
+            uint32_t codes[16];
+            unpack(element, from.bytes, 16, codes);
+            for (int lane = 0; lane < 4; lane++) {
+                const uint32_t* four = codes + 4 * lane;
+                set_lane(x, x.op.args[i], 4 * row + lane,
+                         four[0] | four[1] << 8 | four[2] << 16 | four[3] << 24);
+            }
+        }
+}
+
 void run_stmatrix(Exec& x)
 {
     x.require_convergence();
@@ -74,11 +95,16 @@ void run_stmatrix(Exec& x)
 void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)
 {
     allow_modifiers(i, program,
-                    {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta", "b16"});
-    if (!i.has("sync") || !i.has("aligned") || !i.has("m8n8") || !i.has("b16"))
-        refuse(i, program, i.opcode + " needs .sync.aligned.m8n8 and .b16");
-    expect_operands(i, program, 2, 2);
+                    {"sync", "aligned", "m8n8", "m8n16", "x1", "x2", "x4", "trans", "shared", "shared::cta",
+                     "b16", "b8x16", "b4x16_p64", "b6x16_p32"});
     bool load = i.opcode == "ldmatrix";
+    bool halves = i.has("m8n8") && i.has("b16") && !i.has("b8x16");
+    bool packed = load && i.has("m8n16") && i.has("b8x16") && i.has("b4x16_p64") != i.has("b6x16_p32") &&
+                  !i.has("trans");
+    if (!i.has("sync") || !i.has("aligned") || halves == packed)
+        refuse(i, program, i.opcode + " needs .sync.aligned, and .m8n8.b16 or .m8n16 that unpacks");
+    expect_operands(i, program, 2, 2);
+    op.imm[slot_width] = i.has("b4x16_p64") ? 4 : 6;
     const ptx::Operand& registers = i.operands[load ? 0 : 1];
     op.imm[slot_count] = i.has("x4") ? 4 : i.has("x2") ? 2 : 1;
     op.imm[slot_transposed] = i.has("trans");
@@ -91,7 +117,7 @@ void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)
     for (size_t part = 0; part < count; part++)
         op.args.push_back(
             decode_arg(vector ? registers.parts[part] : registers, program, i, {ptx::Kind::Bits, 32, 1}));
-    op.run = load ? run_ldmatrix : run_stmatrix;
+    op.run = packed ? run_ldmatrix_unpacking : load ? run_ldmatrix : run_stmatrix;
 }
 
 void run_movmatrix(Exec& x)
