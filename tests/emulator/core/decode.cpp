@@ -131,20 +131,21 @@ Decoder find_decoder(const ptx::Instruction& instruction)
 
 }  // namespace
 
+// Never destroyed: programs call the driver, and so run kernels, from destructors of static objects.
 const DecoderTable& decoders()
 {
-    static const DecoderTable table = [] {
-        DecoderTable t;
-        add_arithmetic(t);
-        add_memory(t);
-        add_control(t);
-        add_matrix(t);
-        add_async(t);
-        add_wgmma(t);
-        add_tcgen05(t);
+    static const DecoderTable* const table = [] {
+        auto* t = new DecoderTable;
+        add_arithmetic(*t);
+        add_memory(*t);
+        add_control(*t);
+        add_matrix(*t);
+        add_async(*t);
+        add_wgmma(*t);
+        add_tcgen05(*t);
         return t;
     }();
-    return table;
+    return *table;
 }
 
 void refuse(const ptx::Instruction& instruction, const Program& program, const std::string& why)

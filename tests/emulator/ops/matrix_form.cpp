@@ -13,8 +13,8 @@ using Kind = MatrixElement::Kind;
 
 std::deque<MatrixForm>& forms()
 {
-    static std::deque<MatrixForm> all;
-    return all;
+    static auto* const all = new std::deque<MatrixForm>;
+    return *all;
 }
 
 // A fragment as rows of elements, each in the low bits.

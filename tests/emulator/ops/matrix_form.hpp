@@ -33,7 +33,7 @@ struct MatrixForm {
     }
 };
 
-// Forms are kept for the life of the program; Op::imm[0] is the number of one.
+// Forms are kept for ever; Op::imm[0] is the number of one.
 int remember_form(const MatrixForm& form);
 const MatrixForm& matrix_form(const Op& op);
 

@@ -14,8 +14,8 @@ using Kind = MatrixElement::Kind;
 // Op::imm[0] of a product is the number of its form.
 std::deque<WgmmaForm>& forms()
 {
-    static std::deque<WgmmaForm> all;
-    return all;
+    static auto* const all = new std::deque<WgmmaForm>;
+    return *all;
 }
 
 SharedMatrix matrix_of(uint64_t descriptor, bool mn_major)
