@@ -22,6 +22,8 @@ using Zstd = size_t (*)(void* to, size_t room, const void* from, size_t bytes);
 bool decompress(uint64_t flags, const char* data, size_t bytes, std::string& text)
 {
     const size_t room = text.size();
+    if (room == 0)
+        return false;
     if (flags & flag_zstd) {
         static const auto zstd = find<Zstd>("libzstd.so.1", "ZSTD_decompress");
         return zstd && zstd(text.data(), room, data, bytes) == room;

@@ -105,8 +105,9 @@ Contents read_fatbin(const char* image)
 {
     std::string text = "no PTX that fits sm_" + std::to_string(cc);
     if (!contents.compressed.empty())
-        text += "; compressed PTX cannot be read without libzstd.so.1 or liblz4.so.1 (" +
-                contents.compressed.substr(1) + "): install it, or compile with nvcc --no-compress";
+        text +=
+            "; compressed PTX cannot be unpacked (" + contents.compressed.substr(1) +
+            "): it is broken, or libzstd.so.1 or liblz4.so.1 is missing; compile with nvcc --no-compress";
     if (!contents.cubins.empty())
         text += "; machine code cannot be run (" + contents.cubins.substr(1) +
                 "): embed PTX, which libhgemm does when built with -DHGEMM_EMBED_PTX=ON";

@@ -57,7 +57,6 @@ struct TensorWarp {
     };
     std::map<int, Thread> threads;  // by lane
     SyncClock loads;                // not waited for
-    std::vector<int> loaded;        // registers that they fill
     TensorOperations stores;        // not waited for
     bool calling = false;           // in alloc or dealloc of a pair
     uint64_t call = 0;

@@ -34,9 +34,8 @@ TEST(Tcgen05Rules, missing_order_is_reported)
         EXPECT_TRUE(has(no_wait, "race") || has(no_wait, "tmem-use-after-free")) << no_wait;
         EXPECT_EQ(run_changed({{after_wait, "bra issued;"}}, group), "missing-tcgen05-fence");
         EXPECT_TRUE(has(run_changed({{"tcgen05.wait::st.sync.aligned;", ""}}, group), "race"));
-        EXPECT_EQ(run_changed({{"tcgen05.wait::ld.sync.aligned;", ""}}, group),
-                  "unwaited-tcgen05-load race")
-            << "and freed under the loads";
+        EXPECT_EQ(run_changed({{"tcgen05.wait::ld.sync.aligned;", ""}}, group), "race")
+            << "freed under the loads; their registers may be used";
     }
 }
 
