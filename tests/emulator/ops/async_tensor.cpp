@@ -35,7 +35,9 @@ void check_global(Exec& x, const BoxCopy& copy)
         high = std::max(high, address + (row.last - row.first) * copy.map.element_bytes);
     });
     if (high > low && !x.machine.memory.contains(low, high - low))
-        x.fault("out-of-bounds", "the tensor map describes memory that is not allocated");
+        x.fault("out-of-bounds", "the box lies in " + hexadecimal(low) + " ... " + hexadecimal(high) +
+                                     ", which is not all of one allocation; the tensor map starts at " +
+                                     hexadecimal(copy.map.base));
 }
 
 BoxCopy box_copy(Exec& x, int lane)

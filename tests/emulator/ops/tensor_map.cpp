@@ -14,6 +14,9 @@ constexpr uint32_t type_f16 = 6, type_f32 = 7, type_f64 = 8, type_bf16 = 9;
 constexpr uint32_t swizzle_span[] = {0, 32, 64, 128, 128, 128, 128};
 constexpr uint32_t swizzle_flip = 5;
 
+// What is too large for its field stays too large.
+uint8_t to_byte(uint32_t value) { return static_cast<uint8_t>(std::min(value, 0xffu)); }
+
 const char* check_sizes(const TensorMap& map)
 {
     for (uint32_t i = 0; i < map.rank; i++)
@@ -57,14 +60,15 @@ const char* encode_tensor_map(TensorMap& map, uint32_t type, uint32_t rank, uint
     TensorMap made{};
     made.magic = tensor_map_magic;
     made.base = base;
-    made.rank = rank, made.type = type, made.interleave = interleave, made.swizzle = swizzle;
-    made.oob_nan = oob_fill;
+    made.rank = rank, made.type = type;
+    made.interleave = to_byte(interleave), made.swizzle = to_byte(swizzle),
+    made.oob_nan = to_byte(oob_fill);
     for (uint32_t i = 0; i < rank; i++) {
         made.size[i] = size[i];
         if (i + 1 < rank)
             made.stride[i] = stride[i];
         made.box[i] = static_cast<uint16_t>(std::min(box[i], 0xffffu));
-        made.element_stride[i] = static_cast<uint8_t>(std::min(element_stride[i], 0xffu));
+        made.element_stride[i] = to_byte(element_stride[i]);
     }
     if (const char* complaint = check_tensor_map(made))
         return complaint;
@@ -87,7 +91,7 @@ const char* check_tensor_map(TensorMap& map)
     bool floating = map.type >= type_f16;
     if (map.oob_nan > 1 || (map.oob_nan == 1 && !floating))
         return "the fill outside the tensor must be zero, or NaN for floating types";
-    map.element_bytes = type_bytes[map.type];
+    map.element_bytes = static_cast<uint8_t>(type_bytes[map.type]);
     const char* complaint = check_sizes(map);
     return complaint ? complaint : check_box(map);
 }

@@ -31,29 +31,28 @@ enum Slot { slot_field = memory_first_free, slot_ordinal, slot_old_stride };
 // ISA 9.7.9.28 counts types otherwise than the driver's CUtensorMapDataType.
 constexpr uint32_t driver_types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
 // CUtensorMapSwizzle by atomicity, for the mode of 128 bytes.
-constexpr uint32_t wide_swizzles[] = {3, 4, 5, 6};
+constexpr uint8_t wide_swizzles[] = {3, 4, 5, 6};
 constexpr uint32_t swizzle_wide = 3;
 
 void replace(Exec& x, TensorMap& map, uint64_t value)
 {
     const int ordinal = x.op.imm[slot_ordinal];
+    const auto byte = static_cast<uint8_t>(std::min<uint64_t>(value, 0xff));
     switch (static_cast<Field>(x.op.imm[slot_field])) {
     case Field::GlobalAddress: map.base = value; break;
     case Field::Rank: map.rank = static_cast<uint32_t>(value) + 1; break;
     case Field::BoxDim: map.box[ordinal] = static_cast<uint16_t>(std::min<uint64_t>(value, 0xffff)); break;
     case Field::GlobalDim: map.size[ordinal] = static_cast<uint32_t>(value); break;
     case Field::GlobalStride: map.stride[ordinal] = x.op.imm[slot_old_stride] ? value << 4 : value; break;
-    case Field::ElementStride:
-        map.element_stride[ordinal] = static_cast<uint8_t>(std::min<uint64_t>(value, 0xff));
-        break;
+    case Field::ElementStride: map.element_stride[ordinal] = byte; break;
     case Field::Type: map.type = value < std::size(driver_types) ? driver_types[value] : ~0u; break;
-    case Field::Interleave: map.interleave = static_cast<uint32_t>(value); break;
-    case Field::Swizzle: map.swizzle = static_cast<uint32_t>(value); break;
+    case Field::Interleave: map.interleave = byte; break;
+    case Field::Swizzle: map.swizzle = byte; break;
     case Field::Atomicity:
         if (map.swizzle >= swizzle_wide && value < std::size(wide_swizzles))
             map.swizzle = wide_swizzles[value];
         break;
-    case Field::Fill: map.oob_nan = static_cast<uint32_t>(value); break;
+    case Field::Fill: map.oob_nan = byte; break;
     }
 }
 

@@ -2,6 +2,7 @@
 #include "test/map_arguments.hpp"
 #include "test/run_ptx.hpp"
 
+#include <cstring>
 #include <numeric>
 
 namespace emu {
@@ -39,6 +40,19 @@ TEST(TensorMap, RefusesWhatTheDriverRefuses)
     EXPECT_TRUE(refused([](auto& a) { a.fill = 2; }));
     EXPECT_TRUE(refused([](auto& a) { a.fill = 1, a.type = u32_type; }));
     EXPECT_TRUE(refused([](auto& a) { a.rank = 1, a.swizzle = 1; }));
+}
+
+TEST(TensorMap, OutlivesACutlassWorkaround)
+{
+    // It clears a bit of the second word of maps of small tensors.
+    for (const uint64_t base : {uint64_t{0x10000}, ~uint64_t{15}}) {
+        MapArguments arguments;
+        arguments.base = base;
+        const TensorMap before = arguments.map();
+        TensorMap map = before;
+        reinterpret_cast<uint64_t*>(&map)[1] &= ~(uint64_t{1} << 21);
+        EXPECT_EQ(std::memcmp(&map, &before, sizeof map), 0);
+    }
 }
 
 TEST(TensorMap, FillsWithNaN)
