@@ -86,6 +86,15 @@ const Program* LoadedModule::find(const std::string& kernel) const
     return (programs_[kernel] = std::move(program)).get();
 }
 
+std::vector<std::string> LoadedModule::refused() const
+{
+    std::vector<std::string> all;
+    for (const ptx::Kernel& kernel : module_.kernels)
+        for (std::string& text : refusals(module_, kernel, global_address_))
+            all.push_back(std::move(text));
+    return all;
+}
+
 void* LoadedModule::global(const std::string& name, size_t* bytes) const
 {
     const ptx::Variable* variable = find_global(module_, name);

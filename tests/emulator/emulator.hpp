@@ -15,6 +15,7 @@ public:
 
     const Program* find(const std::string& kernel) const;
     const ptx::Module& module() const { return module_; }
+    std::vector<std::string> refused() const;  // what is wrong with instructions that find() would refuse
     // Address and size of a .global variable; null if there is none.
     void* global(const std::string& name, size_t* bytes) const;
 
@@ -25,15 +26,19 @@ private:
     mutable std::map<std::string, std::unique_ptr<Program>> programs_;  // decoded when first asked for
 };
 
-// Tensor maps: the emulator's own 128-byte encoding, with the real driver's argument checks.
+// Tensor maps: the emulator's own 128-byte encoding, with the real driver's argument checks. Nothing is
+// kept in the second eight bytes: CUTLASS clears a bit there, against a defect of real drivers.
 struct TensorMap {
     uint64_t magic;
+    uint64_t left_alone;
     uint64_t base;
-    uint32_t rank, type, interleave, swizzle, oob_nan, element_bytes;
     uint64_t size[5], stride[4];  // stride in bytes of dimensions 1 ...
+    uint32_t rank, type;
     uint16_t box[5];
     uint8_t element_stride[5];
-    uint8_t unused;
+    uint8_t interleave, swizzle, oob_nan, element_bytes;
+    uint8_t replaced;  // by tensormap.replace, and not checked since
+    uint8_t unused[4];
 };
 static_assert(sizeof(TensorMap) == 128);
 

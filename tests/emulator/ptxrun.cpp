@@ -20,7 +20,7 @@ struct Options {
     uint32_t shared = 0;
     std::vector<std::string> buffers, arguments, dumps;
     int top = 20;
-    bool list = false;
+    bool list = false, refused = false;
 };
 
 std::string read_file(const std::string& path)
@@ -130,6 +130,16 @@ std::vector<uint8_t> parameters(emu::Arguments& arguments, const emu::Program& p
     }
 }
 
+// The number of instructions that cannot be run.
+size_t list_refused(const emu::LoadedModule& module)
+{
+    const std::vector<std::string> refused = module.refused();
+    for (const std::string& text : refused)
+        fmt::print("{}\n", text);
+    fmt::print("{} instructions are refused\n", refused.size());
+    return refused.size();
+}
+
 // The number of hazards.
 size_t run(const Options& options, const emu::Config& config)
 {
@@ -137,6 +147,8 @@ size_t run(const Options& options, const emu::Config& config)
     emu::LoadedModule module(machine, read_file(options.file), options.file);
     if (options.list)
         return list_kernels(module.module()), 0;
+    if (options.refused)
+        return list_refused(module);
     const auto& kernels = module.module().kernels;
     if (options.kernel.empty() && kernels.size() != 1)
         throw std::runtime_error(fmt::format("--kernel must name one of {} kernels", kernels.size()));
@@ -186,6 +198,7 @@ int main(int count, char** values)
     app.add_option("--dump", options.dumps, "BUFFER=FILE, afterwards");
     app.add_option("--top", options.top, "instructions to list");
     app.add_flag("--list", options.list, "list the kernels and stop");
+    app.add_flag("--refused", options.refused, "list the instructions that are not emulated and stop");
     app.footer(emu::Arguments::help());
     CLI11_PARSE(app, count, values);
     try {

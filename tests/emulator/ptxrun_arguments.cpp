@@ -1,7 +1,7 @@
 // Values, buffers and tensor maps from text.
 #include "ptxrun.hpp"
 
-#include "ops/floats.hpp"
+#include "numerics/floats.hpp"
 #include "ops/tensor_map.hpp"
 
 #include <fmt/format.h>

@@ -131,20 +131,21 @@ Decoder find_decoder(const ptx::Instruction& instruction)
 
 }  // namespace
 
+// Never destroyed: programs call the driver, and so run kernels, from destructors of static objects.
 const DecoderTable& decoders()
 {
-    static const DecoderTable table = [] {
-        DecoderTable t;
-        add_arithmetic(t);
-        add_memory(t);
-        add_control(t);
-        add_matrix(t);
-        add_async(t);
-        add_wgmma(t);
-        add_tcgen05(t);
+    static const DecoderTable* const table = [] {
+        auto* t = new DecoderTable;
+        add_arithmetic(*t);
+        add_memory(*t);
+        add_control(*t);
+        add_matrix(*t);
+        add_async(*t);
+        add_wgmma(*t);
+        add_tcgen05(*t);
         return t;
     }();
-    return table;
+    return *table;
 }
 
 void refuse(const ptx::Instruction& instruction, const Program& program, const std::string& why)
@@ -221,38 +222,68 @@ AddressArg decode_address(const ptx::Operand& operand, const Program& program)
     return address;
 }
 
-Program decode(const ptx::Module& module, const ptx::Kernel& kernel,
-               const std::vector<uint64_t>& global_address)
+namespace {
+
+Program prepare(const ptx::Module& module, const ptx::Kernel& kernel,
+                const std::vector<uint64_t>& global_address)
 {
     Program program;
     program.module = &module;
     program.kernel = &kernel;
     program.global_address = global_address;
     place_registers(program);
-    std::unordered_map<std::string, int> names;
     program.ops.reserve(kernel.instructions.size());
+    return program;
+}
+
+void decode_one(const ptx::Instruction& instruction, const std::string& name, Program& program, Op& op)
+{
+    program.decoding = &instruction;
+    op.source = &instruction;
+    op.line = instruction.line;
+    if (instruction.guard >= 0)
+        op.guard = program.register_offset[instruction.guard];
+    op.guard_negated = instruction.guard_negated;
+    const Decoder decoder = find_decoder(instruction);
+    if (!decoder)
+        refuse(instruction, program, "unknown instruction '" + name + "'");
+    decoder(instruction, program, op);
+    if (!op.run)
+        refuse(instruction, program, "instruction form is not supported");
+}
+
+}  // namespace
+
+Program decode(const ptx::Module& module, const ptx::Kernel& kernel,
+               const std::vector<uint64_t>& global_address)
+{
+    Program program = prepare(module, kernel, global_address);
+    std::unordered_map<std::string, int> names;
     for (const ptx::Instruction& instruction : kernel.instructions) {
-        program.decoding = &instruction;
-        Op& op = program.ops.emplace_back();
-        op.source = &instruction;
-        op.line = instruction.line;
-        if (instruction.guard >= 0)
-            op.guard = program.register_offset[instruction.guard];
-        op.guard_negated = instruction.guard_negated;
         const std::string name = full_name(instruction);
         const auto [known, fresh] = names.emplace(name, static_cast<int>(program.names.size()));
         if (fresh)
             program.names.push_back(name);
+        Op& op = program.ops.emplace_back();
         op.name = known->second;
-        const Decoder decoder = find_decoder(instruction);
-        if (!decoder)
-            refuse(instruction, program, "unknown instruction '" + name + "'");
-        decoder(instruction, program, op);
-        if (!op.run)
-            refuse(instruction, program, "instruction form is not supported");
+        decode_one(instruction, name, program, op);
     }
     program.decoding = nullptr;
     return program;
+}
+
+std::vector<std::string> refusals(const ptx::Module& module, const ptx::Kernel& kernel,
+                                  const std::vector<uint64_t>& global_address)
+{
+    Program program = prepare(module, kernel, global_address);
+    std::vector<std::string> refused;
+    for (const ptx::Instruction& instruction : kernel.instructions)
+        try {
+            decode_one(instruction, full_name(instruction), program, program.ops.emplace_back());
+        } catch (const ptx::Error& error) {
+            refused.push_back(error.what());
+        }
+    return refused;
 }
 
 }  // namespace emu

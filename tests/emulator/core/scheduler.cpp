@@ -46,7 +46,8 @@ void Scheduler::run()
         const bool early = early_ > 0 && std::uniform_real_distribution<>()(machine_.random) < early_;
         if (early || machine_.steps - machine_.progress > polling)
             finish_async();
-        if (!run_some_warp() && !finish_async() && !force_divergent())
+        // What finished early may have been the last of a cluster whose warps have all ended.
+        if (!run_some_warp() && !finish_async() && !warps_changed_ && !force_divergent())
             deadlock("deadlock");
         if (warps_changed_) {
             warps_changed_ = false;

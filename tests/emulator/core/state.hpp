@@ -337,6 +337,9 @@ void add_tcgen05(DecoderTable&);
 
 // Decode a kernel. Operand helpers for decoders:
 Program decode(const ptx::Module& module, const ptx::Kernel& kernel, const std::vector<uint64_t>& global_address);
+// Every complaint of a kernel's instructions, where decode() stops at the first.
+std::vector<std::string> refusals(const ptx::Module& module, const ptx::Kernel& kernel,
+                                  const std::vector<uint64_t>& global_address);
 Arg decode_arg(const ptx::Operand& operand, const Program& program);
 // The same for a value of a type: floating literals become its bits, a register of another width is refused.
 Arg decode_arg(const ptx::Operand& operand, const Program& program, const ptx::Instruction& instruction,

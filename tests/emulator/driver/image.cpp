@@ -1,5 +1,6 @@
 #include "driver/image.hpp"
 
+#include "driver/decompress.hpp"
 #include "driver/driver.hpp"
 
 #include <cctype>
@@ -11,7 +12,6 @@ namespace {
 
 constexpr uint32_t fatbin_magic = 0xba55ed50, wrapper_magic = 0x466243b1, elf_magic = 0x464c457f;
 constexpr uint16_t kind_ptx = 1, kind_cubin = 2;
-constexpr uint64_t compressed_flags = 0x2000 | 0x8000;  // LZ4, zstd
 
 // What __cudaFatCubin holds in a program that nvcc linked.
 struct Wrapper {
@@ -82,12 +82,19 @@ Contents read_fatbin(const char* image)
             contents.cubins += architecture;
         if (entry.kind != kind_ptx)
             continue;
-        if (entry.flags & compressed_flags) {
-            contents.compressed += architecture;
-            continue;
-        }
         const char* text = at + entry.header_bytes;
-        Ptx ptx{std::string(text, strnlen(text, entry.bytes)), ""};
+        Ptx ptx;
+        if (entry.flags & (flag_lz4 | flag_zstd)) {
+            ptx.text.resize(entry.uncompressed_bytes);
+            if (entry.compressed_bytes > entry.bytes ||
+                !decompress(entry.flags, text, entry.compressed_bytes, ptx.text)) {
+                contents.compressed += architecture;
+                continue;
+            }
+            ptx.text.resize(strnlen(ptx.text.data(), ptx.text.size()));
+        } else {
+            ptx.text.assign(text, strnlen(text, entry.bytes));
+        }
         ptx.target = target_of(ptx.text);
         contents.texts.push_back(std::move(ptx));
     }
@@ -98,8 +105,9 @@ Contents read_fatbin(const char* image)
 {
     std::string text = "no PTX that fits sm_" + std::to_string(cc);
     if (!contents.compressed.empty())
-        text += "; compressed PTX cannot be read (" + contents.compressed.substr(1) +
-                "): compile with nvcc --no-compress";
+        text +=
+            "; compressed PTX cannot be unpacked (" + contents.compressed.substr(1) +
+            "): it is broken, or libzstd.so.1 or liblz4.so.1 is missing; compile with nvcc --no-compress";
     if (!contents.cubins.empty())
         text += "; machine code cannot be run (" + contents.cubins.substr(1) +
                 "): embed PTX, which libhgemm does when built with -DHGEMM_EMBED_PTX=ON";

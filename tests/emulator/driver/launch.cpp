@@ -30,7 +30,12 @@ void read_attribute(const CUlaunchAttribute& attribute, emu::Launch& launch)
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+#if CUDA_VERSION >= 12080
+    // The larger clusters that it allows need not be used.
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+#endif
+        return;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         if (!attribute.value.cooperative)
             return;

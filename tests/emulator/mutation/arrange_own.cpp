@@ -1,7 +1,7 @@
 // Launches of the kernels that exist for these tests alone.
 #include "mutation/kernels.hpp"
 #include "mutation/kernels/params.hpp"
-#include "ops/floats.hpp"
+#include "numerics/floats.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "mutation/kernels.hpp"
 
-#include "ops/floats.hpp"
+#include "numerics/floats.hpp"
 #include "ops/tensor_map.hpp"
 
 #include <stdexcept>

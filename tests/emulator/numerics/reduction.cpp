@@ -69,10 +69,10 @@ double add_at_memory(double old, double value)
 }
 
 // The sum of two in fp32 is exact enough for a second rounding to do no harm.
-uint16_t reduce_half(Reduction reduction, Half type, uint16_t old, uint16_t value)
+uint16_t reduce_half(Reduction reduction, FormatId type, uint16_t old, uint16_t value)
 {
     float result = reduce_float(reduction, half_to_float(old, type), half_to_float(value, type));
-    return type == Half::F16 ? double_to_f16(result) : float_to_bf16(result);
+    return type == FormatId::F16 ? double_to_f16(result) : float_to_bf16(result);
 }
 
 template <typename T, typename Apply>
@@ -140,10 +140,10 @@ void reduce(Reduction reduction, Element element, void* to, const void* from, si
     auto integer = [reduction](auto old, auto value) { return reduce_integer(reduction, old, value); };
     auto sum = [](auto old, auto value) { return add_at_memory(old, value); };
     auto f16 = [reduction](uint16_t old, uint16_t value) {
-        return reduce_half(reduction, Half::F16, old, value);
+        return reduce_half(reduction, FormatId::F16, old, value);
     };
     auto bf16 = [reduction](uint16_t old, uint16_t value) {
-        return reduce_half(reduction, Half::Bf16, old, value);
+        return reduce_half(reduction, FormatId::Bf16, old, value);
     };
     switch (element) {
     case Element::B32:

@@ -20,8 +20,8 @@ using Floats = float __attribute__((vector_size(lanes * 4)));
 using Longs = int64_t __attribute__((vector_size(lanes * 8)));
 using Doubles = double __attribute__((vector_size(lanes * 8)));
 
-constexpr int zero_exponent = -400;  // below all that matters, so that a zero never sets the alignment
-constexpr uint32_t nan32 = 0x7fffffff, infinity32 = 0x7f800000;
+constexpr int zero_exponent = -800;  // below all that matters, so that a zero never sets the alignment
+constexpr uint32_t infinity32 = 0x7f800000;
 constexpr uint32_t nan16 = 0x7fff, infinity16 = 0x7c00;
 
 // A value as the aligner sees it: significand * 2^(exponent - fraction of its format).
@@ -30,14 +30,17 @@ struct Parts {
     bool special = false;  // infinity or NaN
 };
 
-Parts split(uint32_t bits, int exponent_bits, int fraction_bits)
+Parts split(uint32_t bits, const Format& format)
 {
-    int largest = (1 << exponent_bits) - 1, bias = largest >> 1;
-    int exponent = bits >> fraction_bits & largest;
-    int32_t significand = bits & ((1u << fraction_bits) - 1);
-    bool negative = bits >> (exponent_bits + fraction_bits) & 1;
+    const int largest = (1 << format.exponent_bits) - 1, bias = largest >> 1;
+    int exponent = bits >> format.fraction_bits & largest;
+    int32_t significand = bits & ((1u << format.fraction_bits) - 1);
+    const bool negative = bits >> (format.exponent_bits + format.fraction_bits) & 1;
+    const bool top = format.specials == Specials::Nan
+                         ? (bits & format.nan) == format.nan
+                         : format.specials == Specials::InfinityAndNan && exponent == largest;
     Parts parts;
-    if (exponent == largest) {
+    if (top) {
         parts.special = true;
         return parts;
     }
@@ -46,69 +49,55 @@ Parts split(uint32_t bits, int exponent_bits, int fraction_bits)
     if (exponent == 0)
         exponent = 1;
     else
-        significand |= 1 << fraction_bits;
+        significand |= 1 << format.fraction_bits;
     parts.significand = negative ? -significand : significand;
     parts.exponent = exponent - bias;
     return parts;
 }
 
-Parts split(uint16_t bits, Half type) { return type == Half::F16 ? split(bits, 5, 10) : split(bits, 8, 7); }
-
-int fraction_bits(Half type) { return type == Half::F16 ? 10 : 7; }
+int scale_of(const uint8_t* scales, int row) { return scales ? scales[row] - 127 : 0; }
+bool is_nan_scale(const uint8_t* scales, int row) { return scales && scales[row] == 0xff; }
 
 // The operands of one tile, taken apart: a by rows, b by columns of blocks of `lanes`.
 struct Tile {
     const TensorCore& core;
     const MatrixShape& shape;
-    const uint16_t *a, *b;
+    const uint32_t *a, *b;
     int blocks;
     std::vector<int32_t> a_significand, a_exponent;  // [m][k]
     std::vector<int32_t> b_significand, b_exponent;  // [block][k][lane]
     std::vector<int32_t> a_special, b_special;       // [m], [block][lane]: -1 or 0
 
-    Tile(const TensorCore& core, const MatrixShape& shape, const uint16_t* a, const uint16_t* b);
+    Tile(const TensorCore& core, const MatrixShape& shape, const uint32_t* a, const uint32_t* b);
 };
 
-Tile::Tile(const TensorCore& core, const MatrixShape& shape, const uint16_t* a, const uint16_t* b)
+Tile::Tile(const TensorCore& core, const MatrixShape& shape, const uint32_t* a, const uint32_t* b)
     : core(core), shape(shape), a(a), b(b), blocks((shape.n + lanes - 1) / lanes)
 {
     // Shifted so that products come with `fraction` bits behind the point.
-    int shift = core.fraction - fraction_bits(shape.a) - fraction_bits(shape.b);
+    const Format &left = format(shape.a), &right = format(shape.b);
+    const int shift = core.fraction - left.fraction_bits - right.fraction_bits;
     a_significand.resize(shape.m * shape.k);
     a_exponent.resize(shape.m * shape.k);
     a_special.resize(shape.m);
     for (int i = 0; i < shape.m * shape.k; i++) {
-        Parts parts = split(a[i], shape.a);
+        const Parts parts = split(a[i], left);
         a_significand[i] = parts.significand * (1 << shift);
-        a_exponent[i] = parts.exponent;
-        a_special[i / shape.k] |= -int32_t{parts.special};
+        a_exponent[i] = parts.exponent + scale_of(shape.a_scale, i / shape.k);
+        a_special[i / shape.k] |= -int32_t{parts.special || is_nan_scale(shape.a_scale, i / shape.k)};
     }
     b_significand.resize(blocks * shape.k * lanes);
     b_exponent.resize(blocks * shape.k * lanes);
     b_special.resize(blocks * lanes);
     for (int column = 0; column < shape.n; column++) {
         for (int k = 0; k < shape.k; k++) {
-            Parts parts = split(b[column * shape.k + k], shape.b);
-            int place = (column / lanes * shape.k + k) * lanes + column % lanes;
+            const Parts parts = split(b[column * shape.k + k], right);
+            const int place = (column / lanes * shape.k + k) * lanes + column % lanes;
             b_significand[place] = parts.significand;
-            b_exponent[place] = parts.exponent;
-            b_special[column] |= -int32_t{parts.special};
+            b_exponent[place] = parts.exponent + scale_of(shape.b_scale, column);
+            b_special[column] |= -int32_t{parts.special || is_nan_scale(shape.b_scale, column)};
         }
     }
-}
-
-// An exact sum to fp32: truncated, but infinite when it overflows. What truncates to zero has no sign.
-uint32_t truncate_to_float(double sum)
-{
-    uint64_t bits = std::bit_cast<uint64_t>(sum);
-    double magnitude = std::fabs(sum);
-    if (magnitude < 0x1p-149)
-        return 0;
-    if (magnitude >= 0x1p128)
-        return infinity32 | (bits >> 63 << 31);
-    double kept = magnitude < 0x1p-126 ? std::copysign(std::trunc(magnitude * 0x1p149) * 0x1p-149, sum)
-                                       : std::bit_cast<double>(bits & ~((uint64_t{1} << 29) - 1));
-    return std::bit_cast<uint32_t>(static_cast<float>(kept));
 }
 
 // One row of one block, products first_k to last_k.
@@ -120,13 +109,15 @@ struct Step {
 uint32_t special_result(const Tile& tile, const Step& step, int column, uint32_t c)
 {
     const MatrixShape& shape = tile.shape;
-    float sum =
-        shape.half_result ? half_to_float(static_cast<uint16_t>(c), Half::F16) : std::bit_cast<float>(c);
+    float sum = shape.half_result ? half_to_float(static_cast<uint16_t>(c), FormatId::F16)
+                                  : std::bit_cast<float>(c);
     if (std::isfinite(sum))
         sum = 0;
+    if (is_nan_scale(shape.a_scale, step.row) || is_nan_scale(shape.b_scale, column))
+        sum = std::numeric_limits<float>::quiet_NaN();
     for (int k = step.first_k; k < step.last_k; k++) {
-        float left = half_to_float(tile.a[step.row * shape.k + k], shape.a);
-        float right = half_to_float(tile.b[column * shape.k + k], shape.b);
+        float left = number_to_float(tile.a[step.row * shape.k + k], shape.a);
+        float right = number_to_float(tile.b[column * shape.k + k], shape.b);
         if (!std::isfinite(left) || !std::isfinite(right))
             sum += left * right;
     }
@@ -145,7 +136,7 @@ void round_row(const Tile& tile, const Step& step, const Doubles& value, const I
         if (special[i])
             result[i] = special_result(tile, step, step.block * lanes + i, c[i]);
         else if (!tile.shape.half_result)
-            result[i] = truncate_to_float(value[i]);
+            result[i] = truncate_to_float(value[i], tile.core.result_fraction);
         else
             result[i] = double_to_f16(value[i]);
         if (tile.shape.half_result && result[i] == 0x8000)
@@ -165,7 +156,8 @@ struct Accumulator {
     Ints field = bits >> fraction_bits & largest, fraction = bits & ((1 << fraction_bits) - 1);
     Ints normal = field != 0, zero = (field | fraction) == 0;
     Ints sign = bits << (31 - exponent_bits - fraction_bits) >> 31;
-    Ints magnitude = (fraction | (normal & 1 << fraction_bits)) << shift;
+    Ints magnitude = fraction | (normal & 1 << fraction_bits);
+    magnitude = shift < 0 ? magnitude >> -shift : magnitude << shift;
     Ints exponent = (normal ? field : field + 1) - bias;
     return {(magnitude ^ sign) - sign, zero ? Ints{} + zero_exponent : exponent, field == largest};
 }
@@ -196,28 +188,30 @@ struct Accumulator {
         Ints e = exponent[k] + load(b_exponent + k * lanes);
         largest = e > largest ? e : largest;
     }
-    // Two sums, because sixteen products and the accumulator may pass 31 bits.
-    Ints low = align(c.significand, largest - c.exponent), high{};
-    int middle = std::min(step.first_k + 8, step.last_k);
-    for (int k = step.first_k; k < middle; k++)
-        low += align(significand[k] * load(b_significand + k * lanes),
-                     largest - (exponent[k] + load(b_exponent + k * lanes)));
-    for (int k = middle; k < step.last_k; k++)
-        high += align(significand[k] * load(b_significand + k * lanes),
-                      largest - (exponent[k] + load(b_exponent + k * lanes)));
+    // Eight products at a time, because more may pass 31 bits.
+    Doubles sum = __builtin_convertvector(align(c.significand, largest - c.exponent), Doubles);
+    for (int first = step.first_k; first < step.last_k; first += 8) {
+        Ints part{};
+        const int last = std::min(first + 8, step.last_k);
+        for (int k = first; k < last; k++)
+            part += align(significand[k] * load(b_significand + k * lanes),
+                          largest - (exponent[k] + load(b_exponent + k * lanes)));
+        sum += __builtin_convertvector(part, Doubles);
+    }
     Longs power =
         __builtin_convertvector(largest < zero_exponent ? Ints{} + zero_exponent : largest, Longs);
-    Doubles scale = reinterpret_cast<Doubles>((power + (1023 - tile.core.fraction)) << 52);
-    return (__builtin_convertvector(low, Doubles) + __builtin_convertvector(high, Doubles)) * scale;
+    return sum * reinterpret_cast<Doubles>((power + (1023 - tile.core.fraction)) << 52);
 }
 
-// Truncated to 24 bits; `rare` is -1 where the value is neither zero nor a normal float.
-[[gnu::always_inline]] inline Floats truncate_block(const Doubles& value, Ints& rare)
+// Truncated; `rare` is -1 where the value is neither zero nor a normal float.
+[[gnu::always_inline]] inline Floats truncate_block(const Doubles& value, int fraction, Ints& rare)
 {
     Longs bits = reinterpret_cast<Longs>(value), field = bits >> 52 & 0x7ff;
     Longs outside = (value != 0.0) & ((field < 1023 - 126) | (field > 1023 + 127));
     rare = __builtin_convertvector(outside, Ints);
-    return __builtin_convertvector(reinterpret_cast<Doubles>(bits & ~((1ll << 29) - 1)), Floats) + 0.0f;
+    return __builtin_convertvector(reinterpret_cast<Doubles>(bits & ~((1ll << (52 - fraction)) - 1)),
+                                   Floats) +
+           0.0f;
 }
 
 __attribute__((target_clones("avx512f", "avx2", "default"), noinline)) void
@@ -233,7 +227,7 @@ run_block(const Tile& tile, Step step, uint32_t* d)
                                           : split_block(bits, 8, 23, fraction - 23);
         Doubles value = aligned_sum(tile, step, c);
         Ints rare;
-        Ints result = reinterpret_cast<Ints>(truncate_block(value, rare));
+        Ints result = reinterpret_cast<Ints>(truncate_block(value, tile.core.result_fraction, rare));
         Ints special = c.special | load(tile.b_special.data() + first) | tile.a_special[step.row];
         rare |= special;
         int64_t any[lanes / 2], seen = 0;
@@ -259,22 +253,31 @@ fast_row(const float* a, const float* b, int depth, float* sum)
     std::memcpy(sum, &total, sizeof total);
 }
 
-void multiply_fast(const MatrixShape& shape, const uint16_t* a, const uint16_t* b, uint32_t* d)
+float scaled(uint32_t bits, FormatId type, const uint8_t* scales, int row)
+{
+    if (is_nan_scale(scales, row))
+        return std::numeric_limits<float>::quiet_NaN();
+    const float value = number_to_float(bits, type);
+    return scales ? std::ldexp(value, scale_of(scales, row)) : value;
+}
+
+void multiply_fast(const MatrixShape& shape, const uint32_t* a, const uint32_t* b, uint32_t* d)
 {
     std::vector<float> left(shape.m * shape.k);
     for (size_t i = 0; i < left.size(); i++)
-        left[i] = half_to_float(a[i], shape.a);
+        left[i] = scaled(a[i], shape.a, shape.a_scale, static_cast<int>(i) / shape.k);
     std::vector<float> right(shape.k * lanes);
     for (int first = 0; first < shape.n; first += lanes) {
         int count = std::min(lanes, shape.n - first);
         for (int k = 0; k < shape.k; k++)
             for (int i = 0; i < lanes; i++)
-                right[k * lanes + i] = i < count ? half_to_float(b[(first + i) * shape.k + k], shape.b) : 0;
+                right[k * lanes + i] =
+                    i < count ? scaled(b[(first + i) * shape.k + k], shape.b, shape.b_scale, first + i) : 0;
         for (int row = 0; row < shape.m; row++) {
             uint32_t* out = d + row * shape.n + first;
             float sum[lanes] = {};
             for (int i = 0; i < count; i++)
-                sum[i] = shape.half_result ? half_to_float(static_cast<uint16_t>(out[i]), Half::F16)
+                sum[i] = shape.half_result ? half_to_float(static_cast<uint16_t>(out[i]), FormatId::F16)
                                            : std::bit_cast<float>(out[i]);
             fast_row(left.data() + row * shape.k, right.data(), shape.k, sum);
             for (int i = 0; i < count; i++)
@@ -285,35 +288,68 @@ void multiply_fast(const MatrixShape& shape, const uint16_t* a, const uint16_t* 
 
 }  // namespace
 
-TensorCore tensor_core(const Config& config)
+TensorCore tensor_core(const Config& config, MatrixUnit unit, FormatId operand)
 {
     TensorCore core;
     core.exact = config.arithmetic == Arithmetic::Exact;
     if (config.cc < 90) {
         core.fraction = 24;
-        core.step = 8;
+        core.step = 16;
+    }
+    const bool eight_bits = operand == FormatId::E4m3 || operand == FormatId::E5m2;
+    if (eight_bits && (unit == MatrixUnit::Wgmma || config.cc == 89)) {
+        core.fraction = 13;
+        core.result_fraction = 13;
     }
     return core;
 }
 
-void multiply_accumulate(const TensorCore& core, const MatrixShape& shape, const uint16_t* a,
-                         const uint16_t* b, uint32_t* d)
+void multiply_accumulate(const TensorCore& core, const MatrixShape& shape, const uint32_t* a,
+                         const uint32_t* b, uint32_t* d)
 {
     if (!core.exact) {
         multiply_fast(shape, a, b, d);
         return;
     }
     Tile tile(core, shape, a, b);
-    for (int first_k = 0; first_k < shape.k; first_k += core.step) {
-        int last_k = std::min(first_k + core.step, shape.k);
+    const int bytes = shape.a == FormatId::Tf32 ? 4 : format(shape.a).bits() == 16 ? 2 : 1;
+    const int step = core.step / bytes;
+    for (int first_k = 0; first_k < shape.k; first_k += step) {
+        int last_k = std::min(first_k + step, shape.k);
         for (int block = 0; block < tile.blocks; block++)
             run_block(tile, {0, block, first_k, last_k}, d);
     }
 }
 
-float half_to_float(uint16_t bits, Half type)
+float number_to_float(uint32_t bits, FormatId type)
 {
-    if (type == Half::Bf16)
+    switch (type) {
+    case FormatId::Tf32: return std::bit_cast<float>(bits << 13);
+    case FormatId::F16:
+    case FormatId::Bf16: return half_to_float(static_cast<uint16_t>(bits), type);
+    default: return static_cast<float>(to_double(type, bits));
+    }
+}
+
+// Infinite when it overflows; what truncates to zero has no sign.
+uint32_t truncate_to_float(double sum, int fraction)
+{
+    uint64_t bits = std::bit_cast<uint64_t>(sum);
+    double magnitude = std::fabs(sum);
+    if (magnitude < std::ldexp(1.0, -126 - fraction))
+        return 0;
+    if (magnitude >= 0x1p128)
+        return infinity32 | (bits >> 63 << 31);
+    double kept = std::bit_cast<double>(bits & ~((uint64_t{1} << (52 - fraction)) - 1));
+    if (magnitude < 0x1p-126)
+        kept = std::copysign(std::ldexp(std::trunc(std::ldexp(magnitude, 126 + fraction)), -126 - fraction),
+                             sum);
+    return std::bit_cast<uint32_t>(static_cast<float>(kept));
+}
+
+float half_to_float(uint16_t bits, FormatId type)
+{
+    if (type == FormatId::Bf16)
         return std::bit_cast<float>(uint32_t{bits} << 16);
     uint32_t sign = uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
     if (exponent == 31)

@@ -10,6 +10,8 @@ void decode_integer(const ptx::Instruction&, Program&, Op&);
 void decode_carry(const ptx::Instruction&, Program&, Op&);    // with .cc, addc, subc, madc
 void decode_product(const ptx::Instruction&, Program&, Op&);  // mul, mad of integers
 void decode_float(const ptx::Instruction&, Program&, Op&);
+// cvt with packed fp8, fp6, fp4 or ue8m0, and cvt.pack; false: another cvt.
+bool decode_small_conversion(const ptx::Instruction&, Program&, Op&);
 
 void add_integer(DecoderTable&);     // arithmetic_integer.cpp: rem
 void add_product(DecoderTable&);     // arithmetic_product.cpp: mul24, mad24, sad, dp4a, dp2a

@@ -1,6 +1,6 @@
 // Comparison and selection (ISA 9.7.6, 9.7.7) and testp.
+#include "numerics/floats.hpp"
 #include "ops/arithmetic.hpp"
-#include "ops/floats.hpp"
 
 #include <array>
 #include <bit>

@@ -1,6 +1,6 @@
 // cvt (ISA 9.7.9.21): between integers, floats and the packed and small float formats.
+#include "numerics/floats.hpp"
 #include "ops/arithmetic.hpp"
-#include "ops/floats.hpp"
 #include "ops/wide.hpp"
 
 #include <bit>
@@ -217,26 +217,7 @@ void floats_to_pair(Exec& x)
     }
 }
 
-// Halves to bytes and back, both of a pair.
-void pair_to_pair(Exec& x)
-{
-    const auto from = static_cast<FormatId>(x.op.imm[slot_from]),
-               to = static_cast<FormatId>(x.op.imm[slot_to]);
-    const auto bits = [](FormatId id) { return 1 + format(id).exponent_bits + format(id).fraction_bits; };
-    for (int lane = 0; lane < warp_lanes; ++lane) {
-        if (!(x.lanes >> lane & 1))
-            continue;
-        const uint64_t word = lane_value(x, x.op.args[1], lane);
-        uint64_t out = 0;
-        for (int i = 0; i < 2; ++i) {
-            const double value = to_double(from, low_bits(word >> (i * bits(from)), bits(from)));
-            out |= to_format(to, value, Rounding::Nearest, x.op.imm[slot_flags]) << (i * bits(to));
-        }
-        set_lane(x, x.op.args[0], lane, out);
-    }
-}
-
-// A type's name may also be one of cvt's own.
+// tf32 is a type to cvt alone.
 struct End {
     ptx::Type type;  // of the register
     FormatId id = FormatId::F32;
@@ -246,18 +227,10 @@ struct End {
 End take_end(Modifiers& m, const ptx::Instruction& instruction, const Program& program)
 {
     End end;
-    static constexpr std::pair<const char*, FormatId> own[] = {
-        {"tf32", FormatId::Tf32}, {"e4m3x2", FormatId::E4m3}, {"e5m2x2", FormatId::E5m2}};
-    // The order of the two types counts: an own name stands for the first type unless one came before it.
-    for (const auto& [name, id] : own) {
-        const auto& words = instruction.modifiers;
-        const auto at = std::find(words.begin(), words.end(), name);
-        if (at == words.end() || (at + 1 != words.end()) == (m.types_taken() > 0) || !m.take(name))
-            continue;
-        end.id = id;
+    if (m.types_taken() == 0 && m.take("tf32")) {
+        end.id = FormatId::Tf32;
         end.floating = true;
-        end.pair = id != FormatId::Tf32;
-        end.type = bits_type(end.pair ? 16 : 32);
+        end.type = bits_type(32);
         return end;
     }
     end.type = m.type();
@@ -332,6 +305,8 @@ void check_rounding(const ptx::Instruction& instruction, const Program& program,
 
 void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
 {
+    if (decode_small_conversion(instruction, program, op))
+        return;
     Modifiers m(instruction, program);
     const int integral = m.take_one({"rni", "rzi", "rmi", "rpi"});
     const int floating = m.take_one({"rn", "rz", "rm", "rp", "rna"});
@@ -356,18 +331,12 @@ void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
     expect_operands(instruction, program, two ? 3 : 2, two ? 3 : 2);
     if (two && (from.id != FormatId::F32 || !from.floating))
         refuse(instruction, program, "no such form");
-    const auto is_byte = [](const End& end) {
-        return end.id == FormatId::E4m3 || end.id == FormatId::E5m2;
-    };
-    if (to.pair && from.pair && is_byte(to) == is_byte(from))
+    if (from.pair)
         refuse(instruction, program, "no such form");
     op.args.push_back(decode_wide(instruction.operands[0], program, instruction, to.type));
     for (size_t i = 1; i < instruction.operands.size(); ++i)
         op.args.push_back(decode_wide(instruction.operands[i], program, instruction, from.type));
-    if (to.pair != from.pair)
-        op.run = two ? floats_to_pair : nullptr;
-    else
-        op.run = to.pair ? pair_to_pair : conversion(to, from, op);
+    op.run = two ? floats_to_pair : conversion(to, from, op);
 }
 
 }  // namespace

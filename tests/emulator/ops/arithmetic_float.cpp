@@ -1,7 +1,7 @@
 // Floating-point arithmetic (ISA 9.7.3 to 9.7.5). Everything is correctly rounded; the .approx forms are
 // too, from the host's libm, where the hardware may differ in the last bits.
+#include "numerics/floats.hpp"
 #include "ops/arithmetic.hpp"
-#include "ops/floats.hpp"
 
 #include <bit>
 #include <cfenv>

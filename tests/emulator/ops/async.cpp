@@ -199,6 +199,7 @@ void add_async(DecoderTable& table)
     add_cluster(table);
     add_async_scheduling(table);
     add_store_async(table);
+    add_tensor_map(table);
 }
 
 }  // namespace emu

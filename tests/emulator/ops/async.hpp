@@ -97,6 +97,7 @@ void add_mbarrier(DecoderTable&);
 void add_cluster(DecoderTable&);
 void add_async_scheduling(DecoderTable&);
 void add_store_async(DecoderTable&);
+void add_tensor_map(DecoderTable&);  // tensor_map_replace.cpp
 void decode_bulk(const ptx::Instruction&, Program&, Op&);         // cp.async.bulk, cp.reduce.async.bulk
 void decode_bulk_tensor(const ptx::Instruction&, Program&, Op&);  // ... .tensor
 

@@ -35,7 +35,9 @@ void check_global(Exec& x, const BoxCopy& copy)
         high = std::max(high, address + (row.last - row.first) * copy.map.element_bytes);
     });
     if (high > low && !x.machine.memory.contains(low, high - low))
-        x.fault("out-of-bounds", "the tensor map describes memory that is not allocated");
+        x.fault("out-of-bounds", "the box lies in " + hexadecimal(low) + " ... " + hexadecimal(high) +
+                                     ", which is not all of one allocation; the tensor map starts at " +
+                                     hexadecimal(copy.map.base));
 }
 
 // Stores and reductions go on to the end of a 16-byte unit, behind the tensor's end, as measured on an
@@ -67,6 +69,8 @@ BoxCopy box_copy(Exec& x, int lane)
     std::memcpy(&copy.map, place.bytes, sizeof copy.map);
     if (copy.map.magic != tensor_map_magic)
         x.fault("tensor-map", "there is no tensor map at this address");
+    if (const char* complaint = copy.map.replaced ? check_tensor_map(copy.map) : nullptr)
+        x.fault("tensor-map", complaint);
     if (copy.map.rank != static_cast<uint32_t>(x.op.imm[slot_rank]))
         x.fault("tensor-map", "the tensor map has " + std::to_string(copy.map.rank) + " dimensions");
     for (uint32_t i = 0; i < copy.map.rank; i++)

@@ -1,6 +1,6 @@
 // Exchange between the lanes of a warp (ISA 9.7.9.6, 9.7.13.9-14).
+#include "numerics/floats.hpp"
 #include "ops/control.hpp"
-#include "ops/floats.hpp"
 #include "ops/lanes.hpp"
 
 #include <bit>

@@ -1,7 +1,7 @@
-// Matrix fragments in registers: ldmatrix, stmatrix, movmatrix and mma.sync on 16-bit elements.
-#include "numerics/tensor_core.hpp"
+// Matrix fragments between shared memory and registers: ldmatrix, stmatrix and movmatrix.
 #include "ops/async.hpp"
 #include "ops/bank_passes.hpp"
+#include "ops/matrix_form.hpp"
 
 #include <bit>
 
@@ -33,7 +33,7 @@ void take_fragment(Exec& x, const Arg& from, Tile& tile, bool transposed)
 }
 
 // ---- ldmatrix, stmatrix -----------------------------------------------------------------------------
-enum Slot { slot_count, slot_transposed, slot_space };
+enum Slot { slot_count, slot_transposed, slot_space, slot_width };
 
 Location matrix_row(Exec& x, int lane)
 {
@@ -65,6 +65,27 @@ void run_ldmatrix(Exec& x)
         put_fragment(x, x.op.args[i], tiles[i], x.op.imm[slot_transposed]);
 }
 
+// Rows of 16 elements of 4 or 6 bits, without gaps, become bytes; a lane has four of a row.
+void run_ldmatrix_unpacking(Exec& x)
+{
+    x.require_convergence();
+    MatrixElement element;
+    element.width = static_cast<uint8_t>(x.op.imm[slot_width]);
+    element.dense = true;
+    for (int i = 0; i < x.op.imm[slot_count]; i++)
+        for (int row = 0; row < 8; row++) {
+            const Location from = matrix_row(x, 8 * i + row);
+            touch_row(x, from, Access::Read);
+            uint32_t codes[16];
+            unpack(element, from.bytes, 16, codes);
+            for (int lane = 0; lane < 4; lane++) {
+                const uint32_t* four = codes + 4 * lane;
+                set_lane(x, x.op.args[i], 4 * row + lane,
+                         four[0] | four[1] << 8 | four[2] << 16 | four[3] << 24);
+            }
+        }
+}
+
 void run_stmatrix(Exec& x)
 {
     x.require_convergence();
@@ -80,11 +101,16 @@ void run_stmatrix(Exec& x)
 void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)
 {
     allow_modifiers(i, program,
-                    {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta", "b16"});
-    if (!i.has("sync") || !i.has("aligned") || !i.has("m8n8") || !i.has("b16"))
-        refuse(i, program, i.opcode + " needs .sync.aligned.m8n8 and .b16");
-    expect_operands(i, program, 2, 2);
+                    {"sync", "aligned", "m8n8", "m8n16", "x1", "x2", "x4", "trans", "shared", "shared::cta",
+                     "b16", "b8x16", "b4x16_p64", "b6x16_p32"});
     bool load = i.opcode == "ldmatrix";
+    bool halves = i.has("m8n8") && i.has("b16") && !i.has("b8x16");
+    bool packed = load && i.has("m8n16") && i.has("b8x16") && i.has("b4x16_p64") != i.has("b6x16_p32") &&
+                  !i.has("trans");
+    if (!i.has("sync") || !i.has("aligned") || halves == packed)
+        refuse(i, program, i.opcode + " needs .sync.aligned, and .m8n8.b16 or .m8n16 that unpacks");
+    expect_operands(i, program, 2, 2);
+    op.imm[slot_width] = i.has("b4x16_p64") ? 4 : 6;
     const ptx::Operand& registers = i.operands[load ? 0 : 1];
     op.imm[slot_count] = i.has("x4") ? 4 : i.has("x2") ? 2 : 1;
     op.imm[slot_transposed] = i.has("trans");
@@ -97,7 +123,7 @@ void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)
     for (size_t part = 0; part < count; part++)
         op.args.push_back(
             decode_arg(vector ? registers.parts[part] : registers, program, i, {ptx::Kind::Bits, 32, 1}));
-    op.run = load ? run_ldmatrix : run_stmatrix;
+    op.run = packed ? run_ldmatrix_unpacking : load ? run_ldmatrix : run_stmatrix;
 }
 
 void run_movmatrix(Exec& x)
@@ -119,104 +145,6 @@ void decode_movmatrix(const ptx::Instruction& i, Program& program, Op& op)
     op.run = run_movmatrix;
 }
 
-// ---- mma.sync ---------------------------------------------------------------------------------------
-enum MmaSlot { slot_depth, slot_bf16, slot_half_result };
-constexpr int rows = 16, columns = 8;
-
-struct Fragments {
-    uint16_t a[rows * 16], b[columns * 16];
-    uint32_t d[rows * columns];
-};
-
-void load_operands(Exec& x, const Arg* a, const Arg* b, int depth, Fragments& f)
-{
-    for (int lane = 0; lane < warp_lanes; lane++) {
-        int g = lane / 4, t = 2 * (lane % 4);
-        for (int i = 0; i < depth / 4; i++) {
-            auto pair = static_cast<uint32_t>(lane_value(x, a[i], lane));
-            uint16_t* to = f.a + (g + 8 * (i & 1)) * depth + t + 8 * (i >> 1);
-            to[0] = static_cast<uint16_t>(pair), to[1] = static_cast<uint16_t>(pair >> 16);
-        }
-        for (int i = 0; i < depth / 8; i++) {
-            auto pair = static_cast<uint32_t>(lane_value(x, b[i], lane));
-            uint16_t* to = f.b + g * depth + t + 8 * i;
-            to[0] = static_cast<uint16_t>(pair), to[1] = static_cast<uint16_t>(pair >> 16);
-        }
-    }
-}
-
-uint32_t* accumulator(Fragments& f, int lane, int row_half)
-{
-    return f.d + (lane / 4 + 8 * row_half) * columns + 2 * (lane % 4);
-}
-
-void run_mma(Exec& x)
-{
-    x.require_convergence();
-    int depth = x.op.imm[slot_depth];
-    bool half_result = x.op.imm[slot_half_result];
-    int accumulators = half_result ? 2 : 4;
-    const Arg *d = x.op.args.data(), *a = d + accumulators, *b = a + depth / 4, *c = b + depth / 8;
-    Fragments f;
-    load_operands(x, a, b, depth, f);
-    for (int lane = 0; lane < warp_lanes; lane++) {
-        for (int i = 0; i < accumulators; i++) {
-            auto bits = static_cast<uint32_t>(lane_value(x, c[i], lane));
-            uint32_t* to = accumulator(f, lane, half_result ? i : i >> 1);
-            if (half_result)
-                to[0] = bits & 0xffff, to[1] = bits >> 16;
-            else
-                to[i & 1] = bits;
-        }
-    }
-    MatrixShape shape;
-    shape.m = rows, shape.n = columns, shape.k = depth;
-    shape.a = shape.b = x.op.imm[slot_bf16] ? Half::Bf16 : Half::F16;
-    shape.half_result = half_result;
-    multiply_accumulate(tensor_core(x.machine.config), shape, f.a, f.b, f.d);
-    for (int lane = 0; lane < warp_lanes; lane++) {
-        for (int i = 0; i < accumulators; i++) {
-            const uint32_t* from = accumulator(f, lane, half_result ? i : i >> 1);
-            set_lane(x, d[i], lane, half_result ? from[0] | from[1] << 16 : from[i & 1]);
-        }
-    }
-    x.machine.statistics.mma_flops += 2ull * rows * columns * depth;
-}
-
-void add_vector(const ptx::Instruction& i, const Program& program, Op& op, const ptx::Operand& operand,
-                int count)
-{
-    // A single register needs no braces.
-    bool vector = operand.form == ptx::Operand::Form::Vector;
-    if (static_cast<int>(vector ? operand.parts.size() : 1) != count)
-        refuse(i, program, "a vector of " + std::to_string(count) + " is expected");
-    for (int part = 0; part < count; part++)
-        op.args.push_back(decode_arg(vector ? operand.parts[part] : operand, program));
-}
-
-void decode_mma(const ptx::Instruction& i, Program& program, Op& op)
-{
-    expect_operands(i, program, 4, 4);
-    const auto& m = i.modifiers;
-    if (m.size() != 9 || m[0] != "sync" || m[1] != "aligned" || m[3] != "row" || m[4] != "col")
-        refuse(i, program, "only mma.sync.aligned.SHAPE.row.col with four types is emulated");
-    bool k16 = m[2] == "m16n8k16", bf16 = m[6] == "bf16";
-    if (!k16 && m[2] != "m16n8k8")
-        refuse(i, program, "shape ." + m[2] + " is not emulated");
-    bool f32 = m[5] == "f32" && m[8] == "f32", f16 = m[5] == "f16" && m[8] == "f16" && !bf16;
-    if (m[6] != m[7] || !(bf16 || m[6] == "f16") || !(f32 || f16))
-        refuse(i, program, "types ." + m[5] + "." + m[6] + "." + m[7] + "." + m[8] + " are not emulated");
-    op.imm[slot_depth] = k16 ? 16 : 8;
-    op.imm[slot_bf16] = bf16;
-    op.imm[slot_half_result] = f16;
-    int accumulators = f16 ? 2 : 4;
-    add_vector(i, program, op, i.operands[0], accumulators);
-    add_vector(i, program, op, i.operands[1], op.imm[slot_depth] / 4);
-    add_vector(i, program, op, i.operands[2], op.imm[slot_depth] / 8);
-    add_vector(i, program, op, i.operands[3], accumulators);
-    op.run = run_mma;
-}
-
 }  // namespace
 
 void add_matrix(DecoderTable& table)
@@ -224,7 +152,8 @@ void add_matrix(DecoderTable& table)
     table.by_opcode["ldmatrix"] = decode_shared_matrix;
     table.by_opcode["stmatrix"] = decode_shared_matrix;
     table.by_opcode["movmatrix"] = decode_movmatrix;
-    table.by_opcode["mma"] = decode_mma;
+    add_mma(table);
+    add_wmma(table);
 }
 
 }  // namespace emu

@@ -1,6 +1,6 @@
 // atom, red (ISA 9.7.13.5-6). Lanes take their turn in order.
+#include "numerics/floats.hpp"
 #include "numerics/reduction.hpp"
-#include "ops/floats.hpp"
 #include "ops/lanes.hpp"
 #include "ops/memory.hpp"
 

@@ -1,23 +1,48 @@
 #include "ops/shared_matrix.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 namespace emu {
 
 namespace {
 
 constexpr uint32_t address_mask = (1 << 18) - 1;
 
-// The offset of a chunk from the start, before swizzling.
-uint32_t chunk_offset(const SharedMatrix& matrix, uint32_t row, uint32_t k)
+// The offset of 16 bytes from the start, before swizzling. K-major: row, and byte along k.
+uint32_t row_offset(const SharedMatrix& matrix, uint32_t row, uint32_t byte)
 {
-    if (!matrix.mn_major && matrix.span == 0)
-        return row % 8 * 16 + row / 8 * matrix.stride + k / 8 * matrix.leading;
-    if (!matrix.mn_major)
-        return row % 8 * matrix.span + row / 8 * matrix.stride + k * 2;
     if (matrix.span == 0)
-        return k % 8 * 16 + k / 8 * matrix.leading + row / 8 * matrix.stride;
-    const uint32_t elements = matrix.span / 2;
-    return k % 8 * matrix.span + k / 8 * matrix.stride + row / elements * matrix.leading +
-           row % elements * 2;
+        return row % 8 * 16 + row / 8 * matrix.stride + byte / 16 * matrix.leading;
+    return row % 8 * matrix.span + row / 8 * matrix.stride + byte;
+}
+
+// MN-major: byte along the rows, and k.
+uint32_t column_offset(const SharedMatrix& matrix, uint32_t byte, uint32_t k)
+{
+    if (matrix.span == 0)
+        return k % 8 * 16 + k / 8 * matrix.leading + byte / 16 * matrix.stride;
+    const uint32_t together = matrix.atom == 32 ? 4 : 8;  // along k
+    return k % together * matrix.span + k / together * matrix.stride + byte / matrix.span * matrix.leading +
+           byte % matrix.span;
+}
+
+uint32_t swizzled(const SharedMatrix& matrix, uint32_t offset)
+{
+    const uint32_t address = (matrix.start + offset) & address_mask;
+    if (!matrix.span)
+        return address;
+    const uint32_t phase = ((address >> 7) - matrix.base_offset) & (matrix.span / matrix.atom - 1);
+    return address ^ phase * matrix.atom;
+}
+
+const uint8_t* read_chunk(Exec& x, Cta& cta, uint32_t address, const Actor& actor)
+{
+    if (address < shared_base || address - shared_base + 16 > cta.shared.size())
+        x.fault("out-of-bounds", "a matrix descriptor leads to shared address " + std::to_string(address));
+    const uint32_t offset = address - shared_base;
+    x.machine.checker.access(&x, cta, offset, 16, Access::Read, actor);
+    return cta.shared.data() + offset;
 }
 
 }  // namespace
@@ -44,40 +69,44 @@ SharedMatrix tcgen05_matrix(uint64_t descriptor, bool mn_major, std::string& err
     case 2: matrix.span = 128; break;
     case 4: matrix.span = 64; break;
     case 6: matrix.span = 32; break;
-    case 1: error = "swizzle mode 1 (128 bytes, 32-byte atoms) is not for 16-bit elements"; break;
+    case 1: matrix.span = 128, matrix.atom = 32; break;
     default: error = "bits 61-63: no such swizzle mode";
     }
     return matrix;
 }
 
-uint32_t chunk_address(const SharedMatrix& matrix, uint32_t row, uint32_t k)
+void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& element, int rows, int k,
+           const Actor& actor, uint32_t* out)
 {
-    uint32_t address = (matrix.start + chunk_offset(matrix, row, k)) & address_mask;
-    if (matrix.span) {
-        const uint32_t phase = ((address >> 7) - matrix.base_offset) & (matrix.span / 16 - 1);
-        address ^= phase << 4;
+    const int chunk = 128 / element.bits;
+    if (!matrix.mn_major) {
+        for (int row = 0; row < rows; row++)
+            for (int column = 0; column < k; column += chunk)
+                unpack(element,
+                       read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, column / chunk * 16)),
+                                  actor),
+                       chunk, out + row * k + column);
+        return;
     }
-    return address;
+    uint32_t codes[128];
+    for (int row = 0; row < rows; row += chunk)
+        for (int column = 0; column < k; column++) {
+            unpack(element,
+                   read_chunk(x, cta, swizzled(matrix, column_offset(matrix, row / chunk * 16, column)),
+                              actor),
+                   chunk, codes);
+            for (int i = 0; i < std::min(chunk, rows - row); i++)
+                out[(row + i) * k + column] = codes[i];
+        }
 }
 
-void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int k, const Actor& actor,
-           uint16_t* out)
+void fetch_bytes(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int bytes, const Actor& actor,
+                 uint8_t* out)
 {
-    const int row_step = matrix.mn_major ? 8 : 1, k_step = matrix.mn_major ? 1 : 8;
-    for (int row = 0; row < rows; row += row_step)
-        for (int column = 0; column < k; column += k_step) {
-            const uint32_t address = chunk_address(matrix, row, column);
-            if (address < shared_base || address - shared_base + 16 > cta.shared.size())
-                x.fault("out-of-bounds", "a matrix descriptor leads to shared address " +
-                                             std::to_string(address) + ", row " + std::to_string(row) +
-                                             ", k " + std::to_string(column));
-            const uint32_t offset = address - shared_base;
-            x.machine.checker.access(&x, cta, offset, 16, Access::Read, actor);
-            uint16_t elements[8];
-            std::memcpy(elements, cta.shared.data() + offset, sizeof elements);
-            for (int i = 0; i < 8; ++i)
-                out[matrix.mn_major ? (row + i) * k + column : row * k + column + i] = elements[i];
-        }
+    for (int row = 0; row < rows; row++)
+        for (int byte = 0; byte < bytes; byte += 16)
+            std::memcpy(out + row * bytes + byte,
+                        read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, byte)), actor), 16);
 }
 
 }  // namespace emu

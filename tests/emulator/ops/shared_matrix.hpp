@@ -1,8 +1,9 @@
-// A matrix of 16-bit elements in shared memory as the descriptors of wgmma and tcgen05 give it: rows along
-// M or N, columns along K.
+// A matrix in shared memory as the descriptors of wgmma and tcgen05 give it: rows along M or N, columns
+// along K.
 #pragma once
 
 #include "core/state.hpp"
+#include "ops/matrix_element.hpp"
 
 #include <string>
 
@@ -13,6 +14,7 @@ struct SharedMatrix {
     uint32_t leading = 0, stride = 0;  // bytes
     uint32_t span = 0;                 // of the swizzle in bytes: 0 (none), 32, 64 or 128
     uint32_t base_offset = 0;          // how far the swizzle's pattern is off its alignment, in 128 bytes
+    uint32_t atom = 16;                // bytes that the swizzle keeps together: 16 or 32
     bool mn_major = false;             // rows are contiguous, not columns
 };
 
@@ -20,11 +22,11 @@ struct SharedMatrix {
 // operands.
 SharedMatrix tcgen05_matrix(uint64_t descriptor, bool mn_major, std::string& error);
 
-// Address of the 16 bytes that hold element (row, k) and seven neighbours, along k or along the rows.
-uint32_t chunk_address(const SharedMatrix& matrix, uint32_t row, uint32_t k);
-
-// Read `rows` x `k` elements (multiples of 8) through the async proxy, row by row.
-void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int k, const Actor& actor,
-           uint16_t* out);
+// Read `rows` x `k` elements (multiples of what 16 bytes hold) through the async proxy, row by row.
+void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& element, int rows, int k,
+           const Actor& actor, uint32_t* out);
+// The same for rows of bytes, K-major.
+void fetch_bytes(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int bytes, const Actor& actor,
+                 uint8_t* out);
 
 }  // namespace emu

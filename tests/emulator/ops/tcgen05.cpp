@@ -18,8 +18,6 @@ void run_wait_load(Exec& x)
     TensorWarp& warp = tensor_warp(x.warp);
     x.machine.checker.join_tensor(x.warp.agent, warp.loads);
     warp.loads.clear();
-    warp.loaded.clear();
-    x.warp.watch = nullptr;
 }
 
 void run_wait_store(Exec& x)

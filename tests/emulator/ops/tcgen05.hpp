@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/state.hpp"
-#include "numerics/tensor_core.hpp"
 #include "ops/async.hpp"
+#include "ops/matrix_element.hpp"
 
 #include <map>
 #include <string>
@@ -38,7 +38,8 @@ struct TensorMemory {
     PairCall pair;  // of the even CTA, for both
     // Products with the same accumulator and shape, and those after copies, act in order.
     std::map<uint64_t, std::shared_ptr<TensorOperation>> pipelines;
-    TensorOperations copies;
+    TensorOperations copies;  // not done yet
+    SyncClock copied;         // of all copies issued
 
     uint32_t& cell(uint32_t lane, uint32_t column) { return cells[lane * tmem_columns + column]; }
     bool allocated(uint32_t column, uint32_t columns) const;
@@ -56,7 +57,6 @@ struct TensorWarp {
     };
     std::map<int, Thread> threads;  // by lane
     SyncClock loads;                // not waited for
-    std::vector<int> loaded;        // registers that they fill
     TensorOperations stores;        // not waited for
     bool calling = false;           // in alloc or dealloc of a pair
     uint64_t call = 0;
@@ -89,19 +89,35 @@ int cta_group_of(const ptx::Instruction&, const Program&);
 void add_cluster_launch(DecoderTable&);  // clusterlaunchcontrol
 
 // ---- Layout of products -----------------------------------------------------------------------------
+enum class TensorKind { F16, Tf32, F8f6f4, I8, Mxf8f6f4, Mxf4, Mxf4nvf4 };
+inline bool is_scaled(TensorKind kind) { return kind >= TensorKind::Mxf8f6f4; }
+
+// What the decoder of tcgen05.mma remembers in Op::imm, and the places of values in Op::args; Op::wide is
+// the number of scales of a row.
+enum { imm_group, imm_weights, imm_a_in_tmem, imm_scale, imm_masks, imm_kind };
+enum { arg_b, arg_descriptor, arg_enable, arg_a };  // then the masks, or base and offset of the scales
+void run_tensor_product(Exec& x);
+
 struct TensorProduct {
+    TensorKind kind = TensorKind::F16;
     int group = 1;
     bool weights = false;  // .ws
-    int m = 0, n = 0;
-    Half a = Half::F16, b = Half::F16;
-    bool half_result = false;
+    int m = 0, n = 0, k = 0;
+    MatrixElement a, b;  // in shared memory
+    bool half_result = false, saturate = false;
     bool negate_a = false, negate_b = false;
     bool m_major = false, n_major = false;
+    // Scales of a row, their type, and the byte of the first in a word of tensor memory.
+    int scale_vector = 0;
+    bool ue4m3 = false;
+    int a_scale_byte = 0, b_scale_byte = 0;
 };
-constexpr int product_k = 16;
 
-// From an instruction descriptor of kind::f16; `error` says what is wrong with it.
-TensorProduct read_instruction_descriptor(uint32_t descriptor, int group, bool weights, std::string& error);
+// From an instruction descriptor; kind, group, weights and scale_vector are those of the instruction.
+// `error` says what is wrong with it.
+void read_instruction_descriptor(uint32_t descriptor, TensorProduct& product, std::string& error);
+// A's elements as they stand in tensor memory: fp4 and fp6 in bytes.
+MatrixElement in_tensor_memory(const TensorProduct& product);
 
 // Lanes of one CTA whose results are columns [first, first + count) of the product, in the columns of the
 // accumulator from its start on.

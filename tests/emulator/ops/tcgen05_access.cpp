@@ -100,22 +100,8 @@ uint32_t* find_cell(TensorMemory& memory, const Window& window, uint32_t thread,
     return &memory.cell(window.lane + at.lane, window.column + half + column);
 }
 
-// Called before every instruction of a warp with loads that it has not waited for.
-void watch_loaded(Exec& x)
-{
-    const std::vector<int>& loaded = tensor_warp(x.warp).loaded;
-    const auto in_flight = [&loaded](const Arg& arg) {
-        return arg.form == Arg::Form::Register &&
-               std::find(loaded.begin(), loaded.end(), arg.reg) != loaded.end();
-    };
-    const auto& args = x.op.args;
-    if (std::any_of(args.begin(), args.end(), in_flight) || in_flight(x.op.address.base))
-        x.hazard("unwaited-tcgen05-load",
-                 "a register that tcgen05.ld fills is used before tcgen05.wait::ld");
-}
-
-// By the ISA registers that depend on a load get its values without a wait, so they have them at once; yet
-// to use them is complained about. What the wait orders is the access to tensor memory.
+// ISA 9.7.16.6.4.5: registers that depend on a load get its values without a wait, so they have them at
+// once. What the wait orders is the access to tensor memory.
 void run_load(Exec& x)
 {
     x.require_convergence();
@@ -130,11 +116,7 @@ void run_load(Exec& x)
             const uint32_t* cell = find_cell(memory, window, thread, i);
             set_lane(x, x.op.args[i], thread, window.packed ? (cell[0] & 0xffff) | cell[1] << 16 : cell[0]);
         }
-    TensorWarp& warp = tensor_warp(x.warp);
-    for (const Arg& arg : x.op.args)
-        warp.loaded.push_back(arg.reg);
-    x.warp.watch = watch_loaded;
-    checker.merge(warp.loads, checker.tensor_clock(agent));
+    checker.merge(tensor_warp(x.warp).loads, checker.tensor_clock(agent));
     checker.finish_async(agent);
 }
 

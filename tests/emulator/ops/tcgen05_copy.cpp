@@ -14,7 +14,7 @@ namespace {
 // Rows of 16 or 32 bytes; each goes to one lane, and with multicast to others too.
 enum class CopyShape { s128x256b, s4x256b, s128x128b, s64x128b_02_13, s64x128b_01_23, s32x128b };
 
-enum { imm_group, imm_shape };
+enum { imm_shape = imm_group + 1 };
 
 int rows_of(CopyShape shape)
 {
@@ -55,22 +55,21 @@ struct Copy {
 void finish(const Copy& copy)
 {
     Exec x = copy.deferred->exec();
-    const int rows = rows_of(copy.shape), elements = bytes_of(copy.shape) / 2;
-    const uint32_t columns = elements / 2;
+    const int rows = rows_of(copy.shape), bytes = bytes_of(copy.shape);
+    const uint32_t columns = bytes / 4;
     const Actor actor = copy.deferred->actor(Proxy::Async);
     for (Cta* cta : copy.ctas) {
         check_alive(x, *cta);
         // Descriptors count rows in eights; four are read as eight of which the rest is left.
-        std::vector<uint16_t> data(rows * elements);
-        fetch(x, *cta, copy.source, rows, elements, actor, data.data());
+        std::vector<uint8_t> data(rows * bytes);
+        fetch_bytes(x, *cta, copy.source, rows, bytes, actor, data.data());
         TensorMemory& memory = tensor_memory(*cta);
         for (int row = 0; row < rows; ++row)
             for (const uint32_t lane : lanes_of(copy.shape, row)) {
                 if (row % 16 == 0 || rows < 16)
                     x.machine.checker.access_tmem(*cta, copy.column, columns, (copy.lane + lane) / 16 * 16,
                                                   16, Access::Write, actor);
-                std::memcpy(&memory.cell(copy.lane + lane, copy.column), data.data() + row * elements,
-                            elements * sizeof(uint16_t));
+                std::memcpy(&memory.cell(copy.lane + lane, copy.column), data.data() + row * bytes, bytes);
             }
     }
     copy.operation->done = true;
@@ -98,6 +97,7 @@ void issue_copy(Exec& x, int lane)
     track(x, lane, copy->operation, copy->deferred->agent);
     TensorMemory& memory = tensor_memory(*copy->ctas[0]);
     memory.copies.push_back(copy->operation);
+    x.machine.checker.merge(memory.copied, copy->operation->clock);
     start(copy->deferred, "tcgen05.cp", [copy] { finish(*copy); });
 }
 

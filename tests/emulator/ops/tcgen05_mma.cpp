@@ -1,4 +1,4 @@
-// tcgen05.mma of kind::f16: one thread starts a product of the whole CTA or CTA pair, which reads its
+// tcgen05.mma: one thread starts a product of the whole CTA or CTA pair, which reads its
 // operands later.
 #include "ops/tcgen05.hpp"
 
@@ -12,16 +12,14 @@ namespace emu {
 
 namespace {
 
-constexpr uint32_t a_columns = product_k / 2;  // of A in tensor memory, two elements each
+constexpr uint32_t a_columns = 8;  // of A in tensor memory: 32 bytes
 
-// What the decoder remembers: Op::imm, and the places of values in Op::args.
-enum { imm_group, imm_weights, imm_a_in_tmem, imm_scale, imm_masks };
-enum { arg_b, arg_descriptor, arg_enable, arg_a };  // then the masks
+using Codes = std::vector<uint32_t>;
 
 struct Work {
     TensorProduct product;
     std::vector<Cta*> ctas;
-    uint32_t column = 0, a_column = 0;
+    uint32_t column = 0, a_column = 0, a_scales = 0, b_scales = 0;
     bool half = false;  // the other half of each quarter of the lanes
     bool a_in_tmem = false, accumulate = false;
     int scale = 0;
@@ -44,48 +42,45 @@ void note_lanes(const Work& work, const Strip& strip, uint32_t column, uint32_t 
 }
 
 // Rows of A of one CTA, from its shared memory.
-std::vector<uint16_t> read_a(Exec& x, const Work& work, int cta)
+Codes read_a(Exec& x, const Work& work, int cta)
 {
-    const int rows = work.product.m / work.product.group;
-    std::vector<uint16_t> a(rows * product_k);
-    fetch(x, *work.ctas[cta], work.a, rows, product_k, work.deferred->actor(Proxy::Async), a.data());
+    const TensorProduct& p = work.product;
+    const int rows = p.m / p.group;
+    Codes a(rows * p.k);
+    fetch(x, *work.ctas[cta], work.a, p.a, rows, p.k, work.deferred->actor(Proxy::Async), a.data());
     return a;
 }
 
 // All columns of B; of a pair each CTA holds half.
-std::vector<uint16_t> read_b(Exec& x, const Work& work)
+Codes read_b(Exec& x, const Work& work)
 {
-    const int columns = work.product.n / work.product.group;
-    std::vector<uint16_t> b(work.product.n * product_k);
-    for (int cta = 0; cta < work.product.group; ++cta)
-        fetch(x, *work.ctas[cta], work.b, columns, product_k, work.deferred->actor(Proxy::Async),
-              b.data() + cta * columns * product_k);
+    const TensorProduct& p = work.product;
+    const int columns = p.n / p.group;
+    Codes b(p.n * p.k);
+    for (int cta = 0; cta < p.group; ++cta)
+        fetch(x, *work.ctas[cta], work.b, p.b, columns, p.k, work.deferred->actor(Proxy::Async),
+              b.data() + cta * columns * p.k);
     return b;
 }
 
-void negate(std::vector<uint16_t>& elements)
+Codes rows_of(const Work& work, const Strip& strip, const Codes& from_shared)
 {
-    for (uint16_t& element : elements)
-        element ^= 0x8000;
-}
-
-std::vector<uint16_t> rows_of(const Work& work, const Strip& strip,
-                              const std::vector<uint16_t>& from_shared)
-{
-    std::vector<uint16_t> a(strip.lanes.size() * product_k);
+    const TensorProduct& p = work.product;
+    Codes a(strip.lanes.size() * p.k);
     TensorMemory& memory = tensor_memory(*work.ctas[strip.cta]);
     if (work.a_in_tmem)
         note_lanes(work, strip, work.a_column, a_columns, Access::Read);
-    uint16_t* out = a.data();
+    uint32_t* out = a.data();
     for (const auto& [lane, row] : strip.lanes) {
         if (work.a_in_tmem)
-            std::memcpy(out, &memory.cell(lane, work.a_column), product_k * sizeof *out);
+            unpack(in_tensor_memory(p), reinterpret_cast<uint8_t*>(&memory.cell(lane, work.a_column)), p.k,
+                   out);
         else
-            std::copy_n(from_shared.data() + row * product_k, product_k, out);
-        out += product_k;
+            std::copy_n(from_shared.data() + row * p.k, p.k, out);
+        out += p.k;
     }
-    if (work.product.negate_a)
-        negate(a);
+    if (p.negate_a)
+        negate(p.a, a.data(), a.size());
     return a;
 }
 
@@ -94,17 +89,69 @@ uint32_t scaled(uint32_t bits, int scale, bool half)
     if (scale == 0)
         return bits;
     if (half)
-        return double_to_f16(std::ldexp(half_to_float(static_cast<uint16_t>(bits), Half::F16), -scale));
+        return double_to_f16(std::ldexp(half_to_float(static_cast<uint16_t>(bits), FormatId::F16), -scale));
     return std::bit_cast<uint32_t>(std::ldexp(std::bit_cast<float>(bits), -scale));
 }
 
-void multiply_strip(const Work& work, const Strip& strip, const std::vector<uint16_t>& a_rows,
-                    const std::vector<uint16_t>& b)
+// ISA 9.7.16.10.7: the scales of row r stand in lane r % 32 of each 32, in the column r / 32 behind the
+// first.
+std::vector<uint8_t> read_scales(const Work& work, int cta, int quarter, int rows, uint32_t column,
+                                 int byte)
+{
+    TensorMemory& memory = tensor_memory(*work.ctas[cta]);
+    work.deferred->machine.checker.access_tmem(*work.ctas[cta], column, (rows + 31) / 32, quarter * 32, 32,
+                                               Access::Read, work.deferred->actor(Proxy::Async));
+    std::vector<uint8_t> scales;
+    for (int row = 0; row < rows; ++row)
+        for (int i = 0; i < work.product.scale_vector; ++i)
+            scales.push_back(static_cast<uint8_t>(memory.cell(quarter * 32 + row % 32, column + row / 32) >>
+                                                  8 * (byte + i)));
+    return scales;
+}
+
+// Products of the lanes from `first` on that share a quarter of the tensor memory, and with it the scales.
+void multiply_scaled(const Work& work, const Strip& strip, size_t first, size_t count, const uint32_t* a,
+                     const uint32_t* b, uint32_t* d)
+{
+    const TensorProduct& p = work.product;
+    const int quarter = strip.lanes[first].first / 32, rows = p.m / p.group, vector = p.scale_vector;
+    const auto of_cta = read_scales(work, strip.cta, quarter, rows, work.a_scales, p.a_scale_byte);
+    const auto columns = read_scales(work, strip.cta, quarter, p.n, work.b_scales, p.b_scale_byte);
+    std::vector<uint8_t> lanes;
+    for (size_t i = 0; i < count; ++i)
+        lanes.insert(lanes.end(), of_cta.begin() + strip.lanes[first + i].second * vector,
+                     of_cta.begin() + (strip.lanes[first + i].second + 1) * vector);
+    const uint8_t* b_scales = columns.data() + strip.first * vector;
+    const int m = static_cast<int>(count);
+    if (vector == 1)
+        multiply_accumulate(tensor_core(work.deferred->machine.config, MatrixUnit::Tcgen05, p.a.format),
+                            {m, strip.count, p.k, p.a.format, p.b.format, false, lanes.data(), b_scales}, a,
+                            b, d);
+    else
+        multiply_accumulate({m, strip.count, p.k, p.k / vector, p.ue4m3}, a, b, lanes.data(), b_scales, d);
+}
+
+void multiply(const Work& work, const Strip& strip, const uint32_t* a, const uint32_t* b, uint32_t* d)
+{
+    const TensorProduct& p = work.product;
+    const size_t rows = strip.lanes.size();
+    if (is_scaled(p.kind)) {
+        for (size_t first = 0; first < rows; first += 32)
+            multiply_scaled(work, strip, first, std::min<size_t>(32, rows - first), a + first * p.k, b,
+                            d + first * strip.count);
+        return;
+    }
+    const ElementProduct product{
+        static_cast<int>(rows), strip.count, p.k, p.a, p.b, p.half_result, p.saturate,
+        IntegerShape::Multiply};
+    multiply_accumulate(work.deferred->machine.config, MatrixUnit::Tcgen05, product, a, b, d);
+}
+
+void multiply_strip(const Work& work, const Strip& strip, const Codes& a_rows, const Codes& b)
 {
     const TensorProduct& product = work.product;
-    Machine& machine = work.deferred->machine;
     TensorMemory& memory = tensor_memory(*work.ctas[strip.cta]);
-    const std::vector<uint16_t> a = rows_of(work, strip, a_rows);
+    const Codes a = rows_of(work, strip, a_rows);
     const size_t count = strip.count;
     std::vector<uint32_t> d(strip.lanes.size() * count);
     if (work.accumulate) {
@@ -114,14 +161,7 @@ void multiply_strip(const Work& work, const Strip& strip, const std::vector<uint
                 d[i * count + column] = scaled(memory.cell(strip.lanes[i].first, work.column + column),
                                                work.scale, product.half_result);
     }
-    const MatrixShape shape{static_cast<int>(strip.lanes.size()),
-                            strip.count,
-                            product_k,
-                            product.a,
-                            product.b,
-                            product.half_result};
-    multiply_accumulate(tensor_core(machine.config), shape, a.data(), b.data() + strip.first * product_k,
-                        d.data());
+    multiply(work, strip, a.data(), b.data() + strip.first * product.k, d.data());
     note_lanes(work, strip, work.column, strip.count, Access::Write);
     for (size_t i = 0; i < strip.lanes.size(); ++i)
         if (!work.lane_disabled(strip.cta, strip.lanes[i].first))
@@ -136,27 +176,31 @@ void finish(const Work& work)
     const std::vector<Strip> strips = result_layout(work.product, work.half);
     for (const Strip& strip : strips)
         check_still_allocated(x, *work.ctas[strip.cta], work.column, strip.count);
-    std::vector<uint16_t> b = read_b(x, work);
+    Codes b = read_b(x, work);
     if (work.product.negate_b)
-        negate(b);
-    std::vector<uint16_t> a[2];
+        negate(work.product.b, b.data(), b.size());
+    Codes a[2];
     if (!work.a_in_tmem)
         for (int cta = 0; cta < work.product.group; ++cta)
             a[cta] = read_a(x, work, cta);
     for (const Strip& strip : strips)
         multiply_strip(work, strip, a[strip.cta], b);
     work.deferred->machine.statistics.mma_flops +=
-        uint64_t{2} * product_k * work.product.m * work.product.n;
+        uint64_t{2} * work.product.k * work.product.m * work.product.n;
     work.operation->done = true;
     work.deferred->finished();
 }
 
-SharedMatrix operand(Exec& x, const Arg& arg, int lane, bool mn_major, const char* name)
+// ISA 9.7.16.10.1: transposed tf32 has the swizzle of 32-byte atoms, and nothing else that is transposed.
+SharedMatrix operand(Exec& x, const Arg& arg, int lane, TensorKind kind, bool mn_major, const char* name)
 {
     std::string error;
     const SharedMatrix matrix = tcgen05_matrix(lane_value(x, arg, lane), mn_major, error);
     if (!error.empty())
         x.fault("tcgen05-descriptor", std::string("descriptor of ") + name + ": " + error);
+    if (mn_major && (matrix.atom == 32) != (kind == TensorKind::Tf32))
+        x.fault("tcgen05-descriptor", std::string("descriptor of ") + name +
+                                          ": swizzle mode 1, of 32-byte atoms, does not suit the type");
     return matrix;
 }
 
@@ -192,13 +236,32 @@ void follow(Exec& x, Work& work)
     const uint64_t key = uint64_t{work.column} | uint64_t{work.half} << 10 | uint64_t(p.m) << 11 |
                          uint64_t(p.n) << 20 | uint64_t{p.half_result} << 29 | uint64_t{p.weights} << 30;
     std::shared_ptr<TensorOperation>& last = memory.pipelines[key];
+    std::erase_if(memory.copies, [](const auto& copy) { return copy->done; });
     work.before = memory.copies;
-    memory.copies.clear();
-    if (last)
+    x.machine.checker.join_tensor(work.deferred->agent, memory.copied);
+    if (last) {
         work.before.push_back(last);
-    for (const auto& operation : work.before)
-        x.machine.checker.join_tensor(work.deferred->agent, operation->clock);
+        x.machine.checker.join_tensor(work.deferred->agent, last->clock);
+    }
     last = work.operation;
+}
+
+// Where the scales of A and B start; both CTAs of a pair hold those of their rows, and all of B's.
+void place_scales(Exec& x, Work& work, int lane)
+{
+    const TensorProduct& p = work.product;
+    const auto place = [&](size_t arg, int rows, const char* name) {
+        const uint64_t address = lane_value(x, x.op.args[arg], lane) + x.op.args[arg + 1].constant;
+        const uint32_t column = address & 0xffff;
+        if (address >> 16 & 0xffff)
+            x.fault("tmem-lane-alignment",
+                    std::string(name) + " start at lane " + std::to_string(address >> 16 & 0xffff));
+        for (Cta* cta : work.ctas)
+            require_allocated(x, *cta, column, (rows + 31) / 32, name);
+        return column;
+    };
+    work.a_scales = place(arg_a + 1, p.m / p.group, "scales of A");
+    work.b_scales = place(arg_a + 3, p.n, "scales of B");
 }
 
 void issue(Exec& x, int lane)
@@ -209,16 +272,22 @@ void issue(Exec& x, int lane)
     work->a_in_tmem = x.op.imm[imm_a_in_tmem];
     std::string error;
     const auto descriptor = static_cast<uint32_t>(lane_value(x, x.op.args[arg_descriptor], lane));
-    work->product = read_instruction_descriptor(descriptor, group, x.op.imm[imm_weights], error);
+    work->product.kind = static_cast<TensorKind>(x.op.imm[imm_kind]);
+    work->product.group = group;
+    work->product.weights = x.op.imm[imm_weights];
+    work->product.scale_vector = static_cast<int>(x.op.wide);
+    read_instruction_descriptor(descriptor, work->product, error);
     if (error.empty() && work->a_in_tmem && work->product.m_major)
         error = "A in tensor memory is not transposed";
     if (!error.empty())
         x.fault("tcgen05-descriptor",
                 "instruction descriptor " + std::to_string(descriptor) + ": " + error);
     if (!work->a_in_tmem)
-        work->a = operand(x, x.op.args[arg_a], lane, work->product.m_major, "A");
-    work->b = operand(x, x.op.args[arg_b], lane, work->product.n_major, "B");
+        work->a = operand(x, x.op.args[arg_a], lane, work->product.kind, work->product.m_major, "A");
+    work->b = operand(x, x.op.args[arg_b], lane, work->product.kind, work->product.n_major, "B");
     place_result(x, *work, lane);
+    if (is_scaled(work->product.kind))
+        place_scales(x, *work, lane);
     work->accumulate = lane_value(x, x.op.args[arg_enable], lane) != 0;
     work->scale = x.op.imm[imm_scale];
     for (int i = 0; i < x.op.imm[imm_masks]; ++i)
@@ -238,79 +307,13 @@ void issue(Exec& x, int lane)
     x.cta.cluster->start(std::move(op));
 }
 
+}  // namespace
+
 // Each thread that executes it starts a product of its own.
-void run_product(Exec& x)
+void run_tensor_product(Exec& x)
 {
     for (Mask rest = x.lanes; rest; rest &= rest - 1)
         issue(x, std::countr_zero(rest));
-}
-
-void check_modifiers(const ptx::Instruction& instruction, const Program& program, bool weights)
-{
-    for (const std::string& modifier : instruction.modifiers) {
-        const bool collector = modifier.rfind(weights ? "collector::b" : "collector::a::", 0) == 0;
-        if (collector || modifier == "mma" || modifier == "ws" || modifier == "kind::f16" ||
-            modifier.rfind("cta_group::", 0) == 0)
-            continue;
-        refuse(instruction, program, "." + modifier + " is not supported, only dense .kind::f16");
-    }
-    if (!instruction.has("kind::f16"))
-        refuse(instruction, program, "needs .kind::f16");
-}
-
-// What follows enable-input-d; only the plain form scales.
-void decode_scale(const ptx::Instruction& instruction, Program& program, Op& op,
-                  const ptx::Operand& operand)
-{
-    if (op.imm[imm_weights])
-        refuse(instruction, program, "zero-column masks are not supported");
-    op.imm[imm_scale] = immediate(instruction, program, operand);
-    if (op.imm[imm_scale] < 0 || op.imm[imm_scale] > 15)
-        refuse(instruction, program, "scale-input-d must be from 0 to 15");
-}
-
-}  // namespace
-
-void decode_tensor_product(const ptx::Instruction& instruction, Program& program, Op& op)
-{
-    const bool weights = instruction.has("ws");
-    check_modifiers(instruction, program, weights);
-    op.imm[imm_group] = cta_group_of(instruction, program);
-    op.imm[imm_weights] = weights;
-    if (weights && op.imm[imm_group] != 1)
-        refuse(instruction, program, ".ws needs .cta_group::1");
-
-    const auto& list = instruction.operands;
-    expect_operands(instruction, program, 5, 7);
-    op.address = decode_address(list[0], program);
-    op.imm[imm_a_in_tmem] = list[1].form == ptx::Operand::Form::Address;
-    const ptx::Type wide{ptx::Kind::Bits, 64, 1}, word{ptx::Kind::Bits, 32, 1};
-    op.args = {decode_arg(list[2], program, instruction, wide),
-               decode_arg(list[3], program, instruction, word)};
-    size_t next = 4;
-    const bool masked = list[next].form == ptx::Operand::Form::Vector;
-    next += masked;
-    if (next >= list.size() ||
-        (list[next].form == ptx::Operand::Form::Register && !is_predicate(list[next], program)))
-        refuse(instruction, program, "enable-input-d must be a predicate");
-    op.args.push_back(decode_arg(list[next++], program));
-    op.args.emplace_back();
-    if (op.imm[imm_a_in_tmem])
-        op.address2 = decode_address(list[1], program);
-    else
-        op.args[arg_a] = decode_arg(list[1], program, instruction, wide);
-    if (masked) {
-        op.imm[imm_masks] = static_cast<int>(list[4].parts.size());
-        if (weights || op.imm[imm_masks] != 4 * op.imm[imm_group])
-            refuse(instruction, program, "wrong number of disable-output-lane masks");
-        for (const ptx::Operand& part : list[4].parts)
-            op.args.push_back(decode_arg(part, program, instruction, word));
-    }
-    if (next < list.size())
-        decode_scale(instruction, program, op, list[next++]);
-    if (next != list.size())
-        refuse(instruction, program, "too many operands");
-    op.run = run_product;
 }
 
 }  // namespace emu

@@ -1,6 +1,6 @@
 #include "ops/tensor_map.hpp"
 
-#include "ops/floats.hpp"
+#include "numerics/floats.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,28 +16,29 @@ constexpr uint32_t type_f16 = 6, type_tf32 = 11;
 constexpr uint32_t swizzle_span[] = {0, 32, 64, 128, 128, 128, 128};
 constexpr uint32_t swizzle_flip = 5;
 
-const char* check_sizes(const TensorMap& map, const uint64_t* stride)
+// What is too large for its field stays too large.
+uint8_t to_byte(uint32_t value) { return static_cast<uint8_t>(std::min(value, 0xffu)); }
+
+const char* check_sizes(const TensorMap& map)
 {
     for (uint32_t i = 0; i < map.rank; i++)
         if (map.size[i] < 1 || map.size[i] > uint64_t{1} << 32)
             return "a size of the tensor is not in 1 ... 2^32";
-    if (map.rank > 1 && !stride)
-        return "no strides";
     for (uint32_t i = 0; i + 1 < map.rank; i++)
         if (map.stride[i] % 16 != 0 || map.stride[i] >= uint64_t{1} << 40)
             return "a stride is no multiple of 16 or not below 2^40";
     return nullptr;
 }
 
-const char* check_box(const TensorMap& map, const uint32_t* box, const uint32_t* element_stride)
+const char* check_box(const TensorMap& map)
 {
     for (uint32_t i = 0; i < map.rank; i++) {
-        if (box[i] < 1 || box[i] > 256)
+        if (map.box[i] < 1 || map.box[i] > 256)
             return "a size of the box is not in 1 ... 256";
-        if (element_stride[i] < 1 || element_stride[i] > 8)
+        if (map.element_stride[i] < 1 || map.element_stride[i] > 8)
             return "an element stride is not in 1 ... 8";
     }
-    uint32_t inner = box[0] * map.element_bytes;
+    uint32_t inner = map.box[0] * map.element_bytes;
     if (inner % 16 != 0)
         return "the box's inner dimension is no multiple of 16 bytes";
     if (map.swizzle != 0 && inner > swizzle_span[map.swizzle])
@@ -52,42 +53,49 @@ const char* encode_tensor_map(TensorMap& map, uint32_t type, uint32_t rank, uint
                               const uint32_t* element_stride, uint32_t interleave, uint32_t swizzle,
                               uint32_t oob_fill)
 {
-    if (type >= std::size(type_bytes))
-        return "the data type is unknown or a packed one, which is not emulated";
     if (rank < 1 || rank > 5)
         return "the rank is not in 1 ... 5";
     if (!size || !box || !element_stride)
         return "no sizes, box or element strides";
-    if (interleave != 0)
-        return "interleaved layouts are not emulated";
-    if (base == 0 || base % 16 != 0)
-        return "the address is null or no multiple of 16";
-    if (swizzle >= std::size(swizzle_span) || swizzle == swizzle_flip)
-        return "the swizzle is unknown or not emulated";
-    bool floating = type >= type_f16;
-    if (oob_fill > 1 || (oob_fill == 1 && !floating))
-        return "the fill outside the tensor must be zero, or NaN for floating types";
+    if (rank > 1 && !stride)
+        return "no strides";
     TensorMap made{};
     made.magic = tensor_map_magic;
     made.base = base;
-    made.rank = rank, made.type = type, made.swizzle = swizzle, made.oob_nan = oob_fill;
-    made.element_bytes = type_bytes[type];
+    made.rank = rank, made.type = type;
+    made.interleave = to_byte(interleave), made.swizzle = to_byte(swizzle),
+    made.oob_nan = to_byte(oob_fill);
     for (uint32_t i = 0; i < rank; i++) {
         made.size[i] = size[i];
-        if (i + 1 < rank && stride)
+        if (i + 1 < rank)
             made.stride[i] = stride[i];
+        made.box[i] = static_cast<uint16_t>(std::min(box[i], 0xffffu));
+        made.element_stride[i] = to_byte(element_stride[i]);
     }
-    const char* complaint = check_sizes(made, stride);
-    if (!complaint)
-        complaint = check_box(made, box, element_stride);
-    if (complaint)
+    if (const char* complaint = check_tensor_map(made))
         return complaint;
-    for (uint32_t i = 0; i < rank; i++) {
-        made.box[i] = static_cast<uint16_t>(box[i]);
-        made.element_stride[i] = static_cast<uint8_t>(element_stride[i]);
-    }
     map = made;
     return nullptr;
+}
+
+const char* check_tensor_map(TensorMap& map)
+{
+    if (map.type >= std::size(type_bytes))
+        return "the data type is unknown or a packed one, which is not emulated";
+    if (map.rank < 1 || map.rank > 5)
+        return "the rank is not in 1 ... 5";
+    if (map.interleave != 0)
+        return "interleaved layouts are not emulated";
+    if (map.base == 0 || map.base % 16 != 0)
+        return "the address is null or no multiple of 16";
+    if (map.swizzle >= std::size(swizzle_span) || map.swizzle == swizzle_flip)
+        return "the swizzle is unknown or not emulated";
+    bool floating = map.type >= type_f16;
+    if (map.oob_nan > 1 || (map.oob_nan == 1 && !floating))
+        return "the fill outside the tensor must be zero, or NaN for floating types";
+    map.element_bytes = static_cast<uint8_t>(type_bytes[map.type]);
+    const char* complaint = check_sizes(map);
+    return complaint ? complaint : check_box(map);
 }
 
 // The stride of the innermost dimension does not count without interleaving.

@@ -15,6 +15,9 @@ const char* encode_tensor_map(TensorMap& map, uint32_t type, uint32_t rank, uint
                               const uint32_t* element_stride, uint32_t interleave, uint32_t swizzle,
                               uint32_t oob_fill);
 
+// Null, or what is wrong with a map; sets what follows from its type.
+const char* check_tensor_map(TensorMap& map);
+
 // What one box of a map is in shared memory.
 struct BoxShape {
     uint32_t elements = 0, rows = 0;    // of a row; rows of all outer dimensions together

@@ -1,24 +1,22 @@
 // wgmma: products of 64 rows by a warpgroup, with operands in shared memory.
 #include "ops/wgmma.hpp"
 
-#include "numerics/tensor_core.hpp"
 #include "ops/async.hpp"
+
+#include <deque>
 
 namespace emu {
 
 namespace {
 
-enum Slot { slot_n, slot_flags, slot_accumulators };
-enum Flag {
-    is_bf16 = 1,
-    half_result = 2,
-    a_registers = 4,
-    negate_a = 8,
-    negate_b = 16,
-    a_mn_major = 32,
-    b_mn_major = 64
-};
-constexpr int depth = 16;  // K of one product
+using Kind = MatrixElement::Kind;
+
+// Op::imm[0] of a product is the number of its form.
+std::deque<WgmmaForm>& forms()
+{
+    static auto* const all = new std::deque<WgmmaForm>;
+    return *all;
+}
 
 SharedMatrix matrix_of(uint64_t descriptor, bool mn_major)
 {
@@ -44,60 +42,59 @@ SharedMatrix from_row(SharedMatrix matrix, uint32_t row)
     return matrix;
 }
 
-void read_a_registers(const Warpgroup& group, const Op& op, const WgmmaForm& form, std::vector<uint16_t>& a)
+void read_a_registers(const Warpgroup& group, const Op& op, const WgmmaForm& form, std::vector<uint32_t>& a)
 {
+    const int per_register = 32 / form.a.bits;
     for (int warp = 0; warp < group_warps; warp++) {
         for (int reg = 0; reg < 4; reg++) {
             const uint8_t* base =
                 group.warps[warp]->registers.data() + op.args[form.accumulators + reg].reg;
             for (int lane = 0; lane < warp_lanes; lane++) {
-                uint32_t pair;
-                std::memcpy(&pair, base + lane * 4, sizeof pair);
-                int row = 16 * warp + lane / 4 + 8 * (reg & 1), column = 2 * (lane % 4) + 8 * (reg >> 1);
-                a[row * depth + column] = static_cast<uint16_t>(pair);
-                a[row * depth + column + 1] = static_cast<uint16_t>(pair >> 16);
+                const int row = 16 * warp + lane / 4 + 8 * (reg & 1),
+                          column = (lane % 4 + 4 * (reg >> 1)) * per_register;
+                unpack(form.a, base + lane * 4, per_register, a.data() + row * form.k + column);
             }
         }
     }
 }
 
 // Every warp reads its rows of A and all of B; each must have waited for them.
-void read_operands(Exec& x, Warpgroup& group, const Product& product, std::vector<uint16_t>& a,
-                   std::vector<uint16_t>& b)
+void read_operands(Exec& x, Warpgroup& group, const Product& product, std::vector<uint32_t>& a,
+                   std::vector<uint32_t>& b)
 {
-    const WgmmaForm& form = product.chain->form;
-    SharedMatrix left = matrix_of(product.a_descriptor, wgmma_form(x.op).a_mn_major);
-    SharedMatrix right = matrix_of(product.b_descriptor, wgmma_form(x.op).b_mn_major);
+    const WgmmaForm& form = wgmma_form(x.op);
+    SharedMatrix left = matrix_of(product.a_descriptor, form.a_mn_major);
+    SharedMatrix right = matrix_of(product.b_descriptor, form.b_mn_major);
     int readers = x.machine.checker.races() ? group_warps : 1;
     for (int warp = 0; warp < group_warps; warp++) {
         Actor actor{product.agents[warp], Proxy::Async, x.op.line, group.warps[warp]->index, -1};
-        if (!wgmma_form(x.op).a_in_registers)
-            fetch(x, *group.cta, from_row(left, 16 * warp), 16, depth, actor, a.data() + 16 * warp * depth);
+        if (!form.a_in_registers)
+            fetch(x, *group.cta, from_row(left, 16 * warp), form.a, 16, form.k, actor,
+                  a.data() + 16 * warp * form.k);
         if (warp < readers)
-            fetch(x, *group.cta, right, form.n, depth, actor, b.data());
+            fetch(x, *group.cta, right, form.b, form.n, form.k, actor, b.data());
     }
-    if (wgmma_form(x.op).a_in_registers)
+    if (form.a_in_registers)
         read_a_registers(group, x.op, form, a);
 }
 
 void finish_product(Deferred& deferred, const std::shared_ptr<Warpgroup>& group, Product& product)
 {
     Exec x = deferred.exec();
-    WgmmaForm form = wgmma_form(deferred.op);
+    const WgmmaForm& form = wgmma_form(deferred.op);
     Chain& chain = *product.chain;
-    std::vector<uint16_t> a(64 * depth), b(form.n * depth);
+    std::vector<uint32_t> a(64 * form.k), b(form.n * form.k);
     read_operands(x, *group, product, a, b);
-    for (uint16_t& value : a)
-        value ^= form.negate_a ? 0x8000 : 0;
-    for (uint16_t& value : b)
-        value ^= form.negate_b ? 0x8000 : 0;
+    if (form.negate_a)
+        negate(form.a, a.data(), a.size());
+    if (form.negate_b)
+        negate(form.b, b.data(), b.size());
     if (!product.accumulate)
         std::fill(chain.values.begin(), chain.values.end(), 0);
-    MatrixShape shape;
-    shape.m = 64, shape.n = form.n, shape.k = depth;
-    shape.a = shape.b = form.bf16 ? Half::Bf16 : Half::F16;
-    shape.half_result = form.half_result;
-    multiply_accumulate(tensor_core(x.machine.config), shape, a.data(), b.data(), chain.values.data());
+    ElementProduct numbers{64, form.n, form.k, form.a, form.b, form.half_result, form.saturate};
+    numbers.combine = form.a.kind == Kind::Bit ? IntegerShape::And : IntegerShape::Multiply;
+    multiply_accumulate(x.machine.config, MatrixUnit::Wgmma, numbers, a.data(), b.data(),
+                        chain.values.data());
     for (int agent : product.agents) {
         x.machine.checker.release(agent, product.clock);
         x.machine.checker.finish_async(agent);
@@ -122,7 +119,7 @@ uint64_t uniform_value(Exec& x, const Arg& arg)
 // The descriptors and scale-d, which all warps must agree on.
 void agree_on_operands(Exec& x, Product& product, bool first)
 {
-    WgmmaForm form = wgmma_form(x.op);
+    const WgmmaForm& form = wgmma_form(x.op);
     size_t next = form.accumulators + (form.a_in_registers ? 4 : 1);
     uint64_t a = form.a_in_registers ? 0 : uniform_value(x, x.op.args[next - 1]);
     uint64_t b = uniform_value(x, x.op.args[next]);
@@ -156,7 +153,7 @@ void run_mma(Exec& x)
     product->issued |= 1u << warp;
     if (product->issued != (1u << group_warps) - 1)
         return;
-    x.machine.statistics.mma_flops += 2ull * 64 * product->chain->form.n * depth;
+    x.machine.statistics.mma_flops += 2ull * 64 * product->chain->form.n * product->chain->form.k;
     auto shared = std::static_pointer_cast<Warpgroup>(x.warp.extension[ext_wgmma]);
     auto deferred = std::make_shared<Deferred>(x, all_lanes);
     AsyncOp op;
@@ -217,21 +214,7 @@ void run_wait(Exec& x)
 
 }  // namespace
 
-WgmmaForm wgmma_form(const Op& op)
-{
-    int flags = op.imm[slot_flags];
-    WgmmaForm form;
-    form.n = op.imm[slot_n];
-    form.accumulators = op.imm[slot_accumulators];
-    form.bf16 = flags & is_bf16;
-    form.half_result = flags & half_result;
-    form.a_in_registers = flags & a_registers;
-    form.negate_a = flags & negate_a;
-    form.negate_b = flags & negate_b;
-    form.a_mn_major = flags & a_mn_major;
-    form.b_mn_major = flags & b_mn_major;
-    return form;
-}
+const WgmmaForm& wgmma_form(const Op& op) { return forms()[op.imm[0]]; }
 
 Warpgroup& warpgroup_of(Exec& x)
 {
@@ -259,22 +242,47 @@ Warpgroup& warpgroup_of(Exec& x)
 
 namespace {
 
-void decode_shape(const ptx::Instruction& i, Program& program, Op& op)
+// m64nNkK, where a row of A has 32 bytes; integers have fewer widths.
+void decode_shape(const ptx::Instruction& i, const Program& program, const std::string& shape,
+                  WgmmaForm& form)
 {
-    const std::string& shape = i.modifiers.size() == 7 ? i.modifiers[3] : "";
-    int n = 0, used = 0;
-    if (std::sscanf(shape.c_str(), "m64n%dk16%n", &n, &used) != 1 ||
-        used != static_cast<int>(shape.size()) || n < 8 || n > 256 || n % 8 != 0)
-        refuse(i, program,
-               "wgmma takes one type of result and two of operands, and m64nNk16 with N from 8 to 256 in "
-               "steps of 8");
-    const std::string &result = i.modifiers[4], &a = i.modifiers[5], &b = i.modifiers[6];
-    bool bf16 = a == "bf16";
-    if (a != b || !(bf16 || a == "f16") || !(result == "f32" || (result == "f16" && !bf16)))
-        refuse(i, program, "types ." + result + "." + a + "." + b + " are not emulated");
-    op.imm[slot_n] = n;
-    op.imm[slot_flags] |= (bf16 ? is_bf16 : 0) | (result == "f16" ? half_result : 0);
-    op.imm[slot_accumulators] = result == "f16" ? n / 4 : n / 2;
+    int used = 0;
+    const bool read = std::sscanf(shape.c_str(), "m64n%dk%d%n", &form.n, &form.k, &used) == 2 &&
+                      used == static_cast<int>(shape.size());
+    const bool integers = form.a.kind != Kind::Float;
+    if (!read || form.k * form.a.bits != 256 || form.n < 8 || form.n > 256 || form.n % 8 != 0 ||
+        (integers && form.n > 32 && form.n % 16 != 0) || (integers && form.n == 40))
+        refuse(i, program, "no shape ." + shape + " with these types");
+}
+
+WgmmaForm decode_types(const ptx::Instruction& i, const Program& program)
+{
+    WgmmaForm form;
+    Modifiers m(i, program);
+    for (const char* word : {"mma_async", "sync", "aligned"})
+        m.take(word);
+    form.saturate = m.take("satfinite");
+    const bool bits = m.take("and") && m.take("popc");
+    std::vector<std::string> words;
+    for (const std::string& word : i.modifiers)
+        if (m.take(word))
+            words.push_back(word);
+    if (words.size() != 4 || !parse_matrix_element(words[2], false, form.a) ||
+        !parse_matrix_element(words[3], false, form.b))
+        refuse(i, program, "wgmma takes a shape, one type of result and two of operands");
+    const std::string& result = words[1];
+    const bool eights = form.a.kind == form.b.kind && form.a.bits == 8 && form.b.bits == 8 &&
+                        form.a.width == 8 && form.b.width == 8;
+    const bool floats = form.a.kind == Kind::Float, half = words[2] == "f16" || eights;
+    if (!(words[2] == words[3] || eights) || form.a.kind == Kind::Double || form.a.bits == 4 ||
+        form.a.width == 4 || form.a.width == 6 || bits != (form.a.kind == Kind::Bit) ||
+        (floats ? result != "f32" && !(result == "f16" && half) : result != "s32") ||
+        (form.saturate && form.a.kind != Kind::Integer))
+        refuse(i, program, "types ." + result + "." + words[2] + "." + words[3] + " do not go together");
+    form.half_result = result == "f16";
+    decode_shape(i, program, words[0], form);
+    form.accumulators = form.half_result ? form.n / 4 : form.n / 2;
+    return form;
 }
 
 void add_registers(const ptx::Instruction& i, Program& program, Op& op, const ptx::Operand& operand,
@@ -289,28 +297,41 @@ void add_registers(const ptx::Instruction& i, Program& program, Op& op, const pt
     }
 }
 
+// What follows scale-d: signs of float operands, and which 16-bit ones are transposed.
+void decode_signs(const ptx::Instruction& i, const Program& program, WgmmaForm& form)
+{
+    const bool floats = form.a.kind == Kind::Float, halves = floats && form.a.bits == 16;
+    const size_t transposes = !halves ? 0 : form.a_in_registers ? 1 : 2;
+    const size_t count = 4 + (floats ? 2 : 0) + transposes;
+    expect_operands(i, program, count, count);
+    if (!floats)
+        return;
+    const int scale_a = immediate(i, program, i.operands[4]),
+              scale_b = immediate(i, program, i.operands[5]);
+    if (std::abs(scale_a) != 1 || std::abs(scale_b) != 1)
+        refuse(i, program, "the scales of A and B are 1 or -1");
+    const int transposed_a = transposes == 2 ? immediate(i, program, i.operands[6]) : 0;
+    const int transposed_b = transposes ? immediate(i, program, i.operands.back()) : 0;
+    if ((transposed_a | transposed_b) & ~1)
+        refuse(i, program, "the transpositions of A and B are 0 or 1");
+    form.negate_a = scale_a < 0, form.negate_b = scale_b < 0;
+    form.a_mn_major = transposed_a, form.b_mn_major = transposed_b;
+}
+
 void decode_mma(const ptx::Instruction& i, Program& program, Op& op)
 {
-    decode_shape(i, program, op);
-    bool registers = i.operands.size() > 1 && i.operands[1].form == ptx::Operand::Form::Vector;
-    expect_operands(i, program, registers ? 7 : 8, registers ? 7 : 8);
-    add_registers(i, program, op, i.operands[0], op.imm[slot_accumulators]);
-    if (registers)
+    WgmmaForm form = decode_types(i, program);
+    form.a_in_registers = i.operands.size() > 1 && i.operands[1].form == ptx::Operand::Form::Vector;
+    decode_signs(i, program, form);
+    add_registers(i, program, op, i.operands[0], form.accumulators);
+    if (form.a_in_registers)
         add_registers(i, program, op, i.operands[1], 4);
     else
         op.args.push_back(decode_arg(i.operands[1], program));
     op.args.push_back(decode_arg(i.operands[2], program));
     op.args.push_back(decode_arg(i.operands[3], program));
-    int scale_a = immediate(i, program, i.operands[4]), scale_b = immediate(i, program, i.operands[5]);
-    if (std::abs(scale_a) != 1 || std::abs(scale_b) != 1)
-        refuse(i, program, "the scales of A and B are 1 or -1");
-    int transposed_a = registers ? 0 : immediate(i, program, i.operands[6]);
-    int transposed_b = immediate(i, program, i.operands.back());
-    if ((transposed_a | transposed_b) & ~1)
-        refuse(i, program, "the transpositions of A and B are 0 or 1");
-    op.imm[slot_flags] |= (registers ? a_registers : 0) | (scale_a < 0 ? negate_a : 0) |
-                          (scale_b < 0 ? negate_b : 0) | (transposed_a ? a_mn_major : 0) |
-                          (transposed_b ? b_mn_major : 0);
+    op.imm[0] = static_cast<int>(forms().size());
+    forms().push_back(form);
     op.run = run_mma;
 }
 

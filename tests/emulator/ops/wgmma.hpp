@@ -14,12 +14,13 @@ constexpr int group_warps = 4;
 
 // What the decoder has found out about a wgmma.mma_async.
 struct WgmmaForm {
-    int n = 0;
-    bool bf16 = false, half_result = false, a_in_registers = false;
+    int n = 0, k = 0;
+    MatrixElement a, b;
+    bool half_result = false, saturate = false, a_in_registers = false;
     bool negate_a = false, negate_b = false, a_mn_major = false, b_mn_major = false;
     int accumulators = 0;  // registers, the first of Op::args
 };
-WgmmaForm wgmma_form(const Op& op);
+const WgmmaForm& wgmma_form(const Op& op);
 
 // The accumulators of products that follow one another, 64 rows of n.
 struct Chain {

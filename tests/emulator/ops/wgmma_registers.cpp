@@ -173,7 +173,7 @@ static std::vector<int> accumulators_of(const Op& op, const WgmmaForm& form)
 
 std::shared_ptr<Chain> find_chain(Exec& x, Warpgroup& group)
 {
-    WgmmaForm form = wgmma_form(x.op);
+    const WgmmaForm& form = wgmma_form(x.op);
     std::vector<int> registers = accumulators_of(x.op, form);
     for (const auto& chain : group.chains)
         if (chain->form.n == form.n && chain->form.half_result == form.half_result &&
@@ -187,7 +187,7 @@ void take_registers(Exec& x, Warpgroup& group, Product& product, uint64_t number
     int warp = x.warp.index % group_warps;
     WarpRegisters& mine = group.registers[warp];
     Chain& chain = *product.chain;
-    WgmmaForm form = wgmma_form(x.op);
+    const WgmmaForm& form = wgmma_form(x.op);
     std::vector<int> registers = accumulators_of(x.op, form);
     bool goes_on = continues(chain, warp, registers);
     if (goes_on && chain.registers[warp] != registers)

@@ -96,6 +96,32 @@ TEST(Matrix, StoresAreTheInverseOfLoads)
     }
 }
 
+// Sixteen elements of 4 or 6 bits at the start of each 16 bytes become sixteen bytes.
+TEST(Matrix, LoadsUnpack)
+{
+    for (const int bits : {4, 6}) {
+        std::vector<uint8_t> packed(512);
+        for (int element = 0; element < 512; element++)
+            for (int bit = 0; bit < bits; bit++)
+                packed[element / 16 * 16 + (element % 16 * bits + bit) / 8] |=
+                    static_cast<uint8_t>((element * 37 % 64 >> bit & 1) << (element % 16 * bits + bit) % 8);
+        Device device(120);
+        uint64_t in = device.put(packed), out = device.put(std::vector<uint8_t>(512));
+        std::string body = std::string(load_shared) + "ldmatrix.sync.aligned.m8n16.x4.shared.b8x16." +
+                           (bits == 4 ? "b4x16_p64" : "b6x16_p32") +
+                           " {%r4, %r5, %r6, %r7}, [%r2];\nst.global.v4.u32 [%rd12], {%r4, %r5, %r6, %r7};";
+        EXPECT_EQ(device.run(ptx_kernel("sm_120a", 2, body), shape_of(1, 32), {in, out}), "")
+            << device.message();
+        auto got = device.get<uint8_t>(out, 512);
+        for (int lane = 0; lane < 32; lane++)
+            for (int matrix = 0; matrix < 4; matrix++)
+                for (int i = 0; i < 4; i++) {
+                    const int element = matrix * 128 + lane / 4 * 16 + lane % 4 * 4 + i;
+                    ASSERT_EQ(got[lane * 16 + matrix * 4 + i], element * 37 % 64 & ((1 << bits) - 1));
+                }
+    }
+}
+
 TEST(Matrix, MovmatrixTransposes)
 {
     Device device(80);
@@ -193,8 +219,18 @@ TEST(Matrix, RefusesWhatItDoesNotKnow)
 {
     Device device(80);
     for (const char* body :
-         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},"
+         {"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},"
           "{%r0,%r1},{%r0,%r1,%r2,%r3};",
+          "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},"
+          "{%r0,%r1},{%r0,%r1,%r2,%r3};",
+          "mma.sync.aligned.m16n8k16.row.col.s32.s4.s4.s32 {%r0,%r1,%r2,%r3},{%r0,%r1},{%r0},"
+          "{%r0,%r1,%r2,%r3};",
+          "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7},{%r0,%r1},"
+          "{%r0,%r1},{%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7};",
+          "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0 "
+          "{%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3},%r0,{0,0},%r0,{0,0};",
+          "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0,%r1,%r2,%r3},"
+          "{%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},%r4,0;",
           "mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16 {%r0,%r1},{%r0,%r1,%r2,%r3},{%r0,%r1},"
           "{%r0,%r1};",
           "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0,%r1}, [%r2];",

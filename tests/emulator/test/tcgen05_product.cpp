@@ -57,10 +57,10 @@ Layout make_layout(bool mn_major, int width, int rows)
 
 }  // namespace
 
-uint16_t to_bits(int value, Half type)
+uint16_t to_bits(int value, FormatId type)
 {
-    return type == Half::F16 ? double_to_f16(value)
-                             : std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
+    return type == FormatId::F16 ? double_to_f16(value)
+                                 : std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16;
 }
 
 ProductCell place(const ProductCase& c, int m, int n)
@@ -96,7 +96,7 @@ IntegerProduct::IntegerProduct(const ProductCase& shape)
     fill_accumulators();
     probe.a = a_layout.descriptor(0);
     probe.b = b_layout.descriptor(b_start);
-    probe.descriptor = !c.half_result << 4 | (c.a == Half::Bf16) << 7 | (c.b == Half::Bf16) << 10 |
+    probe.descriptor = !c.half_result << 4 | (c.a == FormatId::Bf16) << 7 | (c.b == FormatId::Bf16) << 10 |
                        c.negate_a << 13 | c.negate_b << 14 | c.a_mn << 15 | c.b_mn << 16 | c.n / 8 << 17 |
                        c.m / 16 << 24;
     probe.enable = c.accumulate;

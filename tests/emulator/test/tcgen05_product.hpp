@@ -16,7 +16,7 @@ struct ProductCase {
     bool weights = false;
     bool a_mn = false, b_mn = false;
     int a_width = 8, b_width = 8;
-    Half a = Half::F16, b = Half::F16;
+    FormatId a = FormatId::F16, b = FormatId::F16;
     bool half_result = false, negate_a = false, negate_b = false, accumulate = true;
     int scale = 0;
 };
@@ -29,7 +29,7 @@ struct ProductCell {
 
 // Where element (m, n) of the result is.
 ProductCell place(const ProductCase& c, int m, int n);
-uint16_t to_bits(int value, Half type);
+uint16_t to_bits(int value, FormatId type);
 
 // Random small integers in all operands.
 struct IntegerProduct {

@@ -50,12 +50,12 @@ TEST(Tcgen05Product, layouts)
 TEST(Tcgen05Product, types_and_signs)
 {
     ProductCase c{1, 128, 32};
-    c.a = c.b = Half::Bf16;
+    c.a = c.b = FormatId::Bf16;
     expect_product(c);
-    c.b = Half::F16;
+    c.b = FormatId::F16;
     c.negate_a = true;
     expect_product(c);
-    c.a = Half::F16;
+    c.a = FormatId::F16;
     c.half_result = true;
     c.negate_b = true;
     expect_product(c);

@@ -16,7 +16,7 @@ using golden::Inputs;
 
 // The fragments of one mma.sync m16n8k16, as matrices and back.
 struct Fragments {
-    uint16_t a[256], b[128];
+    uint32_t a[256], b[128];
     uint32_t d[128];
 
     Fragments(const uint32_t* registers, bool half_result)
@@ -56,9 +56,9 @@ TEST(TensorCore, GivesTheBitsOfTheH200)
         for (auto form : {golden::bf16, golden::f16, golden::f16_result}) {
             std::vector<uint32_t> in = inputs.mma(form), out(Inputs::mma_cases * 128);
             ASSERT_EQ(golden::hash(in.data(), in.size() * 4), golden::mma_hashes[seed][form].input);
-            MatrixShape shape{16, 8, 16, Half::F16, Half::F16, form == golden::f16_result};
+            MatrixShape shape{16, 8, 16, FormatId::F16, FormatId::F16, form == golden::f16_result};
             if (form == golden::bf16)
-                shape.a = shape.b = Half::Bf16;
+                shape.a = shape.b = FormatId::Bf16;
             for (int index = 0; index < Inputs::mma_cases; index++) {
                 Fragments f(in.data() + index * 320, shape.half_result);
                 multiply_accumulate(TensorCore{}, shape, f.a, f.b, f.d);
@@ -76,10 +76,10 @@ uint32_t dot(const TensorCore& core, std::vector<float> a, std::vector<float> b,
              bool half_result = false)
 {
     a.resize(16), b.resize(16);
-    uint16_t left[16], right[16];
+    uint32_t left[16], right[16];
     for (int k = 0; k < 16; k++)
         left[k] = f16(a[k]), right[k] = f16(b[k]);
-    multiply_accumulate(core, {1, 1, 16, Half::F16, Half::F16, half_result}, left, right, &c);
+    multiply_accumulate(core, {1, 1, 16, FormatId::F16, FormatId::F16, half_result}, left, right, &c);
     return c;
 }
 
@@ -88,10 +88,10 @@ uint32_t bits(float value) { return std::bit_cast<uint32_t>(value); }
 TEST(TensorCore, IntegersAreExact)
 {
     std::mt19937 random(3);
-    for (TensorCore core : {TensorCore{true, 24, 8}, TensorCore{true, 25, 16}, TensorCore{false, 0, 0}}) {
-        MatrixShape shape{33, 37, 32, Half::Bf16, Half::F16, false};
+    for (TensorCore core : {TensorCore{true, 24, 16}, TensorCore{true, 25, 32}, TensorCore{false, 0, 0}}) {
+        MatrixShape shape{33, 37, 32, FormatId::Bf16, FormatId::F16, false};
         std::vector<int> a(33 * 32), b(37 * 32);
-        std::vector<uint16_t> left, right;
+        std::vector<uint32_t> left, right;
         for (int& value : a)
             left.push_back(std::bit_cast<uint32_t>(static_cast<float>(value = random() % 17 - 8)) >> 16);
         for (int& value : b)
@@ -159,22 +159,22 @@ TEST(TensorCore, FollowsTheDevice)
 {
     Config config;
     config.cc = 89;
-    EXPECT_EQ(tensor_core(config).fraction, 24);
-    EXPECT_EQ(tensor_core(config).step, 8);
+    EXPECT_EQ(tensor_core(config, MatrixUnit::Mma, FormatId::F16).fraction, 24);
+    EXPECT_EQ(tensor_core(config, MatrixUnit::Mma, FormatId::F16).step, 16);
     for (int cc : {90, 100, 120}) {
         config.cc = cc;
-        EXPECT_EQ(tensor_core(config).fraction, 25);
-        EXPECT_EQ(tensor_core(config).step, 16);
+        EXPECT_EQ(tensor_core(config, MatrixUnit::Mma, FormatId::F16).fraction, 25);
+        EXPECT_EQ(tensor_core(config, MatrixUnit::Mma, FormatId::F16).step, 32);
     }
     config.arithmetic = Arithmetic::Fast;
-    EXPECT_FALSE(tensor_core(config).exact);
+    EXPECT_FALSE(tensor_core(config, MatrixUnit::Mma, FormatId::F16).exact);
 }
 
 TEST(TensorCore, HalfConversions)
 {
     for (uint32_t value = 0; value < 0x10000; value++) {
         auto half = static_cast<uint16_t>(value);
-        float wide = half_to_float(half, Half::F16);
+        float wide = half_to_float(half, FormatId::F16);
         if (std::isnan(wide))
             EXPECT_EQ(value & 0x7c00, 0x7c00u);
         else

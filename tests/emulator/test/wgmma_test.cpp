@@ -366,10 +366,13 @@ TEST(Wgmma, RefusesWhatItDoesNotKnow)
 {
     Small small;
     for (std::string text :
-         {"wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %rd10, %rd11, "
+         {"wgmma.mma_async.sync.aligned.m64n8k16.f32.tf32.tf32 {%d0, %d1, %d2, %d3}, %rd10, %rd11, "
+          "%p1, 1, 1;",
+          "wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 {%d0, %d1, %d2, %d3}, %rd10, %rd11, %p1;",
+          "wgmma.mma_async.sync.aligned.m64n12k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %rd10, %rd11, "
           "%p1, 1, 1, 0, 0;",
           "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%d0, %d1, %d2, %d3}, %rd10, %rd11, "
-          "%p1, 1, 1;",
+          "%p1, 1, 1, 0, 0;",
           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2}, %rd10, %rd11, "
           "%p1, 1, 1, 0, 0;",
           "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}, %rd10, %rd11, "

@@ -1,5 +1,5 @@
 // Rounding between formats.
-#include "ops/floats.hpp"
+#include "numerics/floats.hpp"
 
 #include <bit>
 #include <cmath>
@@ -8,13 +8,16 @@ namespace emu {
 namespace {
 
 constexpr Format formats[] = {
-    {5, 10, true, 0x7fff},
-    {8, 7, true, 0x7fff},
-    {8, 23, true, nan32},
-    {8, 10, true, 0x3ffff},
-    {5, 2, true, 0x7f},
-    {4, 3, false, 0x7f},
-    {11, 52, true, 0xfff8000000000000},
+    {5, 10, Specials::InfinityAndNan, 0x7fff},
+    {8, 7, Specials::InfinityAndNan, 0x7fff},
+    {8, 23, Specials::InfinityAndNan, nan32},
+    {8, 10, Specials::InfinityAndNan, 0x3ffff},
+    {5, 2, Specials::InfinityAndNan, 0x7f},
+    {4, 3, Specials::Nan, 0x7f},
+    {3, 2, Specials::None, 0x1f},
+    {2, 3, Specials::None, 0x1f},
+    {2, 1, Specials::None, 0x7},
+    {11, 52, Specials::InfinityAndNan, 0xfff8000000000000},
 };
 
 constexpr uint64_t double_sign = uint64_t{1} << 63, hidden = uint64_t{1} << 52;
@@ -57,13 +60,16 @@ bool is_nan(FormatId id, uint64_t bits)
 {
     const Format& f = format(id);
     const uint64_t magnitude = bits & ((uint64_t{1} << (f.exponent_bits + f.fraction_bits)) - 1);
-    return f.infinity ? magnitude > infinity_bits(f) : magnitude == f.nan;
+    return f.specials == Specials::InfinityAndNan ? magnitude > infinity_bits(f)
+                                                  : f.specials == Specials::Nan && magnitude == f.nan;
 }
 
 uint64_t largest_finite(FormatId id)
 {
     const Format& f = format(id);
-    return f.infinity ? infinity_bits(f) - 1 : f.nan - 1;
+    return f.specials == Specials::InfinityAndNan ? infinity_bits(f) - 1
+           : f.specials == Specials::Nan          ? f.nan - 1
+                                                  : f.nan;
 }
 
 uint64_t convert_nan(FormatId from, FormatId to, uint64_t bits)
@@ -97,7 +103,7 @@ double to_double(FormatId id, uint64_t bits)
     double value;
     if (is_nan(id, bits))
         value = std::nan("");
-    else if (f.infinity && exponent == (1 << f.exponent_bits) - 1)
+    else if (f.specials == Specials::InfinityAndNan && exponent == (1 << f.exponent_bits) - 1)
         value = HUGE_VAL;
     else if (exponent == 0)
         value = std::ldexp(fraction, 1 - bias - f.fraction_bits);
@@ -142,7 +148,7 @@ uint64_t from_double(FormatId id, double value, Rounding rounding)
     const bool towards_zero = rounding == Rounding::Zero || (rounding == Rounding::Down && !negative) ||
                               (rounding == Rounding::Up && negative);
     if (std::isinf(value) || !towards_zero)
-        return sign | (f.infinity ? infinity_bits(f) : f.nan);
+        return sign | (f.specials == Specials::InfinityAndNan ? infinity_bits(f) : f.nan);
     return sign | largest;
 }
 

@@ -10,12 +10,17 @@ namespace emu {
 
 enum class Rounding : int { Nearest, Zero, Down, Up, Away };  // Away: nearest, ties away from zero
 
-enum class FormatId : int { F16, Bf16, F32, Tf32, E5m2, E4m3, F64 };
+enum class FormatId : int { F16, Bf16, F32, Tf32, E5m2, E4m3, E3m2, E2m3, E2m1, F64 };
+
+// What the largest exponent holds: infinity and NaN; numbers and one NaN (e4m3); numbers alone.
+enum class Specials : uint8_t { InfinityAndNan, Nan, None };
 
 struct Format {
     int exponent_bits, fraction_bits;
-    bool infinity;  // e4m3 has none: its largest exponent holds numbers, and one NaN
-    uint64_t nan;   // the one that arithmetic makes
+    Specials specials;
+    uint64_t nan;  // the one that arithmetic makes; the largest number where there is none
+
+    int bits() const { return 1 + exponent_bits + fraction_bits; }
 };
 
 const Format& format(FormatId id);

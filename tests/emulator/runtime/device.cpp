@@ -1,0 +1,114 @@
+// Devices: properties, attributes, versions, entry points of the driver.
+#include "runtime/runtime.hpp"
+
+#include <cstring>
+
+using namespace emu::runtime;
+
+namespace {
+
+int attribute(CUdevice_attribute which, CUdevice device)
+{
+    int value = 0;
+    require(cuDeviceGetAttribute(&value, which, device));
+    return value;
+}
+
+// The limits that programs look at; the rest stays zero.
+void fill(cudaDeviceProp& p, CUdevice device)
+{
+    const auto get = [device](CUdevice_attribute which) { return attribute(which, device); };
+    require(cuDeviceGetName(p.name, sizeof p.name, device));
+    require(cuDeviceTotalMem(&p.totalGlobalMem, device));
+    p.major = get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    p.minor = get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    p.multiProcessorCount = get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    p.warpSize = get(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    p.sharedMemPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    p.sharedMemPerBlockOptin = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    p.sharedMemPerMultiprocessor = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    p.regsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+    p.regsPerMultiprocessor = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+    p.maxThreadsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    p.maxThreadsPerMultiProcessor = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    p.maxThreadsDim[0] = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
+    p.maxThreadsDim[1] = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
+    p.maxThreadsDim[2] = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+    p.maxGridSize[0] = get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+    p.maxGridSize[1] = get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
+    p.maxGridSize[2] = get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+    p.l2CacheSize = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+    p.unifiedAddressing = get(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+    p.managedMemory = get(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    p.clusterLaunch = p.major >= 9;
+    p.concurrentKernels = 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count)
+{
+    const CUresult result = cuInit(0);
+    return answer(result == CUDA_SUCCESS ? cuDeviceGetCount(count) : result);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device)
+{
+    return call([&] {
+        std::memset(properties, 0, sizeof *properties);
+        fill(*properties, device);
+        return CUDA_SUCCESS;
+    });
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device)
+{
+    return call(
+        [&] { return cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(which), device); });
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    return call([] { return cuCtxSynchronize(); });
+}
+
+cudaError_t cudaDeviceReset()
+{
+    return call([] { return cuCtxSynchronize(); });
+}
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value)
+{
+    return call([&] { return cuCtxSetLimit(static_cast<CUlimit>(limit), value); });
+}
+
+cudaError_t cudaDriverGetVersion(int* version) { return answer(cuDriverGetVersion(version)); }
+
+cudaError_t cudaRuntimeGetVersion(int* version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* status)
+{
+    return call([&] {
+        CUdriverProcAddressQueryResult found{};
+        const CUresult result = cuGetProcAddress(name, function, static_cast<int>(version), flags, &found);
+        if (status)
+            *status = static_cast<cudaDriverEntryPointQueryResult>(found);
+        return result;
+    });
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* status)
+{
+    return cudaGetDriverEntryPointByVersion(name, function, CUDART_VERSION, flags, status);
+}
+
+}  // extern "C"
