@@ -72,12 +72,12 @@ void run_ldmatrix_unpacking(Exec& x)
     MatrixElement element;
     element.width = static_cast<uint8_t>(x.op.imm[slot_width]);
     element.dense = true;
+    Location rows[warp_lanes];
+    touch_rows(x, rows, Access::Read);
     for (int i = 0; i < x.op.imm[slot_count]; i++)
         for (int row = 0; row < 8; row++) {
-            const Location from = matrix_row(x, 8 * i + row);
-            touch_row(x, from, Access::Read);
             uint32_t codes[16];
-            unpack(element, from.bytes, 16, codes);
+            unpack(element, rows[8 * i + row].bytes, 16, codes);
             for (int lane = 0; lane < 4; lane++) {
                 const uint32_t* four = codes + 4 * lane;
                 set_lane(x, x.op.args[i], 4 * row + lane,
