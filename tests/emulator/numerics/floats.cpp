@@ -38,6 +38,11 @@ bool rounds_up(uint64_t kept, uint64_t rest, uint64_t half, bool negative, Round
     }
 }
 
+double power_of_two(int exponent)
+{
+    return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52);
+}
+
 // The neighbour with an odd last bit, when the exact result lies `above` (in magnitude) or below a double.
 double make_odd(double value, bool above)
 {
@@ -94,6 +99,8 @@ double to_double(FormatId id, uint64_t bits)
         return std::bit_cast<double>(bits);
     if (id == FormatId::F32)
         return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    if (id == FormatId::Bf16)
+        return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
     const Format& f = format(id);
     const int width = f.exponent_bits + f.fraction_bits;
     const bool negative = bits >> width & 1;
@@ -106,10 +113,10 @@ double to_double(FormatId id, uint64_t bits)
     else if (f.specials == Specials::InfinityAndNan && exponent == (1 << f.exponent_bits) - 1)
         value = HUGE_VAL;
     else if (exponent == 0)
-        value = std::ldexp(fraction, 1 - bias - f.fraction_bits);
+        value = fraction * power_of_two(1 - bias - f.fraction_bits);
     else
-        value = std::ldexp(fraction + static_cast<double>(1 << f.fraction_bits),
-                           exponent - bias - f.fraction_bits);
+        value = (fraction + static_cast<double>(1 << f.fraction_bits)) *
+                power_of_two(exponent - bias - f.fraction_bits);
     return negative ? -value : value;
 }
 
@@ -123,6 +130,8 @@ uint64_t from_double(FormatId id, double value, Rounding rounding)
     const uint64_t sign = uint64_t{negative} << (f.exponent_bits + f.fraction_bits);
     if (std::isnan(value))
         return f.nan;
+    if (id == FormatId::F32 && rounding == Rounding::Nearest)  // as the host does
+        return std::bit_cast<uint32_t>(static_cast<float>(value));
     const int raw_exponent = static_cast<int>(bits >> 52 & 0x7ff);
     if (raw_exponent ==
         0)  // zero, or a double too small for any of these formats but not for directed modes
