@@ -112,7 +112,7 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
 {
     const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
     const Sm90Shape shapes[] = {
-        {f16, false, 1, 1, 3, 1, config.stages, 1},
+        {f16, false, 1, 1, 3, 1, config.stages + 1, 1},
         {f32, false, 1, 2, 2, 1, 2, 1},
         {everything, false, 1, 2, 2, 1, 2, 2},
         {f16, true, 1, 2, 1, 2, 2, 1},
