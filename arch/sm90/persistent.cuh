@@ -29,6 +29,10 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
     for_each_tile<C>(p, member, [&](const Position& at) {
         load_tile<C, MX, MY>(p, member, stages, ring, at, 0, k_tiles);
     });
+    // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
+    if constexpr (C.cluster > 1)
+        for (int i = 0; i < Smem<C, MY>::stages; ++i, ring.advance())
+            ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
 
 // All consumers multiply each tile, C.blocks() blocks of 64 x each.
@@ -97,11 +101,6 @@ __device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
             consume_together<C, T, MX, MY>(p, member, smem, consumer);
         ptx::launch_dependents();
         ptx::bulk_wait_group<0>();
-    }
-    if constexpr (C.cluster > 1) {  // nobody leaves while others may still send to it
-        __syncwarp();
-        ptx::cluster_arrive_relaxed();
-        ptx::cluster_wait();
     }
 }
 

@@ -4,8 +4,11 @@
 #include "arch/common/pack.hpp"
 #include "arch/sm80/rows.hpp"
 #include "arch/sm90/rows.hpp"
+#include "src/driver.hpp"
 
+#include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace mutation {
 namespace {
@@ -94,30 +97,60 @@ hg::sm80::OperandParams pack_operand(const hg::Operand& o)
     return {static_cast<const uint16_t*>(o.ptr), nullptr, o.row_stride, o.k_stride, o.batch_stride};
 }
 
-// As pack_operand() and pack_result() of arch/sm90/backend.cpp.
-void map_operand(const hg::Operand& o, const hg::Problem& p, int64_t rows, int tile_rows, int tile_k,
-                 void* map)
+// What a launch of a kernel of sm90 asks for. Both x and y end in a partial tile.
+struct Sm90Shape {
+    Asked asked;
+    bool swapped;
+    int split;
+    int64_t batch, tiles_x, tiles_y, k_tiles;
+    int clusters;  // that run at once, at most
+};
+
+// Shape 0: three tiles of one CTA or pair, the ring gone round thrice, f16 by TMA. Then the other ways to
+// store, with four tiles: f32, everything but plain, and the same swapped.
+Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
 {
-    const bool k_major = hg::major_of(o) == Major::K;
-    make_map({o.ptr,
-              false,
-              p.type_ab == Type::BF16,
-              {uint64_t(k_major ? p.k : rows), uint64_t(k_major ? rows : p.k), uint64_t(p.batch)},
-              {2 * uint64_t(hg::line_stride(o)), 2 * uint64_t(o.batch_stride)},
-              {uint32_t(hg::sm90::span_elements), uint32_t(k_major ? tile_rows : tile_k), 1}},
-             map);
+    const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Sm90Shape shapes[] = {
+        {f16, false, 1, 1, 3, 1, config.stages + 1, 1},
+        {f32, false, 1, 2, 2, 1, 2, 1},
+        {everything, false, 1, 2, 2, 1, 2, 2},
+        {f16, true, 1, 2, 1, 2, 2, 1},
+        {f32, true, 1, 2, 1, 2, 2, 1},
+        {everything, true, 1, 1, 2, 2, 2, 2},
+    };
+    return shapes[shape];
 }
 
-void map_result(const hg::Problem& p, void* map)
+// Shape 0: no split, the ring gone round twice. The others: a split in `split`, with whole vectors or
+// everything else, plain and swapped, at last without one.
+Sm90Shape split_shape(const hg::sm90::Config& config, int split, int shape)
 {
-    const auto bytes = static_cast<uint64_t>(hg::bytes_of(p.d.type));
-    make_map({p.d.ptr,
-              p.d.type == Type::F32,
-              p.d.type == Type::BF16,
-              {uint64_t(p.n), uint64_t(p.m), uint64_t(p.batch)},
-              {bytes * p.d.ld, bytes * p.d.batch_stride},
-              {uint32_t(hg::sm90::span_bytes / bytes), 64, 1}},
-             map);
+    const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Sm90Shape shapes[] = {
+        {f16, false, 1, 1, 2, 1, 2 * config.stages + 1, 4},
+        {f32, false, split, 1, 1, 2, (config.stages + 2) * split, 4},
+        {everything, false, split, 2, 1, 2, 2 * split + 1, 4},
+        {f16, true, split, 1, 1, 2, 2 * split + 1, 4},
+        {everything, true, split, 1, 2, 1, 2 * split + 1, 4},
+        {f32, true, 1, 1, 1, 2, 3, 4},
+    };
+    return shapes[shape];
+}
+
+// The kernels' majors are those of x and y.
+hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm90::Config& config,
+                              const Variant& variant, const Sm90Shape& shape)
+{
+    const bool edge = shape.asked.everything;
+    const int64_t x = shape.tiles_x * config.x * config.cluster - (edge ? 43 : 40);
+    const int64_t y = shape.tiles_y * config.y - (edge ? 3 : config.y > 8 ? 8 : 0);
+    const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
+    Variant majors = variant;
+    if (shape.swapped)
+        std::swap(majors.a, majors.b);
+    return make_problem(machine, setup, shape.swapped ? y : x, shape.swapped ? x : y, k, shape.batch,
+                        majors, shape.asked);
 }
 
 }  // namespace
@@ -146,30 +179,32 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
     return setup;
 }
 
-// Shape 0: three tiles of one CTA, the ring gone round many times, f16 by TMA. Shape 1: f32 by TMA, four
-// tiles of two problems for three CTAs. Shape 2: the epilogue of everything else.
+// Plan and parameters are the library's own.
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
 {
-    const hg::Row& row = row_of(hg::sm90::rows, name);
-    const int64_t k = shape == 0 ? (2 * row.stages + 1) * row.tile_k - 24 : row.tile_k + 8;
-    const int64_t m = shape == 0 ? 2 * row.tile_m + 24 : row.tile_m + 40;
-    const int64_t n = row.tile_n - (shape == 2 ? 13 : 8);
-    const Asked asked[] = {{Type::F16, 8, false}, {Type::F32, 4, false}, {Type::F16, 1, true}};
+    using namespace hg::sm90;
+    const hg::Row& row = row_of(rows, name);
+    const Config& config = configs[&row - rows];
+    const int split = config.y == 8 ? 4 : 3;
+    const Sm90Shape asked =
+        config.is_split() ? split_shape(config, split, shape) : persistent_shape(config, shape);
     Setup setup;
-    const hg::Problem p =
-        make_problem(machine, setup, m, n, k, shape == 0 ? 1 : 2, variant_of(name), asked[shape]);
-    hg::sm90::Params params{};
-    params.output = hg::pack_output(p);
-    params.k = static_cast<int32_t>(p.k);
-    params.tiles = static_cast<int32_t>(hg::count_tiles(p, row));
-    params.grid = hg::pack_grid(p, row, 2);
-    params.a_batch_step = params.b_batch_step = 1;
-    params.tma_store = shape != 2;
-    map_operand(p.a, p, p.m, row.tile_m, row.tile_k, &params.a);
-    map_operand(p.b, p, p.n, row.tile_n, row.tile_k, &params.b);
-    if (params.tma_store)
-        map_result(p, &params.d);
-    setup.launch.grid.x = shape == 0 ? 1 : 3;
+    const hg::Problem p = make_sm90_problem(machine, setup, config, variant_of(name), asked);
+    hg::Options options{};
+    std::strcpy(options.kernel, row.name);
+    options.split = asked.split;
+    options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = asked.clusters * config.cluster;
+    hg::Plan plan{};
+    Params params;
+    char symbol[80];
+    if (!choose(p, device, options, plan) || pack(p, plan, device.sm_count, params) != hg::ok ||
+        !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
+        throw std::runtime_error("no launch of " + name);
+    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
+    setup.launch.cluster.x = static_cast<uint32_t>(plan.cluster);
     setup.launch.block.x = row.threads;
     setup.launch.dynamic_shared = row.smem_bytes;
     set_parameters(setup, params);
@@ -177,3 +212,17 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
 }
 
 }  // namespace mutation
+
+// What pack.cpp asks the driver for.
+hg::Status hg::driver::encode_tensor_map(const TensorMapRequest& r, void* map)
+{
+    mutation::make_map({r.base,
+                        r.type == Type::F32,
+                        r.type == Type::BF16,
+                        {r.size[0], r.size[1], r.size[2]},
+                        {r.stride_bytes[0], r.stride_bytes[1]},
+                        {r.box[0], r.box[1], r.box[2]},
+                        r.span_bytes},
+                       map);
+    return ok;
+}

@@ -14,10 +14,11 @@ const std::vector<Kernel>& kernels()
         {"sm80_64x64x32_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_any_64x64x32_f16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_any_128x128x32_bf16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
-        {"sm90_128x256x64_s4_f16_kk", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
-        {"sm90_128x256x64_s4_bf16_mk", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
-        {"sm90_128x128x64_s6_f16_kn", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
-        {"sm90_128x128x64_s6_bf16_mn", 90, "arch/sm90_sm90.fatbin", 3, arrange_sm90},
+        {"sm90_128x160_f16_kk", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
+        {"sm90_128x256_c2_bf16_kn", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
+        {"sm90_pp_64x256_f16_mk", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
+        {"sm90_split_64x64_bf16_mn", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
+        {"sm90_split_64x8_r4_f16_kk", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
         {"pair_1", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"pair_2", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"tma_mma", 120, "tests/emulator/mutation/sm120.ptx", 2, arrange_sm120},
@@ -55,7 +56,7 @@ void* empty_result(emu::Machine& machine, Setup& setup, size_t bytes)
 
 void make_map(const MapRequest& r, void* map)
 {
-    constexpr uint32_t f16_type = 6, f32_type = 7, bf16_type = 9, swizzle_128 = 3;
+    constexpr uint32_t f16_type = 6, f32_type = 7, bf16_type = 9, swizzle_64 = 2, swizzle_128 = 3;
     const std::vector<uint32_t> ones(r.size.size(), 1);
     const char* error = emu::encode_tensor_map(
         *static_cast<emu::TensorMap*>(map),
@@ -63,7 +64,7 @@ void make_map(const MapRequest& r, void* map)
         : r.bf16 ? bf16_type
                  : f16_type,
         static_cast<uint32_t>(r.size.size()), reinterpret_cast<uint64_t>(r.base), r.size.data(),
-        r.stride.data(), r.box.data(), ones.data(), 0, swizzle_128, 0);
+        r.stride.data(), r.box.data(), ones.data(), 0, r.span_bytes == 64 ? swizzle_64 : swizzle_128, 0);
     if (error)
         throw std::runtime_error(std::string("tensor map: ") + error);
 }

@@ -43,8 +43,9 @@ struct MapRequest {
     bool f32, bf16;
     std::vector<uint64_t> size, stride;
     std::vector<uint32_t> box;
+    uint32_t span_bytes = 128;  // of the swizzle; or 64
 };
-void make_map(const MapRequest& request, void* map);  // swizzle: 128 bytes
+void make_map(const MapRequest& request, void* map);
 
 template <typename Params>
 void set_parameters(Setup& setup, const Params& params)

@@ -117,6 +117,8 @@ std::string try_mutant(const Subject& subject, const Mutant& mutant, int seeds)
 {
     std::vector<std::string> lines = subject.lines;
     lines[mutant.line] = mutant.text;
+    for (const size_t line : mutant.gone)
+        lines[line].clear();
     const std::string text = join(lines);
     for (int seed = 1; seed <= seeds; ++seed)
         for (const int shape : shapes_for(subject, mutant.line)) {

@@ -26,12 +26,14 @@ void Rules::visit(size_t line)
     fences();
     waits();
     barriers();
+    cluster_barriers();
     rings();
     arrivals();
     commits();
     convergence();
     stages();
     copies();
+    cluster_stores();
     multicasts();
     descriptors();
     tensor_memory();
@@ -41,7 +43,7 @@ void Rules::visit(size_t line)
 void Rules::add(const char* kind, const std::string& change, const std::string& text,
                 const std::string& equivalent)
 {
-    out_.push_back({line_, kind, change, text, equivalent});
+    out_.push_back({line_, kind, change, text, equivalent, {}});
 }
 
 void Rules::remove(const char* kind, const std::string& equivalent)
@@ -94,6 +96,27 @@ static bool is_barrier_of_all(const Statement& statement)
            (cluster || (statement.is("bar.sync") && statement.operands.size() == 1));
 }
 
+// Is the barrier of the CTA here followed at once by one of the cluster, which orders as much: before both
+// there is nothing but mbarriers, that a fence has released?
+bool Rules::is_repeated_by_cluster(size_t next) const
+{
+    if (!here_.is("bar.sync") || !parse_statement(lines_[next]).is("barrier.cluster.arrive"))
+        return false;
+    do
+        ++next;
+    while (is_local(parse_statement(lines_[next])) && lines_[next].back() != ':');
+    if (!parse_statement(lines_[next]).is("barrier.cluster.wait"))
+        return false;
+    bool fenced = false;
+    for (size_t line = 0; line < line_; ++line) {
+        const Statement before = parse_statement(lines_[line]);
+        if (before.is("st."))
+            return false;
+        fenced |= before.is("fence.mbarrier_init");
+    }
+    return fenced;
+}
+
 // Why the fence or barrier here orders nothing, by what stands around it.
 std::string Rules::needless() const
 {
@@ -110,8 +133,9 @@ std::string Rules::needless() const
     const Statement next = parse_statement(lines_[line]);
     if (next.is("ret") && next.guard.empty())
         return nothing_follows;
-    return here_.is("bar.warp.sync") && is_barrier_of_all(next) ? "a barrier of all threads follows at once"
-                                                                : "";
+    const bool repeated =
+        here_.is("bar.warp.sync") ? is_barrier_of_all(next) : is_repeated_by_cluster(line);
+    return repeated ? "a barrier of all threads follows at once" : "";
 }
 
 void Rules::fences()
@@ -147,6 +171,24 @@ void Rules::barriers()
         add("barrier", "of one warp less", changed(1, "b32", "sub.s32", "32"));
 }
 
+// An arrive and all waits before the next one, which are of different roles.
+void Rules::cluster_barriers()
+{
+    if (!here_.is("barrier.cluster.arrive"))
+        return;
+    std::vector<size_t> waits;
+    for (size_t line = line_ + 1; line < lines_.size(); ++line) {
+        const Statement other = parse_statement(lines_[line]);
+        if (other.is("barrier.cluster.arrive"))
+            break;
+        if (other.is("barrier.cluster.wait"))
+            waits.push_back(line);
+    }
+    remove("barrier");
+    out_.back().change = "removed with its waits";
+    out_.back().gone = waits;
+}
+
 // A ring's position goes on: stage + 1, or 0 behind the last, where the parity flips.
 void Rules::rings()
 {
@@ -179,7 +221,8 @@ void Rules::arrivals()
         remove("arrival");
     }
     if (here_.is("mapa"))
-        add("arrival", "at another CTA", changed(2, "b32", "xor.b32", "1"));
+        for (const char* by : {"1", "-1"})
+            add("rank", by[0] == '-' ? "one less" : "one more", changed(2, "b32", "add.s32", by));
     if (here_.is("mbarrier.arrive"))
         remove("arrival");
     if (!here_.has("expect_tx"))

@@ -9,11 +9,12 @@
 namespace mutation {
 
 struct Mutant {
-    size_t line = 0;         // index in the kernel's lines
-    std::string kind;        // of the table: "fence", "wait", ...
-    std::string change;      // "removed", "parity flipped", ...
-    std::string text;        // in place of the line; may be several
-    std::string equivalent;  // why it changes nothing, if it does not
+    size_t line = 0;           // index in the kernel's lines
+    std::string kind;          // of the table: "fence", "wait", ...
+    std::string change;        // "removed", "parity flipped", ...
+    std::string text;          // in place of the line; may be several
+    std::string equivalent;    // why it changes nothing, if it does not
+    std::vector<size_t> gone;  // other lines that go with it
 };
 
 // What runs of the kernel have shown, by line.
@@ -38,6 +39,7 @@ private:
     void fences();
     void waits();
     void barriers();
+    void cluster_barriers();
     void rings();
     void arrivals();
     void commits();
@@ -45,6 +47,7 @@ private:
     // rules_operands.cpp: addresses, descriptors, coordinates
     void stages();
     void copies();
+    void cluster_stores();
     void multicasts();
     void descriptors();
     void tensor_memory();
@@ -61,6 +64,7 @@ private:
     // The number of a "n" operand, or what a register was last set to, above; -1 if that is not known.
     long constant(const std::string& operand) const;
     std::string needless() const;
+    bool is_repeated_by_cluster(size_t next) const;
 
     const std::vector<std::string>& lines_;
     const Facts& facts_;

@@ -76,6 +76,18 @@ void Rules::copies()
     }
 }
 
+// A warp's lanes store side by side, its CTA's next warps behind them.
+void Rules::cluster_stores()
+{
+    if (!here_.is("st.async"))
+        return;
+    add("address", "16 bytes on", with(0, shifted(here_.operands[0], 16)));
+    add("address", "2048 bytes on", with(0, shifted(here_.operands[0], 2048)));
+    add("stage", "next barrier", with(2, shifted(here_.operands[2], 8)));
+    add("stage", "previous barrier", with(2, shifted(here_.operands[2], -8)));
+    remove("copy");
+}
+
 void Rules::multicasts()
 {
     if (!here_.has(".multicast::cluster"))
@@ -87,6 +99,13 @@ void Rules::multicasts()
 
 constexpr char unused_leading[] =
     "the leading offset is not used by a swizzled operand that is K-major or one atom wide";
+constexpr char unused_stride[] = "the stride is not used by a K-major operand of eight rows";
+
+// "wgmma.mma_async.sync.aligned.m64n256k16...": 256
+static long columns_of(const Statement& wgmma)
+{
+    return std::strtol(wgmma.opcode.c_str() + wgmma.opcode.find(".m64n") + 5, nullptr, 10);
+}
 
 void Rules::descriptors()
 {
@@ -99,7 +118,8 @@ void Rules::descriptors()
         if (here_.operands[i][0] != '%')
             continue;
         // K-major in the kernels for tcgen05; wgmma says so, and 64 rows of A are one atom.
-        const bool unused = tcgen05 || i == 1 || here_.operands.back() == "0";
+        const bool k_major = tcgen05 || here_.operands[here_.operands.size() - (i == 1 ? 2 : 1)] == "0";
+        const bool unused = k_major || i == 1 || columns_of(here_) <= 64;
         const auto field = [&](const char* what, const char* operation, const char* by,
                                const char* equivalent = "") {
             add("descriptor", name + what, changed(i, "b64", operation, by), equivalent);
@@ -107,7 +127,8 @@ void Rules::descriptors()
         field("start + 16 bytes", "add.s64", "1");
         field("start + 1024 bytes", "add.s64", "64");
         field("leading + 16 bytes", "add.s64", "65536", unused ? unused_leading : "");
-        field("stride + 16 bytes", "add.s64", "4294967296");
+        field("stride + 16 bytes", "add.s64", "4294967296",
+              wgmma && k_major && i == 2 && columns_of(here_) == 8 ? unused_stride : "");
         field("other swizzle", "xor.b64", bits_62_63);
         field("base offset + 1", "xor.b64", bit_49);
     }
