@@ -24,14 +24,14 @@ enum class Why { Model, Tuned, Forced };
 // Plan: what was decided. A pure function of Problem, Device and Options.
 struct Plan {
     const Backend* backend;
-    int row;      // index in backend->rows
-    int variant;  // which entry point of the row (types and transposes); the backend's own numbering
-    bool swapped;  // the kernel computes the transposed product: tile_m counts columns of D
-    int split;     // slices of k
-    int cluster;   // CTAs of a cluster; 0 or 1: none
+    int row;        // index in backend->rows
+    int variant;    // which entry point of the row (types and transposes); the backend's own numbering
+    bool swapped;   // the kernel computes the transposed product: tile_m counts columns of D
+    int split;      // slices of k
+    int cluster;    // CTAs of a cluster; 0 or 1: none
     bool overlaps;  // with the end of the kernel before it on the stream
     int64_t tiles, grid;
-    size_t workspace;  // bytes
+    size_t workspace;           // bytes
     bool repacks_a, repacks_b;  // the operand is copied to the workspace first
     double predicted_us;
     Why why;
@@ -42,13 +42,13 @@ struct Plan {
 
 // What the environment and the handle's setters ask for.
 struct Options {
-    char backend[16];  // HGEMM_BACKEND, "" if unset
-    char kernel[48];   // HGEMM_KERNEL, a row's name, and what may follow it:
-    int split;         // /split=<n>; 0: free
+    char backend[16];         // HGEMM_BACKEND, "" if unset
+    char kernel[48];          // HGEMM_KERNEL, a row's name, and what may follow it:
+    int split;                // /split=<n>; 0: free
     Orientation orientation;  // /plain or /swapped
     bool alone;               // /alone: do not overlap with the kernel before
     Mode mode;
-    int sm_limit;  // 0: none
+    int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has
 };
 

@@ -80,9 +80,17 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace sm90
 
 const Backend sm90_backend = {
-    "sm90",     sm90::rows,    sm90::row_count,         sm90::serves,
-    sm90::open, close_kernels, sm90::default_workspace, sm90::choose,
-    sm90::pack, sm90::launch,  true,
+    "sm90",
+    sm90::rows,
+    sm90::row_count,
+    sm90::serves,
+    sm90::open,
+    close_kernels,
+    sm90::default_workspace,
+    sm90::choose,
+    sm90::pack,
+    sm90::launch,
+    true,
 };
 
 }  // namespace hg

@@ -18,11 +18,11 @@ enum class Kind { Cooperative, PingPong, Split };
 // Params::swapped says so: the same kernel then computes the transposed tile.
 struct Config {
     Kind kind;
-    int x, y;       // tile of a CTA
-    int stages;     // of shared memory, when both operands are K-major
-    int consumers;  // warpgroups
-    int cluster;    // CTAs next to each other along x that share their y operand by multicast
-    int residents;  // CTAs a multiprocessor
+    int x, y;             // tile of a CTA
+    int stages;           // of shared memory, when both operands are K-major
+    int consumers;        // warpgroups
+    int cluster;          // CTAs next to each other along x that share their y operand by multicast
+    int residents;        // CTAs a multiprocessor
     int k_cycles, chain;  // the model's: see kernels.def
     double store_us;
 
@@ -106,7 +106,7 @@ struct alignas(1024) Smem {
     unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     uint64_t full[stages];
     uint64_t empty[stages];
-    uint64_t turn[2];  // PingPong
+    uint64_t turn[2];         // PingPong
     uint64_t ready, arrived;  // Split
 };
 
@@ -119,12 +119,12 @@ struct Params {
     int32_t k;
     int32_t tiles;  // of all problems; pairs of tiles where a cluster shares y
     TileGrid grid;
-    int32_t x_batch_step, y_batch_step;  // 0: all problems share the operand
-    int32_t split;                       // slices of k
+    int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
+    int32_t split;                        // slices of k
     uint8_t part_start[max_cluster + 1];  // blocks of eight y from here on belong to slice i
-    bool swapped;                        // x is n and y is m
-    bool tma_store;                      // d is valid and the output is plain
-    bool plain_vectors;                  // the output is plain and n a multiple of aligned vectors of 8
+    bool swapped;                         // x is n and y is m
+    bool tma_store;                       // d is valid and the output is plain
+    bool plain_vectors;                   // the output is plain and n a multiple of aligned vectors of 8
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

@@ -158,9 +158,8 @@ __device__ inline void release_stage(const Member& member, uint32_t empty, uint3
 // k tile late, when the wgmma behind its own has been issued. A split kernel does not release stages that
 // will not be filled again, since a neighbour might have left.
 template <Config C, Type T, Major MX, Major MY>
-__device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member,
-                                     const Stages<C, MY>& stages, Ring<Smem<C, MY>::stages>& ring,
-                                     int32_t k_tiles, int first_block)
+__device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, const Stages<C, MY>& stages,
+                                     Ring<Smem<C, MY>::stages>& ring, int32_t k_tiles, int first_block)
 {
     if (k_tiles == 0) {
 #pragma unroll

@@ -12,12 +12,12 @@ namespace hg::sm90 {
 namespace {
 
 constexpr double launch_persistent = 1.84, launch_split = 1.78, launch_alone = 0.76;  // us
-constexpr double memory = 4.37e6, memory_of_one = 6.0e4, l2 = 17.9e6;                  // bytes/us
+constexpr double memory = 4.37e6, memory_of_one = 6.0e4, l2 = 17.9e6;                 // bytes/us
 constexpr double reread = 0.13;  // cost of bytes that several CTAs read, of their first read
 constexpr double split_latency = 1.07, split_store = 1.5, extra_wave = 1.2;  // us
-constexpr double overlap_cooperative = 0.62, overlap_ping_pong = 0.38;  // of an epilogue is not hidden
+constexpr double overlap_cooperative = 0.62, overlap_ping_pong = 0.38;       // of an epilogue is not hidden
 constexpr double norm = 2.5;
-constexpr double packing = 0.28;  // clusters of more than two crowd on few multiprocessors
+constexpr double packing = 0.28;     // clusters of more than two crowd on few multiprocessors
 constexpr double l2_resident = 4e6;  // bytes
 
 // Clusters of 1 to 8 CTAs that 132 multiprocessors hold, by CTAs a multiprocessor (the driver's answer).
@@ -87,8 +87,8 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
     const double x_rows = way.swapped ? n : m, y_rows = way.swapped ? m : n;
     const double k_tiles = std::ceil(std::ceil(k / tile_k) / way.split);
     const double operands = 2.0 * batch * k * (m + n), output = 2.0 * batch * m * n;
-    const double read_again = 2.0 * batch * k * ((y_rows > c.y ? x_rows : 0.0) +
-                                                 (x_rows > c.x * c.cluster ? y_rows : 0.0));
+    const double read_again =
+        2.0 * batch * k * ((y_rows > c.y ? x_rows : 0.0) + (x_rows > c.x * c.cluster ? y_rows : 0.0));
     const double cycles = std::max(at.load * k_tiles * c.k_cycles, at.waves * k_tiles * c.chain);
     const double compute = cycles / clock_rate(2.0 * batch * m * n * k);
     double bytes = (operands + output + reread * read_again) / memory;
@@ -96,8 +96,8 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
         bytes = std::max(bytes, operands * at.load / at.ctas / memory_of_one);
     const double from_l2 =
         at.ctas * k_tiles * (c.x + static_cast<double>(c.y) / c.cluster) * 2.0 * tile_k / l2;
-    const double busy = std::pow(
-        std::pow(compute, norm) + std::pow(bytes, norm) + std::pow(from_l2, norm), 1.0 / norm);
+    const double busy =
+        std::pow(std::pow(compute, norm) + std::pow(bytes, norm) + std::pow(from_l2, norm), 1.0 / norm);
     const double us = busy + fixed_cost(c, way, at);
     // In one long wave, CTAs that start while others end are placed unevenly; that costs more than the
     // launch.

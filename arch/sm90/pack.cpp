@@ -81,8 +81,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    params.grid = plan.swapped ? pack_tiles(p, c.y, cluster_x, sm_count)
-                               : pack_tiles(p, cluster_x, c.y, sm_count);
+    params.grid =
+        plan.swapped ? pack_tiles(p, c.y, cluster_x, sm_count) : pack_tiles(p, cluster_x, c.y, sm_count);
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
     params.split = plan.split;
@@ -94,7 +94,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.plain_vectors = can_tma_store(p) && p.n % 8 == 0;
     Status status = pack_operand(x, p, plan.swapped ? p.n : p.m, c.x, tile_k, params.x);
     if (status == ok)
-        status = pack_operand(y, p, plan.swapped ? p.m : p.n, c.y / c.cluster, tile_k / c.cluster, params.y);
+        status =
+            pack_operand(y, p, plan.swapped ? p.m : p.n, c.y / c.cluster, tile_k / c.cluster, params.y);
     if (status == ok && params.tma_store)
         status = pack_result(p, c, plan.swapped, params.d);
     return status;

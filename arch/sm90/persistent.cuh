@@ -38,7 +38,7 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
 // All consumers multiply each tile, C.blocks() blocks of 64 x each.
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_together(const Params& p, const Member& member, Smem<C, MY>& smem,
-                                       int consumer)
+                                        int consumer)
 {
     const Stages<C, MY> stages(smem);
     ptx::wait_for_earlier_grids();

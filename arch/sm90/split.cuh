@@ -3,7 +3,8 @@
 // do not depend on timing, and stores its part of the tile.
 //
 // Beside the barriers of mainloop.cuh, whose producer here is one warp:
-//   ready             owners -> sender. Count: the other owners, one arrive each, once all its consumers have
+//   ready             owners -> sender. Count: the other owners, one arrive each, once all its consumers
+//   have
 //                     multiplied, so that what is sent may take the place of its stages.
 //   arrived           senders -> owner. Count 1, the owner's arrive that announces the bytes of all other
 //                     slices; completes when these have landed.
@@ -91,8 +92,8 @@ __device__ inline void add_up(float (&acc)[C.y / 2], const Smem<C, MY>& smem, co
         float sum[4];
         const unsigned char* next = from;
         for (int slice = 0; slice < split; ++slice) {
-            float4 term = make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2],
-                                      acc[4 * block + 3]);
+            float4 term =
+                make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2], acc[4 * block + 3]);
             if (slice != member.slice) {
                 term = *reinterpret_cast<const float4*>(next);
                 next += step;
@@ -157,8 +158,8 @@ __device__ inline void store_vector(void* to, const float* from, float alpha, Ty
 // The owned part of the tile where the output is plain and made of whole vectors. A thread has one vector
 // of columns, in every so many rows.
 template <Config C, bool Swapped>
-__device__ inline void store_part_plain(const Params& p, float alpha, const float* partial, const Part& part,
-                                        const Position& at)
+__device__ inline void store_part_plain(const Params& p, float alpha, const float* partial,
+                                        const Part& part, const Position& at)
 {
     constexpr int vectors = (Swapped ? C.x : C.y) / epilogue_vector;
     constexpr int rows_at_once = 128 * C.consumers / vectors;
@@ -210,8 +211,7 @@ __device__ inline void store_part(const Params& p, const Scalars& s, const float
 
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_slice(const Params& p, const Scalars& scalars, const Member& member,
-                                     Smem<C, MY>& smem, const Position& at, int32_t k_tiles,
-                                     int consumer)
+                                     Smem<C, MY>& smem, const Position& at, int32_t k_tiles, int consumer)
 {
     constexpr int threads = 128 * C.consumers;
     Accumulator<C> acc;

@@ -59,7 +59,8 @@ TEST(DeviceKernels, each_one_forced)
         }
         SCOPED_TRACE(name);
         const Trial trial(GemmCase{}, library.memory());
-        EXPECT_NE(library.explain(trial.args()).find(name), std::string::npos) << library.explain(trial.args());
+        EXPECT_NE(library.explain(trial.args()).find(name), std::string::npos)
+            << library.explain(trial.args());
         Suite suite(library, 5 * thinning());
         for (const Family& family : families())
             family.run(suite);

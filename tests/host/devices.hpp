@@ -20,7 +20,8 @@ inline Device gpu(int cc, int sm_count, int smem_kib)
     return d;
 }
 
-inline const Device h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163), a10 = gpu(86, 72, 99), turing = gpu(75, 40, 64);
+inline const Device h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163), a10 = gpu(86, 72, 99),
+                    turing = gpu(75, 40, 64);
 
 inline Device host()
 {
@@ -57,8 +58,8 @@ struct Choice {
     Plan plan;
 };
 
-inline Choice choose(const Device& device, const Problem& problem, const char* backend = "", const char* kernel = "",
-              size_t workspace = 0)
+inline Choice choose(const Device& device, const Problem& problem, const char* backend = "",
+                     const char* kernel = "", size_t workspace = 0)
 {
     Options options{};
     options.workspace = workspace;
@@ -71,7 +72,8 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
     if (choice.status == ok)
         choice.status = find_candidates(device, options, candidates, count);
     if (choice.status == ok)
-        choice.status = make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);
+        choice.status =
+            make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);
     if (choice.status == ok)
         choice.kernel = choice.plan.backend->rows[choice.plan.row].name;
     return choice;

@@ -13,7 +13,6 @@
 namespace hg {
 namespace {
 
-
 TEST(Dispatch, EachDeviceGetsItsBackends)
 {
     NEEDS_CUDA_BUILD();
@@ -61,15 +60,16 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
 {
     NEEDS_CUDA_BUILD();
     Problem p = linear_layer(4096, 4096, 4096);
-    for (const char* kernel : {"sm90_pp_128x128", "sm80_128x128x32_s4", "sm80_64x64x32_s4", "sm80_any_128x128x32",
-                               "sm80_any_64x64x32"}) {
+    for (const char* kernel : {"sm90_pp_128x128", "sm80_128x128x32_s4", "sm80_64x64x32_s4",
+                               "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
         const Choice choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
     }
     p.b.ptr = reinterpret_cast<void*>(0x2002);
     EXPECT_EQ(choose(h200, p, "", "sm90_pp_128x128").status, HGEMM_STATUS_NOT_SUPPORTED);
-    EXPECT_NE(std::string(hgemm_last_error()).find("16-byte alignment"), std::string::npos) << hgemm_last_error();
+    EXPECT_NE(std::string(hgemm_last_error()).find("16-byte alignment"), std::string::npos)
+        << hgemm_last_error();
 }
 
 // What TMA or 16-byte copies cannot address goes to the general rows, everything else does not, as long as
@@ -156,7 +156,8 @@ TEST(Repack, OnlyTheOperandsThatNeedIt)
     EXPECT_EQ(with([](Problem& p) { p.k = 0; }), "sm80 ");
 }
 
-// A byte less than the copies take, and another backend serves the product, or none where a kernel is forced.
+// A byte less than the copies take, and another backend serves the product, or none where a kernel is
+// forced.
 TEST(Repack, WorkspaceIsExactAndNeverMissed)
 {
     NEEDS_CUDA_BUILD();
@@ -235,7 +236,8 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
     int count = 0;
     ASSERT_EQ(find_candidates(h200, options, candidates, count), ok);
     Plan plan;
-    ASSERT_EQ(make_plan(linear_layer(4096, 4096, 4096), h200, options, {candidates, static_cast<size_t>(count)}, plan),
+    ASSERT_EQ(make_plan(linear_layer(4096, 4096, 4096), h200, options,
+                        {candidates, static_cast<size_t>(count)}, plan),
               ok);
     EXPECT_LE(plan.grid, 16);
     EXPECT_GE(plan.grid, 1);
@@ -243,7 +245,8 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
 
 TEST(TileOrder, VisitsEveryTileOnce)
 {
-    for (const TileGrid grid : {TileGrid{1, 1, 8}, TileGrid{7, 5, 4}, TileGrid{16, 3, 8}, TileGrid{3, 40, 16}}) {
+    for (const TileGrid grid :
+         {TileGrid{1, 1, 8}, TileGrid{7, 5, 4}, TileGrid{16, 3, 8}, TileGrid{3, 40, 16}}) {
         std::set<std::vector<int>> seen;
         const int tiles = grid.tiles_m * grid.tiles_n * 3;
         for (int i = 0; i < tiles; ++i) {
@@ -278,7 +281,8 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
             if (const size_t at = line.find("entry function '"); at != std::string::npos)
                 kernels.insert(line.substr(at + 16, line.find('\'', at + 16) - at - 16));
             if (line.find("spill stores") != std::string::npos) {
-                EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos) << line;
+                EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
+                    << line;
             }
         }
         const std::string backend_name = image.substr(0, 4);
@@ -293,7 +297,8 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
                 for (const char* type : {"_f16", "_bf16"})
                     for (const char* majors : {"_kk", "_kn", "_mk", "_mn"})
                         if (!any || std::string(majors) == "_kk") {
-                            EXPECT_TRUE(kernels.count(row + type + (any ? "" : majors))) << row << type << majors;
+                            EXPECT_TRUE(kernels.count(row + type + (any ? "" : majors)))
+                                << row << type << majors;
                             ++expected;
                         }
             }

@@ -1,5 +1,5 @@
-// Choices of kernels, pinned: a change shows as a diff of golden_choices.txt. Where the test fails it leaves
-// what is chosen now in golden_choices.now, in the folder that it runs in.
+// Choices of kernels, pinned: a change shows as a diff of golden_choices.txt. Where the test fails it
+// leaves what is chosen now in golden_choices.now, in the folder that it runs in.
 #include "devices.hpp"
 
 #include <gtest/gtest.h>

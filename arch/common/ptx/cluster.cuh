@@ -21,7 +21,10 @@ __device__ inline void cluster_arrive_relaxed()
 }
 
 // barrier.cluster.wait.acquire.aligned;   sm_90
-__device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+__device__ inline void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 
 // mapa.shared::cluster.u32 remote, address, rank;   sm_90. The same variable in another CTA.
 __device__ inline uint32_t map_shared(uint32_t address, uint32_t rank)
@@ -35,10 +38,11 @@ __device__ inline uint32_t map_shared(uint32_t address, uint32_t rank)
 // same CTA; the barrier learns of the bytes when they have landed.
 __device__ inline void store_async_f32x4(uint32_t address, const float (&v)[4], uint32_t bar)
 {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::
-                     "r"(address),
-                 "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(bar)
-                 : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+            address),
+        "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"(bar)
+        : "memory");
 }
 
 // mbarrier.arrive.shared::cluster.b64 _, [bar];   sm_90
