@@ -107,11 +107,22 @@ void run_copy(Exec& x)
         issue_copy(x, std::countr_zero(rest));
 }
 
+// Without a state space the address is a generic one. Kernels that give one of shared memory all the same
+// run on hardware, which looks at the low bits alone: that is reported, and done.
+ptx::Space commit_space(Exec& x, uint64_t address, int lane)
+{
+    const auto space = static_cast<ptx::Space>(x.op.imm[1]);
+    if (space != ptx::Space::None || address >> 32)
+        return space;
+    x.hazard("not-generic", "an address of shared memory where a generic one is expected", Mask{1} << lane);
+    return ptx::Space::Shared;
+}
+
 void commit(Exec& x, int lane)
 {
     group_ctas(x, x.op.imm[0]);
-    const auto space = static_cast<ptx::Space>(x.op.imm[1]);
-    const Location here = shared_location(x, space, address_of(x, x.op.address, lane), 8, 8, lane);
+    const uint64_t address = address_of(x, x.op.address, lane);
+    const Location here = shared_location(x, commit_space(x, address, lane), address, 8, 8, lane);
     std::vector<Location> targets;
     const auto mask =
         x.op.args.empty() ? 0 : static_cast<uint32_t>(lane_value(x, x.op.args[0], lane)) & 0xffff;

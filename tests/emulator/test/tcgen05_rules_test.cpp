@@ -54,6 +54,15 @@ TEST(Tcgen05Rules, a_missing_commit_is_a_deadlock)
     EXPECT_EQ(run_changed({{"MASK;\n", "1;\n"}}, 2), "deadlock") << "the other CTA is not told";
 }
 
+TEST(Tcgen05Rules, a_commit_without_a_space_takes_a_generic_address)
+{
+    const std::string line = "tcgen05.commit.cta_group::GROUP.mbarrier::arrive::one.shared::cluster."
+                             "multicast::cluster.b64 [done], %mask;";
+    const std::string short_line = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%wide];";
+    EXPECT_EQ(run_changed({{line, "cvta.shared.u64 %wide, done; " + short_line}}), "");
+    EXPECT_EQ(run_changed({{line, "mov.u64 %wide, done; " + short_line}}), "not-generic");
+}
+
 TEST(Tcgen05Rules, allocation)
 {
     const std::string free = "tcgen05.dealloc.cta_group::GROUP.sync.aligned.b32 %tmem, COLUMNS;";
