@@ -31,6 +31,7 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
     });
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
     if constexpr (C.cluster > 1)
+#pragma unroll 1
         for (int i = 0; i < Smem<C, MY>::stages; ++i, ring.advance())
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
