@@ -47,6 +47,7 @@ struct Asked {
     Type type_d = Type::F16;
     int64_t padding = 8;      // of each line of D
     bool everything = false;  // C, bias, activation, aux
+    float alpha = 1.5f;
 };
 
 void add_operand(emu::Machine& machine, hg::Operand& o, Major major, int64_t rows, int64_t k, int64_t batch,
@@ -66,7 +67,7 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     hg::Problem p{};
     p.m = m, p.n = n, p.k = k, p.batch = batch;
     p.type_ab = variant.bf16 ? Type::BF16 : Type::F16;
-    p.alpha = 1.5f;
+    p.alpha = asked.alpha;
     add_operand(machine, p.a, variant.a, m, k, batch, variant.bf16);
     add_operand(machine, p.b, variant.b, n, k, batch, variant.bf16);
     const int64_t ld = n + asked.padding, bytes = hg::bytes_of(asked.type_d);
@@ -106,29 +107,35 @@ struct Sm90Shape {
     int clusters;  // that run at once, at most
 };
 
-// Shape 0: three tiles of one CTA or pair, the ring gone round thrice, f16 by TMA. Then the other ways to
-// store, with four tiles: f32, everything but plain, and the same swapped.
+// Shape 0: many tiles of one CTA or pair, f16 by TMA, the ring gone round so often that a barrier that is
+// one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything but
+// plain, and the same swapped; at last with nothing to multiply between one tile's stores and the next's.
 Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
 {
     const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Asked nothing{Type::F16, 1, true, 0};
+    if (shape == 0 && config.kind == hg::sm90::Kind::PingPong)
+        return {f16, false, 1, 1, 12, 1, config.stages + 1, 1};
     const Sm90Shape shapes[] = {
-        {f16, false, 1, 1, 3, 1, config.stages + 1, 1},
-        {f32, false, 1, 2, 2, 1, 2, 1},
-        {everything, false, 1, 2, 2, 1, 2, 2},
+        {f16, false, 1, 1, 3, 1, 2 * config.stages + 1, 1},
+        {f32, false, 1, 3, 2, 1, 2, 2},
+        {everything, false, 1, 2, 2, 1, 2, 1},
         {f16, true, 1, 2, 1, 2, 2, 1},
         {f32, true, 1, 2, 1, 2, 2, 1},
-        {everything, true, 1, 1, 2, 2, 2, 2},
+        {everything, true, 1, 1, 2, 2, 2, 1},
+        {nothing, false, 1, 2, 2, 1, 2, 1},
+        {nothing, true, 1, 1, 2, 2, 2, 1},
     };
     return shapes[shape];
 }
 
-// Shape 0: no split, the ring gone round twice. The others: a split in `split`, with whole vectors or
+// Shape 0: no split, the ring gone round six times. The others: a split in `split`, with whole vectors or
 // everything else, plain and swapped, at last without one.
 Sm90Shape split_shape(const hg::sm90::Config& config, int split, int shape)
 {
     const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
     const Sm90Shape shapes[] = {
-        {f16, false, 1, 1, 2, 1, 2 * config.stages + 1, 4},
+        {f16, false, 1, 1, 1, 1, 6 * config.stages + 1, 4},
         {f32, false, split, 1, 1, 2, (config.stages + 2) * split, 4},
         {everything, false, split, 2, 1, 2, 2 * split + 1, 4},
         {f16, true, split, 1, 1, 2, 2 * split + 1, 4},
@@ -143,7 +150,7 @@ hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm9
                               const Variant& variant, const Sm90Shape& shape)
 {
     const bool edge = shape.asked.everything;
-    const int64_t x = shape.tiles_x * config.x * config.cluster - (edge ? 43 : 40);
+    const int64_t x = shape.tiles_x * config.x * config.cluster - (edge ? 27 : 24);
     const int64_t y = shape.tiles_y * config.y - (edge ? 3 : config.y > 8 ? 8 : 0);
     const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
     Variant majors = variant;

@@ -96,16 +96,30 @@ static bool is_barrier_of_all(const Statement& statement)
            (cluster || (statement.is("bar.sync") && statement.operands.size() == 1));
 }
 
+// The next statement that is not local, jumps followed.
+size_t Rules::next_of(size_t line) const
+{
+    for (int jumps = 0; jumps < 8; ++line) {
+        if (line + 1 >= lines_.size())
+            return lines_.size() - 1;
+        const Statement next = parse_statement(lines_[line + 1]);
+        if (next.is("bra") && next.guard.empty()) {
+            const auto label = std::find(lines_.begin(), lines_.end(), next.operands[0] + ":");
+            line = static_cast<size_t>(label - lines_.begin()) - 1;
+            ++jumps;
+        } else if (!is_local(next)) {
+            return line + 1;
+        }
+    }
+    return line;
+}
+
 // Is the barrier of the CTA here followed at once by one of the cluster, which orders as much: before both
 // there is nothing but mbarriers, that a fence has released?
 bool Rules::is_repeated_by_cluster(size_t next) const
 {
-    if (!here_.is("bar.sync") || !parse_statement(lines_[next]).is("barrier.cluster.arrive"))
-        return false;
-    do
-        ++next;
-    while (is_local(parse_statement(lines_[next])) && lines_[next].back() != ':');
-    if (!parse_statement(lines_[next]).is("barrier.cluster.wait"))
+    if (!here_.is("bar.sync") || !parse_statement(lines_[next]).is("barrier.cluster.arrive") ||
+        !parse_statement(lines_[next_of(next)]).is("barrier.cluster.wait"))
         return false;
     bool fenced = false;
     for (size_t line = 0; line < line_; ++line) {
@@ -127,9 +141,7 @@ std::string Rules::needless() const
         if (!is_local(before) || lines_[line].back() == ':')
             break;
     }
-    size_t line = line_ + 1;
-    while (line + 1 < lines_.size() && is_local(parse_statement(lines_[line])))
-        ++line;
+    const size_t line = next_of(line_);
     const Statement next = parse_statement(lines_[line]);
     if (next.is("ret") && next.guard.empty())
         return nothing_follows;

@@ -64,6 +64,7 @@ private:
     // The number of a "n" operand, or what a register was last set to, above; -1 if that is not known.
     long constant(const std::string& operand) const;
     std::string needless() const;
+    size_t next_of(size_t line) const;
     bool is_repeated_by_cluster(size_t next) const;
 
     const std::vector<std::string>& lines_;
