@@ -207,7 +207,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     hg::Plan plan{};
     Params params;
     char symbol[80];
-    if (!choose(p, device, options, plan) || pack(p, plan, device.sm_count, params) != hg::ok ||
+    if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
     setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
