@@ -7,17 +7,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 namespace hg::test {
 namespace {
-
-// HGEMM_TEST_THINNING=n runs one case in n, for devices that are slow.
-unsigned thinning()
-{
-    const char* text = std::getenv("HGEMM_TEST_THINNING");
-    return text ? static_cast<unsigned>(std::max(1, std::atoi(text))) : 1;
-}
 
 void report(const Suite& suite)
 {

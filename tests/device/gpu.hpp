@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -43,5 +45,12 @@ inline std::string missing(const std::string& backend)
 #define NEEDS_MEMORY(gib)                                                                                  \
     if (Cuda::get()->free_bytes() < (size_t{gib} << 30))                                                   \
     GTEST_SKIP() << "needs " << (gib) << " GiB of free device memory"
+
+// HGEMM_TEST_THINNING=n runs one case in n, for devices that are slow.
+inline unsigned thinning()
+{
+    const char* text = std::getenv("HGEMM_TEST_THINNING");
+    return text ? static_cast<unsigned>(std::max(1, std::atoi(text))) : 1;
+}
 
 }  // namespace hg::test
