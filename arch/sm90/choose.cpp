@@ -45,7 +45,7 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
         return way.split == 1 && sm_count >= c.cluster;
     if (o.mode == Mode::BatchInvariant && way.split > 1)
         return false;
-    if (way.split * c.cluster > max_cluster)
+    if (way.split * c.cluster > std::min(max_cluster, sm_count * c.residents))
         return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
