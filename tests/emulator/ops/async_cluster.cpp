@@ -68,7 +68,7 @@ void run_arrive(Exec& x)
 
 void run_wait(Exec& x)
 {
-    if (x.op.imm[1] && !x.retried)
+    if (x.op.imm[1] && (!x.retried || x.fragment.forced))
         x.require_convergence();
     Warp* warp = &x.warp;
     Cluster* cluster = x.cta.cluster;

@@ -83,6 +83,10 @@ TEST(Cluster, ReportsMisuse)
     EXPECT_EQ(
         device.run(ptx_kernel("sm_90", 0, "mapa.shared::cluster.u32 %r2, %r3, 2;"), shape_of(2, 32, 2), {}),
         "cluster-rank");
+    std::string apart =
+        "setp.ne.u32 %p1, %r0, 31;\nbarrier.cluster.arrive.aligned;\n@%p1 bar.warp.sync -1;\n"
+        "barrier.cluster.wait.aligned;\n";
+    EXPECT_EQ(device.run(ptx_kernel("sm_90", 0, apart), shape_of(2, 32, 2), {}), "divergence");
 }
 
 TEST(Cluster, RemoteStoresCountTheirBytes)
