@@ -66,6 +66,10 @@ __device__ void produce(const Params& p, Smem<Group>& smem, uint32_t rank)
             }
         }
     });
+    // The other CTA's last commits must not meet one that has left.
+#pragma unroll 1
+    for (int i = 0; i < Smem<Group>::stages; ++i, ring.advance())
+        ptx::wait_cluster(shared_address(&smem.empty[ring.stage]), ring.phase);
 }
 
 // K-major with 128-byte swizzle: 8 rows of 128 bytes follow one another.
