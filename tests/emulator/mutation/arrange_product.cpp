@@ -203,7 +203,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
     hg::Device device{};
     device.cc = 90;
-    device.sm_count = asked.clusters * config.cluster;
+    device.sm_count = asked.clusters * config.cluster * asked.split;
     hg::Plan plan{};
     Params params;
     char symbol[80];
