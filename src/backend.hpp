@@ -16,6 +16,9 @@ struct Row {
     int smem_bytes;
 };
 
+// Persistent CTAs: whole tiles, or equal shares of the last waves.
+enum class Sharing { Free, Whole, Stream };
+
 // Of the product that a kernel computes: D, or its transpose.
 enum class Orientation { Free, Plain, Swapped };
 
@@ -28,6 +31,7 @@ struct Plan {
     int variant;    // which entry point of the row (types and transposes); the backend's own numbering
     bool swapped;   // the kernel computes the transposed product: tile_m counts columns of D
     int split;      // slices of k
+    bool streams;   // the last waves are shared out by k tiles instead of whole tiles
     int cluster;    // CTAs of a cluster; 0 or 1: none
     bool overlaps;  // with the end of the kernel before it on the stream
     int64_t tiles, grid;
@@ -43,13 +47,15 @@ struct Plan {
 // What the environment and the handle's setters ask for.
 struct Options {
     char backend[16];         // HGEMM_BACKEND, "" if unset
-    char kernel[48];          // HGEMM_KERNEL, a row's name, and what may follow it:
+    char kernel[64];          // HGEMM_KERNEL, a row's name, and what may follow it:
     int split;                // /split=<n>; 0: free
     Orientation orientation;  // /plain or /swapped
+    Sharing sharing;          // /whole or /stream
     bool alone;               // /alone: do not overlap with the kernel before
     Mode mode;
     int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has
+    size_t counters;   // words that are 0 between kernels
 };
 
 // The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,

@@ -28,6 +28,7 @@ constexpr int abi = 12000;
     X(cuCtxPopCurrent)                                                                                     \
     X(cuMemAlloc)                                                                                          \
     X(cuMemFree)                                                                                           \
+    X(cuMemsetD8)                                                                                          \
     X(cuStreamGetCtx)                                                                                      \
     X(cuLibraryLoadData)                                                                                   \
     X(cuLibraryUnload)                                                                                     \
@@ -214,6 +215,11 @@ void release(void* memory)
         calls().cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
 }
 
+Status clear(void* memory, size_t bytes)
+{
+    return check(calls().cuMemsetD8(reinterpret_cast<CUdeviceptr>(memory), 0, bytes), "cuMemsetD8");
+}
+
 Status stream_context(hgemm_stream_t stream, void** context)
 {
     CUcontext owner = nullptr;
@@ -309,7 +315,7 @@ Status encode_tensor_map(const TensorMapRequest& r, void* map)
                      reinterpret_cast<const cuuint64_t*>(r.stride_bytes), r.box, element_strides,
                      CU_TENSOR_MAP_INTERLEAVE_NONE,
                      r.span_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
                  "cuTensorMapEncodeTiled", HGEMM_STATUS_INTERNAL);
 }
 

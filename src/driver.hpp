@@ -40,6 +40,8 @@ private:
 
 Status allocate(size_t bytes, void** memory);
 void release(void* memory);
+// Sets the bytes to 0; waits for that.
+Status clear(void* memory, size_t bytes);
 
 // The context that a stream belongs to; null for a handle that the driver says is no stream.
 Status stream_context(hgemm_stream_t stream, void** context);

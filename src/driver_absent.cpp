@@ -23,6 +23,7 @@ Scope::Scope(void*) {}
 Scope::~Scope() = default;
 Status allocate(size_t, void**) { return absent(); }
 void release(void*) {}
+Status clear(void*, size_t) { return absent(); }
 Status stream_context(hgemm_stream_t, void**) { return absent(); }
 Status load_image(const void*) { return absent(); }
 void unload_image(const void*) {}

@@ -65,7 +65,7 @@ Status copy_variable(const char* name, char* text, size_t length)
     return ok;
 }
 
-// What follows the kernel's name: /split=<n>, /plain, /swapped.
+// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream, /alone.
 Status read_kernel_settings(Options& options)
 {
     char* rest = std::strchr(options.kernel, '/');
@@ -81,11 +81,16 @@ Status read_kernel_settings(Options& options)
             options.orientation = Orientation::Plain;
         else if (is("swapped"))
             options.orientation = Orientation::Swapped;
+        else if (is("whole"))
+            options.sharing = Sharing::Whole;
+        else if (is("stream"))
+            options.sharing = Sharing::Stream;
         else if (is("alone"))
             options.alone = true;
         else if (std::sscanf(setting, "split=%d", &options.split) != 1 || options.split < 1)
             return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped alone",
+                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped whole "
+                        "stream alone",
                         static_cast<int>(length), setting);
     }
     return ok;
@@ -163,7 +168,12 @@ Status allocate_workspace(Handle& handle)
     if (bytes == 0)
         return ok;
     if (handle.context) {
-        const Status status = driver::allocate(bytes, &handle.own.ptr);
+        constexpr size_t counter_bytes = counter_words * sizeof(uint32_t);
+        Status status = driver::allocate(bytes, &handle.own.ptr);
+        if (status == ok)
+            status = driver::allocate(counter_bytes, &handle.counters);
+        if (status == ok)
+            status = driver::clear(handle.counters, counter_bytes);
         if (status != ok)
             return status;
     } else {
@@ -182,6 +192,7 @@ void destroy_handle(Handle& handle)
         for (int i = 0; i < handle.candidate_count; ++i)
             if (handle.states[i])
                 handle.candidates[i]->close(handle.states[i]);
+        driver::release(handle.counters);
         if (handle.context)
             driver::release(handle.own.ptr);
         else
@@ -268,6 +279,7 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
         Options options = handle.options;
         options.workspace = handle.workspace().bytes;
+        options.counters = handle.user.ptr || !handle.counters ? 0 : counter_words;
         const Status status = make_plan(problem, handle.device, options, candidates, plan);
         if (status != ok)
             return status;

@@ -12,6 +12,7 @@
 namespace hg {
 
 constexpr int max_candidates = 4;
+constexpr size_t counter_words = 4096;
 
 struct Workspace {
     void* ptr;
@@ -27,6 +28,8 @@ struct Handle {
     hgemm_stream_t stream;
     std::unique_ptr<PlanCache> cache;
     Workspace own, user;  // user.ptr null: own is used
+    // Words with which the CTAs of a kernel that uses `own` count what they have done; 0 between kernels.
+    void* counters;
 
     // Backends that serve the device, the preferred one first, and their state.
     const Backend* candidates[max_candidates];

@@ -52,9 +52,18 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 {
     auto& launches = packed.as<Launches>();
     void* const workspace = handle.workspace().ptr;
-    if (plan.workspace > 0)
+    if (plan.repacks_a || plan.repacks_b)
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
-    return pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
+    const Status status =
+        pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
+    if (plan.streams) {
+        const Config& c = configs[plan.row];
+        const int64_t copies =
+            static_cast<int64_t>(plan.workspace) - stream_bytes(c, plan.grid / c.cluster);
+        launches.product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + copies);
+        launches.product.arrivals = static_cast<uint32_t*>(handle.counters);
+    }
+    return status;
 }
 
 Status launch_repack(const Handle& handle, const KernelTable& table, const Plan& plan,
@@ -72,7 +81,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 {
     const auto& table = *static_cast<const KernelTable*>(state);
     const auto& launches = packed.as<Launches>();
-    Status status = plan.workspace > 0 ? launch_repack(handle, table, plan, launches) : ok;
+    Status status = plan.repacks_a || plan.repacks_b ? launch_repack(handle, table, plan, launches) : ok;
     return status == ok ? hg::launch(table, plan, &launches.product, handle.stream) : status;
 }
 

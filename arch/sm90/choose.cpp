@@ -32,6 +32,18 @@ int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 
+bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count)
+{
+    const Config& c = configs[way.row];
+    const StreamShape shape = stream_shape(c, way.clusters, p.k, sm_count);
+    const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
+    return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
+           length < INT32_MAX / shape.clusters &&
+           static_cast<size_t>(shape.tiles * c.cluster * c.parts()) <= o.counters &&
+           static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
+}
+
+// `o.workspace` is what copies of operands leave.
 bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
@@ -41,9 +53,11 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
     if ((o.split > 0 && o.split != way.split) ||
         (o.orientation != Orientation::Free && o.orientation != orientation))
         return false;
+    if (o.sharing != Sharing::Free && (o.sharing == Sharing::Stream) != way.streams)
+        return false;
     if (!c.is_split())
-        return way.split == 1 && sm_count >= c.cluster;
-    if (o.mode == Mode::BatchInvariant && way.split > 1)
+        return way.split == 1 && sm_count >= c.cluster && (!way.streams || can_stream(p, way, o, sm_count));
+    if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))
         return false;
     if (way.split * c.cluster > std::min(max_cluster, sm_count * c.residents))
         return false;
@@ -52,19 +66,26 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
            (o.sm_limit == 0 || way.clusters * way.split * c.cluster <= sm_count);
 }
 
-void fill(const Way& way, const Prediction& prediction, int sm_count, const Options& o, Plan& plan)
+// No more persistent CTAs than keep the number of waves: less power.
+int64_t persistent_clusters(const Problem& p, const Config& c, const Way& way, int sm_count)
+{
+    const int64_t at_once = std::max(1, sm_count / c.cluster);
+    return way.streams ? stream_shape(c, way.clusters, p.k, sm_count).clusters
+                       : ceil_div(way.clusters, ceil_div(way.clusters, at_once));
+}
+
+void fill(const Problem& p, const Way& way, const Prediction& prediction, int sm_count, const Options& o,
+          Plan& plan)
 {
     const Config& c = configs[way.row];
-    const int64_t at_once = std::max(1, sm_count / c.cluster);
     plan.row = way.row;
     plan.swapped = way.swapped;
     plan.split = way.split;
+    plan.streams = way.streams;
     plan.cluster = c.cluster * way.split;
     plan.overlaps = prediction.overlaps && !o.alone;
     plan.tiles = way.clusters;
-    // No more CTAs than keep the number of waves: less power.
-    plan.grid = c.is_split() ? way.clusters * plan.cluster
-                             : ceil_div(way.clusters, ceil_div(way.clusters, at_once)) * c.cluster;
+    plan.grid = (c.is_split() ? way.clusters : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
     plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
@@ -75,10 +96,10 @@ struct Tuned {
     const Row* row;
     Orientation orientation;
     int split;
-    bool overlaps;
+    bool streams, overlaps;
 };
 
-constexpr bool Overlaps = true, Alone = false;
+constexpr bool Overlaps = true, Alone = false, Stream = true, Whole = false;
 constexpr Orientation Plain = Orientation::Plain, Swapped = Orientation::Swapped;
 
 consteval const Row* row_named(std::string_view name)
@@ -89,8 +110,8 @@ consteval const Row* row_named(std::string_view name)
     throw "tuned.def names an unknown kernel";
 }
 
-#define TUNED(n, k, over, m, name, orientation, split, overlap, us, model)                                 \
-    {n, k, over, m, row_named(#name), orientation, split, overlap},
+#define TUNED(n, k, over, m, name, orientation, split, streams, overlap, us, model)                        \
+    {n, k, over, m, row_named(#name), orientation, split, streams, overlap},
 constexpr Tuned tuned[] = {
 #include "arch/sm90/tuned.def"
 };
@@ -109,11 +130,11 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
                 continue;
             const bool swapped = (t.orientation == Swapped) != mirrored;
             const auto row = static_cast<int>(t.row - rows);
-            const Way way{row, swapped, t.split, count_clusters(p, configs[row], swapped)};
+            const Way way{row, swapped, t.split, t.streams, count_clusters(p, configs[row], swapped)};
             if (!is_allowed(p, way, o, device.sm_count))
                 continue;
-            fill(way, {predict(p, configs[row], way, device.sm_count).us, t.overlaps}, device.sm_count, o,
-                 plan);
+            fill(p, way, {predict(p, configs[row], way, device.sm_count).us, t.overlaps}, device.sm_count,
+                 o, plan);
             plan.why = Why::Tuned;
             return true;
         }
@@ -128,24 +149,28 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
     for (int row = 0; row < row_count; ++row)
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
-            for (int split = 1; split <= max_cluster; ++split) {
-                const Way way{row, swapped, split, clusters};
+            const auto consider = [&](int split, bool streams) {
+                const Way way{row, swapped, split, streams, clusters};
                 if (!is_allowed(p, way, options, sm_count))
-                    continue;
+                    return;
                 const Prediction prediction = predict(p, configs[row], way, sm_count);
                 if (found && prediction.us >= plan.predicted_us)
-                    continue;
+                    return;
                 found = true;
-                fill(way, prediction, sm_count, options, plan);
-            }
+                fill(p, way, prediction, sm_count, options, plan);
+            };
+            for (int split = 1; split <= max_cluster; ++split)
+                consider(split, false);
+            consider(1, true);
         }
     return found;
 }
 
 }  // namespace
 
-bool choose(const Problem& asked, const Device& device, const Options& options, Plan& plan)
+bool choose(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
+    Options options = o;
     if (const char* why_not = refusal(asked)) {
         plan.refusal = why_not;
         return false;
@@ -155,12 +180,15 @@ bool choose(const Problem& asked, const Device& device, const Options& options, 
                        "workspace for a copy";
         return false;
     }
+    options.workspace -= plan.workspace;
     const Problem p = repacked(asked, plan, nullptr);
     if (!choose_tuned(p, device, options, plan) && !choose_by_model(p, device, options, plan)) {
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
     }
     plan.predicted_us += predict_repack(plan);
+    if (const Config& c = configs[plan.row]; plan.streams)
+        plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.cluster));
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

@@ -33,6 +33,8 @@ struct Config {
     constexpr int blocks() const { return x / 64 / (kind == Kind::PingPong ? 1 : consumers); }
     // Warps that read one stage.
     constexpr int readers() const { return kind == Kind::PingPong ? 4 : 4 * consumers; }
+    // Parts of a tile that a consumer has to itself.
+    constexpr int parts() const { return kind == Kind::PingPong ? 1 : consumers; }
 };
 
 // What a TMA box and a wgmma atom span: 64 elements, 128 bytes, of the contiguous dimension.
@@ -83,6 +85,13 @@ constexpr int incoming_bytes(const Config& c)
     return blocks * 128 * c.consumers * 16;
 }
 
+// Sums that a consumer of a persistent kernel may leave in the workspace, twice a CTA: see stream.cuh.
+constexpr int part_floats(const Config& c) { return c.blocks() * 64 * c.y; }
+constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
+{
+    return 2 * clusters * c.cluster * c.parts() * part_floats(c) * 4;
+}
+
 template <Config C, Major MY>
 struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY);
@@ -106,8 +115,9 @@ struct alignas(1024) Smem {
     unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     uint64_t full[stages];
     uint64_t empty[stages];
-    uint64_t turn[2];         // PingPong
-    uint64_t ready, arrived;  // Split
+    uint64_t turn[2];              // PingPong
+    uint64_t ready, arrived;       // Split
+    uint32_t answer[C.consumers];  // of stream.cuh
 };
 
 // Of a block, of a multiprocessor, and what the system takes from each block.
@@ -120,6 +130,9 @@ struct Params {
     int32_t tiles;  // of all problems; pairs of tiles where a cluster shares y
     TileGrid grid;
     int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
+    int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
+    float* partials;                      // of these
+    uint32_t* arrivals;                   // of these: 0 between launches
     int32_t split;                        // slices of k
     uint8_t part_start[max_cluster + 1];  // blocks of eight y from here on belong to slice i
     bool swapped;                         // x is n and y is m

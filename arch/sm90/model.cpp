@@ -7,18 +7,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace hg::sm90 {
 namespace {
 
-constexpr double launch_persistent = 1.84, launch_split = 1.78, launch_alone = 0.76;  // us
-constexpr double memory = 4.37e6, memory_of_one = 6.0e4, l2 = 17.9e6;                 // bytes/us
-constexpr double reread = 0.13;  // cost of bytes that several CTAs read, of their first read
-constexpr double split_latency = 1.07, split_store = 1.5, extra_wave = 1.2;  // us
-constexpr double overlap_cooperative = 0.62, overlap_ping_pong = 0.38;       // of an epilogue is not hidden
-constexpr double norm = 2.5;
-constexpr double packing = 0.28;     // clusters of more than two crowd on few multiprocessors
+// Microseconds.
+constexpr double launch_persistent = 1.58, launch_split = 1.76, launch_alone = 0.304;
+constexpr double launch_full = 0.71;     // more, where a split kernel fills the device
+constexpr double fill_pipeline = 0.221;  // of split kernels, with eight k tiles or more
+constexpr double split_latency = 0.813, split_store = 3.75, extra_wave = 3.0;
+constexpr double stream_latency = 6.36, multicast_latency = 0.469;
+constexpr double cluster_latency[] = {0,      0,      -0.0471, -0.101, -0.533,
+                                      0.0389, -0.154, 0.0918,  -0.186};  // by CTAs
+// Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
+constexpr double memory = 4.8e6, memory_of_one = 98.7e3, l2 = 40.0e6, stream_read = 91.5e3;
+// Factors.
+constexpr double straddling = 3.33;  // more, of lines that begin elsewhere, from L2
+constexpr double multicast = 0.912;  // of bytes that one request brings to several CTAs
+constexpr double reread = 0.243;     // cost of bytes that several CTAs read, of their first read
+// More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
+constexpr double narrow_panel = 0.421;
+// More cycles where y is not contiguous along k, and where it then makes no whole panels.
+constexpr double turned = 0.033, wide_stage = 0.499;
+constexpr double overlap_cooperative = 0.494, overlap_ping_pong = 0.152;  // of an epilogue is not hidden
+constexpr double drift_cooperative = 0.19, drift_ping_pong = 0.271;  // streams lose their neighbours in L2
+constexpr double crowding = 0.302;     // of the chain, from an empty to a full device
+constexpr double clock_drop = 0.0134;  // of 1.755 GHz, under a long load
+constexpr double norm = 2.39;
+// Of the CTAs a multiprocessor holds, those more than needed that crowd on some, by CTAs of a cluster.
+constexpr double packing[] = {0, 0, 0.0, 0.104, 0.306, 0.463, 0.234, 0.0909, 0.233};
 constexpr double l2_resident = 4e6;  // bytes
+constexpr int64_t shortest_run = 4;  // k tiles
 
 // Clusters of 1 to 8 CTAs that 132 multiprocessors hold, by CTAs a multiprocessor (the driver's answer).
 constexpr int held[4][8] = {
@@ -36,73 +56,124 @@ double clusters_held(const Config& c, int cluster, int sm_count)
 // How the CTAs fall on the multiprocessors.
 struct Placement {
     double ctas, waves;
-    double load;  // CTAs that the fullest one runs in all
+    double load;     // CTAs that the fullest one runs in all
+    double crowded;  // the same where clusters crowd
+    double filled;   // of the places for CTAs, at most 1
 };
 
 Placement place(const Config& c, const Way& way, int sm_count)
 {
     const auto clusters = static_cast<double>(way.clusters);
-    const double ctas = clusters * c.cluster * way.split, sms = sm_count;
+    const double ctas = clusters * c.cluster * way.split, sms = sm_count, places = sms * c.residents;
+    const double filled = std::min(1.0, ctas / places);
     if (!c.is_split()) {
-        const double waves = std::ceil(clusters * c.cluster / sms);
-        return {ctas, waves, waves};
+        const double waves = clusters / std::max(1, sm_count / c.cluster);
+        const double load = way.streams ? waves : std::ceil(waves);
+        return {ctas, load, load, load, filled};
     }
     const int cluster = c.cluster * way.split;
     const double at_once = clusters_held(c, cluster, sm_count), full = std::floor(clusters / at_once);
     const double rest = (clusters - full * at_once) * cluster;
-    double load = full * c.residents + std::ceil(rest / sms);
-    if (cluster > 2 && c.residents > 1 && ctas <= sms * c.residents)
-        load += packing * (c.residents - load);
-    return {ctas, std::ceil(clusters / at_once), load};
+    const double load = full * c.residents + std::ceil(rest / sms);
+    const double more = ctas <= places ? packing[cluster] * std::max(0.0, c.residents - load) : 0.0;
+    return {ctas, std::ceil(clusters / at_once), load, load + more, filled};
 }
 
-// Cycles a microsecond: the clock falls a little under a long load.
+// Cycles a microsecond: the clock falls under a long load.
 double clock_rate(double flops)
 {
     const double us = std::max(flops / 800e6, 1.0);
-    return 1755.0 - 93.0 * std::clamp(std::log(us / 8.0) / std::log(500.0 / 8.0), 0.0, 1.0);
+    return 1755.0 - 1e3 * clock_drop * std::clamp(std::log(us / 8.0) / std::log(500.0 / 8.0), 0.0, 1.0);
 }
 
-double fixed_cost(const Config& c, const Way& way, const Placement& at)
+// An operand as its tiles read it.
+struct Reading {
+    double bytes;        // of one reading
+    double from_l2;      // bytes of all readings, as many as aligned ones would cost
+    double from_panels;  // bytes that panels narrower than they should be cost more
+    bool again;          // more than one CTA reads each byte
+};
+
+// `rows` rows in tiles of `tile`, read by as many CTAs as there are tiles across. A 128-byte line of the
+// operand that does not begin where one of L2 does takes two requests.
+Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, double across)
 {
-    if (!c.is_split()) {
-        const double shown = c.kind == Kind::PingPong ? overlap_ping_pong : overlap_cooperative;
-        return launch_persistent + c.store_us * (1.0 + shown * (at.waves - 1.0));
-    }
-    const double slices = way.split;
-    const double share = std::min(1.0, 1.0 / slices + 0.2);
+    const double bytes = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * rows;
+    const auto pitch = static_cast<int64_t>(2 * line_stride(o));
+    const double straddle = 1.0 - static_cast<double>(std::gcd(pitch, int64_t{128})) / 128.0;
+    const double panel = major_of(o) == Major::MN ? bytes * span_elements / tile : 0.0;
+    return {bytes, bytes * across * (1.0 + straddling * straddle), narrow_panel * panel, across > 1};
+}
+
+double compute_us(const Problem& p, const Config& c, const Way& way, const Placement& at, double effort)
+{
+    const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.split);
+    const double drift = !way.streams               ? 0.0
+                         : c.kind == Kind::PingPong ? drift_ping_pong
+                                                    : drift_cooperative;
+    const double busy = at.crowded * k_tiles * c.k_cycles * (1.0 + drift);
+    const double chain = at.waves * k_tiles * c.chain * (1.0 + crowding * (at.filled - 0.5));
+    const double flops = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) *
+                         static_cast<double>(p.n) * static_cast<double>(p.k);
+    return std::max(busy, chain) * effort / clock_rate(flops);
+}
+
+double persistent_cost(const Config& c, const Way& way, const Placement& at)
+{
+    const double shown = c.kind == Kind::PingPong ? overlap_ping_pong : overlap_cooperative;
+    const double stores = c.store_us * (1.0 + shown * std::max(at.waves - 1.0, 0.0));
+    // Sums to leave, and those of others to take.
+    const double others = std::max(1.0, 1.0 / at.waves);
+    const double shares = way.streams ? stream_latency + others * c.x * c.y * 4.0 / stream_read : 0.0;
+    return launch_persistent + stores + shares;
+}
+
+double split_cost(const Problem& p, const Config& c, const Way& way, const Placement& at)
+{
+    const double slices = way.split, share = std::min(1.0, 1.0 / slices + 0.2);
+    const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / slices);
     const double sum =
         way.split > 1 ? split_latency + split_store * (c.x * c.y / 16384.0) * (slices - 1.0) / slices : 0.0;
-    return launch_split + c.store_us * share * std::min<double>(at.load, c.residents) + sum +
+    return launch_split + launch_full * at.filled + fill_pipeline * std::min(k_tiles, 8.0) / 8.0 +
+           c.store_us * share * std::min<double>(at.load, c.residents) + sum +
            extra_wave * (at.waves - 1.0);
 }
 
 }  // namespace
 
+StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count)
+{
+    const int64_t at_once = std::max(1, sm_count / c.cluster), k_tiles = ceil_div(k, tile_k);
+    const int64_t streamed = tiles < at_once ? tiles : tiles % at_once == 0 ? 0 : at_once + tiles % at_once;
+    return {streamed, std::min(at_once, std::max<int64_t>(1, tiles * k_tiles / shortest_run))};
+}
+
 Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_count)
 {
     const Placement at = place(c, way, sm_count);
-    const auto batch = static_cast<double>(p.batch), m = static_cast<double>(p.m),
-               n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+    const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
     const double x_rows = way.swapped ? n : m, y_rows = way.swapped ? m : n;
-    const double k_tiles = std::ceil(std::ceil(k / tile_k) / way.split);
-    const double operands = 2.0 * batch * k * (m + n), output = 2.0 * batch * m * n;
-    const double read_again =
-        2.0 * batch * k * ((y_rows > c.y ? x_rows : 0.0) + (x_rows > c.x * c.cluster ? y_rows : 0.0));
-    const double cycles = std::max(at.load * k_tiles * c.k_cycles, at.waves * k_tiles * c.chain);
-    const double compute = cycles / clock_rate(2.0 * batch * m * n * k);
-    double bytes = (operands + output + reread * read_again) / memory;
+    const Operand &x_operand = way.swapped ? p.b : p.a, &y_operand = way.swapped ? p.a : p.b;
+    const Reading x = read_operand(x_operand, p, x_rows, c.x, std::ceil(y_rows / c.y));
+    const Reading y = read_operand(y_operand, p, y_rows, c.y, std::ceil(x_rows / (c.x * c.cluster)));
+    const double operands = x.bytes + y.bytes, output = 2.0 * static_cast<double>(p.batch) * m * n;
+    const double again = reread * ((x.again ? x.bytes : 0.0) + (y.again ? y.bytes : 0.0));
+    double from_memory = (operands + output + x.from_panels + y.from_panels + again) / memory;
     if (operands > l2_resident)
-        bytes = std::max(bytes, operands * at.load / at.ctas / memory_of_one);
-    const double from_l2 =
-        at.ctas * k_tiles * (c.x + static_cast<double>(c.y) / c.cluster) * 2.0 * tile_k / l2;
-    const double busy =
-        std::pow(std::pow(compute, norm) + std::pow(bytes, norm) + std::pow(from_l2, norm), 1.0 / norm);
-    const double us = busy + fixed_cost(c, way, at);
+        from_memory = std::max(from_memory, operands * at.crowded / at.ctas / memory_of_one);
+    const double from_l2 = (x.from_l2 + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
+    const double effort = major_of(y_operand) == Major::K ? 1.0
+                          : c.y % span_elements == 0      ? 1.0 + turned
+                                                          : 1.0 + turned + wide_stage;
+    const double busy = std::pow(std::pow(compute_us(p, c, way, at, effort), norm) +
+                                     std::pow(from_memory, norm) + std::pow(from_l2, norm),
+                                 1.0 / norm);
+    const double us = busy + (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
+                      cluster_latency[c.cluster * way.split] + (c.cluster > 1 ? multicast_latency : 0.0);
     // In one long wave, CTAs that start while others end are placed unevenly; that costs more than the
     // launch.
-    const double slots = static_cast<double>(sm_count) * c.residents;
-    const bool alone = c.is_split() && us > 18.0 && at.ctas > 0.3 * slots && at.ctas <= slots;
+    const double places = static_cast<double>(sm_count) * c.residents;
+    const bool alone = c.is_split() && us > 18.0 && at.ctas > 0.3 * places && at.ctas <= places;
     return {alone ? us + launch_alone : us, !alone};
 }
 

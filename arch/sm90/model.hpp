@@ -6,14 +6,23 @@
 
 namespace hg::sm90 {
 
-// One way: a row, its orientation, slices of k. `clusters` counts what the scheduler hands out: tiles, or
-// pairs of tiles where a cluster shares y, times all problems.
+// One way: a row, its orientation, slices of k, or tiles that the persistent CTAs share evenly. `clusters`
+// counts what the scheduler hands out: tiles, or pairs of tiles where a cluster shares y, times all
+// problems.
 struct Way {
     int row;
     bool swapped;
     int split;
+    bool streams;
     int64_t clusters;
 };
+
+// How persistent clusters share a problem's tiles when they stream: the first `tiles` by k tiles.
+struct StreamShape {
+    int64_t tiles, clusters;
+};
+
+StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
 struct Prediction {
     double us;

@@ -1,5 +1,6 @@
 // Problem + Plan -> Params: orientation, tensor maps, tile order.
 #include "arch/common/pack.hpp"
+#include "arch/sm90/model.hpp"
 #include "arch/sm90/rows.hpp"
 #include "src/driver.hpp"
 
@@ -85,6 +86,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         plan.swapped ? pack_tiles(p, c.y, cluster_x, sm_count) : pack_tiles(p, cluster_x, c.y, sm_count);
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
+    if (plan.streams)
+        params.stream_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
     params.split = plan.split;
     const int owners = std::min(plan.split, c.y / 8);
     for (int slice = 0; slice <= max_cluster; ++slice)

@@ -6,18 +6,11 @@
 #pragma once
 
 #include "arch/sm90/store.cuh"
+#include "arch/sm90/stream.cuh"
 
 namespace hg::sm90 {
 
 constexpr int producer_registers = 40, consumer_registers = 232;
-
-// Scheduler: cluster i takes tiles i, i + clusters, i + 2 * clusters, ...
-template <Config C, typename Body>
-__device__ inline void for_each_tile(const Params& p, const Member& member, Body body)
-{
-    for (int32_t index = blockIdx.x / C.cluster; index < p.tiles; index += gridDim.x / C.cluster)
-        body(position_of<C>(p, member, index));
-}
 
 template <Config C, Major MX, Major MY>
 __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY>& smem)
@@ -26,14 +19,25 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
     ptx::wait_for_earlier_grids();
     const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    for_each_tile<C>(p, member, [&](const Position& at) {
-        load_tile<C, MX, MY>(p, member, stages, ring, at, 0, k_tiles);
+    for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
+        load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last);
     });
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
     if constexpr (C.cluster > 1)
 #pragma unroll 1
         for (int i = 0; i < Smem<C, MY>::stages; ++i, ring.advance())
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
+}
+
+// Stores a tile, unless others have to add to it.
+template <Config C, Major MY>
+__device__ inline void finish(const Params& p, const Scalars& scalars, const Member& member,
+                              Smem<C, MY>& smem, const Work& work, int32_t k_tiles, Accumulator<C>& acc,
+                              int consumer, int first_block)
+{
+    if (work.k_tiles() == k_tiles ||
+        join_partials<C>(p, Stream::of<C>(p, k_tiles), member, work, acc, smem.answer[consumer], consumer))
+        store_tile<C>(p, scalars, acc, smem.staging[consumer], work.at, consumer, first_block);
 }
 
 // All consumers multiply each tile, C.blocks() blocks of 64 x each.
@@ -46,10 +50,10 @@ __device__ inline void consume_together(const Params& p, const Member& member, S
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = count_k_tiles(p, scalars);
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    for_each_tile<C>(p, member, [&](const Position& at) {
+    for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
         Accumulator<C> acc;
-        multiply_tile<C, T, MX, MY>(acc, member, stages, ring, k_tiles, consumer * C.blocks());
-        store_tile<C>(p, scalars, acc, smem.staging[consumer], at, consumer, consumer * C.blocks());
+        multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks());
+        finish<C>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
     });
 }
 
@@ -67,17 +71,17 @@ __device__ inline void consume_in_turn(const Params& p, const Member& member, Sm
     const uint32_t other = ptx::shared_address(&smem.turn[1 - consumer]);
     uint32_t phase = consumer == 0;  // the first turn of the first consumer needs nobody
     int whose = 0;
-    for_each_tile<C>(p, member, [&](const Position& at) {
+    for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
         if (whose == consumer) {
             Accumulator<C> acc;
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
-            multiply_tile<C, T, MX, MY>(acc, member, stages, ring, k_tiles, 0);
+            multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), 0);
             if (threadIdx.x % 32 == 0)
                 ptx::mbarrier_arrive(other);
-            store_tile<C>(p, scalars, acc, smem.staging[consumer], at, consumer, 0);
+            finish<C>(p, scalars, member, smem, work, k_tiles, acc, consumer, 0);
         } else {
-            ring.advance(k_tiles);
+            ring.advance(work.k_tiles());
         }
         whose ^= 1;
     });

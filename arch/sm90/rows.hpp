@@ -38,7 +38,7 @@ constexpr int row_count = sizeof configs / sizeof configs[0], repack_row = row_c
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
-// Fill the kernel's parameters for a legal plan.
+// Fill the kernel's parameters for a legal plan, but for the memory of a streamed one.
 Status pack_product(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 
 }  // namespace hg::sm90

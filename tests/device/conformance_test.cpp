@@ -62,6 +62,28 @@ TEST(DeviceKernels, each_one_forced)
     }
 }
 
+// Tiles that several CTAs share, with the sums passed through the workspace.
+TEST(DeviceKernels, each_one_streamed)
+{
+    NEEDS_GPU();
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name + "/stream");
+        GemmCase g;
+        g.m = g.n = 264;
+        g.k = 1000;
+        const Trial trial(g, library.memory());
+        if (!library.created() || library.explain(trial.args()).find(" stream ") == std::string::npos)
+            continue;
+        SCOPED_TRACE(name);
+        Suite suite(library, 5 * thinning());
+        for (const Family& family : families())
+            family.run(suite);
+        std::printf("%-24s ", name.c_str());
+        report(suite);
+        EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is streamed";
+    }
+}
+
 class DeviceRules : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceRules, gemv)

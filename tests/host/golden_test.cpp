@@ -15,8 +15,8 @@ void add(std::ostream& out, const char* name, const Device& device, int64_t m, i
     constexpr const char* reasons[] = {"model", "tuned", "forced"};
     const Choice c = choose(device, linear_layer(m, n, k), "", "", size_t{64} << 20);
     out << name << ' ' << m << ' ' << n << ' ' << k << ' ' << c.kernel << (c.plan.swapped ? " swapped" : "")
-        << " split=" << c.plan.split << (c.plan.overlaps ? "" : " alone") << ' '
-        << reasons[static_cast<int>(c.plan.why)] << '\n';
+        << " split=" << c.plan.split << (c.plan.streams ? " stream" : "")
+        << (c.plan.overlaps ? "" : " alone") << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
 }
 
 std::string all_choices()

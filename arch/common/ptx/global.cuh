@@ -1,0 +1,27 @@
+// Words in global memory by which CTAs tell each other how far they are (PTX ISA 9.7.9.8, 9.7.13.5).
+#pragma once
+
+#include <cstdint>
+
+namespace hg::ptx {
+
+// ld.acquire.gpu.global.u32 value, [word];   sm_70
+__device__ inline uint32_t load_acquire_gpu(const uint32_t* word)
+{
+    uint32_t value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+
+// atom.add.acq_rel.gpu.global.u32 before, [word], value;   sm_70
+__device__ inline uint32_t atomic_add_acq_rel_gpu(uint32_t* word, uint32_t value)
+{
+    uint32_t before;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(word), "r"(value)
+                 : "memory");
+    return before;
+}
+
+}  // namespace hg::ptx

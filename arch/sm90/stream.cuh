@@ -1,0 +1,166 @@
+// How the tiles of a persistent kernel fall to the clusters, and the sum of a tile that several share.
+//
+// Whole tiles go round: cluster i takes tiles i, i + clusters, ... Where that would leave some clusters
+// idle at the end, the first Params::stream_tiles tiles are streamed: their k tiles, laid end to end, are
+// cut into one run of equal length for each cluster. A run that begins or ends inside a tile leaves
+// its sums in the workspace, and says so:
+//   arrivals[tile]   contributor -> contributor, in global memory, one word a consumer. Whoever finds that
+//                    all others have arrived adds up, in the order of k, and stores the tile. So nobody
+//                    waits, and the bits do not depend on who comes last. The word goes back to 0.
+// Named barrier 1 + consumer: the 128 threads of a consumer, around the word's answer.
+#pragma once
+
+#include "arch/common/ptx/global.cuh"
+#include "arch/sm90/mainloop.cuh"
+
+namespace hg::sm90 {
+
+// The k tiles first ... last - 1 of a tile.
+struct Work {
+    Position at;
+    int32_t tile, first, last;
+
+    __device__ int32_t k_tiles() const { return last - first; }
+};
+
+// The k tiles of all streamed tiles, end to end. choose() sees to it that 32 bits are enough.
+struct Stream {
+    int32_t k_tiles, clusters, length;
+
+    template <Config C>
+    __device__ static Stream of(const Params& p, int32_t k_tiles)
+    {
+        return {k_tiles, static_cast<int32_t>(gridDim.x / C.cluster), p.stream_tiles * k_tiles};
+    }
+
+    // Where the run of a cluster begins; that of the one before it ends there.
+    __device__ int32_t begin(int32_t cluster) const { return length * cluster / clusters; }
+    // The cluster whose run has this k tile.
+    __device__ int32_t owner(int32_t i) const { return ((i + 1) * clusters - 1) / length; }
+};
+
+// Scheduler: a run of streamed k tiles, then whole tiles.
+template <Config C, typename Body>
+__device__ inline void for_each_work(const Params& p, const Member& member, int32_t k_tiles, Body body)
+{
+    const auto cluster = static_cast<int32_t>(blockIdx.x / C.cluster);
+    const auto stream = Stream::of<C>(p, k_tiles);
+    int32_t i = 0, end = 0, tile = cluster;
+    if (stream.length > 0) {
+        i = stream.begin(cluster), end = stream.begin(cluster + 1);
+        tile += p.stream_tiles;
+    }
+    while (i < end || tile < p.tiles) {
+        Work work{{}, tile, 0, k_tiles};
+        if (i < end) {
+            work.tile = i / k_tiles;
+            work.first = i - work.tile * k_tiles;
+            work.last = min(k_tiles, work.first + end - i);
+            i += work.k_tiles();
+        } else {
+            tile += stream.clusters;
+        }
+        work.at = position_of<C>(p, member, work.tile);
+        body(work);
+    }
+}
+
+// Where a consumer leaves its sums, or looks for those of another cluster. A run that ends inside a tile
+// uses the second place, unless that tile is its first.
+template <Config C>
+__device__ inline float4* partial_of(const Params& p, const Stream& stream, const Member& member,
+                                     int32_t tile_begin, int32_t cluster, int part)
+{
+    const bool second = stream.begin(cluster) < tile_begin;
+    const int64_t place = (int64_t{2} * cluster + second) * C.cluster + member.neighbour;
+    return reinterpret_cast<float4*>(p.partials + (place * C.parts() + part) * part_floats(C)) +
+           threadIdx.x % 128;
+}
+
+// One float4 of each thread after the other: blocks of eight y, 64 x.
+template <Config C, typename Body>
+__device__ inline void for_each_quad(Accumulator<C>& acc, float4* at, Body body)
+{
+#pragma unroll
+    for (int block = 0; block < C.blocks(); ++block)
+#pragma unroll
+        for (int quad = 0; quad < C.y / 8; ++quad)
+            body(reinterpret_cast<float(&)[4]>(acc[block][4 * quad]),
+                 at + (block * (C.y / 8) + quad) * 128);
+}
+
+template <Config C>
+__device__ inline void leave_partial(Accumulator<C>& acc, float4* at)
+{
+    for_each_quad<C>(acc, at,
+                     [](float(&v)[4], float4* to) { __stcg(to, make_float4(v[0], v[1], v[2], v[3])); });
+}
+
+template <Config C>
+__device__ inline void take_partial(Accumulator<C>& acc, float4* at)
+{
+    for_each_quad<C>(acc, at, [](float(&v)[4], const float4* from) {
+        const float4 term = __ldcg(from);
+        v[0] = term.x, v[1] = term.y, v[2] = term.z, v[3] = term.w;
+    });
+}
+
+template <Config C>
+__device__ inline void add_partial(Accumulator<C>& acc, float4* at)
+{
+    for_each_quad<C>(acc, at, [](float(&v)[4], const float4* from) {
+        const float4 term = __ldcg(from);
+        v[0] += term.x, v[1] += term.y, v[2] += term.z, v[3] += term.w;
+    });
+}
+
+// What the consumer's first thread finds, for all of them.
+template <typename Question>
+__device__ inline bool ask_once(uint32_t& answer, int consumer, Question question)
+{
+    ptx::bar_sync(1 + consumer, 128);
+    if (threadIdx.x % 128 == 0)
+        answer = question();
+    ptx::bar_sync(1 + consumer, 128);
+    return answer != 0;
+}
+
+// The clusters first ... last share a tile. True where `acc` now has the whole sum.
+template <Config C>
+__device__ inline bool join_partials(const Params& p, const Stream& stream, const Member& member,
+                                     const Work& work, Accumulator<C>& acc, uint32_t& answer, int consumer)
+{
+    const int32_t begin = work.tile * stream.k_tiles;
+    const int32_t first = stream.owner(begin), last = stream.owner(begin + stream.k_tiles - 1);
+    const auto here = static_cast<int32_t>(blockIdx.x / C.cluster);
+    const int part = C.kind == Kind::PingPong ? 0 : consumer;
+    uint32_t* const arrivals =
+        p.arrivals + (int64_t{work.tile} * C.cluster + member.neighbour) * C.parts() + part;
+    const auto others = static_cast<uint32_t>(last - first);
+    const auto partial = [&](int32_t cluster) {
+        return partial_of<C>(p, stream, member, begin, cluster, part);
+    };
+
+    // The first to have k tiles of the tile comes to it last, as a rule: what it would leave, nobody reads.
+    bool all = here == first &&
+               ask_once(answer, consumer, [&] { return ptx::load_acquire_gpu(arrivals) == others; });
+    if (!all) {
+        leave_partial<C>(acc, partial(here));
+        all =
+            ask_once(answer, consumer, [&] { return ptx::atomic_add_acq_rel_gpu(arrivals, 1) == others; });
+    }
+    if (!all)
+        return false;
+    if (threadIdx.x % 128 == 0)
+        *arrivals = 0;
+    // Two terms may change places, so that only those from the third on have to wait for their turn.
+    const bool in_place = here <= first + 1;
+    if (!in_place)
+        take_partial<C>(acc, partial(first));
+    for (int32_t cluster = in_place ? first : first + 1; cluster <= last; ++cluster)
+        if (!in_place || cluster != here)
+            add_partial<C>(acc, partial(cluster));
+    return true;
+}
+
+}  // namespace hg::sm90
