@@ -58,8 +58,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
         pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
     if (plan.streams) {
         const Config& c = configs[plan.row];
-        const int64_t copies =
-            static_cast<int64_t>(plan.workspace) - stream_bytes(c, plan.grid / c.cluster);
+        const int64_t copies = static_cast<int64_t>(plan.workspace) - stream_bytes(c, plan.grid / c.ctas());
         launches.product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + copies);
         launches.product.arrivals = static_cast<uint32_t*>(handle.counters);
     }

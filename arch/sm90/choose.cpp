@@ -26,9 +26,9 @@ int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
 {
     const int64_t along_x = swapped ? p.n : p.m, along_y = swapped ? p.m : p.n;
     int64_t tiles;
-    const bool overflow =
-        __builtin_mul_overflow(ceil_div(along_x, c.x * c.cluster), ceil_div(along_y, c.y), &tiles) ||
-        __builtin_mul_overflow(tiles, p.batch, &tiles);
+    const bool overflow = __builtin_mul_overflow(ceil_div(along_x, c.x * c.cluster),
+                                                 ceil_div(along_y, c.y * c.across), &tiles) ||
+                          __builtin_mul_overflow(tiles, p.batch, &tiles);
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 
@@ -39,7 +39,7 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
     const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
     return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
            length < INT32_MAX / shape.clusters &&
-           static_cast<size_t>(shape.tiles * c.cluster * c.parts()) <= o.counters &&
+           static_cast<size_t>(shape.tiles * c.ctas() * c.parts()) <= o.counters &&
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
@@ -56,20 +56,20 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
     if (o.sharing != Sharing::Free && (o.sharing == Sharing::Stream) != way.streams)
         return false;
     if (!c.is_split())
-        return way.split == 1 && sm_count >= c.cluster && (!way.streams || can_stream(p, way, o, sm_count));
+        return way.split == 1 && sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
     if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))
         return false;
-    if (way.split * c.cluster > std::min(max_cluster, sm_count * c.residents))
+    if (way.split * c.ctas() > std::min(max_cluster, sm_count * c.residents))
         return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
-           (o.sm_limit == 0 || way.clusters * way.split * c.cluster <= sm_count);
+           (o.sm_limit == 0 || way.clusters * way.split * c.ctas() <= sm_count);
 }
 
 // No more persistent CTAs than keep the number of waves: less power.
 int64_t persistent_clusters(const Problem& p, const Config& c, const Way& way, int sm_count)
 {
-    const int64_t at_once = std::max(1, sm_count / c.cluster);
+    const int64_t at_once = clusters_held(c, c.ctas(), sm_count);
     return way.streams ? stream_shape(c, way.clusters, p.k, sm_count).clusters
                        : ceil_div(way.clusters, ceil_div(way.clusters, at_once));
 }
@@ -82,7 +82,7 @@ void fill(const Problem& p, const Way& way, const Prediction& prediction, int sm
     plan.swapped = way.swapped;
     plan.split = way.split;
     plan.streams = way.streams;
-    plan.cluster = c.cluster * way.split;
+    plan.cluster = c.ctas() * way.split;
     plan.overlaps = prediction.overlaps && !o.alone;
     plan.tiles = way.clusters;
     plan.grid = (c.is_split() ? way.clusters : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
@@ -188,7 +188,7 @@ bool choose(const Problem& asked, const Device& device, const Options& o, Plan& 
     }
     plan.predicted_us += predict_repack(plan);
     if (const Config& c = configs[plan.row]; plan.streams)
-        plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.cluster));
+        plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

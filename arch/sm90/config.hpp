@@ -22,6 +22,7 @@ struct Config {
     int stages;           // of shared memory, when both operands are K-major
     int consumers;        // warpgroups
     int cluster;          // CTAs next to each other along x that share their y operand by multicast
+    int across;           // CTAs next to each other along y that share their x operand
     int residents;        // CTAs a multiprocessor
     int k_cycles, chain;  // the model's: see kernels.def
     double store_us;
@@ -33,6 +34,10 @@ struct Config {
     constexpr int blocks() const { return x / 64 / (kind == Kind::PingPong ? 1 : consumers); }
     // Warps that read one stage.
     constexpr int readers() const { return kind == Kind::PingPong ? 4 : 4 * consumers; }
+    // CTAs of a cluster, of each slice of k.
+    constexpr int ctas() const { return cluster * across; }
+    // CTAs that fill parts of a stage: those next to this one in either direction, and itself.
+    constexpr int senders() const { return cluster + across - 1; }
     // Parts of a tile that a consumer has to itself.
     constexpr int parts() const { return kind == Kind::PingPong ? 1 : consumers; }
 };
@@ -77,7 +82,7 @@ constexpr int partial_bytes(const Config& c)
 constexpr int incoming_bytes(const Config& c)
 {
     int blocks = 0;
-    for (int split = 2; c.is_split() && split * c.cluster <= max_cluster; ++split) {
+    for (int split = 2; c.is_split() && split * c.ctas() <= max_cluster; ++split) {
         const int owners = split < c.y / 8 ? split : c.y / 8;
         const int most = (split - 1) * ((c.y / 8 + owners - 1) / owners);
         blocks = most > blocks ? most : blocks;
@@ -89,7 +94,7 @@ constexpr int incoming_bytes(const Config& c)
 constexpr int part_floats(const Config& c) { return c.blocks() * 64 * c.y; }
 constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
 {
-    return 2 * clusters * c.cluster * c.parts() * part_floats(c) * 4;
+    return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
 template <Config C, Major MY>
@@ -127,7 +132,7 @@ struct Params {
     CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
     OutputParams output;
     int32_t k;
-    int32_t tiles;  // of all problems; pairs of tiles where a cluster shares y
+    int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;
     int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
     int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly

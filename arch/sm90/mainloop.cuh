@@ -4,8 +4,9 @@
 //   full[s]   producer -> consumers. Count 1: the producer's arrive, which also announces the bytes of
 //             both operands; completes when they have landed. In a cluster each CTA's producer sends a
 //             part of y to all CTAs, so that bytes come from all producers, on the same barrier.
-//   empty[s]  consumers -> producer. Count C.readers() * C.cluster: one lane of each warp that reads the
-//             stage, in every CTA of the cluster, once its wait says that the wgmma has finished.
+//   empty[s]  consumers -> producer. Count C.readers() * C.senders(): one lane of each warp that reads the
+//             stage, in every CTA of the cluster that this one sends to, once its wait says that the wgmma
+//             has finished.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -29,15 +30,32 @@ struct Position {
     int32_t x, y, batch;
 };
 
-// This CTA's place in its cluster: C.cluster neighbours along x for each slice of k.
+// This CTA's place in its cluster: C.cluster neighbours along x, by C.across along y, for each slice of k.
 struct Member {
     int32_t neighbour, slice;
+
+    template <Config C>
+    __device__ int32_t x() const
+    {
+        return neighbour % C.cluster;
+    }
+    template <Config C>
+    __device__ int32_t y() const
+    {
+        return neighbour / C.cluster;
+    }
+    // Rank in the cluster of the CTA of this slice at (x, y).
+    template <Config C>
+    __device__ uint32_t rank_of(int32_t x, int32_t y) const
+    {
+        return slice * C.ctas() + y * C.cluster + x;
+    }
 
     template <Config C>
     __device__ static Member here()
     {
         const auto rank = static_cast<int32_t>(ptx::cluster_ctarank());
-        return {rank % C.cluster, rank / C.cluster};
+        return {rank % C.ctas(), rank / C.ctas()};
     }
 };
 
@@ -46,7 +64,7 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
 {
     const Tile tile = tile_at(p.grid, index);
     const int32_t x = p.swapped ? tile.n : tile.m, y = p.swapped ? tile.m : tile.n;
-    return {x * C.cluster + member.neighbour, y, tile.batch};
+    return {x * C.cluster + member.x<C>(), y * C.across + member.y<C>(), tile.batch};
 }
 
 __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
@@ -67,45 +85,46 @@ struct Stages {
     __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
 };
 
-// The x operand's part of a stage. K-major: one box of the tile's rows; MN-major: a box for each 64 rows.
-template <Config C, Major M>
-__device__ inline void load_x(const Params& p, uint32_t smem, uint32_t bar, const Position& at, int32_t k)
+// A box of an operand, into this CTA's stage or, where several share the operand, into that of each.
+template <int Shared>
+__device__ inline void load_box(uint32_t to, const CUtensorMap* map, uint32_t bar, int32_t inner,
+                                int32_t outer, int32_t batch, uint32_t ranks)
 {
-    const int32_t row = at.x * C.x, batch = at.batch * p.x_batch_step;
+    if constexpr (Shared > 1)
+        ptx::tma_load_3d_multicast(to, map, bar, inner, outer, batch, static_cast<uint16_t>(ranks));
+    else
+        ptx::tma_load_3d(to, map, bar, inner, outer, batch);
+}
+
+// An operand's part of a stage, Rows rows from `row` on. Of the Shared CTAs that have it in common, number
+// `index` loads its share, of rows (K-major) or of k's (MN-major, a box for each 64 rows), for all `ranks`.
+template <int Rows, int Shared, Major M>
+__device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint32_t bar, int32_t row,
+                                    int32_t k, int32_t batch, int32_t index, uint32_t ranks)
+{
     if constexpr (M == Major::K) {
-        ptx::tma_load_3d(smem, &p.x, bar, k, row, batch);
+        constexpr int share = Rows / Shared;
+        load_box<Shared>(smem + index * share * span_bytes, map, bar, k, row + index * share, batch, ranks);
     } else {
+        constexpr int share = tile_k / Shared;
 #pragma unroll
-        for (int panel = 0; panel < C.x / span_elements; ++panel)
-            ptx::tma_load_3d(smem + panel * tile_k * span_bytes, &p.x, bar, row + panel * span_elements, k,
-                             batch);
+        for (int panel = 0; panel < round_up(Rows, span_elements) / span_elements; ++panel)
+            load_box<Shared>(smem + (panel * tile_k + index * share) * span_bytes, map, bar,
+                             row + panel * span_elements, k + index * share, batch, ranks);
     }
 }
 
-// The y operand's. Each of the neighbours loads its share, of rows (K-major) or of k's (MN-major), for all.
-template <Config C, Major M>
-__device__ inline void load_y(const Params& p, const Member& member, uint32_t smem, uint32_t bar,
-                              const Position& at, int32_t k)
+template <Config C, Major MX, Major MY>
+__device__ inline void load_stage(const Params& p, const Member& member, uint32_t x_smem, uint32_t bar,
+                                  const Position& at, int32_t k)
 {
-    const auto neighbours = static_cast<uint16_t>(((1 << C.cluster) - 1) << member.slice * C.cluster);
-    const int32_t rank = member.neighbour;
-    const int32_t row = at.y * C.y, batch = at.batch * p.y_batch_step;
-    const auto load = [&](uint32_t to, int32_t inner, int32_t outer) {
-        if constexpr (C.cluster > 1)
-            ptx::tma_load_3d_multicast(to, &p.y, bar, inner, outer, batch, neighbours);
-        else
-            ptx::tma_load_3d(to, &p.y, bar, inner, outer, batch);
-    };
-    if constexpr (M == Major::K) {
-        constexpr int share = C.y / C.cluster;
-        load(smem + rank * share * span_bytes, k, row + rank * share);
-    } else {
-        constexpr int share = tile_k / C.cluster;
-#pragma unroll
-        for (int panel = 0; panel < round_up(C.y, span_elements) / span_elements; ++panel)
-            load(smem + (panel * tile_k + rank * share) * span_bytes, row + panel * span_elements,
-                 k + rank * share);
-    }
+    constexpr uint32_t along_x = (1u << C.cluster) - 1;
+    constexpr uint32_t along_y = ((1u << C.ctas()) - 1) / along_x;  // every C.cluster-th bit
+    const int32_t x = member.x<C>(), y = member.y<C>();
+    load_operand<C.x, C.across, MX>(x_smem, &p.x, bar, at.x * C.x, k, at.batch * p.x_batch_step, y,
+                                    along_y << member.rank_of<C>(x, 0));
+    load_operand<C.y, C.cluster, MY>(x_smem + x_bytes(C), &p.y, bar, at.y * C.y, k,
+                                     at.batch * p.y_batch_step, x, along_x << member.rank_of<C>(0, y));
 }
 
 // Producer: one thread fills the stages with k tiles first ... last - 1 of a tile.
@@ -118,8 +137,7 @@ __device__ inline void load_tile(const Params& p, const Member& member, const St
         const uint32_t full = stages.full(ring.stage);
         ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
         ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
-        load_x<C, MX>(p, stages.x(ring.stage), full, at, i * tile_k);
-        load_y<C, MY>(p, member, stages.y(ring.stage), full, at, i * tile_k);
+        load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
     }
 }
 
@@ -142,13 +160,16 @@ constexpr int block_bytes = 64 * tile_k * 2;
 template <Config C>
 using Accumulator = float[C.blocks()][C.y / 2];
 
-// A warp gives a stage back, to the producers of all neighbours.
+// A warp gives a stage back, to all producers that fill parts of it.
 template <Config C>
 __device__ inline void release_stage(const Member& member, uint32_t empty, uint32_t lane)
 {
-    if constexpr (C.cluster > 1) {
-        if (lane < C.cluster)
-            ptx::mbarrier_arrive_cluster(ptx::map_shared(empty, member.slice * C.cluster + lane));
+    if constexpr (C.ctas() > 1) {
+        const int32_t x = member.x<C>(), y = member.y<C>(), i = static_cast<int32_t>(lane);
+        const int32_t other_y = i - C.cluster + (i - C.cluster >= y);
+        if (i < C.senders())
+            ptx::mbarrier_arrive_cluster(ptx::map_shared(
+                empty, i < C.cluster ? member.rank_of<C>(i, y) : member.rank_of<C>(x, other_y)));
     } else if (lane == 0) {
         ptx::mbarrier_arrive(empty);
     }
@@ -222,7 +243,7 @@ __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
     if (threadIdx.x == 0) {
         for (int i = 0; i < Smem<C, MY>::stages; ++i) {
             ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
-            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.cluster);
+            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
         }
         if constexpr (C.kind == Kind::PingPong)
             for (uint64_t& turn : smem.turn)
@@ -236,9 +257,9 @@ __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
             ptx::prefetch_tensormap(&p.d);
     }
     __syncthreads();
-    if (C.cluster > 1 || (C.is_split() && p.split > 1))
+    if (C.ctas() > 1 || (C.is_split() && p.split > 1))
         ptx::cluster_arrive_relaxed();
-    if constexpr (C.cluster > 1)
+    if constexpr (C.ctas() > 1)
         ptx::cluster_wait();
 }
 

@@ -48,11 +48,6 @@ constexpr int held[4][8] = {
     {528, 264, 163, 124, 94, 79, 69, 62},
 };
 
-double clusters_held(const Config& c, int cluster, int sm_count)
-{
-    return std::max(1.0, std::floor(held[c.residents - 1][cluster - 1] * (sm_count / 132.0)));
-}
-
 // How the CTAs fall on the multiprocessors.
 struct Placement {
     double ctas, waves;
@@ -64,15 +59,16 @@ struct Placement {
 Placement place(const Config& c, const Way& way, int sm_count)
 {
     const auto clusters = static_cast<double>(way.clusters);
-    const double ctas = clusters * c.cluster * way.split, sms = sm_count, places = sms * c.residents;
+    const double ctas = clusters * c.ctas() * way.split, sms = sm_count, places = sms * c.residents;
     const double filled = std::min(1.0, ctas / places);
     if (!c.is_split()) {
-        const double waves = clusters / std::max(1, sm_count / c.cluster);
+        const double waves = clusters / static_cast<double>(clusters_held(c, c.ctas(), sm_count));
         const double load = way.streams ? waves : std::ceil(waves);
         return {ctas, load, load, load, filled};
     }
-    const int cluster = c.cluster * way.split;
-    const double at_once = clusters_held(c, cluster, sm_count), full = std::floor(clusters / at_once);
+    const int cluster = c.ctas() * way.split;
+    const auto at_once = static_cast<double>(clusters_held(c, cluster, sm_count));
+    const double full = std::floor(clusters / at_once);
     const double rest = (clusters - full * at_once) * cluster;
     const double load = full * c.residents + std::ceil(rest / sms);
     const double more = ctas <= places ? packing[cluster] * std::max(0.0, c.residents - load) : 0.0;
@@ -141,9 +137,14 @@ double split_cost(const Problem& p, const Config& c, const Way& way, const Place
 
 }  // namespace
 
+int64_t clusters_held(const Config& c, int cluster, int sm_count)
+{
+    return std::max(1, held[c.residents - 1][cluster - 1] * sm_count / 132);
+}
+
 StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count)
 {
-    const int64_t at_once = std::max(1, sm_count / c.cluster), k_tiles = ceil_div(k, tile_k);
+    const int64_t at_once = clusters_held(c, c.ctas(), sm_count), k_tiles = ceil_div(k, tile_k);
     const int64_t streamed = tiles < at_once ? tiles : tiles % at_once == 0 ? 0 : at_once + tiles % at_once;
     return {streamed, std::min(at_once, std::max<int64_t>(1, tiles * k_tiles / shortest_run))};
 }
@@ -154,14 +155,15 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
     const double x_rows = way.swapped ? n : m, y_rows = way.swapped ? m : n;
     const Operand &x_operand = way.swapped ? p.b : p.a, &y_operand = way.swapped ? p.a : p.b;
-    const Reading x = read_operand(x_operand, p, x_rows, c.x, std::ceil(y_rows / c.y));
+    const Reading x = read_operand(x_operand, p, x_rows, c.x, std::ceil(y_rows / (c.y * c.across)));
     const Reading y = read_operand(y_operand, p, y_rows, c.y, std::ceil(x_rows / (c.x * c.cluster)));
     const double operands = x.bytes + y.bytes, output = 2.0 * static_cast<double>(p.batch) * m * n;
     const double again = reread * ((x.again ? x.bytes : 0.0) + (y.again ? y.bytes : 0.0));
     double from_memory = (operands + output + x.from_panels + y.from_panels + again) / memory;
     if (operands > l2_resident)
         from_memory = std::max(from_memory, operands * at.crowded / at.ctas / memory_of_one);
-    const double from_l2 = (x.from_l2 + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
+    const double from_l2 =
+        (x.from_l2 * (c.across > 1 ? multicast : 1.0) + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
     const double effort = major_of(y_operand) == Major::K ? 1.0
                           : c.y % span_elements == 0      ? 1.0 + turned
                                                           : 1.0 + turned + wide_stage;
@@ -169,7 +171,7 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
                                      std::pow(from_memory, norm) + std::pow(from_l2, norm),
                                  1.0 / norm);
     const double us = busy + (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
-                      cluster_latency[c.cluster * way.split] + (c.cluster > 1 ? multicast_latency : 0.0);
+                      cluster_latency[c.ctas() * way.split] + (c.ctas() > 1 ? multicast_latency : 0.0);
     // In one long wave, CTAs that start while others end are placed unevenly; that costs more than the
     // launch.
     const double places = static_cast<double>(sm_count) * c.residents;

@@ -22,6 +22,9 @@ struct StreamShape {
     int64_t tiles, clusters;
 };
 
+// Clusters of so many CTAs that run at a time.
+int64_t clusters_held(const Config& config, int cluster, int sm_count);
+
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
 struct Prediction {

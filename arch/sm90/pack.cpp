@@ -77,13 +77,13 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
 {
     const Config& c = configs[plan.row];
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
-    const int cluster_x = c.x * c.cluster;
+    const int cluster_x = c.x * c.cluster, cluster_y = c.y * c.across;
     params = {};
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    params.grid =
-        plan.swapped ? pack_tiles(p, c.y, cluster_x, sm_count) : pack_tiles(p, cluster_x, c.y, sm_count);
+    params.grid = plan.swapped ? pack_tiles(p, cluster_y, cluster_x, sm_count)
+                               : pack_tiles(p, cluster_x, cluster_y, sm_count);
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
     if (plan.streams)
@@ -95,7 +95,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.swapped = plan.swapped;
     params.tma_store = !c.is_split() && can_tma_store(p);
     params.plain_vectors = can_tma_store(p) && p.n % 8 == 0;
-    Status status = pack_operand(x, p, plan.swapped ? p.n : p.m, c.x, tile_k, params.x);
+    Status status =
+        pack_operand(x, p, plan.swapped ? p.n : p.m, c.x / c.across, tile_k / c.across, params.x);
     if (status == ok)
         status =
             pack_operand(y, p, plan.swapped ? p.m : p.n, c.y / c.cluster, tile_k / c.cluster, params.y);

@@ -23,7 +23,7 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
         load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last);
     });
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
-    if constexpr (C.cluster > 1)
+    if constexpr (C.ctas() > 1)
 #pragma unroll 1
         for (int i = 0; i < Smem<C, MY>::stages; ++i, ring.advance())
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);

@@ -51,7 +51,7 @@ __device__ inline void say_ready(Smem<C, MY>& smem, const Member& member, int sp
     const int slice = threadIdx.x;
     if (slice < split && slice != member.slice)
         ptx::mbarrier_arrive_cluster(
-            ptx::map_shared(ptx::shared_address(&smem.ready), slice * C.cluster + member.neighbour));
+            ptx::map_shared(ptx::shared_address(&smem.ready), slice * C.ctas() + member.neighbour));
 }
 
 template <Config C, Major MY>
@@ -66,7 +66,7 @@ __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], 
     for (int block = 0; block < C.y / 8; ++block) {
         if (block == part.last) {
             part = Part::of(p, ++owner);
-            const uint32_t rank = owner * C.cluster + member.neighbour;
+            const uint32_t rank = owner * C.ctas() + member.neighbour;
             const int slot = member.slice < owner ? member.slice : member.slice - 1;
             to = ptx::map_shared(ptx::shared_address(smem.sums.incoming), rank) +
                  slot * incoming_step<C>(part) + threadIdx.x * 16;
@@ -219,7 +219,7 @@ __device__ inline void consume_slice(const Params& p, const Scalars& scalars, co
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer);
     ptx::launch_dependents();
     const Part part = Part::of(p, member.slice);
-    if (p.split > 1 && C.cluster == 1)
+    if (p.split > 1 && C.ctas() == 1)
         ptx::cluster_wait();
     ptx::bar_sync(1, threads);
     if (part.blocks() > 0)
@@ -252,7 +252,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
 {
     prepare<C>(p, smem);
     const auto member = Member::here<C>();
-    const Position at = position_of<C>(p, member, blockIdx.x / (p.split * C.cluster));
+    const Position at = position_of<C>(p, member, blockIdx.x / (p.split * C.ctas()));
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = count_k_tiles(p, scalars);
@@ -270,7 +270,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
     }
     ptx::launch_dependents();
     __syncwarp();
-    if (C.cluster == 1 && p.split > 1)
+    if (C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
 }
 

@@ -30,7 +30,7 @@ struct Stream {
     template <Config C>
     __device__ static Stream of(const Params& p, int32_t k_tiles)
     {
-        return {k_tiles, static_cast<int32_t>(gridDim.x / C.cluster), p.stream_tiles * k_tiles};
+        return {k_tiles, static_cast<int32_t>(gridDim.x / C.ctas()), p.stream_tiles * k_tiles};
     }
 
     // Where the run of a cluster begins; that of the one before it ends there.
@@ -43,7 +43,7 @@ struct Stream {
 template <Config C, typename Body>
 __device__ inline void for_each_work(const Params& p, const Member& member, int32_t k_tiles, Body body)
 {
-    const auto cluster = static_cast<int32_t>(blockIdx.x / C.cluster);
+    const auto cluster = static_cast<int32_t>(blockIdx.x / C.ctas());
     const auto stream = Stream::of<C>(p, k_tiles);
     int32_t i = 0, end = 0, tile = cluster;
     if (stream.length > 0) {
@@ -72,7 +72,7 @@ __device__ inline float4* partial_of(const Params& p, const Stream& stream, cons
                                      int32_t tile_begin, int32_t cluster, int part)
 {
     const bool second = stream.begin(cluster) < tile_begin;
-    const int64_t place = (int64_t{2} * cluster + second) * C.cluster + member.neighbour;
+    const int64_t place = (int64_t{2} * cluster + second) * C.ctas() + member.neighbour;
     return reinterpret_cast<float4*>(p.partials + (place * C.parts() + part) * part_floats(C)) +
            threadIdx.x % 128;
 }
@@ -132,10 +132,10 @@ __device__ inline bool join_partials(const Params& p, const Stream& stream, cons
 {
     const int32_t begin = work.tile * stream.k_tiles;
     const int32_t first = stream.owner(begin), last = stream.owner(begin + stream.k_tiles - 1);
-    const auto here = static_cast<int32_t>(blockIdx.x / C.cluster);
+    const auto here = static_cast<int32_t>(blockIdx.x / C.ctas());
     const int part = C.kind == Kind::PingPong ? 0 : consumer;
     uint32_t* const arrivals =
-        p.arrivals + (int64_t{work.tile} * C.cluster + member.neighbour) * C.parts() + part;
+        p.arrivals + (int64_t{work.tile} * C.ctas() + member.neighbour) * C.parts() + part;
     const auto others = static_cast<uint32_t>(last - first);
     const auto partial = [&](int32_t cluster) {
         return partial_of<C>(p, stream, member, begin, cluster, part);
