@@ -13,11 +13,6 @@ namespace hg {
 
 constexpr int max_candidates = 4;
 
-struct Workspace {
-    void* ptr;
-    size_t bytes;
-};
-
 struct Handle {
     Device device;
     Options options;
