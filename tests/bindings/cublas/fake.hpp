@@ -1,5 +1,5 @@
-// Stand-ins for libcublas and libcublasLt with their names and version nodes, that record what is called and
-// multiply device memory on the host. What a test asks them and tells them is at the end.
+// Stand-ins for libcublas and libcublasLt with their names and version nodes, that record what is called
+// and multiply device memory on the host. What a test asks them and tells them is at the end.
 #pragma once
 
 #include <cstddef>

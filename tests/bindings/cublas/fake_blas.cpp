@@ -36,9 +36,9 @@ int cublasLtMatmulDescDestroy(void* object);
 int cublasLtMatmulDescSetAttribute(void* object, int which, const void* value, size_t bytes);
 int cublasLtMatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t ld);
 int cublasLtMatrixLayoutDestroy(void* object);
-int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a, const void* b,
-                   void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
-                   const uint64_t*, void*, size_t, void* stream);
+int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a,
+                   const void* b, void* layout_b, const void* beta, const void* c, void* layout_c, void* d,
+                   void* layout_d, const uint64_t*, void*, size_t, void* stream);
 
 int cublasGetProperty(int which, int* value)
 {
@@ -92,9 +92,9 @@ static int through_lt(void* handle, const FakeProduct& p)
     cublasLtMatrixLayoutCreate(&a, p.type_ab, p.transa ? k : m, p.transa ? m : k, p.lda);
     cublasLtMatrixLayoutCreate(&b, p.type_ab, p.transb ? n : k, p.transb ? k : n, p.ldb);
     cublasLtMatrixLayoutCreate(&c, p.type_d, m, n, p.ldc);
-    const int status = cublasLtMatmul(handle, desc, p.alpha, p.a, a, p.b, b, p.beta, p.c, c,
-                                      const_cast<void*>(p.c), c, nullptr, nullptr, 0,
-                                      static_cast<FakeHandle*>(handle)->stream);
+    const int status =
+        cublasLtMatmul(handle, desc, p.alpha, p.a, a, p.b, b, p.beta, p.c, c, const_cast<void*>(p.c), c,
+                       nullptr, nullptr, 0, static_cast<FakeHandle*>(handle)->stream);
     cublasLtMatmulDescDestroy(desc);
     for (void* layout : {a, b, c})
         cublasLtMatrixLayoutDestroy(layout);
@@ -111,7 +111,7 @@ static int through_lt(void* handle, const FakeProduct& p)
             return not_initialized;                                                                        \
         if (is_negative({m, n, k}))                                                                        \
             return invalid;                                                                                \
-        const FakeProduct p{transa, transb, m,   n, k,   alpha, beta, false, false,  a,                    \
+        const FakeProduct p{transa, transb, m,   n, k,   alpha, beta, false,  false, a,                    \
                             lda,    b,      ldb, c, ldc, c,     ldc,  type_a, type_c};                     \
         return fake_is_nested() ? through_lt(handle, p) : multiply(handle, p);                             \
     }

@@ -190,28 +190,21 @@ int cublasLtDestroy(void* handle)
 
 int cublasLtMatmulDescCreate(void** out, int compute, int scale)
 {
-    *out = new Attributes{{0, bytes_of_value(compute)},
-                          {1, bytes_of_value(scale)},
-                          {2, bytes_of_value(0)},
-                          {3, bytes_of_value(0)},
-                          {4, bytes_of_value(0)},
-                          {5, bytes_of_value(0)},
-                          {6, bytes_of_value(2)},
-                          {7, bytes_of_value(1)},
-                          {8, bytes_of_value<void*>(nullptr)},
-                          {10, bytes_of_value<int64_t>(0)},
-                          {15, bytes_of_value(0)},
-                          {17, bytes_of_value<void*>(nullptr)},
-                          {26, bytes_of_value(-1)}};
+    *out = new Attributes{
+        {0, bytes_of_value(compute)},     {1, bytes_of_value(scale)}, {2, bytes_of_value(0)},
+        {3, bytes_of_value(0)},           {4, bytes_of_value(0)},     {5, bytes_of_value(0)},
+        {6, bytes_of_value(2)},           {7, bytes_of_value(1)},     {8, bytes_of_value<void*>(nullptr)},
+        {10, bytes_of_value<int64_t>(0)}, {15, bytes_of_value(0)},    {17, bytes_of_value<void*>(nullptr)},
+        {26, bytes_of_value(-1)}};
     return success;
 }
 
 int cublasLtMatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t ld)
 {
-    *out = new Attributes{{0, bytes_of_value(type)},       {1, bytes_of_value(0)},
-                          {2, bytes_of_value(rows)},       {3, bytes_of_value(columns)},
-                          {4, bytes_of_value(ld)},         {5, bytes_of_value(1)},
-                          {6, bytes_of_value<int64_t>(0)}, {8, bytes_of_value(0)}};
+    *out =
+        new Attributes{{0, bytes_of_value(type)},       {1, bytes_of_value(0)},  {2, bytes_of_value(rows)},
+                       {3, bytes_of_value(columns)},    {4, bytes_of_value(ld)}, {5, bytes_of_value(1)},
+                       {6, bytes_of_value<int64_t>(0)}, {8, bytes_of_value(0)}};
     return success;
 }
 
@@ -256,9 +249,9 @@ int cublasLtMatmulAlgoConfigSetAttribute(uint64_t* algorithm, int attribute, con
     return success;
 }
 
-int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a, const void* b,
-                   void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
-                   const uint64_t*, void*, size_t, void* stream)
+int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a,
+                   const void* b, void* layout_b, const void* beta, const void* c, void* layout_c, void* d,
+                   void* layout_d, const uint64_t*, void*, size_t, void* stream)
 {
     fake_record("cublasLtMatmul");
     if (!handle || !desc || !layout_a || !layout_b || !layout_c || !layout_d)

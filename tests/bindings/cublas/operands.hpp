@@ -36,8 +36,8 @@ struct Sizes {
 };
 
 struct Operands {
-    Operands(Memory& memory, const Sizes& sizes, int transa = 0, int transb = 0,
-             int type_ab = shim::r_16f, int type_d = shim::r_16f);
+    Operands(Memory& memory, const Sizes& sizes, int transa = 0, int transb = 0, int type_ab = shim::r_16f,
+             int type_d = shim::r_16f);
 
     Sizes size;
     int transa, transb, type_ab, type_d;

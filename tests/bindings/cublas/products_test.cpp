@@ -104,10 +104,10 @@ TEST_F(Shim, serves_pointer_arrays)
 TEST_F(Shim, serves_hgemm)
 {
     const Operands o(*memory_, {}, op_t, op_n);
-    EXPECT_EQ(cublasHgemm(handle_, op_t, op_n, 24, 17, 40, &o.half_alpha,
-                          static_cast<uint16_t*>(o.a.ptr()), static_cast<int>(o.a.ld()),
-                          static_cast<uint16_t*>(o.b.ptr()), static_cast<int>(o.b.ld()), &o.half_beta,
-                          static_cast<uint16_t*>(o.c.ptr()), static_cast<int>(o.c.ld())),
+    EXPECT_EQ(cublasHgemm(handle_, op_t, op_n, 24, 17, 40, &o.half_alpha, static_cast<uint16_t*>(o.a.ptr()),
+                          static_cast<int>(o.a.ld()), static_cast<uint16_t*>(o.b.ptr()),
+                          static_cast<int>(o.b.ld()), &o.half_beta, static_cast<uint16_t*>(o.c.ptr()),
+                          static_cast<int>(o.c.ld())),
               0);
     EXPECT_EQ(o.wrong(), 0);
     EXPECT_EQ(calls(), "");
