@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -72,8 +73,16 @@ Engine make_engine(void* context)
     Engine engine;
     engine.context = context;
     const driver::AllowAllocation allow;
-    if (hgemm_create(&engine.handle) != HGEMM_STATUS_SUCCESS && logs(LogLevel::Summary))
-        log_line("no handle of libhgemm: %s", hgemm_last_error());
+    const hgemm_status_t status = hgemm_create(&engine.handle);
+    const bool on_host =
+        status == HGEMM_STATUS_SUCCESS && !std::strcmp(hgemm_backend(engine.handle), "host");
+    if (on_host) {
+        // It would take the program's pointers for its own.
+        hgemm_destroy(engine.handle);
+        engine.handle = nullptr;
+    }
+    if (!engine.handle && logs(LogLevel::Summary))
+        log_line("no handle of libhgemm: %s", on_host ? "it has only the host here" : hgemm_last_error());
     return engine;
 }
 

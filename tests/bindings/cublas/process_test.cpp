@@ -139,11 +139,14 @@ TEST(ShimProcess, reads_its_settings)
 
 TEST(ShimProcess, passes_on_where_libhgemm_has_no_device)
 {
-    const Outcome o = run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_BACKEND=sm70");
-    EXPECT_EQ(o.status, 0);
-    EXPECT_TRUE(o.says("right\n")) << o.text;
-    EXPECT_TRUE(o.says("no handle of libhgemm: ")) << o.text;
-    EXPECT_TRUE(o.says("1: no device or memory for libhgemm")) << o.text;
+    for (const char* backend : {"sm70", "host"}) {
+        const Outcome o =
+            run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_BACKEND=" + std::string(backend));
+        EXPECT_EQ(o.status, 0);
+        EXPECT_TRUE(o.says("right\n")) << o.text;
+        EXPECT_TRUE(o.says("no handle of libhgemm: ")) << o.text;
+        EXPECT_TRUE(o.says("1: no device or memory for libhgemm")) << o.text;
+    }
 }
 
 }  // namespace
