@@ -202,6 +202,31 @@ TEST_F(Shim, verify_compares_and_leaves_the_real_result)
     EXPECT_EQ(served(), 2u);
 }
 
+// The fake batched products write nothing, so what is there afterwards is what was there before.
+TEST_F(Shim, verify_puts_back_what_was_there)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    const Operands o(*memory_, {24, 17, 40, 3});
+    const std::vector<unsigned char> before = o.c.now();
+    EXPECT_EQ(cublasGemmStridedBatchedEx(
+                  handle_, 0, 0, 24, 17, 40, &o.alpha, o.a.ptr(), r_16f, static_cast<int>(o.a.ld()),
+                  o.a.stride(), o.b.ptr(), r_16f, static_cast<int>(o.b.ld()), o.b.stride(), &o.beta,
+                  o.c.ptr(), r_16f, static_cast<int>(o.c.ld()), o.c.stride(), 3, compute_32f, -1),
+              0);
+    EXPECT_EQ(o.c.now(), before);
+    const Block a = o.a.pointers(*memory_), b = o.b.pointers(*memory_), c = o.c.pointers(*memory_);
+    EXPECT_EQ(cublasGemmBatchedEx(handle_, 0, 0, 24, 17, 40, &o.alpha, a.get<const void*>(), r_16f,
+                                  static_cast<int>(o.a.ld()), b.get<const void*>(), r_16f,
+                                  static_cast<int>(o.b.ld()), &o.beta, c.get<void*>(), r_16f,
+                                  static_cast<int>(o.c.ld()), 3, compute_32f, -1),
+              0);
+    EXPECT_EQ(o.c.now(), before);
+    EXPECT_EQ(calls(), "cublasGemmStridedBatchedEx cublasGemmBatchedEx ");
+    EXPECT_NE(summary().find("cublasGemmBatchedEx nn 24x17x40 x3 f16 to f16: 1 compared"),
+              std::string::npos)
+        << summary();
+}
+
 TEST_F(Shim, verify_only_serves_while_a_graph_is_recorded)
 {
     ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);

@@ -114,5 +114,50 @@ TEST_F(LtShim, serves_strided_batches)
     EXPECT_EQ(calls(), "");
 }
 
+TEST_F(LtShim, serves_pointer_arrays)
+{
+    const Operands o(device_, {24, 17, 40, 3});
+    for (void* layout : {a_, b_, c_}) {
+        set_layout(layout, layout_batch_count, 3);
+        set_layout(layout, layout_batch_mode, batch_pointer_array);
+    }
+    const Block a = o.a.pointers(device_), b = o.b.pointers(device_), c = o.c.pointers(device_);
+    const auto multiply = [&] {
+        return cublasLtMatmul(handle_, desc_, &o.alpha, a.get(), a_, b.get(), b_, &o.beta, c.get(), c_,
+                              c.get(), c_, nullptr, nullptr, 0, nullptr);
+    };
+    EXPECT_EQ(multiply(), 0);
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "");
+    // cuBLASLt has no epilogue for them.
+    set(desc_epilogue, epilogue_relu);
+    EXPECT_EQ(multiply(), 0);
+    EXPECT_EQ(calls(), "cublasLtMatmul ");
+}
+
+TEST_F(LtShim, verify_compares)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    fake_set_error(0.5);
+    EXPECT_EQ(multiply(), 0);
+    EXPECT_EQ(o_.wrong(d_matrix_, [&](int64_t i, int64_t j) { return 0.5 * o_.expected(0, i, j); }), 0);
+    EXPECT_EQ(calls(), "cublasLtMatmul ");
+    EXPECT_NE(
+        summary().find("cublasLtMatmul nn 24x17x40 f16 to f16: 1 compared, largest difference 1.00e+00"),
+        std::string::npos)
+        << summary();
+}
+
+TEST_F(Shim, cuts_the_summary_to_the_room_there_is)
+{
+    const Operands o(*memory_, {});
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    const std::string full = summary();
+    char text[16];
+    EXPECT_EQ(hgemm_shim_summary(text, sizeof text), full.size());
+    EXPECT_EQ(text, full.substr(0, sizeof text - 1));
+    EXPECT_EQ(hgemm_shim_summary(nullptr, 0), full.size());
+}
+
 }  // namespace
 }  // namespace hg::test

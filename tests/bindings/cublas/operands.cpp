@@ -14,7 +14,7 @@ hgemm_type_t type_of(int type)
 
 DeviceMatrix::DeviceMatrix(Memory& memory, hgemm_type_t type, int64_t rows, int64_t columns, int64_t batch,
                            uint64_t seed)
-    : type_(type), rows_(rows), columns_(columns),
+    : type_(type), rows_(rows), columns_(columns), batch_(batch),
       image_(static_cast<size_t>(stride() * batch) * bytes_of(type)), block_(memory, image_.size())
 {
     Random random(seed);
@@ -31,6 +31,16 @@ size_t DeviceMatrix::place(int64_t problem, int64_t row, int64_t column) const
 void* DeviceMatrix::ptr(int64_t problem) const
 {
     return block_.get<unsigned char>() + place(problem, 0, 0);
+}
+
+Block DeviceMatrix::pointers(Memory& memory) const
+{
+    std::vector<const void*> list;
+    for (int64_t problem = batch_ - 1; problem >= 0; --problem)
+        list.push_back(ptr(problem));
+    Block block(memory, list.size() * sizeof list[0]);
+    block.copy_in(list.data());
+    return block;
 }
 
 double DeviceMatrix::at(int64_t problem, int64_t row, int64_t column) const

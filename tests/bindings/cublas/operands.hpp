@@ -16,6 +16,7 @@ public:
     DeviceMatrix(Memory& memory, hgemm_type_t type, int64_t rows, int64_t columns, int64_t batch,
                  uint64_t seed);
     void* ptr(int64_t problem = 0) const;
+    Block pointers(Memory& memory) const;  // to all of them, in device memory, the last one first
     int64_t ld() const { return rows_ + 3; }
     int64_t stride() const { return ld() * columns_ + 5; }
     double at(int64_t problem, int64_t row, int64_t column) const;  // what it held at first
@@ -26,7 +27,7 @@ private:
     size_t place(int64_t problem, int64_t row, int64_t column) const;
 
     hgemm_type_t type_;
-    int64_t rows_, columns_;
+    int64_t rows_, columns_, batch_;
     std::vector<unsigned char> image_;
     Block block_;
 };

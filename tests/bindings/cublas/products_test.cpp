@@ -65,27 +65,18 @@ TEST_F(Shim, serves_strided_batches)
     EXPECT_EQ(served(), 4u);
 }
 
-// Three pointers in device memory.
-Block pointers(Memory& memory, const DeviceMatrix& matrix)
-{
-    const void* const list[] = {matrix.ptr(2), matrix.ptr(0), matrix.ptr(1)};
-    Block block(memory, sizeof list);
-    block.copy_in(list);
-    return block;
-}
-
 template <typename Int, typename Ex, typename Half>
 void check_arrays(Memory& memory, void* handle, Ex ex, Half half)
 {
     const Operands o(memory, {24, 17, 40, 3}), h(memory, {24, 17, 40, 3});
-    const Block a = pointers(memory, o.a), b = pointers(memory, o.b), c = pointers(memory, o.c);
+    const Block a = o.a.pointers(memory), b = o.b.pointers(memory), c = o.c.pointers(memory);
     const auto i = [](int64_t value) { return static_cast<Int>(value); };
     EXPECT_EQ(ex(handle, 0, 0, i(o.size.m), i(o.size.n), i(o.size.k), &o.alpha, a.get<const void*>(), r_16f,
                  i(o.a.ld()), b.get<const void*>(), r_16f, i(o.b.ld()), &o.beta, c.get<void*>(), r_16f,
                  i(o.c.ld()), i(3), compute_32f, algo_default),
               0);
     EXPECT_EQ(o.wrong(), 0);
-    const Block ha = pointers(memory, h.a), hb = pointers(memory, h.b), hc = pointers(memory, h.c);
+    const Block ha = h.a.pointers(memory), hb = h.b.pointers(memory), hc = h.c.pointers(memory);
     EXPECT_EQ(half(handle, 0, 0, i(h.size.m), i(h.size.n), i(h.size.k), &h.half_alpha,
                    ha.get<const uint16_t*>(), i(h.a.ld()), hb.get<const uint16_t*>(), i(h.b.ld()),
                    &h.half_beta, hc.get<uint16_t*>(), i(h.c.ld()), i(3)),
