@@ -149,4 +149,19 @@ TEST(ShimProcess, passes_on_where_libhgemm_has_no_device)
     }
 }
 
+TEST(ShimProcess, a_failure_of_ours_is_no_failure_of_the_program)
+{
+    const Outcome launch =
+        run(linked + "product", "HGEMM_SHIM_LOG=calls EMU_FAULTS=cuLaunchKernelEx:1=INVALID_VALUE");
+    EXPECT_EQ(launch.status, 0);
+    EXPECT_TRUE(launch.says("right\n")) << launch.text;
+    EXPECT_TRUE(launch.says("declined: hgemm_gemm_ex: ")) << launch.text;
+    EXPECT_TRUE(launch.says("1: libhgemm declined")) << launch.text;
+    const Outcome load =
+        run(linked + "product", "HGEMM_SHIM_LOG=summary EMU_FAULTS=cuLibraryLoadData:1=OUT_OF_MEMORY");
+    EXPECT_EQ(load.status, 0);
+    EXPECT_TRUE(load.says("right\n")) << load.text;
+    EXPECT_TRUE(load.says("1: no device or memory for libhgemm")) << load.text;
+}
+
 }  // namespace
