@@ -42,8 +42,14 @@ struct Entries {
     std::unordered_map<void*, std::unique_ptr<Entry>> map;
 };
 
-// Never destroyed: calls come while the process ends, when the driver may be gone already.
-Entries* entries = new Entries;
+// Made when first needed and never destroyed: libraries call while they start, before we are initialised,
+// and while the process ends, when the driver may be gone already.
+std::atomic<Entries*>& current_entries()
+{
+    static std::atomic<Entries*> entries = new Entries;
+    return entries;
+}
+Entries& entries() { return *current_entries().load(std::memory_order_acquire); }
 
 // Changes when an entry goes, so that what threads remember is not used any more.
 std::atomic<uint64_t> generation{1};
@@ -60,8 +66,9 @@ Entry& find_entry(void* handle)
     const uint64_t now = generation.load(std::memory_order_acquire);
     if (last.handle == handle && last.generation == now)
         return *last.entry;
-    const std::lock_guard lock(entries->mutex);
-    std::unique_ptr<Entry>& entry = entries->map[handle];
+    Entries& all = entries();
+    const std::lock_guard lock(all.mutex);
+    std::unique_ptr<Entry>& entry = all.map[handle];
     if (!entry)
         entry = std::make_unique<Entry>();
     last = {handle, now, entry.get()};
@@ -181,12 +188,13 @@ void forget(void* handle)
 {
     std::unique_ptr<Entry> gone;
     {
-        const std::lock_guard lock(entries->mutex);
-        const auto place = entries->map.find(handle);
-        if (place == entries->map.end())
+        Entries& all = entries();
+        const std::lock_guard lock(all.mutex);
+        const auto place = all.map.find(handle);
+        if (place == all.map.end())
             return;
         gone = std::move(place->second);
-        entries->map.erase(place);
+        all.map.erase(place);
         generation.fetch_add(1, std::memory_order_release);
     }
     for (const Engine& engine : gone->engines)
@@ -196,7 +204,7 @@ void forget(void* handle)
 // What there was stays behind: its locks may be held by threads that the child does not have.
 void forget_all()
 {
-    entries = new Entries;
+    current_entries() = new Entries;
     generation.fetch_add(1, std::memory_order_release);
 }
 

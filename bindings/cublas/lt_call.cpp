@@ -59,7 +59,12 @@ struct Made {
     std::mutex mutex;
     std::unordered_set<size_t> hashes;
 };
-Made& made = *new Made;
+// Made when first needed: libraries call while they start.
+Made& made()
+{
+    static Made& all = *new Made;
+    return all;
+}
 std::atomic<size_t> made_count;
 
 }  // namespace
@@ -92,10 +97,11 @@ void read_descriptors(const Real& real, void* desc, const LtLayouts& layouts, Lt
 
 void remember_made(const LtAlgorithm& algorithm)
 {
-    const std::lock_guard lock(made.mutex);
-    if (made.hashes.size() < most_made)
-        made.hashes.insert(hash_of(algorithm));
-    made_count = made.hashes.size();
+    Made& all = made();
+    const std::lock_guard lock(all.mutex);
+    if (all.hashes.size() < most_made)
+        all.hashes.insert(hash_of(algorithm));
+    made_count = all.hashes.size();
 }
 
 bool was_made(const LtAlgorithm* algorithm)
@@ -105,8 +111,9 @@ bool was_made(const LtAlgorithm* algorithm)
         return false;
     if (count == most_made)
         return true;
-    const std::lock_guard lock(made.mutex);
-    return made.hashes.contains(hash_of(*algorithm));
+    Made& all = made();
+    const std::lock_guard lock(all.mutex);
+    return all.hashes.contains(hash_of(*algorithm));
 }
 
 }  // namespace hg::shim

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <vector>
 
 namespace hg::shim {
@@ -17,6 +18,18 @@ namespace {
 using Bytes = std::vector<unsigned char>;
 
 size_t size_of(hgemm_type_t type) { return type == HGEMM_F32 ? 4 : 2; }
+
+// A large result may not fit a second time.
+template <typename T>
+bool resize(std::vector<T>& list, size_t size)
+{
+    try {
+        list.resize(size);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
+}
 
 // The memory that a product writes to: problem by problem, from the first element to the last.
 class Output {
@@ -31,7 +44,8 @@ public:
     // Finds the problems; those of a pointer array are read from the device.
     bool find()
     {
-        problems_.resize(static_cast<size_t>(args_.batch_count));
+        if (!resize(problems_, static_cast<size_t>(args_.batch_count)))
+            return false;
         if (args_.d_array)
             return driver::copy_out(problems_.data(), args_.d_array, problems_.size() * sizeof(void*));
         const auto stride = args_.stride_d * static_cast<int64_t>(size_of(args_.type_d));
@@ -42,7 +56,8 @@ public:
 
     bool read(Bytes& to) const
     {
-        to.resize(problems_.size() * bytes_);
+        if (!resize(to, problems_.size() * bytes_))
+            return false;
         for (size_t i = 0; i < problems_.size(); ++i)
             if (!driver::copy_out(to.data() + i * bytes_, problems_[i], bytes_))
                 return false;
@@ -101,8 +116,16 @@ struct Difference {
     uint64_t only_one_is = 0;  // elements that are finite in one result alone
 };
 
-std::mutex mutex;
-std::map<std::string, Difference>& by_shape = *new std::map<std::string, Difference>;
+struct Differences {
+    std::mutex mutex;
+    std::map<std::string, Difference> by_shape;
+};
+// Never destroyed: the summary comes late.
+Differences& found()
+{
+    static Differences& all = *new Differences;
+    return all;
+}
 
 void record(const std::string& shape, const Output& output, const Bytes& ours, const Bytes& theirs)
 {
@@ -116,8 +139,9 @@ void record(const std::string& shape, const Output& output, const Bytes& ours, c
             difference = std::max(difference, std::abs(o - t));
         }
     });
-    const std::lock_guard lock(mutex);
-    Difference& known = by_shape[shape];
+    Differences& all = found();
+    const std::lock_guard lock(all.mutex);
+    Difference& known = all.by_shape[shape];
     ++known.calls;
     known.largest = std::max(known.largest, difference == 0 ? 0 : difference / largest);
     known.only_one_is += only_one;
@@ -148,8 +172,9 @@ int verify(Product product, void* handle, const Place& place, const hgemm_args_t
 std::string differences()
 {
     std::string text;
-    const std::lock_guard lock(mutex);
-    for (const auto& [shape, d] : by_shape) {
+    Differences& all = found();
+    const std::lock_guard lock(all.mutex);
+    for (const auto& [shape, d] : all.by_shape) {
         char line[128];
         std::snprintf(line, sizeof line, ": %llu compared, largest difference %.2e",
                       static_cast<unsigned long long>(d.calls), d.largest);
