@@ -93,12 +93,17 @@ Engine make_engine(void* context)
     return engine;
 }
 
-Engine& find_engine(Entry& entry, void* context)
+// For the calling thread's context. A thread that has none yet, and that the real library would give one,
+// uses the handle where it was used before; null if that is nowhere.
+Engine* find_engine(Entry& entry)
 {
+    void* context = driver::current_context();
+    if (!context)
+        return entry.engines.size() == 1 ? &entry.engines[0] : nullptr;
     for (Engine& engine : entry.engines)
         if (engine.context == context)
-            return engine;
-    return entry.engines.emplace_back(make_engine(context));
+            return &engine;
+    return &entry.engines.emplace_back(make_engine(context));
 }
 
 // hgemm wants 256-byte alignment, cuBLAS takes any.
@@ -160,18 +165,17 @@ bool set_sm_count(Engine& engine, int count)
 
 Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
 {
-    void* context = driver::current_context();
-    if (!context)
-        return Reason::Context;
     Entry& entry = find_entry(handle);
     const std::lock_guard lock(entry.mutex);
-    Engine& engine = find_engine(entry, context);
-    if (!engine.handle)
+    Engine* const engine = find_engine(entry);
+    if (!engine)
+        return Reason::Context;
+    if (!engine->handle)
         return Reason::NoHandle;
-    const Workspace workspace = choose_workspace(engine, place, entry.workspace);
-    const bool done = set_stream(engine, place.stream) && set_workspace(engine, workspace) &&
-                      set_sm_count(engine, place.sm_count) &&
-                      hgemm_gemm_ex(engine.handle, &args) == HGEMM_STATUS_SUCCESS;
+    const Workspace workspace = choose_workspace(*engine, place, entry.workspace);
+    const bool done = set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
+                      set_sm_count(*engine, place.sm_count) &&
+                      hgemm_gemm_ex(engine->handle, &args) == HGEMM_STATUS_SUCCESS;
     if (!done && logs(LogLevel::Calls))
         log_line("declined: %s", hgemm_last_error());
     return done ? Reason::None : Reason::Refused;

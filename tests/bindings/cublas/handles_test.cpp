@@ -166,18 +166,27 @@ TEST_F(Shim, serves_threads_that_share_a_handle)
     EXPECT_EQ(calls(), "");
 }
 
+// The real library makes the context; a handle that nobody used before has nothing to work with yet.
 TEST_F(Shim, passes_on_in_a_thread_without_a_context)
 {
-    std::thread([&] {
+    const Operands o(*memory_, {});
+    const auto call = [&] {
         Cuda::get()->make_current(nullptr);
-        const float one = 1;
-        uint16_t element = 0;
-        // The real library makes the context; ours has nothing to work with yet.
-        cublasGemmStridedBatchedEx(handle_, 0, 0, 1, 1, 1, &one, &element, r_16f, 1, 1, &element, r_16f, 1,
-                                   1, &one, &element, r_16f, 1, 1, 1, compute_32f, -1);
-    }).join();
-    EXPECT_EQ(calls(), "cublasGemmStridedBatchedEx ");
+        EXPECT_EQ(cublasHgemm(handle_, 0, 0, 24, 17, 40, &o.half_alpha, static_cast<uint16_t*>(o.a.ptr()),
+                              static_cast<int>(o.a.ld()), static_cast<uint16_t*>(o.b.ptr()),
+                              static_cast<int>(o.b.ld()), &o.half_beta, static_cast<uint16_t*>(o.c.ptr()),
+                              static_cast<int>(o.c.ld())),
+                  0);
+    };
+    std::thread(call).join();
+    EXPECT_EQ(calls(), "cublasHgemm ");
     EXPECT_NE(summary().find("no CUDA context in this thread yet"), std::string::npos);
+
+    const Operands other(*memory_, {});
+    EXPECT_EQ(other.gemm_ex(handle_), 0);
+    std::thread(call).join();
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "");
 }
 
 TEST_F(Shim, verify_compares_and_leaves_the_real_result)
