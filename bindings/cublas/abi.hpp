@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+// Before a function that stands in for cuBLAS's.
+#define HGEMM_SHIM_EXPORT extern "C" __attribute__((visibility("default"))) int
+
 namespace hg::shim {
 
 // cublasStatus_t
@@ -30,7 +33,7 @@ constexpr int math_pedantic = 2;
 constexpr int algo_default = -1, algo_last = 23, algo_tensor_default = 99, algo_tensor_last = 115;
 
 // libraryPropertyType
-constexpr int property_major = 0, property_minor = 1;
+constexpr int property_major = 0;
 
 // cublasLtMatmulDescAttributes_t
 enum DescAttribute : int {

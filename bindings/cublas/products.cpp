@@ -4,22 +4,10 @@
 
 using namespace hg::shim;
 
-namespace {
-
-template <typename Function, typename... Arguments>
-int call_real(Function* function, Arguments... arguments)
-{
-    return function ? function(arguments...) : status_not_initialized;
-}
-
-}  // namespace
-
-#define EXPORT extern "C" __attribute__((visibility("default"))) int
-
 #define DEFINE_GEMM_EX(name, Int)                                                                          \
-    EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,              \
-                const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb, const void* beta,  \
-                void* c, int type_c, Int ldc, int compute, int algorithm)                                  \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,   \
+                           const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb,         \
+                           const void* beta, void* c, int type_c, Int ldc, int compute, int algorithm)     \
     {                                                                                                      \
         const auto call = [&] {                                                                            \
             return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, type_a,  \
@@ -35,10 +23,10 @@ DEFINE_GEMM_EX(cublasGemmEx, int)
 DEFINE_GEMM_EX(cublasGemmEx_64, int64_t)
 
 #define DEFINE_GEMM_STRIDED_BATCHED_EX(name, Int)                                                          \
-    EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,              \
-                const void* a, int type_a, Int lda, long long stride_a, const void* b, int type_b,         \
-                Int ldb, long long stride_b, const void* beta, void* c, int type_c, Int ldc,               \
-                long long stride_c, Int batch, int compute, int algorithm)                                 \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,   \
+                           const void* a, int type_a, Int lda, long long stride_a, const void* b,          \
+                           int type_b, Int ldb, long long stride_b, const void* beta, void* c, int type_c, \
+                           Int ldc, long long stride_c, Int batch, int compute, int algorithm)             \
     {                                                                                                      \
         const auto call = [&] {                                                                            \
             return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, type_a,  \
@@ -55,10 +43,10 @@ DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx_64, int64_t)
 
 #define DEFINE_GEMM_BATCHED_EX(name, Int)                                                                  \
-    EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,              \
-                const void* const* a, int type_a, Int lda, const void* const* b, int type_b, Int ldb,      \
-                const void* beta, void* const* c, int type_c, Int ldc, Int batch, int compute,             \
-                int algorithm)                                                                             \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,   \
+                           const void* const* a, int type_a, Int lda, const void* const* b, int type_b,    \
+                           Int ldb, const void* beta, void* const* c, int type_c, Int ldc, Int batch,      \
+                           int compute, int algorithm)                                                     \
     {                                                                                                      \
         const auto call = [&] {                                                                            \
             return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, type_a,  \
@@ -77,9 +65,9 @@ DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
 
 // cublasHgemm leaves the sums' precision to the library.
 #define DEFINE_HGEMM(name, Int)                                                                            \
-    EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const uint16_t* alpha,          \
-                const uint16_t* a, Int lda, const uint16_t* b, Int ldb, const uint16_t* beta, uint16_t* c, \
-                Int ldc)                                                                                   \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k,                      \
+                           const uint16_t* alpha, const uint16_t* a, Int lda, const uint16_t* b, Int ldb,  \
+                           const uint16_t* beta, uint16_t* c, Int ldc)                                     \
     {                                                                                                      \
         const auto call = [&] {                                                                            \
             return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, lda, b,  \
@@ -95,10 +83,10 @@ DEFINE_HGEMM(cublasHgemm, int)
 DEFINE_HGEMM(cublasHgemm_64, int64_t)
 
 #define DEFINE_HGEMM_STRIDED_BATCHED(name, Int)                                                            \
-    EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const uint16_t* alpha,          \
-                const uint16_t* a, Int lda, long long stride_a, const uint16_t* b, Int ldb,                \
-                long long stride_b, const uint16_t* beta, uint16_t* c, Int ldc, long long stride_c,        \
-                Int batch)                                                                                 \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k,                      \
+                           const uint16_t* alpha, const uint16_t* a, Int lda, long long stride_a,          \
+                           const uint16_t* b, Int ldb, long long stride_b, const uint16_t* beta,           \
+                           uint16_t* c, Int ldc, long long stride_c, Int batch)                            \
     {                                                                                                      \
         const auto call = [&] {                                                                            \
             return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, lda,     \
@@ -135,9 +123,10 @@ DEFINE_HGEMM_STRIDED_BATCHED(cublasHgemmStridedBatched, int)
 DEFINE_HGEMM_STRIDED_BATCHED(cublasHgemmStridedBatched_64, int64_t)
 
 #define DEFINE_HGEMM_BATCHED(name, Int)                                                                    \
-    EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const uint16_t* alpha,          \
-                const uint16_t* const* a, Int lda, const uint16_t* const* b, Int ldb,                      \
-                const uint16_t* beta, uint16_t* const* c, Int ldc, Int batch)                              \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k,                      \
+                           const uint16_t* alpha, const uint16_t* const* a, Int lda,                       \
+                           const uint16_t* const* b, Int ldb, const uint16_t* beta, uint16_t* const* c,    \
+                           Int ldc, Int batch)                                                             \
     {                                                                                                      \
         const auto call = [&] {                                                                            \
             return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, lda, b,  \

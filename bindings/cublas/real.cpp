@@ -33,16 +33,17 @@ void* find_scope(Library library)
 Real look_up(Library wanted, void* scope)
 {
     Real found;
+    found.complete = true;
 #define HGEMM_REAL(library, name, type)                                                                    \
-    if (wanted == Library::library)                                                                        \
-        found.name = reinterpret_cast<type*>(dlsym(scope, #name));
+    if (wanted == Library::library) {                                                                      \
+        found.name = reinterpret_cast<type*>(dlsym(scope, #name));                                         \
+        found.complete = found.complete && found.name;                                                     \
+    }
 #include "functions.def"
 #undef HGEMM_REAL
     GetProperty* property = wanted == Library::Lt ? found.cublasLtGetProperty : found.cublasGetProperty;
-    if (property) {
+    if (property)
         property(property_major, &found.major);
-        property(property_minor, &found.minor);
-    }
     return found;
 }
 

@@ -38,8 +38,7 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
     if (call.half_scalars &&
         (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
         return Reason::Compute;
-    if (cublas.cublasGetSmCountTarget)
-        cublas.cublasGetSmCountTarget(handle, &place.sm_count);
+    cublas.cublasGetSmCountTarget(handle, &place.sm_count);
     return route(call, pointer_mode, args);
 }
 
