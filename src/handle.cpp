@@ -273,7 +273,7 @@ Status fail_handle(hgemm_handle_t handle)
 
 Status plan(Handle& handle, const Problem& problem, Plan& plan)
 {
-    if (const Plan* known = handle.cache->find_plan(problem)) {
+    if (const Plan* known = handle.cache->find_plan(problem, handle.workspace())) {
         plan = *known;
     } else {
         const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
@@ -283,7 +283,7 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         const Status status = make_plan(problem, handle.device, options, candidates, plan);
         if (status != ok)
             return status;
-        handle.cache->keep_plan(problem, plan);
+        handle.cache->keep_plan(problem, handle.workspace(), plan);
     }
     if (handle.log.wants(LogLevel::Plan)) {
         char asked[256], decided[384];
@@ -299,18 +299,20 @@ namespace {
 // Plan and pack, unless the same was done lately.
 Status prepare(Handle& handle, const Problem& problem, const PlanCache::Launch*& prepared)
 {
-    prepared = handle.log.wants(LogLevel::Plan) ? nullptr : handle.cache->find_launch(problem);
+    const Workspace workspace = handle.workspace();
+    prepared = handle.log.wants(LogLevel::Plan) ? nullptr : handle.cache->find_launch(problem, workspace);
     if (prepared)
         return ok;
-    PlanCache::Launch& place = handle.cache->place_for(problem);
+    PlanCache::Launch& place = handle.cache->place_for(problem, workspace);
     if (Status status = plan(handle, problem, place.plan); status != ok)
         return status;
-    if (place.plan.workspace > handle.workspace().bytes)
+    if (place.plan.workspace > workspace.bytes)
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
-                    place.plan.workspace, handle.workspace().bytes);
+                    place.plan.workspace, workspace.bytes);
     if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
         return status;
     place.problem = problem;
+    place.workspace = workspace;
     place.used = true;
     prepared = &place;
     return ok;
@@ -406,7 +408,6 @@ extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* works
             return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
                                  workspace_alignment);
         h.user = {workspace, bytes};
-        h.cache->clear();
         return ok;
     });
 }

@@ -14,11 +14,6 @@ namespace hg {
 constexpr int max_candidates = 4;
 constexpr size_t counter_words = 4096;
 
-struct Workspace {
-    void* ptr;
-    size_t bytes;
-};
-
 struct Handle {
     Device device;
     Options options;

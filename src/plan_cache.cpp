@@ -33,9 +33,10 @@ Problem shape_of(const Problem& problem)
 
 size_t mix(size_t hash, size_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }
 
-size_t hash_of(const Problem& p)
+size_t hash_of(const Problem& p, const Workspace& workspace)
 {
-    size_t hash = static_cast<size_t>(p.type_ab);
+    size_t hash = mix(static_cast<size_t>(p.type_ab), workspace.bytes);
+    hash = mix(hash, reinterpret_cast<size_t>(workspace.ptr));
     for (const int64_t size : {p.m, p.n, p.k, p.batch, p.a.row_stride, p.b.row_stride, p.d.ld})
         hash = mix(hash, static_cast<size_t>(size));
     for (const void* pointer : {p.a.ptr, p.b.ptr, static_cast<const void*>(p.d.ptr)})
@@ -45,28 +46,29 @@ size_t hash_of(const Problem& p)
 
 }  // namespace
 
-const Plan* PlanCache::find_plan(const Problem& problem) const
+const Plan* PlanCache::find_plan(const Problem& problem, const Workspace& workspace) const
 {
     const Problem shape = shape_of(problem);
-    const Decided& entry = decided_[hash_of(shape) % plans];
-    return entry.used && entry.shape == shape ? &entry.plan : nullptr;
+    const Decided& entry = decided_[hash_of(shape, {nullptr, workspace.bytes}) % plans];
+    const bool known = entry.used && entry.shape == shape && entry.workspace_bytes == workspace.bytes;
+    return known ? &entry.plan : nullptr;
 }
 
-void PlanCache::keep_plan(const Problem& problem, const Plan& plan)
+void PlanCache::keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan)
 {
     const Problem shape = shape_of(problem);
-    decided_[hash_of(shape) % plans] = {true, shape, plan};
+    decided_[hash_of(shape, {nullptr, workspace.bytes}) % plans] = {true, shape, workspace.bytes, plan};
 }
 
-const PlanCache::Launch* PlanCache::find_launch(const Problem& problem) const
+const PlanCache::Launch* PlanCache::find_launch(const Problem& problem, const Workspace& workspace) const
 {
-    const Launch& entry = launches_[hash_of(problem) % launches];
-    return entry.used && entry.problem == problem ? &entry : nullptr;
+    const Launch& entry = launches_[hash_of(problem, workspace) % launches];
+    return entry.used && entry.problem == problem && entry.workspace == workspace ? &entry : nullptr;
 }
 
-PlanCache::Launch& PlanCache::place_for(const Problem& problem)
+PlanCache::Launch& PlanCache::place_for(const Problem& problem, const Workspace& workspace)
 {
-    Launch& entry = launches_[hash_of(problem) % launches];
+    Launch& entry = launches_[hash_of(problem, workspace) % launches];
     entry.used = false;
     return entry;
 }

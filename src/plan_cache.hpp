@@ -6,30 +6,39 @@
 
 namespace hg {
 
+struct Workspace {
+    void* ptr;
+    size_t bytes;
+    bool operator==(const Workspace&) const = default;
+};
+
 class PlanCache {
 public:
-    // The plan for this shape, pointers left aside but for their alignment; null when it is not known.
-    const Plan* find_plan(const Problem& problem) const;
-    void keep_plan(const Problem& problem, const Plan& plan);
+    // The plan for this shape, pointers left aside but for their alignment, and this much workspace; null
+    // when it is not known.
+    const Plan* find_plan(const Problem& problem, const Workspace& workspace) const;
+    void keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan);
 
     // A launch is a plan with its parameters for one problem, pointers included.
     struct Launch {
         bool used;
         Problem problem;
+        Workspace workspace;
         Plan plan;
         Packed packed;
     };
-    const Launch* find_launch(const Problem& problem) const;
+    const Launch* find_launch(const Problem& problem, const Workspace& workspace) const;
     // The place for a new one, which takes that of an older one; it counts once `used` is set.
-    Launch& place_for(const Problem& problem);
+    Launch& place_for(const Problem& problem, const Workspace& workspace);
 
-    // Forget everything: what plans depend on has changed.
+    // Forget everything: what plans depend on beside the workspace has changed.
     void clear();
 
 private:
     struct Decided {
         bool used;
         Problem shape;
+        size_t workspace_bytes;
         Plan plan;
     };
     static constexpr size_t plans = 128, launches = 64;

@@ -1,0 +1,25 @@
+// How many calls were served and passed on, by function and reason, and the summary of it.
+#pragma once
+
+#include "route.hpp"
+
+#include <string>
+
+namespace hg::shim {
+
+enum class Product {
+#define HGEMM_REAL(library, name, type) name,
+#include "products.def"
+#undef HGEMM_REAL
+    count
+};
+
+const char* name_of(Product product);
+
+void count(Product product, Reason reason);
+void reset_counts();
+
+// Several lines, without the ending newline; empty where nothing was called.
+std::string summary();
+
+}  // namespace hg::shim

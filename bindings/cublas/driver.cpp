@@ -1,0 +1,101 @@
+#include "driver.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace hg::shim::driver {
+namespace {
+
+struct Calls {
+    int (*cuCtxGetCurrent)(void**);
+    int (*cuStreamIsCapturing)(void*, int*);
+    int (*cuThreadExchangeStreamCaptureMode)(int*);
+    int (*cuStreamSynchronize)(void*);
+    int (*cuMemcpyDtoH_v2)(void*, uint64_t, size_t);
+    int (*cuMemcpyHtoD_v2)(uint64_t, const void*, size_t);
+};
+
+template <typename Function>
+bool find(void* library, const char* name, Function*& function)
+{
+    function = reinterpret_cast<Function*>(dlsym(library, name));
+    return function;
+}
+
+const Calls* load()
+{
+    static std::mutex mutex;
+    static Calls calls;
+    const std::lock_guard lock(mutex);
+    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    const bool complete =
+        library && find(library, "cuCtxGetCurrent", calls.cuCtxGetCurrent) &&
+        find(library, "cuStreamIsCapturing", calls.cuStreamIsCapturing) &&
+        find(library, "cuThreadExchangeStreamCaptureMode", calls.cuThreadExchangeStreamCaptureMode) &&
+        find(library, "cuStreamSynchronize", calls.cuStreamSynchronize) &&
+        find(library, "cuMemcpyDtoH_v2", calls.cuMemcpyDtoH_v2) &&
+        find(library, "cuMemcpyHtoD_v2", calls.cuMemcpyHtoD_v2);
+    return complete ? &calls : nullptr;
+}
+
+// Null until the driver is loaded.
+const Calls* calls()
+{
+    static std::atomic<const Calls*> known;
+    const Calls* found = known.load(std::memory_order_acquire);
+    if (!found) {
+        found = load();
+        known.store(found, std::memory_order_release);
+    }
+    return found;
+}
+
+}  // namespace
+
+void* current_context()
+{
+    void* context = nullptr;
+    const Calls* driver = calls();
+    return driver && driver->cuCtxGetCurrent(&context) == 0 ? context : nullptr;
+}
+
+bool is_capturing(void* stream)
+{
+    int status = 0;
+    const Calls* driver = calls();
+    return !driver || driver->cuStreamIsCapturing(stream, &status) != 0 || status != 0;
+}
+
+AllowAllocation::AllowAllocation()
+{
+    const Calls* driver = calls();
+    changed_ = driver && driver->cuThreadExchangeStreamCaptureMode(&mode_) == 0;
+}
+
+AllowAllocation::~AllowAllocation()
+{
+    if (changed_)
+        calls()->cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
+bool wait(void* stream)
+{
+    const Calls* driver = calls();
+    return driver && driver->cuStreamSynchronize(stream) == 0;
+}
+
+bool copy_out(void* host, const void* device, size_t bytes)
+{
+    const Calls* driver = calls();
+    return driver && driver->cuMemcpyDtoH_v2(host, reinterpret_cast<uint64_t>(device), bytes) == 0;
+}
+
+bool copy_in(void* device, const void* host, size_t bytes)
+{
+    const Calls* driver = calls();
+    return driver && driver->cuMemcpyHtoD_v2(reinterpret_cast<uint64_t>(device), host, bytes) == 0;
+}
+
+}  // namespace hg::shim::driver

@@ -1,0 +1,215 @@
+#include "handles.hpp"
+
+#include "driver.hpp"
+#include "settings.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace hg::shim {
+namespace {
+
+constexpr uintptr_t alignment = 256;
+void* const per_thread_stream = reinterpret_cast<void*>(2);
+// A workspace of no bytes: products that need none are chosen.
+const Workspace nothing{reinterpret_cast<void*>(alignment), 0};
+
+// An hgemm handle and how it is set.
+struct Engine {
+    void* context = nullptr;
+    hgemm_handle_t handle = nullptr;  // null: could not be made
+    void* stream = nullptr;
+    Workspace workspace;  // ptr null: the hgemm handle's own
+    int sm_count = 0;
+    // The own workspace serves one stream, the first one that needs it.
+    bool own_is_taken = false;
+    void* own_stream = nullptr;
+};
+
+struct Entry {
+    std::mutex mutex;
+    Workspace workspace;
+    std::vector<Engine> engines;
+};
+
+struct Entries {
+    std::mutex mutex;
+    std::unordered_map<void*, std::unique_ptr<Entry>> map;
+};
+
+// Made when first needed and never destroyed: libraries call while they start, before we are initialised,
+// and while the process ends, when the driver may be gone already.
+std::atomic<Entries*>& current_entries()
+{
+    static std::atomic<Entries*> entries = new Entries;
+    return entries;
+}
+Entries& entries() { return *current_entries().load(std::memory_order_acquire); }
+
+// Changes when an entry goes, so that what threads remember is not used any more.
+std::atomic<uint64_t> generation{1};
+
+struct Remembered {
+    void* handle;
+    uint64_t generation;
+    Entry* entry;
+};
+thread_local Remembered last{};
+
+Entry& find_entry(void* handle)
+{
+    const uint64_t now = generation.load(std::memory_order_acquire);
+    if (last.handle == handle && last.generation == now)
+        return *last.entry;
+    Entries& all = entries();
+    const std::lock_guard lock(all.mutex);
+    std::unique_ptr<Entry>& entry = all.map[handle];
+    if (!entry)
+        entry = std::make_unique<Entry>();
+    last = {handle, now, entry.get()};
+    return *entry;
+}
+
+Engine make_engine(void* context)
+{
+    Engine engine;
+    engine.context = context;
+    const driver::AllowAllocation allow;
+    const hgemm_status_t status = hgemm_create(&engine.handle);
+    const bool on_host =
+        status == HGEMM_STATUS_SUCCESS && !std::strcmp(hgemm_backend(engine.handle), "host");
+    if (on_host) {
+        // It would take the program's pointers for its own.
+        hgemm_destroy(engine.handle);
+        engine.handle = nullptr;
+    }
+    if (!engine.handle && logs(LogLevel::Summary))
+        log_line("no handle of libhgemm: %s", on_host ? "it has only the host here" : hgemm_last_error());
+    return engine;
+}
+
+// For the calling thread's context. A thread that has none yet, and that the real library would give one,
+// uses the handle where it was used before; null if that is nowhere.
+Engine* find_engine(Entry& entry)
+{
+    void* context = driver::current_context();
+    if (!context)
+        return entry.engines.size() == 1 ? &entry.engines[0] : nullptr;
+    for (Engine& engine : entry.engines)
+        if (engine.context == context)
+            return &engine;
+    return &entry.engines.emplace_back(make_engine(context));
+}
+
+// hgemm wants 256-byte alignment, cuBLAS takes any.
+Workspace aligned(Workspace w)
+{
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(w.ptr);
+    const uintptr_t skipped = (alignment - begin % alignment) % alignment;
+    if (w.bytes <= skipped)
+        return nothing;
+    return {reinterpret_cast<void*>(begin + skipped), w.bytes - skipped};
+}
+
+// What is shared between streams, or between a graph and what runs beside it, would be written by both.
+Workspace choose_workspace(Engine& engine, const Place& place, const Workspace& of_handle)
+{
+    if (place.brings_workspace)
+        return aligned(place.workspace);
+    if (of_handle.ptr)
+        return aligned(of_handle);
+    if (place.stream == per_thread_stream || (engine.own_is_taken && engine.own_stream != place.stream) ||
+        driver::is_capturing(place.stream))
+        return nothing;
+    engine.own_is_taken = true;
+    engine.own_stream = place.stream;
+    return {};
+}
+
+bool set_stream(Engine& engine, void* stream)
+{
+    if (engine.stream == stream)
+        return true;
+    if (hgemm_set_stream(engine.handle, static_cast<hgemm_stream_t>(stream)) != HGEMM_STATUS_SUCCESS)
+        return false;
+    engine.stream = stream;
+    return true;
+}
+
+bool set_workspace(Engine& engine, const Workspace& w)
+{
+    if (engine.workspace.ptr == w.ptr && engine.workspace.bytes == w.bytes)
+        return true;
+    if (hgemm_set_workspace(engine.handle, w.ptr, w.bytes) != HGEMM_STATUS_SUCCESS)
+        return false;
+    engine.workspace = w;
+    return true;
+}
+
+bool set_sm_count(Engine& engine, int count)
+{
+    if (engine.sm_count == count)
+        return true;
+    if (hgemm_set_sm_count(engine.handle, count) != HGEMM_STATUS_SUCCESS)
+        return false;
+    engine.sm_count = count;
+    return true;
+}
+
+}  // namespace
+
+Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
+{
+    Entry& entry = find_entry(handle);
+    const std::lock_guard lock(entry.mutex);
+    Engine* const engine = find_engine(entry);
+    if (!engine)
+        return Reason::Context;
+    if (!engine->handle)
+        return Reason::NoHandle;
+    const Workspace workspace = choose_workspace(*engine, place, entry.workspace);
+    const bool done = set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
+                      set_sm_count(*engine, place.sm_count) &&
+                      hgemm_gemm_ex(engine->handle, &args) == HGEMM_STATUS_SUCCESS;
+    if (!done && logs(LogLevel::Calls))
+        log_line("declined: %s", hgemm_last_error());
+    return done ? Reason::None : Reason::Refused;
+}
+
+void set_workspace(void* handle, Workspace workspace)
+{
+    Entry& entry = find_entry(handle);
+    const std::lock_guard lock(entry.mutex);
+    entry.workspace = workspace;
+}
+
+void forget(void* handle)
+{
+    std::unique_ptr<Entry> gone;
+    {
+        Entries& all = entries();
+        const std::lock_guard lock(all.mutex);
+        const auto place = all.map.find(handle);
+        if (place == all.map.end())
+            return;
+        gone = std::move(place->second);
+        all.map.erase(place);
+        generation.fetch_add(1, std::memory_order_release);
+    }
+    for (const Engine& engine : gone->engines)
+        hgemm_destroy(engine.handle);
+}
+
+// What there was stays behind: its locks may be held by threads that the child does not have.
+void forget_all()
+{
+    current_entries() = new Entries;
+    generation.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace hg::shim

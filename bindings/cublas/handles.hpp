@@ -1,0 +1,37 @@
+// For each cuBLAS handle one hgemm handle per context, which follows its stream, workspace and number of
+// multiprocessors. Handles of cublasLt are meant as well: they may be the same ones.
+#pragma once
+
+#include "route.hpp"
+
+#include <cstddef>
+
+namespace hg::shim {
+
+struct Workspace {
+    void* ptr = nullptr;  // null: none was given
+    size_t bytes = 0;
+};
+
+// What the caller's handle says about one call.
+struct Place {
+    void* stream = nullptr;
+    int sm_count = 0;
+    // cublasLtMatmul brings its workspace along, an empty one included; others use the handle's.
+    bool brings_workspace = false;
+    Workspace workspace;
+};
+
+// Run the product where the caller wants it: None, or why it was not done.
+Reason multiply(void* handle, const Place& place, const hgemm_args_t& args);
+
+// The caller gave the handle this workspace; null takes it away, as a new stream does.
+void set_workspace(void* handle, Workspace workspace);
+
+// The handle was destroyed.
+void forget(void* handle);
+
+// In a child process nothing of the parent's device state is usable.
+void forget_all();
+
+}  // namespace hg::shim

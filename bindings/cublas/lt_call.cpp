@@ -1,0 +1,119 @@
+#include "lt_call.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <unordered_set>
+
+namespace hg::shim {
+namespace {
+
+// An attribute that this version does not have keeps the value that stands for its absence.
+template <typename T>
+void read(LtGetAttribute* get, void* object, int attribute, T& value)
+{
+    get(object, attribute, &value, sizeof value, nullptr);
+}
+
+LtMatrix read_layout(const Real& real, void* layout)
+{
+    LtMatrix x;
+    const auto get = [&](int attribute, auto& value) {
+        read(real.cublasLtMatrixLayoutGetAttribute, layout, attribute, value);
+    };
+    get(layout_type, x.type);
+    get(layout_order, x.order);
+    get(layout_rows, x.rows);
+    get(layout_cols, x.columns);
+    get(layout_ld, x.ld);
+    get(layout_batch_count, x.batch);
+    get(layout_batch_mode, x.batch_mode);
+    if (x.batch > 1)
+        get(layout_batch_stride, x.stride);
+    return x;
+}
+
+bool has_scaling(const Real& real, void* desc)
+{
+    for (const int attribute : {desc_a_scale_pointer, desc_b_scale_pointer, desc_c_scale_pointer,
+                                desc_d_scale_pointer, desc_d_out_scale_pointer, desc_amax_d_pointer}) {
+        const void* pointer = nullptr;
+        read(real.cublasLtMatmulDescGetAttribute, desc, attribute, pointer);
+        if (pointer)
+            return true;
+    }
+    return false;
+}
+
+size_t hash_of(const LtAlgorithm& algorithm)
+{
+    const std::string_view bytes(reinterpret_cast<const char*>(&algorithm), sizeof algorithm);
+    return std::hash<std::string_view>()(bytes);
+}
+
+// A program that tries thousands of algorithms gets all of them honoured.
+constexpr size_t most_made = 4096;
+
+struct Made {
+    std::mutex mutex;
+    std::unordered_set<size_t> hashes;
+};
+// Made when first needed: libraries call while they start.
+Made& made()
+{
+    static Made& all = *new Made;
+    return all;
+}
+std::atomic<size_t> made_count;
+
+}  // namespace
+
+void read_descriptors(const Real& real, void* desc, const LtLayouts& layouts, LtCall& call)
+{
+    const auto get = [&](int attribute, auto& value) {
+        read(real.cublasLtMatmulDescGetAttribute, desc, attribute, value);
+    };
+    get(desc_compute_type, call.compute);
+    get(desc_scale_type, call.scale_type);
+    get(desc_pointer_mode, call.pointer_mode);
+    get(desc_transa, call.transa);
+    get(desc_transb, call.transb);
+    get(desc_transc, call.transc);
+    get(desc_fill_mode, call.fill);
+    get(desc_epilogue, call.epilogue);
+    get(desc_sm_count_target, call.sm_count);
+    if (call.epilogue & epilogue_bias) {
+        get(desc_bias_pointer, call.bias);
+        get(desc_bias_data_type, call.bias_type);
+        get(desc_bias_batch_stride, call.bias_stride);
+    }
+    call.scaled = has_scaling(real, desc);
+    call.a = read_layout(real, layouts.a);
+    call.b = layouts.b == layouts.a ? call.a : read_layout(real, layouts.b);
+    call.d = read_layout(real, layouts.d);
+    call.c = layouts.c == layouts.d ? call.d : read_layout(real, layouts.c);
+}
+
+void remember_made(const LtAlgorithm& algorithm)
+{
+    Made& all = made();
+    const std::lock_guard lock(all.mutex);
+    if (all.hashes.size() < most_made)
+        all.hashes.insert(hash_of(algorithm));
+    made_count = all.hashes.size();
+}
+
+bool was_made(const LtAlgorithm* algorithm)
+{
+    const size_t count = made_count.load(std::memory_order_acquire);
+    if (!algorithm || count == 0)
+        return false;
+    if (count == most_made)
+        return true;
+    Made& all = made();
+    const std::lock_guard lock(all.mutex);
+    return all.hashes.contains(hash_of(*algorithm));
+}
+
+}  // namespace hg::shim

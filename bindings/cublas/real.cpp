@@ -1,0 +1,76 @@
+#include "real.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace hg::shim {
+namespace {
+
+constexpr const char* sonames[library_count][3] = {
+    {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"},
+    {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}};
+constexpr const char* landmarks[library_count] = {"cublasDestroy_v2", "cublasLtMatmul"};
+
+// Where dlsym() is to look. The next one in the order of loading is what the program would have called
+// without us; a library that came in with RTLD_LOCAL is not in that order, but is found by its name.
+void* find_scope(Library library)
+{
+    const auto index = static_cast<int>(library);
+    if (void* function = dlsym(RTLD_NEXT, landmarks[index])) {
+        Dl_info where;
+        if (dladdr(function, &where))
+            dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        return RTLD_NEXT;
+    }
+    for (const char* soname : sonames[index])
+        if (void* loaded = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+            return loaded;
+    return nullptr;
+}
+
+Real look_up(Library wanted, void* scope)
+{
+    Real found;
+    found.complete = true;
+#define HGEMM_REAL(library, name, type)                                                                    \
+    if (wanted == Library::library) {                                                                      \
+        found.name = reinterpret_cast<type*>(dlsym(scope, #name));                                         \
+        found.complete = found.complete && found.name;                                                     \
+    }
+#include "functions.def"
+#undef HGEMM_REAL
+    GetProperty* property = wanted == Library::Lt ? found.cublasLtGetProperty : found.cublasGetProperty;
+    if (property)
+        property(property_major, &found.major);
+    return found;
+}
+
+std::mutex mutex;
+std::atomic<const Real*> known[library_count];
+
+const Real& find(Library library)
+{
+    static const Real nothing;
+    const auto index = static_cast<int>(library);
+    const std::lock_guard lock(mutex);
+    if (const Real* found = known[index].load())
+        return *found;
+    void* scope = find_scope(library);
+    if (!scope)
+        return nothing;
+    const Real* found = new Real(look_up(library, scope));
+    known[index].store(found);
+    return *found;
+}
+
+}  // namespace
+
+const Real& real(Library library)
+{
+    const Real* found = known[static_cast<int>(library)].load(std::memory_order_acquire);
+    return found ? *found : find(library);
+}
+
+}  // namespace hg::shim

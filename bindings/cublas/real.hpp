@@ -1,0 +1,32 @@
+// The real cuBLAS: where its functions are, and which version it is.
+#pragma once
+
+#include "abi.hpp"
+
+namespace hg::shim {
+
+enum class Library { Blas, Lt };
+constexpr int library_count = 2;
+
+struct Real {
+    int major = 0;          // 0: not found
+    bool complete = false;  // has all functions of its library
+#define HGEMM_REAL(library, name, type) type* name = nullptr;
+#include "functions.def"
+#undef HGEMM_REAL
+
+    // Do the declarations of abi.hpp hold for it?
+    bool is_known() const { return complete && (major == 12 || major == 13); }
+};
+
+// The functions of one library; those of the other are null. Found when first asked for, and again as long
+// as the library is not loaded. What was found stays loaded.
+const Real& real(Library library);
+
+template <typename Function, typename... Arguments>
+int call_real(Function* function, Arguments... arguments)
+{
+    return function ? function(arguments...) : status_not_initialized;
+}
+
+}  // namespace hg::shim

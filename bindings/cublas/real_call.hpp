@@ -1,0 +1,26 @@
+// The call that the program made, ready to be handed to the real library.
+#pragma once
+
+#include "abi.hpp"
+
+namespace hg::shim {
+
+// Products that the real library asks for while it works are not ours to take.
+bool is_nested();
+
+class RealCall {
+public:
+    // `call` must outlive this; it returns the status.
+    template <typename Call>
+    explicit RealCall(const Call& call)
+        : call_(&call), invoke_([](const void* c) { return (*static_cast<const Call*>(c))(); })
+    {
+    }
+    int operator()() const;
+
+private:
+    const void* call_;
+    int (*invoke_)(const void*);
+};
+
+}  // namespace hg::shim

@@ -1,0 +1,98 @@
+// Products of libcublas. What the real library would refuse is passed on, so that the caller gets its
+// status.
+#include "route.hpp"
+
+#include "route_common.hpp"
+
+namespace hg::shim {
+namespace {
+
+constexpr const char* texts[] = {
+    "served",
+#define HGEMM_REASON(name, text) text,
+#include "reasons.def"
+#undef HGEMM_REASON
+};
+
+bool is_op(int op) { return op == op_n || op == op_t || op == op_c; }
+
+bool is_algorithm(int algorithm)
+{
+    return (algorithm >= algo_default && algorithm <= algo_last) ||
+           (algorithm >= algo_tensor_default && algorithm <= algo_tensor_last);
+}
+
+bool fits(int op, int64_t ld, int64_t rows, int64_t columns)
+{
+    return ld >= (op == op_n ? rows : columns) && ld >= 1;
+}
+
+bool is_sound(const GemmCall& g)
+{
+    return is_op(g.transa) && is_op(g.transb) && g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0 &&
+           fits(g.transa, g.lda, g.m, g.k) && fits(g.transb, g.ldb, g.k, g.n) &&
+           fits(op_n, g.ldc, g.m, g.n) && g.alpha && g.beta && g.a && g.b && g.c;
+}
+
+// fp16 widened: every value has an fp32 twin.
+float widen(const void* half)
+{
+    _Float16 value;
+    __builtin_memcpy(&value, half, sizeof value);
+    return static_cast<float>(value);
+}
+
+void set_matrices(const GemmCall& g, hgemm_args_t& args)
+{
+    args.lda = g.lda;
+    args.ldb = g.ldb;
+    args.ldc = args.ldd = g.ldc;
+    args.batch_count = g.batch;
+    if (g.kind == Batch::Arrays) {
+        args.a_array = static_cast<const void* const*>(g.a);
+        args.b_array = static_cast<const void* const*>(g.b);
+        args.d_array = static_cast<void* const*>(g.c);
+        args.c_array = args.d_array;
+        return;
+    }
+    args.a = g.a;
+    args.b = g.b;
+    args.c = args.d = g.c;
+    args.stride_a = g.stride_a;
+    args.stride_b = g.stride_b;
+    args.stride_c = args.stride_d = g.stride_c;
+}
+
+}  // namespace
+
+const char* text_of(Reason reason) { return texts[static_cast<int>(reason)]; }
+
+Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
+{
+    if (!is_sound(g))
+        return Reason::Arguments;
+    if (g.m == 0 || g.n == 0 || g.k == 0 || g.batch == 0)
+        return Reason::Empty;
+    if (!sums_in_fp32(g.compute))
+        return Reason::Compute;
+    hgemm_args_init(&args, sizeof args);
+    if (!set_types(g.type_a, g.type_b, g.type_c, args))
+        return Reason::Types;
+    if (!is_algorithm(g.algorithm))
+        return Reason::Algorithm;
+    if (g.half_scalars && pointer_mode == pointers_host) {
+        args.alpha = widen(g.alpha);
+        args.beta = widen(g.beta);
+    } else if (g.half_scalars || !set_scalars(pointer_mode, g.alpha, g.beta, args)) {
+        return Reason::Scalars;
+    }
+    args.transa = transposition(g.transa);
+    args.transb = transposition(g.transb);
+    args.m = g.m;
+    args.n = g.n;
+    args.k = g.k;
+    set_matrices(g, args);
+    return Reason::None;
+}
+
+}  // namespace hg::shim

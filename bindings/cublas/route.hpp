@@ -1,0 +1,73 @@
+// What is asked of us: a call of cuBLAS becomes the arguments of hgemm_gemm_ex(), or a reason to pass it
+// on. Nothing here depends on state, a GPU or the real library.
+#pragma once
+
+#include "abi.hpp"
+#include "hgemm.h"
+
+namespace hg::shim {
+
+enum class Reason {
+    None,  // we serve it
+#define HGEMM_REASON(name, text) name,
+#include "reasons.def"
+#undef HGEMM_REASON
+    count
+};
+
+const char* text_of(Reason reason);
+
+enum class Batch { One, Strided, Arrays };
+
+// Any of the cublasGemmEx and cublasHgemm calls. For Batch::Arrays a, b and c are arrays of pointers.
+struct GemmCall {
+    int transa, transb;
+    int64_t m, n, k;
+    const void* alpha;
+    const void* a;
+    int type_a;
+    int64_t lda, stride_a;
+    const void* b;
+    int type_b;
+    int64_t ldb, stride_b;
+    const void* beta;
+    void* c;
+    int type_c;
+    int64_t ldc, stride_c;
+    Batch kind;
+    int64_t batch;
+    int compute;
+    int algorithm;
+    bool half_scalars;  // cublasHgemm: alpha and beta are fp16
+};
+
+Reason route(const GemmCall& call, int pointer_mode, hgemm_args_t& args);
+
+// One matrix of cublasLtMatmul as its layout describes it.
+struct LtMatrix {
+    int type = -1, order = -1;
+    uint64_t rows = 0, columns = 0;
+    int64_t ld = 0;
+    int batch = 1, batch_mode = batch_strided;
+    int64_t stride = 0;
+};
+
+// cublasLtMatmul, its descriptors read.
+struct LtCall {
+    int compute = -1, scale_type = -1, pointer_mode = -1;
+    int transa = -1, transb = -1, transc = op_n, fill = fill_full;
+    uint32_t epilogue = 0;
+    bool scaled = false;  // has scale factors, or is to report a maximum
+    const void* bias = nullptr;
+    int64_t bias_stride = 0;
+    int bias_type = -1;  // -1: that of D
+    int sm_count = 0;
+    LtMatrix a, b, c, d;
+    const void *alpha, *beta;
+    const void *a_data, *b_data, *c_data;
+    void* d_data;
+};
+
+Reason route(const LtCall& call, hgemm_args_t& args);
+
+}  // namespace hg::shim

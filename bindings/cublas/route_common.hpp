@@ -1,0 +1,42 @@
+// What both families of products translate alike.
+#pragma once
+
+#include "abi.hpp"
+#include "hgemm.h"
+
+namespace hg::shim {
+
+inline bool sums_in_fp32(int compute)
+{
+    return compute == compute_32f || compute == compute_32f_fast_16f || compute == compute_32f_fast_16bf ||
+           compute == compute_32f_fast_tf32;
+}
+
+inline hgemm_op_t transposition(int op) { return op == op_n ? HGEMM_NO_TRANS : HGEMM_TRANS; }
+
+// The pairs that cuBLAS has: fp16 or bf16, to the same type or to fp32.
+inline bool set_types(int type_a, int type_b, int type_d, hgemm_args_t& args)
+{
+    if (type_a != type_b || (type_a != r_16f && type_a != r_16bf) || (type_d != type_a && type_d != r_32f))
+        return false;
+    args.type_ab = type_a == r_16f ? HGEMM_F16 : HGEMM_BF16;
+    args.type_c = args.type_d = type_d == r_32f ? HGEMM_F32 : args.type_ab;
+    return true;
+}
+
+// alpha and beta in fp32, one of each for all elements.
+inline bool set_scalars(int pointer_mode, const void* alpha, const void* beta, hgemm_args_t& args)
+{
+    if (pointer_mode == pointers_device) {
+        args.alpha_device = static_cast<const float*>(alpha);
+        args.beta_device = static_cast<const float*>(beta);
+        return true;
+    }
+    if (pointer_mode != pointers_host)
+        return false;
+    args.alpha = *static_cast<const float*>(alpha);
+    args.beta = *static_cast<const float*>(beta);
+    return true;
+}
+
+}  // namespace hg::shim

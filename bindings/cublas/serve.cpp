@@ -1,0 +1,111 @@
+#include "serve.hpp"
+
+#include "describe.hpp"
+#include "settings.hpp"
+#include "verify.hpp"
+
+namespace hg::shim {
+namespace {
+
+thread_local int depth = 0;
+
+Reason check_version(const Real& cublas)
+{
+    if (cublas.major == 0)
+        return Reason::Missing;
+    return cublas.is_known() ? Reason::None : Reason::Version;
+}
+
+// What every product starts with.
+Reason check_state(Library library)
+{
+    if (is_nested())
+        return Reason::Nested;
+    if (mode() == Mode::Off)
+        return Reason::Off;
+    return check_version(real(library));
+}
+
+Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& args)
+{
+    if (const Reason reason = check_state(Library::Blas); reason != Reason::None)
+        return reason;
+    const Real& cublas = real(Library::Blas);
+    int pointer_mode = 0, math = 0;
+    if (cublas.cublasGetPointerMode_v2(handle, &pointer_mode) != status_success ||
+        cublas.cublasGetStream_v2(handle, &place.stream) != status_success)
+        return Reason::Arguments;
+    if (call.half_scalars &&
+        (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
+        return Reason::Compute;
+    cublas.cublasGetSmCountTarget(handle, &place.sm_count);
+    return route(call, pointer_mode, args);
+}
+
+Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgemm_args_t& args)
+{
+    if (const Reason reason = check_state(Library::Lt); reason != Reason::None)
+        return reason;
+    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d)
+        return Reason::Arguments;
+    if (was_made(lt.algorithm))
+        return Reason::Algorithm;
+    read_descriptors(real(Library::Lt), lt.desc, lt.layouts, call);
+    place = {lt.stream, call.sm_count, true, lt.workspace};
+    return route(call, args);
+}
+
+template <typename Call>
+void note(Product product, const Call& call, Reason reason)
+{
+    count(product, reason);
+    if (!logs(LogLevel::Calls))
+        return;
+    const char* verdict = reason == Reason::None ? "" : "passed on: ";
+    log_line("%s %s: %s%s", name_of(product), describe(call).c_str(), verdict, text_of(reason));
+}
+
+template <typename Call>
+int finish(Product product, void* handle, const Call& call, Reason reason, const Place& place,
+           const hgemm_args_t& args, const RealCall& real_call)
+{
+    if (reason == Reason::None && mode() == Mode::Verify) {
+        const int status = verify(product, handle, place, args, real_call, reason);
+        note(product, call, reason);
+        return status;
+    }
+    if (reason == Reason::None)
+        reason = multiply(handle, place, args);
+    note(product, call, reason);
+    return reason == Reason::None ? status_success : real_call();
+}
+
+}  // namespace
+
+bool is_nested() { return depth > 0; }
+
+int RealCall::operator()() const
+{
+    ++depth;
+    const int status = invoke_(call_);
+    --depth;
+    return status;
+}
+
+int serve(Product product, void* handle, const GemmCall& call, const RealCall& real_call)
+{
+    Place place;
+    hgemm_args_t args;
+    const Reason reason = prepare(handle, call, place, args);
+    return finish(product, handle, call, reason, place, args, real_call);
+}
+
+int serve(void* handle, const LtPlace& lt, LtCall& call, const RealCall& real_call)
+{
+    Place place;
+    hgemm_args_t args;
+    const Reason reason = prepare(handle, lt, call, place, args);
+    return finish(Product::cublasLtMatmul, handle, call, reason, place, args, real_call);
+}
+
+}  // namespace hg::shim

@@ -1,0 +1,188 @@
+#include "verify.hpp"
+
+#include "describe.hpp"
+#include "driver.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace hg::shim {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+size_t size_of(hgemm_type_t type) { return type == HGEMM_F32 ? 4 : 2; }
+
+// A large result may not fit a second time.
+template <typename T>
+bool resize(std::vector<T>& list, size_t size)
+{
+    try {
+        list.resize(size);
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
+}
+
+// The memory that a product writes to: problem by problem, from the first element to the last.
+class Output {
+public:
+    explicit Output(const hgemm_args_t& args)
+        : args_(args), lines_(args.layout == HGEMM_COL_MAJOR ? args.n : args.m),
+          length_(args.layout == HGEMM_COL_MAJOR ? args.m : args.n),
+          bytes_(static_cast<size_t>((lines_ - 1) * args.ldd + length_) * size_of(args.type_d))
+    {
+    }
+
+    // Finds the problems; those of a pointer array are read from the device.
+    bool find()
+    {
+        if (!resize(problems_, static_cast<size_t>(args_.batch_count)))
+            return false;
+        if (args_.d_array)
+            return driver::copy_out(problems_.data(), args_.d_array, problems_.size() * sizeof(void*));
+        const auto stride = args_.stride_d * static_cast<int64_t>(size_of(args_.type_d));
+        for (size_t i = 0; i < problems_.size(); ++i)
+            problems_[i] = static_cast<char*>(args_.d) + static_cast<int64_t>(i) * stride;
+        return true;
+    }
+
+    bool read(Bytes& to) const
+    {
+        if (!resize(to, problems_.size() * bytes_))
+            return false;
+        for (size_t i = 0; i < problems_.size(); ++i)
+            if (!driver::copy_out(to.data() + i * bytes_, problems_[i], bytes_))
+                return false;
+        return true;
+    }
+
+    bool write(const Bytes& from) const
+    {
+        for (size_t i = 0; i < problems_.size(); ++i)
+            if (!driver::copy_in(problems_[i], from.data() + i * bytes_, bytes_))
+                return false;
+        return true;
+    }
+
+    // Calls visit(first, second) with each element of two results.
+    template <typename Visit>
+    void compare(const Bytes& first, const Bytes& second, Visit visit) const
+    {
+        const size_t element = size_of(args_.type_d);
+        for (size_t problem = 0; problem < problems_.size(); ++problem)
+            for (int64_t line = 0; line < lines_; ++line)
+                for (int64_t i = 0; i < length_; ++i) {
+                    const size_t at =
+                        problem * bytes_ + static_cast<size_t>(line * args_.ldd + i) * element;
+                    visit(decode(&first[at]), decode(&second[at]));
+                }
+    }
+
+private:
+    double decode(const unsigned char* at) const
+    {
+        if (args_.type_d == HGEMM_F16) {
+            _Float16 value;
+            std::memcpy(&value, at, sizeof value);
+            return static_cast<double>(value);
+        }
+        uint32_t bits = 0;
+        if (args_.type_d == HGEMM_BF16)
+            std::memcpy(reinterpret_cast<unsigned char*>(&bits) + 2, at, 2);
+        else
+            std::memcpy(&bits, at, 4);
+        float value;
+        std::memcpy(&value, &bits, sizeof value);
+        return static_cast<double>(value);
+    }
+
+    const hgemm_args_t& args_;
+    int64_t lines_, length_;
+    size_t bytes_;  // of one problem
+    std::vector<void*> problems_;
+};
+
+struct Difference {
+    uint64_t calls = 0;
+    double largest = 0;        // relative to the largest element of the same result
+    uint64_t only_one_is = 0;  // elements that are finite in one result alone
+};
+
+struct Differences {
+    std::mutex mutex;
+    std::map<std::string, Difference> by_shape;
+};
+// Never destroyed: the summary comes late.
+Differences& found()
+{
+    static Differences& all = *new Differences;
+    return all;
+}
+
+void record(const std::string& shape, const Output& output, const Bytes& ours, const Bytes& theirs)
+{
+    double largest = 0, difference = 0;
+    uint64_t only_one = 0;
+    output.compare(ours, theirs, [&](double o, double t) {
+        if (std::isfinite(o) != std::isfinite(t)) {
+            ++only_one;
+        } else if (std::isfinite(t)) {
+            largest = std::max(largest, std::abs(t));
+            difference = std::max(difference, std::abs(o - t));
+        }
+    });
+    Differences& all = found();
+    const std::lock_guard lock(all.mutex);
+    Difference& known = all.by_shape[shape];
+    ++known.calls;
+    known.largest = std::max(known.largest, difference == 0 ? 0 : difference / largest);
+    known.only_one_is += only_one;
+}
+
+}  // namespace
+
+int verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
+           const RealCall& real_call, Reason& reason)
+{
+    if (driver::is_capturing(place.stream)) {
+        reason = multiply(handle, place, args);
+        return reason == Reason::None ? status_success : real_call();
+    }
+    Output output(args);
+    Bytes before, ours, theirs;
+    const bool prepared = driver::wait(place.stream) && output.find() && output.read(before);
+    reason = prepared ? multiply(handle, place, args) : Reason::Refused;
+    const bool have_ours = reason == Reason::None && driver::wait(place.stream) && output.read(ours);
+    if (reason == Reason::None)
+        output.write(before);
+    const int status = real_call();
+    if (have_ours && status == status_success && driver::wait(place.stream) && output.read(theirs))
+        record(std::string(name_of(product)) + " " + describe(args), output, ours, theirs);
+    return status;
+}
+
+std::string differences()
+{
+    std::string text;
+    Differences& all = found();
+    const std::lock_guard lock(all.mutex);
+    for (const auto& [shape, d] : all.by_shape) {
+        char line[128];
+        std::snprintf(line, sizeof line, ": %llu compared, largest difference %.2e",
+                      static_cast<unsigned long long>(d.calls), d.largest);
+        text += "\n  " + shape + line;
+        if (d.only_one_is > 0)
+            text += ", " + std::to_string(d.only_one_is) + " elements finite in one alone";
+    }
+    return text;
+}
+
+}  // namespace hg::shim

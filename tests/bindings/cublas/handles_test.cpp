@@ -1,0 +1,256 @@
+// One libhgemm handle for each cuBLAS handle: its life, streams, workspaces, graphs, threads.
+#include "lt_fixture.hpp"
+
+#include <atomic>
+#include <thread>
+
+namespace hg::test {
+namespace {
+
+using namespace shim;
+
+TEST_F(Shim, gives_back_what_a_handle_held)
+{
+    const Operands o(*memory_, {});
+    const auto use_handle = [&] {
+        void* handle = nullptr;
+        cublasCreate_v2(&handle);
+        EXPECT_EQ(o.gemm_ex(handle), 0);
+        const size_t free_then = Cuda::get()->free_bytes();
+        EXPECT_EQ(cublasDestroy_v2(handle), 0);
+        return free_then;
+    };
+    use_handle();
+    const size_t free_before = Cuda::get()->free_bytes();
+    for (int i = 0; i < 20; ++i)
+        EXPECT_LE(use_handle(), free_before);
+    EXPECT_EQ(Cuda::get()->free_bytes(), free_before);
+    EXPECT_EQ(served(), 21u);
+}
+
+TEST_F(Shim, follows_the_stream)
+{
+    CUstream_st* streams[] = {Cuda::get()->create_stream(), Cuda::get()->create_stream()};
+    for (CUstream_st* stream : streams) {
+        const Operands o(*memory_, {});
+        cublasSetStream_v2(handle_, stream);
+        // What runs on the stream of the handle is held back by what was put there before.
+        std::atomic<bool> late = false;
+        std::function<void()> wait = [&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            late = true;
+        };
+        Cuda::get()->call_host(stream, wait);
+        EXPECT_EQ(o.gemm_ex(handle_), 0);
+        Cuda::get()->wait(stream);
+        EXPECT_TRUE(late);
+        EXPECT_EQ(o.wrong(), 0);
+    }
+    cublasSetStream_v2(handle_, nullptr);
+    const Operands o(*memory_, {});
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "");
+    for (CUstream_st* stream : streams)
+        Cuda::get()->destroy(stream);
+}
+
+// With leading dimensions that TMA cannot address, the sm90 kernel needs a workspace for copies of A and B;
+// it is the only kernel here, so a product without enough of one is declined.
+TEST_F(Shim, follows_the_workspace)
+{
+    if (Cuda::get()->cc() != 90)
+        GTEST_SKIP() << "needs compute capability 9.0";
+    setenv("HGEMM_KERNEL", "sm90_pp_128x128", 1);
+    const auto product = [&] {
+        const Operands o(*memory_, {64, 64, 64});
+        EXPECT_EQ(o.gemm_ex(handle_), 0);
+        EXPECT_EQ(o.wrong(), 0);
+        return calls();
+    };
+    const std::string ours, theirs = "cublasGemmEx ";
+    EXPECT_EQ(product(), ours);
+    unsetenv("HGEMM_KERNEL");
+    const Block large(*memory_, 1 << 20), small(*memory_, 512);
+    cublasSetWorkspace_v2(handle_, small.get(), small.bytes());
+    EXPECT_EQ(product(), theirs);
+    cublasSetWorkspace_v2(handle_, large.get(), large.bytes());
+    EXPECT_EQ(product(), ours);
+    cublasSetWorkspace_v2(handle_, large.get<char>() + 16, large.bytes() - 16);
+    EXPECT_EQ(product(), ours);
+    cublasSetWorkspace_v2(handle_, large.get<char>() + 16, 100);
+    EXPECT_EQ(product(), theirs);
+
+    // A new stream takes it away. The handle's own serves the first stream alone.
+    cublasSetStream_v2(handle_, nullptr);
+    EXPECT_EQ(product(), ours);
+    CUstream_st* stream = Cuda::get()->create_stream();
+    cublasSetStream_v2(handle_, stream);
+    EXPECT_EQ(product(), theirs);
+    cublasSetWorkspace_v2(handle_, large.get(), large.bytes());
+    EXPECT_EQ(product(), ours);
+    cublasSetStream_v2(handle_, nullptr);
+    EXPECT_EQ(product(), ours);
+    Cuda::get()->destroy(stream);
+}
+
+TEST_F(Shim, follows_the_number_of_multiprocessors)
+{
+    for (const int count : {1, 2, 0}) {
+        cublasSetSmCountTarget(handle_, count);
+        const Operands o(*memory_, {130, 140, 64});
+        EXPECT_EQ(o.gemm_ex(handle_), 0);
+        EXPECT_EQ(o.wrong(), 0);
+    }
+    EXPECT_EQ(calls(), "");
+}
+
+// The libhgemm handle is made while the graph is recorded.
+TEST_F(Shim, starts_inside_a_graph)
+{
+    CUstream_st* stream = Cuda::get()->create_stream();
+    const Operands o(*memory_, {});
+    cublasSetStream_v2(handle_, stream);
+    CUgraphExec_st* graph = Cuda::get()->capture(stream, [&] { EXPECT_EQ(o.gemm_ex(handle_), 0); });
+    Cuda::get()->launch(graph, stream);
+    Cuda::get()->wait(stream);
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "");
+    EXPECT_EQ(served(), 1u);
+    Cuda::get()->destroy(graph);
+    cublasSetStream_v2(handle_, nullptr);
+    Cuda::get()->destroy(stream);
+}
+
+TEST_F(Shim, serves_threads_with_handles_of_their_own)
+{
+    constexpr int count = 4, repeats = 8;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < count; ++t)
+        threads.emplace_back([&] {
+            Cuda::get()->make_current(Cuda::get()->context());
+            CUstream_st* stream = Cuda::get()->create_stream();
+            for (int i = 0; i < repeats; ++i) {
+                void* handle = nullptr;
+                cublasCreate_v2(&handle);
+                cublasSetStream_v2(handle, stream);
+                const Operands o(*memory_, {});
+                EXPECT_EQ(o.gemm_ex(handle), 0);
+                Cuda::get()->wait(stream);
+                EXPECT_EQ(o.wrong(), 0);
+                EXPECT_EQ(cublasDestroy_v2(handle), 0);
+            }
+            Cuda::get()->destroy(stream);
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_EQ(served(), uint64_t{count * repeats});
+}
+
+TEST_F(Shim, serves_threads_that_share_a_handle)
+{
+    constexpr int count = 3, repeats = 8;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < count; ++t)
+        threads.emplace_back([&] {
+            Cuda::get()->make_current(Cuda::get()->context());
+            for (int i = 0; i < repeats; ++i) {
+                const Operands o(*memory_, {});
+                EXPECT_EQ(o.gemm_ex(handle_), 0);
+                EXPECT_EQ(o.wrong(), 0);
+            }
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_EQ(served(), uint64_t{count * repeats});
+    EXPECT_EQ(calls(), "");
+}
+
+// The real library makes the context; a handle that nobody used before has nothing to work with yet.
+TEST_F(Shim, passes_on_in_a_thread_without_a_context)
+{
+    const Operands o(*memory_, {});
+    const auto call = [&] {
+        Cuda::get()->make_current(nullptr);
+        EXPECT_EQ(cublasHgemm(handle_, 0, 0, 24, 17, 40, &o.half_alpha, static_cast<uint16_t*>(o.a.ptr()),
+                              static_cast<int>(o.a.ld()), static_cast<uint16_t*>(o.b.ptr()),
+                              static_cast<int>(o.b.ld()), &o.half_beta, static_cast<uint16_t*>(o.c.ptr()),
+                              static_cast<int>(o.c.ld())),
+                  0);
+    };
+    std::thread(call).join();
+    EXPECT_EQ(calls(), "cublasHgemm ");
+    EXPECT_NE(summary().find("no CUDA context in this thread yet"), std::string::npos);
+
+    const Operands other(*memory_, {});
+    EXPECT_EQ(other.gemm_ex(handle_), 0);
+    std::thread(call).join();
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "");
+}
+
+TEST_F(Shim, verify_compares_and_leaves_the_real_result)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    const Operands same(*memory_, {32, 16, 8});
+    EXPECT_EQ(same.gemm_ex(handle_), 0);
+    EXPECT_EQ(same.wrong(), 0);
+    EXPECT_EQ(calls(), "cublasGemmEx ");
+    EXPECT_NE(summary().find("cublasGemmEx nn 32x16x8 f16 to f16: 1 compared, largest difference 0.00e+00"),
+              std::string::npos)
+        << summary();
+
+    fake_set_error(1.25);
+    const Operands different(*memory_, {32, 24, 8}, op_t, op_n, r_16bf, r_32f);
+    EXPECT_EQ(different.gemm_ex(handle_), 0);
+    EXPECT_EQ(different.wrong(1.25), 0);
+    EXPECT_NE(
+        summary().find("cublasGemmEx tn 32x24x8 bf16 to f32: 1 compared, largest difference 2.00e-01"),
+        std::string::npos)
+        << summary();
+    EXPECT_EQ(served(), 2u);
+}
+
+// The fake batched products write nothing, so what is there afterwards is what was there before.
+TEST_F(Shim, verify_puts_back_what_was_there)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    const Operands o(*memory_, {24, 17, 40, 3});
+    const std::vector<unsigned char> before = o.c.now();
+    EXPECT_EQ(cublasGemmStridedBatchedEx(
+                  handle_, 0, 0, 24, 17, 40, &o.alpha, o.a.ptr(), r_16f, static_cast<int>(o.a.ld()),
+                  o.a.stride(), o.b.ptr(), r_16f, static_cast<int>(o.b.ld()), o.b.stride(), &o.beta,
+                  o.c.ptr(), r_16f, static_cast<int>(o.c.ld()), o.c.stride(), 3, compute_32f, -1),
+              0);
+    EXPECT_EQ(o.c.now(), before);
+    const Block a = o.a.pointers(*memory_), b = o.b.pointers(*memory_), c = o.c.pointers(*memory_);
+    EXPECT_EQ(cublasGemmBatchedEx(handle_, 0, 0, 24, 17, 40, &o.alpha, a.get<const void*>(), r_16f,
+                                  static_cast<int>(o.a.ld()), b.get<const void*>(), r_16f,
+                                  static_cast<int>(o.b.ld()), &o.beta, c.get<void*>(), r_16f,
+                                  static_cast<int>(o.c.ld()), 3, compute_32f, -1),
+              0);
+    EXPECT_EQ(o.c.now(), before);
+    EXPECT_EQ(calls(), "cublasGemmStridedBatchedEx cublasGemmBatchedEx ");
+    EXPECT_NE(summary().find("cublasGemmBatchedEx nn 24x17x40 x3 f16 to f16: 1 compared"),
+              std::string::npos)
+        << summary();
+}
+
+TEST_F(Shim, verify_only_serves_while_a_graph_is_recorded)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    CUstream_st* stream = Cuda::get()->create_stream();
+    const Operands o(*memory_, {});
+    cublasSetStream_v2(handle_, stream);
+    CUgraphExec_st* graph = Cuda::get()->capture(stream, [&] { EXPECT_EQ(o.gemm_ex(handle_), 0); });
+    Cuda::get()->launch(graph, stream);
+    Cuda::get()->wait(stream);
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "");
+    Cuda::get()->destroy(graph);
+    cublasSetStream_v2(handle_, nullptr);
+    Cuda::get()->destroy(stream);
+}
+
+}  // namespace
+}  // namespace hg::test

@@ -1,0 +1,167 @@
+// Whole programs under LD_PRELOAD: how they come to cuBLAS, what they see, and what the log says.
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace {
+
+struct Outcome {
+    int status;
+    std::string text;
+
+    bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
+};
+
+Outcome run(const std::string& program, const std::string& settings = "HGEMM_SHIM_LOG=summary")
+{
+    const std::string command = "env LD_PRELOAD=" SHIM " " + settings + " " + program + " 2>&1";
+    std::FILE* pipe = popen(command.c_str(), "r");
+    std::string text;
+    for (std::array<char, 4096> part; const size_t got = fread(part.data(), 1, part.size(), pipe);)
+        text.append(part.data(), got);
+    return {pclose(pipe), text};
+}
+
+const std::string linked = PROGRAM " ", loader = LOADER " ", plugin = " " PLUGIN_PATH;
+
+constexpr const char* one_served = "hgemm-shim: 1 products of cuBLAS served, 0 passed on (HGEMM_SHIM=on)";
+
+TEST(ShimProcess, serves_a_program_linked_with_versioned_symbols)
+{
+    const Outcome o = run(linked + "product");
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("right\n")) << o.text;
+    EXPECT_TRUE(o.says(one_served)) << o.text;
+}
+
+TEST(ShimProcess, serves_a_plugin_however_it_was_loaded)
+{
+    for (const char* how : {"local", "global"}) {
+        const Outcome o = run(loader + how + plugin);
+        EXPECT_EQ(o.status, 0);
+        EXPECT_TRUE(o.says("right\n")) << o.text;
+        EXPECT_TRUE(o.says(one_served)) << o.text;
+    }
+}
+
+TEST(ShimProcess, does_not_reach_a_plugin_that_binds_deeply)
+{
+    const Outcome o = run(loader + "deepbind" + plugin);
+    EXPECT_EQ(o.status, 0);
+    EXPECT_EQ(o.text, "right\n");
+}
+
+TEST(ShimProcess, survives_a_plugin_that_is_unloaded)
+{
+    const Outcome o = run(loader + "again" + plugin);
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("right\nright\nright\n")) << o.text;
+    EXPECT_TRUE(o.says("3 products of cuBLAS served, 0 passed on")) << o.text;
+}
+
+TEST(ShimProcess, answers_without_a_real_library)
+{
+    const Outcome o = run(loader + "missing");
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("gemm 1 matmul 1 destroy 1\n")) << o.text;
+    EXPECT_TRUE(o.says("1: no real cuBLAS found")) << o.text;
+}
+
+TEST(ShimProcess, is_silent_unless_asked)
+{
+    const Outcome o = run(loader + "missing", "");
+    EXPECT_EQ(o.text, "gemm 1 matmul 1 destroy 1\n");
+    EXPECT_EQ(run(linked + "product", "").text, "right\n");
+    EXPECT_EQ(run("true").text, "");
+}
+
+TEST(ShimProcess, passes_everything_on_to_a_version_that_it_does_not_know)
+{
+    for (const char* major : {"11", "14"}) {
+        const Outcome o =
+            run(linked + "product", "HGEMM_SHIM_LOG=summary FAKE_CUBLAS_MAJOR=" + std::string(major));
+        EXPECT_EQ(o.status, 0);
+        EXPECT_TRUE(o.says("right\n")) << o.text;
+        EXPECT_TRUE(o.says("0 products of cuBLAS served, 1 passed on")) << o.text;
+        EXPECT_TRUE(o.says("1: a cuBLAS version that is not known")) << o.text;
+    }
+    const Outcome o = run(linked + "product", "HGEMM_SHIM_LOG=summary FAKE_CUBLAS_MAJOR=12");
+    EXPECT_TRUE(o.says(one_served)) << o.text;
+}
+
+TEST(ShimProcess, survives_a_fork)
+{
+    const Outcome after = run(linked + "fork-after");
+    EXPECT_EQ(after.status, 0);
+    EXPECT_TRUE(after.says("child: status 1, destroyed 0\n")) << after.text;
+    EXPECT_TRUE(after.says("child ended with 0\nright\n")) << after.text;
+    EXPECT_TRUE(after.says("hgemm-shim: 0 products of cuBLAS served, 1 passed on")) << after.text;
+    EXPECT_TRUE(after.says("hgemm-shim: 2 products of cuBLAS served, 0 passed on")) << after.text;
+
+    const Outcome before = run(linked + "fork-before");
+    EXPECT_EQ(before.status, 0);
+    EXPECT_TRUE(before.says("child: right\n")) << before.text;
+    EXPECT_TRUE(before.says("child ended with 0\nright\n")) << before.text;
+}
+
+TEST(ShimProcess, survives_calls_while_the_process_ends)
+{
+    const Outcome first = run(linked + "at-exit");
+    EXPECT_EQ(first.status, 0);
+    EXPECT_TRUE(first.says("at exit: right\ndestroyed 0\n")) << first.text;
+    const Outcome late = run(linked + "destroy-at-exit");
+    EXPECT_EQ(late.status, 0);
+    EXPECT_TRUE(late.says("right\nat exit: destroyed 0\n")) << late.text;
+    const Outcome never = run(linked + "leak");
+    EXPECT_EQ(never.status, 0);
+    EXPECT_TRUE(never.says(one_served)) << never.text;
+}
+
+TEST(ShimProcess, reads_its_settings)
+{
+    EXPECT_TRUE(run(linked + "product", "HGEMM_SHIM=off HGEMM_SHIM_LOG=summary").says("1: HGEMM_SHIM=off"));
+    const Outcome calls = run(linked + "product", "HGEMM_SHIM_LOG=calls");
+    EXPECT_TRUE(calls.says("hgemm-shim: cublasGemmEx nn 24x17x40 f16 f16 f16 compute 68: served\n"))
+        << calls.text;
+    const Outcome verify = run(linked + "product", "HGEMM_SHIM=verify HGEMM_SHIM_LOG=summary");
+    EXPECT_TRUE(verify.says("cublasGemmEx nn 24x17x40 f16 to f16: 1 compared, largest difference 0.00e+00"))
+        << verify.text;
+    const std::string file = testing::TempDir() + "shim.log";
+    std::remove(file.c_str());
+    EXPECT_EQ(run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_SHIM_LOG_FILE=" + file).text,
+              "right\n");
+    EXPECT_TRUE(run("cat " + file, "").says(one_served));
+}
+
+TEST(ShimProcess, passes_on_where_libhgemm_has_no_device)
+{
+    for (const char* backend : {"sm70", "host"}) {
+        const Outcome o =
+            run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_BACKEND=" + std::string(backend));
+        EXPECT_EQ(o.status, 0);
+        EXPECT_TRUE(o.says("right\n")) << o.text;
+        EXPECT_TRUE(o.says("no handle of libhgemm: ")) << o.text;
+        EXPECT_TRUE(o.says("1: no device or memory for libhgemm")) << o.text;
+    }
+}
+
+TEST(ShimProcess, a_failure_of_ours_is_no_failure_of_the_program)
+{
+    const Outcome launch =
+        run(linked + "product", "HGEMM_SHIM_LOG=calls EMU_FAULTS=cuLaunchKernelEx:1=INVALID_VALUE");
+    EXPECT_EQ(launch.status, 0);
+    EXPECT_TRUE(launch.says("right\n")) << launch.text;
+    EXPECT_TRUE(launch.says("declined: hgemm_gemm_ex: ")) << launch.text;
+    EXPECT_TRUE(launch.says("1: libhgemm declined")) << launch.text;
+    const Outcome load =
+        run(linked + "product", "HGEMM_SHIM_LOG=summary EMU_FAULTS=cuLibraryLoadData:1=OUT_OF_MEMORY");
+    EXPECT_EQ(load.status, 0);
+    EXPECT_TRUE(load.says("right\n")) << load.text;
+    EXPECT_TRUE(load.says("1: no device or memory for libhgemm")) << load.text;
+}
+
+}  // namespace
