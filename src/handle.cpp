@@ -171,9 +171,9 @@ Status allocate_workspace(Handle& handle)
         constexpr size_t counter_bytes = counter_words * sizeof(uint32_t);
         Status status = driver::allocate(bytes, &handle.own.ptr);
         if (status == ok)
-            status = driver::allocate(counter_bytes, &handle.counters);
+            status = driver::allocate(counter_bytes, reinterpret_cast<void**>(&handle.own.counters));
         if (status == ok)
-            status = driver::clear(handle.counters, counter_bytes);
+            status = driver::clear(handle.own.counters, counter_bytes);
         if (status != ok)
             return status;
     } else {
@@ -192,7 +192,7 @@ void destroy_handle(Handle& handle)
         for (int i = 0; i < handle.candidate_count; ++i)
             if (handle.states[i])
                 handle.candidates[i]->close(handle.states[i]);
-        driver::release(handle.counters);
+        driver::release(handle.own.counters);
         if (handle.context)
             driver::release(handle.own.ptr);
         else
@@ -279,7 +279,7 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
         Options options = handle.options;
         options.workspace = handle.workspace().bytes;
-        options.counters = handle.user.ptr || !handle.counters ? 0 : counter_words;
+        options.counters = handle.workspace().counters ? counter_words : 0;
         const Status status = make_plan(problem, handle.device, options, candidates, plan);
         if (status != ok)
             return status;
@@ -407,7 +407,7 @@ extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* works
         if (reinterpret_cast<uintptr_t>(workspace) % workspace_alignment != 0)
             return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
                                  workspace_alignment);
-        h.user = {workspace, bytes};
+        h.user = {workspace, bytes, nullptr};
         return ok;
     });
 }

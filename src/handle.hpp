@@ -23,8 +23,6 @@ struct Handle {
     hgemm_stream_t stream;
     std::unique_ptr<PlanCache> cache;
     Workspace own, user;  // user.ptr null: own is used
-    // Words with which the CTAs of a kernel that uses `own` count what they have done; 0 between kernels.
-    void* counters;
 
     // Backends that serve the device, the preferred one first, and their state.
     const Backend* candidates[max_candidates];

@@ -31,6 +31,9 @@ Problem shape_of(const Problem& problem)
     return shape;
 }
 
+// What a plan depends on.
+Workspace kind_of(const Workspace& workspace) { return {nullptr, workspace.bytes, workspace.counters}; }
+
 size_t mix(size_t hash, size_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }
 
 size_t hash_of(const Problem& p, const Workspace& workspace)
@@ -49,15 +52,16 @@ size_t hash_of(const Problem& p, const Workspace& workspace)
 const Plan* PlanCache::find_plan(const Problem& problem, const Workspace& workspace) const
 {
     const Problem shape = shape_of(problem);
-    const Decided& entry = decided_[hash_of(shape, {nullptr, workspace.bytes}) % plans];
-    const bool known = entry.used && entry.shape == shape && entry.workspace_bytes == workspace.bytes;
-    return known ? &entry.plan : nullptr;
+    const Workspace kind = kind_of(workspace);
+    const Decided& entry = decided_[hash_of(shape, kind) % plans];
+    return entry.used && entry.shape == shape && entry.workspace == kind ? &entry.plan : nullptr;
 }
 
 void PlanCache::keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan)
 {
     const Problem shape = shape_of(problem);
-    decided_[hash_of(shape, {nullptr, workspace.bytes}) % plans] = {true, shape, workspace.bytes, plan};
+    const Workspace kind = kind_of(workspace);
+    decided_[hash_of(shape, kind) % plans] = {true, shape, kind, plan};
 }
 
 const PlanCache::Launch* PlanCache::find_launch(const Problem& problem, const Workspace& workspace) const

@@ -9,13 +9,16 @@ namespace hg {
 struct Workspace {
     void* ptr;
     size_t bytes;
+    // Words with which the CTAs of a kernel that uses `ptr` count what they have done: 0 between kernels.
+    // A workspace of the user's has none.
+    uint32_t* counters;
     bool operator==(const Workspace&) const = default;
 };
 
 class PlanCache {
 public:
-    // The plan for this shape, pointers left aside but for their alignment, and this much workspace; null
-    // when it is not known.
+    // The plan for this shape, pointers left aside but for their alignment, and such a workspace, wherever
+    // it lies; null when it is not known.
     const Plan* find_plan(const Problem& problem, const Workspace& workspace) const;
     void keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan);
 
@@ -38,7 +41,7 @@ private:
     struct Decided {
         bool used;
         Problem shape;
-        size_t workspace_bytes;
+        Workspace workspace;  // without `ptr`
         Plan plan;
     };
     static constexpr size_t plans = 128, launches = 64;

@@ -60,7 +60,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
         const Config& c = configs[plan.row];
         const int64_t copies = static_cast<int64_t>(plan.workspace) - stream_bytes(c, plan.grid / c.ctas());
         launches.product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + copies);
-        launches.product.arrivals = static_cast<uint32_t*>(handle.counters);
+        launches.product.arrivals = handle.workspace().counters;
     }
     return status;
 }
