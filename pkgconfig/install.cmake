@@ -35,4 +35,6 @@ install(FILES
     DESTINATION "${package_dir}" COMPONENT development)
 install(EXPORT hgemmTargets NAMESPACE hgemm:: DESTINATION "${package_dir}" COMPONENT development)
 
-include(pkgconfig/packages.cmake)
+if(PROJECT_IS_TOP_LEVEL)
+    include(pkgconfig/packages.cmake)
+endif()

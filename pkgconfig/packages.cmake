@@ -53,12 +53,14 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/pkgconfig/triggers")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS libopenblas0)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS libcuda1)
-set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Products of fp16 and bf16 matrices with fp32 sums, on NVIDIA GPUs where the
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
+    "Products of fp16 and bf16 matrices with fp32 sums, on NVIDIA GPUs where the
 driver is installed, else on the CPU with OpenBLAS: the shared libraries.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libhgemm-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers for C and C++, a Fortran module as source, and what pkg-config and
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
+    "Headers for C and C++, a Fortran module as source, and what pkg-config and
 CMake need to find the library.")
 
 # hgemm-bench comes with the tests.
@@ -70,7 +72,8 @@ if(HGEMM_TESTS)
     set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
     set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
     set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}")
-    set(CPACK_COMPONENT_TOOLS_DESCRIPTION "hgemm-bench shows the library at work and measures it, beside cuBLAS where
+    set(CPACK_COMPONENT_TOOLS_DESCRIPTION
+        "hgemm-bench shows the library at work and measures it, beside cuBLAS where
 that is installed.")
 endif()
 include(CPack)

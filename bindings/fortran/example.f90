@@ -38,8 +38,8 @@ contains
         error stop 1
     end subroutine
 
-    ! fp16 has 5 exponent bits (bias 15) and 10 mantissa bits where a float has 8 (bias 127) and 23. These two
-    ! are exact for zero and for the normal numbers of few bits that are used here.
+    ! fp16 has 5 exponent bits (bias 15) and 10 mantissa bits where a float has 8 (bias 127) and 23. These
+    ! two are exact for zero and for the normal numbers of few bits that are used here.
     elemental function half(value) result(bits)
         real, intent(in) :: value
         integer(c_int16_t) :: bits

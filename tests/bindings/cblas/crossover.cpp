@@ -1,7 +1,6 @@
 // Times products of host memory on both sides, the CPU and staged to the GPU, beside what the library
 // forecasts: one line of CSV each. The last lines are the rates that the times show, for route.hpp.
 #include "route.hpp"
-#include "stager.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,7 +25,9 @@ struct Times {
     double host_us, gpu_us;
 };
 
-// The median of `repeats` runs after one that allocates.
+constexpr double absent = 0;
+
+// The median of `repeats` runs after one that allocates; absent where the side is.
 template <typename Run>
 double microseconds(int repeats, const Run& run)
 {
@@ -34,7 +35,10 @@ double microseconds(int repeats, const Run& run)
     std::vector<double> times;
     for (int i = 0; i <= repeats; ++i) {
         const auto begin = Clock::now();
-        if (run() != ok)
+        const Status status = run();
+        if (status == HGEMM_STATUS_NOT_SUPPORTED || status == HGEMM_STATUS_NO_DEVICE)
+            return absent;
+        if (status != ok)
             throw std::runtime_error(error_text());
         times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
     }
@@ -42,6 +46,8 @@ double microseconds(int repeats, const Run& run)
     std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
     return times[static_cast<size_t>(repeats / 2)];
 }
+
+std::string to_text(double us) { return us == absent ? "" : fmt::format("{:.1f}", us); }
 
 Times measure(const Shape& shape, hgemm_type_t type, int repeats)
 {
@@ -61,12 +67,10 @@ Times measure(const Shape& shape, hgemm_type_t type, int repeats)
 
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     const Forecast expected = forecast(g, cores);
-    Times times{shape, microseconds(repeats, [&] { return run_on_host(g); }), 0};
-    if (Stager::get())
-        times.gpu_us = microseconds(repeats, [&] { return run_on_gpu(g); });
-    fmt::print("{},{},{},{},{:.1f},{},{:.1f},{:.1f}\n", type == HGEMM_F16 ? "f16" : "bf16", shape.m,
-               shape.n, shape.k, times.host_us, Stager::get() ? fmt::format("{:.1f}", times.gpu_us) : "",
-               expected.host_us, expected.gpu_us);
+    const Times times{shape, microseconds(repeats, [&] { return run_on_host(g); }),
+                      microseconds(repeats, [&] { return run_on_gpu(g); })};
+    fmt::print("{},{},{},{},{},{},{:.1f},{:.1f}\n", type == HGEMM_F16 ? "f16" : "bf16", shape.m, shape.n,
+               shape.k, to_text(times.host_us), to_text(times.gpu_us), expected.host_us, expected.gpu_us);
     std::fflush(stdout);
     return times;
 }
@@ -77,13 +81,16 @@ void print_rates(const std::vector<Times>& all)
     const auto by_flops = [](const Times& x, const Times& y) { return x.shape.flops() < y.shape.flops(); };
     const auto [least, most] = std::minmax_element(all.begin(), all.end(), by_flops);
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    fmt::print("# host_start_us {:.1f}, host_flops_per_us {:.3g} a core of {}\n", least->host_us,
-               most->shape.flops() / most->host_us / cores, cores);
-    if (Stager::get())
+    if (most->host_us == absent)
+        fmt::print("# the host computed nothing: {}\n", hgemm_last_error());
+    else
+        fmt::print("# host_start_us {:.1f}, host_flops_per_us {:.3g} a core of {}\n", least->host_us,
+                   most->shape.flops() / most->host_us / cores, cores);
+    if (most->gpu_us == absent)
+        fmt::print("# no GPU: nothing was staged\n");
+    else
         fmt::print("# gpu_start_us {:.1f}, staged_bytes_per_us {:.3g} (a lower bound: largest product)\n",
                    least->gpu_us, most->shape.bytes() / std::max(1.0, most->gpu_us - least->gpu_us));
-    else
-        fmt::print("# no GPU: nothing was staged\n");
 }
 
 void measure_all(const std::vector<int64_t>& sizes, int repeats)

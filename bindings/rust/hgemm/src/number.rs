@@ -20,7 +20,7 @@ impl F16 {
         } else if magnitude >= 65520.0 {
             0x7c00
         } else if magnitude.to_bits() < 113 << 23 {
-            // Below the normal range. Adding 0.5 leaves a unit of 2^-24, the smallest half, in the last place.
+            // Subnormal. Adding 0.5 leaves a unit of 2^-24, the smallest half, in the last place.
             (magnitude + 0.5).to_bits() - 0.5f32.to_bits()
         } else {
             // The carry of rounding may reach the exponent, and is right there.
