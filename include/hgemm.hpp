@@ -6,7 +6,6 @@
 
 #include "hgemm.h"
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <concepts>
