@@ -1,7 +1,9 @@
 # Where `cmake --install` puts things, and how pkg-config and find_package() find them there.
-install(FILES include/hgemm.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+# The Fortran module goes there as source, which fits every compiler.
+install(FILES include/hgemm.h include/hgemm.hpp bindings/fortran/hgemm.f90
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
 install(TARGETS hgemm EXPORT hgemmTargets
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_COMPONENT development)
 
 # ${pcfiledir} makes the file relocatable. An absolute libdir or includedir stays as it was given, and
 # then only an absolute prefix means anything.
@@ -20,7 +22,7 @@ if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 configure_file(pkgconfig/hgemm.pc.in generated/hgemm.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/generated/hgemm.pc"
-    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hgemm")
 configure_package_config_file(pkgconfig/hgemmConfig.cmake.in generated/hgemmConfig.cmake
@@ -30,5 +32,9 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/hgemmConfigVer
 install(FILES
     "${PROJECT_BINARY_DIR}/generated/hgemmConfig.cmake"
     "${PROJECT_BINARY_DIR}/generated/hgemmConfigVersion.cmake"
-    DESTINATION "${package_dir}")
-install(EXPORT hgemmTargets NAMESPACE hgemm:: DESTINATION "${package_dir}")
+    DESTINATION "${package_dir}" COMPONENT development)
+install(EXPORT hgemmTargets NAMESPACE hgemm:: DESTINATION "${package_dir}" COMPONENT development)
+
+if(PROJECT_IS_TOP_LEVEL)
+    include(pkgconfig/packages.cmake)
+endif()

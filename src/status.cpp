@@ -57,24 +57,7 @@ Status fail_argument(int position, const char* name, const char* format, ...) no
 Call::Call(const char* function) noexcept : outer_(error.function) { error.function = function; }
 Call::~Call() { error.function = outer_; }
 
+const char* error_text() noexcept { return error.text; }
+int error_argument() noexcept { return error.argument; }
+
 }  // namespace hg
-
-extern "C" const char* hgemm_last_error(void) { return hg::error.text; }
-extern "C" int hgemm_last_error_argument(void) { return hg::error.argument; }
-
-extern "C" const char* hgemm_status_string(hgemm_status_t status)
-{
-    switch (status) {
-    case HGEMM_STATUS_SUCCESS: return "HGEMM_STATUS_SUCCESS";
-    case HGEMM_STATUS_NOT_INITIALIZED: return "HGEMM_STATUS_NOT_INITIALIZED";
-    case HGEMM_STATUS_INVALID_ARGUMENT: return "HGEMM_STATUS_INVALID_ARGUMENT";
-    case HGEMM_STATUS_NOT_SUPPORTED: return "HGEMM_STATUS_NOT_SUPPORTED";
-    case HGEMM_STATUS_ALLOC_FAILED: return "HGEMM_STATUS_ALLOC_FAILED";
-    case HGEMM_STATUS_NO_DEVICE: return "HGEMM_STATUS_NO_DEVICE";
-    case HGEMM_STATUS_DRIVER_ERROR: return "HGEMM_STATUS_DRIVER_ERROR";
-    case HGEMM_STATUS_LAUNCH_FAILED: return "HGEMM_STATUS_LAUNCH_FAILED";
-    case HGEMM_STATUS_WORKSPACE_TOO_SMALL: return "HGEMM_STATUS_WORKSPACE_TOO_SMALL";
-    case HGEMM_STATUS_INTERNAL: return "HGEMM_STATUS_INTERNAL";
-    }
-    return "unknown hgemm_status_t";
-}

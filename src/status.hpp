@@ -18,6 +18,10 @@ constexpr Status ok = HGEMM_STATUS_SUCCESS;
 [[gnu::format(printf, 3, 4)]] Status fail_argument(int position, const char* name, const char* format,
                                                    ...) noexcept;
 
+// What the thread's last failure left.
+const char* error_text() noexcept;
+int error_argument() noexcept;
+
 // Names the public function that the thread is in, for as long as it lives.
 class Call {
 public:

@@ -25,9 +25,18 @@ missing_packages() {
     [ -e /usr/include/CLI/CLI.hpp ] || pkg-config --exists CLI11 2>/dev/null || echo libcli11-dev
 }
 
+# The same for what only tests of bindings, packages and the binary interface need.
+missing_test_packages() {
+    command -v gfortran >/dev/null || echo gfortran
+    command -v cargo >/dev/null || echo cargo
+    command -v abidiff >/dev/null || echo abigail-tools
+    command -v dpkg-shlibdeps >/dev/null || echo dpkg-dev
+}
+
+# install_missing <function that lists packages>...
 install_missing() {
     local packages
-    mapfile -t packages < <(missing_packages)
+    mapfile -t packages < <(for list in "$@"; do "$list"; done)
     if [ ${#packages[@]} -eq 0 ]; then
         return
     fi

@@ -1,9 +1,8 @@
-// The binary interface: what libhgemm.so exports, what it needs, how its structs lie.
+// The binary interface: what libhgemm.so exports and what it needs. How structs lie: tests/abi.
 #include "hgemm.h"
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <regex>
@@ -85,63 +84,5 @@ TEST(Abi, loads_without_an_executable_stack)
 }
 
 TEST(Abi, header_works_from_c) { EXPECT_STREQ(hgemm_header_test(), "HGEMM_STATUS_NOT_INITIALIZED"); }
-
-#define AT(type, member, offset)                                                                           \
-    static_assert(offsetof(type, member) == (offset), #type "::" #member " has moved")
-
-static_assert(sizeof(void*) == 8 && sizeof(hgemm_type_t) == 4);
-AT(hgemm_args_t, size, 0);
-AT(hgemm_args_t, layout, 8);
-AT(hgemm_args_t, transa, 12);
-AT(hgemm_args_t, transb, 16);
-AT(hgemm_args_t, type_ab, 20);
-AT(hgemm_args_t, type_c, 24);
-AT(hgemm_args_t, type_d, 28);
-AT(hgemm_args_t, m, 32);
-AT(hgemm_args_t, n, 40);
-AT(hgemm_args_t, k, 48);
-AT(hgemm_args_t, alpha, 56);
-AT(hgemm_args_t, beta, 60);
-AT(hgemm_args_t, alpha_device, 64);
-AT(hgemm_args_t, beta_device, 72);
-AT(hgemm_args_t, a, 80);
-AT(hgemm_args_t, lda, 88);
-AT(hgemm_args_t, b, 96);
-AT(hgemm_args_t, ldb, 104);
-AT(hgemm_args_t, c, 112);
-AT(hgemm_args_t, ldc, 120);
-AT(hgemm_args_t, d, 128);
-AT(hgemm_args_t, ldd, 136);
-AT(hgemm_args_t, batch_count, 144);
-AT(hgemm_args_t, stride_a, 152);
-AT(hgemm_args_t, stride_d, 176);
-AT(hgemm_args_t, a_array, 184);
-AT(hgemm_args_t, d_array, 208);
-AT(hgemm_args_t, bias_mode, 216);
-AT(hgemm_args_t, bias_type, 220);
-AT(hgemm_args_t, bias, 224);
-AT(hgemm_args_t, stride_bias, 232);
-AT(hgemm_args_t, activation, 240);
-AT(hgemm_args_t, aux, 248);
-AT(hgemm_args_t, ldaux, 256);
-AT(hgemm_args_t, stride_aux, 264);
-AT(hgemm_args_t, flags, 272);
-static_assert(sizeof(hgemm_args_t) == 280);
-AT(hgemm_grouped_args_t, size, 0);
-AT(hgemm_grouped_args_t, grouping, 8);
-AT(hgemm_grouped_args_t, transb, 12);
-AT(hgemm_grouped_args_t, type_ab, 16);
-AT(hgemm_grouped_args_t, type_d, 20);
-AT(hgemm_grouped_args_t, group_count, 24);
-AT(hgemm_grouped_args_t, m, 32);
-AT(hgemm_grouped_args_t, alpha, 56);
-AT(hgemm_grouped_args_t, beta, 60);
-AT(hgemm_grouped_args_t, a, 64);
-AT(hgemm_grouped_args_t, b, 88);
-AT(hgemm_grouped_args_t, d, 112);
-AT(hgemm_grouped_args_t, offsets, 136);
-AT(hgemm_grouped_args_t, counts, 144);
-AT(hgemm_grouped_args_t, problems, 152);
-static_assert(sizeof(hgemm_grouped_args_t) == 160);
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "host.hpp"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <vector>
+
+namespace hg::cblas {
+namespace {
+
+struct FreeHandles {
+    std::mutex mutex;
+    std::vector<hgemm_handle_t> handles;
+    pid_t process = getpid();
+};
+
+FreeHandles& free_handles()
+{
+    static FreeHandles* const list = new FreeHandles;
+    return *list;
+}
+
+Status adopt(Status status) { return status == ok ? ok : fail(status, "%s", hgemm_last_error()); }
+
+}  // namespace
+
+HostLease::HostLease()
+{
+    FreeHandles& list = free_handles();
+    {
+        const std::lock_guard lock(list.mutex);
+        if (list.process != getpid()) {  // the threads of these handles stayed with the parent
+            list.handles.clear();
+            list.process = getpid();
+        }
+        if (!list.handles.empty()) {
+            handle_ = list.handles.back();
+            list.handles.pop_back();
+            return;
+        }
+    }
+    created_ = adopt(hgemm_create_on(&handle_, HGEMM_DEVICE_HOST));
+}
+
+HostLease::~HostLease()
+{
+    if (!handle_)
+        return;
+    FreeHandles& list = free_handles();
+    const std::lock_guard lock(list.mutex);
+    list.handles.push_back(handle_);
+}
+
+Status HostLease::run(const hgemm_args_t& args) const
+{
+    return handle_ ? gemm_ex(handle_, args) : created_;
+}
+
+Status gemm_ex(hgemm_handle_t handle, const hgemm_args_t& args)
+{
+    return adopt(hgemm_gemm_ex(handle, &args));
+}
+
+}  // namespace hg::cblas

@@ -1,0 +1,43 @@
+// Where a product runs: on the CPU, or staged to the GPU when that is expected to be faster.
+#pragma once
+
+#include "src/status.hpp"
+
+#include <cstdint>
+
+namespace hg::cblas {
+
+// The same product with row-major operands.
+hgemm_args_t row_major(const hgemm_args_t& args);
+
+// Rows and columns of a row-major product, with all of k.
+hgemm_args_t part(const hgemm_args_t& args, int64_t row, int64_t rows, int64_t column, int64_t columns);
+
+// What the choice is made from. The rates are rough figures of a server with a PCIe 4 GPU and have NOT
+// been measured; `hgemm-cblas-crossover` prints what to put here.
+struct Rates {
+    double gpu_start_us = 200;  // launches, events and copies of nothing
+    double staged_bytes_per_us =
+        6e3;  // one thread's memcpy into pinned memory, which the copies hide behind
+    double gpu_flops_per_us = 3e8;
+    double host_start_us = 5;
+    double host_flops_per_us = 4e4;  // of one core
+};
+
+struct Forecast {
+    double host_us, gpu_us;
+};
+Forecast forecast(const hgemm_args_t& args, int cores, const Rates& rates = {});
+
+// How a staged product is divided: by columns, so that no more of B lies on the device at a time.
+struct Blocks {
+    int64_t resident_bytes = int64_t{1} << 30;
+};
+
+// All of these take a row-major product of arguments that were checked.
+Status run(const hgemm_args_t& args);  // wherever it is expected to be faster
+Status run_on_host(const hgemm_args_t& args);
+// What the GPU leaves undone because something failed is done by the host. NO_DEVICE if there is no GPU.
+Status run_on_gpu(const hgemm_args_t& args, const Blocks& blocks = {});
+
+}  // namespace hg::cblas

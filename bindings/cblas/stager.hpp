@@ -1,0 +1,66 @@
+// The GPU path: B of a product goes to the device once, rows of A (and C) follow in panels through pinned
+// memory, and rows of D come back. While the GPU works on one panel, the calling thread packs the next one
+// and unpacks the one before.
+#pragma once
+
+#include "cuda.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace hg::cblas {
+
+// A matrix as it lies in the program's memory, and packed: lines at multiples of 16 bytes, as the fastest
+// kernels want them.
+struct Lines {
+    char* data;
+    int64_t count;
+    size_t length, pitch;  // bytes
+
+    size_t packed_pitch() const { return (length + 15) / 16 * 16; }
+    size_t packed_bytes() const { return static_cast<size_t>(count) * packed_pitch(); }
+    Lines from(int64_t line, int64_t lines) const;
+    void pack(char* packed) const;
+    void unpack(const char* packed) const;
+};
+
+class Stager {
+public:
+    // The process's one; null where there is no GPU that libhgemm can use, and in a forked child.
+    static Stager* get();
+
+    // Computes a row-major product with k > 0 and returns how many rows of D are written, from the first
+    // on: fewer than m when something failed, and then the GPU is not used again. Calls of several threads
+    // run one after the other.
+    int64_t run(const hgemm_args_t& args);
+
+private:
+    // A panel on its way.
+    struct Slot {
+        cuda::Buffer pinned_in{cuda::Place::Pinned}, pinned_out{cuda::Place::Pinned};
+        cuda::Buffer a{cuda::Place::Device}, d{cuda::Place::Device};
+        cuda::Event uploaded = nullptr, computed = nullptr, downloaded = nullptr;
+        Lines result{};
+        int64_t rows = 0;  // 0: nothing to wait for
+    };
+
+    Stager() = default;
+    bool open();
+    bool reserve(const hgemm_args_t& args, int64_t rows);
+    bool upload_b(const Lines& b);
+    bool upload_panel(Slot& slot, const hgemm_args_t& panel);
+    bool issue(Slot& slot, const hgemm_args_t& panel);
+    bool drain(Slot& slot, int64_t& done);
+    void give_up();
+
+    std::mutex mutex_;
+    std::atomic<bool> usable_ = false;
+    int process_ = 0;
+    hgemm_handle_t handle_ = nullptr;
+    cuda::Stream in_ = nullptr, compute_ = nullptr, out_ = nullptr;
+    cuda::Buffer b_{cuda::Place::Device};
+    Slot slots_[2];
+};
+
+}  // namespace hg::cblas

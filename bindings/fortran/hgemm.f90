@@ -1,0 +1,305 @@
+! libhgemm for Fortran 2008: explicit interfaces of all functions of hgemm.h, where each is described.
+!
+! Matrices, streams and handles are type(c_ptr): c_loc() of an array with the target attribute for a host
+! handle, a device address for one on a GPU. A Fortran array is column-major, as the short forms want it.
+! There is no half-precision kind: elements are integer(c_int16_t) that hold the bits. iso_c_binding comes
+! along with this module, which cannot be called hgemm because a function is.
+module libhgemm
+    use, intrinsic :: iso_c_binding
+    implicit none
+
+    integer(c_int), parameter :: &
+        HGEMM_STATUS_SUCCESS = 0, HGEMM_STATUS_NOT_INITIALIZED = 1, HGEMM_STATUS_INVALID_ARGUMENT = 2, &
+        HGEMM_STATUS_NOT_SUPPORTED = 3, HGEMM_STATUS_ALLOC_FAILED = 4, HGEMM_STATUS_NO_DEVICE = 5, &
+        HGEMM_STATUS_DRIVER_ERROR = 6, HGEMM_STATUS_LAUNCH_FAILED = 7, &
+        HGEMM_STATUS_WORKSPACE_TOO_SMALL = 8, HGEMM_STATUS_INTERNAL = 9
+    integer(c_int), parameter :: HGEMM_ROW_MAJOR = 101, HGEMM_COL_MAJOR = 102
+    integer(c_int), parameter :: HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113
+    integer(c_int), parameter :: HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3
+    integer(c_int), parameter :: HGEMM_MODE_DEFAULT = 0, HGEMM_MODE_BATCH_INVARIANT = 1
+    integer(c_int), parameter :: &
+        HGEMM_ACTIVATION_NONE = 0, HGEMM_ACTIVATION_RELU = 1, HGEMM_ACTIVATION_GELU_TANH = 2, &
+        HGEMM_ACTIVATION_GELU_ERF = 3, HGEMM_ACTIVATION_SILU = 4
+    integer(c_int), parameter :: HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2
+    integer(c_int), parameter :: &
+        HGEMM_GROUPED_CONTIGUOUS = 1, HGEMM_GROUPED_MASKED = 2, HGEMM_GROUPED_HOST = 3
+    integer(c_int), parameter :: HGEMM_DEVICE_HOST = -1
+
+    type, bind(c) :: hgemm_args_t
+        integer(c_size_t) :: size
+        integer(c_int) :: layout, transa, transb, type_ab, type_c, type_d
+        integer(c_int64_t) :: m, n, k
+        real(c_float) :: alpha, beta
+        type(c_ptr) :: alpha_device, beta_device
+        type(c_ptr) :: a
+        integer(c_int64_t) :: lda
+        type(c_ptr) :: b
+        integer(c_int64_t) :: ldb
+        type(c_ptr) :: c
+        integer(c_int64_t) :: ldc
+        type(c_ptr) :: d
+        integer(c_int64_t) :: ldd
+        integer(c_int64_t) :: batch_count
+        integer(c_int64_t) :: stride_a, stride_b, stride_c, stride_d
+        type(c_ptr) :: a_array, b_array, c_array, d_array
+        integer(c_int) :: bias_mode, bias_type
+        type(c_ptr) :: bias
+        integer(c_int64_t) :: stride_bias
+        integer(c_int) :: activation
+        type(c_ptr) :: aux
+        integer(c_int64_t) :: ldaux, stride_aux
+        integer(c_int32_t) :: flags
+    end type
+
+    type, bind(c) :: hgemm_grouped_args_t
+        integer(c_size_t) :: size
+        integer(c_int) :: grouping, transb, type_ab, type_d
+        integer(c_int64_t) :: group_count
+        integer(c_int64_t) :: m, n, k
+        real(c_float) :: alpha, beta
+        type(c_ptr) :: a
+        integer(c_int64_t) :: lda, stride_a
+        type(c_ptr) :: b
+        integer(c_int64_t) :: ldb, stride_b
+        type(c_ptr) :: d
+        integer(c_int64_t) :: ldd, stride_d
+        type(c_ptr) :: offsets, counts, problems
+    end type
+
+    ! ---- Handle ----------------------------------------------------------------------------------------
+    interface
+        function hgemm_create(handle) bind(c, name='hgemm_create') result(status)
+            import
+            type(c_ptr), intent(out) :: handle
+            integer(c_int) :: status
+        end function
+
+        function hgemm_create_on(handle, device) bind(c, name='hgemm_create_on') result(status)
+            import
+            type(c_ptr), intent(out) :: handle
+            integer(c_int), value :: device
+            integer(c_int) :: status
+        end function
+
+        function hgemm_destroy(handle) bind(c, name='hgemm_destroy') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+
+        function hgemm_set_stream(handle, stream) bind(c, name='hgemm_set_stream') result(status)
+            import
+            type(c_ptr), value :: handle, stream
+            integer(c_int) :: status
+        end function
+
+        function hgemm_get_stream(handle, stream) bind(c, name='hgemm_get_stream') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(c_ptr), intent(out) :: stream
+            integer(c_int) :: status
+        end function
+
+        function hgemm_set_workspace(handle, workspace, bytes) &
+            bind(c, name='hgemm_set_workspace') result(status)
+            import
+            type(c_ptr), value :: handle, workspace
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: status
+        end function
+
+        function hgemm_set_mode(handle, mode) bind(c, name='hgemm_set_mode') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int), value :: mode
+            integer(c_int) :: status
+        end function
+
+        function hgemm_set_sm_count(handle, count) bind(c, name='hgemm_set_sm_count') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int), value :: count
+            integer(c_int) :: status
+        end function
+
+        ! A C string: hgemm_text() makes a Fortran one of it.
+        function hgemm_backend(handle) bind(c, name='hgemm_backend') result(text)
+            import
+            type(c_ptr), value :: handle
+            type(c_ptr) :: text
+        end function
+    end interface
+
+    ! ---- Products --------------------------------------------------------------------------------------
+    abstract interface
+        function hgemm_short_form(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c) result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_cblas_form(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, &
+                                  C, ldc) bind(c) result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, transa, transb
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_strided_form(handle, layout, transa, transb, m, n, k, alpha, A, lda, stride_a, B, &
+                                    ldb, stride_b, beta, C, ldc, stride_c, batch_count) &
+            bind(c) result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, transa, transb
+            integer(c_int64_t), value :: m, n, k, lda, stride_a, ldb, stride_b, ldc, stride_c, batch_count
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        ! A, B and C: arrays of batch_count type(c_ptr).
+        function hgemm_batched_form(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, &
+                                    C, ldc, batch_count) bind(c) result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, transa, transb
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc, batch_count
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_vector_form(handle, m, n, alpha, A, lda, x, incx, beta, y, incy) &
+            bind(c) result(status)
+            import
+            type(c_ptr), value :: handle, A, x, y
+            integer(c_int64_t), value :: m, n, lda, incx, incy
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+    end interface
+
+    procedure(hgemm_short_form), bind(c, name='hgemm_nn') :: hgemm_nn
+    procedure(hgemm_short_form), bind(c, name='hgemm_nt') :: hgemm_nt
+    procedure(hgemm_short_form), bind(c, name='hgemm_tn') :: hgemm_tn
+    procedure(hgemm_short_form), bind(c, name='hgemm_tt') :: hgemm_tt
+    procedure(hgemm_short_form), bind(c, name='bgemm_nn') :: bgemm_nn
+    procedure(hgemm_short_form), bind(c, name='bgemm_nt') :: bgemm_nt
+    procedure(hgemm_short_form), bind(c, name='bgemm_tn') :: bgemm_tn
+    procedure(hgemm_short_form), bind(c, name='bgemm_tt') :: bgemm_tt
+    procedure(hgemm_cblas_form), bind(c, name='hgemm') :: hgemm
+    procedure(hgemm_cblas_form), bind(c, name='bgemm') :: bgemm
+    procedure(hgemm_strided_form), bind(c, name='hgemm_strided_batched') :: hgemm_strided_batched
+    procedure(hgemm_strided_form), bind(c, name='bgemm_strided_batched') :: bgemm_strided_batched
+    procedure(hgemm_batched_form), bind(c, name='hgemm_batched') :: hgemm_batched
+    procedure(hgemm_batched_form), bind(c, name='bgemm_batched') :: bgemm_batched
+    procedure(hgemm_vector_form), bind(c, name='hgemv_n') :: hgemv_n
+    procedure(hgemm_vector_form), bind(c, name='hgemv_t') :: hgemv_t
+    procedure(hgemm_vector_form), bind(c, name='bgemv_n') :: bgemv_n
+    procedure(hgemm_vector_form), bind(c, name='bgemv_t') :: bgemv_t
+
+    ! ---- General and grouped products ------------------------------------------------------------------
+    interface
+        ! call hgemm_args_init(args, c_sizeof(args))
+        subroutine hgemm_args_init(args, size) bind(c, name='hgemm_args_init')
+            import
+            type(hgemm_args_t), intent(inout) :: args
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_gemm_ex(handle, args) bind(c, name='hgemm_gemm_ex') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        function hgemm_workspace_size(handle, args, bytes) &
+            bind(c, name='hgemm_workspace_size') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_args_t), intent(in) :: args
+            integer(c_size_t), intent(out) :: bytes
+            integer(c_int) :: status
+        end function
+
+        ! The text ends with c_null_char.
+        function hgemm_explain(handle, args, buffer, length) bind(c, name='hgemm_explain') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_args_t), intent(in) :: args
+            character(kind=c_char), intent(inout) :: buffer(*)
+            integer(c_size_t), value :: length
+            integer(c_int) :: status
+        end function
+
+        subroutine hgemm_grouped_args_init(args, size) bind(c, name='hgemm_grouped_args_init')
+            import
+            type(hgemm_grouped_args_t), intent(inout) :: args
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_grouped_ex(handle, args) bind(c, name='hgemm_grouped_ex') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_grouped_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+    end interface
+
+    ! ---- Errors and version: C strings, for hgemm_text() -------------------------------------------------
+    interface
+        function hgemm_status_string(status) bind(c, name='hgemm_status_string') result(text)
+            import
+            integer(c_int), value :: status
+            type(c_ptr) :: text
+        end function
+
+        function hgemm_last_error() bind(c, name='hgemm_last_error') result(text)
+            import
+            type(c_ptr) :: text
+        end function
+
+        function hgemm_last_error_argument() bind(c, name='hgemm_last_error_argument') result(position)
+            import
+            integer(c_int) :: position
+        end function
+
+        function hgemm_version() bind(c, name='hgemm_version') result(version)
+            import
+            integer(c_int) :: version
+        end function
+
+        function hgemm_build_info() bind(c, name='hgemm_build_info') result(text)
+            import
+            type(c_ptr) :: text
+        end function
+    end interface
+
+contains
+
+    function hgemm_text(string) result(text)
+        type(c_ptr), intent(in) :: string
+        character(:), allocatable :: text
+        character(kind=c_char), pointer :: characters(:)
+        integer, parameter :: longest = 4096
+        integer :: i, length
+
+        text = ''
+        if (.not. c_associated(string)) return
+        call c_f_pointer(string, characters, [longest])
+        length = 0
+        do while (length < longest)
+            if (characters(length + 1) == c_null_char) exit
+            length = length + 1
+        end do
+        text = repeat(' ', length)
+        do i = 1, length
+            text(i:i) = characters(i)
+        end do
+    end function
+end module

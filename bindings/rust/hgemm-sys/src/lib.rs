@@ -1,0 +1,258 @@
+//! Declarations of libhgemm's C interface, one for one as in `hgemm.h`, where each is described. The crate
+//! `hgemm` is a safe layer over them.
+#![allow(non_camel_case_types)]
+
+use std::os::raw::{c_char, c_int, c_void};
+
+pub const HGEMM_VERSION_MAJOR: c_int = 0;
+pub const HGEMM_VERSION_MINOR: c_int = 1;
+pub const HGEMM_VERSION_PATCH: c_int = 0;
+
+/// Bit pattern of an IEEE binary16 number.
+pub type hgemm_half_t = u16;
+/// Bit pattern of a bfloat16 number.
+pub type hgemm_bfloat16_t = u16;
+
+#[repr(C)]
+pub struct hgemm_handle {
+    _private: [u8; 0],
+}
+#[repr(C)]
+pub struct CUstream_st {
+    _private: [u8; 0],
+}
+pub type hgemm_handle_t = *mut hgemm_handle;
+pub type hgemm_stream_t = *mut CUstream_st;
+
+/// Device number for `hgemm_create_on`: compute on the CPU, with host pointers.
+pub const HGEMM_DEVICE_HOST: c_int = -1;
+
+pub type hgemm_status_t = c_int;
+pub const HGEMM_STATUS_SUCCESS: hgemm_status_t = 0;
+pub const HGEMM_STATUS_NOT_INITIALIZED: hgemm_status_t = 1;
+pub const HGEMM_STATUS_INVALID_ARGUMENT: hgemm_status_t = 2;
+pub const HGEMM_STATUS_NOT_SUPPORTED: hgemm_status_t = 3;
+pub const HGEMM_STATUS_ALLOC_FAILED: hgemm_status_t = 4;
+pub const HGEMM_STATUS_NO_DEVICE: hgemm_status_t = 5;
+pub const HGEMM_STATUS_DRIVER_ERROR: hgemm_status_t = 6;
+pub const HGEMM_STATUS_LAUNCH_FAILED: hgemm_status_t = 7;
+pub const HGEMM_STATUS_WORKSPACE_TOO_SMALL: hgemm_status_t = 8;
+pub const HGEMM_STATUS_INTERNAL: hgemm_status_t = 9;
+
+pub type hgemm_layout_t = c_int;
+pub const HGEMM_ROW_MAJOR: hgemm_layout_t = 101;
+pub const HGEMM_COL_MAJOR: hgemm_layout_t = 102;
+
+pub type hgemm_op_t = c_int;
+pub const HGEMM_NO_TRANS: hgemm_op_t = 111;
+pub const HGEMM_TRANS: hgemm_op_t = 112;
+pub const HGEMM_CONJ_TRANS: hgemm_op_t = 113;
+
+pub type hgemm_type_t = c_int;
+pub const HGEMM_F16: hgemm_type_t = 1;
+pub const HGEMM_BF16: hgemm_type_t = 2;
+pub const HGEMM_F32: hgemm_type_t = 3;
+
+pub type hgemm_mode_t = c_int;
+pub const HGEMM_MODE_DEFAULT: hgemm_mode_t = 0;
+pub const HGEMM_MODE_BATCH_INVARIANT: hgemm_mode_t = 1;
+
+pub type hgemm_activation_t = c_int;
+pub const HGEMM_ACTIVATION_NONE: hgemm_activation_t = 0;
+pub const HGEMM_ACTIVATION_RELU: hgemm_activation_t = 1;
+pub const HGEMM_ACTIVATION_GELU_TANH: hgemm_activation_t = 2;
+pub const HGEMM_ACTIVATION_GELU_ERF: hgemm_activation_t = 3;
+pub const HGEMM_ACTIVATION_SILU: hgemm_activation_t = 4;
+
+pub type hgemm_bias_t = c_int;
+pub const HGEMM_BIAS_NONE: hgemm_bias_t = 0;
+pub const HGEMM_BIAS_M: hgemm_bias_t = 1;
+pub const HGEMM_BIAS_N: hgemm_bias_t = 2;
+
+pub type hgemm_grouping_t = c_int;
+pub const HGEMM_GROUPED_CONTIGUOUS: hgemm_grouping_t = 1;
+pub const HGEMM_GROUPED_MASKED: hgemm_grouping_t = 2;
+pub const HGEMM_GROUPED_HOST: hgemm_grouping_t = 3;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_args_t {
+    pub size: usize,
+    pub layout: hgemm_layout_t,
+    pub transa: hgemm_op_t,
+    pub transb: hgemm_op_t,
+    pub type_ab: hgemm_type_t,
+    pub type_c: hgemm_type_t,
+    pub type_d: hgemm_type_t,
+    pub m: i64,
+    pub n: i64,
+    pub k: i64,
+    pub alpha: f32,
+    pub beta: f32,
+    pub alpha_device: *const f32,
+    pub beta_device: *const f32,
+    pub a: *const c_void,
+    pub lda: i64,
+    pub b: *const c_void,
+    pub ldb: i64,
+    pub c: *const c_void,
+    pub ldc: i64,
+    pub d: *mut c_void,
+    pub ldd: i64,
+    pub batch_count: i64,
+    pub stride_a: i64,
+    pub stride_b: i64,
+    pub stride_c: i64,
+    pub stride_d: i64,
+    pub a_array: *const *const c_void,
+    pub b_array: *const *const c_void,
+    pub c_array: *const *const c_void,
+    pub d_array: *const *mut c_void,
+    pub bias_mode: hgemm_bias_t,
+    pub bias_type: hgemm_type_t,
+    pub bias: *const c_void,
+    pub stride_bias: i64,
+    pub activation: hgemm_activation_t,
+    pub aux: *mut c_void,
+    pub ldaux: i64,
+    pub stride_aux: i64,
+    pub flags: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_grouped_args_t {
+    pub size: usize,
+    pub grouping: hgemm_grouping_t,
+    pub transb: hgemm_op_t,
+    pub type_ab: hgemm_type_t,
+    pub type_d: hgemm_type_t,
+    pub group_count: i64,
+    pub m: i64,
+    pub n: i64,
+    pub k: i64,
+    pub alpha: f32,
+    pub beta: f32,
+    pub a: *const c_void,
+    pub lda: i64,
+    pub stride_a: i64,
+    pub b: *const c_void,
+    pub ldb: i64,
+    pub stride_b: i64,
+    pub d: *mut c_void,
+    pub ldd: i64,
+    pub stride_d: i64,
+    pub offsets: *const i64,
+    pub counts: *const i64,
+    pub problems: *const hgemm_args_t,
+}
+
+extern "C" {
+    pub fn hgemm_create(handle: *mut hgemm_handle_t) -> hgemm_status_t;
+    pub fn hgemm_create_on(handle: *mut hgemm_handle_t, device: c_int) -> hgemm_status_t;
+    pub fn hgemm_destroy(handle: hgemm_handle_t) -> hgemm_status_t;
+    pub fn hgemm_set_stream(handle: hgemm_handle_t, stream: hgemm_stream_t) -> hgemm_status_t;
+    pub fn hgemm_get_stream(handle: hgemm_handle_t, stream: *mut hgemm_stream_t) -> hgemm_status_t;
+    pub fn hgemm_set_workspace(
+        handle: hgemm_handle_t, workspace: *mut c_void, bytes: usize,
+    ) -> hgemm_status_t;
+    pub fn hgemm_set_mode(handle: hgemm_handle_t, mode: hgemm_mode_t) -> hgemm_status_t;
+    pub fn hgemm_set_sm_count(handle: hgemm_handle_t, count: c_int) -> hgemm_status_t;
+    pub fn hgemm_backend(handle: hgemm_handle_t) -> *const c_char;
+    pub fn hgemm_nn(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
+        b: *const hgemm_half_t, ldb: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_nt(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
+        b: *const hgemm_half_t, ldb: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_tn(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
+        b: *const hgemm_half_t, ldb: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_tt(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
+        b: *const hgemm_half_t, ldb: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm_nn(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64,
+        b: *const hgemm_bfloat16_t, ldb: i64, beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm_nt(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64,
+        b: *const hgemm_bfloat16_t, ldb: i64, beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm_tn(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64,
+        b: *const hgemm_bfloat16_t, ldb: i64, beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm_tt(
+        handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64,
+        b: *const hgemm_bfloat16_t, ldb: i64, beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, transa: hgemm_op_t, transb: hgemm_op_t, m: i64,
+        n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64, b: *const hgemm_half_t, ldb: i64,
+        beta: f32, c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, transa: hgemm_op_t, transb: hgemm_op_t, m: i64,
+        n: i64, k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64, b: *const hgemm_bfloat16_t,
+        ldb: i64, beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_strided_batched(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, transa: hgemm_op_t, transb: hgemm_op_t, m: i64,
+        n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64, stride_a: i64,
+        b: *const hgemm_half_t, ldb: i64, stride_b: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,
+        stride_c: i64, batch_count: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm_strided_batched(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, transa: hgemm_op_t, transb: hgemm_op_t, m: i64,
+        n: i64, k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64, stride_a: i64,
+        b: *const hgemm_bfloat16_t, ldb: i64, stride_b: i64, beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+        stride_c: i64, batch_count: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_batched(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, transa: hgemm_op_t, transb: hgemm_op_t, m: i64,
+        n: i64, k: i64, alpha: f32, a: *const *const hgemm_half_t, lda: i64, b: *const *const hgemm_half_t,
+        ldb: i64, beta: f32, c: *const *mut hgemm_half_t, ldc: i64, batch_count: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemm_batched(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, transa: hgemm_op_t, transb: hgemm_op_t, m: i64,
+        n: i64, k: i64, alpha: f32, a: *const *const hgemm_bfloat16_t, lda: i64,
+        b: *const *const hgemm_bfloat16_t, ldb: i64, beta: f32, c: *const *mut hgemm_bfloat16_t, ldc: i64,
+        batch_count: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_args_init(args: *mut hgemm_args_t, size: usize);
+    pub fn hgemm_gemm_ex(handle: hgemm_handle_t, args: *const hgemm_args_t) -> hgemm_status_t;
+    pub fn hgemm_workspace_size(
+        handle: hgemm_handle_t, args: *const hgemm_args_t, bytes: *mut usize,
+    ) -> hgemm_status_t;
+    pub fn hgemm_explain(
+        handle: hgemm_handle_t, args: *const hgemm_args_t, buffer: *mut c_char, length: usize,
+    ) -> hgemm_status_t;
+    pub fn hgemm_grouped_args_init(args: *mut hgemm_grouped_args_t, size: usize);
+    pub fn hgemm_grouped_ex(handle: hgemm_handle_t, args: *const hgemm_grouped_args_t) -> hgemm_status_t;
+    pub fn hgemv_n(
+        handle: hgemm_handle_t, m: i64, n: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
+        x: *const hgemm_half_t, incx: i64, beta: f32, y: *mut hgemm_half_t, incy: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemv_t(
+        handle: hgemm_handle_t, m: i64, n: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
+        x: *const hgemm_half_t, incx: i64, beta: f32, y: *mut hgemm_half_t, incy: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemv_n(
+        handle: hgemm_handle_t, m: i64, n: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64,
+        x: *const hgemm_bfloat16_t, incx: i64, beta: f32, y: *mut hgemm_bfloat16_t, incy: i64,
+    ) -> hgemm_status_t;
+    pub fn bgemv_t(
+        handle: hgemm_handle_t, m: i64, n: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64,
+        x: *const hgemm_bfloat16_t, incx: i64, beta: f32, y: *mut hgemm_bfloat16_t, incy: i64,
+    ) -> hgemm_status_t;
+    pub fn hgemm_status_string(status: hgemm_status_t) -> *const c_char;
+    pub fn hgemm_last_error() -> *const c_char;
+    pub fn hgemm_last_error_argument() -> c_int;
+    pub fn hgemm_version() -> c_int;
+    pub fn hgemm_build_info() -> *const c_char;
+}

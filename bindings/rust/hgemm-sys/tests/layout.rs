@@ -1,0 +1,141 @@
+//! Constants and struct layout, line by line as tests/abi/layout.c prints them from the C header.
+use hgemm_sys::*;
+use std::mem::{size_of, MaybeUninit};
+use std::ptr::addr_of;
+
+macro_rules! values {
+    ($lines:ident, $($name:ident),*) => { $($lines.push(format!("{} = {}", stringify!($name), $name));)* };
+}
+
+macro_rules! members {
+    ($lines:ident, $type:ident, $($member:ident),*) => {
+        $lines.push(format!("{}: {} bytes", stringify!($type), size_of::<$type>()));
+        let object = MaybeUninit::<$type>::uninit();
+        let origin = object.as_ptr();
+        $(
+            // No value is read: addr_of makes no reference.
+            let offset = unsafe { addr_of!((*origin).$member) as usize } - origin as usize;
+            $lines.push(format!("{}.{} at {}", stringify!($type), stringify!($member), offset));
+        )*
+    };
+}
+
+#[test]
+fn constants_and_structs_are_those_of_c() {
+    let mut lines: Vec<String> = Vec::new();
+    values!(
+        lines,
+        HGEMM_STATUS_SUCCESS,
+        HGEMM_STATUS_NOT_INITIALIZED,
+        HGEMM_STATUS_INVALID_ARGUMENT,
+        HGEMM_STATUS_NOT_SUPPORTED,
+        HGEMM_STATUS_ALLOC_FAILED,
+        HGEMM_STATUS_NO_DEVICE,
+        HGEMM_STATUS_DRIVER_ERROR,
+        HGEMM_STATUS_LAUNCH_FAILED,
+        HGEMM_STATUS_WORKSPACE_TOO_SMALL,
+        HGEMM_STATUS_INTERNAL,
+        HGEMM_ROW_MAJOR,
+        HGEMM_COL_MAJOR,
+        HGEMM_NO_TRANS,
+        HGEMM_TRANS,
+        HGEMM_CONJ_TRANS,
+        HGEMM_F16,
+        HGEMM_BF16,
+        HGEMM_F32,
+        HGEMM_MODE_DEFAULT,
+        HGEMM_MODE_BATCH_INVARIANT,
+        HGEMM_ACTIVATION_NONE,
+        HGEMM_ACTIVATION_RELU,
+        HGEMM_ACTIVATION_GELU_TANH,
+        HGEMM_ACTIVATION_GELU_ERF,
+        HGEMM_ACTIVATION_SILU,
+        HGEMM_BIAS_NONE,
+        HGEMM_BIAS_M,
+        HGEMM_BIAS_N,
+        HGEMM_GROUPED_CONTIGUOUS,
+        HGEMM_GROUPED_MASKED,
+        HGEMM_GROUPED_HOST,
+        HGEMM_DEVICE_HOST
+    );
+    members!(
+        lines,
+        hgemm_args_t,
+        size,
+        layout,
+        transa,
+        transb,
+        type_ab,
+        type_c,
+        type_d,
+        m,
+        n,
+        k,
+        alpha,
+        beta,
+        alpha_device,
+        beta_device,
+        a,
+        lda,
+        b,
+        ldb,
+        c,
+        ldc,
+        d,
+        ldd,
+        batch_count,
+        stride_a,
+        stride_b,
+        stride_c,
+        stride_d,
+        a_array,
+        b_array,
+        c_array,
+        d_array,
+        bias_mode,
+        bias_type,
+        bias,
+        stride_bias,
+        activation,
+        aux,
+        ldaux,
+        stride_aux,
+        flags
+    );
+    members!(
+        lines,
+        hgemm_grouped_args_t,
+        size,
+        grouping,
+        transb,
+        type_ab,
+        type_d,
+        group_count,
+        m,
+        n,
+        k,
+        alpha,
+        beta,
+        a,
+        lda,
+        stride_a,
+        b,
+        ldb,
+        stride_b,
+        d,
+        ldd,
+        stride_d,
+        offsets,
+        counts,
+        problems
+    );
+    let c = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/abi/layout.txt");
+    let c = std::fs::read_to_string(c).expect("tests/abi/layout.txt");
+    assert_eq!(lines, c.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn version_is_that_of_the_library() {
+    let version = HGEMM_VERSION_MAJOR * 10000 + HGEMM_VERSION_MINOR * 100 + HGEMM_VERSION_PATCH;
+    assert_eq!(unsafe { hgemm_version() }, version);
+}

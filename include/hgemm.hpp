@@ -1,0 +1,280 @@
+// libhgemm for C++20, header-only: a handle that frees itself, results instead of statuses, spans whose
+// sizes are checked. Everything in hgemm.h works beside it; the namespace cannot be called hgemm because a
+// function is. Nothing here throws but what std::string throws without memory.
+#ifndef HGEMM_HPP
+#define HGEMM_HPP
+
+#include "hgemm.h"
+
+#include <array>
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace libhgemm {
+
+struct Error {
+    hgemm_status_t status = HGEMM_STATUS_SUCCESS;
+    int argument = 0;  // 1-based position in the C function, 0 if no argument of it was wrong
+    std::string message;
+};
+
+// A value or the error that came in its place, as std::expected of C++23. Either may be asked for only if
+// it is there.
+template <typename T>
+class [[nodiscard]] Result {
+public:
+    Result(T value) : value_(std::move(value)) {}
+    Result(Error error) : error_(std::move(error)) {}
+
+    bool has_value() const noexcept { return value_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
+    T& value() &
+    {
+        assert(has_value());
+        return *value_;
+    }
+    const T& value() const&
+    {
+        assert(has_value());
+        return *value_;
+    }
+    T&& value() &&
+    {
+        assert(has_value());
+        return *std::move(value_);
+    }
+    T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T&& operator*() && { return std::move(*this).value(); }
+    T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
+    const Error& error() const
+    {
+        assert(!has_value());
+        return error_;
+    }
+
+private:
+    std::optional<T> value_;
+    Error error_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+public:
+    Result() = default;
+    Result(Error error) : error_(std::move(error)) {}
+
+    bool has_value() const noexcept { return !error_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
+    const Error& error() const
+    {
+        assert(!has_value());
+        return *error_;
+    }
+
+private:
+    std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+// The error of the call that this thread has just made.
+inline Error last_error(hgemm_status_t status)
+{
+    return {status, hgemm_last_error_argument(), hgemm_last_error()};
+}
+
+inline Status to_status(hgemm_status_t status)
+{
+    return status == HGEMM_STATUS_SUCCESS ? Status() : Status(last_error(status));
+}
+
+// The half-precision numbers as types of their own, with the memory layout of their bits (and of CUDA's
+// __half and __nv_bfloat16).
+struct Half {
+    hgemm_half_t bits;
+};
+struct Bfloat16 {
+    hgemm_bfloat16_t bits;
+};
+static_assert(sizeof(Half) == 2 && sizeof(Bfloat16) == 2);
+
+template <typename T>
+inline constexpr hgemm_type_t type_of = {};
+template <>
+inline constexpr hgemm_type_t type_of<Half> = HGEMM_F16;
+template <>
+inline constexpr hgemm_type_t type_of<Bfloat16> = HGEMM_BF16;
+template <>
+inline constexpr hgemm_type_t type_of<float> = HGEMM_F32;
+
+template <typename T>
+concept Element = std::same_as<T, Half> || std::same_as<T, Bfloat16> || std::same_as<T, float>;
+template <typename T>
+concept HalfElement = std::same_as<T, Half> || std::same_as<T, Bfloat16>;
+
+// hgemm_args_t with its defaults.
+inline hgemm_args_t make_args()
+{
+    hgemm_args_t args;
+    hgemm_args_init(&args, sizeof args);
+    return args;
+}
+
+inline hgemm_grouped_args_t make_grouped_args()
+{
+    hgemm_grouped_args_t args;
+    hgemm_grouped_args_init(&args, sizeof args);
+    return args;
+}
+
+// A matrix in memory that the handle computes on: elements that lie in `data`, stored lines `ld` apart. The
+// span says how much memory there is; it is never read through, so device memory is as good.
+template <typename T>
+struct Matrix {
+    std::span<T> data;
+    int64_t ld;
+};
+
+// C = alpha * op(A) * op(B) + beta * C with op(A) m x k and op(B) k x n.
+struct Gemm {
+    int64_t m = 0, n = 0, k = 0;
+    hgemm_layout_t layout = HGEMM_ROW_MAJOR;
+    hgemm_op_t transa = HGEMM_NO_TRANS, transb = HGEMM_NO_TRANS;
+    float alpha = 1, beta = 0;
+};
+
+namespace detail {
+
+// Does a span hold `rows` x `columns` elements? What else may be wrong with sizes the library tells.
+template <typename T>
+Status check_span(const char* name, const Matrix<T>& matrix, hgemm_layout_t layout, hgemm_op_t op,
+                  int64_t rows, int64_t columns)
+{
+    const bool by_rows = (layout == HGEMM_ROW_MAJOR) == (op == HGEMM_NO_TRANS);
+    const int64_t lines = by_rows ? rows : columns, length = by_rows ? columns : rows;
+    if (lines <= 0 || length <= 0 || matrix.ld < length)
+        return {};
+    const auto size = static_cast<uint64_t>(matrix.data.size());
+    // Lines that fit, without a product that could overflow.
+    const bool holds = size >= static_cast<uint64_t>(length) &&
+                       (size - static_cast<uint64_t>(length)) / static_cast<uint64_t>(matrix.ld) >=
+                           static_cast<uint64_t>(lines - 1);
+    if (holds)
+        return {};
+    return Error{HGEMM_STATUS_INVALID_ARGUMENT, 0,
+                 std::string(name) + " has " + std::to_string(size) + " elements, too few for " +
+                     std::to_string(lines) + " lines of " + std::to_string(length) + ", " +
+                     std::to_string(matrix.ld) + " apart"};
+}
+
+}  // namespace detail
+
+// Owns an hgemm_handle_t. Used by one thread at a time; may be moved to another one.
+class Handle {
+public:
+    static Result<Handle> create()
+    {
+        Handle handle;
+        const hgemm_status_t status = hgemm_create(&handle.handle_);
+        return status == HGEMM_STATUS_SUCCESS ? Result<Handle>(std::move(handle)) : last_error(status);
+    }
+    static Result<Handle> create_on(int device)
+    {
+        Handle handle;
+        const hgemm_status_t status = hgemm_create_on(&handle.handle_, device);
+        return status == HGEMM_STATUS_SUCCESS ? Result<Handle>(std::move(handle)) : last_error(status);
+    }
+
+    Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    Handle& operator=(Handle&& other) noexcept
+    {
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~Handle() { hgemm_destroy(handle_); }
+
+    hgemm_handle_t get() const noexcept { return handle_; }  // for the functions of hgemm.h
+    std::string_view backend() const { return hgemm_backend(handle_); }
+
+    Status set_stream(hgemm_stream_t stream) { return to_status(hgemm_set_stream(handle_, stream)); }
+    Result<hgemm_stream_t> stream() const
+    {
+        hgemm_stream_t stream = nullptr;
+        const hgemm_status_t status = hgemm_get_stream(handle_, &stream);
+        return status == HGEMM_STATUS_SUCCESS ? Result<hgemm_stream_t>(stream) : last_error(status);
+    }
+    // The memory must stay there until the handle has another one.
+    Status set_workspace(std::span<std::byte> memory)
+    {
+        return to_status(
+            hgemm_set_workspace(handle_, memory.empty() ? nullptr : memory.data(), memory.size()));
+    }
+    Status set_mode(hgemm_mode_t mode) { return to_status(hgemm_set_mode(handle_, mode)); }
+    Status set_sm_count(int count) { return to_status(hgemm_set_sm_count(handle_, count)); }
+
+    template <HalfElement T, Element U>
+    Status multiply(const Gemm& gemm, Matrix<const T> a, Matrix<const T> b, Matrix<U> c)
+    {
+        const bool reads_ab = gemm.k != 0 && gemm.alpha != 0.0f;
+        if (reads_ab) {
+            if (Status s = detail::check_span("A", a, gemm.layout, gemm.transa, gemm.m, gemm.k); !s)
+                return s;
+            if (Status s = detail::check_span("B", b, gemm.layout, gemm.transb, gemm.k, gemm.n); !s)
+                return s;
+        }
+        if (Status s = detail::check_span("C", c, gemm.layout, HGEMM_NO_TRANS, gemm.m, gemm.n); !s)
+            return s;
+        hgemm_args_t args = make_args();
+        args.layout = gemm.layout;
+        args.transa = gemm.transa;
+        args.transb = gemm.transb;
+        args.type_ab = type_of<T>;
+        args.type_c = args.type_d = type_of<U>;
+        args.m = gemm.m;
+        args.n = gemm.n;
+        args.k = gemm.k;
+        args.alpha = gemm.alpha;
+        args.beta = gemm.beta;
+        args.a = a.data.data();
+        args.lda = a.ld;
+        args.b = b.data.data();
+        args.ldb = b.ld;
+        args.c = args.d = c.data.data();
+        args.ldc = args.ldd = c.ld;
+        return run(args);
+    }
+
+    // The general forms; nothing is known of what their pointers point to.
+    Status run(const hgemm_args_t& args) { return to_status(hgemm_gemm_ex(handle_, &args)); }
+    Status run(const hgemm_grouped_args_t& args) { return to_status(hgemm_grouped_ex(handle_, &args)); }
+
+    Result<size_t> workspace_size(const hgemm_args_t& args) const
+    {
+        size_t bytes = 0;
+        const hgemm_status_t status = hgemm_workspace_size(handle_, &args, &bytes);
+        return status == HGEMM_STATUS_SUCCESS ? Result<size_t>(bytes) : last_error(status);
+    }
+    Result<std::string> explain(const hgemm_args_t& args) const
+    {
+        std::array<char, 1024> text{};
+        const hgemm_status_t status = hgemm_explain(handle_, &args, text.data(), text.size());
+        return status == HGEMM_STATUS_SUCCESS ? Result<std::string>(text.data()) : last_error(status);
+    }
+
+private:
+    Handle() = default;
+
+    hgemm_handle_t handle_ = nullptr;
+};
+
+}  // namespace libhgemm
+
+#endif

@@ -1,0 +1,121 @@
+/* Prints the values of the header's constants and where the members of its structs lie: what a program that
+   was compiled with an older header, or in another language, relies on. */
+#include <hgemm.h>
+
+#include <stdio.h>
+
+#define VALUE(name)          printf("%s = %d\n", #name, (int)(name))
+#define SIZE(type)           printf("%s: %zu bytes\n", #type, sizeof(type))
+#define MEMBER(type, member) printf("%s.%s at %zu\n", #type, #member, offsetof(type, member))
+
+int main(void)
+{
+    VALUE(HGEMM_STATUS_SUCCESS);
+    VALUE(HGEMM_STATUS_NOT_INITIALIZED);
+    VALUE(HGEMM_STATUS_INVALID_ARGUMENT);
+    VALUE(HGEMM_STATUS_NOT_SUPPORTED);
+    VALUE(HGEMM_STATUS_ALLOC_FAILED);
+    VALUE(HGEMM_STATUS_NO_DEVICE);
+    VALUE(HGEMM_STATUS_DRIVER_ERROR);
+    VALUE(HGEMM_STATUS_LAUNCH_FAILED);
+    VALUE(HGEMM_STATUS_WORKSPACE_TOO_SMALL);
+    VALUE(HGEMM_STATUS_INTERNAL);
+
+    VALUE(HGEMM_ROW_MAJOR);
+    VALUE(HGEMM_COL_MAJOR);
+
+    VALUE(HGEMM_NO_TRANS);
+    VALUE(HGEMM_TRANS);
+    VALUE(HGEMM_CONJ_TRANS);
+
+    VALUE(HGEMM_F16);
+    VALUE(HGEMM_BF16);
+    VALUE(HGEMM_F32);
+
+    VALUE(HGEMM_MODE_DEFAULT);
+    VALUE(HGEMM_MODE_BATCH_INVARIANT);
+
+    VALUE(HGEMM_ACTIVATION_NONE);
+    VALUE(HGEMM_ACTIVATION_RELU);
+    VALUE(HGEMM_ACTIVATION_GELU_TANH);
+    VALUE(HGEMM_ACTIVATION_GELU_ERF);
+    VALUE(HGEMM_ACTIVATION_SILU);
+
+    VALUE(HGEMM_BIAS_NONE);
+    VALUE(HGEMM_BIAS_M);
+    VALUE(HGEMM_BIAS_N);
+
+    VALUE(HGEMM_GROUPED_CONTIGUOUS);
+    VALUE(HGEMM_GROUPED_MASKED);
+    VALUE(HGEMM_GROUPED_HOST);
+
+    VALUE(HGEMM_DEVICE_HOST);
+
+    SIZE(hgemm_args_t);
+    MEMBER(hgemm_args_t, size);
+    MEMBER(hgemm_args_t, layout);
+    MEMBER(hgemm_args_t, transa);
+    MEMBER(hgemm_args_t, transb);
+    MEMBER(hgemm_args_t, type_ab);
+    MEMBER(hgemm_args_t, type_c);
+    MEMBER(hgemm_args_t, type_d);
+    MEMBER(hgemm_args_t, m);
+    MEMBER(hgemm_args_t, n);
+    MEMBER(hgemm_args_t, k);
+    MEMBER(hgemm_args_t, alpha);
+    MEMBER(hgemm_args_t, beta);
+    MEMBER(hgemm_args_t, alpha_device);
+    MEMBER(hgemm_args_t, beta_device);
+    MEMBER(hgemm_args_t, a);
+    MEMBER(hgemm_args_t, lda);
+    MEMBER(hgemm_args_t, b);
+    MEMBER(hgemm_args_t, ldb);
+    MEMBER(hgemm_args_t, c);
+    MEMBER(hgemm_args_t, ldc);
+    MEMBER(hgemm_args_t, d);
+    MEMBER(hgemm_args_t, ldd);
+    MEMBER(hgemm_args_t, batch_count);
+    MEMBER(hgemm_args_t, stride_a);
+    MEMBER(hgemm_args_t, stride_b);
+    MEMBER(hgemm_args_t, stride_c);
+    MEMBER(hgemm_args_t, stride_d);
+    MEMBER(hgemm_args_t, a_array);
+    MEMBER(hgemm_args_t, b_array);
+    MEMBER(hgemm_args_t, c_array);
+    MEMBER(hgemm_args_t, d_array);
+    MEMBER(hgemm_args_t, bias_mode);
+    MEMBER(hgemm_args_t, bias_type);
+    MEMBER(hgemm_args_t, bias);
+    MEMBER(hgemm_args_t, stride_bias);
+    MEMBER(hgemm_args_t, activation);
+    MEMBER(hgemm_args_t, aux);
+    MEMBER(hgemm_args_t, ldaux);
+    MEMBER(hgemm_args_t, stride_aux);
+    MEMBER(hgemm_args_t, flags);
+
+    SIZE(hgemm_grouped_args_t);
+    MEMBER(hgemm_grouped_args_t, size);
+    MEMBER(hgemm_grouped_args_t, grouping);
+    MEMBER(hgemm_grouped_args_t, transb);
+    MEMBER(hgemm_grouped_args_t, type_ab);
+    MEMBER(hgemm_grouped_args_t, type_d);
+    MEMBER(hgemm_grouped_args_t, group_count);
+    MEMBER(hgemm_grouped_args_t, m);
+    MEMBER(hgemm_grouped_args_t, n);
+    MEMBER(hgemm_grouped_args_t, k);
+    MEMBER(hgemm_grouped_args_t, alpha);
+    MEMBER(hgemm_grouped_args_t, beta);
+    MEMBER(hgemm_grouped_args_t, a);
+    MEMBER(hgemm_grouped_args_t, lda);
+    MEMBER(hgemm_grouped_args_t, stride_a);
+    MEMBER(hgemm_grouped_args_t, b);
+    MEMBER(hgemm_grouped_args_t, ldb);
+    MEMBER(hgemm_grouped_args_t, stride_b);
+    MEMBER(hgemm_grouped_args_t, d);
+    MEMBER(hgemm_grouped_args_t, ldd);
+    MEMBER(hgemm_grouped_args_t, stride_d);
+    MEMBER(hgemm_grouped_args_t, offsets);
+    MEMBER(hgemm_grouped_args_t, counts);
+    MEMBER(hgemm_grouped_args_t, problems);
+    return 0;
+}

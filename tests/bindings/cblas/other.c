@@ -1,0 +1,3 @@
+/* Another library's cblas_sbgemm, which computes nothing. */
+void cblas_sbgemm(void);
+void cblas_sbgemm(void) {}
