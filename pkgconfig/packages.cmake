@@ -63,8 +63,8 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
     "Headers for C and C++, a Fortran module as source, and what pkg-config and
 CMake need to find the library.")
 
-# hgemm-bench comes with the tests.
-if(HGEMM_TESTS)
+# hgemm-bench comes with the tests, the cuBLAS shim with the bindings.
+if(HGEMM_TESTS OR HGEMM_BINDINGS)
     document(tools hgemm-tools)
     list(APPEND CPACK_COMPONENTS_ALL tools)
     set(CPACK_COMPONENT_TOOLS_DEPENDS runtime)
