@@ -42,12 +42,12 @@ __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& 
                         int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
                         smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
         store_part<C>(p, s, acc, part);
-        release_stage(stages.empty(ring.stage), lane);
+        __syncwarp();
+        if (lane == 0)
+            ptx::mbarrier_arrive(stages.empty(ring.stage));
         ring.advance();
     }
     ptx::launch_dependents();
-    if (lane == 0)
-        ptx::bulk_wait_group<0>();
 }
 
 template <Config C, Type T, Major MA, Major MB>

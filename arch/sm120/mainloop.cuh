@@ -93,14 +93,6 @@ private:
     Tile tile_;
 };
 
-// A warp gives a stage back. The lanes' reads and writes of it come before.
-__device__ inline void release_stage(uint32_t empty, int lane)
-{
-    __syncwarp();
-    if (lane == 0)
-        ptx::mbarrier_arrive(empty);
-}
-
 // Consumer: multiply k_tiles stages. Fragments run one k step ahead of the products, across the stages.
 // `refill` is called once a k tile, with the stage before it on its way back to the producer.
 template <Config C, Type T, Major MA, Major MB, typename Accumulator, typename Refill>
@@ -135,7 +127,8 @@ __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, 
             if (step == 0)
                 refill();
         }
-        release_stage(stages.empty(stage), lane);
+        if (lane == 0)  // mma.sync has had all lanes' fragments
+            ptx::mbarrier_arrive(stages.empty(stage));
     }
 }
 

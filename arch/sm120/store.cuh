@@ -75,6 +75,7 @@ __device__ inline void store_boxes(const Params& p, float alpha, const Accumulat
             ptx::bulk_commit_group();
         }
     }
+    // The stage may be filled, or the CTA leave, when the last box has been read.
     if (part.lane == 0)
         ptx::bulk_wait_group_read<0>();
 }
