@@ -45,11 +45,11 @@ __device__ inline void load_operand(const CUtensorMap& map, uint32_t smem, uint3
                                     int32_t k, int32_t batch)
 {
     if constexpr (M == Major::K) {
-        ptx::tma_load_3d(smem, &map, bar, k, row, batch);
+        ptx::tma_load_3d_cta(smem, &map, bar, k, row, batch);
     } else {
 #pragma unroll
         for (int i = 0; i < Rows / panel; ++i)
-            ptx::tma_load_3d(smem + i * 2 * panel * K, &map, bar, row + i * panel, k, batch);
+            ptx::tma_load_3d_cta(smem + i * 2 * panel * K, &map, bar, row + i * panel, k, batch);
     }
 }
 
