@@ -97,6 +97,8 @@ struct Backend {
     Status (*launch)(Handle&, void* state, const Plan&, const Packed&);
     // False where results may depend on m, n or the batch.
     bool batch_invariant;
+    // If set: on which devices does it serve only where HGEMM_BACKEND or HGEMM_KERNEL names it?
+    bool (*stands_aside)(const Device&) = nullptr;
 };
 
 }  // namespace hg

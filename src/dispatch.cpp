@@ -85,6 +85,9 @@ Status find_candidates(const Device& device, const Options& options,
             return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend '%s' (HGEMM_BACKEND) does not run on %s",
                         options.backend, device.name);
         reached = reached || named;
+        const bool wanted = named || has_row(*backend, options.kernel);
+        if (backend->stands_aside && backend->stands_aside(device) && !wanted)
+            continue;
         if (reached && backend->serves(device) && count < max_candidates)
             candidates[count++] = backend;
     }

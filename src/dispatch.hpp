@@ -15,8 +15,9 @@ std::span<const Backend* const> all_backends();
 // Do the backend and the kernel that options names exist? The message lists those that do.
 Status check_names(const Options& options);
 
-// The backends that serve the device, in order, from options.backend on if that is set. Fails when there
-// is none, or when options names a backend or a kernel that does not run on the device.
+// The backends that serve the device and do not stand aside, in order, from options.backend on if that is
+// set. Fails when there is none, or when options names a backend or a kernel that does not run on the
+// device.
 Status find_candidates(const Device& device, const Options& options,
                        const Backend* (&candidates)[max_candidates], int& count);
 

@@ -16,10 +16,12 @@ __device__ inline uint32_t block_address(uint32_t tile, int row, int k, int lane
     const int quarter = lane / 8;
     const int row_half = IsA ? quarter % 2 : quarter / 2;
     const int k_half = IsA ? quarter / 2 : quarter % 2;
+    // The swizzle repeats every eight lines: block and lane contribute on their own, and what the lane
+    // contributes stays in a register.
     if constexpr (M == Major::K)
-        return tile + tile_offset<M, Rows, K>(row + 8 * row_half + lane % 8, k + 8 * k_half);
+        return tile + row * (2 * K) + tile_offset<M, Rows, K>(8 * row_half + lane % 8, k + 8 * k_half);
     else
-        return tile + tile_offset<M, Rows, K>(row + 8 * row_half, k + 8 * k_half + lane % 8);
+        return tile + k * 128 + tile_offset<M, Rows, K>(row + 8 * row_half, 8 * k_half + lane % 8);
 }
 
 template <Major M, int Rows, int K, bool IsA>

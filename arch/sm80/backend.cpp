@@ -7,7 +7,8 @@
 #include "src/kernel_table.hpp"
 
 extern "C" {
-extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_ptx[];
+extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm120[],
+    hgemm_image_sm80_ptx[];
 }
 
 namespace hg {
@@ -20,6 +21,8 @@ const unsigned char* image_for(const Device& device)
 {
     if (device.cc / 10 == 8)
         return hgemm_image_sm80_sm80;
+    if (device.cc / 10 == 12 && hgemm_image_sm80_sm120[0] != 0)
+        return hgemm_image_sm80_sm120;
     return device.cc == 90 ? hgemm_image_sm80_sm90 : hgemm_image_sm80_ptx;
 }
 
@@ -68,9 +71,17 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace sm80
 
 const Backend sm80_backend = {
-    "sm80",     sm80::rows,    sm80::row_count,         sm80::serves,
-    sm80::open, close_kernels, sm80::default_workspace, sm80::choose,
-    sm80::pack, sm80::launch,  true,
+    "sm80",
+    sm80::rows,
+    sm80::row_count,
+    sm80::serves,
+    sm80::open,
+    close_kernels,
+    sm80::default_workspace,
+    sm80::choose,
+    sm80::pack,
+    sm80::launch,
+    true,
 };
 
 }  // namespace hg

@@ -15,8 +15,6 @@ struct Config {
     constexpr int threads() const { return 32 * warps_m * warps_n; }
     constexpr int warp_m() const { return m / warps_m; }
     constexpr int warp_n() const { return n / warps_n; }
-    // Columns that a warp's epilogue handles at a time.
-    constexpr int epilogue_columns() const { return warp_n() < 64 ? warp_n() : 64; }
 };
 
 // Dynamic shared memory of a CTA; the epilogue's chunks reuse the stages.

@@ -5,10 +5,9 @@
 // barrier says that all warps have read the stage before, which is filled again right after it.
 #pragma once
 
-#include "arch/common/epilogue.cuh"
 #include "arch/common/ptx/cp_async.cuh"
 #include "arch/common/ptx/warp.cuh"
-#include "arch/common/warp_tile.cuh"
+#include "arch/common/warp_store.cuh"
 #include "arch/sm80/config.hpp"
 
 namespace hg::sm80 {
@@ -62,28 +61,17 @@ private:
     int line_, element_, rows_left_;
 };
 
-// Epilogue: 16 rows at a time through the warp's own corner of shared memory.
+// Epilogue: through the warp's own corner of shared memory.
 template <Config C, typename Accumulator>
 __device__ inline void store(const Params& p, const Scalars& s, const Accumulator& acc, void* smem,
                              const Tile& tile, int warp, int lane)
 {
-    constexpr int cols = C.epilogue_columns();
-    static_assert(sizeof(float) * Chunk<cols>::floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));
-    float* chunk = static_cast<float*>(smem) + warp * Chunk<cols>::floats;
-    const OutputBases bases(p.output, s, tile.batch);
-    const int64_t row = int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m();
-    const int64_t column = int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n();
-#pragma unroll
-    for (int i = 0; i < C.warp_m() / epilogue_rows; ++i)
-#pragma unroll
-        for (int first = 0; first < C.warp_n(); first += cols) {
-#pragma unroll
-            for (int j = 0; j < cols; j += 8)
-                Chunk<cols>::put(chunk, j, acc.v[i][(first + j) / 8], lane);
-            __syncwarp();
-            store_chunk<cols>(p.output, s, bases, chunk, row + i * epilogue_rows, column + first, cols, lane);
-            __syncwarp();
-        }
+    constexpr int chunk_floats = Chunk<chunk_columns(C.warp_n())>::floats;
+    static_assert(sizeof(float) * chunk_floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));
+    store_warp_tile<C.warp_m(), C.warp_n()>(p.output, s, acc,
+                                            static_cast<float*>(smem) + warp * chunk_floats, tile.batch,
+                                            int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
+                                            int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), lane);
 }
 
 template <Config C, Type T, Major MA, Major MB>

@@ -20,7 +20,7 @@ TEST(Dispatch, EachDeviceGetsItsBackends)
     EXPECT_EQ(choose(h200, p).plan.backend->name, std::string("sm90"));
     EXPECT_EQ(choose(a100, p).plan.backend->name, std::string("sm80"));
     EXPECT_EQ(choose(a10, p).plan.backend->name, std::string("sm80"));
-    EXPECT_EQ(choose(gpu(120, 170, 99), p).plan.backend->name, std::string("sm80"));
+    EXPECT_EQ(choose(rtx5090, p).plan.backend->name, std::string("sm120"));
 }
 
 TEST(Dispatch, HostServesTheHostAlone)
@@ -51,17 +51,43 @@ TEST(Dispatch, ForcedBackendKeepsTheGeneralPathBehindIt)
     Problem p = linear_layer(4096, 4096, 4096);
     EXPECT_EQ(choose(h200, p, "sm80").plan.backend->name, std::string("sm80"));
     EXPECT_EQ(choose(h200, p, "sm90").plan.backend->name, std::string("sm90"));
+    EXPECT_EQ(choose(h200, p, "sm120").plan.backend->name, std::string("sm120"));
     p.a.row_stride = 4097;
     EXPECT_EQ(choose(h200, p, "sm90").kernel, "sm80_any_128x128x32");
+    EXPECT_EQ(choose(h200, p, "sm120").kernel, "sm80_any_128x128x32");
+    EXPECT_EQ(choose(rtx5090, p).kernel, "sm80_any_128x128x32");
     EXPECT_EQ(choose(a100, p, "sm90").status, HGEMM_STATUS_NOT_SUPPORTED);
+}
+
+// On a Hopper sm120 is there for those who name it.
+TEST(Dispatch, BackendThatStandsAsideServesWhereItIsNamed)
+{
+    NEEDS_CUDA_BUILD();
+    const auto candidates = [](const Device& device, const char* backend, const char* kernel) {
+        Options options{};
+        std::strcpy(options.backend, backend);
+        std::strcpy(options.kernel, kernel);
+        const Backend* found[max_candidates];
+        int count = 0;
+        std::string names;
+        EXPECT_EQ(find_candidates(device, options, found, count), ok);
+        for (int i = 0; i < count; ++i)
+            names += std::string(found[i]->name) + ' ';
+        return names;
+    };
+    EXPECT_EQ(candidates(h200, "", ""), "sm90 sm80 ");
+    EXPECT_EQ(candidates(h200, "sm120", ""), "sm120 sm80 ");
+    EXPECT_EQ(candidates(h200, "", "sm120_64x64x64_s3"), "sm90 sm120 sm80 ");
+    EXPECT_EQ(candidates(rtx5090, "", ""), "sm120 sm80 ");
+    EXPECT_EQ(candidates(rtx5090, "sm80", ""), "sm80 ");
 }
 
 TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
 {
     NEEDS_CUDA_BUILD();
     Problem p = linear_layer(4096, 4096, 4096);
-    for (const char* kernel : {"sm90_pp_128x128", "sm80_128x128x32_s4", "sm80_64x64x32_s4",
-                               "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
+    for (const char* kernel : {"sm90_pp_128x128", "sm120_64x64x64_s3", "sm80_128x128x32_s4",
+                               "sm80_64x64x32_s4", "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
         const Choice choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
@@ -273,7 +299,8 @@ TEST(TileOrder, WalksAGroupOfRowsColumnByColumn)
 // Every row has its kernels and every kernel a row; no kernel spills. Read from what ptxas said.
 TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
 {
-    for (const std::string image : {"sm80_sm80", "sm80_sm90", "sm90_sm90"}) {
+    for (const std::string image :
+         {"sm80_sm80", "sm80_sm90", "sm80_sm120", "sm90_sm90", "sm120_sm120", "sm120_sm90"}) {
         std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
         ASSERT_TRUE(log) << image;
         std::set<std::string> kernels;
@@ -285,7 +312,7 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
                     << line;
             }
         }
-        const std::string backend_name = image.substr(0, 4);
+        const std::string backend_name = image.substr(0, image.find('_'));
         size_t expected = kernels.count("sm90_repack");
         EXPECT_EQ(expected, backend_name == "sm90");
         for (const Backend* backend : all_backends()) {

@@ -10,13 +10,26 @@
 namespace hg {
 namespace {
 
-void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k)
+void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k,
+         const char* backend = "")
 {
     constexpr const char* reasons[] = {"model", "tuned", "forced"};
-    const Choice c = choose(device, linear_layer(m, n, k), "", "", size_t{64} << 20);
+    const Choice c = choose(device, linear_layer(m, n, k), backend, "", size_t{64} << 20);
     out << name << ' ' << m << ' ' << n << ' ' << k << ' ' << c.kernel << (c.plan.swapped ? " swapped" : "")
         << " split=" << c.plan.split << (c.plan.streams ? " stream" : "")
         << (c.plan.overlaps ? "" : " alone") << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
+}
+
+// Squares, the layers of a language model with few and many rows, and what falls to the general path.
+void add_for_mma(std::ostream& out, const char* name, const Device& device, const char* backend)
+{
+    for (const int64_t n : {64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384})
+        add(out, name, device, n, n, n, backend);
+    for (const int64_t m : {1, 16, 64, 128, 300, 1024})
+        for (const int64_t n : {2112, 4096, 14336})
+            add(out, name, device, m, n, 4096, backend);
+    add(out, name, device, 8192, 64, 8192, backend);
+    add(out, name, device, 4095, 4095, 4095, backend);
 }
 
 std::string all_choices()
@@ -42,6 +55,8 @@ std::string all_choices()
     add(out, "a10", a10, 2048, 2048, 2048);
     add(out, "a10", a10, 100, 100, 104);
     add(out, "a10", a10, 100, 100, 100);
+    add_for_mma(out, "rtx5090", rtx5090, "");
+    add_for_mma(out, "h200/sm120", h200, "sm120");
     return out.str();
 }
 

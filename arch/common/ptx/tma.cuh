@@ -21,6 +21,17 @@ __device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, 
                  : "memory");
 }
 
+// cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+//     [dst], [map, {x, y, z}], [bar];   sm_90, PTX ISA 8.6. On sm_120 ptxas asks before each load to
+// shared::cluster whether it is this CTA's, and has a call for the rest.
+__device__ inline void tma_load_3d_cta(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(dst),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar)
+                 : "memory");
+}
+
 // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
 //     [dst], [map, {x, y, z}], [bar], ctas;   sm_90a. To the same places in each CTA of the mask.
 __device__ inline void tma_load_3d_multicast(uint32_t dst, const void* map, uint32_t bar, int x, int y,

@@ -37,10 +37,10 @@ bool is_product(const Params& p, const std::vector<double>& a, const std::vector
 }
 
 struct Form {
-    int rows_a, rows_b, store_rows, dimensions;  // of boxes, of maps
+    int rows_a, rows_b, store_rows;  // of boxes
 };
 
-void map_operand(void* map, const uint16_t* base, int rows, int k, int box_rows, int dimensions)
+void map_operand(void* map, const uint16_t* base, int rows, int k, int box_rows)
 {
     MapRequest request{base,
                        false,
@@ -48,8 +48,6 @@ void map_operand(void* map, const uint16_t* base, int rows, int k, int box_rows,
                        {uint64_t(k), uint64_t(rows)},
                        {uint64_t(k) * 2},
                        {uint32_t(tile_k), uint32_t(box_rows)}};
-    if (dimensions == 3)
-        request.size.push_back(1), request.stride.push_back(16), request.box.push_back(1);
     make_map(request, map);
 }
 
@@ -64,16 +62,14 @@ Params make_params(emu::Machine& machine, Setup& setup, int m, int n, int k, con
     p.k_tiles = (k + tile_k - 1) / tile_k;
     const uint16_t* a = random_halves(machine, size_t(m) * k, false);
     const uint16_t* b = random_halves(machine, size_t(n) * k, false);
-    map_operand(&p.a, a, m, k, form.rows_a, form.dimensions);
-    map_operand(&p.b, b, n, k, form.rows_b, form.dimensions);
+    map_operand(&p.a, a, m, k, form.rows_a);
+    map_operand(&p.b, b, n, k, form.rows_b);
     MapRequest result{p.d_rows,
                       true,
                       false,
                       {uint64_t(n), uint64_t(m)},
                       {uint64_t(ldd) * sizeof(float)},
                       {uint32_t(store_columns), uint32_t(form.store_rows)}};
-    if (form.dimensions == 3)
-        result.size.push_back(1), result.stride.push_back(16), result.box.push_back(1);
     make_map(result, &p.d);
     setup.is_correct = [p, k, a = numbers(a, size_t(m) * k), b = numbers(b, size_t(n) * k)] {
         return is_product(p, a, b, k);
@@ -95,7 +91,7 @@ Setup arrange_pair(emu::Machine& machine, const std::string& name, int shape)
     const int m = shape == 0 ? 1048 : 500, n = shape == 0 ? 124 : 131;
     const int k = shape == 0 ? 72 : (2 * stages + 1) * tile_k - 24;
     Setup setup;
-    Params p = make_params(machine, setup, m, n, k, {tile_m, copy_n, store_rows, 2});
+    Params p = make_params(machine, setup, m, n, k, {tile_m, copy_n, store_rows});
     p.tiles_m = ceil_div(m, 2 * tile_m);
     p.tiles = p.tiles_m * ceil_div(n, tile_n);
     p.tma_store = shape == 0;
@@ -104,22 +100,6 @@ Setup arrange_pair(emu::Machine& machine, const std::string& name, int shape)
     setup.launch.block.x = threads;
     setup.launch.dynamic_shared =
         stages * (tile_m * tile_k * 2 + b_bytes) + 4 * 2 * store_rows * 128 + 1024;
-    set_parameters(setup, p);
-    return setup;
-}
-
-Setup arrange_sm120(emu::Machine& machine, const std::string&, int shape)
-{
-    using namespace sm120;
-    const int m = 120, n = shape == 0 ? 76 : 67, k = shape == 0 ? 72 : (2 * stages + 1) * tile_k - 24;
-    Setup setup;
-    Params p = make_params(machine, setup, m, n, k, {tile_m, tile_n, store_rows, 3});
-    p.tiles_m = ceil_div(m, tile_m);
-    p.tiles = p.tiles_m * ceil_div(n, tile_n);
-    p.tma_store = shape == 0;
-    setup.launch.grid.x = shape == 0 ? 1 : 3;
-    setup.launch.block.x = threads;
-    setup.launch.dynamic_shared = stages * (tile_m + tile_n) * tile_k * 2 + 4 * 2 * store_rows * 128 + 1024;
     set_parameters(setup, p);
     return setup;
 }

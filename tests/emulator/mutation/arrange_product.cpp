@@ -2,6 +2,7 @@
 #include "mutation/kernels.hpp"
 
 #include "arch/common/pack.hpp"
+#include "arch/sm120/rows.hpp"
 #include "arch/sm80/rows.hpp"
 #include "arch/sm90/rows.hpp"
 #include "src/driver.hpp"
@@ -151,7 +152,7 @@ hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm9
 {
     const bool edge = shape.asked.everything;
     const int64_t x = shape.tiles_x * config.x * config.cluster - (edge ? 27 : 24);
-    const int64_t y = shape.tiles_y * config.y - (edge ? 3 : config.y > 8 ? 8 : 0);
+    const int64_t y = shape.tiles_y * config.y * config.across - (edge ? 3 : config.y > 8 ? 8 : 0);
     const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
     Variant majors = variant;
     if (shape.swapped)
@@ -186,6 +187,39 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
     return setup;
 }
 
+// Plan and parameters are the library's own. Shape 0: three tiles of one CTA, f16 by TMA, the ring gone
+// round whole times with each. Then f32; everything but plain; the same with nothing to multiply between
+// the stores.
+Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm120;
+    const hg::Row& row = row_of(rows, name);
+    const bool edge = shape >= 2;
+    const Asked asked[] = {{}, {Type::F32, 4}, {Type::F16, 1, true}, {Type::F16, 1, true, 0}};
+    const int64_t m = (shape == 0 ? 3 : 2) * row.tile_m - (edge ? 27 : 24), n = row.tile_n - (edge ? 3 : 8);
+    const int64_t k = (shape == 0 ? 2 * row.stages - 1 : row.stages) * row.tile_k - 24;
+    Setup setup;
+    const hg::Problem p =
+        make_problem(machine, setup, m, n, k, shape == 1 ? 3 : 1, variant_of(name), asked[shape]);
+    hg::Options options{};
+    std::strcpy(options.kernel, row.name);
+    options.sm_limit = shape == 1 ? 2 : 1;
+    hg::Device device{};
+    device.cc = 120;
+    device.sm_count = 2;
+    hg::Plan plan{};
+    Params params;
+    char symbol[80];
+    if (!choose(p, device, options, plan) || pack_product(p, plan, params) != hg::ok ||
+        !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
+        throw std::runtime_error("no launch of " + name);
+    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
+    setup.launch.block.x = row.threads;
+    setup.launch.dynamic_shared = row.smem_bytes;
+    set_parameters(setup, params);
+    return setup;
+}
+
 // Plan and parameters are the library's own.
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
 {
@@ -203,7 +237,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
     hg::Device device{};
     device.cc = 90;
-    device.sm_count = asked.clusters * config.cluster * asked.split;
+    device.sm_count = asked.clusters * config.ctas() * asked.split;
     hg::Plan plan{};
     Params params;
     char symbol[80];

@@ -26,8 +26,4 @@ constexpr int tile_m = 128, tile_n = 128, copy_n = 64, store_rows = 32, threads 
 constexpr int stages_1 = 3, stages_2 = 4;  // of .cta_group::1, whose stages hold all of B, and ::2
 }  // namespace tcgen05
 
-namespace sm120 {
-constexpr int tile_m = 64, tile_n = 64, stages = 3, store_rows = 16, threads = 160;
-}
-
 }  // namespace mutation

@@ -1,0 +1,72 @@
+// Kernel rows of sm120 and their parameters: host and device.
+#pragma once
+
+#include "arch/common/params.hpp"
+#include "arch/common/tile_order.hpp"
+
+#include <cuda.h>
+
+namespace hg::sm120 {
+
+// Who issues the loads: a warp that does nothing else, or thread 0 beside its share of the products.
+enum class Loader { Warp, Thread };
+
+struct Config {
+    int m, n, k;           // tile of a CTA
+    int stages;            // of shared memory
+    int warps_m, warps_n;  // how the tile is divided
+    Loader loader;
+    int residents;  // CTAs a multiprocessor
+
+    constexpr int consumers() const { return warps_m * warps_n; }
+    constexpr int threads() const { return 32 * (consumers() + (loader == Loader::Warp ? 1 : 0)); }
+    constexpr int warp_m() const { return m / warps_m; }
+    constexpr int warp_n() const { return n / warps_n; }
+    constexpr int stage_bytes() const { return 2 * (m + n) * k; }
+    // A warp's part of the stage that stages the output.
+    constexpr int staging_bytes() const { return stage_bytes() / consumers(); }
+};
+
+// MN-major operands come in panels of 64 rows, lines of 128 bytes; K-major ones in lines of k elements.
+constexpr int panel = 64;
+
+// Boxes of the output are this high, as the mma fragments are, and as wide as a warp's part or a line of
+// 128 bytes.
+constexpr int box_rows = 16;
+constexpr int box_columns(const Config& c, Type type)
+{
+    return type == Type::F32 || c.warp_n() < 64 ? 32 : 64;
+}
+constexpr int box_bytes(const Config& c, Type type)
+{
+    return box_rows * box_columns(c, type) * (type == Type::F32 ? 4 : 2);
+}
+
+template <Config C>
+struct alignas(1024) Smem {
+    static_assert(C.k == 32 || C.k == 64);
+    static_assert(C.m % panel == 0 && C.n % panel == 0 && C.warp_m() % 16 == 0 && C.warp_n() % 32 == 0);
+    static_assert(C.staging_bytes() % 1024 == 0 && C.staging_bytes() >= box_bytes(C, Type::F32));
+    struct Stage {
+        unsigned char a[2 * C.m * C.k];
+        unsigned char b[2 * C.n * C.k];
+    };
+    Stage stage[C.stages];
+    uint64_t full[C.stages];
+    uint64_t empty[C.stages];
+};
+
+// Of a block, of a multiprocessor, and what the system takes from each block.
+constexpr int smem_limit = 99 * 1024, smem_per_sm = 100 * 1024, smem_reserved = 1024;
+
+struct Params {
+    CUtensorMap a, b, d;  // boxes: see pack_product()
+    OutputParams output;
+    int32_t k;
+    int32_t tiles;  // of all problems
+    TileGrid grid;
+    int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
+    bool tma_store;                      // d is valid and the output is plain
+};
+
+}  // namespace hg::sm120

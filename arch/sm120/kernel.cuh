@@ -1,0 +1,85 @@
+// GEMM with TMA, mbarriers, ldmatrix and mma.sync. Persistent CTAs: CTA i computes tiles i, i + CTAs, ...
+// The barriers are described in mainloop.cuh.
+#pragma once
+
+#include "arch/sm120/store.cuh"
+
+namespace hg::sm120 {
+
+// All threads, first of all. Nothing here touches what earlier kernels on the stream read or write, so it
+// overlaps with their end.
+template <Config C>
+__device__ inline void prepare(const Params& p, Smem<C>& smem)
+{
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < C.stages; ++i) {
+            ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
+            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.consumers());
+        }
+        ptx::fence_mbarrier_init();
+        ptx::prefetch_tensormap(&p.a);
+        ptx::prefetch_tensormap(&p.b);
+        if (p.tma_store)
+            ptx::prefetch_tensormap(&p.d);
+    }
+    __syncthreads();
+}
+
+// Scheduler and consumer: every warp multiplies and stores its part of each tile.
+template <Config C, Type T, Major MA, Major MB, typename Refill>
+__device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages, const Scalars& s,
+                               int32_t k_tiles, Refill refill)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    auto ring = Ring<C.stages>::reader();
+    for (int32_t index = blockIdx.x; index < p.tiles; index += gridDim.x) {
+        const Tile tile = tile_at(p.grid, index);
+        WarpAccumulator<C.warp_m(), C.warp_n()> acc;
+        multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, warp, lane, refill);
+        refill();
+        ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
+        const Part part{int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
+                        int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
+                        smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
+        store_part<C>(p, s, acc, part);
+        __syncwarp();
+        if (lane == 0)
+            ptx::mbarrier_arrive(stages.empty(ring.stage));
+        ring.advance();
+    }
+    ptx::launch_dependents();
+}
+
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void run(const Params& p, Smem<C>& smem)
+{
+    prepare(p, smem);
+    ptx::wait_for_earlier_grids();
+    const Stages<C> stages(smem);
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = count_k_tiles(p, scalars, C.k);
+    const auto hand_out = [](Producer<C, MA, MB>& producer) {
+        if (producer.has_next())
+            producer.hand_out_stage();
+    };
+    if constexpr (C.loader == Loader::Thread) {
+        Producer<C, MA, MB> producer(p, stages, k_tiles);
+        const bool leads = threadIdx.x == 0;
+        for (int i = 0; leads && i < C.stages - 1; ++i)
+            hand_out(producer);
+        __syncwarp();
+        consume<C, T, MA, MB>(p, smem, stages, scalars, k_tiles, [&] {
+            if (leads)
+                hand_out(producer);
+            __syncwarp();
+        });
+    } else if (threadIdx.x < 32 * C.consumers()) {
+        consume<C, T, MA, MB>(p, smem, stages, scalars, k_tiles, [] {});
+    } else if (ptx::elect_one()) {
+        Producer<C, MA, MB> producer(p, stages, k_tiles);
+        while (producer.has_next())
+            producer.hand_out_stage();
+    }
+}
+
+}  // namespace hg::sm120

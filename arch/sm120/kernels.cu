@@ -1,0 +1,29 @@
+// Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>_<ab> with k
+// or m (A), k or n (B) for the contiguous dimension.
+#include "arch/sm120/kernel.cuh"
+
+using namespace hg;
+
+extern __shared__ __align__(1024) unsigned char dynamic_smem[];
+
+#define ENTRY(name, config, type, major_a, major_b)                                                        \
+    extern "C" __global__ void __launch_bounds__((config).threads(), (config).residents)                   \
+        name(const __grid_constant__ sm120::Params p)                                                      \
+    {                                                                                                      \
+        sm120::run<config, type, major_a, major_b>(p,                                                      \
+                                                   *reinterpret_cast<sm120::Smem<config>*>(dynamic_smem)); \
+    }
+
+#define MAJORS(name, config, type)                                                                         \
+    ENTRY(name##_kk, config, type, Major::K, Major::K)                                                     \
+    ENTRY(name##_kn, config, type, Major::K, Major::MN)                                                    \
+    ENTRY(name##_mk, config, type, Major::MN, Major::K)                                                    \
+    ENTRY(name##_mn, config, type, Major::MN, Major::MN)
+
+#define KERNEL(name, m, n, k, stages, warps_m, warps_n, loader, ...)                                       \
+    constexpr sm120::Config name##_config{                                                                 \
+        m, n, k, stages, warps_m, warps_n, sm120::Loader::loader, __VA_ARGS__};                            \
+    MAJORS(name##_f16, name##_config, Type::F16)                                                           \
+    MAJORS(name##_bf16, name##_config, Type::BF16)
+
+#include "arch/sm120/kernels.def"

@@ -1,0 +1,135 @@
+// What fills the stages and what multiplies them.
+//
+// Barriers, one of each a stage:
+//   full[s]   producer -> consumers. Count 1: the producer's arrive, which also announces the bytes of
+//             both operands; completes when they have landed.
+//   empty[s]  consumers -> producer. Count C.consumers(): one lane of each warp, once the products have
+//             had its fragments.
+// Behind a tile's last k tile the producer passes on one stage without filling it: there the consumers
+// stage the output, each warp in its own part, and free the stage as if they had read it.
+#pragma once
+
+#include "arch/common/epilogue.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/matrix.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/warp_tile.cuh"
+#include "arch/sm120/config.hpp"
+
+namespace hg::sm120 {
+
+// Shared addresses of what the stages consist of.
+template <Config C>
+struct Stages {
+    using Layout = Smem<C>;
+    uint32_t base;
+
+    __device__ explicit Stages(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
+    __device__ uint32_t a(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
+    __device__ uint32_t b(uint32_t stage) const { return a(stage) + sizeof(Layout::Stage::a); }
+    __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }
+    __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
+};
+
+__device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s, int tile_k)
+{
+    return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
+}
+
+// One operand's part of a stage, Rows x K. K-major: one box of lines along k; MN-major: a box a panel.
+template <Major M, int Rows, int K>
+__device__ inline void load_operand(const CUtensorMap& map, uint32_t smem, uint32_t bar, int32_t row,
+                                    int32_t k, int32_t batch)
+{
+    if constexpr (M == Major::K) {
+        ptx::tma_load_3d_cta(smem, &map, bar, k, row, batch);
+    } else {
+#pragma unroll
+        for (int i = 0; i < Rows / panel; ++i)
+            ptx::tma_load_3d_cta(smem + i * 2 * panel * K, &map, bar, row + i * panel, k, batch);
+    }
+}
+
+// Producer: one thread hands out the stages in turn, over all tiles of this CTA.
+template <Config C, Major MA, Major MB>
+class Producer {
+public:
+    __device__ Producer(const Params& p, const Stages<C>& stages, int32_t k_tiles)
+        : p_(p), stages_(stages), k_tiles_(k_tiles), index_(blockIdx.x)
+    {
+        tile_ = tile_at(p.grid, index_);
+    }
+
+    __device__ bool has_next() const { return index_ < p_.tiles; }
+
+    __device__ void hand_out_stage()
+    {
+        const uint32_t full = stages_.full(ring_.stage);
+        ptx::mbarrier_wait_parity(stages_.empty(ring_.stage), ring_.phase);
+        if (k_tile_ < k_tiles_) {
+            ptx::mbarrier_arrive_expect_tx(full, C.stage_bytes());
+            load_operand<MA, C.m, C.k>(p_.a, stages_.a(ring_.stage), full, tile_.m * C.m, k_tile_ * C.k,
+                                       tile_.batch * p_.a_batch_step);
+            load_operand<MB, C.n, C.k>(p_.b, stages_.b(ring_.stage), full, tile_.n * C.n, k_tile_ * C.k,
+                                       tile_.batch * p_.b_batch_step);
+            ++k_tile_;
+        } else {
+            ptx::mbarrier_arrive(full);
+            k_tile_ = 0;
+            index_ += gridDim.x;
+            tile_ = tile_at(p_.grid, index_);
+        }
+        ring_.advance();
+    }
+
+private:
+    const Params& p_;
+    const Stages<C>& stages_;
+    Ring<C.stages> ring_ = Ring<C.stages>::writer();
+    int32_t k_tiles_, index_, k_tile_ = 0;
+    Tile tile_;
+};
+
+// Consumer: multiply k_tiles stages. Fragments run one k step ahead of the products, across the stages.
+// `refill` is called once a k tile, with the stage before it on its way back to the producer.
+template <Config C, Type T, Major MA, Major MB, typename Accumulator, typename Refill>
+__device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, Ring<C.stages>& ring,
+                                     int32_t k_tiles, int warp, int lane, Refill refill)
+{
+    using Share = WarpTile<T, MA, MB, C.m, C.n, C.k, C.warp_m(), C.warp_n()>;
+    constexpr int steps = C.k / 16;
+    static_assert(steps % 2 == 0);
+    const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
+    typename Share::Fragments f[2];
+    const auto load = [&](int step, uint32_t stage) {
+        Share::load(f[step % 2], stages.a(stage), stages.b(stage), row_a, row_b, 16 * step, lane);
+    };
+    acc.clear();
+    if (k_tiles > 0) {
+        ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
+        load(0, ring.stage);
+    }
+    for (int32_t i = 0; i < k_tiles; ++i) {
+        const uint32_t stage = ring.stage;
+        ring.advance();
+#pragma unroll
+        for (int step = 0; step < steps; ++step) {
+            if (step + 1 < steps) {
+                load(step + 1, stage);
+            } else if (i + 1 < k_tiles) {
+                ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
+                load(0, ring.stage);
+            }
+            Share::multiply(acc, f[step % 2]);
+            if (step == 0)
+                refill();
+        }
+        if (lane == 0)  // mma.sync has had all lanes' fragments
+            ptx::mbarrier_arrive(stages.empty(stage));
+    }
+}
+
+}  // namespace hg::sm120

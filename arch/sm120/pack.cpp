@@ -1,0 +1,38 @@
+// Problem + Plan -> Params: tensor maps, tile order.
+#include "arch/common/tma.hpp"
+#include "arch/sm120/rows.hpp"
+
+namespace hg::sm120 {
+namespace {
+
+// Boxes: lines of k by the tile's rows (K-major) or a panel's rows by k's (MN-major).
+Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand, int tile_rows, int tile_k,
+                    CUtensorMap& map)
+{
+    const bool k_major = major_of(o) == Major::K;
+    return encode_operand(o, p, rows_of_operand, k_major ? tile_k : panel, k_major ? tile_rows : tile_k,
+                          map);
+}
+
+}  // namespace
+
+Status pack_product(const Problem& p, const Plan& plan, Params& params)
+{
+    const Config& c = configs[plan.row];
+    params = {};
+    params.output = pack_output(p);
+    params.k = static_cast<int32_t>(p.k);
+    params.tiles = static_cast<int32_t>(plan.tiles);
+    params.grid = square_grid(p, c.m, c.n, static_cast<int>(plan.grid));
+    params.a_batch_step = p.a.batch_stride != 0;
+    params.b_batch_step = p.b.batch_stride != 0;
+    params.tma_store = can_tma_store(p);
+    Status status = pack_operand(p.a, p, p.m, c.m, c.k, params.a);
+    if (status == ok)
+        status = pack_operand(p.b, p, p.n, c.n, c.k, params.b);
+    if (status == ok && params.tma_store)
+        status = encode_result(p, box_columns(c, p.d.type), box_rows, params.d);
+    return status;
+}
+
+}  // namespace hg::sm120

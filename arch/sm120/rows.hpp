@@ -1,0 +1,45 @@
+// The host's reading of kernels.def.
+#pragma once
+
+#include "arch/sm120/config.hpp"
+#include "src/backend.hpp"
+
+namespace hg::sm120 {
+
+#define KERNEL(name, m, n, k, stages, warps_m, warps_n, loader, ...)                                       \
+    constexpr Config name##_config{m, n, k, stages, warps_m, warps_n, Loader::loader, __VA_ARGS__};
+#include "arch/sm120/kernels.def"
+#undef KERNEL
+
+#define KERNEL(name, ...) name##_config,
+constexpr Config configs[] = {
+#include "arch/sm120/kernels.def"
+};
+#undef KERNEL
+
+template <Config C>
+constexpr Row row_of(const char* name)
+{
+    constexpr int bytes = sizeof(Smem<C>);
+    static_assert(bytes <= smem_limit && C.residents * (bytes + smem_reserved) <= smem_per_sm);
+    return {name, C.m, C.n, C.k, C.stages, C.threads(), bytes};
+}
+
+#define KERNEL(name, ...) row_of<name##_config>(#name),
+constexpr Row rows[] = {
+#include "arch/sm120/kernels.def"
+};
+#undef KERNEL
+
+constexpr int row_count = sizeof rows / sizeof rows[0];
+
+bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+
+// Microseconds that the row's `tiles` take.
+double predict(const Problem& problem, const Device& device, const Config& config, int64_t tiles,
+               int sm_count);
+
+// Fill the kernel's parameters for a legal plan.
+Status pack_product(const Problem& problem, const Plan& plan, Params& params);
+
+}  // namespace hg::sm120

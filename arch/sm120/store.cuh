@@ -1,0 +1,99 @@
+// Epilogue: from a warp's accumulators to the output, through the warp's part of a stage. A plain output
+// goes by TMA, a box at a time, and box i is filled while those before it are on their way; everything
+// else goes row by row. No warp waits for another.
+#pragma once
+
+#include "arch/common/warp_store.cuh"
+#include "arch/sm120/mainloop.cuh"
+
+namespace hg::sm120 {
+
+// Where a warp's part of a tile begins in the output, and the shared memory that is the warp's own.
+struct Part {
+    int64_t row, column;
+    int32_t batch;
+    unsigned char* staging;
+    int lane;
+};
+
+// Sixteen rows x Columns of 16-bit results; fragments of eight columns.
+template <int Columns>
+__device__ inline void fill_box_16(unsigned char* box, const float (*fragments)[4], float alpha, Type type,
+                                   int lane)
+{
+    const uint32_t to = ptx::shared_address(box);
+#pragma unroll
+    for (int j = 0; j < Columns / 16; ++j) {
+        uint32_t bits[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float* pair = fragments[2 * j + i / 2] + i % 2 * 2;
+            bits[i] = to_bits2(alpha * pair[0], alpha * pair[1], type);
+        }
+        ptx::stmatrix_x4(to + swizzle<2 * Columns>(lane % 16, 2 * j + lane / 16), bits);
+    }
+}
+
+// Sixteen rows x 32 columns of floats.
+__device__ inline void fill_box_32(unsigned char* box, const float (*fragments)[4], float alpha, int lane)
+{
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int row = half * 8 + lane / 4, column = 8 * j + lane % 4 * 2;
+            float* to = reinterpret_cast<float*>(box + swizzle<128>(row, column / 4)) + column % 4;
+            *reinterpret_cast<float2*>(to) =
+                make_float2(alpha * fragments[j][2 * half], alpha * fragments[j][2 * half + 1]);
+        }
+}
+
+// A box is filled again when TMA has read it.
+template <Config C, Type D, typename Accumulator>
+__device__ inline void store_boxes(const Params& p, float alpha, const Accumulator& acc, const Part& part)
+{
+    constexpr int columns = box_columns(C, D), bytes = box_bytes(C, D), boxes = C.staging_bytes() / bytes;
+    constexpr int boxes_a_row = C.warp_n() / columns;
+#pragma unroll
+    for (int i = 0; i < C.warp_m() / box_rows * boxes_a_row; ++i) {
+        const int row = i / boxes_a_row, column = i % boxes_a_row * columns;
+        unsigned char* box = part.staging + i % boxes * bytes;
+        if (i >= boxes) {
+            if (part.lane == 0)
+                ptx::bulk_wait_group_read<boxes - 1>();
+            __syncwarp();
+        }
+        if constexpr (D == Type::F32)
+            fill_box_32(box, acc.v[row] + column / 8, alpha, part.lane);
+        else
+            fill_box_16<columns>(box, acc.v[row] + column / 8, alpha, p.output.type_d, part.lane);
+        ptx::fence_proxy_async();
+        __syncwarp();
+        if (part.lane == 0) {
+            ptx::tma_store_3d(&p.d, ptx::shared_address(box), static_cast<int32_t>(part.column) + column,
+                              static_cast<int32_t>(part.row) + row * box_rows, part.batch);
+            ptx::bulk_commit_group();
+        }
+    }
+    // The stage may be filled, or the CTA leave, when the last box has been read.
+    if (part.lane == 0)
+        ptx::bulk_wait_group_read<0>();
+}
+
+template <Config C, typename Accumulator>
+__device__ inline void store_part(const Params& p, const Scalars& s, const Accumulator& acc,
+                                  const Part& part)
+{
+    static_assert(C.staging_bytes() >= 4 * Chunk<chunk_columns(C.warp_n())>::floats);
+    if (!p.tma_store) {
+        store_warp_tile<C.warp_m(), C.warp_n()>(p.output, s, acc, reinterpret_cast<float*>(part.staging),
+                                                part.batch, part.row, part.column, part.lane);
+        ptx::fence_proxy_async();  // the next to write there is TMA
+    } else if (p.output.type_d == Type::F32) {
+        store_boxes<C, Type::F32>(p, s.alpha, acc, part);
+    } else {
+        store_boxes<C, Type::F16>(p, s.alpha, acc, part);
+    }
+}
+
+}  // namespace hg::sm120
