@@ -13,30 +13,30 @@ namespace hg::sm90 {
 namespace {
 
 // Microseconds.
-constexpr double launch_persistent = 1.58, launch_split = 1.76, launch_alone = 0.304;
-constexpr double launch_full = 0.71;     // more, where a split kernel fills the device
-constexpr double fill_pipeline = 0.221;  // of split kernels, with eight k tiles or more
-constexpr double split_latency = 0.813, split_store = 3.75, extra_wave = 3.0;
-constexpr double stream_latency = 6.36, multicast_latency = 0.469;
-constexpr double cluster_latency[] = {0,      0,      -0.0471, -0.101, -0.533,
-                                      0.0389, -0.154, 0.0918,  -0.186};  // by CTAs
+constexpr double launch_persistent = 1.5, launch_split = 1.69, launch_alone = 0.304;
+constexpr double launch_full = 0.915;    // more, where a split kernel fills the device
+constexpr double fill_pipeline = 0.239;  // of split kernels, with eight k tiles or more
+constexpr double split_latency = 0.512, split_store = 3.75, extra_wave = 2.79;
+constexpr double stream_latency = 7.5, multicast_latency = 0.134;
+constexpr double cluster_latency[] = {0,        0,      -0.222, -0.0317, -0.216,
+                                      -0.00373, 0.0249, 0.398,  -0.0519};  // by CTAs
 // Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
-constexpr double memory = 4.8e6, memory_of_one = 98.7e3, l2 = 40.0e6, stream_read = 91.5e3;
+constexpr double memory = 4.8e6, memory_of_one = 110.0e3, l2 = 46.5e6, stream_read = 89.5e3;
 // Factors.
-constexpr double straddling = 3.33;  // more, of lines that begin elsewhere, from L2
-constexpr double multicast = 0.912;  // of bytes that one request brings to several CTAs
-constexpr double reread = 0.243;     // cost of bytes that several CTAs read, of their first read
+constexpr double straddling = 5.0;   // more, of lines that begin elsewhere, from L2
+constexpr double multicast = 0.721;  // of bytes that one request brings to several CTAs
+constexpr double reread = 0.292;     // cost of bytes that several CTAs read, of their first read
 // More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
-constexpr double narrow_panel = 0.421;
-// More cycles where y is not contiguous along k, and where it then makes no whole panels.
-constexpr double turned = 0.033, wide_stage = 0.499;
-constexpr double overlap_cooperative = 0.494, overlap_ping_pong = 0.152;  // of an epilogue is not hidden
-constexpr double drift_cooperative = 0.19, drift_ping_pong = 0.271;  // streams lose their neighbours in L2
-constexpr double crowding = 0.302;     // of the chain, from an empty to a full device
-constexpr double clock_drop = 0.0134;  // of 1.755 GHz, under a long load
-constexpr double norm = 2.39;
+constexpr double narrow_panel = 0.342;
+// More cycles where y is not contiguous along k and makes no whole panels.
+constexpr double wide_stage = 0.476;
+constexpr double overlap_cooperative = 0.576, overlap_ping_pong = 0.152;  // of an epilogue is not hidden
+constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.161;  // streams lose their neighbours in L2
+constexpr double crowding = 0.0925;   // of the chain, from an empty to a full device
+constexpr double clock_drop = 0.169;  // of 1.755 GHz, under a long load
+constexpr double norm = 2.71;
 // Of the CTAs a multiprocessor holds, those more than needed that crowd on some, by CTAs of a cluster.
-constexpr double packing[] = {0, 0, 0.0, 0.104, 0.306, 0.463, 0.234, 0.0909, 0.233};
+constexpr double packing[] = {0, 0, 0.0, 0.427, 0.338, 0.673, 0.0676, 0.0632, 0.584};
 constexpr double l2_resident = 4e6;  // bytes
 constexpr int64_t shortest_run = 4;  // k tiles
 
@@ -164,9 +164,8 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
         from_memory = std::max(from_memory, operands * at.crowded / at.ctas / memory_of_one);
     const double from_l2 =
         (x.from_l2 * (c.across > 1 ? multicast : 1.0) + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
-    const double effort = major_of(y_operand) == Major::K ? 1.0
-                          : c.y % span_elements == 0      ? 1.0 + turned
-                                                          : 1.0 + turned + wide_stage;
+    const bool wide = major_of(y_operand) == Major::MN && c.y % span_elements != 0;
+    const double effort = wide ? 1.0 + wide_stage : 1.0;
     const double busy = std::pow(std::pow(compute_us(p, c, way, at, effort), norm) +
                                      std::pow(from_memory, norm) + std::pow(from_l2, norm),
                                  1.0 / norm);
