@@ -8,30 +8,30 @@
 
 namespace hg {
 
-// Shared address for this lane's part of an ldmatrix.x4 of a 16 x 16 block at (row, k). The four 8 x 8
-// matrices come in the order that mma wants: A row halves first, B k halves first.
-template <Major M, int Rows, int K, bool IsA>
-__device__ inline uint32_t block_address(uint32_t tile, int row, int k, int lane)
+// What this lane adds to the address of a 16 x 16 block for its part of an ldmatrix.x4. The four 8 x 8
+// matrices come in the order that mma wants: A row halves first, B k halves first. Volatile keeps the
+// compiler from working it out again inside a loop.
+template <Major M, int K, bool IsA>
+__device__ inline uint32_t lane_offset(int lane)
 {
     const int quarter = lane / 8;
     const int row_half = IsA ? quarter % 2 : quarter / 2;
     const int k_half = IsA ? quarter / 2 : quarter % 2;
-    // The swizzle repeats every eight lines: block and lane contribute on their own, and what the lane
-    // contributes stays in a register.
-    if constexpr (M == Major::K)
-        return tile + row * (2 * K) + tile_offset<M, Rows, K>(8 * row_half + lane % 8, k + 8 * k_half);
-    else
-        return tile + k * 128 + tile_offset<M, Rows, K>(row + 8 * row_half, 8 * k_half + lane % 8);
+    uint32_t offset = M == Major::K ? swizzle<2 * K>(8 * row_half + lane % 8, k_half)
+                                    : swizzle<128>(8 * k_half + lane % 8, row_half);
+    asm volatile("mov.b32 %0, %0;" : "+r"(offset));
+    return offset;
 }
 
-template <Major M, int Rows, int K, bool IsA>
-__device__ inline void load_block(uint32_t (&block)[4], uint32_t tile, int row, int k, int lane)
+// The block at (row, k), multiples of 16. The swizzle repeats every eight lines, and a block is two chunks
+// of a line: its place among the chunks and the lane's combine without a carry.
+template <Major M, int K>
+__device__ inline void load_block(uint32_t (&block)[4], uint32_t tile, int row, int k, uint32_t lane)
 {
-    const uint32_t address = block_address<M, Rows, K, IsA>(tile, row, k, lane);
     if constexpr (M == Major::K)
-        ptx::ldmatrix_x4(block, address);
+        ptx::ldmatrix_x4(block, tile + row * (2 * K) + (lane ^ (2 * k)));
     else
-        ptx::ldmatrix_x4_trans(block, address);
+        ptx::ldmatrix_x4_trans(block, tile + row / 64 * (128 * K) + k * 128 + (lane ^ (row % 64 * 2)));
 }
 
 // Accumulators of a warp: WM x WN elements as mma.m16n8 fragments.
@@ -59,20 +59,29 @@ struct WarpFragments {
 };
 
 // The warp's rows of A start at row_a of an m x k tile, its rows of B at row_b of an n x k tile.
-template <Type T, Major MA, Major MB, int M, int N, int K, int WM, int WN>
+template <Type T, Major MA, Major MB, int K, int WM, int WN>
 struct WarpTile {
     using Fragments = WarpFragments<WM, WN>;
     using Accumulator = WarpAccumulator<WM, WN>;
 
+    // Of this lane, to be made once.
+    struct Lane {
+        uint32_t a, b;
+        __device__ explicit Lane(int lane)
+            : a(lane_offset<MA, K, true>(lane)), b(lane_offset<MB, K, false>(lane))
+        {
+        }
+    };
+
     __device__ static void load(Fragments& f, uint32_t tile_a, uint32_t tile_b, int row_a, int row_b, int k,
-                                int lane)
+                                const Lane& lane)
     {
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
-            load_block<MA, M, K, true>(f.a[i], tile_a, row_a + 16 * i, k, lane);
+            load_block<MA, K>(f.a[i], tile_a, row_a + 16 * i, k, lane.a);
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j)
-            load_block<MB, N, K, false>(f.b[j], tile_b, row_b + 16 * j, k, lane);
+            load_block<MB, K>(f.b[j], tile_b, row_b + 16 * j, k, lane.b);
     }
 
     __device__ static void multiply(Accumulator& acc, const Fragments& f)
@@ -86,7 +95,7 @@ struct WarpTile {
 
     // One stage: the fragments of the next k step are loaded while this one multiplies.
     __device__ static void accumulate(Accumulator& acc, uint32_t tile_a, uint32_t tile_b, int row_a,
-                                      int row_b, int lane)
+                                      int row_b, const Lane& lane)
     {
         Fragments f[2];
         load(f[0], tile_a, tile_b, row_a, row_b, 0, lane);

@@ -99,13 +99,14 @@ template <Config C, Type T, Major MA, Major MB, typename Accumulator, typename R
 __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, Ring<C.stages>& ring,
                                      int32_t k_tiles, int warp, int lane, Refill refill)
 {
-    using Share = WarpTile<T, MA, MB, C.m, C.n, C.k, C.warp_m(), C.warp_n()>;
+    using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
     typename Share::Fragments f[2];
+    const typename Share::Lane offsets(lane);
     const auto load = [&](int step, uint32_t stage) {
-        Share::load(f[step % 2], stages.a(stage), stages.b(stage), row_a, row_b, 16 * step, lane);
+        Share::load(f[step % 2], stages.a(stage), stages.b(stage), row_a, row_b, 16 * step, offsets);
     };
     acc.clear();
     if (k_tiles > 0) {

@@ -74,7 +74,7 @@ private:
 template <Config C, Type T>
 __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
 {
-    using Share = WarpTile<T, Major::K, Major::K, C.m, C.n, C.k, C.warp_m(), C.warp_n()>;
+    using Share = WarpTile<T, Major::K, Major::K, C.k, C.warp_m(), C.warp_n()>;
     static_assert(C.stages == 2);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
@@ -82,6 +82,7 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     const Scalars scalars = load_scalars(p.output);
     const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
 
+    const typename Share::Lane offsets(lane);
     typename Share::Accumulator acc;
     acc.clear();
     if (k > 0) {
@@ -101,7 +102,7 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
                 b.read(first + C.k, k - first - C.k);
             }
             Share::accumulate(acc, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage]),
-                              row_a, row_b, lane);
+                              row_a, row_b, offsets);
         }
     }
     __syncthreads();

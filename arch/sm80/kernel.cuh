@@ -77,7 +77,7 @@ __device__ inline void store(const Params& p, const Scalars& s, const Accumulato
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 {
-    using Share = WarpTile<T, MA, MB, C.m, C.n, C.k, C.warp_m(), C.warp_n()>;
+    using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
     const Tile tile = tile_at(p.grid, blockIdx.x);
@@ -107,8 +107,10 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         ptx::cp_async_wait_group<C.stages - 2>();
         __syncthreads();
     };
+    const typename Share::Lane offsets(lane);
     const auto load = [&](typename Share::Fragments& f, int stage, int step) {
-        Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, 16 * step, lane);
+        Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, 16 * step,
+                    offsets);
     };
 
     // Fragments run one k step ahead of the products, across the stages.
