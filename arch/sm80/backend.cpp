@@ -7,7 +7,8 @@
 #include "src/kernel_table.hpp"
 
 extern "C" {
-extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_ptx[];
+extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm100[],
+    hgemm_image_sm80_ptx[];
 }
 
 namespace hg {
@@ -20,7 +21,11 @@ const unsigned char* image_for(const Device& device)
 {
     if (device.cc / 10 == 8)
         return hgemm_image_sm80_sm80;
-    return device.cc == 90 ? hgemm_image_sm80_sm90 : hgemm_image_sm80_ptx;
+    if (device.cc == 90)
+        return hgemm_image_sm80_sm90;
+    if (device.cc / 10 == 10 && hgemm_image_sm80_sm100[0] != 0)
+        return hgemm_image_sm80_sm100;
+    return hgemm_image_sm80_ptx;
 }
 
 // An image that was left out of the build is empty.

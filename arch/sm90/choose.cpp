@@ -1,5 +1,5 @@
 // Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
-#include "arch/common/pack.hpp"
+#include "arch/common/tma.hpp"
 #include "arch/sm90/model.hpp"
 #include "arch/sm90/repack.hpp"
 #include "arch/sm90/rows.hpp"
@@ -10,14 +10,11 @@
 namespace hg::sm90 {
 namespace {
 
-// Tensor maps have 32-bit coordinates; a tile may start before the end and reach past it.
-constexpr int64_t max_extent = INT32_MAX - 1024;
-
 const char* refusal(const Problem& p)
 {
     if (p.k == 0)
         return "k is 0";
-    if (std::max({p.m, p.n, p.k, p.batch}) > max_extent)
+    if (std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
         return "a size is 2^31 or more";
     return nullptr;
 }

@@ -1,6 +1,6 @@
 #include "arch/sm90/repack.hpp"
 
-#include "arch/common/pack.hpp"
+#include "arch/common/tma.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,14 +15,6 @@ constexpr int64_t max_elements = int64_t{1} << 35;
 constexpr int64_t copy_alignment = 256;
 
 int64_t align(int64_t size, int64_t unit) { return ceil_div(size, unit) * unit; }
-
-bool is_tma_operand(const Operand& o, int64_t batch)
-{
-    constexpr int64_t max_stride = int64_t{1} << 39;  // of tensor maps: below 2^40 bytes
-    const bool batched = batch > 1;
-    return is_vector_operand(o, batch) && line_stride(o) < max_stride &&
-           (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
-}
 
 // The lines of an operand: along k, unless only the other dimension is contiguous.
 struct Lines {

@@ -1,0 +1,86 @@
+// Tensor maps of operands and outputs, and what TMA can address: the host side of backends that use it.
+#pragma once
+
+#include "arch/common/pack.hpp"
+#include "src/driver.hpp"
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hg {
+
+// Tensor maps have 32-bit coordinates; a tile may start before the end and reach past it.
+constexpr int64_t max_tma_extent = INT32_MAX - 1024;
+
+inline bool is_tma_operand(const Operand& o, int64_t batch)
+{
+    constexpr int64_t max_stride = int64_t{1} << 39;  // of tensor maps: below 2^40 bytes
+    const bool batched = batch > 1;
+    return is_vector_operand(o, batch) && line_stride(o) < max_stride &&
+           (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
+}
+
+// A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies there.
+inline bool can_tma_store(const Problem& p)
+{
+    const int64_t bytes = bytes_of(p.d.type);
+    const int64_t batch_stride = p.batch > 1 ? p.d.batch_stride : 0;
+    return is_plain(p) && !p.d.array && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
+           is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) && p.d.ld * bytes < int64_t{1} << 40 &&
+           batch_stride * bytes < int64_t{1} << 40;
+}
+
+// Boxes of `line` elements of the contiguous dimension, the swizzle's span, by `lines`. A batch that shares
+// the operand has one matrix in its map.
+inline Status encode_operand(const Operand& o, const Problem& p, int64_t rows, int line, int lines,
+                             CUtensorMap& map)
+{
+    const bool k_major = major_of(o) == Major::K;
+    const bool batched = p.batch > 1 && o.batch_stride > 0;
+    driver::TensorMapRequest r{};
+    r.base = o.ptr;
+    r.type = p.type_ab;
+    r.size[0] = k_major ? p.k : rows;
+    r.size[1] = k_major ? rows : p.k;
+    r.size[2] = batched ? p.batch : 1;
+    r.stride_bytes[0] = 2 * line_stride(o);
+    r.stride_bytes[1] = batched ? 2 * o.batch_stride : 16;
+    r.box[0] = static_cast<uint32_t>(line);
+    r.box[1] = static_cast<uint32_t>(lines);
+    r.box[2] = 1;
+    r.span_bytes = static_cast<uint32_t>(2 * line);
+    return driver::encode_tensor_map(r, &map);
+}
+
+// Boxes of the output, their lines as long as the swizzle's span.
+inline Status encode_result(const Problem& p, int columns, int rows, CUtensorMap& map)
+{
+    const int64_t bytes = bytes_of(p.d.type);
+    driver::TensorMapRequest r{};
+    r.base = p.d.ptr;
+    r.type = p.d.type;
+    r.size[0] = p.n;
+    r.size[1] = p.m;
+    r.size[2] = p.batch;
+    r.stride_bytes[0] = bytes * p.d.ld;
+    r.stride_bytes[1] = p.batch > 1 ? bytes * p.d.batch_stride : 16;
+    r.box[0] = static_cast<uint32_t>(columns);
+    r.box[1] = static_cast<uint32_t>(rows);
+    r.box[2] = 1;
+    r.span_bytes = static_cast<uint32_t>(columns * bytes);
+    return driver::encode_tensor_map(r, &map);
+}
+
+// Rows of tiles walked together: the tiles in flight form a block whose sides in elements are equal, so
+// that they read the fewest bytes.
+inline TileGrid square_grid(const Problem& p, int tile_m, int tile_n, int tiles_in_flight)
+{
+    const double side = std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m);
+    const auto tiles_m = static_cast<int32_t>(ceil_div(p.m, tile_m));
+    const auto tiles_n = static_cast<int32_t>(ceil_div(p.n, tile_n));
+    return {tiles_m, tiles_n, std::clamp(static_cast<int32_t>(side), 1, tiles_m)};
+}
+
+}  // namespace hg

@@ -1,0 +1,19 @@
+// The cost model of sm100: how long a way to run a problem takes.
+#pragma once
+
+#include "arch/sm100/config.hpp"
+#include "src/problem.hpp"
+
+namespace hg::sm100 {
+
+// One way: a row and its orientation. `clusters` counts tiles, of all problems.
+struct Way {
+    int row;
+    bool swapped;
+    int64_t clusters;
+};
+
+// Microseconds.
+double predict(const Problem& problem, const Config& config, const Way& way, int sm_count);
+
+}  // namespace hg::sm100
