@@ -14,7 +14,7 @@
 //                    is freed, while another one needs it. For a CTA on its own, barrier 0.
 #pragma once
 
-#include "arch/sm100/store.cuh"
+#include "arch/sm100/split.cuh"
 
 namespace hg::sm100 {
 
@@ -34,7 +34,10 @@ __device__ inline void arrive_at_leader(uint32_t bar)
 template <Config C>
 class Tiles {
 public:
-    __device__ Tiles(const Params& p, Smem<C>& smem) : tiles_(p.tiles), smem_(smem) {}
+    __device__ Tiles(const Params& p, Smem<C>& smem)
+        : tiles_(p.tiles), smem_(smem), index_(blockIdx.x / (C.is_split() ? p.split : C.group))
+    {
+    }
 
     // The tile to work on; negative: there is none.
     __device__ int32_t index() const { return index_; }
@@ -45,6 +48,8 @@ public:
         if constexpr (C.schedule == Schedule::Static) {
             index_ += gridDim.x / C.group;
             index_ = index_ < tiles_ ? index_ : -1;
+        } else if constexpr (C.is_split()) {
+            index_ = -1;
         } else {
             ptx::mbarrier_wait_parity(ptx::shared_address(&smem_.tile_full[ring_.stage]), ring_.phase);
             const int32_t first = ptx::cancelled_cluster(ptx::shared_address(smem_.response[ring_.stage]));
@@ -66,7 +71,7 @@ public:
 private:
     int32_t tiles_;
     Smem<C>& smem_;
-    int32_t index_ = blockIdx.x / C.group;
+    int32_t index_;
     Ring<responses> ring_ = Ring<responses>::reader();
 };
 
@@ -111,7 +116,7 @@ __device__ inline void load_operand(const CUtensorMap& map, Major major, uint32_
         load(smem, k, row);
     } else {
 #pragma unroll
-        for (int panel = 0; panel < Rows / span_elements; ++panel)
+        for (int panel = 0; panel < panels(Rows); ++panel)
             load(smem + panel * panel_bytes, row + panel * span_elements, k);
     }
 }
@@ -127,22 +132,30 @@ __device__ inline void load_x(const Params& p, uint32_t smem, uint32_t bar, cons
                              at.x * C.x + block * C.block() + rank * 128, k, at.batch * p.x_batch_step);
 }
 
+// The bytes that come to a stage of one CTA.
+template <Config C>
+__device__ inline uint32_t stage_bytes(const Params& p)
+{
+    return operand_bytes(x_rows(C)) +
+           (p.y_major == Major::K ? y_rows(C) * span_bytes : operand_bytes(y_rows(C)));
+}
+
 // Producer: one thread fills the stages, of a pair one in each CTA.
 template <Config C>
 __device__ inline void produce(const Params& p, Smem<C>& smem, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
-    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
+    const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
     auto ring = Ring<C.stages>::writer();
     for (Tiles<C> tiles(p, smem); tiles.index() >= 0; tiles.advance()) {
         const Position at = position_of(p, tiles.index());
         const int32_t row_y = at.y * C.y + rank * y_rows(C), batch_y = at.batch * p.y_batch_step;
-        for (int32_t i = 0; i < k_tiles; ++i, ring.advance()) {
+        for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
             auto& stage = smem.stage[ring.stage];
             uint32_t full = ptx::shared_address(&smem.full[ring.stage]);
             ptx::mbarrier_wait_parity(ptx::shared_address(&smem.empty[ring.stage]), ring.phase);
             if (rank == 0)
-                ptx::mbarrier_arrive_expect_tx(full, C.group * sizeof stage);
+                ptx::mbarrier_arrive_expect_tx(full, C.group * stage_bytes<C>(p));
             if constexpr (C.group == 2)
                 full = ptx::map_shared(full, 0);
             load_x<C>(p, ptx::shared_address(stage.x), full, at, rank, i * tile_k);
@@ -194,7 +207,7 @@ template <Config C>
 __device__ inline void consume(const Params& p, Smem<C>& smem, uint32_t tmem, int consumer)
 {
     ptx::wait_for_earlier_grids();
-    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
+    const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
     const uint64_t first_x =
         operand_descriptor(ptx::shared_address(smem.stage[0].x) + consumer * operand_bytes(128), p.x_major);
     const uint64_t first_y = operand_descriptor(ptx::shared_address(smem.stage[0].y), p.y_major);
@@ -205,14 +218,14 @@ __device__ inline void consume(const Params& p, Smem<C>& smem, uint32_t tmem, in
         const uint32_t d = accumulator<C>(tmem, consumer, acc.stage);
         ptx::mbarrier_wait_parity(ptx::shared_address(&smem.acc_empty[consumer][acc.stage]), acc.phase);
         ptx::tmem_fence_after();
-        for (int32_t i = 0; i < k_tiles; ++i, ring.advance()) {
+        for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
             const uint32_t to_stage = ring.stage * (sizeof smem.stage[0] / 16);
             ptx::mbarrier_wait_parity(ptx::shared_address(&smem.full[ring.stage]), ring.phase);
 #pragma unroll
             for (uint32_t step = 0; step < tile_k / mma_k; ++step)
                 ptx::tcgen05_mma<C.group>(d, first_x + to_stage + step * step_x,
                                           first_y + to_stage + step * step_y, p.instruction,
-                                          i > 0 || step > 0);
+                                          i > slice.first || step > 0);
             commit<C>(ptx::shared_address(&smem.empty[ring.stage]));
         }
         commit<C>(ptx::shared_address(&smem.acc_full[consumer][acc.stage]));
@@ -261,6 +274,8 @@ __device__ inline void init_barriers(Smem<C>& smem)
             ptx::mbarrier_init(ptx::shared_address(&smem.acc_full[consumer][i]), 1);
             ptx::mbarrier_init(ptx::shared_address(&smem.acc_empty[consumer][i]), C.group * epilogue_warps);
         }
+    if constexpr (C.is_split())
+        ptx::mbarrier_init(ptx::shared_address(&smem.arrived), 1);
     if constexpr (C.schedule == Schedule::Dynamic)
         for (int i = 0; i < responses; ++i) {
             ptx::mbarrier_init(ptx::shared_address(&smem.tile_full[i]), 1);
@@ -269,16 +284,21 @@ __device__ inline void init_barriers(Smem<C>& smem)
     ptx::fence_mbarrier_init();
 }
 
-// All threads of the group: what was done before is known after.
+// All threads of the cluster: what was done before is known after.
+__device__ inline void meet_cluster()
+{
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+}
+
+// Those of the group.
 template <Config C>
 __device__ inline void meet()
 {
-    if constexpr (C.group == 2) {
-        ptx::cluster_arrive();
-        ptx::cluster_wait();
-    } else {
+    if constexpr (C.group == 2)
+        meet_cluster();
+    else
         __syncthreads();
-    }
 }
 
 // All threads, first of all. Nothing here touches what earlier kernels on the stream read or write, so it
@@ -298,7 +318,10 @@ __device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, int warp)
         ptx::tmem_stop_allocating<C.group>();
     }
     __syncwarp();
-    meet<C>();
+    if (C.is_split() && p.split > 1)
+        meet_cluster();
+    else
+        meet<C>();
     return *static_cast<volatile uint32_t*>(&smem.tmem);
 }
 
@@ -308,14 +331,18 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
     const uint32_t rank = C.group == 2 ? ptx::cluster_ctarank() : 0;
     const uint32_t tmem = prepare<C>(p, smem, warp);
-    if (warp < epilogue_warps)
-        store_tiles<C>(p, smem, tmem, rank, warp);
-    else if (warp == producer_warp && ptx::elect_one())
+    if (warp < epilogue_warps) {
+        if constexpr (C.is_split())
+            store_slice<C>(p, smem, tmem, warp);
+        else
+            store_tiles<C>(p, smem, tmem, rank, warp);
+    } else if (warp == producer_warp && ptx::elect_one()) {
         produce<C>(p, smem, rank);
-    else if (warp == scheduler_warp && C.schedule == Schedule::Dynamic && ptx::elect_one())
+    } else if (warp == scheduler_warp && C.schedule == Schedule::Dynamic && ptx::elect_one()) {
         schedule<C>(p, smem, rank);
-    else if (warp >= first_consumer_warp && rank == 0 && ptx::elect_one())
+    } else if (warp >= first_consumer_warp && rank == 0 && ptx::elect_one()) {
         consume<C>(p, smem, tmem, warp - first_consumer_warp);
+    }
     __syncwarp();
     meet<C>();
     if (warp == scheduler_warp)

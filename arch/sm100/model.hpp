@@ -6,10 +6,11 @@
 
 namespace hg::sm100 {
 
-// One way: a row and its orientation. `clusters` counts tiles, of all problems.
+// One way: a row, its orientation, slices of k. `clusters` counts tiles, of all problems.
 struct Way {
     int row;
     bool swapped;
+    int split;
     int64_t clusters;
 };
 

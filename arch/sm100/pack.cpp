@@ -35,8 +35,12 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.x_major = major_of(x);
     params.y_major = major_of(y);
     params.instruction = instruction_descriptor(c, p.type_ab, params.x_major, params.y_major);
+    params.split = plan.split;
+    const int blocks = c.y / 8, owners = std::min(plan.split, blocks);
+    for (int slice = 0; slice <= max_split; ++slice)
+        params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * blocks / owners);
     params.swapped = plan.swapped;
-    params.tma_store = can_tma_store(p);
+    params.tma_store = !c.is_split() && can_tma_store(p);
     Status status = pack_operand(x, p, plan.swapped ? p.n : p.m, 128, params.x);
     if (status == ok)
         status = pack_operand(y, p, plan.swapped ? p.m : p.n, y_rows(c), params.y);

@@ -34,6 +34,6 @@ constexpr int row_count = sizeof configs / sizeof configs[0];
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 // Fill the kernel's parameters for a legal plan.
-Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params);
+Status pack_product(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 
 }  // namespace hg::sm100

@@ -47,9 +47,12 @@ template <int Columns>
 __device__ inline void load_columns(float (&v)[Columns], const Strip& at, int first)
 {
     if (at.multiplied) {
+        if constexpr (Columns == 8)
+            ptx::tmem_load_x8(v, at.tmem + first);
+        else
 #pragma unroll
-        for (int i = 0; i < Columns; i += 32)
-            ptx::tmem_load_x32(v + i, at.tmem + first + i);
+            for (int i = 0; i < Columns; i += 32)
+                ptx::tmem_load_x32(v + i, at.tmem + first + i);
         ptx::tmem_wait_load();
     } else {
 #pragma unroll

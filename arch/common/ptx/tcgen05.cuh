@@ -77,8 +77,18 @@ __device__ inline void tcgen05_commit_multicast(uint32_t bar, uint16_t ctas)
                  : "memory");
 }
 
-// tcgen05.ld.sync.aligned.32x32b.x32.b32 {v ...}, [tmem];   sm_100f. A lane of the warp's quarter for each
-// thread, 32 columns.
+// tcgen05.ld.sync.aligned.32x32b.x8.b32 {v ...}, [tmem];   sm_100f. A lane of the warp's quarter for each
+// thread, 8 columns.
+__device__ inline void tmem_load_x8(float* v, uint32_t tmem)
+{
+    asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]), "=f"(v[4]), "=f"(v[5]), "=f"(v[6]),
+                   "=f"(v[7])
+                 : "r"(tmem)
+                 : "memory");
+}
+
+// tcgen05.ld.sync.aligned.32x32b.x32.b32 {v ...}, [tmem];   sm_100f. The same, 32 columns.
 __device__ inline void tmem_load_x32(float* v, uint32_t tmem)
 {
     asm volatile("tcgen05.ld.sync.aligned.32x32b.x32.b32 "
