@@ -171,12 +171,13 @@ __device__ inline void produce(const Params& p, Smem<C>& smem, uint32_t rank)
 }
 
 // PTX ISA 9.7.16.4.1, with 128-byte swizzle: `stride` leads to the next 8 lines of 128 bytes; `leading`,
-// for MN-major operands, to the next panel.
+// for MN-major operands, to the next panel. The address is that within the CTA.
 __device__ inline uint64_t operand_descriptor(uint32_t smem, Major major)
 {
     constexpr uint64_t version = 1, swizzle_128 = 2, stride = 8 * span_bytes;
     const uint64_t leading = major == Major::K ? 16 : panel_bytes;
-    return uint64_t{smem} >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | version << 46 | swizzle_128 << 61;
+    return (uint64_t{smem} & 0x3ffff) >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | version << 46 |
+           swizzle_128 << 61;
 }
 
 // What a descriptor grows by from one k step to the next; its address field counts 16 bytes.

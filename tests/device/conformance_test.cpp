@@ -62,6 +62,26 @@ TEST(DeviceKernels, each_one_forced)
     }
 }
 
+// Sums over slices of k, which small problems are not given otherwise.
+TEST(DeviceKernels, each_split_forced)
+{
+    NEEDS_GPU();
+    for (const std::string& name : kernel_names())
+        for (const char* split :
+             {"/split=2/plain", "/split=3/swapped", "/split=5/plain", "/split=8/swapped"}) {
+            Library library(Cuda::get(), "", name + split);
+            if (name.find("_split_") == std::string::npos || !library.created())
+                continue;
+            SCOPED_TRACE(name + split);
+            Suite suite(library, 5 * thinning());
+            for (const Family& family : families())
+                family.run(suite);
+            std::printf("%-40s ", (name + split).c_str());
+            report(suite);
+            EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is split";
+        }
+}
+
 class DeviceRules : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceRules, gemv)
