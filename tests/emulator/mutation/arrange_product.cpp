@@ -167,28 +167,38 @@ struct Sm100Shape {
     Asked asked;
     Variant variant;  // majors of x and y
     bool swapped;
+    int split;
     int64_t batch, tiles_x, tiles_y, k_tiles;
     int clusters;  // that run at once, at most
 };
 
-// Shape 0: many tiles of one cluster, f16 by TMA, all rings gone round. Then the other ways to store and
-// all majors, and at last nothing to multiply.
+// Shape 0: many tiles of one cluster, f16 by TMA, all rings gone round; of a split kernel one tile. Then
+// the other ways to store and all majors, and at last nothing to multiply.
 Sm100Shape sm100_shape(const hg::sm100::Config& config, int shape)
 {
     const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
     const Asked nothing{Type::F16, 1, true, 0};
     const Variant kk{false}, km{true, Major::K, Major::MN}, mk{false, Major::MN, Major::K},
         mm{true, Major::MN, Major::MN};
-    const Sm100Shape shapes[] = {
-        {f16, kk, false, 1, 7, 1, config.stages / 2 + 1, 1},
-        {f32, mk, false, 3, 2, 1, 2, 2},
-        {everything, km, false, 2, 2, 1, 2, 1},
-        {f16, mm, true, 2, 1, 2, 2, 1},
-        {f32, kk, true, 2, 1, 2, 2, 1},
-        {everything, mk, true, 1, 2, 2, 2, 2},
-        {nothing, kk, false, 2, 2, 1, 2, 1},
+    const Sm100Shape persistent[] = {
+        {f16, kk, false, 1, 1, 7, 1, config.stages / 2 + 1, 1},
+        {f32, mk, false, 1, 3, 2, 1, 2, 2},
+        {everything, km, false, 1, 2, 2, 1, 2, 1},
+        {f16, mm, true, 1, 2, 1, 2, 2, 1},
+        {f32, kk, true, 1, 2, 1, 2, 2, 1},
+        {everything, mk, true, 1, 1, 2, 2, 2, 2},
+        {nothing, kk, false, 1, 2, 2, 1, 2, 1},
     };
-    return shapes[shape];
+    const Sm100Shape split[] = {
+        {f16, kk, false, 1, 1, 1, 1, 3 * config.stages + 1, 4},
+        {f32, mk, false, 3, 2, 1, 2, 3 * (config.stages + 2), 4},
+        {everything, km, false, 8, 1, 1, 1, 17, 1},
+        {f16, mm, true, 2, 2, 1, 2, 5, 4},
+        {f32, kk, true, 3, 2, 1, 1, 7, 4},
+        {everything, mk, true, 5, 1, 2, 1, 11, 2},
+        {nothing, kk, false, 3, 1, 2, 1, 4, 2},
+    };
+    return config.is_split() ? split[shape] : persistent[shape];
 }
 
 }  // namespace
@@ -267,10 +277,11 @@ Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape)
                                        asked.batch, majors, asked.asked);
     hg::Options options{};
     std::strcpy(options.kernel, row.name);
+    options.split = asked.split;
     options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
     hg::Device device{};
     device.cc = 100;
-    machine.config.sm_count = device.sm_count = asked.clusters * config.group;
+    machine.config.sm_count = device.sm_count = asked.clusters * config.group * asked.split;
     hg::Plan plan{};
     Params params;
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok)

@@ -24,6 +24,8 @@ const std::vector<Kernel>& kernels()
         {"sm100_pair_256x128", 100, "arch/sm100_sm100.fatbin", 7, arrange_sm100},
         {"sm100_128x64", 100, "arch/sm100_sm100.fatbin", 7, arrange_sm100},
         {"sm100_128x128_s", 100, "arch/sm100_sm100.fatbin", 7, arrange_sm100},
+        {"sm100_split_128x64", 100, "arch/sm100_sm100.fatbin", 7, arrange_sm100},
+        {"sm100_split_128x16", 100, "arch/sm100_sm100.fatbin", 7, arrange_sm100},
         {"pair_1", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"pair_2", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"tma_mma", 120, "tests/emulator/mutation/sm120.ptx", 2, arrange_sm120},
