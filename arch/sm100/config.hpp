@@ -74,7 +74,7 @@ constexpr int staging_bytes(const Config& c)
 }
 
 // Tiles that a cluster may hold before it begins them.
-constexpr int responses = 2;
+constexpr int responses = 2, response_bytes = 16;
 
 template <Config C>
 struct alignas(1024) Smem {
@@ -89,7 +89,7 @@ struct alignas(1024) Smem {
     Stage stage[C.stages];
     unsigned char staging[epilogue_warps][staging_bytes(C)];
     alignas(16) unsigned char incoming[epilogue_warps][incoming_bytes(C) + 16];
-    alignas(16) unsigned char response[responses][16];
+    alignas(16) unsigned char response[responses][response_bytes];
     uint64_t full[C.stages], empty[C.stages];
     uint64_t acc_full[C.consumers()][C.accumulators()], acc_empty[C.consumers()][C.accumulators()];
     uint64_t tile_full[responses], tile_empty[responses];

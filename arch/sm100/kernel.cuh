@@ -34,8 +34,8 @@ __device__ inline void arrive_at_leader(uint32_t bar)
 template <Config C>
 class Tiles {
 public:
-    __device__ Tiles(const Params& p, Smem<C>& smem)
-        : tiles_(p.tiles), smem_(smem), index_(blockIdx.x / (C.is_split() ? p.split : C.group))
+    __device__ Tiles(const Params& p, const Places<C>& places)
+        : tiles_(p.tiles), places_(places), index_(blockIdx.x / (C.is_split() ? p.split : C.group))
     {
     }
 
@@ -51,11 +51,11 @@ public:
         } else if constexpr (C.is_split()) {
             index_ = -1;
         } else {
-            ptx::mbarrier_wait_parity(ptx::shared_address(&smem_.tile_full[ring_.stage]), ring_.phase);
-            const int32_t first = ptx::cancelled_cluster(ptx::shared_address(smem_.response[ring_.stage]));
+            ptx::mbarrier_wait_parity(places_.tile_full(ring_.stage), ring_.phase);
+            const int32_t first = ptx::cancelled_cluster(places_.response(ring_.stage));
             index_ = first < 0 ? -1 : first / C.group;
             ptx::fence_proxy_async();
-            arrive_at_leader<C>(ptx::shared_address(&smem_.tile_empty[ring_.stage]));
+            arrive_at_leader<C>(places_.tile_empty(ring_.stage));
             ring_.advance();
         }
     }
@@ -70,7 +70,7 @@ public:
 
 private:
     int32_t tiles_;
-    Smem<C>& smem_;
+    const Places<C>& places_;
     int32_t index_;
     Ring<responses> ring_ = Ring<responses>::reader();
 };
@@ -82,16 +82,16 @@ constexpr int tile_readers = C.group*(epilogue_warps + 2) + C.consumers();
 
 // Scheduler: asks for the next tile as soon as there is room for the answer.
 template <Config C>
-__device__ inline void schedule(const Params& p, Smem<C>& smem, uint32_t rank)
+__device__ inline void schedule(const Params& p, const Places<C>& places, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
     auto ring = Ring<responses>::writer();
-    for (Tiles<C> tiles(p, smem); tiles.index() >= 0; tiles.advance(), ring.advance()) {
-        const uint32_t response = ptx::shared_address(smem.response[ring.stage]);
-        const uint32_t full = ptx::shared_address(&smem.tile_full[ring.stage]);
+    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance(), ring.advance()) {
+        const uint32_t response = places.response(ring.stage);
+        const uint32_t full = places.tile_full(ring.stage);
         if (rank == 0)
-            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.tile_empty[ring.stage]), ring.phase);
-        ptx::mbarrier_arrive_expect_tx(full, sizeof smem.response[0]);
+            ptx::mbarrier_wait_parity(places.tile_empty(ring.stage), ring.phase);
+        ptx::mbarrier_arrive_expect_tx(full, response_bytes);
         if constexpr (C.group == 2) {
             if (rank == 0)
                 ptx::cancel_cluster_multicast(response, full);
@@ -142,31 +142,30 @@ __device__ inline uint32_t stage_bytes(const Params& p)
 
 // Producer: one thread fills the stages, of a pair one in each CTA.
 template <Config C>
-__device__ inline void produce(const Params& p, Smem<C>& smem, uint32_t rank)
+__device__ inline void produce(const Params& p, const Places<C>& places, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
     auto ring = Ring<C.stages>::writer();
-    for (Tiles<C> tiles(p, smem); tiles.index() >= 0; tiles.advance()) {
+    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance()) {
         const Position at = position_of(p, tiles.index());
         const int32_t row_y = at.y * C.y + rank * y_rows(C), batch_y = at.batch * p.y_batch_step;
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
-            auto& stage = smem.stage[ring.stage];
-            uint32_t full = ptx::shared_address(&smem.full[ring.stage]);
-            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.empty[ring.stage]), ring.phase);
+            uint32_t full = places.full(ring.stage);
+            ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
             if (rank == 0)
                 ptx::mbarrier_arrive_expect_tx(full, C.group * stage_bytes<C>(p));
             if constexpr (C.group == 2)
                 full = ptx::map_shared(full, 0);
-            load_x<C>(p, ptx::shared_address(stage.x), full, at, rank, i * tile_k);
-            load_operand<C, y_rows(C)>(p.y, p.y_major, ptx::shared_address(stage.y), full, row_y,
-                                       i * tile_k, batch_y);
+            load_x<C>(p, places.x(ring.stage), full, at, rank, i * tile_k);
+            load_operand<C, y_rows(C)>(p.y, p.y_major, places.y(ring.stage), full, row_y, i * tile_k,
+                                       batch_y);
         }
     }
     // The last commits have come: no CTA leaves before, and everything has been multiplied.
 #pragma unroll 1
     for (int i = 0; i < C.stages; ++i, ring.advance())
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.empty[ring.stage]), ring.phase);
+        ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
     ptx::launch_dependents();
 }
 
@@ -205,37 +204,37 @@ __device__ inline void commit(uint32_t bar)
 
 // Consumer: one thread of the leader multiplies a block of each tile.
 template <Config C>
-__device__ inline void consume(const Params& p, Smem<C>& smem, uint32_t tmem, int consumer)
+__device__ inline void consume(const Params& p, const Places<C>& places, uint32_t tmem, int consumer)
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
-    const uint64_t first_x =
-        operand_descriptor(ptx::shared_address(smem.stage[0].x) + consumer * operand_bytes(128), p.x_major);
-    const uint64_t first_y = operand_descriptor(ptx::shared_address(smem.stage[0].y), p.y_major);
+    const uint64_t first_x = operand_descriptor(places.x(0) + consumer * operand_bytes(128), p.x_major);
+    const uint64_t first_y = operand_descriptor(places.y(0), p.y_major);
     const uint32_t step_x = k_step(p.x_major), step_y = k_step(p.y_major);
     auto ring = Ring<C.stages>::reader();
     auto acc = Ring<C.accumulators()>::writer();
-    for (Tiles<C> tiles(p, smem); tiles.index() >= 0; tiles.advance(), acc.advance()) {
+    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance(), acc.advance()) {
         const uint32_t d = accumulator<C>(tmem, consumer, acc.stage);
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.acc_empty[consumer][acc.stage]), acc.phase);
+        ptx::mbarrier_wait_parity(places.acc_empty(consumer, acc.stage), acc.phase);
         ptx::tmem_fence_after();
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
-            const uint32_t to_stage = ring.stage * (sizeof smem.stage[0] / 16);
-            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.full[ring.stage]), ring.phase);
+            const uint32_t to_stage = ring.stage * (sizeof(typename Smem<C>::Stage) / 16);
+            ptx::mbarrier_wait_parity(places.full(ring.stage), ring.phase);
 #pragma unroll
             for (uint32_t step = 0; step < tile_k / mma_k; ++step)
                 ptx::tcgen05_mma<C.group>(d, first_x + to_stage + step * step_x,
                                           first_y + to_stage + step * step_y, p.instruction,
                                           i > slice.first || step > 0);
-            commit<C>(ptx::shared_address(&smem.empty[ring.stage]));
+            commit<C>(places.empty(ring.stage));
         }
-        commit<C>(ptx::shared_address(&smem.acc_full[consumer][acc.stage]));
+        commit<C>(places.acc_full(consumer, acc.stage));
     }
 }
 
 // Epilogue: each warp stores its lanes of all accumulators, of a pair those of its CTA.
 template <Config C>
-__device__ inline void store_tiles(const Params& p, Smem<C>& smem, uint32_t tmem, uint32_t rank, int warp)
+__device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<C>& places, uint32_t tmem,
+                                   uint32_t rank, int warp)
 {
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
@@ -243,11 +242,11 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, uint32_t tmem
     const int lane = threadIdx.x % 32;
     auto acc = Ring<C.accumulators()>::reader();
     uint32_t box = 0;
-    for (Tiles<C> tiles(p, smem); tiles.index() >= 0; tiles.advance_warp(lane), acc.advance()) {
+    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance_warp(lane), acc.advance()) {
         const Position at = position_of(p, tiles.index());
 #pragma unroll 1
         for (int block = 0; block < C.consumers(); ++block) {
-            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.acc_full[block][acc.stage]), acc.phase);
+            ptx::mbarrier_wait_parity(places.acc_full(block, acc.stage), acc.phase);
             ptx::tmem_fence_after();
             const uint32_t from = accumulator<C>(tmem, block, acc.stage) + (warp * 32 << 16);
             const int64_t x = int64_t{at.x} * C.x + block * C.block() + rank * 128 + warp * 32;
@@ -256,7 +255,7 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, uint32_t tmem
             ptx::tmem_fence_before();
             __syncwarp();
             if (lane == 0)
-                arrive_at_leader<C>(ptx::shared_address(&smem.acc_empty[block][acc.stage]));
+                arrive_at_leader<C>(places.acc_empty(block, acc.stage));
         }
     }
     if (lane == 0)
@@ -264,23 +263,23 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, uint32_t tmem
 }
 
 template <Config C>
-__device__ inline void init_barriers(Smem<C>& smem)
+__device__ inline void init_barriers(const Places<C>& places)
 {
     for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
-        ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.consumers());
+        ptx::mbarrier_init(places.full(i), 1);
+        ptx::mbarrier_init(places.empty(i), C.consumers());
     }
     for (int consumer = 0; consumer < C.consumers(); ++consumer)
         for (int i = 0; i < C.accumulators(); ++i) {
-            ptx::mbarrier_init(ptx::shared_address(&smem.acc_full[consumer][i]), 1);
-            ptx::mbarrier_init(ptx::shared_address(&smem.acc_empty[consumer][i]), C.group * epilogue_warps);
+            ptx::mbarrier_init(places.acc_full(consumer, i), 1);
+            ptx::mbarrier_init(places.acc_empty(consumer, i), C.group * epilogue_warps);
         }
     if constexpr (C.is_split())
-        ptx::mbarrier_init(ptx::shared_address(&smem.arrived), 1);
+        ptx::mbarrier_init(places.arrived(), 1);
     if constexpr (C.schedule == Schedule::Dynamic)
         for (int i = 0; i < responses; ++i) {
-            ptx::mbarrier_init(ptx::shared_address(&smem.tile_full[i]), 1);
-            ptx::mbarrier_init(ptx::shared_address(&smem.tile_empty[i]), tile_readers<C>);
+            ptx::mbarrier_init(places.tile_full(i), 1);
+            ptx::mbarrier_init(places.tile_empty(i), tile_readers<C>);
         }
     ptx::fence_mbarrier_init();
 }
@@ -305,10 +304,10 @@ __device__ inline void meet()
 // All threads, first of all. Nothing here touches what earlier kernels on the stream read or write, so it
 // overlaps with their end; each role calls wait_for_earlier_grids() before it does.
 template <Config C>
-__device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, int warp)
+__device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, const Places<C>& places, int warp)
 {
     if (threadIdx.x == 0) {
-        init_barriers<C>(smem);
+        init_barriers(places);
         ptx::prefetch_tensormap(&p.x);
         ptx::prefetch_tensormap(&p.y);
         if (p.tma_store)
@@ -331,18 +330,19 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
     const uint32_t rank = C.group == 2 ? ptx::cluster_ctarank() : 0;
-    const uint32_t tmem = prepare<C>(p, smem, warp);
+    const Places<C> places(smem);
+    const uint32_t tmem = prepare(p, smem, places, warp);
     if (warp < epilogue_warps) {
         if constexpr (C.is_split())
-            store_slice<C>(p, smem, tmem, warp);
+            store_slice(p, smem, places, tmem, warp);
         else
-            store_tiles<C>(p, smem, tmem, rank, warp);
+            store_tiles(p, smem, places, tmem, rank, warp);
     } else if (warp == producer_warp && ptx::elect_one()) {
-        produce<C>(p, smem, rank);
+        produce(p, places, rank);
     } else if (warp == scheduler_warp && C.schedule == Schedule::Dynamic && ptx::elect_one()) {
-        schedule<C>(p, smem, rank);
+        schedule(p, places, rank);
     } else if (warp >= first_consumer_warp && rank == 0 && ptx::elect_one()) {
-        consume<C>(p, smem, tmem, warp - first_consumer_warp);
+        consume(p, places, tmem, warp - first_consumer_warp);
     }
     __syncwarp();
     meet<C>();

@@ -40,7 +40,8 @@ struct Part {
 };
 
 template <Config C>
-__device__ inline void send_parts(const Params& p, Smem<C>& smem, const Strip& at, int warp, int slice)
+__device__ inline void send_parts(const Params& p, const Places<C>& places, const Strip& at, int warp,
+                                  int slice)
 {
 #pragma unroll 1
     for (int owner = 0; owner < p.split; ++owner) {
@@ -48,9 +49,9 @@ __device__ inline void send_parts(const Params& p, Smem<C>& smem, const Strip& a
             continue;
         const Part part = Part::of(p, owner);
         const int slot = slice < owner ? slice : slice - 1;
-        const uint32_t arrived = ptx::map_shared(ptx::shared_address(&smem.arrived), owner);
-        uint32_t to = ptx::map_shared(ptx::shared_address(smem.incoming[warp]), owner) +
-                      slot * part.blocks() * part_bytes + at.lane * 16;
+        const uint32_t arrived = ptx::map_shared(places.arrived(), owner);
+        uint32_t to = ptx::map_shared(places.incoming(warp), owner) + slot * part.blocks() * part_bytes +
+                      at.lane * 16;
 #pragma unroll 1
         for (int block = part.first; block < part.last; ++block, to += part_bytes) {
             float v[2][4];
@@ -107,14 +108,14 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
 }
 
 template <Config C>
-__device__ inline void store_slice(const Params& p, Smem<C>& smem, uint32_t tmem, int warp)
+__device__ inline void store_slice(const Params& p, Smem<C>& smem, const Places<C>& places, uint32_t tmem,
+                                   int warp)
 {
     const int lane = threadIdx.x % 32, slice = static_cast<int>(ptx::cluster_ctarank());
     const Part part = Part::of(p, slice);
     const int step = part.blocks() * part_bytes;
     if (p.split > 1 && threadIdx.x == 0 && part.blocks() > 0)
-        ptx::mbarrier_arrive_expect_tx(ptx::shared_address(&smem.arrived),
-                                       (p.split - 1) * epilogue_warps * step);
+        ptx::mbarrier_arrive_expect_tx(places.arrived(), (p.split - 1) * epilogue_warps * step);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const Position tile = position_of(p, blockIdx.x / p.split);
@@ -125,11 +126,11 @@ __device__ inline void store_slice(const Params& p, Smem<C>& smem, uint32_t tmem
                    tmem + (warp * 32 << 16),
                    count_k_tiles(p, scalars) > 0,
                    smem.staging[warp]};
-    ptx::mbarrier_wait_parity(ptx::shared_address(&smem.acc_full[0][0]), 0);
+    ptx::mbarrier_wait_parity(places.acc_full(0, 0), 0);
     ptx::tmem_fence_after();
-    send_parts<C>(p, smem, at, warp, slice);
+    send_parts(p, places, at, warp, slice);
     if (p.split > 1 && part.blocks() > 0)
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
+        ptx::mbarrier_wait_parity(places.arrived(), 0);
     const OutputBases bases(p.output, scalars, at.batch);
     const unsigned char* from = smem.incoming[warp] + lane * 16;
 #pragma unroll 1

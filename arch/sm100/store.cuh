@@ -16,6 +16,35 @@
 
 namespace hg::sm100 {
 
+// Shared addresses, all from one that is worked out once.
+template <Config C>
+struct Places {
+    using Layout = Smem<C>;
+    uint32_t base;
+
+    __device__ explicit Places(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
+    __device__ uint32_t x(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
+    __device__ uint32_t y(uint32_t stage) const { return x(stage) + operand_bytes(x_rows(C)); }
+    __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }
+    __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
+    __device__ uint32_t acc_full(int consumer, uint32_t acc) const
+    {
+        return base + offsetof(Layout, acc_full) + 8 * (consumer * C.accumulators() + acc);
+    }
+    __device__ uint32_t acc_empty(int consumer, uint32_t acc) const
+    {
+        return base + offsetof(Layout, acc_empty) + 8 * (consumer * C.accumulators() + acc);
+    }
+    __device__ uint32_t tile_full(uint32_t i) const { return base + offsetof(Layout, tile_full) + 8 * i; }
+    __device__ uint32_t tile_empty(uint32_t i) const { return base + offsetof(Layout, tile_empty) + 8 * i; }
+    __device__ uint32_t response(uint32_t i) const { return base + offsetof(Layout, response) + 16 * i; }
+    __device__ uint32_t arrived() const { return base + offsetof(Layout, arrived); }
+    __device__ uint32_t incoming(int warp) const
+    {
+        return base + offsetof(Layout, incoming) + warp * sizeof(Layout::incoming[0]);
+    }
+};
+
 // A tile as tcgen05 sees it, in tiles.
 struct Position {
     int32_t x, y, batch;
