@@ -1,17 +1,15 @@
 // GEMM with TMA, mbarriers and tcgen05: persistent clusters of a CTA or of a pair that multiplies together.
 //
 // Barriers, of a pair those marked * are used in the even CTA, the leader:
-//   full[s]*         producers -> consumers. Count 1: the leader's arrive, which also announces the bytes
-//   of
-//                    the group's CTAs; completes when they have landed.
+//   full[s]*         producers -> consumers. Count 1: the leader's arrive, which also announces the
+//                    bytes of all CTAs of the group; completes when they have landed.
 //   empty[s]         consumers -> producer. Count: consumers, whose commits go to all CTAs of the group.
 //   acc_full[b][a]   consumer b -> epilogue. Count 1: its commit, to all CTAs of the group.
 //   acc_empty[b][a]* epilogue -> consumer b. Count: the epilogue's warps, of all CTAs of the group.
-//   tile_full[r]     scheduler -> everyone. Count 1: the arrive that announces the response's 16 bytes.
+//   tile_full[r]     scheduler -> everyone. Count 1: the arrive that announces the response's bytes.
 //   tile_empty[r]*   everyone -> scheduler. Count: who reads the response, in all CTAs of the group.
-//   cluster          at the start: barriers are initialised; at the end: no CTA leaves, and no tensor
-//   memory
-//                    is freed, while another one needs it. For a CTA on its own, barrier 0.
+//   cluster          start: barriers are initialised. End: neither CTA of a pair leaves, and no tensor
+//                    memory is freed, while the other needs it. For a CTA on its own: barrier 0.
 #pragma once
 
 #include "arch/sm100/split.cuh"
