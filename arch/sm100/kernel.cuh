@@ -160,10 +160,11 @@ __device__ inline void produce(const Params& p, const Places<C>& places, uint32_
                                        batch_y);
         }
     }
-    // The last commits have come: no CTA leaves before, and everything has been multiplied.
+    // Until the leader's last commits have come, so that they do not meet a CTA that has left.
+    if constexpr (C.group == 2)
 #pragma unroll 1
-    for (int i = 0; i < C.stages; ++i, ring.advance())
-        ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
+        for (int i = 0; i < C.stages; ++i, ring.advance())
+            ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
     ptx::launch_dependents();
 }
 
@@ -213,8 +214,10 @@ __device__ inline void consume(const Params& p, const Places<C>& places, uint32_
     auto acc = Ring<C.accumulators()>::writer();
     for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance(), acc.advance()) {
         const uint32_t d = accumulator<C>(tmem, consumer, acc.stage);
-        ptx::mbarrier_wait_parity(places.acc_empty(consumer, acc.stage), acc.phase);
-        ptx::tmem_fence_after();
+        if constexpr (!C.is_split()) {
+            ptx::mbarrier_wait_parity(places.acc_empty(consumer, acc.stage), acc.phase);
+            ptx::tmem_fence_after();
+        }
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
             const uint32_t to_stage = ring.stage * (sizeof(typename Smem<C>::Stage) / 16);
             ptx::mbarrier_wait_parity(places.full(ring.stage), ring.phase);
@@ -270,7 +273,8 @@ __device__ inline void init_barriers(const Places<C>& places)
     for (int consumer = 0; consumer < C.consumers(); ++consumer)
         for (int i = 0; i < C.accumulators(); ++i) {
             ptx::mbarrier_init(places.acc_full(consumer, i), 1);
-            ptx::mbarrier_init(places.acc_empty(consumer, i), C.group * epilogue_warps);
+            if constexpr (!C.is_split())
+                ptx::mbarrier_init(places.acc_empty(consumer, i), C.group * epilogue_warps);
         }
     if constexpr (C.is_split())
         ptx::mbarrier_init(places.arrived(), 1);

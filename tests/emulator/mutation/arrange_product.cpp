@@ -190,13 +190,13 @@ Sm100Shape sm100_shape(const hg::sm100::Config& config, int shape)
         {nothing, kk, false, 1, 2, 2, 1, 2, 1},
     };
     const Sm100Shape split[] = {
-        {f16, kk, false, 1, 1, 1, 1, 3 * config.stages + 1, 4},
-        {f32, mk, false, 3, 2, 1, 2, 3 * (config.stages + 2), 4},
-        {everything, km, false, 8, 1, 1, 1, 17, 1},
-        {f16, mm, true, 2, 2, 1, 2, 5, 4},
-        {f32, kk, true, 3, 2, 1, 1, 7, 4},
-        {everything, mk, true, 5, 1, 2, 1, 11, 2},
-        {nothing, kk, false, 3, 1, 2, 1, 4, 2},
+        {f16, kk, false, 1, 1, 1, 1, 2 * config.stages + 1, 1},
+        {f32, mk, false, 3, 1, 1, 2, 3 * (config.stages + 1), 2},
+        {everything, km, false, 8, 1, 1, 1, 9, 1},
+        {f16, mm, true, 2, 2, 1, 1, 5, 2},
+        {f32, kk, true, 1, 2, 1, 1, 2, 2},
+        {everything, mk, true, 5, 1, 1, 1, 7, 1},
+        {nothing, kk, false, 3, 1, 1, 1, 4, 1},
     };
     return config.is_split() ? split[shape] : persistent[shape];
 }
