@@ -7,7 +7,8 @@
 #include "src/kernel_table.hpp"
 
 extern "C" {
-extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm120[],
+extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm100[],
+    hgemm_image_sm80_sm120[],
     hgemm_image_sm80_ptx[];
 }
 
@@ -21,9 +22,13 @@ const unsigned char* image_for(const Device& device)
 {
     if (device.cc / 10 == 8)
         return hgemm_image_sm80_sm80;
+    if (device.cc == 90)
+        return hgemm_image_sm80_sm90;
+    if (device.cc / 10 == 10 && hgemm_image_sm80_sm100[0] != 0)
+        return hgemm_image_sm80_sm100;
     if (device.cc / 10 == 12 && hgemm_image_sm80_sm120[0] != 0)
         return hgemm_image_sm80_sm120;
-    return device.cc == 90 ? hgemm_image_sm80_sm90 : hgemm_image_sm80_ptx;
+    return hgemm_image_sm80_ptx;
 }
 
 // An image that was left out of the build is empty.

@@ -84,6 +84,31 @@ TEST(DeviceKernels, each_one_streamed)
     }
 }
 
+// Sums over slices of k, which small problems are not given otherwise. A row's cluster leaves room for
+// some.
+TEST(DeviceKernels, each_split_forced)
+{
+    NEEDS_GPU();
+    for (const std::string& name : kernel_names())
+        for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped"}) {
+            Library library(Cuda::get(), "", name + "/" + split);
+            GemmCase g;
+            g.m = g.n = 264;
+            g.k = 1000;
+            const Trial trial(g, library.memory());
+            if (!library.created() ||
+                library.explain(trial.args()).find(std::string(split, 7) + " ") == std::string::npos)
+                continue;
+            SCOPED_TRACE(name + "/" + split);
+            Suite suite(library, 5 * thinning());
+            for (const Family& family : families())
+                family.run(suite);
+            std::printf("%-40s ", (name + "/" + split).c_str());
+            report(suite);
+            EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is split";
+        }
+}
+
 class DeviceRules : public testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceRules, gemv)

@@ -14,7 +14,7 @@
 
 namespace hg::test {
 
-inline constexpr const char* backends[] = {"sm90", "sm120", "sm80"};
+inline constexpr const char* backends[] = {"sm100", "sm90", "sm120", "sm80"};
 
 inline std::unique_ptr<Library> make(const char* backend = "")
 {
@@ -34,10 +34,11 @@ inline std::string missing(const std::string& backend)
         return "libhgemm was built without CUDA";
     if (std::string(hgemm_build_info()).find(backend) == std::string::npos)
         return "libhgemm was built without " + backend;
-    const int cc = cuda->cc();
-    const bool served = backend == "sm90"    ? cc / 10 == 9
-                        : backend == "sm120" ? cc / 10 == 9 || cc / 10 == 12
-                                             : cc >= 80;
+    const int generation = cuda->cc() / 10;
+    const bool served = backend == "sm100"   ? generation == 10 || generation == 11
+                        : backend == "sm90"  ? generation == 9
+                        : backend == "sm120" ? generation == 9 || generation == 12
+                                             : generation >= 8;
     return served ? "" : cuda->name() + " is no device for " + backend;
 }
 

@@ -21,8 +21,8 @@ inline Device gpu(int cc, int sm_count, int smem_kib)
     return d;
 }
 
-inline const Device h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163), a10 = gpu(86, 72, 99),
-                    rtx5090 = gpu(120, 170, 99), turing = gpu(75, 40, 64);
+inline const Device b200 = gpu(100, 148, 227), h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163),
+                    a10 = gpu(86, 72, 99), rtx5090 = gpu(120, 170, 99), turing = gpu(75, 40, 64);
 
 inline Device host()
 {

@@ -17,6 +17,8 @@ TEST(Dispatch, EachDeviceGetsItsBackends)
 {
     NEEDS_CUDA_BUILD();
     const Problem p = linear_layer(4096, 4096, 4096);
+    EXPECT_EQ(choose(b200, p).plan.backend->name, std::string("sm100"));
+    EXPECT_EQ(choose(gpu(103, 148, 227), p).plan.backend->name, std::string("sm100"));
     EXPECT_EQ(choose(h200, p).plan.backend->name, std::string("sm90"));
     EXPECT_EQ(choose(a100, p).plan.backend->name, std::string("sm80"));
     EXPECT_EQ(choose(a10, p).plan.backend->name, std::string("sm80"));
@@ -127,6 +129,37 @@ TEST(Dispatch, LegalityOfEachOperand)
               }),
               "sm80_64x");
     EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_128");
+}
+
+// sm100 copies nothing; pairs need two multiprocessors; only static tiles keep to a limit of them.
+TEST(Dispatch, LegalityOfSm100)
+{
+    NEEDS_CUDA_BUILD();
+    const auto kernel = [](auto change) {
+        Problem p = linear_layer(512, 512, 512);
+        change(p);
+        return choose(b200, p, "", "", size_t{64} << 20).kernel.substr(0, 6);
+    };
+    EXPECT_EQ(kernel([](Problem&) {}), "sm100_");
+    EXPECT_EQ(kernel([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 512, 0}; }), "sm100_");
+    EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm100_");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_a");
+    EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_a");
+    EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_1");
+    const Problem p = linear_layer(4096, 4096, 4096);
+    EXPECT_EQ(choose(gpu(100, 1, 227), p, "", "sm100_pair_256x256_s").status, HGEMM_STATUS_NOT_SUPPORTED);
+    Options options{};
+    options.sm_limit = 10;
+    Plan plan{};
+    plan.backend = choose(b200, p).plan.backend;
+    ASSERT_TRUE(plan.backend->choose(p, b200, options, plan));
+    EXPECT_LE(plan.grid, 10);
+    options.sm_limit = 0;
+    options.mode = Mode::BatchInvariant;
+    const Problem deep = linear_layer(16, 128, 16384);
+    EXPECT_GT(choose(b200, deep).plan.split, 1);
+    ASSERT_TRUE(plan.backend->choose(deep, b200, options, plan));
+    EXPECT_EQ(plan.split, 1);
 }
 
 Problem odd_layer(int64_t size)
@@ -296,14 +329,29 @@ TEST(TileOrder, WalksAGroupOfRowsColumnByColumn)
 }
 
 #ifdef HGEMM_PTXAS_LOGS
+// The entry points of a row: one for each type, and of most rows for each pair of majors; of sm100 one.
+std::vector<std::string> kernels_of(const std::string& row)
+{
+    if (row.starts_with("sm100_"))
+        return {row};
+    std::vector<std::string> kernels;
+    for (const char* type : {"_f16", "_bf16"})
+        for (const char* majors : {"_kk", "_kn", "_mk", "_mn"})
+            kernels.push_back(row + type + majors);
+    if (row.find("_any_") != std::string::npos)
+        kernels = {row + "_f16", row + "_bf16"};
+    return kernels;
+}
+
 // Every row has its kernels and every kernel a row; no kernel spills. Read from what ptxas said.
 TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
 {
     for (const std::string image :
-         {"sm80_sm80", "sm80_sm90", "sm80_sm120", "sm90_sm90", "sm120_sm120", "sm120_sm90"}) {
+         {"sm80_sm80", "sm80_sm90", "sm80_sm100", "sm80_sm120", "sm90_sm90", "sm100_sm100", "sm100_sm110",
+          "sm120_sm120", "sm120_sm90"}) {
         std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
         ASSERT_TRUE(log) << image;
-        std::set<std::string> kernels;
+        std::set<std::string> kernels, expected;
         for (std::string line; std::getline(log, line);) {
             if (const size_t at = line.find("entry function '"); at != std::string::npos)
                 kernels.insert(line.substr(at + 16, line.find('\'', at + 16) - at - 16));
@@ -313,24 +361,13 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
             }
         }
         const std::string backend_name = image.substr(0, image.find('_'));
-        size_t expected = kernels.count("sm90_repack");
-        EXPECT_EQ(expected, backend_name == "sm90");
-        for (const Backend* backend : all_backends()) {
-            if (backend->name != backend_name)
-                continue;
-            for (int i = 0; i < backend->row_count; ++i) {
-                const std::string row = backend->rows[i].name;
-                const bool any = row.find("_any_") != std::string::npos;
-                for (const char* type : {"_f16", "_bf16"})
-                    for (const char* majors : {"_kk", "_kn", "_mk", "_mn"})
-                        if (!any || std::string(majors) == "_kk") {
-                            EXPECT_TRUE(kernels.count(row + type + (any ? "" : majors)))
-                                << row << type << majors;
-                            ++expected;
-                        }
-            }
-        }
-        EXPECT_EQ(kernels.size(), expected) << image;
+        if (backend_name == "sm90")
+            expected.insert("sm90_repack");
+        for (const Backend* backend : all_backends())
+            for (int i = 0; backend->name == backend_name && i < backend->row_count; ++i)
+                for (const std::string& kernel : kernels_of(backend->rows[i].name))
+                    expected.insert(kernel);
+        EXPECT_EQ(kernels, expected) << image;
     }
 }
 #endif

@@ -32,24 +32,30 @@ void add_for_mma(std::ostream& out, const char* name, const Device& device, cons
     add(out, name, device, 4095, 4095, 4095, backend);
 }
 
-std::string all_choices()
+void add_layers(std::ostream& out, const char* name, const Device& device)
 {
-    std::ostringstream out;
     constexpr int64_t layers[][2] = {{4096, 4096}, {14336, 4096}, {4096, 14336}, {7168, 2048},
                                      {2112, 7168}, {18432, 7168}, {28672, 8192}, {1536, 6144}};
     for (const auto& [n, k] : layers)
         for (const int64_t m : {1, 8, 16, 40, 64, 128, 300, 1024, 4096})
-            add(out, "h200", h200, m, n, k);
+            add(out, name, device, m, n, k);
     for (const int64_t n : {64, 128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096, 5120, 8192, 16384})
-        add(out, "h200", h200, n, n, n);
+        add(out, name, device, n, n, n);
     for (const int64_t n : {17, 255, 1023, 4095})
-        add(out, "h200", h200, n, n, n);
+        add(out, name, device, n, n, n);
     for (const int64_t k : {64, 256, 1024})
-        add(out, "h200", h200, 8192, 8192, k);
+        add(out, name, device, 8192, 8192, k);
     for (const int64_t k : {4096, 16384, 65536})
-        add(out, "h200", h200, 128, 128, k);
-    add(out, "h200", h200, 16384, 64, 16384);
-    add(out, "h200", h200, 4096, 16, 4096);
+        add(out, name, device, 128, 128, k);
+    add(out, name, device, 16384, 64, 16384);
+    add(out, name, device, 4096, 16, 4096);
+}
+
+std::string all_choices()
+{
+    std::ostringstream out;
+    add_layers(out, "h200", h200);
+    add_layers(out, "b200", b200);
     add(out, "a100", a100, 4096, 4096, 4096);
     add(out, "a100", a100, 64, 64, 4096);
     add(out, "a10", a10, 2048, 2048, 2048);

@@ -20,6 +20,12 @@ __device__ inline void cluster_arrive_relaxed()
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
+// barrier.cluster.arrive.release.aligned;   sm_90
+__device__ inline void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
 // barrier.cluster.wait.acquire.aligned;   sm_90
 __device__ inline void cluster_wait()
 {

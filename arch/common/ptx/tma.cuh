@@ -43,6 +43,16 @@ __device__ inline void tma_load_3d_multicast(uint32_t dst, const void* map, uint
                  : "memory");
 }
 
+// cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
+//     [dst], [map, {x, y, z}], [bar];   sm_100. The barrier may be that of the other CTA of the pair.
+__device__ inline void tma_load_3d_pair(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(dst),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar)
+                 : "memory");
+}
+
 // cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [map, {x, y, z}], [src];   sm_90
 __device__ inline void tma_store_3d(const void* map, uint32_t src, int x, int y, int z)
 {

@@ -2,6 +2,7 @@
 #include "mutation/kernels.hpp"
 
 #include "arch/common/pack.hpp"
+#include "arch/sm100/rows.hpp"
 #include "arch/sm120/rows.hpp"
 #include "arch/sm80/rows.hpp"
 #include "arch/sm90/rows.hpp"
@@ -17,7 +18,7 @@ namespace {
 using hg::Major;
 using hg::Type;
 
-// "<row>_<type>[_<majors>]"
+// "<row>_<type>[_<majors>]", where the kernel is not one for all of them: "<row>"
 struct Variant {
     bool bf16;
     Major a = Major::K, b = Major::K;
@@ -38,7 +39,8 @@ template <size_t Count>
 const hg::Row& row_of(const hg::Row (&rows)[Count], const std::string& name)
 {
     for (const hg::Row& row : rows)
-        if (name.rfind(std::string(row.name) + "_", 0) == 0)
+        if (name == row.name || name.rfind(std::string(row.name) + "_f16", 0) == 0 ||
+            name.rfind(std::string(row.name) + "_bf16", 0) == 0)
             return row;
     throw std::runtime_error("no row for " + name);
 }
@@ -161,6 +163,45 @@ hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm9
                         majors, shape.asked);
 }
 
+// What a launch of a kernel of sm100 asks for. Both x and y end in a partial tile.
+struct Sm100Shape {
+    Asked asked;
+    Variant variant;  // majors of x and y
+    bool swapped;
+    int split;
+    int64_t batch, tiles_x, tiles_y, k_tiles;
+    int clusters;  // that run at once, at most
+};
+
+// Shape 0: many tiles of one cluster, f16 by TMA, all rings gone round; of a split kernel one tile. Then
+// the other ways to store and all majors, and at last nothing to multiply.
+Sm100Shape sm100_shape(const hg::sm100::Config& config, int shape)
+{
+    const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Asked nothing{Type::F16, 1, true, 0};
+    const Variant kk{false}, km{true, Major::K, Major::MN}, mk{false, Major::MN, Major::K},
+        mm{true, Major::MN, Major::MN};
+    const Sm100Shape persistent[] = {
+        {f16, kk, false, 1, 1, 7, 1, config.stages / 2 + 1, 1},
+        {f32, mk, false, 1, 3, 2, 1, 2, 2},
+        {everything, km, false, 1, 2, 2, 1, 2, 1},
+        {f16, mm, true, 1, 2, 1, 2, 2, 1},
+        {f32, kk, true, 1, 2, 1, 2, 2, 1},
+        {everything, mk, true, 1, 1, 2, 2, 2, 2},
+        {nothing, kk, false, 1, 2, 2, 1, 2, 1},
+    };
+    const Sm100Shape split[] = {
+        {f16, kk, false, 1, 1, 1, 1, 2 * config.stages + 1, 1},
+        {f32, mk, false, 3, 1, 1, 2, 3 * (config.stages + 1), 2},
+        {everything, km, false, 8, 1, 1, 1, 9, 1},
+        {f16, mm, true, 2, 2, 1, 1, 5, 2},
+        {f32, kk, true, 1, 2, 1, 1, 2, 2},
+        {everything, mk, true, 5, 1, 1, 1, 7, 1},
+        {nothing, kk, false, 3, 1, 1, 1, 4, 1},
+    };
+    return config.is_split() ? split[shape] : persistent[shape];
+}
+
 }  // namespace
 
 // Shape 0: edges in m, n and k, the ring gone round twice, 16-byte stores. Shape 1: nothing aligned, C,
@@ -243,6 +284,41 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     char symbol[80];
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
+        throw std::runtime_error("no launch of " + name);
+    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
+    setup.launch.cluster.x = static_cast<uint32_t>(plan.cluster);
+    setup.launch.block.x = row.threads;
+    setup.launch.dynamic_shared = row.smem_bytes;
+    set_parameters(setup, params);
+    return setup;
+}
+
+// Plan and parameters are the library's own.
+Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm100;
+    const hg::Row& row = row_of(rows, name);
+    const Config& config = configs[&row - rows];
+    const Sm100Shape asked = sm100_shape(config, shape);
+    const bool edge = asked.asked.everything;
+    const int64_t x = asked.tiles_x * config.x - (edge ? 27 : 24);
+    const int64_t y = asked.tiles_y * config.y - (edge ? 3 : 8), k = asked.k_tiles * tile_k - 24;
+    Variant majors = asked.variant;
+    if (asked.swapped)
+        std::swap(majors.a, majors.b);
+    Setup setup;
+    const hg::Problem p = make_problem(machine, setup, asked.swapped ? y : x, asked.swapped ? x : y, k,
+                                       asked.batch, majors, asked.asked);
+    hg::Options options{};
+    std::strcpy(options.kernel, row.name);
+    options.split = asked.split;
+    options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
+    hg::Device device{};
+    device.cc = 100;
+    machine.config.sm_count = device.sm_count = asked.clusters * config.group * asked.split;
+    hg::Plan plan{};
+    Params params;
+    if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
     setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
     setup.launch.cluster.x = static_cast<uint32_t>(plan.cluster);

@@ -35,6 +35,7 @@ void Rules::visit(size_t line)
     copies();
     cluster_stores();
     multicasts();
+    cluster_launches();
     descriptors();
     tensor_memory();
     matrices();

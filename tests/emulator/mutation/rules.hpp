@@ -49,6 +49,7 @@ private:
     void copies();
     void cluster_stores();
     void multicasts();
+    void cluster_launches();
     void descriptors();
     void tensor_memory();
     void matrices();

@@ -90,11 +90,26 @@ void Rules::cluster_stores()
 
 void Rules::multicasts()
 {
-    if (!here_.has(".multicast::cluster"))
+    if (!here_.has(".multicast::cluster") || here_.is("clusterlaunchcontrol"))
         return;
     for (const char* bit : {"1", "2", "4"})
         add("multicast", std::string("mask with bit ") + bit + " flipped",
             changed(here_.operands.size() - 1, "b16", "xor.b16", bit));
+}
+
+void Rules::cluster_launches()
+{
+    if (!here_.is("clusterlaunchcontrol.try_cancel"))
+        return;
+    add("address", "16 bytes on", with(0, shifted(here_.operands[0], 16)));
+    add("stage", "next barrier", with(1, shifted(here_.operands[1], 8)));
+    remove("copy");
+    constexpr char to_all[] = ".multicast::cluster::all";
+    if (!here_.has(to_all))
+        return;
+    Statement alone = here_;
+    alone.opcode.replace(alone.opcode.find(to_all), sizeof to_all - 1, "");
+    add("multicast", "to this CTA alone", alone.print());
 }
 
 constexpr char unused_leading[] =
@@ -117,9 +132,12 @@ void Rules::descriptors()
         const std::string name = i == 1 ? "A: " : "B: ";
         if (here_.operands[i][0] != '%')
             continue;
-        // K-major in the kernels for tcgen05; wgmma says so, and 64 rows of A are one atom.
-        const bool k_major = tcgen05 || here_.operands[here_.operands.size() - (i == 1 ? 2 : 1)] == "0";
-        const bool unused = k_major || i == 1 || columns_of(here_) <= 64;
+        // wgmma says so, and 64 rows of A are one atom; tcgen05's instruction descriptor says so where it
+        // is known.
+        const long shape = tcgen05 ? constant(here_.operands[3]) : 0;
+        const bool k_major = tcgen05 ? shape >= 0 && (shape >> (14 + i) & 1) == 0
+                                     : here_.operands[here_.operands.size() - (i == 1 ? 2 : 1)] == "0";
+        const bool unused = k_major || (wgmma && (i == 1 || columns_of(here_) <= 64));
         const auto field = [&](const char* what, const char* operation, const char* by,
                                const char* equivalent = "") {
             add("descriptor", name + what, changed(i, "b64", operation, by), equivalent);

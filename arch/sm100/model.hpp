@@ -1,0 +1,20 @@
+// The cost model of sm100: how long a way to run a problem takes.
+#pragma once
+
+#include "arch/sm100/config.hpp"
+#include "src/problem.hpp"
+
+namespace hg::sm100 {
+
+// One way: a row, its orientation, slices of k. `clusters` counts tiles, of all problems.
+struct Way {
+    int row;
+    bool swapped;
+    int split;
+    int64_t clusters;
+};
+
+// Microseconds.
+double predict(const Problem& problem, const Config& config, const Way& way, int sm_count);
+
+}  // namespace hg::sm100

@@ -1,0 +1,145 @@
+// Epilogue of a split tile: each CTA of the cluster has multiplied a slice of k. It sends its sums to the
+// CTAs that own them, which add up in the order of the slices, so that the bits do not depend on timing,
+// and store their part of the tile. A warp does all that for its own lanes.
+//
+// Beside the barriers of kernel.cuh:
+//   arrived   senders -> owner. Count 1, the owner's arrive that announces the bytes of all other slices;
+//             completes when these have landed. No CTA waits at the end: what is sent to it, it waits for.
+#pragma once
+
+#include "arch/sm100/store.cuh"
+
+namespace hg::sm100 {
+
+// k tiles that a CTA multiplies.
+struct Slice {
+    int32_t first, last;
+};
+
+template <Config C>
+__device__ inline Slice slice_of_k(const Params& p, const Scalars& s)
+{
+    const int64_t k_tiles = count_k_tiles(p, s);
+    if constexpr (!C.is_split())
+        return {0, static_cast<int32_t>(k_tiles)};
+    const uint32_t rank = ptx::cluster_ctarank();
+    return {static_cast<int32_t>(k_tiles * rank / p.split),
+            static_cast<int32_t>(k_tiles * (rank + 1) / p.split)};
+}
+
+// The blocks of eight y that a slice owns.
+struct Part {
+    int first, last;
+
+    __device__ static Part of(const Params& p, int slice)
+    {
+        return {p.part_start[slice], p.part_start[slice + 1]};
+    }
+
+    __device__ int blocks() const { return last - first; }
+};
+
+template <Config C>
+__device__ inline void send_parts(const Params& p, const Places<C>& places, const Strip& at, int warp,
+                                  int slice)
+{
+#pragma unroll 1
+    for (int owner = 0; owner < p.split; ++owner) {
+        if (owner == slice)
+            continue;
+        const Part part = Part::of(p, owner);
+        const int slot = slice < owner ? slice : slice - 1;
+        const uint32_t arrived = ptx::map_shared(places.arrived(), owner);
+        uint32_t to = ptx::map_shared(places.incoming(warp), owner) + slot * part.blocks() * part_bytes +
+                      at.lane * 16;
+#pragma unroll 1
+        for (int block = part.first; block < part.last; ++block, to += part_bytes) {
+            float v[2][4];
+            load_columns(reinterpret_cast<float(&)[8]>(v), at, 8 * block);
+            ptx::store_async_f32x4(to, v[0], arrived);
+            ptx::store_async_f32x4(to + part_bytes / 2, v[1], arrived);
+        }
+    }
+}
+
+// The sums of an owned block in the order of the slices; other slices' terms are `step` apart.
+__device__ inline void add_up(float (&sum)[8], const Strip& at, int block, const unsigned char* from,
+                              int step, int slice, int split)
+{
+    float own[8];
+    load_columns(own, at, 8 * block);
+    for (int term = 0; term < split; ++term) {
+        float v[8];
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            reinterpret_cast<float4*>(v)[half] =
+                term == slice ? reinterpret_cast<const float4*>(own)[half]
+                              : *reinterpret_cast<const float4*>(from + half * (part_bytes / 2));
+        if (term != slice)
+            from += step;
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            sum[i] = term == 0 ? v[i] : sum[i] + v[i];
+    }
+}
+
+// 32 x by eight y. A lane has eight neighbours of an output's row; swapped, after exchanging them.
+__device__ inline void store_block(const Params& p, const Scalars& s, const OutputBases& bases,
+                                   float (&v)[8], const Strip& at, int64_t y)
+{
+    int64_t i = at.x + at.lane, j = y;
+    if (p.swapped) {
+        float* rows = reinterpret_cast<float*>(at.staging);
+        const int row = at.lane / 4, column = at.lane % 4 * 8;
+        __syncwarp();
+#pragma unroll
+        for (int r = 0; r < 8; ++r)
+            rows[r * part_pitch + at.lane] = v[r];
+        __syncwarp();
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            reinterpret_cast<float4*>(v)[half] =
+                *reinterpret_cast<const float4*>(rows + row * part_pitch + column + 4 * half);
+        i = y + row;
+        j = at.x + column;
+    }
+    if (i < p.output.m && j < p.output.n)
+        finish_vector(v, p.output, s, bases, i, j, static_cast<int>(min(p.output.n - j, int64_t{8})));
+}
+
+template <Config C>
+__device__ inline void store_slice(const Params& p, Smem<C>& smem, const Places<C>& places, uint32_t tmem,
+                                   int warp)
+{
+    const int lane = threadIdx.x % 32, slice = static_cast<int>(ptx::cluster_ctarank());
+    const Part part = Part::of(p, slice);
+    const int step = part.blocks() * part_bytes;
+    if (p.split > 1 && threadIdx.x == 0 && part.blocks() > 0)
+        ptx::mbarrier_arrive_expect_tx(places.arrived(), (p.split - 1) * epilogue_warps * step);
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const Position tile = position_of(p, blockIdx.x / p.split);
+    const Strip at{lane,
+                   int64_t{tile.x} * C.x + warp * 32,
+                   int64_t{tile.y} * C.y,
+                   tile.batch,
+                   tmem + (warp * 32 << 16),
+                   count_k_tiles(p, scalars) > 0,
+                   smem.staging[warp]};
+    ptx::mbarrier_wait_parity(places.acc_full(0, 0), 0);
+    ptx::tmem_fence_after();
+    send_parts(p, places, at, warp, slice);
+    if (p.split > 1 && part.blocks() > 0)
+        ptx::mbarrier_wait_parity(places.arrived(), 0);
+    const OutputBases bases(p.output, scalars, at.batch);
+    const unsigned char* from = smem.incoming[warp] + lane * 16;
+#pragma unroll 1
+    for (int block = part.first; block < part.last; ++block, from += part_bytes) {
+        float sum[8];
+        add_up(sum, at, block, from, step, slice, p.split);
+        store_block(p, scalars, bases, sum, at, at.y + 8 * block);
+    }
+    ptx::tmem_fence_before();
+}
+
+}  // namespace hg::sm100

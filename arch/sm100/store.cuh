@@ -1,0 +1,227 @@
+// Epilogue of a warp: from its 32 lanes of an accumulator to the output. Each warp is on its own: its TMA
+// stores are waited for by lane 0, which issued them, before it lets a box be written again.
+#pragma once
+
+#include "arch/common/epilogue.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/cluster.cuh"
+#include "arch/common/ptx/cluster_launch.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/tcgen05.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/swizzle.cuh"
+#include "arch/sm100/config.hpp"
+
+namespace hg::sm100 {
+
+// Shared addresses, all from one that is worked out once.
+template <Config C>
+struct Places {
+    using Layout = Smem<C>;
+    uint32_t base;
+
+    __device__ explicit Places(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
+    __device__ uint32_t x(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
+    __device__ uint32_t y(uint32_t stage) const { return x(stage) + operand_bytes(x_rows(C)); }
+    __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }
+    __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
+    __device__ uint32_t acc_full(int consumer, uint32_t acc) const
+    {
+        return base + offsetof(Layout, acc_full) + 8 * (consumer * C.accumulators() + acc);
+    }
+    __device__ uint32_t acc_empty(int consumer, uint32_t acc) const
+    {
+        return base + offsetof(Layout, acc_empty) + 8 * (consumer * C.accumulators() + acc);
+    }
+    __device__ uint32_t tile_full(uint32_t i) const { return base + offsetof(Layout, tile_full) + 8 * i; }
+    __device__ uint32_t tile_empty(uint32_t i) const { return base + offsetof(Layout, tile_empty) + 8 * i; }
+    __device__ uint32_t response(uint32_t i) const { return base + offsetof(Layout, response) + 16 * i; }
+    __device__ uint32_t arrived() const { return base + offsetof(Layout, arrived); }
+    __device__ uint32_t incoming(int warp) const
+    {
+        return base + offsetof(Layout, incoming) + warp * sizeof(Layout::incoming[0]);
+    }
+};
+
+// A tile as tcgen05 sees it, in tiles.
+struct Position {
+    int32_t x, y, batch;
+};
+
+__device__ inline Position position_of(const Params& p, int32_t index)
+{
+    const Tile tile = tile_at(p.grid, index);
+    return {p.swapped ? tile.n : tile.m, p.swapped ? tile.m : tile.n, tile.batch};
+}
+
+__device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
+{
+    return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
+}
+
+// A warp's 32 x of an accumulator, and where they lie in the output, in elements.
+struct Strip {
+    int lane;
+    int64_t x, y;
+    int32_t batch;
+    uint32_t tmem;
+    bool multiplied;  // else the accumulator holds nothing, and counts as zero
+    unsigned char* staging;
+};
+
+// Columns `first` and the following ones of this lane's x.
+template <int Columns>
+__device__ inline void load_columns(float (&v)[Columns], const Strip& at, int first)
+{
+    if (at.multiplied) {
+        if constexpr (Columns == 8)
+            ptx::tmem_load_x8(v, at.tmem + first);
+        else
+#pragma unroll
+            for (int i = 0; i < Columns; i += 32)
+                ptx::tmem_load_x32(v + i, at.tmem + first + i);
+        ptx::tmem_wait_load();
+    } else {
+#pragma unroll
+        for (float& value : v)
+            value = 0.0f;
+    }
+}
+
+// 64 columns of 16 bits: a line for each lane.
+__device__ inline void fill_box_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
+                                   int lane)
+{
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        uint32_t bits[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            bits[j] = to_bits2(alpha * v[8 * i + 2 * j], alpha * v[8 * i + 2 * j + 1], type);
+        *reinterpret_cast<uint4*>(box + swizzle<128>(lane, i)) =
+            make_uint4(bits[0], bits[1], bits[2], bits[3]);
+    }
+}
+
+// 32 columns of floats.
+__device__ inline void fill_box_32(unsigned char* box, const float (&v)[32], float alpha, int lane)
+{
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        *reinterpret_cast<float4*>(box + swizzle<128>(lane, i)) =
+            make_float4(alpha * v[4 * i], alpha * v[4 * i + 1], alpha * v[4 * i + 2], alpha * v[4 * i + 3]);
+}
+
+// Swapped: lines of the 32 lanes, one for each column; 16 bits ...
+__device__ inline void fill_swapped_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
+                                       int lane)
+{
+#pragma unroll
+    for (int i = 0; i < 64; ++i)
+        reinterpret_cast<uint16_t*>(box + swizzle<64>(i, lane / 8))[lane % 8] = to_bits(alpha * v[i], type);
+}
+
+// ... or floats.
+__device__ inline void fill_swapped_32(unsigned char* box, const float (&v)[32], float alpha, int lane)
+{
+#pragma unroll
+    for (int i = 0; i < 32; ++i)
+        reinterpret_cast<float*>(box + swizzle<128>(i, lane / 4))[lane % 4] = alpha * v[i];
+}
+
+// Fills the boxes in turn; each is stored by TMA while the next ones are filled.
+template <int Columns, typename Fill>
+__device__ inline void store_boxes(const Params& p, const Strip& at, int64_t end_y, uint32_t& next,
+                                   Fill fill)
+{
+#pragma unroll 1
+    for (int64_t y = at.y; y < end_y; y += Columns, ++next) {
+        float v[Columns];
+        unsigned char* box = at.staging + next % boxes * box_bytes;
+        load_columns(v, at, static_cast<int>(y - at.y));
+        if (at.lane == 0)
+            ptx::bulk_wait_group_read<boxes - 1>();
+        __syncwarp();
+        fill(box, v);
+        ptx::fence_proxy_async();
+        __syncwarp();
+        if (at.lane == 0) {
+            const auto column = static_cast<int32_t>(p.swapped ? at.x : y);
+            const auto row = static_cast<int32_t>(p.swapped ? y : at.x);
+            ptx::tma_store_3d(&p.d, ptx::shared_address(box), column, row, at.batch);
+            ptx::bulk_commit_group();
+        }
+    }
+}
+
+// A plain output, by TMA.
+__device__ inline void store_strip_tma(const Params& p, float alpha, const Strip& at, int64_t end_y,
+                                       uint32_t& next)
+{
+    const Type type = p.output.type_d;
+    if (p.swapped && type == Type::F32)
+        store_boxes<32>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[32]) {
+            fill_swapped_32(box, v, alpha, at.lane);
+        });
+    else if (p.swapped)
+        store_boxes<64>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[64]) {
+            fill_swapped_16(box, v, alpha, type, at.lane);
+        });
+    else if (type == Type::F32)
+        store_boxes<32>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[32]) {
+            fill_box_32(box, v, alpha, at.lane);
+        });
+    else
+        store_boxes<64>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[64]) {
+            fill_box_16(box, v, alpha, type, at.lane);
+        });
+}
+
+// Everything else: 32 x 32 elements at a time through the staging, as two chunks of 16 rows.
+__device__ inline void store_strip_rows(const Params& p, const Scalars& s, const Strip& at, int64_t end_y)
+{
+    using Rows = Chunk<32>;
+    static_assert(2 * Rows::floats * sizeof(float) <= boxes * box_bytes);
+    float* chunks = reinterpret_cast<float*>(at.staging);
+    const OutputBases bases(p.output, s, at.batch);
+#pragma unroll 1
+    for (int64_t y = at.y; y < end_y; y += 32) {
+        float v[32];
+        load_columns(v, at, static_cast<int>(y - at.y));
+        const int row = at.lane % epilogue_rows;
+        float* to = chunks + at.lane / epilogue_rows * Rows::floats;
+#pragma unroll
+        for (int i = 0; i < 32; ++i) {
+            if (p.swapped)
+                chunks[i / epilogue_rows * Rows::floats + 4 * Rows::unit(i % epilogue_rows, at.lane / 4) +
+                       at.lane % 4] = v[i];
+            else if (i % 4 == 0)
+                *reinterpret_cast<float4*>(to + 4 * Rows::unit(row, i / 4)) =
+                    make_float4(v[i], v[i + 1], v[i + 2], v[i + 3]);
+        }
+        __syncwarp();
+#pragma unroll 1
+        for (int half = 0; half < 2; ++half)
+            store_chunk<32>(p.output, s, bases, chunks + half * Rows::floats,
+                            (p.swapped ? y : at.x) + half * epilogue_rows, p.swapped ? at.x : y, 32,
+                            at.lane);
+        __syncwarp();
+    }
+}
+
+// Parts of the tile beyond the output are not looked at. `next` counts the warp's boxes.
+template <Config C>
+__device__ inline void store_strip(const Params& p, const Scalars& s, const Strip& at, uint32_t& next)
+{
+    const int64_t extent_x = p.swapped ? p.output.n : p.output.m;
+    const int64_t extent_y = p.swapped ? p.output.m : p.output.n;
+    const int64_t end_y = at.x < extent_x ? min(at.y + C.y, extent_y) : 0;
+    if (p.tma_store)
+        store_strip_tma(p, s.alpha, at, end_y, next);
+    else
+        store_strip_rows(p, s, at, end_y);
+}
+
+}  // namespace hg::sm100
