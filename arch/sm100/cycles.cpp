@@ -25,22 +25,21 @@ constexpr double norm = 2.5;              // compute and memory overlap, but not
 // for a product: T v0-v6 publish both the clock and how busy they were.
 constexpr double idle_ghz = 1.89, ghz_busy = 0.387, ghz_a_read_byte = 0.00228;
 
-double read_bytes(const Pipeline& p)
-{
-    return 2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.y) / p.group);
-}
+}  // namespace
 
-double k_tile_cycles(const Pipeline& p)
+KTile k_tile(const Pipeline& p)
 {
-    const double multiply = multiply_cycles(p), load = loaded_bytes(p) / loaded_bytes_a_cycle;
-    const double round = load_latency + load + multiply;
-    switch (p.overlap) {
-    case Overlap::Nothing: return round + done_latency;
-    case Overlap::Loads:
-        return std::max({multiply + done_latency, load, (round + done_latency) / p.stages});
-    case Overlap::Products: break;
-    }
-    return std::max({multiply, load, read_bytes(p) / read_bytes_a_cycle, round / p.stages});
+    KTile t{};
+    t.bytes = 2.0 * p.tile_k * (p.x + p.y) / p.group;
+    t.multiply = 2.0 * p.x * p.y * p.tile_k / p.group / flops_a_cycle;
+    t.load = t.bytes / loaded_bytes_a_cycle;
+    t.read =
+        2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.y) / p.group) / read_bytes_a_cycle;
+    const double wait = p.overlap == Overlap::Products ? 0.0 : done_latency;
+    t.round = (load_latency + t.load + t.multiply + wait) / p.stages;
+    t.cycles = p.overlap == Overlap::Nothing ? t.round * p.stages
+                                             : std::max({t.multiply + wait, t.load, t.read, t.round});
+    return t;
 }
 
 double store_cycles(const Pipeline& p)
@@ -51,12 +50,6 @@ double store_cycles(const Pipeline& p)
     return column * p.y * p.consumers() / p.writers + done_latency;
 }
 
-}  // namespace
-
-double multiply_cycles(const Pipeline& p) { return 2.0 * p.x * p.y * p.tile_k / p.group / flops_a_cycle; }
-
-double loaded_bytes(const Pipeline& p) { return 2.0 * p.tile_k * (p.x + p.y) / p.group; }
-
 Prediction predict(const Pipeline& p, const Work& work, int sm_count)
 {
     Prediction r{};
@@ -64,16 +57,18 @@ Prediction predict(const Pipeline& p, const Work& work, int sm_count)
     r.waves = (work.tiles + at_once - 1) / at_once;
     const double waves = static_cast<double>(r.waves), tiles = static_cast<double>(work.tiles);
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(work.k) / p.tile_k) / p.split);
-    const double start = start_cycles + load_latency + loaded_bytes(p) / loaded_bytes_a_cycle;
+    const KTile tile_of_k = k_tile(p);
+    const double start = start_cycles + load_latency + tile_of_k.load;
     const double starts = p.persistent ? 1.0 : waves;
     const double stores = p.persistent && p.accumulators > 1 ? 1.0 : waves;
     // A hidden epilogue still has to keep up with the products.
-    const double products = k_tiles * k_tile_cycles(p);
+    const double products = k_tiles * tile_of_k.cycles;
     const double tile = stores < waves ? std::max(products, store_cycles(p)) : products;
     r.cycles = waves * tile + starts * start + stores * store_cycles(p);
     const double ctas = tiles * p.group * p.split;
-    r.busy = ctas * k_tiles * multiply_cycles(p) / sm_count / r.cycles;
-    r.ghz = idle_ghz - r.busy * (ghz_busy + ghz_a_read_byte * read_bytes(p) / multiply_cycles(p));
+    r.busy = ctas * k_tiles * tile_of_k.multiply / sm_count / r.cycles;
+    r.ghz = idle_ghz - r.busy * (ghz_busy + ghz_a_read_byte * read_bytes_a_cycle * tile_of_k.read /
+                                                tile_of_k.multiply);
     r.compute_us = r.cycles / r.ghz * 1e-3;
     r.memory_us = 1e6 * std::max((work.operand_bytes + work.output_bytes) / memory_rate,
                                  work.operand_bytes / std::min<double>(ctas, sm_count) / memory_of_one);

@@ -44,9 +44,17 @@ struct Prediction {
 
 constexpr double memory_rate = 7.0e12;  // bytes a second
 
-// Of a k tile and CTA.
-double multiply_cycles(const Pipeline& p);
-double loaded_bytes(const Pipeline& p);
+// What a k tile takes of a multiprocessor: to multiply, to be loaded from L2, to be read from shared
+// memory; and the whole way from one load to the next into the same stage, over the stages.
+struct KTile {
+    double bytes;  // loaded by a CTA
+    double multiply, load, read, round;
+    double cycles;  // what follows
+};
+KTile k_tile(const Pipeline& p);
+
+// From an accumulator's last product until it is stored.
+double store_cycles(const Pipeline& p);
 
 Prediction predict(const Pipeline& p, const Work& work, int sm_count);
 

@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <map>
+#include <utility>
 
 namespace hg::evidence {
 namespace {
@@ -75,6 +76,24 @@ std::string budget_table(const std::vector<Budget>& budgets, const std::vector<C
     return text;
 }
 
+std::string cycle_table()
+{
+    std::string text = "| row | multiply | load | bytes a CTA | read | round / stages | a k tile takes | "
+                       "epilogue | hidden from k of |\n"
+                       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    for (int row = 0; row < sm100::row_count; ++row) {
+        const sm100::Pipeline p = sm100::pipeline_of(sm100::configs[row], 1);
+        const sm100::KTile t = sm100::k_tile(p);
+        const double store = sm100::store_cycles(p);
+        const bool hides = p.persistent && p.accumulators > 1;
+        text +=
+            fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {} |\n",
+                        sm100::rows[row].name, t.multiply, t.load, t.bytes, t.read, t.round, t.cycles,
+                        store, hides ? fmt::format("{:.0f}", store / t.cycles * p.tile_k) : "–");
+    }
+    return text;
+}
+
 std::string ladder_table()
 {
     std::string text =
@@ -99,6 +118,26 @@ std::string square_table(const std::vector<Choice>& choices)
         text += fmt::format("| {} | `{}` | {} | {:.0f} % | {:.2f} | {:.1f} | {:.0f} | {} |\n", c.product.m,
                             c.how(), c.prediction.waves, 100 * c.prediction.busy, c.prediction.ghz,
                             c.prediction.us, c.tflops(), references(c.product.m));
+    return text;
+}
+
+// The choices are those of one number of tokens after the other, each over the same layers.
+std::string layer_table(const std::vector<Choice>& choices)
+{
+    std::string text = "| n × k |", line = "\n| --- |";
+    std::map<std::pair<int64_t, int64_t>, std::string> layers;
+    int64_t tokens = 0;
+    for (const Choice& c : choices) {
+        if (c.product.m != tokens) {
+            tokens = c.product.m;
+            text += fmt::format(" {} |", tokens);
+            line += " --- |";
+        }
+        layers[{c.product.n, c.product.k}] += fmt::format(" {:.1f} |", c.prediction.us);
+    }
+    text += line + '\n';
+    for (const auto& [layer, cells] : layers)
+        text += fmt::format("| {} × {} |{}\n", layer.first, layer.second, cells);
     return text;
 }
 
