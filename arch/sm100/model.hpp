@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arch/sm100/config.hpp"
+#include "arch/sm100/cycles.hpp"
 #include "src/problem.hpp"
 
 namespace hg::sm100 {
@@ -13,6 +14,8 @@ struct Way {
     int split;
     int64_t clusters;
 };
+
+Pipeline pipeline_of(const Config& config, int split);
 
 // Microseconds.
 double predict(const Problem& problem, const Config& config, const Way& way, int sm_count);

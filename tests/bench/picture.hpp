@@ -2,11 +2,16 @@
 #pragma once
 
 #include "measurement.hpp"
+#include "region.hpp"
 
 namespace hg::bench {
 
+struct Limits {
+    double flops = peak_flops, bytes = peak_bytes;  // a second
+};
+
 // Achieved TFLOP/s against arithmetic intensity, under the device's limits.
-std::string roofline(const Run& run);
+std::string roofline(const Run& run, const Limits& limits = {});
 
 // Ratios over m and n, geometric mean over everything else: one map for each baseline.
 std::string ratio_map(const Run& run);

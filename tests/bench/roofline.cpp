@@ -27,7 +27,10 @@ const char* color_of(const Product& product)
     return "black";
 }
 
-double limit(double intensity) { return std::min(peak_flops, intensity * peak_bytes) * 1e-12; }
+double limit(const Limits& limits, double intensity)
+{
+    return std::min(limits.flops, intensity * limits.bytes) * 1e-12;
+}
 
 void draw_axes(Svg& svg, const LogAxis& x, const LogAxis& y)
 {
@@ -43,12 +46,13 @@ void draw_axes(Svg& svg, const LogAxis& x, const LogAxis& y)
     svg.text(left, top - 10, "TFLOP/s", "middle", 14);
 }
 
-void draw_limits(Svg& svg, const LogAxis& x, const LogAxis& y)
+void draw_limits(Svg& svg, const LogAxis& x, const LogAxis& y, const Limits& limits)
 {
-    const double ridge = peak_flops / peak_bytes;
-    const double first = std::max(x.least, y.least * 1e12 / peak_bytes);
-    svg.line(x.at(first), y.at(limit(first)), x.at(ridge), y.at(limit(ridge)), "black", 2);
-    svg.line(x.at(ridge), y.at(limit(ridge)), x.at(x.most), y.at(limit(x.most)), "black", 2);
+    const double ridge = limits.flops / limits.bytes;
+    const double first = std::max(x.least, y.least * 1e12 / limits.bytes);
+    const double top_speed = y.at(limit(limits, ridge));
+    svg.line(x.at(first), y.at(limit(limits, first)), x.at(ridge), top_speed, "black", 2);
+    svg.line(x.at(ridge), top_speed, x.at(x.most), top_speed, "black", 2);
 }
 
 void draw_points(Svg& svg, const LogAxis& x, const LogAxis& y, const std::vector<Measurement>& rows)
@@ -72,18 +76,18 @@ void draw_points(Svg& svg, const LogAxis& x, const LogAxis& y, const std::vector
 
 }  // namespace
 
-std::string roofline(const Run& run)
+std::string roofline(const Run& run, const Limits& limits)
 {
     Svg svg(width, height);
-    const LogAxis x{0.1, 10000, left, right}, y{0.01, 1000, bottom, top};
+    const LogAxis x{0.1, 10000, left, right}, y{0.01, limits.flops > 1e15 ? 10000.0 : 1000.0, bottom, top};
     const auto device = run.machine.find("device");
     svg.text(width / 2, 26,
              "libhgemm on " + (device == run.machine.end() ? "an unknown device" : device->second) +
                  fmt::format(", {} products; limits {:g} TFLOP/s, {:g} TB/s", run.rows.size(),
-                             peak_flops * 1e-12, peak_bytes * 1e-12),
+                             limits.flops * 1e-12, limits.bytes * 1e-12),
              "middle", 16);
     draw_axes(svg, x, y);
-    draw_limits(svg, x, y);
+    draw_limits(svg, x, y, limits);
     draw_points(svg, x, y, run.rows);
     return svg.finish();
 }

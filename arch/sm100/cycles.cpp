@@ -1,0 +1,80 @@
+// Constants: architecture, or fitted to three published sets of B200 measurements: NVIDIA/tilus v0-v6 (T),
+// "Modern GPU Programming for ML Systems" steps 4-9 (M), gau-nernst/learn-cuda v2-v7 (G). None was measured
+// here.
+#include "arch/sm100/cycles.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hg::sm100 {
+namespace {
+
+constexpr double flops_a_cycle = 8192.0, read_bytes_a_cycle = 128.0;  // of a multiprocessor
+constexpr double loaded_bytes_a_cycle = 110.0;                        // L2 to a multiprocessor; G v2, G v4
+constexpr double load_latency = 1000.0;                               // cycles; M 4, M 7
+constexpr double done_latency = 230.0;   // from a product's end to who waits for it; T v2
+constexpr double start_cycles = 1500.0;  // of a CTA: barriers, tensor memory, first maps; G v4
+constexpr double box_column = 16.0;      // cycles to store a column of an accumulator; M 8
+constexpr double row_column = 25.0;      // G v5
+constexpr double waited_column = 53.0;   // T v3
+constexpr double launch_us = 2.0, sum_of_slices_us = 1.0;
+constexpr double memory_of_one = 7.0e10;  // bytes a second, of one multiprocessor
+constexpr double norm = 2.5;              // compute and memory overlap, but not perfectly
+
+// Power lowers the clock the more, the busier the tensor cores are and the more of shared memory they read
+// for a product: T v0-v6 publish both the clock and how busy they were.
+constexpr double idle_ghz = 1.89, ghz_busy = 0.387, ghz_a_read_byte = 0.00228;
+
+}  // namespace
+
+KTile k_tile(const Pipeline& p)
+{
+    KTile t{};
+    t.bytes = 2.0 * p.tile_k * (p.x + p.y) / p.group;
+    t.multiply = 2.0 * p.x * p.y * p.tile_k / p.group / flops_a_cycle;
+    t.load = t.bytes / loaded_bytes_a_cycle;
+    t.read =
+        2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.y) / p.group) / read_bytes_a_cycle;
+    const double wait = p.overlap == Overlap::Products ? 0.0 : done_latency;
+    t.round = (load_latency + t.load + t.multiply + wait) / p.stages;
+    t.cycles = p.overlap == Overlap::Nothing ? t.round * p.stages
+                                             : std::max({t.multiply + wait, t.load, t.read, t.round});
+    return t;
+}
+
+double store_cycles(const Pipeline& p)
+{
+    const double column = p.store == Store::Boxes  ? box_column
+                          : p.store == Store::Rows ? row_column
+                                                   : waited_column;
+    return column * p.y * p.consumers() / p.writers + done_latency;
+}
+
+Prediction predict(const Pipeline& p, const Work& work, int sm_count)
+{
+    Prediction r{};
+    const int64_t at_once = std::max(1, sm_count / (p.group * p.split));
+    r.waves = (work.tiles + at_once - 1) / at_once;
+    const double waves = static_cast<double>(r.waves), tiles = static_cast<double>(work.tiles);
+    const double k_tiles = std::ceil(std::ceil(static_cast<double>(work.k) / p.tile_k) / p.split);
+    const KTile tile_of_k = k_tile(p);
+    const double start = start_cycles + load_latency + tile_of_k.load;
+    const double starts = p.persistent ? 1.0 : waves;
+    const double stores = p.persistent && p.accumulators > 1 ? 1.0 : waves;
+    // A hidden epilogue still has to keep up with the products.
+    const double products = k_tiles * tile_of_k.cycles;
+    const double tile = stores < waves ? std::max(products, store_cycles(p)) : products;
+    r.cycles = waves * tile + starts * start + stores * store_cycles(p);
+    const double ctas = tiles * p.group * p.split;
+    r.busy = ctas * k_tiles * tile_of_k.multiply / sm_count / r.cycles;
+    r.ghz = idle_ghz - r.busy * (ghz_busy + ghz_a_read_byte * read_bytes_a_cycle * tile_of_k.read /
+                                                tile_of_k.multiply);
+    r.compute_us = r.cycles / r.ghz * 1e-3;
+    r.memory_us = 1e6 * std::max((work.operand_bytes + work.output_bytes) / memory_rate,
+                                 work.operand_bytes / std::min<double>(ctas, sm_count) / memory_of_one);
+    r.us = launch_us + (p.split > 1 ? sum_of_slices_us : 0.0) +
+           std::pow(std::pow(r.compute_us, norm) + std::pow(r.memory_us, norm), 1.0 / norm);
+    return r;
+}
+
+}  // namespace hg::sm100

@@ -1,0 +1,64 @@
+#include "predictions.hpp"
+
+#include "arch/sm100/model.hpp"
+#include "arch/sm100/rows.hpp"
+#include "ladder.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace hg::evidence {
+namespace {
+
+// D = A * transpose(B) of row-major f16, packed. Nothing is read.
+Problem problem_of(const bench::Product& product)
+{
+    void* const somewhere = reinterpret_cast<void*>(0x1000);
+    Problem p{};
+    p.m = product.m, p.n = product.n, p.k = product.k, p.batch = 1;
+    p.a = {somewhere, nullptr, p.k, 1, 0};
+    p.b = {somewhere, nullptr, p.k, 1, 0};
+    p.d = {somewhere, nullptr, p.n, 0, Type::F16};
+    p.alpha = 1;
+    return p;
+}
+
+}  // namespace
+
+std::string Choice::how() const
+{
+    return fmt::format("{}{}{}", sm100::rows[row].name, swapped ? " swapped" : "",
+                       split > 1 ? fmt::format(" split {}", split) : "");
+}
+
+Choice choose(const bench::Product& product)
+{
+    const Problem problem = problem_of(product);
+    Device device{};
+    device.cc = 100;
+    device.sm_count = sm_count;
+    Plan plan{};
+    if (!sm100::choose(problem, device, Options{}, plan))
+        throw std::runtime_error(fmt::format("{}: {}", product.shape(), plan.refusal));
+    const double bytes = 2.0 * static_cast<double>(product.m * product.n);
+    const sm100::Work work{plan.tiles, product.k, product.bytes() - bytes, bytes};
+    return {product, plan.row, plan.swapped, plan.split,
+            predict(sm100::pipeline_of(sm100::configs[plan.row], plan.split), work, sm_count)};
+}
+
+bench::Run as_run(const std::vector<Choice>& choices)
+{
+    bench::Run run;
+    run.machine["device"] = "a B200 by the model, nothing measured";
+    for (const Choice& choice : choices) {
+        bench::Measurement m;
+        m.product = choice.product;
+        m.kernel = choice.how();
+        m.ours_us = choice.prediction.us;
+        run.rows.push_back(m);
+    }
+    return run;
+}
+
+}  // namespace hg::evidence
