@@ -7,6 +7,7 @@
 #include "arch/sm80/rows.hpp"
 #include "arch/sm90/rows.hpp"
 #include "src/driver.hpp"
+#include "src/handle.hpp"
 
 #include <cstring>
 #include <stdexcept>
@@ -108,11 +109,13 @@ struct Sm90Shape {
     int split;
     int64_t batch, tiles_x, tiles_y, k_tiles;
     int clusters;  // that run at once, at most
+    bool streams = false;
 };
 
 // Shape 0: many tiles of one CTA or pair, f16 by TMA, the ring gone round so often that a barrier that is
 // one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything but
-// plain, and the same swapped; at last with nothing to multiply between one tile's stores and the next's.
+// plain, and the same swapped; with nothing to multiply between one tile's stores and the next's; at last
+// tiles that two or three clusters share.
 Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
 {
     const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
@@ -128,6 +131,8 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
         {everything, true, 1, 1, 2, 2, 2, 1},
         {nothing, false, 1, 2, 2, 1, 2, 1},
         {nothing, true, 1, 1, 2, 2, 2, 1},
+        {f16, false, 1, 1, 3, 1, 3, 2, true},
+        {f32, true, 1, 1, 1, 1, 12, 3, true},
     };
     return shapes[shape];
 }
@@ -276,6 +281,9 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     std::strcpy(options.kernel, row.name);
     options.split = asked.split;
     options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
+    options.sharing = asked.streams ? hg::Sharing::Stream : hg::Sharing::Whole;
+    options.workspace = size_t{1} << 30;
+    options.counters = hg::counter_words;
     hg::Device device{};
     device.cc = 90;
     device.sm_count = asked.clusters * config.ctas() * asked.split;
@@ -285,6 +293,13 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
+    if (plan.streams) {
+        params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
+        const size_t bytes =
+            static_cast<size_t>(plan.tiles * config.ctas() * config.parts()) * sizeof(uint32_t);
+        params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
+        std::memset(params.arrivals, 0, bytes);
+    }
     setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
     setup.launch.cluster.x = static_cast<uint32_t>(plan.cluster);
     setup.launch.block.x = row.threads;
