@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 #include <stdexcept>
 
@@ -62,6 +63,8 @@ std::string model(const std::vector<Choice>& squares, const std::vector<Choice>&
            "between one machine\nand another, which is 13 % for cuBLAS at 8192. The book's clocks were "
            "locked, at what is not said; the model takes\nits own.\n\n## Published kernels\n\n" +
            ladder_table() +
+           "\nThe same where a source publishes how busy tensor cores were, and the clock:\n\n" +
+           clock_table() +
            "\n## Cycles of this library's kernels\n\n"
            "Of a multiprocessor, for a k tile of 64: the largest of multiply, load, read and round / "
            "stages. "
@@ -78,7 +81,7 @@ double peak_flops()
         2, 256, 256, 64, 6, sm100::Overlap::Products, true, 2, sm100::Store::Boxes};
     const int64_t deep = int64_t{1} << 30;
     const double ghz = predict(pipeline, {sm_count / 2, deep, 0, 0}, sm_count).ghz;
-    return ghz * 1e9 * sm_count * 8192;
+    return std::round(ghz * sm_count * 8.192) * 1e12;
 }
 
 int run(int argc, char** argv)
