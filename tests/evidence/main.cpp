@@ -16,15 +16,17 @@ namespace hg::evidence {
 namespace {
 
 constexpr const char* about_model = R"(
-Nothing here was measured by this project. The model is `arch/sm100/cycles.cpp`, and the dispatcher uses the same.
+Nothing here was measured by this project. The model is `arch/sm100/cycles.cpp`, and the dispatcher uses
+the same.
 
-- Seven of its constants were fitted to the kernels marked so, and the clock to what NVIDIA/tilus publishes of v0 to v6:
-  these prove less than the others.
-- NVIDIA/tilus tunes its kernels and does not publish with which tiles; up to v5 these are taken as 128 x 256 x 64 with
-  four stages, one CTA a multiprocessor. The clocks of the book were locked, at what is not said; the model takes its own.
+- Seven of its constants were fitted to the kernels marked so, and the clock to what NVIDIA/tilus
+  publishes of v0 to v6: these prove less than the others.
+- NVIDIA/tilus tunes its kernels and does not publish with which tiles; up to v5 these are taken as 128 x
+  256 x 64 with four stages, one CTA a multiprocessor. The clocks of the book were locked, at what is not
+  said; the model takes its own.
 - Steps that change nothing the model knows (tile order, small details) are 1.00 in it.
-- Not modelled: operands that L2 does not hold, and so the order of tiles; what differs from machine to machine, which is
-  13 % for cuBLAS at 8192.
+- Not modelled: operands that L2 does not hold, and so the order of tiles; what differs from machine to
+  machine, which is 13 % for cuBLAS at 8192.
 - Steps 2, 5 and 6 of the book have no published time.
 )";
 
