@@ -1,7 +1,6 @@
 #include "counts.hpp"
 
 #include "arch/sm100/rows.hpp"
-#include "core/scheduler.hpp"
 #include "mutation/kernels.hpp"
 #include "mutation/text.hpp"
 

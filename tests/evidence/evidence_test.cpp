@@ -35,6 +35,16 @@ TEST(Model, PublishedSteps)
     EXPECT_GE(steps, 14);
 }
 
+TEST(Model, PublishedLoadAndClock)
+{
+    for (const Rung& rung : rungs())
+        if (const Load* load = load_of(rung)) {
+            const sm100::Prediction p = rung.predicted();
+            EXPECT_LT(std::abs(p.ghz / load->ghz - 1), 0.05) << rung.source << ' ' << rung.name;
+            EXPECT_LT(std::abs(p.busy / load->busy - 1), bound) << rung.source << ' ' << rung.name;
+        }
+}
+
 // A kernel is left out only because the model is wrong about it.
 TEST(Model, WhatIsOutsideIsMissed)
 {

@@ -19,11 +19,19 @@ struct Rung {
     const char* outside;
     bool fitted = false;  // constants of the model come from it
 
-    double predicted_us() const;
+    sm100::Prediction predicted() const;
+    double predicted_us() const { return predicted().us; }
     double error() const { return predicted_us() / published_us - 1; }
 };
 
 const std::vector<Rung>& rungs();
+
+// From a profiler: how busy tensor cores were, and the clock. Null where a source does not say.
+struct Load {
+    const char *source, *name;
+    double busy, ghz;
+};
+const Load* load_of(const Rung& rung);
 
 // The rung of the same source and size that a technique was added to; null for the first.
 const Rung* before(const Rung& rung);

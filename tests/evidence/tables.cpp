@@ -110,6 +110,21 @@ std::string ladder_table()
     return text;
 }
 
+std::string clock_table()
+{
+    std::string text = "| source | kernel | busy published | busy model | GHz published | GHz model |\n"
+                       "| --- | --- | --- | --- | --- | --- |\n";
+    for (const Rung& r : rungs()) {
+        const Load* load = load_of(r);
+        if (!load)
+            continue;
+        const sm100::Prediction p = r.predicted();
+        text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:.2f} | {:.2f} |\n", r.source, r.name,
+                            100 * load->busy, 100 * p.busy, load->ghz, p.ghz);
+    }
+    return text;
+}
+
 std::string square_table(const std::vector<Choice>& choices)
 {
     std::string text = "| m = n = k | choice | waves | busy | GHz | model µs | model TFLOP/s | published "
