@@ -27,7 +27,7 @@ const char* refusal(const Problem& p, const Device& device, const Config& config
 double predict(const Problem& p, const Device& device, const Config& config, int64_t tiles)
 {
     const double flops_a_cycle = 2048.0 * (config.m * config.n >= 128 * 128 ? 0.8 : 0.5);
-    constexpr double launch = 2.5;  // us
+    constexpr double launch = 3.3;  // us
     const double penalty = config.general ? 10.0 : 1.0;
     const double tile_cycles =
         penalty * 2.0 * config.m * config.n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
