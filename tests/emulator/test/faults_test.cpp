@@ -253,7 +253,7 @@ std::string check_failure(const Setting& setting, const std::string& call, int n
 // last and a few between.
 int next_call(int number, int count)
 {
-    constexpr int few = 12, between = 4;
+    constexpr int few = 6, between = 2;
     return count <= few || number < 2 ? number + 1
            : number == count          ? count + 1
                                       : std::min(number + count / between, count);
