@@ -168,12 +168,13 @@ Status allocate_workspace(Handle& handle)
     if (bytes == 0)
         return ok;
     if (handle.context) {
+        // The counters lie behind the workspace.
         constexpr size_t counter_bytes = counter_words * sizeof(uint32_t);
-        Status status = driver::allocate(bytes, &handle.own.ptr);
-        if (status == ok)
-            status = driver::allocate(counter_bytes, reinterpret_cast<void**>(&handle.own.counters));
-        if (status == ok)
-            status = driver::clear(handle.own.counters, counter_bytes);
+        Status status = driver::allocate(bytes + counter_bytes, &handle.own.ptr);
+        if (status != ok)
+            return status;
+        handle.own.counters = reinterpret_cast<uint32_t*>(static_cast<char*>(handle.own.ptr) + bytes);
+        status = driver::clear(handle.own.counters, counter_bytes);
         if (status != ok)
             return status;
     } else {
@@ -192,7 +193,6 @@ void destroy_handle(Handle& handle)
         for (int i = 0; i < handle.candidate_count; ++i)
             if (handle.states[i])
                 handle.candidates[i]->close(handle.states[i]);
-        driver::release(handle.own.counters);
         if (handle.context)
             driver::release(handle.own.ptr);
         else
