@@ -5,6 +5,7 @@
 #include "arch/sm100/rows.hpp"
 #include "arch/sm120/rows.hpp"
 #include "arch/sm80/rows.hpp"
+#include "arch/sm90/model.hpp"
 #include "arch/sm90/rows.hpp"
 #include "src/driver.hpp"
 #include "src/handle.hpp"
@@ -287,6 +288,9 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     hg::Device device{};
     device.cc = 90;
     device.sm_count = asked.clusters * config.ctas() * asked.split;
+    // Of clusters of four, fewer fit than there is room for.
+    while (!config.is_split() && clusters_held(config, config.ctas(), device.sm_count) < asked.clusters)
+        ++device.sm_count;
     hg::Plan plan{};
     Params params;
     char symbol[80];
