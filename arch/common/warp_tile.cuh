@@ -4,23 +4,23 @@
 
 #include "arch/common/ptx/matrix.cuh"
 #include "arch/common/ptx/mma.cuh"
+#include "arch/common/ptx/warp.cuh"
 #include "arch/common/swizzle.cuh"
 
 namespace hg {
 
 // What this lane adds to the address of a 16 x 16 block for its part of an ldmatrix.x4. The four 8 x 8
-// matrices come in the order that mma wants: A row halves first, B k halves first. Volatile keeps the
-// compiler from working it out again inside a loop.
+// matrices come in the order that mma wants: A row halves first, B k halves first. Worked out
+// once.
 template <Major M, int K, bool IsA>
 __device__ inline uint32_t lane_offset(int lane)
 {
     const int quarter = lane / 8;
     const int row_half = IsA ? quarter % 2 : quarter / 2;
     const int k_half = IsA ? quarter / 2 : quarter % 2;
-    uint32_t offset = M == Major::K ? swizzle<2 * K>(8 * row_half + lane % 8, k_half)
-                                    : swizzle<128>(8 * k_half + lane % 8, row_half);
-    asm volatile("mov.b32 %0, %0;" : "+r"(offset));
-    return offset;
+    const uint32_t offset = M == Major::K ? swizzle<2 * K>(8 * row_half + lane % 8, k_half)
+                                          : swizzle<128>(8 * k_half + lane % 8, row_half);
+    return ptx::mov_b32(offset);
 }
 
 // The block at (row, k), multiples of 16. The swizzle repeats every eight lines, and a block is two chunks

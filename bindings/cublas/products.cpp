@@ -63,7 +63,21 @@ DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx_64, int64_t)
 DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx, int)
 DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
 
-// cublasHgemm leaves the sums' precision to the library.
+namespace {
+
+// All matrices and scalars are fp16; cublasHgemm leaves the sums' precision to the library.
+GemmCall half_call(int transa, int transb, int64_t m, int64_t n, int64_t k, const void* alpha,
+                   const void* a, int64_t lda, int64_t stride_a, const void* b, int64_t ldb,
+                   int64_t stride_b, const void* beta, void* c, int64_t ldc, int64_t stride_c, Batch kind,
+                   int64_t batch)
+{
+    return {transa,       transb, m,        n,    k, alpha, a,   r_16f,    lda,  stride_a, b,
+            r_16f,        ldb,    stride_b, beta, c, r_16f, ldc, stride_c, kind, batch,    compute_32f,
+            algo_default, true};
+}
+
+}  // namespace
+
 #define DEFINE_HGEMM(name, Int)                                                                            \
     HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k,                      \
                            const uint16_t* alpha, const uint16_t* a, Int lda, const uint16_t* b, Int ldb,  \
@@ -74,9 +88,8 @@ DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
                              ldb, beta, c, ldc);                                                           \
         };                                                                                                 \
         return serve(Product::name, handle,                                                                \
-                     {transa,       transb, m, n,    k, alpha, a,   r_16f, lda,        0, b,               \
-                      r_16f,        ldb,    0, beta, c, r_16f, ldc, 0,     Batch::One, 1, compute_32f,     \
-                      algo_default, true},                                                                 \
+                     half_call(transa, transb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0,      \
+                               Batch::One, 1),                                                             \
                      RealCall(call));                                                                      \
     }
 DEFINE_HGEMM(cublasHgemm, int)
@@ -93,30 +106,8 @@ DEFINE_HGEMM(cublasHgemm_64, int64_t)
                              stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);                   \
         };                                                                                                 \
         return serve(Product::name, handle,                                                                \
-                     {transa,                                                                              \
-                      transb,                                                                              \
-                      m,                                                                                   \
-                      n,                                                                                   \
-                      k,                                                                                   \
-                      alpha,                                                                               \
-                      a,                                                                                   \
-                      r_16f,                                                                               \
-                      lda,                                                                                 \
-                      stride_a,                                                                            \
-                      b,                                                                                   \
-                      r_16f,                                                                               \
-                      ldb,                                                                                 \
-                      stride_b,                                                                            \
-                      beta,                                                                                \
-                      c,                                                                                   \
-                      r_16f,                                                                               \
-                      ldc,                                                                                 \
-                      stride_c,                                                                            \
-                      Batch::Strided,                                                                      \
-                      batch,                                                                               \
-                      compute_32f,                                                                         \
-                      algo_default,                                                                        \
-                      true},                                                                               \
+                     half_call(transa, transb, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,   \
+                               c, ldc, stride_c, Batch::Strided, batch),                                   \
                      RealCall(call));                                                                      \
     }
 DEFINE_HGEMM_STRIDED_BATCHED(cublasHgemmStridedBatched, int)
@@ -133,30 +124,8 @@ DEFINE_HGEMM_STRIDED_BATCHED(cublasHgemmStridedBatched_64, int64_t)
                              ldb, beta, c, ldc, batch);                                                    \
         };                                                                                                 \
         return serve(Product::name, handle,                                                                \
-                     {transa,                                                                              \
-                      transb,                                                                              \
-                      m,                                                                                   \
-                      n,                                                                                   \
-                      k,                                                                                   \
-                      alpha,                                                                               \
-                      a,                                                                                   \
-                      r_16f,                                                                               \
-                      lda,                                                                                 \
-                      0,                                                                                   \
-                      b,                                                                                   \
-                      r_16f,                                                                               \
-                      ldb,                                                                                 \
-                      0,                                                                                   \
-                      beta,                                                                                \
-                      const_cast<uint16_t**>(c),                                                           \
-                      r_16f,                                                                               \
-                      ldc,                                                                                 \
-                      0,                                                                                   \
-                      Batch::Arrays,                                                                       \
-                      batch,                                                                               \
-                      compute_32f,                                                                         \
-                      algo_default,                                                                        \
-                      true},                                                                               \
+                     half_call(transa, transb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta,                 \
+                               const_cast<uint16_t**>(c), ldc, 0, Batch::Arrays, batch),                   \
                      RealCall(call));                                                                      \
     }
 DEFINE_HGEMM_BATCHED(cublasHgemmBatched, int)

@@ -66,6 +66,7 @@ TEST(DeviceKernels, each_one_forced)
 TEST(DeviceKernels, each_one_streamed)
 {
     NEEDS_GPU();
+    int streamed = 0;
     for (const std::string& name : kernel_names()) {
         Library library(Cuda::get(), "", name + "/stream");
         GemmCase g;
@@ -81,7 +82,9 @@ TEST(DeviceKernels, each_one_streamed)
         std::printf("%-24s ", name.c_str());
         report(suite);
         EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is streamed";
+        ++streamed;
     }
+    EXPECT_EQ(streamed > 0, Cuda::get()->cc() == 90);
 }
 
 // Sums over slices of k, which small problems are not given otherwise. A row's cluster leaves room for
@@ -89,6 +92,7 @@ TEST(DeviceKernels, each_one_streamed)
 TEST(DeviceKernels, each_split_forced)
 {
     NEEDS_GPU();
+    int splits = 0;
     for (const std::string& name : kernel_names())
         for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped"}) {
             Library library(Cuda::get(), "", name + "/" + split);
@@ -106,7 +110,10 @@ TEST(DeviceKernels, each_split_forced)
             std::printf("%-40s ", (name + "/" + split).c_str());
             report(suite);
             EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is split";
+            ++splits;
         }
+    const int generation = Cuda::get()->cc() / 10;
+    EXPECT_EQ(splits > 0, generation >= 9 && generation <= 11);
 }
 
 class DeviceRules : public testing::TestWithParam<const char*> {};

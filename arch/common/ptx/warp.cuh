@@ -40,6 +40,14 @@ __device__ inline uint32_t shared_address_once(const void* pointer)
     return address;
 }
 
+// mov.b32 value, value;   sm_20. The value as it is; volatile keeps the compiler from working it out again
+// inside a loop.
+__device__ inline uint32_t mov_b32(uint32_t value)
+{
+    asm volatile("mov.b32 %0, %0;" : "+r"(value));
+    return value;
+}
+
 // mov.u32 lane, %laneid;   sm_20
 __device__ inline uint32_t lane_id()
 {

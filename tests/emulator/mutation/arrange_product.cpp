@@ -103,6 +103,17 @@ hg::sm80::OperandParams pack_operand(const hg::Operand& o)
     return {static_cast<const uint16_t*>(o.ptr), nullptr, o.row_stride, o.k_stride, o.batch_stride};
 }
 
+// The launch that a plan means.
+template <typename Params>
+void set_launch(Setup& setup, const hg::Row& row, const hg::Plan& plan, const Params& params)
+{
+    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
+    setup.launch.cluster.x = static_cast<uint32_t>(std::max(plan.cluster, 1));
+    setup.launch.block.x = row.threads;
+    setup.launch.dynamic_shared = row.smem_bytes;
+    set_parameters(setup, params);
+}
+
 // What a launch of a kernel of sm90 asks for. Both x and y end in a partial tile.
 struct Sm90Shape {
     Asked asked;
@@ -260,10 +271,7 @@ Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
     if (!choose(p, device, options, plan) || pack_product(p, plan, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
-    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
-    setup.launch.block.x = row.threads;
-    setup.launch.dynamic_shared = row.smem_bytes;
-    set_parameters(setup, params);
+    set_launch(setup, row, plan, params);
     return setup;
 }
 
@@ -304,11 +312,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
         params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
         std::memset(params.arrivals, 0, bytes);
     }
-    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
-    setup.launch.cluster.x = static_cast<uint32_t>(plan.cluster);
-    setup.launch.block.x = row.threads;
-    setup.launch.dynamic_shared = row.smem_bytes;
-    set_parameters(setup, params);
+    set_launch(setup, row, plan, params);
     return setup;
 }
 
@@ -339,11 +343,7 @@ Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape)
     Params params;
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
-    setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
-    setup.launch.cluster.x = static_cast<uint32_t>(plan.cluster);
-    setup.launch.block.x = row.threads;
-    setup.launch.dynamic_shared = row.smem_bytes;
-    set_parameters(setup, params);
+    set_launch(setup, row, plan, params);
     return setup;
 }
 
