@@ -15,7 +15,8 @@
  *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
  *     argument, its value and what was wanted.
  *   - A handle is used by one thread at a time; different handles are independent.
- *   - The same call gives the same bits on the same device model and library version, on any stream.
+ *   - The same call, on a handle with the same settings, gives the same bits on the same device model and
+ *     library version, on any stream. A workspace of the caller's is one of those settings.
  */
 #ifndef HGEMM_H
 #define HGEMM_H
