@@ -56,6 +56,14 @@ inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int6
            batch * element_bytes % 16 == 0;
 }
 
+// D = alpha * A * B, perhaps with a bias, in rows that are whole aligned vectors of eight elements.
+inline bool is_vector_output(const Problem& p)
+{
+    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.activation == Activation::None && !p.d.array &&
+           p.n % 8 == 0 && p.d.ld > 0 &&
+           is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
+}
+
 inline Major major_of(const Operand& o) { return o.k_stride == 1 ? Major::K : Major::MN; }
 
 // The stride between lines of contiguous elements; 0 when no dimension is contiguous.

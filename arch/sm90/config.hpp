@@ -69,6 +69,8 @@ constexpr int box_columns(const Config& c) { return c.y % 64 == 0 ? 64 : 32; }
 // Rows in a box of a swapped one.
 constexpr int swapped_box_rows = 32;
 
+constexpr bool has_tma_store(const Config& c) { return !c.is_split() && c.y % swapped_box_rows == 0; }
+
 // A split tile of floats, contiguous along the output's rows. The padding keeps a fragment's rows in
 // different banks.
 constexpr int partial_pitch(const Config& c, bool swapped) { return swapped ? c.x + 4 : c.y + 8; }
@@ -101,7 +103,7 @@ template <Config C, Major MY>
 struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY);
     static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
-    static_assert(C.is_split() ? C.blocks() == 1 : C.y % 32 == 0);
+    static_assert(C.is_split() ? C.blocks() == 1 : C.y % 16 == 0);
     static_assert(C.kind != Kind::PingPong || C.consumers == 2);
     struct Stage {
         unsigned char x[x_bytes(C)];
@@ -142,7 +144,8 @@ struct Params {
     uint8_t part_start[max_cluster + 1];  // blocks of eight y from here on belong to slice i
     bool swapped;                         // x is n and y is m
     bool tma_store;                       // d is valid and the output is plain
-    bool plain_vectors;                   // the output is plain and n a multiple of aligned vectors of 8
+    bool vectors;                         // is_vector_output()
+    bool x_read_once, y_read_once;        // by one cluster, of each slice
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

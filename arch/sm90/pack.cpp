@@ -43,8 +43,10 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     for (int slice = 0; slice <= max_cluster; ++slice)
         params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * (c.y / 8) / owners);
     params.swapped = plan.swapped;
-    params.tma_store = !c.is_split() && can_tma_store(p);
-    params.plain_vectors = can_tma_store(p) && p.n % 8 == 0;
+    params.tma_store = has_tma_store(c) && can_tma_store(p);
+    params.vectors = is_vector_output(p);
+    params.x_read_once = (plan.swapped ? p.m : p.n) <= cluster_y && (p.batch == 1 || params.x_batch_step);
+    params.y_read_once = (plan.swapped ? p.n : p.m) <= cluster_x && (p.batch == 1 || params.y_batch_step);
     Status status =
         pack_operand(x, p, plan.swapped ? p.n : p.m, c.x / c.across, tile_k / c.across, params.x);
     if (status == ok)

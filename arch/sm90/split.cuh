@@ -13,6 +13,7 @@
 //   named barrier 1   the consumers of one CTA: have multiplied; have written its part of the tile.
 #pragma once
 
+#include "arch/common/vector_store.cuh"
 #include "arch/sm90/mainloop.cuh"
 
 namespace hg::sm90 {
@@ -135,31 +136,11 @@ __device__ inline void stage_part(float* partial, const float (&acc)[C.y / 2], c
     }
 }
 
-// One vector of eight results.
-__device__ inline void store_vector(void* to, const float* from, float alpha, Type type)
-{
-    float v[8];
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-        reinterpret_cast<float4*>(v)[half] = reinterpret_cast<const float4*>(from)[half];
-#pragma unroll
-    for (float& x : v)
-        x *= alpha;
-    if (type == Type::F32) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-            static_cast<float4*>(to)[half] = reinterpret_cast<const float4*>(v)[half];
-    } else {
-        *static_cast<uint4*>(to) = make_uint4(to_bits2(v[0], v[1], type), to_bits2(v[2], v[3], type),
-                                              to_bits2(v[4], v[5], type), to_bits2(v[6], v[7], type));
-    }
-}
-
-// The owned part of the tile where the output is plain and made of whole vectors. A thread has one vector
-// of columns, in every so many rows.
+// The owned part of the tile where the output is made of whole vectors. A thread has one vector of columns,
+// in every so many rows.
 template <Config C, bool Swapped>
-__device__ inline void store_part_plain(const Params& p, float alpha, const float* partial,
-                                        const Part& part, const Position& at)
+__device__ inline void store_part_vectors(const Params& p, float alpha, const float* partial,
+                                          const Part& part, const Position& at)
 {
     constexpr int vectors = (Swapped ? C.x : C.y) / epilogue_vector;
     constexpr int rows_at_once = 128 * C.consumers / vectors;
@@ -169,14 +150,19 @@ __device__ inline void store_part_plain(const Params& p, float alpha, const floa
     const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
     if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
         return;
-    const int64_t bytes = device_bytes_of(p.output.type_d);
-    char* d = static_cast<char*>(p.output.d) + (at.batch * p.output.stride_d + j) * bytes;
+    const VectorColumn out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
 #pragma unroll 4
-    for (int r = first; r < end; r += rows_at_once)
-        if (!Swapped || part.has(r / 8))
-            store_vector(d + (i0 + r) * p.output.ldd * bytes,
-                         partial + r * pitch + vector * epilogue_vector, alpha, p.output.type_d);
+    for (int r = first; r < end; r += rows_at_once) {
+        if (Swapped && !part.has(r / 8))
+            continue;
+        float v[epilogue_vector];
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            reinterpret_cast<float4*>(v)[half] =
+                reinterpret_cast<const float4*>(partial + r * pitch + vector * epilogue_vector)[half];
+        out.store(i0 + r, v);
+    }
 }
 
 // The owned part of the tile, eight columns of the output at a time.
@@ -239,10 +225,10 @@ __device__ inline void consume_slice(const Params& p, const Scalars& scalars, co
     else
         stage_part<C, false>(smem.sums.partial, acc[0], part);
     ptx::bar_sync(1, threads);
-    if (p.plain_vectors && p.swapped)
-        store_part_plain<C, true>(p, scalars.alpha, smem.sums.partial, part, at);
-    else if (p.plain_vectors)
-        store_part_plain<C, false>(p, scalars.alpha, smem.sums.partial, part, at);
+    if (p.vectors && p.swapped)
+        store_part_vectors<C, true>(p, scalars.alpha, smem.sums.partial, part, at);
+    else if (p.vectors)
+        store_part_vectors<C, false>(p, scalars.alpha, smem.sums.partial, part, at);
     else
         store_part<C>(p, scalars, smem.sums.partial, part, at);
 }
@@ -266,7 +252,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
     if (ptx::elect_one()) {
         announce_incoming<C>(p, smem, member);
         auto ring = Ring<Smem<C, MY>::stages>::writer();
-        load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
+        load_tile<C, MX, MY>(p, Policies::of(p), member, Stages<C, MY>(smem), ring, at, first, last);
     }
     ptx::launch_dependents();
     __syncwarp();

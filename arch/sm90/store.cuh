@@ -4,6 +4,7 @@
 // for by the thread that issued them: before it lets a box be written again, and before it exits.
 #pragma once
 
+#include "arch/common/vector_store.cuh"
 #include "arch/sm90/mainloop.cuh"
 
 namespace hg::sm90 {
@@ -136,6 +137,17 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
             [&](uint32_t box, int i) { store(box, y + columns * i, x); });
 }
 
+// Sixteen rows and up to 64 columns, which begin at (row, column) of the output.
+__device__ inline void store_rows(const Params& p, const Scalars& s, const OutputBases& bases,
+                                  const float* chunk, int64_t row, int64_t column, int columns,
+                                  const Block& at)
+{
+    if (p.vectors)
+        store_chunk_vectors<64>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
+    else
+        store_chunk<64>(p.output, s, bases, chunk, row, column, columns, at.lane);
+}
+
 // Everything else: each warp walks 16 rows, up to 64 columns at a time, in its quarter of the staging.
 template <Config C>
 __device__ inline void store_block_rows(const Params& p, const Scalars& s, const float (&acc)[C.y / 2],
@@ -151,8 +163,8 @@ __device__ inline void store_block_rows(const Params& p, const Scalars& s, const
         for (int j = 0; j < 64 && first + j < C.y; j += 8)
             Rows::put(chunk, j, reinterpret_cast<const float(&)[4]>(acc[(first + j) / 2]), at.lane);
         __syncwarp();
-        store_chunk<64>(p.output, s, bases, chunk, at.x + at.warp * epilogue_rows, at.y + first,
-                        min(64, C.y - first), at.lane);
+        store_rows(p, s, bases, chunk, at.x + at.warp * epilogue_rows, at.y + first, min(64, C.y - first),
+                   at);
         __syncwarp();
     }
 }
@@ -177,8 +189,8 @@ __device__ inline void store_block_columns(const Params& p, const Scalars& s, co
         }
         ptx::bar_sync(1 + at.consumer, 128);
         if (first + at.warp * epilogue_rows < C.y)
-            store_chunk<64>(p.output, s, bases, chunks + at.warp * Rows::floats,
-                            at.y + first + at.warp * epilogue_rows, at.x, 64, at.lane);
+            store_rows(p, s, bases, chunks + at.warp * Rows::floats, at.y + first + at.warp * epilogue_rows,
+                       at.x, 64, at);
     }
 }
 
@@ -196,7 +208,7 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, const Accum
                           int64_t{at.y} * C.y,
                           at.batch,
                           staging};
-        if (p.tma_store)
+        if (has_tma_store(C) && p.tma_store)
             store_block_tma<C>(p, s.alpha, acc[block], where);
         else if (p.swapped)
             store_block_columns<C>(p, s, acc[block], where);

@@ -32,14 +32,42 @@ __device__ inline void tma_load_3d_cta(uint32_t dst, const void* map, uint32_t b
                  : "memory");
 }
 
-// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
-//     [dst], [map, {x, y, z}], [bar], ctas;   sm_90a. To the same places in each CTA of the mask.
-__device__ inline void tma_load_3d_multicast(uint32_t dst, const void* map, uint32_t bar, int x, int y,
-                                             int z, uint16_t ctas)
+// createpolicy.fractional.L2::evict_normal.b64 policy;   sm_80, PTX ISA 9.7.9.18
+__device__ inline uint64_t createpolicy_evict_normal()
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0;" : "=l"(policy));
+    return policy;
+}
+
+// createpolicy.fractional.L2::evict_first.b64 policy;   sm_80, PTX ISA 9.7.9.18
+__device__ inline uint64_t createpolicy_evict_first()
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
+    return policy;
+}
+
+// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [map, {x, y, z}], [bar], policy;   sm_90
+__device__ inline void tma_load_3d_hint(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z,
+                                        uint64_t policy)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst),
-                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar), "h"(ctas)
+                 ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(dst),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar), "l"(policy)
+                 : "memory");
+}
+
+// cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+//     .L2::cache_hint [dst], [map, {x, y, z}], [bar], ctas, policy;   sm_90a. To the same places in each
+// CTA of the mask.
+__device__ inline void tma_load_3d_multicast_hint(uint32_t dst, const void* map, uint32_t bar, int x, int y,
+                                                  int z, uint16_t ctas, uint64_t policy)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" ::"r"(dst),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"(bar), "h"(ctas), "l"(policy)
                  : "memory");
 }
 
