@@ -130,6 +130,10 @@ struct alignas(1024) Smem {
 // Of a block, of a multiprocessor, and what the system takes from each block.
 constexpr int smem_limit = 227 * 1024, smem_per_sm = 228 * 1024, smem_reserved = 1024;
 
+// What createpolicy.fractional gives for all of the lines. As parameters they reach the uniform registers
+// that TMA reads them from.
+constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
+
 struct Params {
     CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
     OutputParams output;
@@ -137,6 +141,7 @@ struct Params {
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;
     int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
+    uint64_t x_policy, y_policy;          // what L2 should think of the operands
     int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
     float* partials;                      // of these
     uint32_t* arrivals;                   // of these: 0 between launches
@@ -145,7 +150,6 @@ struct Params {
     bool swapped;                         // x is n and y is m
     bool tma_store;                       // d is valid and the output is plain
     bool vectors;                         // is_vector_output()
-    bool x_read_once, y_read_once;        // by one cluster, of each slice
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

@@ -67,17 +67,6 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
     return {x * C.cluster + member.x<C>(), y * C.across + member.y<C>(), tile.batch};
 }
 
-// What L2 should think of the operands: lines that only one cluster reads need not stay.
-struct Policies {
-    uint64_t x, y;
-
-    __device__ static Policies of(const Params& p)
-    {
-        const uint64_t once = ptx::createpolicy_evict_first(), normal = ptx::createpolicy_evict_normal();
-        return {p.x_read_once ? once : normal, p.y_read_once ? once : normal};
-    }
-};
-
 __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
 {
     return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
@@ -129,30 +118,30 @@ __device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint3
 }
 
 template <Config C, Major MX, Major MY>
-__device__ inline void load_stage(const Params& p, const Policies& policies, const Member& member,
-                                  uint32_t x_smem, uint32_t bar, const Position& at, int32_t k)
+__device__ inline void load_stage(const Params& p, const Member& member, uint32_t x_smem, uint32_t bar,
+                                  const Position& at, int32_t k)
 {
     constexpr uint32_t along_x = (1u << C.cluster) - 1;
     constexpr uint32_t along_y = ((1u << C.ctas()) - 1) / along_x;  // every C.cluster-th bit
     const int32_t x = member.x<C>(), y = member.y<C>();
     load_operand<C.x, C.across, MX>(x_smem, &p.x, bar, at.x * C.x, k, at.batch * p.x_batch_step, y,
-                                    along_y << member.rank_of<C>(x, 0), policies.x);
+                                    along_y << member.rank_of<C>(x, 0), p.x_policy);
     load_operand<C.y, C.cluster, MY>(x_smem + x_bytes(C), &p.y, bar, at.y * C.y, k,
                                      at.batch * p.y_batch_step, x, along_x << member.rank_of<C>(0, y),
-                                     policies.y);
+                                     p.y_policy);
 }
 
 // Producer: one thread fills the stages with k tiles first ... last - 1 of a tile.
 template <Config C, Major MX, Major MY>
-__device__ inline void load_tile(const Params& p, const Policies& policies, const Member& member,
-                                 const Stages<C, MY>& stages, Ring<Smem<C, MY>::stages>& ring,
-                                 const Position& at, int32_t first, int32_t last)
+__device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
+                                 Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
+                                 int32_t last)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
         ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
         ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
-        load_stage<C, MX, MY>(p, policies, member, stages.x(ring.stage), full, at, i * tile_k);
+        load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
     }
 }
 

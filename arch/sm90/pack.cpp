@@ -21,6 +21,14 @@ Status pack_result(const Problem& p, const Config& config, bool swapped, CUtenso
     return encode_result(p, columns, swapped ? swapped_box_rows : 64, map);
 }
 
+// Lines that only one cluster reads, since the `others` rows of the other operand fit one tile, need not
+// stay in L2.
+uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_in_tile)
+{
+    const bool shared = p.batch > 1 && o.batch_stride == 0;
+    return others <= others_in_tile && !shared ? evict_first : evict_normal;
+}
+
 }  // namespace
 
 Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params)
@@ -45,8 +53,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.swapped = plan.swapped;
     params.tma_store = has_tma_store(c) && can_tma_store(p);
     params.vectors = is_vector_output(p);
-    params.x_read_once = (plan.swapped ? p.m : p.n) <= cluster_y && (p.batch == 1 || params.x_batch_step);
-    params.y_read_once = (plan.swapped ? p.n : p.m) <= cluster_x && (p.batch == 1 || params.y_batch_step);
+    params.x_policy = policy(p, x, plan.swapped ? p.m : p.n, cluster_y);
+    params.y_policy = policy(p, y, plan.swapped ? p.n : p.m, cluster_x);
     Status status =
         pack_operand(x, p, plan.swapped ? p.n : p.m, c.x / c.across, tile_k / c.across, params.x);
     if (status == ok)

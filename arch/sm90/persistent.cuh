@@ -18,10 +18,9 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
     const Stages<C, MY> stages(smem);
     ptx::wait_for_earlier_grids();
     const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
-    const Policies policies = Policies::of(p);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
-        load_tile<C, MX, MY>(p, policies, member, stages, ring, work.at, work.first, work.last);
+        load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last);
     });
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
     if constexpr (C.ctas() > 1)

@@ -138,7 +138,7 @@ __device__ inline void stage_part(float* partial, const float (&acc)[C.y / 2], c
 
 // The owned part of the tile where the output is made of whole vectors. A thread has one vector of columns,
 // in every so many rows.
-template <Config C, bool Swapped>
+template <Config C, bool Swapped, bool Biased>
 __device__ inline void store_part_vectors(const Params& p, float alpha, const float* partial,
                                           const Part& part, const Position& at)
 {
@@ -150,18 +150,13 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
     const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
     if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
         return;
-    const VectorColumn out(p.output, alpha, j, at.batch);
+    const VectorColumn<Biased> out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
 #pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
         if (Swapped && !part.has(r / 8))
             continue;
-        float v[epilogue_vector];
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-            reinterpret_cast<float4*>(v)[half] =
-                reinterpret_cast<const float4*>(partial + r * pitch + vector * epilogue_vector)[half];
-        out.store(i0 + r, v);
+        out.store(i0 + r, partial + r * pitch + vector * epilogue_vector);
     }
 }
 
@@ -195,6 +190,22 @@ __device__ inline void store_part(const Params& p, const Scalars& s, const float
     }
 }
 
+template <Config C>
+__device__ inline void finish_part(const Params& p, const Scalars& s, const float* partial,
+                                   const Part& part, const Position& at)
+{
+    if (!p.vectors)
+        store_part<C>(p, s, partial, part, at);
+    else if (p.output.bias_along != BiasAlong::None && p.swapped)
+        store_part_vectors<C, true, true>(p, s.alpha, partial, part, at);
+    else if (p.output.bias_along != BiasAlong::None)
+        store_part_vectors<C, false, true>(p, s.alpha, partial, part, at);
+    else if (p.swapped)
+        store_part_vectors<C, true, false>(p, s.alpha, partial, part, at);
+    else
+        store_part_vectors<C, false, false>(p, s.alpha, partial, part, at);
+}
+
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_slice(const Params& p, const Scalars& scalars, const Member& member,
                                      Smem<C, MY>& smem, const Position& at, int32_t k_tiles, int consumer)
@@ -225,12 +236,7 @@ __device__ inline void consume_slice(const Params& p, const Scalars& scalars, co
     else
         stage_part<C, false>(smem.sums.partial, acc[0], part);
     ptx::bar_sync(1, threads);
-    if (p.vectors && p.swapped)
-        store_part_vectors<C, true>(p, scalars.alpha, smem.sums.partial, part, at);
-    else if (p.vectors)
-        store_part_vectors<C, false>(p, scalars.alpha, smem.sums.partial, part, at);
-    else
-        store_part<C>(p, scalars, smem.sums.partial, part, at);
+    finish_part<C>(p, scalars, smem.sums.partial, part, at);
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -252,7 +258,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
     if (ptx::elect_one()) {
         announce_incoming<C>(p, smem, member);
         auto ring = Ring<Smem<C, MY>::stages>::writer();
-        load_tile<C, MX, MY>(p, Policies::of(p), member, Stages<C, MY>(smem), ring, at, first, last);
+        load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
     }
     ptx::launch_dependents();
     __syncwarp();

@@ -138,14 +138,16 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
 }
 
 // Sixteen rows and up to 64 columns, which begin at (row, column) of the output.
-__device__ inline void store_rows(const Params& p, const Scalars& s, const OutputBases& bases,
-                                  const float* chunk, int64_t row, int64_t column, int columns,
-                                  const Block& at)
+__device__ inline void store_rows(const Params& p, const Scalars& s, const float* chunk, int64_t row,
+                                  int64_t column, int columns, const Block& at)
 {
-    if (p.vectors)
-        store_chunk_vectors<64>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
+    if (p.vectors && p.output.bias_along == BiasAlong::None)
+        store_chunk_vectors<64, false>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
+    else if (p.vectors)
+        store_chunk_vectors<64, true>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
     else
-        store_chunk<64>(p.output, s, bases, chunk, row, column, columns, at.lane);
+        store_chunk<64>(p.output, s, OutputBases(p.output, s, at.batch), chunk, row, column, columns,
+                        at.lane);
 }
 
 // Everything else: each warp walks 16 rows, up to 64 columns at a time, in its quarter of the staging.
@@ -156,15 +158,13 @@ __device__ inline void store_block_rows(const Params& p, const Scalars& s, const
     using Rows = Chunk<64>;
     static_assert(4 * sizeof(float) * Rows::floats <= boxes * box_bytes);
     float* chunk = reinterpret_cast<float*>(at.staging) + at.warp * Rows::floats;
-    const OutputBases bases(p.output, s, at.batch);
 #pragma unroll
     for (int first = 0; first < C.y; first += 64) {
 #pragma unroll
         for (int j = 0; j < 64 && first + j < C.y; j += 8)
             Rows::put(chunk, j, reinterpret_cast<const float(&)[4]>(acc[(first + j) / 2]), at.lane);
         __syncwarp();
-        store_rows(p, s, bases, chunk, at.x + at.warp * epilogue_rows, at.y + first, min(64, C.y - first),
-                   at);
+        store_rows(p, s, chunk, at.x + at.warp * epilogue_rows, at.y + first, min(64, C.y - first), at);
         __syncwarp();
     }
 }
@@ -176,7 +176,6 @@ __device__ inline void store_block_columns(const Params& p, const Scalars& s, co
 {
     using Rows = Chunk<64>;
     float* chunks = reinterpret_cast<float*>(at.staging);
-    const OutputBases bases(p.output, s, at.batch);
 #pragma unroll
     for (int first = 0; first < C.y; first += 64) {
         ptx::bar_sync(1 + at.consumer, 128);
@@ -189,8 +188,8 @@ __device__ inline void store_block_columns(const Params& p, const Scalars& s, co
         }
         ptx::bar_sync(1 + at.consumer, 128);
         if (first + at.warp * epilogue_rows < C.y)
-            store_rows(p, s, bases, chunks + at.warp * Rows::floats, at.y + first + at.warp * epilogue_rows,
-                       at.x, 64, at);
+            store_rows(p, s, chunks + at.warp * Rows::floats, at.y + first + at.warp * epilogue_rows, at.x,
+                       64, at);
     }
 }
 

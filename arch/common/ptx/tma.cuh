@@ -32,22 +32,6 @@ __device__ inline void tma_load_3d_cta(uint32_t dst, const void* map, uint32_t b
                  : "memory");
 }
 
-// createpolicy.fractional.L2::evict_normal.b64 policy;   sm_80, PTX ISA 9.7.9.18
-__device__ inline uint64_t createpolicy_evict_normal()
-{
-    uint64_t policy;
-    asm("createpolicy.fractional.L2::evict_normal.b64 %0;" : "=l"(policy));
-    return policy;
-}
-
-// createpolicy.fractional.L2::evict_first.b64 policy;   sm_80, PTX ISA 9.7.9.18
-__device__ inline uint64_t createpolicy_evict_first()
-{
-    uint64_t policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0;" : "=l"(policy));
-    return policy;
-}
-
 // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
 //     [dst], [map, {x, y, z}], [bar], policy;   sm_90
 __device__ inline void tma_load_3d_hint(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z,
