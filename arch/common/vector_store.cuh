@@ -21,8 +21,8 @@ __device__ inline void load_four(float (&v)[4], const void* base, int64_t index,
         v[e] = load_element(base, index + e, type);
 }
 
-// Eight columns of the output, to which a thread keeps. Without a bias nothing branches, so that the rows
-// of an unrolled loop overlap.
+// Eight columns of the output, to which a thread keeps. What is known not to have a bias does not branch,
+// so that the rows of an unrolled loop overlap.
 template <bool Biased>
 struct VectorColumn {
     char* d;  // in row 0
@@ -75,7 +75,7 @@ private:
 #pragma unroll
             for (float& x : v)
                 x = __fadd_rn(x, b);
-        } else if (Biased) {
+        } else if (Biased && along == BiasAlong::Columns) {
             float b[4];
             load_four(b, bias, bias_index + 4 * half, type_bias);
 #pragma unroll
@@ -86,7 +86,7 @@ private:
 };
 
 // As store_chunk(), of problem z.
-template <int Cols, bool Biased>
+template <int Cols>
 __device__ inline void store_chunk_vectors(const OutputParams& p, float alpha, int32_t z,
                                            const float* chunk, int64_t row, int64_t column, int columns,
                                            int lane)
@@ -96,7 +96,7 @@ __device__ inline void store_chunk_vectors(const OutputParams& p, float alpha, i
     const int64_t j = column + vector * epilogue_vector;
     if (vector * epilogue_vector >= columns || j >= p.n)
         return;
-    const VectorColumn<Biased> out(p, alpha, j, z);
+    const VectorColumn<true> out(p, alpha, j, z);
     const auto rows = static_cast<int>(min(int64_t{epilogue_rows}, p.m - row));
 #pragma unroll 1
     for (int r = 0; r < epilogue_rows; r += rows_at_once) {

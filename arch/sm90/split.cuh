@@ -194,16 +194,17 @@ template <Config C>
 __device__ inline void finish_part(const Params& p, const Scalars& s, const float* partial,
                                    const Part& part, const Position& at)
 {
-    if (!p.vectors)
-        store_part<C>(p, s, partial, part, at);
-    else if (p.output.bias_along != BiasAlong::None && p.swapped)
-        store_part_vectors<C, true, true>(p, s.alpha, partial, part, at);
-    else if (p.output.bias_along != BiasAlong::None)
-        store_part_vectors<C, false, true>(p, s.alpha, partial, part, at);
-    else if (p.swapped)
+    const bool biased = p.output.bias_along != BiasAlong::None;
+    if (p.vectors && !biased && p.swapped) [[likely]]
         store_part_vectors<C, true, false>(p, s.alpha, partial, part, at);
-    else
+    else if (p.vectors && !biased) [[likely]]
         store_part_vectors<C, false, false>(p, s.alpha, partial, part, at);
+    else if (p.vectors && p.swapped)
+        store_part_vectors<C, true, true>(p, s.alpha, partial, part, at);
+    else if (p.vectors)
+        store_part_vectors<C, false, true>(p, s.alpha, partial, part, at);
+    else
+        store_part<C>(p, s, partial, part, at);
 }
 
 template <Config C, Type T, Major MX, Major MY>

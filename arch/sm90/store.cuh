@@ -141,10 +141,8 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
 __device__ inline void store_rows(const Params& p, const Scalars& s, const float* chunk, int64_t row,
                                   int64_t column, int columns, const Block& at)
 {
-    if (p.vectors && p.output.bias_along == BiasAlong::None)
-        store_chunk_vectors<64, false>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
-    else if (p.vectors)
-        store_chunk_vectors<64, true>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
+    if (p.vectors)
+        store_chunk_vectors<64>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
     else
         store_chunk<64>(p.output, s, OutputBases(p.output, s, at.batch), chunk, row, column, columns,
                         at.lane);
