@@ -78,8 +78,8 @@ bool Trials::has_time_for(const Product& product) const
 {
     const double floor = floor_us(product);
     const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
-    return device_.has_time_for(2 * graph * (static_cast<double>(forced_.size()) + 1) *
-                                (options_.pairs + 2));
+    const size_t arms = forced_.size() + options_.others.size() + 1;
+    return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2));
 }
 
 double Trials::error_of(const Expectation& expectation, const Operands& operands, int64_t split,
