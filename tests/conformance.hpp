@@ -22,6 +22,7 @@ public:
     }
 
     Engine& engine() { return engine_; }
+    bool thinned() const { return thinning_ > 1; }
     // Is the next case to be run?
     bool next() { return failures_.size() < max_failures_ && hash(7, seen_++) % thinning_ == 0; }
 

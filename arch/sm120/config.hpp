@@ -8,18 +8,16 @@
 
 namespace hg::sm120 {
 
-// Who issues the loads: a warp that does nothing else, or thread 0 beside its share of the products.
-enum class Loader { Warp, Thread };
-
 struct Config {
     int m, n, k;           // tile of a CTA
     int stages;            // of shared memory
     int warps_m, warps_n;  // how the tile is divided
-    Loader loader;
-    int residents;  // CTAs a multiprocessor
+    int residents;         // CTAs a multiprocessor
+    int registers;  // of a consumer's thread, the producer's warpgroup giving up its own; 0: all alike
 
     constexpr int consumers() const { return warps_m * warps_n; }
-    constexpr int threads() const { return 32 * (consumers() + (loader == Loader::Warp ? 1 : 0)); }
+    // The producer is one warp. Only whole warpgroups give up registers, so three warps then stay idle.
+    constexpr int threads() const { return 32 * (consumers() + (registers > 0 ? 4 : 1)); }
     constexpr int warp_m() const { return m / warps_m; }
     constexpr int warp_n() const { return n / warps_n; }
     constexpr int stage_bytes() const { return 2 * (m + n) * k; }
@@ -56,8 +54,12 @@ struct alignas(1024) Smem {
     uint64_t empty[C.stages];
 };
 
+// What a thread of the producer's warpgroup keeps where consumers have more.
+constexpr int producer_registers = 24;
+
 // Of a block, of a multiprocessor, and what the system takes from each block.
 constexpr int smem_limit = 99 * 1024, smem_per_sm = 100 * 1024, smem_reserved = 1024;
+constexpr int registers_per_sm = 65536;
 
 struct Params {
     CUtensorMap a, b, d;  // boxes: see pack_product()

@@ -26,17 +26,16 @@ __device__ inline void prepare(const Params& p, Smem<C>& smem)
 }
 
 // Scheduler and consumer: every warp multiplies and stores its part of each tile.
-template <Config C, Type T, Major MA, Major MB, typename Refill>
+template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages, const Scalars& s,
-                               int32_t k_tiles, Refill refill)
+                               int32_t k_tiles)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     auto ring = Ring<C.stages>::reader();
     for (int32_t index = blockIdx.x; index < p.tiles; index += gridDim.x) {
         const Tile tile = tile_at(p.grid, index);
         WarpAccumulator<C.warp_m(), C.warp_n()> acc;
-        multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, warp, lane, refill);
-        refill();
+        multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, warp, lane);
         ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
         const Part part{int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
                         int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
@@ -58,24 +57,15 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
     const Stages<C> stages(smem);
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = count_k_tiles(p, scalars, C.k);
-    const auto hand_out = [](Producer<C, MA, MB>& producer) {
-        if (producer.has_next())
-            producer.hand_out_stage();
-    };
-    if constexpr (C.loader == Loader::Thread) {
-        Producer<C, MA, MB> producer(p, stages, k_tiles);
-        const bool leads = threadIdx.x == 0;
-        for (int i = 0; leads && i < C.stages - 1; ++i)
-            hand_out(producer);
-        __syncwarp();
-        consume<C, T, MA, MB>(p, smem, stages, scalars, k_tiles, [&] {
-            if (leads)
-                hand_out(producer);
-            __syncwarp();
-        });
-    } else if (threadIdx.x < 32 * C.consumers()) {
-        consume<C, T, MA, MB>(p, smem, stages, scalars, k_tiles, [] {});
-    } else if (ptx::elect_one()) {
+    if (threadIdx.x < 32 * C.consumers()) {
+        if constexpr (C.registers > 0)
+            ptx::setmaxnreg_inc<C.registers>();
+        consume<C, T, MA, MB>(p, smem, stages, scalars, k_tiles);
+        return;
+    }
+    if constexpr (C.registers > 0)
+        ptx::setmaxnreg_dec<producer_registers>();
+    if (threadIdx.x / 32 == C.consumers() && ptx::elect_one()) {
         Producer<C, MA, MB> producer(p, stages, k_tiles);
         while (producer.has_next())
             producer.hand_out_stage();

@@ -20,9 +20,8 @@ extern __shared__ __align__(1024) unsigned char dynamic_smem[];
     ENTRY(name##_mk, config, type, Major::MN, Major::K)                                                    \
     ENTRY(name##_mn, config, type, Major::MN, Major::MN)
 
-#define KERNEL(name, m, n, k, stages, warps_m, warps_n, loader, ...)                                       \
-    constexpr sm120::Config name##_config{                                                                 \
-        m, n, k, stages, warps_m, warps_n, sm120::Loader::loader, __VA_ARGS__};                            \
+#define KERNEL(name, ...)                                                                                  \
+    constexpr sm120::Config name##_config{__VA_ARGS__};                                                    \
     MAJORS(name##_f16, name##_config, Type::F16)                                                           \
     MAJORS(name##_bf16, name##_config, Type::BF16)
 

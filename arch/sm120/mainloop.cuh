@@ -94,10 +94,9 @@ private:
 };
 
 // Consumer: multiply k_tiles stages. Fragments run one k step ahead of the products, across the stages.
-// `refill` is called once a k tile, with the stage before it on its way back to the producer.
-template <Config C, Type T, Major MA, Major MB, typename Accumulator, typename Refill>
+template <Config C, Type T, Major MA, Major MB, typename Accumulator>
 __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, Ring<C.stages>& ring,
-                                     int32_t k_tiles, int warp, int lane, Refill refill)
+                                     int32_t k_tiles, int warp, int lane)
 {
     using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     constexpr int steps = C.k / 16;
@@ -125,8 +124,6 @@ __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, 
                 load(0, ring.stage);
             }
             Share::multiply(acc, f[step % 2]);
-            if (step == 0)
-                refill();
         }
         if (lane == 0)  // mma.sync has had all lanes' fragments
             ptx::mbarrier_arrive(stages.empty(stage));

@@ -6,8 +6,7 @@
 
 namespace hg::sm120 {
 
-#define KERNEL(name, m, n, k, stages, warps_m, warps_n, loader, ...)                                       \
-    constexpr Config name##_config{m, n, k, stages, warps_m, warps_n, Loader::loader, __VA_ARGS__};
+#define KERNEL(name, ...) constexpr Config name##_config{__VA_ARGS__};
 #include "arch/sm120/kernels.def"
 #undef KERNEL
 
@@ -22,6 +21,9 @@ constexpr Row row_of(const char* name)
 {
     constexpr int bytes = sizeof(Smem<C>);
     static_assert(bytes <= smem_limit && C.residents * (bytes + smem_reserved) <= smem_per_sm);
+    static_assert(C.registers == 0 || C.consumers() % 4 == 0);
+    static_assert(C.residents * 32 * (C.consumers() * C.registers + 4 * producer_registers) <=
+                  registers_per_sm);
     return {name, C.m, C.n, C.k, C.stages, C.threads(), bytes};
 }
 

@@ -21,6 +21,7 @@ struct Timed {
     std::string name;
     bool chosen;  // what the library takes if nothing is forced
     double us, predicted_us, error;
+    double ratio = unknown;  // median over the rounds of cublasGemmEx's time over this one's
 };
 
 std::string key_of(const Product& p)
@@ -53,8 +54,8 @@ private:
     void open(const std::string& name);
     double time(const Product& product, const std::vector<Operands>& sets,
                 const std::vector<Multiply>& arms, std::vector<Timed>& timed);
-    double error_of(const Expectation& expectation, const Operands& operands, Ours& library,
-                    const Product& product);
+    double error_of(const Expectation& expectation, const Operands& operands, int64_t split,
+                    const Multiply& multiply);
 
     const KernelsOptions& options_;
     BenchDevice device_;
@@ -77,16 +78,14 @@ bool Trials::has_time_for(const Product& product) const
 {
     const double floor = floor_us(product);
     const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
-    return device_.has_time_for(2 * graph * (static_cast<double>(forced_.size()) + 1) *
-                                (options_.pairs + 2));
+    const size_t arms = forced_.size() + options_.others.size() + 1;
+    return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2));
 }
 
-double Trials::error_of(const Expectation& expectation, const Operands& operands, Ours& library,
-                        const Product& product)
+double Trials::error_of(const Expectation& expectation, const Operands& operands, int64_t split,
+                        const Multiply& multiply)
 {
-    const Multiply multiply = [&](const Operands& o) { library.multiply(product, o); };
-    const Verdict verdict =
-        device_.check(expectation, operands, library.explain(product, operands).split, multiply);
+    const Verdict verdict = device_.check(expectation, operands, split, multiply);
     return verdict.guards_intact ? verdict.error : std::numeric_limits<double>::infinity();
 }
 
@@ -101,10 +100,17 @@ std::vector<Timed> Trials::measure(const Product& product, double* standard)
         Ours& library = *forced.library;
         if (!library.serves(product, sets[0]))
             continue;
-        const double error = error_of(expectation, sets[0], library, product);
-        const double predicted = library.explain(product, sets[0]).predicted_us;
-        timed.push_back({forced.name, forced.name == chosen, unknown, predicted, error});
+        const Ours::Choice choice = library.explain(product, sets[0]);
         arms.push_back([&](const Operands& o) { library.multiply(product, o); });
+        const double error = error_of(expectation, sets[0], choice.split, arms.back());
+        timed.push_back({forced.name, forced.name == chosen, unknown, choice.predicted_us, error});
+    }
+    for (const OtherKernel& other : options_.others) {
+        if (!other.serves(product))
+            continue;
+        arms.push_back([&](const Operands& o) { other.multiply(product, o, device_.timer().stream()); });
+        timed.push_back(
+            {other.name, false, unknown, unknown, error_of(expectation, sets[0], 1, arms.back())});
     }
     *standard = time(product, sets, arms, timed);
     return timed;
@@ -122,26 +128,28 @@ double Trials::time(const Product& product, const std::vector<Operands>& sets,
         fastest = std::min(fastest, timed[i].us);
     }
     std::vector<Multiply> close;
-    std::vector<double*> times;
-    for (size_t i = 0; i < arms.size(); ++i)
-        if (timed[i].us <= options_.within * fastest) {
-            close.push_back(arms[i]);
-            times.push_back(&timed[i].us);
-        }
-    double standard = unknown;
-    if (Cublas* cublas = device_.cublas_for(product)) {
+    Cublas* const cublas = device_.cublas_for(product);
+    if (cublas) {
         close.push_back([=, &product](const Operands& o) { cublas->multiply(product, o); });
         close.back()(sets[0]);  // loads the kernel, which a graph cannot
         device_.timer().wait();
-        times.push_back(&standard);
     }
+    const size_t first = close.size();
+    std::vector<Timed*> kernels;
+    for (size_t i = 0; i < arms.size(); ++i)
+        if (timed[i].us <= options_.within * fastest) {
+            close.push_back(arms[i]);
+            kernels.push_back(&timed[i]);
+        }
     if (close.empty())
-        return standard;
-    const int launches = device_.launches(product, sets, {close.back()});
+        return unknown;
+    const int launches = device_.launches(product, sets, {close.front()});
     const Paired paired = time_paired(device_.timer(), sets, close, {launches, options_.pairs, false});
-    for (size_t i = 0; i < times.size(); ++i)
-        *times[i] = paired.us[i];
-    return standard;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+        kernels[i]->us = paired.us[first + i];
+        kernels[i]->ratio = cublas ? 1 / paired.ratios[first + i] : unknown;
+    }
+    return cublas ? paired.us[0] : unknown;
 }
 
 // The lines of an earlier run's file; an unfinished one is left out.
@@ -160,9 +168,10 @@ std::vector<std::string> lines_before(const KernelsOptions& options)
 std::string csv_line(const Product& p, const Timed& t, double standard)
 {
     const auto cell = [](double value) { return known(value) ? fmt::format("{:.4f}", value) : ""; };
+    const double ratio = known(t.ratio) ? t.ratio : standard / t.us;
     return fmt::format("{}{},{},{},{},{},{:.3f},{:.3f},{},{:.4f}", key_of(p), t.name, t.chosen ? 1 : 0,
-                       cell(t.us), cell(standard), cell(standard / t.us), p.flops() / t.us * 1e-6,
-                       floor_us(p), cell(t.predicted_us), t.error);
+                       cell(t.us), cell(standard), cell(ratio), p.flops() / t.us * 1e-6, floor_us(p),
+                       cell(t.predicted_us), t.error);
 }
 
 void print(const Product& p, std::vector<Timed> timed, double standard)
@@ -171,9 +180,10 @@ void print(const Product& p, std::vector<Timed> timed, double standard)
     fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  cublasGemmEx {}\n", test::name_of(p.type), p.layout,
                p.shape(), floor_us(p), known(standard) ? fmt::format("{:.2f}", standard) : "-");
     for (const Timed& t : timed)
-        fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9.2f}{}{}\n", t.name, t.us,
-                   p.flops() / t.us * 1e-6, t.predicted_us, t.chosen ? "  chosen" : "",
-                   t.error > 1 ? "  WRONG" : "");
+        fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9}{}{}\n", t.name, t.us,
+                   p.flops() / t.us * 1e-6,
+                   known(t.predicted_us) ? fmt::format("{:.2f}", t.predicted_us) : "-",
+                   t.chosen ? "  chosen" : "", t.error > 1 ? "  WRONG" : "");
     std::fflush(stdout);
 }
 

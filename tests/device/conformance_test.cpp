@@ -62,6 +62,37 @@ TEST(DeviceKernels, each_one_forced)
     }
 }
 
+// Tiles in every number from one to dozens, odd ones too, for clusters that need two or more and persistent
+// CTAs that take several; m and n below half a tile, and just past one.
+TEST(DeviceKernels, numbers_of_tiles)
+{
+    NEEDS_GPU();
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created())
+            continue;
+        SCOPED_TRACE(name);
+        Suite suite(library);
+        int form = 0;
+        for (const int64_t m : {1, 120, 300, 520})
+            for (const int64_t n : {8, 71, 259, 520}) {
+                GemmCase g;
+                g.m = m;
+                g.n = n;
+                g.k = 72;
+                g.aligned = true;
+                g.transa = form & 1 ? HGEMM_TRANS : HGEMM_NO_TRANS;
+                g.transb = form & 2 ? HGEMM_TRANS : HGEMM_NO_TRANS;
+                g.layout = form & 4 ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+                ++form;
+                suite.check(g);
+            }
+        std::printf("%-24s ", name.c_str());
+        report(suite);
+        EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case reaches this kernel";
+    }
+}
+
 // Tiles that several CTAs share, with the sums passed through the workspace.
 TEST(DeviceKernels, each_one_streamed)
 {

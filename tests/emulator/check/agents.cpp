@@ -225,4 +225,10 @@ bool Agents::tensor_before(const Record& access, int agent) const
     return access.agent == agent || covers(agents_[agent].tensor, access.agent, access.time, 0);
 }
 
+bool Agents::tensor_published(const Record& access, int agent) const
+{
+    return tensor_before(access, agent) ||
+           covers(agents_[agent].tensor_acquired, access.agent, access.time, 0);
+}
+
 }  // namespace emu

@@ -55,6 +55,7 @@ public:
     // The same for tcgen05 operations: did it end before, and do waits and fences say so?
     bool ended(const Record& access, int agent) const;
     bool tensor_before(const Record& access, int agent) const;
+    bool tensor_published(const Record& access, int agent) const;  // the same but for the fence behind
 
     Agent& at(int agent) { return agents_[agent]; }
     uint32_t now(int agent) const { return agents_[agent].now; }

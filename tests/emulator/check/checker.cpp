@@ -229,6 +229,8 @@ void Checker::free_tmem(Cta& owner, uint32_t column, uint32_t columns, const Act
             for (Record& old : granule.records) {
                 if (conflict(old, now) && !state_->agents.ended(old, now.agent))
                     state_->report("race", owner, place, now, &old);
+                else if (conflict(old, now) && !state_->agents.tensor_published(old, now.agent))
+                    state_->report("missing-tcgen05-fence", owner, place, now, &old);
                 old.cells &= ~now.cells;
             }
             std::erase_if(granule.records, [](const Record& old) { return old.cells == 0; });

@@ -98,7 +98,8 @@ public:
     // Tensor memory: `columns` from `column` on, of `lanes` lanes from `first_lane` on (multiples of 16).
     void access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_t first_lane, uint32_t lanes,
                      Access kind, const Actor& actor);
-    // Freed columns are uninitialised again, and whoever frees them must have seen all accesses.
+    // Freed columns are uninitialised again, and whoever frees them must have seen all accesses, which a
+    // fence or commit has published.
     void free_tmem(Cta& owner, uint32_t column, uint32_t columns, const Actor& actor);
     // Bytes that are known without a write, or are no longer.
     void set_initialised(Cta& owner, uint32_t offset, uint32_t bytes, bool initialised = true);

@@ -30,7 +30,7 @@ const std::vector<Kernel>& kernels()
         {"pair_1", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"pair_2", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"sm120_128x128x64_s3_f16_kk", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
-        {"sm120_128x128x32_s3_t0_bf16_kn", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
+        {"sm120_128x128x32_s3_bf16_kn", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
         {"sm120_64x128x32_s4_f16_mn", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
         {"sm120_64x64x64_s3_bf16_mk", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
     };

@@ -46,6 +46,11 @@ TEST(Tcgen05Rules, fences_around_barriers_are_needed)
     EXPECT_EQ(run_changed({{"bra issued;\n    tcgen05.fence::after_thread_sync;\n    cvt",
                             "bra issued;\n    cvt"}}),
               "missing-tcgen05-fence");
+    const std::string meet = "barrier.cluster.arrive.aligned;\n    barrier.cluster.wait.aligned;\n    setp";
+    for (const int group : {1, 2})
+        EXPECT_EQ(run_changed({{"tcgen05.fence::before_thread_sync;\n    " + meet, meet}}, group),
+                  "missing-tcgen05-fence")
+            << "freed behind a barrier alone";
 }
 
 TEST(Tcgen05Rules, a_missing_commit_is_a_deadlock)
