@@ -296,14 +296,12 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
 
 namespace {
 
-// Plan and pack, unless the same was done lately.
-Status prepare(Handle& handle, const Problem& problem, const PlanCache::Launch*& prepared)
+// Plan and pack.
+Status prepare(Handle& handle, const Request& request, const Problem& problem,
+               const PlanCache::Launch*& prepared)
 {
     const Workspace workspace = handle.workspace();
-    prepared = handle.log.wants(LogLevel::Plan) ? nullptr : handle.cache->find_launch(problem, workspace);
-    if (prepared)
-        return ok;
-    PlanCache::Launch& place = handle.cache->place_for(problem, workspace);
+    PlanCache::Launch& place = handle.cache->place_for(request, workspace);
     if (Status status = plan(handle, problem, place.plan); status != ok)
         return status;
     if (place.plan.workspace > workspace.bytes)
@@ -311,28 +309,42 @@ Status prepare(Handle& handle, const Problem& problem, const PlanCache::Launch*&
                     place.plan.workspace, workspace.bytes);
     if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
         return status;
-    place.problem = problem;
-    place.workspace = workspace;
-    place.used = true;
+    handle.cache->keep(place);
     prepared = &place;
     return ok;
 }
 
-}  // namespace
-
-Status execute(Handle& handle, const Problem& problem)
+Status launch(Handle& handle, const PlanCache::Launch& prepared)
 {
-    const driver::Scope scope(handle.context);
-    if (scope.status() != ok)
-        return scope.status();
-    const PlanCache::Launch* prepared = nullptr;
-    if (Status status = prepare(handle, problem, prepared); status != ok)
-        return status;
-    const Backend* backend = prepared->plan.backend;
+    const Backend* backend = prepared.plan.backend;
     int index = 0;
     while (handle.candidates[index] != backend)
         ++index;
-    return backend->launch(handle, handle.states[index], prepared->plan, prepared->packed);
+    return backend->launch(handle, handle.states[index], prepared.plan, prepared.packed);
+}
+
+}  // namespace
+
+bool repeat(Handle& handle, const Request& request, Status& status)
+{
+    if (handle.log.wants(LogLevel::Plan))
+        return false;
+    const PlanCache::Launch* known = handle.cache->find_launch(request, handle.workspace());
+    if (!known)
+        return false;
+    const driver::Scope scope(handle.context);
+    status = scope.status() == ok ? launch(handle, *known) : scope.status();
+    return true;
+}
+
+Status execute(Handle& handle, const Request& request, const Problem& problem)
+{
+    const driver::Scope scope(handle.context);
+    const PlanCache::Launch* prepared = nullptr;
+    Status status = scope.status();
+    if (status == ok)
+        status = prepare(handle, request, problem, prepared);
+    return status == ok ? launch(handle, *prepared) : status;
 }
 
 }  // namespace hg
