@@ -1,11 +1,12 @@
 // What a call costs the calling thread: products repeated in cycles of so many different ones, as the
-// layers of a model are, products with operands never seen, and shapes never seen.
+// layers of a model are, products with operands never seen, and shapes never seen; beside them what the
+// driver takes for a bare launch.
+#include "driver.hpp"
+
 #include "hgemm.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,108 +14,45 @@
 #include <stdexcept>
 #include <vector>
 
+namespace hg::cost {
 namespace {
-
-// The driver by the entry points that the library itself takes.
-class Driver {
-public:
-    Driver()
-    {
-        void* library = dlopen("libcuda.so.1", RTLD_NOW);
-        using Get = int (*)(const char*, void**, int, uint64_t, void*);
-        const auto get = library ? reinterpret_cast<Get>(dlsym(library, "cuGetProcAddress_v2")) : nullptr;
-        if (!get)
-            throw std::runtime_error("no CUDA driver (libcuda.so.1)");
-        const auto find = [&](const char* name, auto& function) {
-            void* address = nullptr;
-            if (get(name, &address, 12000, 0, nullptr) != 0)
-                throw std::runtime_error(std::string("the CUDA driver has no ") + name);
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(address);
-        };
-        find("cuInit", init_);
-        find("cuDevicePrimaryCtxRetain", retain_);
-        find("cuCtxSetCurrent", set_current_);
-        find("cuMemAlloc", allocate_);
-        find("cuCtxSynchronize", wait_);
-        void* context = nullptr;
-        check(init_(0));
-        check(retain_(&context, 0));
-        check(set_current_(context));
-    }
-    char* allocate(size_t bytes) const
-    {
-        unsigned long long memory = 0;
-        check(allocate_(&memory, bytes));
-        return reinterpret_cast<char*>(memory);
-    }
-    void wait() const { check(wait_()); }
-
-private:
-    static void check(int error)
-    {
-        if (error != 0)
-            throw std::runtime_error(fmt::format("the CUDA driver answers {}", error));
-    }
-
-    int (*init_)(unsigned) = nullptr;
-    int (*retain_)(void**, int) = nullptr;
-    int (*set_current_)(void*) = nullptr;
-    int (*allocate_)(unsigned long long*, size_t) = nullptr;
-    int (*wait_)() = nullptr;
-};
 
 struct Settings {
     int64_t m = 1, n = 256, k = 256;
     int calls = 16384;
     std::vector<int> cycles = {1, 32, 64, 160, 320, 640, 1280, 2560};
+    bool default_stream = false;
 };
 
-class Products {
+constexpr Driver::Launch launches[] = {
+    {"launch", false, false, 1, 640},
+    {"launch of a function", true, false, 1, 640},
+    {"launch with 8 bytes", false, false, 1, 8},
+    {"launch that overlaps", false, true, 1, 640},
+    {"launch of clusters", false, false, 2, 640},
+    {"launch of clusters that overlaps", false, true, 2, 640},
+    {"launch of a function by clusters that overlaps", true, true, 2, 640}};
+
+class Costs {
 public:
-    explicit Products(const Settings& settings) : s_(settings)
+    explicit Costs(const Settings& settings)
+        : s_(settings), stream_(settings.default_stream ? nullptr : driver_.create_stream())
     {
-        if (hgemm_create(&handle_) != HGEMM_STATUS_SUCCESS)
-            throw std::runtime_error(hgemm_last_error());
-        const size_t room = static_cast<size_t>(4 * s_.calls) * step;
-        a_ = driver_.allocate(static_cast<size_t>(2 * s_.m * (s_.k + s_.calls)));
-        b_ = driver_.allocate(static_cast<size_t>(2 * s_.n * (s_.k + s_.calls)) + room);
-        d_ = driver_.allocate(static_cast<size_t>(2 * s_.m * s_.n));
+        require(hgemm_create(&handle_));
+        require(hgemm_set_stream(handle_, stream_));
+        const auto calls = static_cast<int64_t>(s_.calls);
+        const auto allocate = [&](int64_t bytes) { return driver_.allocate(static_cast<size_t>(bytes)); };
+        a_ = allocate(2 * s_.m * (s_.k + 8 * calls + 8));
+        b_ = allocate(2 * s_.n * (s_.k + 8 * calls + 8) + 2 * calls * step);
+        d_ = allocate(2 * s_.m * s_.n);
     }
-    ~Products() { hgemm_destroy(handle_); }
-    Products(const Products&) = delete;
-    Products& operator=(const Products&) = delete;
+    ~Costs() { hgemm_destroy(handle_); }
+    Costs(const Costs&) = delete;
+    Costs& operator=(const Costs&) = delete;
 
-    // One weight of many.
-    void multiply(int64_t weight, int64_t k)
+    void print_all() const
     {
-        const auto* b = reinterpret_cast<const hgemm_half_t*>(b_ + weight * step);
-        const auto* a = reinterpret_cast<const hgemm_half_t*>(a_);
-        auto* d = reinterpret_cast<hgemm_half_t*>(d_);
-        if (hgemm_tn(handle_, s_.n, s_.m, k, 1, b, k, a, k, 0, d, s_.n) != HGEMM_STATUS_SUCCESS)
-            throw std::runtime_error(hgemm_last_error());
-    }
-
-    // Median over bursts that the driver takes without waiting, in ns a call.
-    template <typename Call>
-    double nanoseconds(Call call) const
-    {
-        using Clock = std::chrono::steady_clock;
-        std::vector<double> bursts;
-        for (int i = 0; i < s_.calls; i += burst) {
-            const auto begin = Clock::now();
-            for (int j = i; j < i + burst; ++j)
-                call(j);
-            bursts.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() /
-                             burst);
-            driver_.wait();
-        }
-        std::nth_element(bursts.begin(), bursts.begin() + bursts.size() / 2, bursts.end());
-        return bursts[bursts.size() / 2];
-    }
-
-    void print_all()
-    {
-        fmt::print("calls,ns\n");
+        fmt::print("call,ns\n");
         for (const int cycle : s_.cycles) {
             for (int i = 0; i < cycle; ++i)
                 multiply(i, s_.k);
@@ -123,40 +61,76 @@ public:
         }
         print("new operands", [&](int i) { multiply(s_.calls + i, s_.k); });
         print("new shapes", [&](int i) { multiply(0, s_.k + 8 * (i + 1)); });
+        print("context", [&](int) { driver_.look_up_context(); });
+        for (const Driver::Launch& launch : launches)
+            print(launch.name, [&](int) { driver_.launch(launch, stream_); });
     }
 
 private:
-    template <typename Call>
-    void print(const std::string& name, Call call)
+    static void require(hgemm_status_t status)
     {
-        fmt::print("{},{:.0f}\n", name, nanoseconds(call));
+        if (status != HGEMM_STATUS_SUCCESS)
+            throw std::runtime_error(hgemm_last_error());
+    }
+
+    // One weight of many.
+    void multiply(int64_t weight, int64_t k) const
+    {
+        const auto* b = reinterpret_cast<const hgemm_half_t*>(b_ + weight * step);
+        const auto* a = reinterpret_cast<const hgemm_half_t*>(a_);
+        auto* d = reinterpret_cast<hgemm_half_t*>(d_);
+        require(hgemm_tn(handle_, s_.n, s_.m, k, 1, b, k, a, k, 0, d, s_.n));
+    }
+
+    // The median over bursts that the driver takes without making the caller wait.
+    template <typename Call>
+    void print(const std::string& name, const Call& call) const
+    {
+        using Clock = std::chrono::steady_clock;
+        constexpr int burst = 256;
+        std::vector<double> bursts;
+        for (int i = 0; i < s_.calls; i += burst) {
+            const auto begin = Clock::now();
+            for (int j = i; j < i + burst; ++j)
+                call(j);
+            const std::chrono::duration<double, std::nano> time = Clock::now() - begin;
+            bursts.push_back(time.count() / burst);
+            driver_.wait();
+        }
+        const auto middle = bursts.begin() + static_cast<std::ptrdiff_t>(bursts.size() / 2);
+        std::nth_element(bursts.begin(), middle, bursts.end());
+        fmt::print("{},{:.0f}\n", name, *middle);
         std::fflush(stdout);
     }
 
     static constexpr int64_t step = 256;
-    static constexpr int burst = 256;
-    Settings s_;
-    Driver driver_;
+    const Settings s_;
+    const Driver driver_;
+    CUstream stream_;
     hgemm_handle_t handle_ = nullptr;
     char *a_ = nullptr, *b_ = nullptr, *d_ = nullptr;
 };
 
 }  // namespace
+}  // namespace hg::cost
 
 int main(int argc, char** argv)
 {
-    CLI::App app("Times hgemm_tn() on the host; CSV on standard output.");
-    Settings settings;
-    app.add_option("-m", settings.m, "Rows of D");
-    app.add_option("-n", settings.n, "Columns of D, rows of a weight");
-    app.add_option("-k", settings.k, "Products summed");
-    app.add_option("--calls", settings.calls, "Calls timed a line")->check(CLI::Range(256, 1 << 20));
+    CLI::App app("Times hgemm_tn() and bare launches on the host; CSV on standard output.");
+    hg::cost::Settings settings;
+    app.add_option("-m", settings.m, "Rows of D")->capture_default_str();
+    app.add_option("-n", settings.n, "Columns of D, rows of a weight")->capture_default_str();
+    app.add_option("-k", settings.k, "Products summed")->capture_default_str();
+    app.add_option("--calls", settings.calls, "Calls timed a line")
+        ->check(CLI::Range(256, 1 << 20))
+        ->capture_default_str();
     app.add_option("--cycles", settings.cycles, "Different products, called one after the other")
         ->delimiter(',')
         ->capture_default_str();
+    app.add_flag("--default-stream", settings.default_stream, "On the default stream, not one of its own");
     CLI11_PARSE(app, argc, argv);
     try {
-        Products(settings).print_all();
+        hg::cost::Costs(settings).print_all();
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
         return 1;

@@ -75,6 +75,12 @@ CUresult get_kernel(CUkernel* kernel, CUlibrary, const char*)
     return CUDA_SUCCESS;
 }
 
+CUresult get_function(CUfunction* function, CUkernel)
+{
+    *function = reinterpret_cast<CUfunction>(&token);
+    return CUDA_SUCCESS;
+}
+
 CUresult load_library(CUlibrary* library, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*,
                       void**, unsigned)
 {
@@ -104,7 +110,8 @@ void* find(const char* name)
                  {"cuStreamGetCtx", as_pointer(stream_context)},
                  {"cuStreamCreate", as_pointer(create_stream)},
                  {"cuLibraryLoadData", as_pointer(load_library)},
-                 {"cuLibraryGetKernel", as_pointer(get_kernel)}};
+                 {"cuLibraryGetKernel", as_pointer(get_kernel)},
+                 {"cuKernelGetFunction", as_pointer(get_function)}};
     for (const auto& entry : known)
         if (!std::strcmp(entry.name, name))
             return entry.function;
