@@ -28,6 +28,23 @@ TEST_F(Shim, gives_back_what_a_handle_held)
     EXPECT_EQ(served(), 21u);
 }
 
+TEST_F(Shim, takes_a_workspace_where_the_caller_brings_none)
+{
+    const Operands o(*memory_, {});
+    const Block workspace(*memory_, 1 << 20);
+    const size_t at_first = Cuda::get()->free_bytes();
+    ASSERT_EQ(cublasSetWorkspace_v2(handle_, workspace.get(), workspace.bytes()), 0);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(Cuda::get()->free_bytes(), at_first);
+    cublasSetStream_v2(handle_, nullptr);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    const size_t taken = at_first - Cuda::get()->free_bytes();
+    EXPECT_GE(taken, size_t{32} << 20);
+    EXPECT_LT(taken, size_t{33} << 20);
+    EXPECT_EQ(served(), 3u);
+}
+
 TEST_F(Shim, follows_the_stream)
 {
     CUstream_st* streams[] = {Cuda::get()->create_stream(), Cuda::get()->create_stream()};
