@@ -119,7 +119,9 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
     little or nothing elsewhere. Kernels are chosen that do with what there is. */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
-/** Release a handle. Work in flight on its stream must have ended. NULL is accepted. */
+/** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
+    handle of the process, so a graph that holds some may be launched as long as there is one. NULL is
+    accepted. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /** Run later calls on `stream`, which must belong to the handle's context (INVALID_ARGUMENT). A host

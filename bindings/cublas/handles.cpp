@@ -3,6 +3,7 @@
 #include "driver.hpp"
 #include "settings.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -77,6 +78,20 @@ Entry& find_entry(void* handle)
     return *entry;
 }
 
+// A handle without workspace in each context keeps the kernels loaded, for graphs that outlive the
+// program's handles. Never destroyed.
+void keep_kernels(void* context)
+{
+    static std::mutex mutex;
+    static std::vector<void*>& contexts = *new std::vector<void*>;
+    const std::lock_guard lock(mutex);
+    if (std::find(contexts.begin(), contexts.end(), context) != contexts.end())
+        return;
+    hgemm_handle_t keeper = nullptr;
+    if (hgemm_create_sized(&keeper, HGEMM_DEVICE_CURRENT, 0) == HGEMM_STATUS_SUCCESS)
+        contexts.push_back(context);
+}
+
 Engine make_engine(void* context, size_t workspace_bytes)
 {
     Engine engine;
@@ -92,6 +107,8 @@ Engine make_engine(void* context, size_t workspace_bytes)
     }
     if (!engine.handle && logs(LogLevel::Summary))
         log_line("no handle of libhgemm: %s", on_host ? "it has only the host here" : hgemm_last_error());
+    if (engine.handle)
+        keep_kernels(context);
     return engine;
 }
 

@@ -22,7 +22,7 @@ namespace {
 struct Answer {
     int status = 0;       // minus the signal, if the call ended the process
     int device = 0;       // 1: the context was lost
-    uint64_t served = 0;  // calls that the shim took until then
+    uint64_t served = 0;  // 1: the shim took it; on the way here, all that it took so far
 };
 
 void* open(const char* path)
@@ -92,8 +92,9 @@ bool run_process(const Paths& paths, bool through_shim, const std::vector<WrongC
     Answer answer;
     uint64_t served_before = 0;
     while (read(ends[0], &answer, sizeof answer) == sizeof answer) {
-        std::swap(answer.served, served_before);
-        answer.served = served_before - answer.served;
+        const uint64_t served = answer.served;
+        answer.served -= served_before;
+        served_before = served;
         answers.push_back(answer);
     }
     close(ends[0]);
