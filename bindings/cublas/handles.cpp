@@ -78,18 +78,20 @@ Entry& find_entry(void* handle)
     return *entry;
 }
 
-// A handle without workspace in each context keeps the kernels loaded, for graphs that outlive the
-// program's handles. Never destroyed.
-void keep_kernels(void* context)
+// Destroys an engine's handle. The first one without workspace of each context stays instead: it keeps the
+// kernels loaded, for graphs that outlive the program's handles.
+void retire(const Engine& engine)
 {
     static std::mutex mutex;
-    static std::vector<void*>& contexts = *new std::vector<void*>;
-    const std::lock_guard lock(mutex);
-    if (std::find(contexts.begin(), contexts.end(), context) != contexts.end())
+    static std::vector<void*>& kept = *new std::vector<void*>;
+    if (!engine.handle)
         return;
-    hgemm_handle_t keeper = nullptr;
-    if (hgemm_create_sized(&keeper, HGEMM_DEVICE_CURRENT, 0) == HGEMM_STATUS_SUCCESS)
-        contexts.push_back(context);
+    const std::lock_guard lock(mutex);
+    const bool has_keeper = std::find(kept.begin(), kept.end(), engine.context) != kept.end();
+    if (engine.has_own || has_keeper)
+        hgemm_destroy(engine.handle);
+    else
+        kept.push_back(engine.context);
 }
 
 Engine make_engine(void* context, size_t workspace_bytes)
@@ -107,8 +109,6 @@ Engine make_engine(void* context, size_t workspace_bytes)
     }
     if (!engine.handle && logs(LogLevel::Summary))
         log_line("no handle of libhgemm: %s", on_host ? "it has only the host here" : hgemm_last_error());
-    if (engine.handle)
-        keep_kernels(context);
     return engine;
 }
 
@@ -147,7 +147,7 @@ bool make_own_workspace(Engine& engine, void* stream)
         return false;
     larger.has_own = true;
     larger.own_stream = stream;
-    hgemm_destroy(engine.handle);
+    retire(engine);
     engine = larger;
     return true;
 }
@@ -237,7 +237,7 @@ void forget(void* handle)
         generation.fetch_add(1, std::memory_order_release);
     }
     for (const Engine& engine : gone->engines)
-        hgemm_destroy(engine.handle);
+        retire(engine);
 }
 
 // What there was stays behind: its locks may be held by threads that the child does not have.
