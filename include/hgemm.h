@@ -95,6 +95,8 @@ typedef enum hgemm_bias { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 
 
 /** Device number for hgemm_create_on(): compute on the CPU, with host pointers. */
 #define HGEMM_DEVICE_HOST (-1)
+/** The same: the device that hgemm_create() takes. */
+#define HGEMM_DEVICE_CURRENT (-2)
 
 /* ---- Handle ----------------------------------------------------------------------------------- */
 
@@ -108,10 +110,18 @@ typedef enum hgemm_bias { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
 
-/** As hgemm_create(), on CUDA device `device` (>= 0, its primary context) or HGEMM_DEVICE_HOST. */
+/** As hgemm_create(), on CUDA device `device` (>= 0, its primary context), HGEMM_DEVICE_HOST or
+    HGEMM_DEVICE_CURRENT. */
 HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 
-/** Release a handle. Work in flight on its stream must have ended. NULL is accepted. */
+/** As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. The other two
+    functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
+    little or nothing elsewhere. Kernels are chosen that do with what there is. */
+HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
+
+/** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
+    handle of the process, so a graph that holds some may be launched as long as there is one. NULL is
+    accepted. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /** Run later calls on `stream`, which must belong to the handle's context (INVALID_ARGUMENT). A host

@@ -192,6 +192,13 @@ public:
         const hgemm_status_t status = hgemm_create_on(&handle.handle_, device);
         return status == HGEMM_STATUS_SUCCESS ? Result<Handle>(std::move(handle)) : last_error(status);
     }
+    // With a workspace of so many bytes instead of what the backend asks for.
+    static Result<Handle> create_sized(int device, std::size_t workspace_bytes)
+    {
+        Handle handle;
+        const hgemm_status_t status = hgemm_create_sized(&handle.handle_, device, workspace_bytes);
+        return status == HGEMM_STATUS_SUCCESS ? Result<Handle>(std::move(handle)) : last_error(status);
+    }
 
     Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
     Handle& operator=(Handle&& other) noexcept

@@ -70,7 +70,7 @@ Status run_all(Handle& handle, int64_t count, auto product)
     for (int64_t i = 0; i < count; ++i) {
         const hgemm_args_t args = product(i);
         Status status = check_args(&args, Pointers::Checked, checked);
-        if (status == ok)
+        if (status == ok && !repeat(handle, checked, status))
             status = run_checked(handle, checked);
         if (status != ok)
             return status;

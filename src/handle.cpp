@@ -2,16 +2,17 @@
 
 #include "dispatch.hpp"
 #include "driver.hpp"
+#include "options.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 
 // A public handle is a slot that is never freed, so that using a destroyed one is an error instead of
 // a read of freed memory. Release builds use slots again.
@@ -56,54 +57,6 @@ void give_slot(hgemm_handle* slot)
     }
 }
 
-Status copy_variable(const char* name, char* text, size_t length)
-{
-    const char* value = std::getenv(name);
-    if (value && std::strlen(value) >= length)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s is longer than %zu characters", name, length - 1);
-    std::strcpy(text, value ? value : "");
-    return ok;
-}
-
-// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream, /alone.
-Status read_kernel_settings(Options& options)
-{
-    char* rest = std::strchr(options.kernel, '/');
-    while (rest) {
-        *rest++ = '\0';
-        char* const setting = rest;
-        rest = std::strchr(setting, '/');
-        const auto length = rest ? static_cast<size_t>(rest - setting) : std::strlen(setting);
-        const auto is = [&](const char* word) {
-            return std::strlen(word) == length && !std::strncmp(setting, word, length);
-        };
-        if (is("plain"))
-            options.orientation = Orientation::Plain;
-        else if (is("swapped"))
-            options.orientation = Orientation::Swapped;
-        else if (is("whole"))
-            options.sharing = Sharing::Whole;
-        else if (is("stream"))
-            options.sharing = Sharing::Stream;
-        else if (is("alone"))
-            options.alone = true;
-        else if (std::sscanf(setting, "split=%d", &options.split) != 1 || options.split < 1)
-            return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped whole "
-                        "stream alone",
-                        static_cast<int>(length), setting);
-    }
-    return ok;
-}
-
-Status read_options(Options& options)
-{
-    Status status = copy_variable("HGEMM_BACKEND", options.backend, sizeof options.backend);
-    if (status == ok)
-        status = copy_variable("HGEMM_KERNEL", options.kernel, sizeof options.kernel);
-    return status == ok ? read_kernel_settings(options) : status;
-}
-
 Device host_device()
 {
     cpu_set_t cpus;
@@ -133,8 +86,9 @@ Status find_gpu(Handle& handle, bool automatic, int ordinal)
 
 // The device that was asked for, or for an automatic handle the first of: current context, device 0,
 // host.
-Status find_device(Handle& handle, bool automatic, int ordinal)
+Status find_device(Handle& handle, int ordinal)
 {
+    const bool automatic = ordinal == HGEMM_DEVICE_CURRENT;
     const bool host_forced = !std::strcmp(handle.options.backend, "host");
     const char* reason = nullptr;
     if (ordinal == HGEMM_DEVICE_HOST || (automatic && host_forced)) {
@@ -147,7 +101,7 @@ Status find_device(Handle& handle, bool automatic, int ordinal)
                           driver::device_count(), HGEMM_DEVICE_HOST);
             return HGEMM_STATUS_NO_DEVICE;
         }
-        return find_gpu(handle, automatic, ordinal);
+        return find_gpu(handle, automatic, automatic ? 0 : ordinal);
     }
     if (!automatic) {
         fail_argument(2, "device", "is %d, but there is no such device: %s", ordinal, reason);
@@ -160,11 +114,17 @@ Status find_device(Handle& handle, bool automatic, int ordinal)
     return ok;
 }
 
-Status allocate_workspace(Handle& handle)
+size_t default_workspace(const Handle& handle)
 {
     size_t bytes = 0;
     for (int i = 0; i < handle.candidate_count; ++i)
         bytes = std::max(bytes, handle.candidates[i]->default_workspace(handle.device));
+    return bytes;
+}
+
+Status allocate_workspace(Handle& handle, size_t bytes)
+{
+    bytes = (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
     if (bytes == 0)
         return ok;
     if (handle.context) {
@@ -203,7 +163,13 @@ void destroy_handle(Handle& handle)
     handle = {};
 }
 
-Status create_handle(Handle& handle, bool automatic, int ordinal)
+// What a creating function is asked for. Without a size the backends choose it.
+struct Wanted {
+    int device;
+    std::optional<size_t> workspace;
+};
+
+Status create_handle(Handle& handle, const Wanted& wanted)
 {
     handle.log = open_log();
     handle.cache = std::make_unique<PlanCache>();
@@ -211,7 +177,7 @@ Status create_handle(Handle& handle, bool automatic, int ordinal)
     if (status == ok)
         status = check_names(handle.options);
     if (status == ok)
-        status = find_device(handle, automatic, ordinal);
+        status = find_device(handle, wanted.device);
     const driver::Scope scope(handle.context);
     if (status == ok)
         status = scope.status();
@@ -220,27 +186,30 @@ Status create_handle(Handle& handle, bool automatic, int ordinal)
     for (int i = 0; status == ok && i < handle.candidate_count; ++i)
         status = handle.candidates[i]->open(handle.device, &handle.states[i]);
     if (status == ok)
-        status = allocate_workspace(handle);
+        status = allocate_workspace(handle, wanted.workspace.value_or(default_workspace(handle)));
     if (status == ok && handle.log.wants(LogLevel::Plan))
         handle.log.line("handle on %s, backend %s", handle.device.name, handle.candidates[0]->name);
     return status;
 }
 
-Status create(const char* function, hgemm_handle_t* out, bool automatic, int ordinal) noexcept
+Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) noexcept
 {
     const Call call(function);
     if (!out)
         return fail_argument(1, "handle", "is NULL, must point to an hgemm_handle_t");
     *out = nullptr;
-    if (!automatic && ordinal < HGEMM_DEVICE_HOST)
-        return fail_argument(2, "device", "is %d, must be a device number or %d", ordinal,
-                             HGEMM_DEVICE_HOST);
+    if (wanted.device < HGEMM_DEVICE_CURRENT)
+        return fail_argument(2, "device", "is %d, must be a device number, %d or %d", wanted.device,
+                             HGEMM_DEVICE_HOST, HGEMM_DEVICE_CURRENT);
+    constexpr size_t most_bytes = size_t{1} << 46;
+    if (wanted.workspace.value_or(0) > most_bytes)
+        return fail_argument(3, "workspace_bytes", "is %zu, must be at most 2^46", *wanted.workspace);
     hgemm_handle* slot = take_slot();
     if (!slot)
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a handle");
     Status status;
     try {
-        status = create_handle(slot->body, automatic, ordinal);
+        status = create_handle(slot->body, wanted);
     } catch (...) {
         status = fail(HGEMM_STATUS_ALLOC_FAILED, "out of host memory or threads");
     }
@@ -271,82 +240,23 @@ Status fail_handle(hgemm_handle_t handle)
     return HGEMM_STATUS_NOT_INITIALIZED;
 }
 
-Status plan(Handle& handle, const Problem& problem, Plan& plan)
-{
-    if (const Plan* known = handle.cache->find_plan(problem, handle.workspace())) {
-        plan = *known;
-    } else {
-        const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
-        Options options = handle.options;
-        options.workspace = handle.workspace().bytes;
-        options.counters = handle.workspace().counters ? counter_words : 0;
-        const Status status = make_plan(problem, handle.device, options, candidates, plan);
-        if (status != ok)
-            return status;
-        handle.cache->keep_plan(problem, handle.workspace(), plan);
-    }
-    if (handle.log.wants(LogLevel::Plan)) {
-        char asked[256], decided[384];
-        problem.print(asked, sizeof asked);
-        plan.print(decided, sizeof decided);
-        handle.log.line("plan %s: %s", asked, decided);
-    }
-    return ok;
-}
-
-namespace {
-
-// Plan and pack, unless the same was done lately.
-Status prepare(Handle& handle, const Problem& problem, const PlanCache::Launch*& prepared)
-{
-    const Workspace workspace = handle.workspace();
-    prepared = handle.log.wants(LogLevel::Plan) ? nullptr : handle.cache->find_launch(problem, workspace);
-    if (prepared)
-        return ok;
-    PlanCache::Launch& place = handle.cache->place_for(problem, workspace);
-    if (Status status = plan(handle, problem, place.plan); status != ok)
-        return status;
-    if (place.plan.workspace > workspace.bytes)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
-                    place.plan.workspace, workspace.bytes);
-    if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
-        return status;
-    place.problem = problem;
-    place.workspace = workspace;
-    place.used = true;
-    prepared = &place;
-    return ok;
-}
-
-}  // namespace
-
-Status execute(Handle& handle, const Problem& problem)
-{
-    const driver::Scope scope(handle.context);
-    if (scope.status() != ok)
-        return scope.status();
-    const PlanCache::Launch* prepared = nullptr;
-    if (Status status = prepare(handle, problem, prepared); status != ok)
-        return status;
-    const Backend* backend = prepared->plan.backend;
-    int index = 0;
-    while (handle.candidates[index] != backend)
-        ++index;
-    return backend->launch(handle, handle.states[index], prepared->plan, prepared->packed);
-}
-
 }  // namespace hg
 
 using namespace hg;
 
 extern "C" hgemm_status_t hgemm_create(hgemm_handle_t* handle)
 {
-    return create("hgemm_create", handle, true, 0);
+    return create("hgemm_create", handle, {HGEMM_DEVICE_CURRENT, {}});
 }
 
 extern "C" hgemm_status_t hgemm_create_on(hgemm_handle_t* handle, int device)
 {
-    return create("hgemm_create_on", handle, false, device);
+    return create("hgemm_create_on", handle, {device, {}});
+}
+
+extern "C" hgemm_status_t hgemm_create_sized(hgemm_handle_t* handle, int device, size_t workspace_bytes)
+{
+    return create("hgemm_create_sized", handle, {device, workspace_bytes});
 }
 
 extern "C" hgemm_status_t hgemm_destroy(hgemm_handle_t handle)

@@ -41,8 +41,11 @@ struct Handle {
 Handle* find_handle(hgemm_handle_t handle);
 Status fail_handle(hgemm_handle_t handle);  // for when that is null
 
-// Plan the problem on the handle's device and run it on its stream.
-Status execute(Handle& handle, const Problem& problem);
+// If the same was asked lately, run it again on the handle's stream, with `status` for the outcome; false
+// if it was not, or is to be logged.
+bool repeat(Handle& handle, const Request& request, Status& status);
+// Plan the problem that a checked request comes to, and run it on the handle's stream.
+Status execute(Handle& handle, const Request& request, const Problem& problem);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
 
 // Runs the body of a public call on a live handle: nothing escapes, failures are logged where asked.

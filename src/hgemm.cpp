@@ -69,7 +69,10 @@ Status run(const char* function, hgemm_handle_t handle, std::span<const Arg> arg
            const hgemm_args_t& g) noexcept
 {
     return with_handle(function, handle, [&](hg::Handle& h) {
-        const Status status = check_arguments({args, false}, g, Pointers::Checked);
+        Status status;
+        if (repeat(h, g, status))
+            return status;
+        status = check_arguments({args, false}, g, Pointers::Checked);
         return status == ok ? run_checked(h, g) : status;
     });
 }
@@ -119,7 +122,7 @@ Status run_checked(hg::Handle& h, const hgemm_args_t& g)
     const Problem problem = to_problem(g);
     if (h.log.wants(LogLevel::Trace))
         trace(h, problem);
-    return execute(h, problem);
+    return execute(h, g, problem);
 }
 
 Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy)
@@ -208,7 +211,10 @@ extern "C" hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_
 {
     return with_handle("hgemm_gemm_ex", handle, [&](hg::Handle& h) {
         hgemm_args_t g;
-        const Status status = check_args(args, Pointers::Checked, g);
+        Status status = copy_args(args, g);
+        if (status != ok || repeat(h, g, status))
+            return status;
+        status = check_arguments({ex_args, true}, g, Pointers::Checked);
         return status == ok ? run_checked(h, g) : status;
     });
 }

@@ -85,11 +85,34 @@ Problem to_problem(const VectorCall& v)
     return p;
 }
 
+// Of size 0, as no hgemm_args_t is.
+Request to_request(const VectorCall& v)
+{
+    Request r{};
+    r.type_ab = static_cast<hgemm_type_t>(v.type);
+    r.transa = v.transposed ? HGEMM_TRANS : HGEMM_NO_TRANS;
+    r.m = v.m;
+    r.n = v.n;
+    r.alpha = v.alpha;
+    r.a = v.a;
+    r.lda = v.lda;
+    r.b = v.x;
+    r.ldb = v.incx;
+    r.beta = v.beta;
+    r.d = v.y;
+    r.ldd = v.incy;
+    return r;
+}
+
 Status run(hgemm_handle_t handle, const VectorCall& v) noexcept
 {
     return with_handle(v.function, handle, [&](Handle& h) {
-        const Status status = check(v);
-        return status != ok || v.m == 0 || v.n == 0 ? status : execute(h, to_problem(v));
+        const Request request = to_request(v);
+        Status status;
+        if (repeat(h, request, status))
+            return status;
+        status = check(v);
+        return status != ok || v.m == 0 || v.n == 0 ? status : execute(h, request, to_problem(v));
     });
 }
 

@@ -1,5 +1,7 @@
 #include "plan_cache.hpp"
 
+#include <array>
+#include <cstring>
 #include <initializer_list>
 
 namespace hg {
@@ -34,18 +36,48 @@ Problem shape_of(const Problem& problem)
 // What a plan depends on.
 Workspace kind_of(const Workspace& workspace) { return {nullptr, workspace.bytes, workspace.counters}; }
 
-size_t mix(size_t hash, size_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }
+uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }
 
-size_t hash_of(const Problem& p, const Workspace& workspace)
+uint64_t hash_of(const Problem& p, const Workspace& workspace)
 {
-    size_t hash = mix(static_cast<size_t>(p.type_ab), workspace.bytes);
-    hash = mix(hash, reinterpret_cast<size_t>(workspace.ptr));
+    uint64_t hash = mix(static_cast<uint64_t>(p.type_ab), workspace.bytes);
     for (const int64_t size : {p.m, p.n, p.k, p.batch, p.a.row_stride, p.b.row_stride, p.d.ld})
-        hash = mix(hash, static_cast<size_t>(size));
+        hash = mix(hash, static_cast<uint64_t>(size));
     for (const void* pointer : {p.a.ptr, p.b.ptr, static_cast<const void*>(p.d.ptr)})
-        hash = mix(hash, reinterpret_cast<size_t>(pointer));
+        hash = mix(hash, reinterpret_cast<uint64_t>(pointer));
     return mix(hash, hash >> 32);
 }
+
+constexpr size_t request_words = sizeof(Request) / sizeof(uint64_t);
+static_assert(sizeof(Request) % sizeof(uint64_t) == 0);
+
+// Odd numbers without a pattern, by splitmix64.
+constexpr auto multipliers = [] {
+    std::array<uint64_t, request_words + 2> numbers{};
+    uint64_t state = 0;
+    for (uint64_t& number : numbers) {
+        uint64_t z = state += 0x9e3779b97f4a7c15u;
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        number = (z ^ z >> 31) | 1;
+    }
+    return numbers;
+}();
+
+// One multiplication a word, none waiting for another.
+uint64_t hash_of(const Request& request, const Workspace& workspace)
+{
+    uint64_t words[request_words];
+    std::memcpy(words, &request, sizeof words);
+    uint64_t sum = reinterpret_cast<uint64_t>(workspace.ptr) * multipliers[request_words] +
+                   workspace.bytes * multipliers[request_words + 1];
+    for (size_t i = 0; i < request_words; ++i)
+        sum += words[i] * multipliers[i];
+    sum = (sum ^ sum >> 32) * multipliers[0];
+    return sum ^ sum >> 29;
+}
+
+bool is_same(const Request& x, const Request& y) { return std::memcmp(&x, &y, sizeof x) == 0; }
 
 }  // namespace
 
@@ -53,36 +85,46 @@ const Plan* PlanCache::find_plan(const Problem& problem, const Workspace& worksp
 {
     const Problem shape = shape_of(problem);
     const Workspace kind = kind_of(workspace);
-    const Decided& entry = decided_[hash_of(shape, kind) % plans];
-    return entry.used && entry.shape == shape && entry.workspace == kind ? &entry.plan : nullptr;
+    const Decided* known = decided_.find(hash_of(shape, kind), [&](const Decided& entry) {
+        return entry.shape == shape && entry.workspace == kind;
+    });
+    return known ? &known->plan : nullptr;
 }
 
 void PlanCache::keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan)
 {
     const Problem shape = shape_of(problem);
     const Workspace kind = kind_of(workspace);
-    decided_[hash_of(shape, kind) % plans] = {true, shape, kind, plan};
+    const uint64_t hash = hash_of(shape, kind);
+    Decided& place = decided_.place_for(hash);
+    place = {shape, kind, plan};
+    decided_.keep(place, hash);
 }
 
-const PlanCache::Launch* PlanCache::find_launch(const Problem& problem, const Workspace& workspace) const
+const PlanCache::Launch* PlanCache::find_launch(const Request& request, const Workspace& workspace) const
 {
-    const Launch& entry = launches_[hash_of(problem, workspace) % launches];
-    return entry.used && entry.problem == problem && entry.workspace == workspace ? &entry : nullptr;
+    return launches_.find(hash_of(request, workspace), [&](const Launch& entry) {
+        return is_same(entry.request, request) && entry.workspace == workspace;
+    });
 }
 
-PlanCache::Launch& PlanCache::place_for(const Problem& problem, const Workspace& workspace)
+PlanCache::Launch& PlanCache::place_for(const Request& request, const Workspace& workspace)
 {
-    Launch& entry = launches_[hash_of(problem, workspace) % launches];
-    entry.used = false;
-    return entry;
+    Launch& place = launches_.place_for(hash_of(request, workspace));
+    place.request = request;
+    place.workspace = workspace;
+    return place;
+}
+
+void PlanCache::keep(const Launch& launch)
+{
+    launches_.keep(launch, hash_of(launch.request, launch.workspace));
 }
 
 void PlanCache::clear()
 {
-    for (Decided& entry : decided_)
-        entry.used = false;
-    for (Launch& entry : launches_)
-        entry.used = false;
+    decided_.clear();
+    launches_.clear();
 }
 
 }  // namespace hg

@@ -1,8 +1,9 @@
-// What a handle remembers of recent calls: plans by shape, and packed parameters by whole problem, so that
+// What a handle remembers of recent calls: plans by shape, and packed parameters by whole request, so that
 // a repeated call looks its kernel up and launches it.
 #pragma once
 
 #include "backend.hpp"
+#include "hashed_sets.hpp"
 
 namespace hg {
 
@@ -15,6 +16,10 @@ struct Workspace {
     bool operator==(const Workspace&) const = default;
 };
 
+// A product as a caller asked for it, before any check: what a repeated call is recognised by. `size` tells
+// the kind of call, so that what is right in one is not taken for right in another.
+using Request = hgemm_args_t;
+
 class PlanCache {
 public:
     // The plan for this shape, pointers left aside but for their alignment, and such a workspace, wherever
@@ -22,31 +27,32 @@ public:
     const Plan* find_plan(const Problem& problem, const Workspace& workspace) const;
     void keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan);
 
-    // A launch is a plan with its parameters for one problem, pointers included.
+    // A launch is a plan with its parameters for one request, pointers included. Requests with a launch
+    // were checked.
     struct Launch {
-        bool used;
-        Problem problem;
+        Request request;
         Workspace workspace;
         Plan plan;
         Packed packed;
     };
-    const Launch* find_launch(const Problem& problem, const Workspace& workspace) const;
-    // The place for a new one, which takes that of an older one; it counts once `used` is set.
-    Launch& place_for(const Problem& problem, const Workspace& workspace);
+    const Launch* find_launch(const Request& request, const Workspace& workspace) const;
+    // The place for a new one, which is found once it was kept.
+    Launch& place_for(const Request& request, const Workspace& workspace);
+    void keep(const Launch& launch);
 
     // Forget everything: what plans depend on beside the workspace has changed.
     void clear();
 
 private:
     struct Decided {
-        bool used;
         Problem shape;
         Workspace workspace;  // without `ptr`
         Plan plan;
     };
-    static constexpr size_t plans = 128, launches = 64;
-    Decided decided_[plans] = {};
-    Launch launches_[launches] = {};
+    // A model of 80 layers has up to 560 products with weights of their own, beside those of activations; a
+    // quarter full, sets hardly ever overflow.
+    HashedSets<Launch, 512> launches_;
+    HashedSets<Decided, 64> decided_;
 };
 
 }  // namespace hg

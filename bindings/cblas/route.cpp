@@ -25,18 +25,12 @@ Choice read_choice()
     return text && !std::strcmp(text, "gpu") ? Choice::Gpu : Choice::Auto;
 }
 
-int count_cores()
-{
-    cpu_set_t cpus;
-    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-}
-
 bool reads_ab(const hgemm_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
 
 bool is_for_gpu(const hgemm_args_t& g)
 {
     static const Choice choice = read_choice();
-    static const int cores = count_cores();
+    static const int cores = available_cores();
     if (choice == Choice::Host || !reads_ab(g))
         return false;
     const Forecast f = forecast(g, cores);
@@ -49,6 +43,12 @@ const void* element(const void* base, hgemm_type_t type, int64_t offset)
 }
 
 }  // namespace
+
+int available_cores()
+{
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+}
 
 hgemm_args_t row_major(const hgemm_args_t& args)
 {

@@ -27,6 +27,9 @@ struct Rates {
 struct Forecast {
     double host_us, gpu_us;
 };
+// Of this process: what the forecast divides the host's work by.
+int available_cores();
+
 Forecast forecast(const hgemm_args_t& args, int cores, const Rates& rates = {});
 
 // How a staged product is divided: by columns, so that no more of B lies on the device at a time.

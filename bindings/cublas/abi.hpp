@@ -19,7 +19,7 @@ constexpr int r_32f = 0, r_16f = 2, r_16bf = 14;
 // cublasOperation_t
 constexpr int op_n = 0, op_t = 1, op_c = 2;
 
-// cublasComputeType_t: those that sum in fp32. The fast ones allow less than that and ask for nothing.
+// cublasComputeType_t. The fast ones are for operands in fp32.
 constexpr int compute_16f = 64, compute_32f = 68, compute_32f_fast_16f = 74, compute_32f_fast_16bf = 75,
               compute_32f_fast_tf32 = 77;
 

@@ -3,6 +3,7 @@
 #include "driver.hpp"
 #include "settings.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,8 @@ namespace hg::shim {
 namespace {
 
 constexpr uintptr_t alignment = 256;
+// What cuBLAS's handles have by default on a Hopper.
+constexpr size_t own_workspace_bytes = size_t{32} << 20;
 void* const per_thread_stream = reinterpret_cast<void*>(2);
 // A workspace of no bytes: products that need none are chosen.
 const Workspace nothing{reinterpret_cast<void*>(alignment), 0};
@@ -26,8 +29,8 @@ struct Engine {
     void* stream = nullptr;
     Workspace workspace;  // ptr null: the hgemm handle's own
     int sm_count = 0;
-    // The own workspace serves one stream, the first one that needs it.
-    bool own_is_taken = false;
+    // The own workspace is made for the first product that comes without one, and serves its stream alone.
+    bool has_own = false, was_refused_own = false;
     void* own_stream = nullptr;
 };
 
@@ -75,12 +78,28 @@ Entry& find_entry(void* handle)
     return *entry;
 }
 
-Engine make_engine(void* context)
+// Destroys an engine's handle. The first one without workspace of each context stays instead: it keeps the
+// kernels loaded, for graphs that outlive the program's handles.
+void retire(const Engine& engine)
+{
+    static std::mutex mutex;
+    static std::vector<void*>& kept = *new std::vector<void*>;
+    if (!engine.handle)
+        return;
+    const std::lock_guard lock(mutex);
+    const bool has_keeper = std::find(kept.begin(), kept.end(), engine.context) != kept.end();
+    if (engine.has_own || has_keeper)
+        hgemm_destroy(engine.handle);
+    else
+        kept.push_back(engine.context);
+}
+
+Engine make_engine(void* context, size_t workspace_bytes)
 {
     Engine engine;
     engine.context = context;
     const driver::AllowAllocation allow;
-    const hgemm_status_t status = hgemm_create(&engine.handle);
+    const hgemm_status_t status = hgemm_create_sized(&engine.handle, HGEMM_DEVICE_CURRENT, workspace_bytes);
     const bool on_host =
         status == HGEMM_STATUS_SUCCESS && !std::strcmp(hgemm_backend(engine.handle), "host");
     if (on_host) {
@@ -103,7 +122,7 @@ Engine* find_engine(Entry& entry)
     for (Engine& engine : entry.engines)
         if (engine.context == context)
             return &engine;
-    return &entry.engines.emplace_back(make_engine(context));
+    return &entry.engines.emplace_back(make_engine(context, 0));
 }
 
 // hgemm wants 256-byte alignment, cuBLAS takes any.
@@ -116,6 +135,23 @@ Workspace aligned(Workspace w)
     return {reinterpret_cast<void*>(begin + skipped), w.bytes - skipped};
 }
 
+// Another handle takes the place of one without workspace: what that one launched reads nothing of it, and
+// the kernels stay loaded.
+bool make_own_workspace(Engine& engine, void* stream)
+{
+    if (engine.was_refused_own || !driver::current_context())
+        return false;
+    Engine larger = make_engine(engine.context, own_workspace_bytes);
+    engine.was_refused_own = !larger.handle;
+    if (engine.was_refused_own)
+        return false;
+    larger.has_own = true;
+    larger.own_stream = stream;
+    retire(engine);
+    engine = larger;
+    return true;
+}
+
 // What is shared between streams, or between a graph and what runs beside it, would be written by both.
 Workspace choose_workspace(Engine& engine, const Place& place, const Workspace& of_handle)
 {
@@ -123,12 +159,11 @@ Workspace choose_workspace(Engine& engine, const Place& place, const Workspace& 
         return aligned(place.workspace);
     if (of_handle.ptr)
         return aligned(of_handle);
-    if (place.stream == per_thread_stream || (engine.own_is_taken && engine.own_stream != place.stream) ||
-        driver::is_capturing(place.stream))
+    if (place.stream == per_thread_stream || driver::is_capturing(place.stream))
         return nothing;
-    engine.own_is_taken = true;
-    engine.own_stream = place.stream;
-    return {};
+    const bool usable =
+        engine.has_own ? engine.own_stream == place.stream : make_own_workspace(engine, place.stream);
+    return usable ? Workspace{} : nothing;
 }
 
 bool set_stream(Engine& engine, void* stream)
@@ -202,7 +237,7 @@ void forget(void* handle)
         generation.fetch_add(1, std::memory_order_release);
     }
     for (const Engine& engine : gone->engines)
-        hgemm_destroy(engine.handle);
+        retire(engine);
 }
 
 // What there was stays behind: its locks may be held by threads that the child does not have.

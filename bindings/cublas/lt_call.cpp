@@ -1,5 +1,6 @@
 #include "lt_call.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -106,8 +107,14 @@ void remember_made(const LtAlgorithm& algorithm)
 
 bool was_made(const LtAlgorithm* algorithm)
 {
+    if (!algorithm)
+        return false;
+    // Nobody proposed zeros.
+    if (std::all_of(std::begin(algorithm->data), std::end(algorithm->data),
+                    [](uint64_t w) { return w == 0; }))
+        return true;
     const size_t count = made_count.load(std::memory_order_acquire);
-    if (!algorithm || count == 0)
+    if (count == 0)
         return false;
     if (count == most_made)
         return true;

@@ -73,7 +73,7 @@ Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
         return Reason::Arguments;
     if (g.m == 0 || g.n == 0 || g.k == 0 || g.batch == 0)
         return Reason::Empty;
-    if (!sums_in_fp32(g.compute))
+    if (g.compute != compute_32f)
         return Reason::Compute;
     hgemm_args_init(&args, sizeof args);
     if (!set_types(g.type_a, g.type_b, g.type_c, args))

@@ -6,12 +6,6 @@
 
 namespace hg::shim {
 
-inline bool sums_in_fp32(int compute)
-{
-    return compute == compute_32f || compute == compute_32f_fast_16f || compute == compute_32f_fast_16bf ||
-           compute == compute_32f_fast_tf32;
-}
-
 inline hgemm_op_t transposition(int op) { return op == op_n ? HGEMM_NO_TRANS : HGEMM_TRANS; }
 
 // The pairs that cuBLAS has: fp16 or bf16, to the same type or to fp32.

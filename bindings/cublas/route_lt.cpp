@@ -91,7 +91,7 @@ bool set_batch(const LtCall& call, hgemm_args_t& args)
 Reason route(const LtCall& call, hgemm_args_t& args)
 {
     hgemm_args_init(&args, sizeof args);
-    if (!sums_in_fp32(call.compute) || call.scale_type != r_32f)
+    if (call.compute != compute_32f || call.scale_type != r_32f)
         return Reason::Compute;
     if (call.c.type != call.d.type || !set_types(call.a.type, call.b.type, call.d.type, args))
         return Reason::Types;

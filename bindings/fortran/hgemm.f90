@@ -24,6 +24,7 @@ module libhgemm
     integer(c_int), parameter :: &
         HGEMM_GROUPED_CONTIGUOUS = 1, HGEMM_GROUPED_MASKED = 2, HGEMM_GROUPED_HOST = 3
     integer(c_int), parameter :: HGEMM_DEVICE_HOST = -1
+    integer(c_int), parameter :: HGEMM_DEVICE_CURRENT = -2
 
     type, bind(c) :: hgemm_args_t
         integer(c_size_t) :: size
@@ -78,6 +79,15 @@ module libhgemm
             import
             type(c_ptr), intent(out) :: handle
             integer(c_int), value :: device
+            integer(c_int) :: status
+        end function
+
+        function hgemm_create_sized(handle, device, workspace_bytes) &
+                bind(c, name='hgemm_create_sized') result(status)
+            import
+            type(c_ptr), intent(out) :: handle
+            integer(c_int), value :: device
+            integer(c_size_t), value :: workspace_bytes
             integer(c_int) :: status
         end function
 

@@ -50,6 +50,7 @@ int main(void)
     VALUE(HGEMM_GROUPED_HOST);
 
     VALUE(HGEMM_DEVICE_HOST);
+    VALUE(HGEMM_DEVICE_CURRENT);
 
     SIZE(hgemm_args_t);
     MEMBER(hgemm_args_t, size);

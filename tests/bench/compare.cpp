@@ -18,12 +18,15 @@ namespace {
 
 // The ways to compute one product; an empty function is one that is not there.
 struct Arms {
-    Multiply ours, standard, best;
+    Multiply ours, invariant, standard, best;
     std::unique_ptr<CublasLt::Algorithms> algorithms;
 
-    std::vector<Multiply> list() const
+    enum class Which { All, WithoutInvariant };
+    std::vector<Multiply> list(Which which) const
     {
         std::vector<Multiply> all = {ours};
+        if (invariant && which == Which::All)
+            all.push_back(invariant);
         for (const Multiply& arm : {best, standard})  // the last one is held against itself
             if (arm)
                 all.push_back(arm);
@@ -40,6 +43,11 @@ public:
             throw std::runtime_error(std::string("compare needs the library on the GPU: ") +
                                      hgemm_build_info());
         ours_.set_stream(device_.timer().stream());
+        if (options.batch_invariant) {
+            invariant_ = std::make_unique<Ours>(options.backend, options.kernel);
+            invariant_->set_stream(device_.timer().stream());
+            invariant_->set_batch_invariant();
+        }
     }
 
     Machine machine() const { return device_.machine(); }
@@ -55,19 +63,25 @@ private:
     const CompareOptions& options_;
     BenchDevice device_;
     Ours ours_;
+    std::unique_ptr<Ours> invariant_;
 };
 
 bool Comparison::has_time_for(const Product& product) const
 {
     const double floor = floor_us(product);
     const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
-    return device_.has_time_for(graph * (4 * options_.pairs + 12) + 60 * floor);
+    const int arms = invariant_ ? 5 : 4;
+    return device_.has_time_for(graph * (arms * options_.pairs + 12) + 60 * floor);
 }
 
 Arms Comparison::arms_for(const Product& product)
 {
     Arms arms;
     arms.ours = [&, product](const Operands& operands) { ours_.multiply(product, operands); };
+    if (invariant_)
+        arms.invariant = [&, product](const Operands& operands) {
+            invariant_->multiply(product, operands);
+        };
     if (Cublas* cublas = device_.cublas_for(product))
         arms.standard = [=](const Operands& operands) { cublas->multiply(product, operands); };
     return arms;
@@ -82,10 +96,15 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
     };
     m.kernel = choice.kernel;
     m.error = error_of(device_.check(expectation, sets[0], choice.split, arms.ours));
+    if (arms.invariant) {
+        const Ours::Choice other = invariant_->explain(m.product, sets[0]);
+        m.invariant_kernel = other.kernel;
+        m.invariant_error = error_of(device_.check(expectation, sets[0], other.split, arms.invariant));
+    }
     if (arms.standard)
         m.default_error =
             error_of(device_.check(expectation, sets[0], device_.most_slices(m.product), arms.standard));
-    m.launches = device_.launches(m.product, sets, arms.list());
+    m.launches = device_.launches(m.product, sets, arms.list(Arms::Which::All));
     if (!device_.cublaslt())
         return;
     arms.algorithms = device_.cublaslt()->algorithms(m.product, sets, options_.algorithms);
@@ -105,8 +124,8 @@ void Comparison::time_hot(const std::vector<Operands>& sets, const Arms& arms, M
     constexpr double most_bytes = 20e6;
     if (!options_.hot || m.product.bytes() >= most_bytes)
         return;
-    const Paired hot =
-        time_paired(device_.timer(), {sets[0]}, arms.list(), {m.launches, options_.pairs, false});
+    const Paired hot = time_paired(device_.timer(), {sets[0]}, arms.list(Arms::Which::WithoutInvariant),
+                                   {m.launches, options_.pairs, false});
     m.hot_us = hot.us[0];
     size_t arm = 1;
     if (arms.best)
@@ -130,10 +149,14 @@ bool Comparison::measure(const Product& product, bool noise, Measurement& m)
         m.sm_mhz = device_.nvml().sm_mhz();
         m.watts = device_.nvml().watts();
     };
-    const Paired cold =
-        time_paired(device_.timer(), sets, arms.list(), {m.launches, options_.pairs, noise, read_clocks});
+    const Paired cold = time_paired(device_.timer(), sets, arms.list(Arms::Which::All),
+                                    {m.launches, options_.pairs, noise, read_clocks});
     m.ours_us = cold.us[0];
     size_t arm = 1;
+    if (arms.invariant) {
+        m.invariant_us = cold.us[arm];
+        m.invariant_cost = cold.ratios[arm++];
+    }
     if (arms.best) {
         m.best_us = cold.us[arm];
         m.ratio_best = cold.ratios[arm++];
@@ -188,7 +211,7 @@ int compare(const CompareOptions& options)
         fmt::print("{}\n", line(m));
         std::fflush(stdout);
         csv.write(m);
-        wrong += m.error > 1;
+        wrong += m.error > 1 || m.invariant_error > 1;
         run.rows.push_back(m);
     }
     progress.clear();

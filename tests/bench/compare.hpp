@@ -12,10 +12,11 @@ struct CompareOptions {
     Outputs outputs;
     std::string backend, kernel;  // as in HGEMM_BACKEND and HGEMM_KERNEL
     int pairs = 7;
-    int algorithms = 16;  // heuristic results of cuBLASLt that are tried
-    bool noise = false;   // the baseline against itself at every product, not at each eighth
-    bool hot = false;     // also with operands that stay in the L2 cache, below 20 MB
-    bool resume = false;  // leave out what the CSV file has
+    int algorithms = 16;           // heuristic results of cuBLASLt that are tried
+    bool noise = false;            // the baseline against itself at every product, not at each eighth
+    bool hot = false;              // also with operands that stay in the L2 cache, below 20 MB
+    bool batch_invariant = false;  // also the library in that mode
+    bool resume = false;           // leave out what the CSV file has
 };
 
 // Prints a table and a summary; 0 if every result was right.

@@ -64,6 +64,8 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
     app.add_option("--algorithms", options.algorithms, "Heuristic results of cuBLASLt to try")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--noise", options.noise, "cublasGemmEx against itself at every product, not each eighth");
+    app.add_flag("--batch-invariant", options.batch_invariant,
+                 "Also time batch-invariant mode, and its cost");
     app.add_flag("--hot", options.hot, "Below 20 MB, also time operands that stay in the L2 cache");
 }
 

@@ -17,8 +17,12 @@ struct Measurement {
     double ratio_default = unknown, ratio_best = unknown;  // median over pairs of baseline / ours
     double aa_spread = unknown;  // interquartile range of the ratio of cublasGemmEx to itself
     double hot_us = unknown, hot_ratio_default = unknown, hot_ratio_best = unknown;  // operands in L2
-    double host_us = unknown, default_host_us = unknown;                    // of one call on the host
-    double error = unknown, default_error = unknown, best_error = unknown;  // of the bound: right up to 1
+    std::string invariant_kernel;  // ours in batch-invariant mode
+    double invariant_us = unknown;
+    double invariant_cost = unknown;                      // median over pairs of its time / ours
+    double host_us = unknown, default_host_us = unknown;  // of one call on the host
+    // Of the bound: right up to 1.
+    double error = unknown, default_error = unknown, best_error = unknown, invariant_error = unknown;
     int best_rank = -1, algorithms = 0;  // which of so many heuristic results was the fastest
     int pairs = 0, sets = 0, launches = 0, sm_mhz = 0;
     double watts = unknown;

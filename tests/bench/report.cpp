@@ -113,6 +113,31 @@ std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* agains
     return text;
 }
 
+// What batch-invariant mode costs, by region.
+std::string invariant_table(const std::vector<Measurement>& rows)
+{
+    const auto timed = those(rows, [](const Measurement& m) { return known(m.invariant_cost); });
+    if (timed.empty())
+        return "";
+    std::string text =
+        fmt::format("\nBatch-invariant mode, its time / ours:\n{:<20}{:>5}  {:>7}{:>7}{:>7}\n", "region",
+                    "n", "geomean", "p95", "most");
+    const auto add = [&](const char* name, const std::vector<Measurement>& part) {
+        const auto costs = all_of(part, &Measurement::invariant_cost);
+        const Spread s = spread_of(costs);
+        text += fmt::format("{:<20}{:>5}  {:>7.3f}{:>7.3f}{:>7.3f}\n", name, part.size(), s.geomean, s.p95,
+                            quantile(costs, 1));
+    };
+    for (const char* region : regions) {
+        const auto part =
+            those(timed, [&](const Measurement& m) { return std::string(region) == region_of(m.product); });
+        if (!part.empty())
+            add(region, part);
+    }
+    add("all", timed);
+    return text;
+}
+
 std::string noise(const std::vector<Measurement>& rows)
 {
     auto spreads = all_of(rows, &Measurement::aa_spread);
@@ -156,7 +181,10 @@ std::string line(const Measurement& m)
     if (known(m.hot_us))
         text += fmt::format("  hot {:.2f} {} {}", m.hot_us, cell(m.hot_ratio_default, 5, 3),
                             cell(m.hot_ratio_best, 5, 3));
-    if (m.error > 1)
+    if (known(m.invariant_us))
+        text += fmt::format("  batch-invariant {:.2f} x{:.3f} {}", m.invariant_us, m.invariant_cost,
+                            m.invariant_kernel);
+    if (m.error > 1 || m.invariant_error > 1)
         text += "  WRONG";
     if (m.default_error > 1 || m.best_error > 1)
         text += "  BASELINE WRONG";
@@ -168,10 +196,11 @@ std::string summary(const std::vector<Measurement>& rows)
     const auto compared =
         those(rows, [](const Measurement& m) { return known(m.ratio_default) || known(m.ratio_best); });
     if (compared.empty())
-        return "\nNo baseline was measured.\n";
+        return "\nNo baseline was measured.\n" + invariant_table(rows);
     return region_table(compared) + goal_table(compared) +
            worst(compared, &Measurement::ratio_default, "cublasGemmEx") +
-           worst(compared, &Measurement::ratio_best, "the best of cuBLASLt") + noise(compared);
+           worst(compared, &Measurement::ratio_best, "the best of cuBLASLt") + invariant_table(rows) +
+           noise(compared);
 }
 
 }  // namespace hg::bench

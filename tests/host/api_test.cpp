@@ -45,12 +45,32 @@ TEST_F(Api, create_refuses)
     expect_invalid(hgemm_create_on(nullptr, HGEMM_DEVICE_HOST), 1,
                    "hgemm_create_on: argument 1 (handle) is NULL");
     auto handle = reinterpret_cast<hgemm_handle_t>(8);
-    expect_invalid(hgemm_create_on(&handle, -2), 2, "hgemm_create_on: argument 2 (device) is -2");
+    expect_invalid(hgemm_create_on(&handle, -3), 2, "hgemm_create_on: argument 2 (device) is -3");
     EXPECT_EQ(handle, nullptr);
     handle = reinterpret_cast<hgemm_handle_t>(8);
     EXPECT_EQ(hgemm_create_on(&handle, 1000), HGEMM_STATUS_NO_DEVICE);
     EXPECT_TRUE(contains(hgemm_last_error(), "1000")) << hgemm_last_error();
     EXPECT_EQ(handle, nullptr);
+    expect_invalid(hgemm_create_sized(&handle, HGEMM_DEVICE_HOST, SIZE_MAX), 3,
+                   "hgemm_create_sized: argument 3 (workspace_bytes) is");
+}
+
+TEST_F(Api, handles_have_the_workspace_that_they_were_created_with)
+{
+    hgemm_args_t args = small_args();
+    args.layout = HGEMM_ROW_MAJOR;
+    std::vector<hgemm_half_t> a(256), d(256);
+    args.a = args.b = a.data();
+    args.c = args.d = d.data();
+    const auto run = [&](size_t bytes) {
+        hgemm_handle_t handle = nullptr;
+        EXPECT_EQ(hgemm_create_sized(&handle, HGEMM_DEVICE_HOST, bytes), HGEMM_STATUS_SUCCESS);
+        const hgemm_status_t status = hgemm_gemm_ex(handle, &args);
+        EXPECT_EQ(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+        return status;
+    };
+    EXPECT_EQ(run(size_t{256} << 20), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(run(0), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
 }
 
 TEST_F(Api, create_obeys_the_environment)

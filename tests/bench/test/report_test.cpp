@@ -40,6 +40,10 @@ Run sample_run()
                 measured({4095, 4095, 4095, HGEMM_F16, "tn", 1, 3, "odd"}, 300, 2, unknown)};
     run.rows[0].aa_spread = 0.004;
     run.rows[0].hot_us = 9.5;
+    run.rows[0].invariant_kernel = "sm90_<another>";
+    run.rows[0].invariant_us = 15;
+    run.rows[0].invariant_cost = 1.25;
+    run.rows[0].invariant_error = 0.25;
     return run;
 }
 
@@ -62,12 +66,15 @@ void expect_same(const Run& x, const Run& y)
         const Measurement &a = x.rows[i], &b = y.rows[i];
         EXPECT_EQ(a.product, b.product);
         EXPECT_EQ(a.kernel, b.kernel);
+        EXPECT_EQ(a.invariant_kernel, b.invariant_kernel);
         EXPECT_EQ(a.best_rank, b.best_rank);
         EXPECT_EQ(a.sm_mhz, b.sm_mhz);
         EXPECT_TRUE(same(a.ours_us, b.ours_us) && same(a.default_us, b.default_us) &&
                     same(a.best_us, b.best_us) && same(a.ratio_default, b.ratio_default) &&
                     same(a.ratio_best, b.ratio_best) && same(a.aa_spread, b.aa_spread) &&
-                    same(a.hot_us, b.hot_us) && same(a.host_us, b.host_us) && same(a.watts, b.watts))
+                    same(a.hot_us, b.hot_us) && same(a.host_us, b.host_us) && same(a.watts, b.watts) &&
+                    same(a.invariant_us, b.invariant_us) && same(a.invariant_cost, b.invariant_cost) &&
+                    same(a.invariant_error, b.invariant_error))
             << a.product.shape();
     }
 }
@@ -119,6 +126,24 @@ TEST(Report, has_regions_goals_and_the_worst)
     EXPECT_EQ(text.find("thin-K"), std::string::npos) << text;
 }
 
+TEST(Report, tells_what_batch_invariant_mode_costs)
+{
+    auto rows = sample_run().rows;
+    EXPECT_NE(line(rows[0]).find("  batch-invariant 15.00 x1.250 sm90_<another>"), std::string::npos);
+    EXPECT_EQ(line(rows[1]).find("batch-invariant"), std::string::npos);
+    const std::string heading = "Batch-invariant mode, its time / ours:";
+    std::string text = summary(rows);
+    EXPECT_NE(text.find(heading), std::string::npos);
+    EXPECT_NE(text.find("all                     1    1.250  1.250  1.250"), std::string::npos) << text;
+    rows[2].invariant_cost = 1;
+    rows[2].invariant_us = 170;
+    text = summary(rows);
+    EXPECT_NE(text.find("all                     2    1.118  1.238  1.250"), std::string::npos) << text;
+    rows.erase(rows.begin());
+    rows[1].invariant_cost = unknown;
+    EXPECT_EQ(summary(rows).find(heading), std::string::npos);
+}
+
 TEST(Report, without_baselines_says_so)
 {
     EXPECT_NE(summary({measured({8, 8, 8, HGEMM_F16, "tn"}, 3, unknown, unknown)}).find("No baseline"),
@@ -133,6 +158,9 @@ TEST(Report, lines_mark_what_is_wrong)
     m.error = 1.5;
     EXPECT_NE(line(m).find("  WRONG"), std::string::npos);
     m.error = 0.5;
+    m.invariant_error = 1.5;
+    EXPECT_NE(line(m).find("  WRONG"), std::string::npos);
+    m.invariant_error = 0.5;
     m.best_error = 2;
     EXPECT_NE(line(m).find("BASELINE WRONG"), std::string::npos);
 }

@@ -1,6 +1,6 @@
 // Times products of host memory on both sides, the CPU and staged to the GPU, beside what the library
-// forecasts: one line of CSV each. The last lines are the rates that the times show, for route.hpp.
-#include "route.hpp"
+// forecasts: one line of CSV each. The last lines are the rates that the times show, as route.hpp has them.
+#include "fit.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -8,21 +8,17 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace hg::cblas {
 namespace {
 
-struct Shape {
-    int64_t m, n, k;
-    double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n * k); }
-    double bytes() const { return 2.0 * static_cast<double>(m * k + k * n + m * n); }
-};
+using Clock = std::chrono::steady_clock;
 
-struct Times {
-    Shape shape;
-    double host_us, gpu_us;
+struct Settings {
+    std::vector<int64_t> sizes = {64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192};
+    int repeats = 5;
+    double seconds = 50;
 };
 
 constexpr double absent = 0;
@@ -31,7 +27,6 @@ constexpr double absent = 0;
 template <typename Run>
 double microseconds(int repeats, const Run& run)
 {
-    using Clock = std::chrono::steady_clock;
     std::vector<double> times;
     for (int i = 0; i <= repeats; ++i) {
         const auto begin = Clock::now();
@@ -49,61 +44,67 @@ double microseconds(int repeats, const Run& run)
 
 std::string to_text(double us) { return us == absent ? "" : fmt::format("{:.1f}", us); }
 
-Times measure(const Shape& shape, hgemm_type_t type, int repeats)
+Times measure(int64_t m, int64_t n, int64_t k, hgemm_type_t type, int repeats)
 {
-    const std::vector<uint16_t> a(static_cast<size_t>(shape.m * shape.k), 0x3c00);
-    const std::vector<uint16_t> b(static_cast<size_t>(shape.k * shape.n), 0x3c00);
-    std::vector<uint16_t> d(static_cast<size_t>(shape.m * shape.n));
+    const std::vector<uint16_t> a(static_cast<size_t>(m * k), 0x3c00);
+    const std::vector<uint16_t> b(static_cast<size_t>(k * n), 0x3c00);
+    std::vector<uint16_t> d(static_cast<size_t>(m * n));
     hgemm_args_t g;
     hgemm_args_init(&g, sizeof g);
     g.layout = HGEMM_ROW_MAJOR;
     g.type_ab = g.type_c = g.type_d = type;
-    g.m = shape.m;
-    g.n = g.ldb = g.ldc = g.ldd = shape.n;
-    g.k = g.lda = shape.k;
+    g.m = m;
+    g.n = g.ldb = g.ldc = g.ldd = n;
+    g.k = g.lda = k;
     g.a = a.data();
     g.b = b.data();
     g.c = g.d = d.data();
 
-    const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    const Forecast expected = forecast(g, cores);
-    const Times times{shape, microseconds(repeats, [&] { return run_on_host(g); }),
+    const Forecast expected = forecast(g, available_cores());
+    const Times times{g, microseconds(repeats, [&] { return run_on_host(g); }),
                       microseconds(repeats, [&] { return run_on_gpu(g); })};
-    fmt::print("{},{},{},{},{},{},{:.1f},{:.1f}\n", type == HGEMM_F16 ? "f16" : "bf16", shape.m, shape.n,
-               shape.k, to_text(times.host_us), to_text(times.gpu_us), expected.host_us, expected.gpu_us);
+    fmt::print("{},{},{},{},{},{},{:.1f},{:.1f}\n", type == HGEMM_F16 ? "f16" : "bf16", m, n, k,
+               to_text(times.host_us), to_text(times.gpu_us), expected.host_us, expected.gpu_us);
     std::fflush(stdout);
     return times;
 }
 
-// The start is the time of the smallest product, a rate that of the largest.
-void print_rates(const std::vector<Times>& all)
+void print_rates(const std::vector<Times>& times)
 {
-    const auto by_flops = [](const Times& x, const Times& y) { return x.shape.flops() < y.shape.flops(); };
-    const auto [least, most] = std::minmax_element(all.begin(), all.end(), by_flops);
-    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    if (most->host_us == absent)
-        fmt::print("# the host computed nothing: {}\n", hgemm_last_error());
-    else
-        fmt::print("# host_start_us {:.1f}, host_flops_per_us {:.3g} a core of {}\n", least->host_us,
-                   most->shape.flops() / most->host_us / cores, cores);
-    if (most->gpu_us == absent)
-        fmt::print("# no GPU: nothing was staged\n");
-    else
-        fmt::print("# gpu_start_us {:.1f}, staged_bytes_per_us {:.3g} (a lower bound: largest product)\n",
-                   least->gpu_us, most->shape.bytes() / std::max(1.0, most->gpu_us - least->gpu_us));
+    const int cores = available_cores();
+    const Loss before = loss_of(times, cores, {});
+    const Rates r = fit(times, cores);
+    const Loss after = loss_of(times, cores, r);
+    fmt::print("# {} products, {} cores; over the faster side, mean and most:\n"
+               "# by the rates of route.hpp {:.3f} {:.3f}, by these {:.3f} {:.3f}\n"
+               "#     double gpu_start_us = {:.3g};\n#     double staged_bytes_per_us = {:.3g};\n"
+               "#     double host_start_us = {:.3g};\n#     double host_flops_per_us = {:.3g};\n",
+               times.size(), cores, before.mean, before.most, after.mean, after.most, r.gpu_start_us,
+               r.staged_bytes_per_us, r.host_start_us, r.host_flops_per_us);
 }
 
-void measure_all(const std::vector<int64_t>& sizes, int repeats)
+void measure_all(const Settings& settings)
 {
+    const auto begin = Clock::now();
+    std::vector<Times> both;
+    bool has_host = true, has_gpu = true;
     fmt::print("type,m,n,k,host_us,gpu_us,host_forecast_us,gpu_forecast_us\n");
-    for (const hgemm_type_t type : {HGEMM_F16, HGEMM_BF16}) {
-        std::vector<Times> times;
-        for (const int64_t size : sizes)
-            for (const Shape& shape :
-                 {Shape{size, size, size}, Shape{16, size, size}, Shape{size, size, 64}})
-                times.push_back(measure(shape, type, repeats));
-        print_rates(times);
-    }
+    for (const int64_t size : settings.sizes)
+        for (const hgemm_type_t type : {HGEMM_F16, HGEMM_BF16})
+            for (const auto& [m, k] : {std::pair{size, size}, {int64_t{16}, size}, {size, int64_t{64}}}) {
+                if (std::chrono::duration<double>(Clock::now() - begin).count() > settings.seconds)
+                    continue;
+                const Times times = measure(m, size, k, type, settings.repeats);
+                has_host = has_host && times.host_us != absent;
+                has_gpu = has_gpu && times.gpu_us != absent;
+                both.push_back(times);
+            }
+    if (!has_host)
+        fmt::print("# the host computed nothing: {}\n", hgemm_last_error());
+    if (!has_gpu)
+        fmt::print("# no GPU: nothing was staged\n");
+    if (has_host && has_gpu)
+        print_rates(both);
 }
 
 }  // namespace
@@ -112,16 +113,19 @@ void measure_all(const std::vector<int64_t>& sizes, int repeats)
 int main(int argc, char** argv)
 {
     CLI::App app("Times products of host memory on the CPU and staged to the GPU; CSV on standard output.");
-    std::vector<int64_t> sizes = {64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192};
-    int repeats = 5;
-    app.add_option("--sizes", sizes, "Sizes of the squares, and of products 16 rows high or 64 deep")
+    hg::cblas::Settings settings;
+    app.add_option("--sizes", settings.sizes,
+                   "Sizes of the squares, and of products 16 rows high or 64 deep")
         ->delimiter(',')
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    app.add_option("--repeats", repeats, "Runs of which the median is taken")->check(CLI::Range(1, 1000));
+    app.add_option("--repeats", settings.repeats, "Runs of which the median is taken")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.add_option("--seconds", settings.seconds, "No product is begun later")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     try {
-        hg::cblas::measure_all(sizes, repeats);
+        hg::cblas::measure_all(settings);
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
         return 1;

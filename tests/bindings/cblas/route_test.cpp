@@ -1,5 +1,5 @@
 // Which products go to the GPU, and how one is divided.
-#include "route.hpp"
+#include "fit.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +38,29 @@ TEST(Route, forecasts_grow_with_what_is_moved_and_computed)
     EXPECT_DOUBLE_EQ(forecast(g, 2, rates).gpu_us, 10 + 80000.0 / 100);
     g.type_d = HGEMM_F32;
     EXPECT_DOUBLE_EQ(forecast(g, 2, rates).gpu_us, 10 + 120000.0 / 100);
+}
+
+TEST(Route, rates_are_found_from_times)
+{
+    const Rates true_rates{
+        .gpu_start_us = 71, .staged_bytes_per_us = 9.3e3, .host_start_us = 2.6, .host_flops_per_us = 6.1e4};
+    std::vector<Times> times;
+    for (int64_t size = 64; size <= 8192; size *= 2) {
+        const Forecast f = forecast(square(size), 16, true_rates);
+        times.push_back({square(size), f.host_us, f.gpu_us});
+    }
+    const Rates found = fit(times, 16);
+    EXPECT_NEAR(found.gpu_start_us, true_rates.gpu_start_us, 2);
+    EXPECT_NEAR(found.staged_bytes_per_us, true_rates.staged_bytes_per_us, 200);
+    EXPECT_NEAR(found.host_start_us, true_rates.host_start_us, 0.1);
+    EXPECT_NEAR(found.host_flops_per_us, true_rates.host_flops_per_us, 1e3);
+    EXPECT_DOUBLE_EQ(loss_of(times, 16, true_rates).most, 1);
+    Rates wrong = true_rates;
+    wrong.gpu_start_us = 1e9;
+    const Loss loss = loss_of(times, 16, wrong);
+    EXPECT_GT(loss.most, 2);
+    EXPECT_GT(loss.mean, 1);
+    EXPECT_LT(loss.mean, loss.most);
 }
 
 TEST(Route, column_major_becomes_row_major)

@@ -127,6 +127,8 @@ TEST(Cpp, settings)
     EXPECT_TRUE(handle.set_sm_count(1));
     EXPECT_FALSE(handle.set_sm_count(-1));
     EXPECT_TRUE(Handle::create());
+    EXPECT_TRUE(Handle::create_sized(HGEMM_DEVICE_HOST, 1 << 20));
+    EXPECT_FALSE(Handle::create_sized(-3, 0));
 }
 
 TEST(Cpp, general_and_grouped_forms)

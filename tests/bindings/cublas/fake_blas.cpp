@@ -1,21 +1,38 @@
 // libcublas.so.13 as tests need it.
 #include "fake.hpp"
 
-#include <initializer_list>
+#include <algorithm>
 
 namespace {
 
-constexpr int success = 0, not_initialized = 1, invalid = 7;
-constexpr int compute_32f = 68;
+constexpr int success = 0, not_initialized = 1, invalid = 7, not_supported = 15;
+constexpr int compute_16f = 64, compute_32f = 68, compute_64f = 70, compute_32i = 72;
+constexpr int f32 = 0, f16 = 2, bf16 = 14;
 
 using Int64 = int64_t;
 
-bool is_negative(std::initializer_list<int64_t> values)
+// What the real library finds wrong with sizes, and with types.
+int judge(const void* handle, int transa, int transb, int64_t m, int64_t n, int64_t k, const void* alpha,
+          int64_t lda, int64_t ldb, const void* beta, int64_t ldc, int64_t batch)
 {
-    for (const int64_t value : values)
-        if (value < 0)
-            return true;
-    return false;
+    if (!handle)
+        return not_initialized;
+    const auto is_op = [](int op) { return op >= 0 && op <= 2; };
+    const auto fits = [](int64_t ld, int64_t rows) { return ld >= std::max<int64_t>(rows, 1); };
+    const bool sound = is_op(transa) && is_op(transb) && std::min({m, n, k, batch}) >= 0 &&
+                       fits(lda, transa == 0 ? m : k) && fits(ldb, transb == 0 ? k : n) && fits(ldc, m) &&
+                       alpha && beta;
+    return sound ? success : invalid;
+}
+
+int judge_types(int a, int b, int c, int compute)
+{
+    const bool halves = a == b && (a == f16 || a == bf16) && (c == a || c == f32);
+    const bool singles = a == f32 && b == f32 && c == f32;
+    const bool in_single = compute >= compute_32f && compute <= 78 && compute != compute_32i &&
+                           compute != compute_64f && (halves || singles);
+    const bool in_half = (compute == compute_16f || compute == 65) && a == f16 && b == f16 && c == f16;
+    return in_single || in_half ? success : not_supported;
 }
 
 int multiply(void* handle, FakeProduct p)
@@ -103,14 +120,15 @@ static int through_lt(void* handle, const FakeProduct& p)
 
 #define FAKE_GEMM_EX(name, Int)                                                                            \
     int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha, const void* a,  \
-             int type_a, Int lda, const void* b, int, Int ldb, const void* beta, void* c, int type_c,      \
-             Int ldc, int, int)                                                                            \
+             int type_a, Int lda, const void* b, int type_b, Int ldb, const void* beta, void* c,           \
+             int type_c, Int ldc, int compute, int)                                                        \
     {                                                                                                      \
         fake_record(#name);                                                                                \
-        if (!handle)                                                                                       \
-            return not_initialized;                                                                        \
-        if (is_negative({m, n, k}))                                                                        \
-            return invalid;                                                                                \
+        int status = judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, 1);                \
+        if (status == success)                                                                             \
+            status = judge_types(type_a, type_b, type_c, compute);                                         \
+        if (status != success)                                                                             \
+            return status;                                                                                 \
         const FakeProduct p{transa, transb, m,   n, k,   alpha, beta, false,  false, a,                    \
                             lda,    b,      ldb, c, ldc, c,     ldc,  type_a, type_c};                     \
         return fake_is_nested() ? through_lt(handle, p) : multiply(handle, p);                             \
@@ -118,54 +136,59 @@ static int through_lt(void* handle, const FakeProduct& p)
 FAKE_GEMM_EX(cublasGemmEx, int)
 FAKE_GEMM_EX(cublasGemmEx_64, Int64)
 
-// The others only tell that they were called.
+// The others only judge their arguments.
 #define FAKE_STRIDED_EX(name, Int)                                                                         \
-    int name(void* handle, int, int, Int m, Int n, Int k, const void*, const void*, int, Int, long long,   \
-             const void*, int, Int, long long, const void*, void*, int, Int, long long, Int batch, int,    \
-             int)                                                                                          \
+    int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha, const void*,    \
+             int type_a, Int lda, long long, const void*, int type_b, Int ldb, long long,                  \
+             const void* beta, void*, int type_c, Int ldc, long long, Int batch, int compute, int)         \
     {                                                                                                      \
         fake_record(#name);                                                                                \
-        return !handle ? not_initialized : is_negative({m, n, k, batch}) ? invalid : success;              \
+        const int status = judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, batch);      \
+        return status == success ? judge_types(type_a, type_b, type_c, compute) : status;                  \
     }
 FAKE_STRIDED_EX(cublasGemmStridedBatchedEx, int)
 FAKE_STRIDED_EX(cublasGemmStridedBatchedEx_64, Int64)
 
 #define FAKE_BATCHED_EX(name, Int)                                                                         \
-    int name(void* handle, int, int, Int m, Int n, Int k, const void*, const void* const*, int, Int,       \
-             const void* const*, int, Int, const void*, void* const*, int, Int, Int batch, int, int)       \
+    int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,                 \
+             const void* const*, int type_a, Int lda, const void* const*, int type_b, Int ldb,             \
+             const void* beta, void* const*, int type_c, Int ldc, Int batch, int compute, int)             \
     {                                                                                                      \
         fake_record(#name);                                                                                \
-        return !handle ? not_initialized : is_negative({m, n, k, batch}) ? invalid : success;              \
+        const int status = judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, batch);      \
+        return status == success ? judge_types(type_a, type_b, type_c, compute) : status;                  \
     }
 FAKE_BATCHED_EX(cublasGemmBatchedEx, int)
 FAKE_BATCHED_EX(cublasGemmBatchedEx_64, Int64)
 
 #define FAKE_HGEMM(name, Int)                                                                              \
-    int name(void* handle, int, int, Int m, Int n, Int k, const void*, const void*, Int, const void*, Int, \
-             const void*, void*, Int)                                                                      \
+    int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha, const void*,    \
+             Int lda, const void*, Int ldb, const void* beta, void*, Int ldc)                              \
     {                                                                                                      \
         fake_record(#name);                                                                                \
-        return !handle ? not_initialized : is_negative({m, n, k}) ? invalid : success;                     \
+        return judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, 1);                      \
     }
 FAKE_HGEMM(cublasHgemm, int)
 FAKE_HGEMM(cublasHgemm_64, Int64)
 
 #define FAKE_HGEMM_STRIDED(name, Int)                                                                      \
-    int name(void* handle, int, int, Int m, Int n, Int k, const void*, const void*, Int, long long,        \
-             const void*, Int, long long, const void*, void*, Int, long long, Int batch)                   \
+    int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha, const void*,    \
+             Int lda, long long, const void*, Int ldb, long long, const void* beta, void*, Int ldc,        \
+             long long, Int batch)                                                                         \
     {                                                                                                      \
         fake_record(#name);                                                                                \
-        return !handle ? not_initialized : is_negative({m, n, k, batch}) ? invalid : success;              \
+        return judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, batch);                  \
     }
 FAKE_HGEMM_STRIDED(cublasHgemmStridedBatched, int)
 FAKE_HGEMM_STRIDED(cublasHgemmStridedBatched_64, Int64)
 
 #define FAKE_HGEMM_BATCHED(name, Int)                                                                      \
-    int name(void* handle, int, int, Int m, Int n, Int k, const void*, const void* const*, Int,            \
-             const void* const*, Int, const void*, void* const*, Int, Int batch)                           \
+    int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,                 \
+             const void* const*, Int lda, const void* const*, Int ldb, const void* beta, void* const*,     \
+             Int ldc, Int batch)                                                                           \
     {                                                                                                      \
         fake_record(#name);                                                                                \
-        return !handle ? not_initialized : is_negative({m, n, k, batch}) ? invalid : success;              \
+        return judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, batch);                  \
     }
 FAKE_HGEMM_BATCHED(cublasHgemmBatched, int)
 FAKE_HGEMM_BATCHED(cublasHgemmBatched_64, Int64)

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -105,6 +107,24 @@ private:
     unsigned long long device_;
     std::vector<unsigned char> bytes_held_;
 };
+
+// Do the sizes of a product fit each other?
+bool is_sound(void* desc, const std::array<void*, 4>& layouts)
+{
+    const auto rows = [&](int i) { return value_of<uint64_t>(layouts[i], 2); };
+    const auto columns = [&](int i) { return value_of<uint64_t>(layouts[i], 3); };
+    const bool ta = value_of<int>(desc, 3) != 0, tb = value_of<int>(desc, 4) != 0;
+    for (int i = 0; i < 4; ++i) {
+        const uint64_t line = value_of<int>(layouts[i], 1) == 1 ? columns(i) : rows(i);
+        if (value_of<int64_t>(layouts[i], 4) < static_cast<int64_t>(line) ||
+            value_of<int>(layouts[i], 5) != value_of<int>(layouts[3], 5))
+            return false;
+    }
+    return value_of<int>(desc, 3) < 3 && value_of<int>(desc, 4) < 3 &&
+           (ta ? columns(0) : rows(0)) == rows(3) && (tb ? rows(1) : columns(1)) == columns(3) &&
+           (ta ? rows(0) : columns(0)) == (tb ? columns(1) : rows(1)) && rows(2) == rows(3) &&
+           columns(2) == columns(3);
+}
 
 double scalar(const FakeProduct& p, const void* from)
 {
@@ -251,11 +271,16 @@ int cublasLtMatmulAlgoConfigSetAttribute(uint64_t* algorithm, int attribute, con
 
 int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a,
                    const void* b, void* layout_b, const void* beta, const void* c, void* layout_c, void* d,
-                   void* layout_d, const uint64_t*, void*, size_t, void* stream)
+                   void* layout_d, const uint64_t* algorithm, void*, size_t, void* stream)
 {
     fake_record("cublasLtMatmul");
     if (!handle || !desc || !layout_a || !layout_b || !layout_c || !layout_d)
         return handle ? invalid : 1;
+    if (algorithm && std::count(algorithm, algorithm + 8, 0) == 8)
+        return invalid;
+    if (!is_sound(desc, {layout_a, layout_b, layout_c, layout_d}) || !alpha || !beta || !a || !b || !c ||
+        !d)
+        return invalid;
     FakeProduct p{};
     p.transa = value_of<int>(desc, 3);
     p.transb = value_of<int>(desc, 4);

@@ -1,6 +1,8 @@
 // One libhgemm handle for each cuBLAS handle: its life, streams, workspaces, graphs, threads.
 #include "lt_fixture.hpp"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <thread>
 
@@ -26,6 +28,23 @@ TEST_F(Shim, gives_back_what_a_handle_held)
         EXPECT_LE(use_handle(), free_before);
     EXPECT_EQ(Cuda::get()->free_bytes(), free_before);
     EXPECT_EQ(served(), 21u);
+}
+
+TEST_F(Shim, takes_a_workspace_where_the_caller_brings_none)
+{
+    const Operands o(*memory_, {});
+    const Block workspace(*memory_, 1 << 20);
+    const size_t at_first = Cuda::get()->free_bytes();
+    ASSERT_EQ(cublasSetWorkspace_v2(handle_, workspace.get(), workspace.bytes()), 0);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(Cuda::get()->free_bytes(), at_first);
+    cublasSetStream_v2(handle_, nullptr);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    const size_t taken = at_first - Cuda::get()->free_bytes();
+    EXPECT_GE(taken, size_t{32} << 20);
+    EXPECT_LT(taken, size_t{33} << 20);
+    EXPECT_EQ(served(), 3u);
 }
 
 TEST_F(Shim, follows_the_stream)
@@ -118,6 +137,26 @@ TEST_F(Shim, starts_inside_a_graph)
     EXPECT_EQ(served(), 1u);
     Cuda::get()->destroy(graph);
     cublasSetStream_v2(handle_, nullptr);
+    Cuda::get()->destroy(stream);
+}
+
+TEST_F(Shim, graphs_outlive_the_handle)
+{
+    CUstream_st* stream = Cuda::get()->create_stream();
+    const Operands o(*memory_, {});
+    cublasSetStream_v2(handle_, stream);
+    CUgraphExec_st* graph = Cuda::get()->capture(stream, [&] { EXPECT_EQ(o.gemm_ex(handle_), 0); });
+    EXPECT_EQ(cublasDestroy_v2(handle_), 0);
+    handle_ = nullptr;
+    const auto count = reinterpret_cast<uint64_t (*)(const char*)>(
+        dlsym(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), "emu_calls"));
+    ASSERT_TRUE(count);
+    EXPECT_EQ(count("cuLibraryUnload"), 0u);
+    Cuda::get()->launch(graph, stream);
+    Cuda::get()->wait(stream);
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(served(), 1u);
+    Cuda::get()->destroy(graph);
     Cuda::get()->destroy(stream);
 }
 

@@ -2,6 +2,8 @@
 #include "cublas.hpp"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -19,12 +21,12 @@ const char* product_of_plugin(const char* path, int flags, bool close)
     return result;
 }
 
-// Finds the shim's function, behind which there is no real one.
-void call_by_name()
+// Finds the shim's functions, behind which there is no real one.
+void call_by_name(void* where)
 {
-    const auto gemm = reinterpret_cast<hg::shim::GemmEx<int>*>(dlsym(RTLD_DEFAULT, "cublasGemmEx"));
-    const auto destroy = reinterpret_cast<hg::shim::Destroy*>(dlsym(RTLD_DEFAULT, "cublasDestroy_v2"));
-    const auto matmul = reinterpret_cast<hg::shim::LtMatmul*>(dlsym(RTLD_DEFAULT, "cublasLtMatmul"));
+    const auto gemm = reinterpret_cast<hg::shim::GemmEx<int>*>(dlsym(where, "cublasGemmEx"));
+    const auto destroy = reinterpret_cast<hg::shim::Destroy*>(dlsym(where, "cublasDestroy_v2"));
+    const auto matmul = reinterpret_cast<hg::shim::LtMatmul*>(dlsym(where, "cublasLtMatmul"));
     const float one = 1;
     int something = 0;
     std::printf("gemm %d ", gemm(&something, 0, 0, 1, 1, 1, &one, &something, 2, 1, &something, 2, 1, &one,
@@ -34,13 +36,37 @@ void call_by_name()
     std::printf("destroy %d\n", destroy(&something));
 }
 
+// The shim is not preloaded here: it comes and goes, and what it left behind must not be called.
+void unload(const char* shim, const char* plugin)
+{
+    void* library = dlopen(shim, RTLD_NOW | RTLD_GLOBAL);
+    if (!library) {
+        std::printf("%s\n", dlerror());
+        return;
+    }
+    if (plugin)
+        std::printf("%s\n", product_of_plugin(plugin, RTLD_LOCAL, false));
+    else
+        call_by_name(library);
+    dlclose(library);
+    std::fflush(stdout);
+    int status = -1;
+    if (const pid_t child = fork())
+        waitpid(child, &status, 0);
+    else
+        _exit(0);
+    std::printf("unloaded, child ended with %d\n", status);
+}
+
 }  // namespace
 
 int main(int, char** arguments)
 {
     const char *what = arguments[1], *plugin = arguments[2];
     if (!std::strcmp(what, "missing"))
-        call_by_name();
+        call_by_name(RTLD_DEFAULT);
+    else if (!std::strcmp(what, "unload"))
+        unload(plugin, arguments[3]);
     else if (!std::strcmp(what, "local"))
         std::printf("%s\n", product_of_plugin(plugin, RTLD_LOCAL, false));
     else if (!std::strcmp(what, "global"))

@@ -4,6 +4,7 @@
 #include "reference.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace hg::test {
 namespace {
@@ -66,6 +67,46 @@ TEST_F(LtShim, serves_row_order)
     set(desc_transb, op_n);
     EXPECT_EQ(cublasLtMatmul(handle_, desc_, &o_.alpha, o_.b.ptr(), b_, o_.a.ptr(), a_, &o_.beta,
                              o_.c.ptr(), c_, d_matrix_.ptr(), d_, nullptr, nullptr, 0, nullptr),
+              0);
+    EXPECT_EQ(o_.wrong(d_matrix_, [&](int64_t i, int64_t j) { return o_.expected(0, i, j); }), 0);
+    EXPECT_EQ(calls(), "");
+}
+
+TEST_F(LtShim, serves_all_types)
+{
+    for (const auto& [in, out] : {std::pair{r_16f, r_32f}, {r_16bf, r_16bf}, {r_16bf, r_32f}}) {
+        const Operands o(device_, {}, op_n, op_n, in, out);
+        void* layouts[3];
+        const std::tuple<const DeviceMatrix*, int, int64_t, int64_t> matrices[] = {
+            {&o.a, in, o.size.m, o.size.k},
+            {&o.b, in, o.size.k, o.size.n},
+            {&o.c, out, o.size.m, o.size.n}};
+        for (size_t i = 0; i < 3; ++i) {
+            const auto& [matrix, type, rows, columns] = matrices[i];
+            cublasLtMatrixLayoutCreate(&layouts[i], type, static_cast<uint64_t>(rows),
+                                       static_cast<uint64_t>(columns), matrix->ld());
+        }
+        EXPECT_EQ(cublasLtMatmul(handle_, desc_, &o.alpha, o.a.ptr(), layouts[0], o.b.ptr(), layouts[1],
+                                 &o.beta, o.c.ptr(), layouts[2], o.c.ptr(), layouts[2], nullptr, nullptr, 0,
+                                 nullptr),
+                  0);
+        EXPECT_EQ(o.wrong(), 0) << in << " " << out;
+        for (void* layout : layouts)
+            cublasLtMatrixLayoutDestroy(layout);
+    }
+    EXPECT_EQ(calls(), "");
+    EXPECT_EQ(served(), 3u);
+}
+
+TEST_F(LtShim, reads_scalars_from_the_device)
+{
+    const float values[] = {o_.alpha, o_.beta};
+    Block scalars(device_, sizeof values);
+    scalars.copy_in(values);
+    set(desc_pointer_mode, pointers_device);
+    EXPECT_EQ(cublasLtMatmul(handle_, desc_, scalars.get<float>(), o_.a.ptr(), a_, o_.b.ptr(), b_,
+                             scalars.get<float>() + 1, o_.c.ptr(), c_, d_matrix_.ptr(), d_, nullptr,
+                             nullptr, 0, nullptr),
               0);
     EXPECT_EQ(o_.wrong(d_matrix_, [&](int64_t i, int64_t j) { return o_.expected(0, i, j); }), 0);
     EXPECT_EQ(calls(), "");

@@ -16,9 +16,10 @@ struct Outcome {
     bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
 };
 
-Outcome run(const std::string& program, const std::string& settings = "HGEMM_SHIM_LOG=summary")
+Outcome run(const std::string& program, const std::string& settings = "HGEMM_SHIM_LOG=summary",
+            const std::string& preload = "LD_PRELOAD=" SHIM)
 {
-    const std::string command = "env LD_PRELOAD=" SHIM " " + settings + " " + program + " 2>&1";
+    const std::string command = "env " + preload + " " + settings + " " + program + " 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     std::string text;
     for (std::array<char, 4096> part; const size_t got = fread(part.data(), 1, part.size(), pipe);)
@@ -61,6 +62,22 @@ TEST(ShimProcess, survives_a_plugin_that_is_unloaded)
     EXPECT_EQ(o.status, 0);
     EXPECT_TRUE(o.says("right\nright\nright\n")) << o.text;
     EXPECT_TRUE(o.says("3 products of cuBLAS served, 0 passed on")) << o.text;
+}
+
+TEST(ShimProcess, may_be_unloaded)
+{
+    const auto without_preload = [](const std::string& rest) {
+        return run(loader + "unload " SHIM + rest, "HGEMM_SHIM_LOG=summary", "");
+    };
+    const Outcome alone = without_preload("");
+    EXPECT_EQ(alone.status, 0);
+    EXPECT_TRUE(alone.says("gemm 1 matmul 1 destroy 1\n")) << alone.text;
+    EXPECT_TRUE(alone.says("unloaded, child ended with 0\n")) << alone.text;
+    const Outcome used = without_preload(plugin);
+    EXPECT_EQ(used.status, 0);
+    EXPECT_TRUE(used.says("right\n")) << used.text;
+    EXPECT_TRUE(used.says(one_served)) << used.text;
+    EXPECT_TRUE(used.says("unloaded, child ended with 0\n")) << used.text;
 }
 
 TEST(ShimProcess, answers_without_a_real_library)
@@ -162,6 +179,13 @@ TEST(ShimProcess, a_failure_of_ours_is_no_failure_of_the_program)
     EXPECT_EQ(load.status, 0);
     EXPECT_TRUE(load.says("right\n")) << load.text;
     EXPECT_TRUE(load.says("1: no device or memory for libhgemm")) << load.text;
+    // After the three operands: a workspace of the handle's own, without which it works all the same.
+    const Outcome memory =
+        run(linked + "product", "HGEMM_SHIM_LOG=summary EMU_FAULTS=cuMemAlloc:4=OUT_OF_MEMORY");
+    EXPECT_EQ(memory.status, 0);
+    EXPECT_TRUE(memory.says("right\n")) << memory.text;
+    EXPECT_TRUE(memory.says(one_served)) << memory.text;
+    EXPECT_TRUE(memory.says("no handle of libhgemm: hgemm_create_sized: ")) << memory.text;
 }
 
 }  // namespace

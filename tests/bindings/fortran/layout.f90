@@ -38,6 +38,7 @@ program layout
     call value('HGEMM_GROUPED_MASKED', HGEMM_GROUPED_MASKED)
     call value('HGEMM_GROUPED_HOST', HGEMM_GROUPED_HOST)
     call value('HGEMM_DEVICE_HOST', HGEMM_DEVICE_HOST)
+    call value('HGEMM_DEVICE_CURRENT', HGEMM_DEVICE_CURRENT)
 
     call size_of('hgemm_args_t', c_sizeof(args))
     origin = address(c_loc(args))

@@ -190,6 +190,9 @@ contains
         call expect('set_sm_count', hgemm_set_sm_count(handle, 0_c_int) == HGEMM_STATUS_SUCCESS)
         call expect('create', hgemm_create(other) == HGEMM_STATUS_SUCCESS .and. c_associated(other))
         call expect('destroy of it', hgemm_destroy(other) == HGEMM_STATUS_SUCCESS)
+        call expect('create_sized', &
+                    hgemm_create_sized(other, HGEMM_DEVICE_HOST, 1024_c_size_t) == HGEMM_STATUS_SUCCESS)
+        call expect('destroy of that', hgemm_destroy(other) == HGEMM_STATUS_SUCCESS)
         call expect('version', hgemm_version() >= 0)
         call expect('build_info', index(hgemm_text(hgemm_build_info()), 'libhgemm') == 1)
     end subroutine

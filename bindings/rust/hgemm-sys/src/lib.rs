@@ -26,6 +26,8 @@ pub type hgemm_stream_t = *mut CUstream_st;
 
 /// Device number for `hgemm_create_on`: compute on the CPU, with host pointers.
 pub const HGEMM_DEVICE_HOST: c_int = -1;
+/// The same: the device that `hgemm_create` takes.
+pub const HGEMM_DEVICE_CURRENT: c_int = -2;
 
 pub type hgemm_status_t = c_int;
 pub const HGEMM_STATUS_SUCCESS: hgemm_status_t = 0;
@@ -150,6 +152,11 @@ pub struct hgemm_grouped_args_t {
 extern "C" {
     pub fn hgemm_create(handle: *mut hgemm_handle_t) -> hgemm_status_t;
     pub fn hgemm_create_on(handle: *mut hgemm_handle_t, device: c_int) -> hgemm_status_t;
+    pub fn hgemm_create_sized(
+        handle: *mut hgemm_handle_t,
+        device: c_int,
+        workspace_bytes: usize,
+    ) -> hgemm_status_t;
     pub fn hgemm_destroy(handle: hgemm_handle_t) -> hgemm_status_t;
     pub fn hgemm_set_stream(handle: hgemm_handle_t, stream: hgemm_stream_t) -> hgemm_status_t;
     pub fn hgemm_get_stream(handle: hgemm_handle_t, stream: *mut hgemm_stream_t) -> hgemm_status_t;

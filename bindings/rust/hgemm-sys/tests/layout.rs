@@ -56,7 +56,8 @@ fn constants_and_structs_are_those_of_c() {
         HGEMM_GROUPED_CONTIGUOUS,
         HGEMM_GROUPED_MASKED,
         HGEMM_GROUPED_HOST,
-        HGEMM_DEVICE_HOST
+        HGEMM_DEVICE_HOST,
+        HGEMM_DEVICE_CURRENT
     );
     members!(
         lines,

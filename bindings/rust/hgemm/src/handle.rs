@@ -25,6 +25,13 @@ impl Handle {
         Ok(Handle { raw })
     }
 
+    /// As `new`, with a workspace of `bytes` bytes instead of what the backend asks for.
+    pub fn with_workspace(bytes: usize) -> Result<Handle> {
+        let mut raw = ptr::null_mut();
+        check(unsafe { sys::hgemm_create_sized(&mut raw, sys::HGEMM_DEVICE_CURRENT, bytes) })?;
+        Ok(Handle { raw })
+    }
+
     /// On the CPU.
     pub fn host() -> Result<Handle> {
         Handle::on(sys::HGEMM_DEVICE_HOST)

@@ -203,6 +203,7 @@ fn handles_tell_about_themselves_and_move_to_threads() {
     });
     assert_eq!(thread.join().unwrap(), 4.0);
     Handle::new().unwrap();
+    Handle::with_workspace(1 << 20).unwrap();
 }
 
 #[test]

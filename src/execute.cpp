@@ -1,0 +1,84 @@
+// From a problem to its kernels: plan, pack, launch, and the short cut for what was asked before.
+#include "dispatch.hpp"
+#include "driver.hpp"
+#include "handle.hpp"
+
+namespace hg {
+
+Status plan(Handle& handle, const Problem& problem, Plan& plan)
+{
+    if (const Plan* known = handle.cache->find_plan(problem, handle.workspace())) {
+        plan = *known;
+    } else {
+        const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
+        Options options = handle.options;
+        options.workspace = handle.workspace().bytes;
+        options.counters = handle.workspace().counters ? counter_words : 0;
+        const Status status = make_plan(problem, handle.device, options, candidates, plan);
+        if (status != ok)
+            return status;
+        handle.cache->keep_plan(problem, handle.workspace(), plan);
+    }
+    if (handle.log.wants(LogLevel::Plan)) {
+        char asked[256], decided[384];
+        problem.print(asked, sizeof asked);
+        plan.print(decided, sizeof decided);
+        handle.log.line("plan %s: %s", asked, decided);
+    }
+    return ok;
+}
+
+namespace {
+
+// Plan and pack.
+Status prepare(Handle& handle, const Request& request, const Problem& problem,
+               const PlanCache::Launch*& prepared)
+{
+    const Workspace workspace = handle.workspace();
+    PlanCache::Launch& place = handle.cache->place_for(request, workspace);
+    if (Status status = plan(handle, problem, place.plan); status != ok)
+        return status;
+    if (place.plan.workspace > workspace.bytes)
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
+                    place.plan.workspace, workspace.bytes);
+    if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
+        return status;
+    handle.cache->keep(place);
+    prepared = &place;
+    return ok;
+}
+
+Status launch(Handle& handle, const PlanCache::Launch& prepared)
+{
+    const Backend* backend = prepared.plan.backend;
+    int index = 0;
+    while (handle.candidates[index] != backend)
+        ++index;
+    return backend->launch(handle, handle.states[index], prepared.plan, prepared.packed);
+}
+
+}  // namespace
+
+bool repeat(Handle& handle, const Request& request, Status& status)
+{
+    if (handle.log.wants(LogLevel::Plan))
+        return false;
+    const PlanCache::Launch* known = handle.cache->find_launch(request, handle.workspace());
+    if (!known)
+        return false;
+    const driver::Scope scope(handle.context);
+    status = scope.status() == ok ? launch(handle, *known) : scope.status();
+    return true;
+}
+
+Status execute(Handle& handle, const Request& request, const Problem& problem)
+{
+    const driver::Scope scope(handle.context);
+    const PlanCache::Launch* prepared = nullptr;
+    Status status = scope.status();
+    if (status == ok)
+        status = prepare(handle, request, problem, prepared);
+    return status == ok ? launch(handle, *prepared) : status;
+}
+
+}  // namespace hg

@@ -1,0 +1,54 @@
+// Entries in sets of eight places, found by their hash: of fixed size, and memory that no entry was put
+// into is never touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+
+namespace hg {
+
+template <typename Entry, size_t sets>
+class HashedSets {
+public:
+    // The entry with this hash that matches; null if there is none.
+    template <typename Matches>
+    const Entry* find(uint64_t hash, const Matches& matches) const
+    {
+        const size_t first = first_of(hash);
+        for (size_t place = first; place < first + ways; ++place)
+            if (tags_[place] == tag_of(hash) && matches(entries_[place]))
+                return &entries_[place];
+        return nullptr;
+    }
+
+    // The place of an entry with this hash, else an empty one, else that of an older entry, which is
+    // forgotten. What is put there is found once keep() was called.
+    Entry& place_for(uint64_t hash)
+    {
+        const size_t first = first_of(hash);
+        size_t chosen = first + turn_++ % ways;
+        for (const uint64_t wanted : {uint64_t{0}, tag_of(hash)})
+            for (size_t place = first + ways; place-- > first;)
+                if (tags_[place] == wanted)
+                    chosen = place;
+        tags_[chosen] = 0;
+        return entries_[chosen];
+    }
+    void keep(const Entry& entry, uint64_t hash) { tags_[&entry - entries_.get()] = tag_of(hash); }
+
+    void clear() { std::memset(tags_, 0, sizeof tags_); }
+
+private:
+    static constexpr size_t ways = 8;
+    static size_t first_of(uint64_t hash) { return hash % sets * ways; }
+    static uint64_t tag_of(uint64_t hash) { return hash | uint64_t{1} << 63; }  // 0 is an empty place's
+
+    alignas(64) uint64_t tags_[sets * ways] = {};
+    std::unique_ptr<Entry[]> entries_ = std::make_unique_for_overwrite<Entry[]>(sets * ways);
+    size_t turn_ = 0;
+};
+
+}  // namespace hg
