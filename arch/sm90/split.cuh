@@ -295,11 +295,11 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
         consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first, warp / 4);
         return;
     }
-    if (ptx::elect_one()) {
+    const bool leader = ptx::elect_one();
+    if (leader)
         announce_incoming<C>(p, smem, member);
-        auto ring = Ring<Smem<C, MY>::stages>::writer();
-        load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
-    }
+    auto ring = Ring<Smem<C, MY>::stages>::writer();
+    load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last, leader);
     ptx::launch_dependents();
     __syncwarp();
     if (C.ctas() == 1 && p.split > 1)
