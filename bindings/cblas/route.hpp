@@ -13,15 +13,14 @@ hgemm_args_t row_major(const hgemm_args_t& args);
 // Rows and columns of a row-major product, with all of k.
 hgemm_args_t part(const hgemm_args_t& args, int64_t row, int64_t rows, int64_t column, int64_t columns);
 
-// What the choice is made from. The rates are rough figures of a server with a PCIe 4 GPU and have NOT
-// been measured; `hgemm-cblas-crossover` prints what to put here.
+// What the choice is made from, as `hgemm-cblas-crossover` fits it: to 78 products on 16 cores and an H200
+// (tests/bench/results/h200_cblas_crossover.csv), of which choices by these lose 8 % over the faster side.
 struct Rates {
-    double gpu_start_us = 200;  // launches, events and copies of nothing
-    double staged_bytes_per_us =
-        6e3;  // one thread's memcpy into pinned memory, which the copies hide behind
+    double gpu_start_us = 30.8;           // launches, events and copies of nothing
+    double staged_bytes_per_us = 1.31e4;  // copies into pinned memory, which the transfers hide behind
     double gpu_flops_per_us = 3e8;
-    double host_start_us = 5;
-    double host_flops_per_us = 4e4;  // of one core
+    double host_start_us = 37.1;
+    double host_flops_per_us = 1.11e4;  // of one core
 };
 
 struct Forecast {

@@ -42,11 +42,19 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
     return route(call, pointer_mode, args);
 }
 
+// cuBLAS refuses some workspaces that we would not use as they are.
+bool is_aligned(const Workspace& w)
+{
+    constexpr uintptr_t bytes = 256;  // what cublasSetWorkspace() asks for
+    return reinterpret_cast<uintptr_t>(w.ptr) % bytes == 0;
+}
+
 Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgemm_args_t& args)
 {
     if (const Reason reason = check_state(Library::Lt); reason != Reason::None)
         return reason;
-    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d)
+    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d ||
+        !is_aligned(lt.workspace))
         return Reason::Arguments;
     if (was_made(lt.algorithm))
         return Reason::Algorithm;

@@ -271,12 +271,14 @@ int cublasLtMatmulAlgoConfigSetAttribute(uint64_t* algorithm, int attribute, con
 
 int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a,
                    const void* b, void* layout_b, const void* beta, const void* c, void* layout_c, void* d,
-                   void* layout_d, const uint64_t* algorithm, void*, size_t, void* stream)
+                   void* layout_d, const uint64_t* algorithm, void* workspace, size_t, void* stream)
 {
     fake_record("cublasLtMatmul");
     if (!handle || !desc || !layout_a || !layout_b || !layout_c || !layout_d)
         return handle ? invalid : 1;
     if (algorithm && std::count(algorithm, algorithm + 8, 0) == 8)
+        return invalid;
+    if (reinterpret_cast<uintptr_t>(workspace) % 16 != 0)
         return invalid;
     if (!is_sound(desc, {layout_a, layout_b, layout_c, layout_d}) || !alpha || !beta || !a || !b || !c ||
         !d)
