@@ -131,22 +131,17 @@ __device__ inline void load_stage(const Params& p, const Member& member, uint32_
                                      p.y_policy);
 }
 
-// Producer: a warp fills the stages with k tiles first ... last - 1 of a tile. All lanes wait and one, the
-// leader, loads: in a branch of one lane ptxas lets the loop yield and keeps its addresses out of uniform
-// registers, which costs 30 ns a k tile.
+// Producer: one thread fills the stages with k tiles first ... last - 1 of a tile.
 template <Config C, Major MX, Major MY>
 __device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
                                  Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
-                                 int32_t last, bool leader)
+                                 int32_t last)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
         ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
-        if (leader) {
-            ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
-            load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
-        }
-        __syncwarp();
+        ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
+        load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
     }
 }
 

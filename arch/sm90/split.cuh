@@ -138,7 +138,7 @@ __device__ inline void stage_part(float* partial, const float (&acc)[C.y / 2], c
 
 // The owned part of the tile where the output is made of whole vectors. A thread has one vector of columns,
 // in every so many rows.
-template <Config C, bool Swapped>
+template <Config C, bool Swapped, bool Biased>
 __device__ inline void store_part_vectors(const Params& p, float alpha, const float* partial,
                                           const Part& part, const Position& at)
 {
@@ -150,7 +150,7 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
     const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
     if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
         return;
-    const VectorColumn<false> out(p.output, alpha, j, at.batch);
+    const VectorColumn<Biased> out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
 #pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
@@ -160,75 +160,34 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
     }
 }
 
-// A part of a tile in shared memory: where it lies there, where in the output.
-struct StagedPart {
-    const float* partial;
-    int pitch, first_row, end_row, first_vector, vectors, threads;
-    int64_t row, column;  // of the tile
-    int32_t batch;
-};
-
-// What few products ask of the epilogue is called, not inlined: kernels of two microseconds pay for code
-// that they do not run.
-static __device__ __noinline__ void store_part_biased(const OutputParams& p, float alpha, StagedPart part)
+// The owned part of the tile, eight columns of the output at a time.
+template <Config C>
+__device__ inline void store_part(const Params& p, const Scalars& s, const float* partial, const Part& part,
+                                  const Position& at)
 {
-    const int vector = part.first_vector + threadIdx.x % part.vectors, step = part.threads / part.vectors;
-    const int first = threadIdx.x / part.vectors;
-    const int64_t j = part.column + vector * epilogue_vector;
-    if (j >= p.n || first >= step)
-        return;
-    const VectorColumn<true> out(p, alpha, j, part.batch);
-#pragma unroll 2
-    for (int r = part.first_row + first; r < part.end_row && part.row + r < p.m; r += step)
-        out.store(part.row + r, part.partial + r * part.pitch + vector * epilogue_vector);
-}
-
-// Everything else.
-static __device__ __noinline__ void store_part(const OutputParams& p, Scalars s, StagedPart part)
-{
-    const int vector = part.first_vector + threadIdx.x % part.vectors, step = part.threads / part.vectors;
-    const int first = threadIdx.x / part.vectors;
-    const int64_t j = part.column + vector * epilogue_vector;
-    if (j >= p.n || first >= step)
-        return;
-    const OutputBases bases(p, s, part.batch);
-    const auto count = static_cast<int>(min(p.n - j, int64_t{epilogue_vector}));
+    constexpr int threads = 128 * C.consumers;
+    const int first_y = 8 * part.first, count_y = 8 * part.blocks();
+    const int rows = p.swapped ? count_y : C.x, vectors = (p.swapped ? C.x : count_y) / epilogue_vector;
+    const int first_row = p.swapped ? first_y : 0, first_column = p.swapped ? 0 : first_y;
+    const int64_t tile_row = p.swapped ? int64_t{at.y} * C.y : int64_t{at.x} * C.x;
+    const int64_t tile_column = p.swapped ? int64_t{at.x} * C.x : int64_t{at.y} * C.y;
+    const int pitch = partial_pitch(C, p.swapped);
+    const OutputBases bases(p.output, s, at.batch);
 #pragma unroll 1
-    for (int r = part.first_row + first; r < part.end_row && part.row + r < p.m; r += step) {
-        float v[epilogue_vector];
+    for (int index = threadIdx.x; index < rows * vectors; index += threads) {
+        const int r = first_row + index / vectors;
+        const int c = first_column + index % vectors * epilogue_vector;
+        const int64_t i = tile_row + r, j = tile_column + c;
+        if (i >= p.output.m || j >= p.output.n)
+            continue;
+        float v[8];
 #pragma unroll
         for (int half = 0; half < 2; ++half)
-            reinterpret_cast<float4*>(v)[half] = reinterpret_cast<const float4*>(
-                part.partial + r * part.pitch + vector * epilogue_vector)[half];
-        finish_vector(v, p, s, bases, part.row + r, j, count);
+            reinterpret_cast<float4*>(v)[half] =
+                *reinterpret_cast<const float4*>(partial + r * pitch + c + 4 * half);
+        finish_vector(v, p.output, s, bases, i, j,
+                      static_cast<int>(min(p.output.n - j, int64_t{epilogue_vector})));
     }
-}
-
-template <Config C>
-__device__ inline StagedPart staged_part(const Params& p, const float* partial, const Part& part,
-                                         const Position& at)
-{
-    const int threads = 128 * C.consumers, pitch = partial_pitch(C, p.swapped);
-    return p.swapped ? StagedPart{partial,
-                                  pitch,
-                                  8 * part.first,
-                                  8 * part.last,
-                                  0,
-                                  C.x / epilogue_vector,
-                                  threads,
-                                  int64_t{at.y} * C.y,
-                                  int64_t{at.x} * C.x,
-                                  at.batch}
-                     : StagedPart{partial,
-                                  pitch,
-                                  0,
-                                  C.x,
-                                  part.first,
-                                  part.blocks(),
-                                  threads,
-                                  int64_t{at.x} * C.x,
-                                  int64_t{at.y} * C.y,
-                                  at.batch};
 }
 
 template <Config C>
@@ -236,14 +195,16 @@ __device__ inline void finish_part(const Params& p, const Scalars& s, const floa
                                    const Part& part, const Position& at)
 {
     const bool biased = p.output.bias_along != BiasAlong::None;
-    if (p.vectors && !biased && p.swapped)
-        store_part_vectors<C, true>(p, s.alpha, partial, part, at);
-    else if (p.vectors && !biased)
-        store_part_vectors<C, false>(p, s.alpha, partial, part, at);
+    if (p.vectors && !biased && p.swapped) [[likely]]
+        store_part_vectors<C, true, false>(p, s.alpha, partial, part, at);
+    else if (p.vectors && !biased) [[likely]]
+        store_part_vectors<C, false, false>(p, s.alpha, partial, part, at);
+    else if (p.vectors && p.swapped)
+        store_part_vectors<C, true, true>(p, s.alpha, partial, part, at);
     else if (p.vectors)
-        store_part_biased(p.output, s.alpha, staged_part<C>(p, partial, part, at));
+        store_part_vectors<C, false, true>(p, s.alpha, partial, part, at);
     else
-        store_part(p.output, s, staged_part<C>(p, partial, part, at));
+        store_part<C>(p, s, partial, part, at);
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -295,11 +256,11 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
         consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first, warp / 4);
         return;
     }
-    const bool leader = ptx::elect_one();
-    if (leader)
+    if (ptx::elect_one()) {
         announce_incoming<C>(p, smem, member);
-    auto ring = Ring<Smem<C, MY>::stages>::writer();
-    load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last, leader);
+        auto ring = Ring<Smem<C, MY>::stages>::writer();
+        load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
+    }
     ptx::launch_dependents();
     __syncwarp();
     if (C.ctas() == 1 && p.split > 1)
