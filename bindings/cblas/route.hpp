@@ -14,8 +14,8 @@ hgemm_args_t row_major(const hgemm_args_t& args);
 hgemm_args_t part(const hgemm_args_t& args, int64_t row, int64_t rows, int64_t column, int64_t columns);
 
 // What the choice is made from: the times of 78 products that `hgemm-cblas-crossover` measured on 16 cores
-// and an H200 (tests/bench/results/h200_cblas_crossover.csv). The GPU's rates are fitted to them; the host's
-// are those whose choices lose least over the faster side: 0.6 % in the mean, 36 % at most.
+// and an H200 (tests/bench/results/h200_cblas_crossover.csv). The GPU's rates are fitted to them; the
+// host's are those whose choices lose least over the faster side: 0.6 % in the mean, 36 % at most.
 struct Rates {
     double gpu_start_us = 30.8;           // launches, events and copies of nothing
     double staged_bytes_per_us = 1.31e4;  // copies into pinned memory, which the transfers hide behind
