@@ -45,7 +45,7 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
 // cuBLAS refuses some workspaces that we would not use as they are.
 bool is_aligned(const Workspace& w)
 {
-    constexpr uintptr_t bytes = 256;  // what cublasSetWorkspace() asks for
+    constexpr uintptr_t bytes = 8;
     return reinterpret_cast<uintptr_t>(w.ptr) % bytes == 0;
 }
 

@@ -278,7 +278,7 @@ int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
         return handle ? invalid : 1;
     if (algorithm && std::count(algorithm, algorithm + 8, 0) == 8)
         return invalid;
-    if (reinterpret_cast<uintptr_t>(workspace) % 16 != 0)
+    if (reinterpret_cast<uintptr_t>(workspace) % 8 != 0)
         return invalid;
     if (!is_sound(desc, {layout_a, layout_b, layout_c, layout_d}) || !alpha || !beta || !a || !b || !c ||
         !d)

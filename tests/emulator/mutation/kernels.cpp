@@ -14,7 +14,7 @@ const std::vector<Kernel>& kernels()
         {"sm80_64x64x32_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_any_64x64x32_f16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_any_128x128x32_bf16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
-        {"sm90_128x160_f16_kk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
+        {"sm90_128x224_f16_kk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
         {"sm90_128x256_c2_bf16_kn", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
         {"sm90_pp_64x256_f16_mk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
         {"sm90_pp_128x192_c2x2_bf16_kk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
