@@ -17,7 +17,7 @@ const std::vector<Kernel>& kernels()
         {"sm90_128x224_f16_kk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
         {"sm90_128x256_c2_bf16_kn", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
         {"sm90_pp_64x256_f16_mk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
-        {"sm90_pp_128x192_c2x2_bf16_kk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
+        {"sm90_pp_128x192_c2_bf16_kk", 90, "arch/sm90_sm90.fatbin", 10, arrange_sm90},
         {"sm90_split_64x64_bf16_mn", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
         {"sm90_split_128x64_f16_mk", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
         {"sm90_split_64x8_r4_f16_kk", 90, "arch/sm90_sm90.fatbin", 6, arrange_sm90},
