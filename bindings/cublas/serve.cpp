@@ -42,12 +42,9 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
     return route(call, pointer_mode, args);
 }
 
-// cuBLAS refuses some workspaces that we would not use as they are.
-bool is_aligned(const Workspace& w)
-{
-    constexpr uintptr_t bytes = 8;
-    return reinterpret_cast<uintptr_t>(w.ptr) % bytes == 0;
-}
+// cuBLAS refuses a workspace at an odd address, which we would serve; it is to judge all that no allocator
+// returns.
+bool is_aligned(const Workspace& w) { return reinterpret_cast<uintptr_t>(w.ptr) % sizeof(double) == 0; }
 
 Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgemm_args_t& args)
 {
