@@ -116,7 +116,7 @@ __device__ inline float activate(float x, Activation activation)
     case Activation::GeluTanh:
         return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
     case Activation::GeluErf: return 0.5f * x * (1.0f + erff(0.7071067812f * x));
-    case Activation::Silu: return x / (1.0f + expf(-x));
+    case Activation::Silu: return __fdividef(x, 1.0f + expf(-x));  // exact division would be a call
     default: return x;
     }
 }

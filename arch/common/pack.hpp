@@ -95,11 +95,10 @@ inline bool major_symbol(const Row& row, int variant, char (&name)[80])
     return true;
 }
 
-// A group has no more rows than there are, which also keeps group * tiles_n within 32 bits.
 inline TileGrid pack_grid(const Problem& p, const Row& row, int group)
 {
-    const auto tiles_m = static_cast<int32_t>(ceil_div(p.m, row.tile_m));
-    return {tiles_m, static_cast<int32_t>(ceil_div(p.n, row.tile_n)), group < tiles_m ? group : tiles_m};
+    return tile_grid(static_cast<int32_t>(ceil_div(p.m, row.tile_m)),
+                     static_cast<int32_t>(ceil_div(p.n, row.tile_n)), group);
 }
 
 // Tiles are numbered with 32 bits; half of that range leaves room for a grid-stride step.

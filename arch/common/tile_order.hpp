@@ -2,13 +2,24 @@
 // column, so that the tiles in flight share few rows of A and few of B. Also compiled on the host.
 #pragma once
 
-#include <cstdint>
+#include "arch/common/divisor.hpp"
 
 namespace hg {
 
 struct TileGrid {
-    int32_t tiles_m, tiles_n, group;  // of one problem
+    Divisor problem, group;      // tiles of one problem, of one group
+    Divisor rows, rows_of_last;  // of tiles in a group, in the last one
+    int32_t tiles_m;
 };
+
+// A group has no more rows than there are, which also keeps its tiles within 32 bits.
+constexpr TileGrid tile_grid(int32_t tiles_m, int32_t tiles_n, int32_t group)
+{
+    group = group < tiles_m ? group : tiles_m;
+    const int32_t left = tiles_m % group;
+    return {divisor(tiles_m * tiles_n), divisor(group * tiles_n), divisor(group),
+            divisor(left ? left : group), tiles_m};
+}
 
 struct Tile {
     int32_t m, n, batch;
@@ -16,15 +27,15 @@ struct Tile {
 
 constexpr Tile tile_at(const TileGrid& grid, int32_t index)
 {
-    const int32_t per_problem = grid.tiles_m * grid.tiles_n;
-    const int32_t batch = index / per_problem;
-    const int32_t rest = index - batch * per_problem;
-    const int32_t per_group = grid.group * grid.tiles_n;
-    const int32_t first_m = rest / per_group * grid.group;
-    const int32_t left = grid.tiles_m - first_m;
-    const int32_t rows = left < grid.group ? left : grid.group;
-    const int32_t in_group = rest % per_group;
-    return {first_m + in_group % rows, in_group / rows, batch};
+    const int32_t batch = grid.problem.quotient(index);
+    const int32_t rest = index - batch * grid.problem.value;
+    const int32_t group = grid.group.quotient(rest);
+    const int32_t in_group = rest - group * grid.group.value;
+    const int32_t first_m = group * grid.rows.value;
+    const bool last = first_m + grid.rows.value > grid.tiles_m;
+    const Divisor& rows = last ? grid.rows_of_last : grid.rows;
+    const int32_t n = rows.quotient(in_group);
+    return {first_m + in_group - n * rows.value, n, batch};
 }
 
 }  // namespace hg

@@ -80,7 +80,7 @@ inline TileGrid square_grid(const Problem& p, int tile_m, int tile_n, int tiles_
     const double side = std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m);
     const auto tiles_m = static_cast<int32_t>(ceil_div(p.m, tile_m));
     const auto tiles_n = static_cast<int32_t>(ceil_div(p.n, tile_n));
-    return {tiles_m, tiles_n, std::clamp(static_cast<int32_t>(side), 1, tiles_m)};
+    return tile_grid(tiles_m, tiles_n, std::max(static_cast<int32_t>(side), 1));
 }
 
 }  // namespace hg

@@ -99,6 +99,11 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
+// A tile as wgmma sees it, in tiles.
+struct Position {
+    int32_t x, y, batch;
+};
+
 template <Config C, Major MY>
 struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY);
@@ -124,6 +129,7 @@ struct alignas(1024) Smem {
     uint64_t empty[stages];
     uint64_t turn[2];              // PingPong
     uint64_t ready, arrived;       // Split
+    Position at;                   // Split
     uint32_t answer[C.consumers];  // of stream.cuh
 };
 
@@ -140,16 +146,18 @@ struct Params {
     int32_t k;
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;
-    int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
-    uint64_t x_policy, y_policy;          // what L2 should think of the operands
-    int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
-    float* partials;                      // of these
-    uint32_t* arrivals;                   // of these: 0 between launches
-    int32_t split;                        // slices of k
-    uint8_t part_start[max_cluster + 1];  // blocks of eight y from here on belong to slice i
-    bool swapped;                         // x is n and y is m
-    bool tma_store;                       // d is valid and the output is plain
-    bool vectors;                         // is_vector_output()
+    int32_t x_batch_step, y_batch_step;    // 0: all problems share the operand
+    uint64_t x_policy, y_policy;           // what L2 should think of the operands
+    int32_t stream_tiles;                  // the first ones, whose k tiles the clusters share evenly
+    float* partials;                       // of these
+    uint32_t* arrivals;                    // of these: 0 between launches
+    Divisor cluster;                       // CTAs of a cluster (Split)
+    int32_t split;                         // slices of k
+    int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
+    uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i
+    bool swapped;                          // x is n and y is m
+    bool tma_store;                        // d is valid and the output is plain
+    bool vectors;                          // is_vector_output()
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

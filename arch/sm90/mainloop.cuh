@@ -25,11 +25,6 @@ namespace hg::sm90 {
 
 constexpr int wgmma_k = 16;
 
-// A tile as wgmma sees it, in tiles.
-struct Position {
-    int32_t x, y, batch;
-};
-
 // This CTA's place in its cluster: C.cluster neighbours along x, by C.across along y, for each slice of k.
 struct Member {
     int32_t neighbour, slice;
@@ -66,6 +61,9 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
     const int32_t x = p.swapped ? tile.n : tile.m, y = p.swapped ? tile.m : tile.n;
     return {x * C.cluster + member.x<C>(), y * C.across + member.y<C>(), tile.batch};
 }
+
+// The same in all lanes of a warp, and known to be.
+__device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
 __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
 {
@@ -235,16 +233,17 @@ __device__ inline void init_split_barriers(Smem<C, MY>& smem, int split)
     ptx::mbarrier_init(ptx::shared_address(&smem.arrived), 1);
 }
 
-// The same in all lanes of a warp, and known to be.
-__device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
-
-// All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.
+// All threads, first of all; of a split kernel one of them also finds the CTA's tile. Where only slices of k make up the cluster, its barrier is waited for later.
 // Nothing here touches what earlier kernels on the stream read or write, so it overlaps with their end;
 // each role calls wait_for_earlier_grids() before it does.
 template <Config C, Major MY>
 __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
 {
     if (threadIdx.x == 0) {
+        ptx::prefetch_tensormap(&p.x);
+        ptx::prefetch_tensormap(&p.y);
+        if (p.tma_store)
+            ptx::prefetch_tensormap(&p.d);
         for (int i = 0; i < Smem<C, MY>::stages; ++i) {
             ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
             ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
@@ -255,11 +254,9 @@ __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
         if constexpr (C.is_split())
             init_split_barriers<C>(smem, p.split);
         ptx::fence_mbarrier_init();
-        ptx::prefetch_tensormap(&p.x);
-        ptx::prefetch_tensormap(&p.y);
-        if (p.tma_store)
-            ptx::prefetch_tensormap(&p.d);
     }
+    if (C.is_split() && threadIdx.x == 32)
+        smem.at = position_of<C>(p, Member::here<C>(), p.cluster.quotient(blockIdx.x));
     __syncthreads();
     if (C.ctas() > 1 || (C.is_split() && p.split > 1))
         ptx::cluster_arrive_relaxed();

@@ -245,21 +245,21 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
 {
     prepare<C>(p, smem);
     const auto member = Member::here<C>();
-    const Position at = position_of<C>(p, member, blockIdx.x / (p.split * C.ctas()));
+    const Position at = smem.at;
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    const int32_t k_tiles = count_k_tiles(p, scalars);
-    const auto first = static_cast<int32_t>(int64_t{k_tiles} * member.slice / p.split);
-    const auto last = static_cast<int32_t>(int64_t{k_tiles} * (member.slice + 1) / p.split);
+    const bool reads = scalars.alpha != 0.0f;
+    const int32_t first = reads ? p.slice_start[member.slice] : 0;
+    const int32_t last = reads ? p.slice_start[member.slice + 1] : 0;
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4 * C.consumers) {
         consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first, warp / 4);
         return;
     }
     if (ptx::elect_one()) {
-        announce_incoming<C>(p, smem, member);
         auto ring = Ring<Smem<C, MY>::stages>::writer();
         load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
+        announce_incoming<C>(p, smem, member);
     }
     ptx::launch_dependents();
     __syncwarp();

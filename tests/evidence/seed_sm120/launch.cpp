@@ -68,7 +68,7 @@ void multiply(const Kernel& kernel, const Product& product, const Operands& oper
     params.d = operands.d;
     params.n = static_cast<int32_t>(product.n);
     params.k = static_cast<int32_t>(product.k);
-    params.columns_first = {tiles_n, tiles_m, walked_together};
+    params.columns_first = tile_grid(tiles_n, tiles_m, walked_together);
     driver::Launch launch{};
     launch.kernel = type == Type::F16 ? kernel.f16 : kernel.bf16;
     launch.grid = static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n);
