@@ -22,6 +22,10 @@ enum class Sharing { Free, Whole, Stream };
 // Of the product that a kernel computes: D, or its transpose.
 enum class Orientation { Free, Plain, Swapped };
 
+// With the kernels before it and behind it on the stream: none; the next one may start once this one has
+// multiplied; or at once.
+enum class Overlap { Free, None, Late, Early };
+
 enum class Why { Model, Tuned, Forced };
 
 // Plan: what was decided. A pure function of Problem, Device and Options.
@@ -34,6 +38,7 @@ struct Plan {
     bool streams;   // the last waves are shared out by k tiles instead of whole tiles
     int cluster;    // CTAs of a cluster; 0 or 1: none
     bool overlaps;  // with the end of the kernel before it on the stream
+    bool early;     // lets the next one start at once
     int64_t tiles, grid;
     size_t workspace;           // bytes
     bool repacks_a, repacks_b;  // the operand is copied to the workspace first
@@ -51,7 +56,7 @@ struct Options {
     int split;                // /split=<n>; 0: free
     Orientation orientation;  // /plain or /swapped
     Sharing sharing;          // /whole or /stream
-    bool alone;               // /alone: do not overlap with the kernel before
+    Overlap overlap;          // /alone, /late or /early
     Mode mode;
     int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has

@@ -16,7 +16,8 @@ Status copy_variable(const char* name, char* text, size_t length)
     return ok;
 }
 
-// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream, /alone.
+// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream,
+// /alone, /late, /early.
 Status read_kernel_settings(Options& options)
 {
     char* rest = std::strchr(options.kernel, '/');
@@ -37,11 +38,15 @@ Status read_kernel_settings(Options& options)
         else if (is("stream"))
             options.sharing = Sharing::Stream;
         else if (is("alone"))
-            options.alone = true;
+            options.overlap = Overlap::None;
+        else if (is("late"))
+            options.overlap = Overlap::Late;
+        else if (is("early"))
+            options.overlap = Overlap::Early;
         else if (std::sscanf(setting, "split=%d", &options.split) != 1 || options.split < 1)
             return fail(HGEMM_STATUS_NOT_SUPPORTED,
                         "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped whole "
-                        "stream alone",
+                        "stream alone late early",
                         static_cast<int>(length), setting);
     }
     return ok;

@@ -56,7 +56,7 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
         return way.split == 1 && sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
     if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))
         return false;
-    if (way.split * c.ctas() > std::min(max_cluster, sm_count * c.residents))
+    if (!can_split(c, way.split) || way.split * c.ctas() > sm_count * c.residents)
         return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
@@ -80,7 +80,9 @@ void fill(const Problem& p, const Way& way, const Prediction& prediction, int sm
     plan.split = way.split;
     plan.streams = way.streams;
     plan.cluster = c.ctas() * way.split;
-    plan.overlaps = prediction.overlaps && !o.alone;
+    const Overlap overlap = o.overlap == Overlap::Free ? prediction.overlap : o.overlap;
+    plan.overlaps = overlap != Overlap::None;
+    plan.early = overlap == Overlap::Early;
     plan.tiles = way.clusters;
     plan.grid = (c.is_split() ? way.clusters : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
     plan.predicted_us = prediction.us;
@@ -93,10 +95,12 @@ struct Tuned {
     const Row* row;
     Orientation orientation;
     int split;
-    bool streams, overlaps;
+    bool streams;
+    Overlap overlap;
 };
 
-constexpr bool Overlaps = true, Alone = false, Stream = true, Whole = false;
+constexpr bool Stream = true, Whole = false;
+constexpr Overlap Alone = Overlap::None, Late = Overlap::Late, Early = Overlap::Early;
 constexpr Orientation Plain = Orientation::Plain, Swapped = Orientation::Swapped;
 
 consteval const Row* row_named(std::string_view name)
@@ -130,8 +134,8 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
             const Way way{row, swapped, t.split, t.streams, count_clusters(p, configs[row], swapped)};
             if (!is_allowed(p, way, o, device.sm_count))
                 continue;
-            fill(p, way, {predict(p, configs[row], way, device.sm_count).us, t.overlaps}, device.sm_count,
-                 o, plan);
+            fill(p, way, {predict(p, configs[row], way, device.sm_count).us, t.overlap}, device.sm_count, o,
+                 plan);
             plan.why = Why::Tuned;
             return true;
         }

@@ -80,16 +80,35 @@ constexpr int partial_bytes(const Config& c)
     return 4 * (plain > swapped ? plain : swapped);
 }
 
-// What the slices of k send to one owner of a split tile at most: blocks of eight y, all rows.
-constexpr int incoming_bytes(const Config& c)
+// Of a block, of a multiprocessor, and what the system takes from each block.
+constexpr int smem_limit = 227 * 1024, smem_per_sm = 228 * 1024, smem_reserved = 1024;
+constexpr int smem_room(const Config& c)
 {
-    int blocks = 0;
-    for (int split = 2; c.is_split() && split * c.ctas() <= max_cluster; ++split) {
-        const int owners = split < c.y / 8 ? split : c.y / 8;
-        const int most = (split - 1) * ((c.y / 8 + owners - 1) / owners);
-        blocks = most > blocks ? most : blocks;
-    }
-    return blocks * 128 * c.consumers * 16;
+    return c.residents == 1 ? smem_limit : smem_per_sm / c.residents - smem_reserved;
+}
+
+// What the slices of k send to one owner of a split tile at most: blocks of eight y, all rows.
+constexpr int incoming_bytes(const Config& c, int split)
+{
+    const int owners = split < c.y / 8 ? split : c.y / 8;
+    return (split - 1) * ((c.y / 8 + owners - 1) / owners) * 128 * c.consumers * 16;
+}
+
+// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers.
+constexpr bool can_split(const Config& c, int split)
+{
+    const int room = smem_room(c) - c.stages * (x_bytes(c) + y_bytes(c, Major::K)) - 512;
+    return split == 1 ||
+           (c.is_split() && split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= room);
+}
+
+constexpr int most_incoming(const Config& c)
+{
+    int most = 0;
+    for (int split = 2; split <= max_cluster; ++split)
+        if (can_split(c, split) && incoming_bytes(c, split) > most)
+            most = incoming_bytes(c, split);
+    return most;
 }
 
 // Sums that a consumer of a persistent kernel may leave in the workspace, twice a CTA: see stream.cuh.
@@ -114,27 +133,21 @@ struct alignas(1024) Smem {
         unsigned char x[x_bytes(C)];
         unsigned char y[y_bytes(C, MY)];
     };
-    // After the last stage of a split kernel: what other slices send, and this CTA's part of the tile.
-    struct Sums {
-        alignas(16) unsigned char incoming[incoming_bytes(C) + 16];
-        alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
-    };
+    // A part of a split tile on its way out lies where the stages were.
     union {
         Stage stage[stages];
-        Sums sums;
+        alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
     };
-    static_assert(sizeof(Sums) <= sizeof stage);
+    static_assert(!C.is_split() || partial_bytes(C) <= sizeof stage);
+    alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     uint64_t full[stages];
     uint64_t empty[stages];
     uint64_t turn[2];              // PingPong
-    uint64_t ready, arrived;       // Split
+    uint64_t arrived;              // Split
     Position at;                   // Split
     uint32_t answer[C.consumers];  // of stream.cuh
 };
-
-// Of a block, of a multiprocessor, and what the system takes from each block.
-constexpr int smem_limit = 227 * 1024, smem_per_sm = 228 * 1024, smem_reserved = 1024;
 
 // What createpolicy.fractional gives for all of the lines. As parameters they reach the uniform registers
 // that TMA reads them from.
@@ -158,6 +171,7 @@ struct Params {
     bool swapped;                          // x is n and y is m
     bool tma_store;                        // d is valid and the output is plain
     bool vectors;                          // is_vector_output()
+    bool early;                            // the next kernel may start at once
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

@@ -129,17 +129,21 @@ __device__ inline void load_stage(const Params& p, const Member& member, uint32_
                                      p.y_policy);
 }
 
-// Producer: one thread fills the stages with k tiles first ... last - 1 of a tile.
+// Producer: a warp fills the stages with k tiles first ... last - 1 of a tile. All lanes wait and one, the
+// leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers.
 template <Config C, Major MX, Major MY>
 __device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
                                  Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
-                                 int32_t last)
+                                 int32_t last, bool leader)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
         ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
-        load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
+        if (leader) {
+            ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
+            load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
+        }
+        __syncwarp();
     }
 }
 
@@ -218,22 +222,27 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         release_stage<C>(member, previous, lane);
 }
 
-// The CTAs of a cluster that own a part of a split tile.
+// Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
 template <Config C>
-__device__ inline int owner_count(int split)
+__device__ inline int incoming_step(int blocks)
 {
-    return min(split, C.y / 8);
+    return blocks * 128 * C.consumers * 16;
 }
 
+// Of a split kernel: what the other slices of k will send, and the CTA's tile.
 template <Config C, Major MY>
-__device__ inline void init_split_barriers(Smem<C, MY>& smem, int split)
+__device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
 {
-    const int owners = owner_count<C>(split), owns = Member::here<C>().slice < owners;
-    ptx::mbarrier_init(ptx::shared_address(&smem.ready), max(1, owners - owns));
-    ptx::mbarrier_init(ptx::shared_address(&smem.arrived), 1);
+    const auto member = Member::here<C>();
+    const uint32_t arrived = ptx::shared_address(&smem.arrived);
+    ptx::mbarrier_init(arrived, 1);
+    ptx::fence_mbarrier_init();
+    const int blocks = p.part_start[member.slice + 1] - p.part_start[member.slice];
+    ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * incoming_step<C>(blocks));
+    smem.at = position_of<C>(p, member, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
 }
 
-// All threads, first of all; of a split kernel one of them also finds the CTA's tile. Where only slices of k make up the cluster, its barrier is waited for later.
+// All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.
 // Nothing here touches what earlier kernels on the stream read or write, so it overlaps with their end;
 // each role calls wait_for_earlier_grids() before it does.
 template <Config C, Major MY>
@@ -251,12 +260,10 @@ __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
         if constexpr (C.kind == Kind::PingPong)
             for (uint64_t& turn : smem.turn)
                 ptx::mbarrier_init(ptx::shared_address(&turn), 4);
-        if constexpr (C.is_split())
-            init_split_barriers<C>(smem, p.split);
         ptx::fence_mbarrier_init();
     }
     if (C.is_split() && threadIdx.x == 32)
-        smem.at = position_of<C>(p, Member::here<C>(), p.cluster.quotient(blockIdx.x));
+        prepare_split<C>(p, smem);
     __syncthreads();
     if (C.ctas() > 1 || (C.is_split() && p.split > 1))
         ptx::cluster_arrive_relaxed();

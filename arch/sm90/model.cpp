@@ -174,7 +174,7 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
     // launch.
     const double places = static_cast<double>(sm_count) * c.residents;
     const bool alone = c.is_split() && us > 18.0 && at.ctas > 0.3 * places && at.ctas <= places;
-    return {alone ? us + launch_alone : us, !alone};
+    return {alone ? us + launch_alone : us, alone ? Overlap::None : Overlap::Early};
 }
 
 }  // namespace hg::sm90

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/sm90/config.hpp"
-#include "src/problem.hpp"
+#include "src/backend.hpp"
 
 namespace hg::sm90 {
 
@@ -29,7 +29,7 @@ StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_
 
 struct Prediction {
     double us;
-    bool overlaps;  // pays to start before the kernel in front has ended
+    Overlap overlap;
 };
 
 Prediction predict(const Problem& problem, const Config& config, const Way& way, int sm_count);

@@ -58,6 +58,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.swapped = plan.swapped;
     params.tma_store = has_tma_store(c) && can_tma_store(p);
     params.vectors = is_vector_output(p);
+    params.early = plan.early;
     params.x_policy = policy(p, x, plan.swapped ? p.m : p.n, cluster_y);
     params.y_policy = policy(p, y, plan.swapped ? p.n : p.m, cluster_x);
     Status status =

@@ -19,10 +19,13 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
 {
     const Stages<C, MY> stages(smem);
     ptx::wait_for_earlier_grids();
+    if (p.early)
+        ptx::launch_dependents();
     const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
+    const bool leader = ptx::elect_one();
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
-        load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last);
+        load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last, leader);
     });
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
     if constexpr (C.ctas() > 1)
@@ -97,7 +100,7 @@ __device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4) {
         ptx::setmaxnreg_dec<producer_registers(C)>();
-        if (warp == 0 && ptx::elect_one())
+        if (warp == 0)
             produce<C, MX, MY>(p, member, smem);
     } else {
         ptx::setmaxnreg_inc<consumer_registers(C)>();

@@ -22,7 +22,7 @@ template <Config C>
 constexpr Row row_of(const char* name)
 {
     constexpr auto bytes = std::max(sizeof(Smem<C, Major::K>), sizeof(Smem<C, Major::MN>));
-    static_assert(bytes <= smem_limit && C.residents * (bytes + smem_reserved) <= smem_per_sm);
+    static_assert(bytes <= smem_room(C));
     return {name, C.x, C.y, tile_k, C.stages, C.threads(), static_cast<int>(bytes)};
 }
 

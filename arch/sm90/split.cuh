@@ -3,9 +3,6 @@
 // do not depend on timing, and stores its part of the tile.
 //
 // Beside the barriers of mainloop.cuh, whose producer here is one warp:
-//   ready             owners -> sender. Count: the other owners, one arrive each, once all its consumers
-//   have
-//                     multiplied, so that what is sent may take the place of its stages.
 //   arrived           senders -> owner. Count 1, the owner's arrive that announces the bytes of all other
 //                     slices; completes when these have landed.
 //   cluster barrier   once, before anything is signalled: the barriers of all CTAs are initialised. No CTA
@@ -31,30 +28,7 @@ struct Part {
     __device__ bool has(int block) const { return first <= block && block < last; }
 };
 
-// Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
-template <Config C>
-__device__ inline int incoming_step(const Part& part)
-{
-    return part.blocks() * 128 * C.consumers * 16;
-}
-
-template <Config C, Major MY>
-__device__ inline void announce_incoming(const Params& p, Smem<C, MY>& smem, const Member& member)
-{
-    ptx::mbarrier_arrive_expect_tx(ptx::shared_address(&smem.arrived),
-                                   (p.split - 1) * incoming_step<C>(Part::of(p, member.slice)));
-}
-
-// An owner's stages are free: tells the other CTAs.
-template <Config C, Major MY>
-__device__ inline void say_ready(Smem<C, MY>& smem, const Member& member, int split)
-{
-    const int slice = threadIdx.x;
-    if (slice < split && slice != member.slice)
-        ptx::mbarrier_arrive_cluster(
-            ptx::map_shared(ptx::shared_address(&smem.ready), slice * C.ctas() + member.neighbour));
-}
-
+// Leaves this slice's sums with the owners of their blocks.
 template <Config C, Major MY>
 __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], Smem<C, MY>& smem,
                                   const Member& member)
@@ -69,8 +43,8 @@ __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], 
             part = Part::of(p, ++owner);
             const uint32_t rank = owner * C.ctas() + member.neighbour;
             const int slot = member.slice < owner ? member.slice : member.slice - 1;
-            to = ptx::map_shared(ptx::shared_address(smem.sums.incoming), rank) +
-                 slot * incoming_step<C>(part) + threadIdx.x * 16;
+            to = ptx::map_shared(ptx::shared_address(smem.incoming), rank) +
+                 slot * incoming_step<C>(part.blocks()) + threadIdx.x * 16;
             arrived = ptx::map_shared(ptx::shared_address(&smem.arrived), rank);
         }
         if (owner != member.slice)
@@ -84,8 +58,8 @@ template <Config C, Major MY>
 __device__ inline void add_up(float (&acc)[C.y / 2], const Smem<C, MY>& smem, const Member& member,
                               const Part& part, int split)
 {
-    const int step = incoming_step<C>(part);
-    const unsigned char* from = smem.sums.incoming + threadIdx.x * 16;
+    const int step = incoming_step<C>(part.blocks());
+    const unsigned char* from = smem.incoming + threadIdx.x * 16;
 #pragma unroll
     for (int block = 0; block < C.y / 8; ++block) {
         if (!part.has(block))
@@ -217,27 +191,22 @@ __device__ inline void consume_slice(const Params& p, const Scalars& scalars, co
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer);
     ptx::launch_dependents();
     const Part part = Part::of(p, member.slice);
-    if (p.split > 1 && C.ctas() == 1)
-        ptx::cluster_wait();
-    ptx::bar_sync(1, threads);
-    if (part.blocks() > 0)
-        say_ready<C>(smem, member, p.split);
-    if (owner_count<C>(p.split) > (part.blocks() > 0)) {
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.ready), 0);
-        send_parts<C>(p, acc[0], smem, member);
-    }
-    if (part.blocks() == 0)
-        return;
     if (p.split > 1) {
+        if constexpr (C.ctas() == 1)
+            ptx::cluster_wait();
+        send_parts<C>(p, acc[0], smem, member);
+        if (part.blocks() == 0)
+            return;
         ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
         add_up<C>(acc[0], smem, member, part, p.split);
     }
-    if (p.swapped)
-        stage_part<C, true>(smem.sums.partial, acc[0], part);
-    else
-        stage_part<C, false>(smem.sums.partial, acc[0], part);
     ptx::bar_sync(1, threads);
-    finish_part<C>(p, scalars, smem.sums.partial, part, at);
+    if (p.swapped)
+        stage_part<C, true>(smem.partial, acc[0], part);
+    else
+        stage_part<C, false>(smem.partial, acc[0], part);
+    ptx::bar_sync(1, threads);
+    finish_part<C>(p, scalars, smem.partial, part, at);
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -256,12 +225,11 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
         consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first, warp / 4);
         return;
     }
-    if (ptx::elect_one()) {
-        auto ring = Ring<Smem<C, MY>::stages>::writer();
-        load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last);
-        announce_incoming<C>(p, smem, member);
-    }
-    ptx::launch_dependents();
+    if (p.early)
+        ptx::launch_dependents();
+    const bool leader = ptx::elect_one();
+    auto ring = Ring<Smem<C, MY>::stages>::writer();
+    load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last, leader);
     __syncwarp();
     if (C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
