@@ -24,8 +24,6 @@ struct Config {
     int cluster;          // CTAs next to each other along x that share their y operand by multicast
     int across;           // CTAs next to each other along y that share their x operand
     int residents;        // CTAs a multiprocessor
-    int k_cycles, chain;  // the model's: see kernels.def
-    double store_us;
 
     constexpr bool is_split() const { return kind == Kind::Split; }
     // A split kernel has registers to spare, so one warp is enough of a producer.
@@ -139,8 +137,8 @@ struct alignas(1024) Smem {
         alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
     };
     static_assert(!C.is_split() || partial_bytes(C) <= sizeof stage);
+    alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
-    unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     uint64_t full[stages];
     uint64_t empty[stages];
     uint64_t turn[2];              // PingPong
@@ -161,6 +159,7 @@ struct Params {
     TileGrid grid;
     int32_t x_batch_step, y_batch_step;    // 0: all problems share the operand
     uint64_t x_policy, y_policy;           // what L2 should think of the operands
+    int32_t prefetched;                    // k tiles of a CTA's first tile that L2 is asked for early
     int32_t stream_tiles;                  // the first ones, whose k tiles the clusters share evenly
     float* partials;                       // of these
     uint32_t* arrivals;                    // of these: 0 between launches

@@ -129,6 +129,37 @@ __device__ inline void load_stage(const Params& p, const Member& member, uint32_
                                      p.y_policy);
 }
 
+// This CTA's share of an operand's part of a stage, into L2.
+template <int Rows, int Shared, Major M>
+__device__ inline void prefetch_operand(const CUtensorMap* map, int32_t row, int32_t k, int32_t batch,
+                                        int32_t index)
+{
+    if constexpr (M == Major::K) {
+        ptx::tma_prefetch_3d(map, k, row + index * (Rows / Shared), batch);
+    } else {
+#pragma unroll
+        for (int panel = 0; panel < round_up(Rows, span_elements) / span_elements; ++panel)
+            ptx::tma_prefetch_3d(map, row + panel * span_elements, k + index * (tile_k / Shared), batch);
+    }
+}
+
+// One thread asks L2 for the k tiles first ... last - 1, but for no more than Params::prefetched. The
+// kernels in front may still write them: that goes to L2 as well. Of the clusters that share an operand one
+// asks.
+template <Config C, Major MX, Major MY>
+__device__ inline void prefetch_tile(const Params& p, const Member& member, const Position& at,
+                                     int32_t first, int32_t last)
+{
+    const int32_t x = member.x<C>(), y = member.y<C>(), end = min(last, first + p.prefetched);
+#pragma unroll 1
+    for (int32_t k = first * tile_k; k < end * tile_k; k += tile_k) {
+        if (at.y == y)
+            prefetch_operand<C.x, C.across, MX>(&p.x, at.x * C.x, k, at.batch * p.x_batch_step, y);
+        if (at.x == x)
+            prefetch_operand<C.y, C.cluster, MY>(&p.y, at.y * C.y, k, at.batch * p.y_batch_step, x);
+    }
+}
+
 // Producer: a warp fills the stages with k tiles first ... last - 1 of a tile. All lanes wait and one, the
 // leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers.
 template <Config C, Major MX, Major MY>

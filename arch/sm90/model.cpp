@@ -1,16 +1,41 @@
 // Three things bound a kernel, and are added with a norm since they do not overlap perfectly: the k tiles
 // on the fullest multiprocessor, the bytes of memory, the bytes that L2 delivers. Launch, epilogues and
-// the sum over slices come on top. Constants: fitted to sweeps on an H200, see kernels.def.
+// the sum over slices come on top. Constants: fitted to sweeps on an H200, see costs.def.
 #include "arch/sm90/model.hpp"
 
 #include "arch/common/pack.hpp"
+#include "arch/sm90/rows.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
+#include <string_view>
 
 namespace hg::sm90 {
 namespace {
+
+// See costs.def.
+struct Cost {
+    std::string_view name;
+    int k_cycles, chain;
+    double store_us;
+};
+
+#define COST(name, k_cycles, chain, store_us) {#name, k_cycles, chain, store_us},
+constexpr Cost costs[] = {
+#include "arch/sm90/costs.def"
+};
+#undef COST
+
+consteval bool match_rows()
+{
+    for (int row = 0; row < row_count; ++row)
+        if (costs[row].name != rows[row].name)
+            return false;
+    return std::size(costs) == row_count;
+}
+static_assert(match_rows(), "costs.def and kernels.def have different rows");
 
 // Microseconds.
 constexpr double launch_persistent = 1.43, launch_split = 1.68, launch_alone = 0.122;
@@ -106,8 +131,8 @@ double compute_us(const Problem& p, const Config& c, const Way& way, const Place
     const double drift = !way.streams               ? 0.0
                          : c.kind == Kind::PingPong ? drift_ping_pong
                                                     : drift_cooperative;
-    const double busy = at.crowded * k_tiles * c.k_cycles * (1.0 + drift);
-    const double chain = at.waves * k_tiles * c.chain * (1.0 + crowding * (at.filled - 0.5));
+    const double busy = at.crowded * k_tiles * costs[way.row].k_cycles * (1.0 + drift);
+    const double chain = at.waves * k_tiles * costs[way.row].chain * (1.0 + crowding * (at.filled - 0.5));
     const double flops = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) *
                          static_cast<double>(p.n) * static_cast<double>(p.k);
     return std::max(busy, chain) * effort / clock_rate(flops);
@@ -116,7 +141,7 @@ double compute_us(const Problem& p, const Config& c, const Way& way, const Place
 double persistent_cost(const Config& c, const Way& way, const Placement& at)
 {
     const double shown = c.kind == Kind::PingPong ? overlap_ping_pong : overlap_cooperative;
-    const double stores = c.store_us * (1.0 + shown * std::max(at.waves - 1.0, 0.0));
+    const double stores = costs[way.row].store_us * (1.0 + shown * std::max(at.waves - 1.0, 0.0));
     // Sums to leave, and those of others to take.
     const double others = std::max(1.0, 1.0 / at.waves);
     const double shares = way.streams ? stream_latency + others * c.x * c.y * 4.0 / stream_read : 0.0;
@@ -130,7 +155,7 @@ double split_cost(const Problem& p, const Config& c, const Way& way, const Place
     const double sum =
         way.split > 1 ? split_latency + split_store * (c.x * c.y / 16384.0) * (slices - 1.0) / slices : 0.0;
     return launch_split + launch_full * at.filled + fill_pipeline * std::min(k_tiles, 8.0) / 8.0 +
-           c.store_us * share * std::min<double>(at.load, c.residents) + sum +
+           costs[way.row].store_us * share * std::min<double>(at.load, c.residents) + sum +
            extra_wave * (at.waves - 1.0);
 }
 

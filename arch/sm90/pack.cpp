@@ -29,6 +29,18 @@ uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_i
     return others <= others_in_tile && !shared ? evict_first : evict_normal;
 }
 
+// k tiles that each CTA asks L2 for while the kernels in front end. All of small operands; of large ones no
+// more than saves the first wait for memory, since it delays the loads of those kernels.
+int32_t count_prefetched(const Problem& p, bool streams)
+{
+    constexpr int64_t small = 3 << 20;
+    constexpr int32_t few = 4, many = 16;
+    if (streams || p.alpha_device || p.alpha == 0.0f)
+        return 0;
+    const int64_t bytes = 2 * p.k * (p.m + p.n) * p.batch;
+    return static_cast<int32_t>(std::min<int64_t>(ceil_div(p.k, tile_k), bytes <= small ? many : few));
+}
+
 }  // namespace
 
 Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params)
@@ -59,6 +71,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.tma_store = has_tma_store(c) && can_tma_store(p);
     params.vectors = is_vector_output(p);
     params.early = plan.early;
+    params.prefetched = count_prefetched(p, plan.streams);
     params.x_policy = policy(p, x, plan.swapped ? p.m : p.n, cluster_y);
     params.y_policy = policy(p, y, plan.swapped ? p.n : p.m, cluster_x);
     Status status =

@@ -18,11 +18,15 @@ template <Config C, Major MX, Major MY>
 __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY>& smem)
 {
     const Stages<C, MY> stages(smem);
+    const bool leader = ptx::elect_one();
+    const auto cluster = static_cast<int32_t>(blockIdx.x / C.ctas());
+    if (leader)
+        prefetch_tile<C, MX, MY>(p, member, position_of<C>(p, member, cluster), 0, p.prefetched);
+    __syncwarp();
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
     const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
-    const bool leader = ptx::elect_one();
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
         load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last, leader);

@@ -181,14 +181,45 @@ __device__ inline void finish_part(const Params& p, const Scalars& s, const floa
         store_part<C>(p, s, partial, part, at);
 }
 
-template <Config C, Type T, Major MX, Major MY>
-__device__ inline void consume_slice(const Params& p, const Scalars& scalars, const Member& member,
-                                     Smem<C, MY>& smem, const Position& at, int32_t k_tiles, int consumer)
+// The k tiles that a slice multiplies: none where alpha is 0.
+struct Slice {
+    int32_t first, last;
+
+    __device__ Slice(const Params& p, const Scalars& s, int slice)
+        : first(s.alpha != 0.0f ? p.slice_start[slice] : 0),
+          last(s.alpha != 0.0f ? p.slice_start[slice + 1] : 0)
+    {
+    }
+};
+
+template <Config C, Major MX, Major MY>
+__device__ inline void produce_slice(const Params& p, const Member& member, Smem<C, MY>& smem)
 {
-    constexpr int threads = 128 * C.consumers;
+    const Position at = smem.at;
+    const bool leader = ptx::elect_one();
+    if (leader)
+        prefetch_tile<C, MX, MY>(p, member, at, p.slice_start[member.slice],
+                                 p.slice_start[member.slice + 1]);
+    __syncwarp();
+    ptx::wait_for_earlier_grids();
+    if (p.early)
+        ptx::launch_dependents();
+    const Slice slice(p, load_scalars(p.output), member.slice);
+    auto ring = Ring<Smem<C, MY>::stages>::writer();
+    load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, slice.first, slice.last, leader);
+    if (C.ctas() == 1 && p.split > 1)
+        ptx::cluster_wait();
+}
+
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void consume_slice(const Params& p, const Member& member, Smem<C, MY>& smem, int consumer)
+{
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const Slice slice(p, scalars, member.slice);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer);
+    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer);
     ptx::launch_dependents();
     const Part part = Part::of(p, member.slice);
     if (p.split > 1) {
@@ -200,13 +231,14 @@ __device__ inline void consume_slice(const Params& p, const Scalars& scalars, co
         ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
         add_up<C>(acc[0], smem, member, part, p.split);
     }
+    constexpr int threads = 128 * C.consumers;
     ptx::bar_sync(1, threads);
     if (p.swapped)
         stage_part<C, true>(smem.partial, acc[0], part);
     else
         stage_part<C, false>(smem.partial, acc[0], part);
     ptx::bar_sync(1, threads);
-    finish_part<C>(p, scalars, smem.partial, part, at);
+    finish_part<C>(p, scalars, smem.partial, part, smem.at);
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -214,25 +246,11 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
 {
     prepare<C>(p, smem);
     const auto member = Member::here<C>();
-    const Position at = smem.at;
-    ptx::wait_for_earlier_grids();
-    const Scalars scalars = load_scalars(p.output);
-    const bool reads = scalars.alpha != 0.0f;
-    const int32_t first = reads ? p.slice_start[member.slice] : 0;
-    const int32_t last = reads ? p.slice_start[member.slice + 1] : 0;
     const int warp = uniform(threadIdx.x / 32);
-    if (warp < 4 * C.consumers) {
-        consume_slice<C, T, MX, MY>(p, scalars, member, smem, at, last - first, warp / 4);
-        return;
-    }
-    if (p.early)
-        ptx::launch_dependents();
-    const bool leader = ptx::elect_one();
-    auto ring = Ring<Smem<C, MY>::stages>::writer();
-    load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, first, last, leader);
-    __syncwarp();
-    if (C.ctas() == 1 && p.split > 1)
-        ptx::cluster_wait();
+    if (warp < 4 * C.consumers)
+        consume_slice<C, T, MX, MY>(p, member, smem, warp / 4);
+    else
+        produce_slice<C, MX, MY>(p, member, smem);
 }
 
 }  // namespace hg::sm90

@@ -11,6 +11,14 @@ __device__ inline void prefetch_tensormap(const void* map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
+// cp.async.bulk.prefetch.tensor.3d.L2.global.tile [map, {x, y, z}];   sm_90, PTX ISA 9.7.9.27.1.3
+__device__ inline void tma_prefetch_3d(const void* map, int x, int y, int z)
+{
+    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map), "r"(x),
+                 "r"(y), "r"(z)
+                 : "memory");
+}
+
 // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     [dst], [map, {x, y, z}], [bar];   sm_90
 __device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)
