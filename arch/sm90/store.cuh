@@ -148,47 +148,70 @@ __device__ inline void store_rows(const Params& p, const Scalars& s, const float
                         at.lane);
 }
 
+// The accumulators in chunks of 64 x and up to 64 y, one after the other. The loop is not unrolled, so that
+// what follows a chunk is there once: `body` gets its block and its first y as constants, `then` as
+// numbers.
+template <Config C, typename Body, typename Then>
+__device__ inline void for_each_chunk(Body body, Then then)
+{
+    constexpr int across = (C.y + 63) / 64;
+#pragma unroll 1
+    for (int chunk = 0; chunk < C.blocks() * across; ++chunk) {
+#pragma unroll
+        for (int i = 0; i < C.blocks() * across; ++i)
+            if (i == chunk)
+                body(i / across, i % across * 64);
+        then(chunk / across, chunk % across * 64);
+    }
+}
+
 // Everything else: each warp walks 16 rows, up to 64 columns at a time, in its quarter of the staging.
 template <Config C>
-__device__ inline void store_block_rows(const Params& p, const Scalars& s, const float (&acc)[C.y / 2],
-                                        const Block& at)
+__device__ inline void store_tile_rows(const Params& p, const Scalars& s, const Accumulator<C>& acc,
+                                       const Block& at)
 {
     using Rows = Chunk<64>;
     static_assert(4 * sizeof(float) * Rows::floats <= boxes * box_bytes);
     float* chunk = reinterpret_cast<float*>(at.staging) + at.warp * Rows::floats;
+    for_each_chunk<C>(
+        [&](int block, int first) {
+            __syncwarp();
 #pragma unroll
-    for (int first = 0; first < C.y; first += 64) {
-#pragma unroll
-        for (int j = 0; j < 64 && first + j < C.y; j += 8)
-            Rows::put(chunk, j, reinterpret_cast<const float(&)[4]>(acc[(first + j) / 2]), at.lane);
-        __syncwarp();
-        store_rows(p, s, chunk, at.x + at.warp * epilogue_rows, at.y + first, min(64, C.y - first), at);
-        __syncwarp();
-    }
+            for (int j = 0; j < 64 && first + j < C.y; j += 8)
+                Rows::put(chunk, j, reinterpret_cast<const float(&)[4]>(acc[block][(first + j) / 2]),
+                          at.lane);
+        },
+        [&](int block, int first) {
+            __syncwarp();
+            store_rows(p, s, chunk, at.x + block * 64 + at.warp * epilogue_rows, at.y + first,
+                       min(64, C.y - first), at);
+        });
 }
 
 // Swapped: the warps' columns meet in the staging, 64 rows at a time; then each warp walks 16 of them.
 template <Config C>
-__device__ inline void store_block_columns(const Params& p, const Scalars& s, const float (&acc)[C.y / 2],
-                                           const Block& at)
+__device__ inline void store_tile_columns(const Params& p, const Scalars& s, const Accumulator<C>& acc,
+                                          const Block& at)
 {
     using Rows = Chunk<64>;
     float* chunks = reinterpret_cast<float*>(at.staging);
+    for_each_chunk<C>(
+        [&](int block, int first) {
+            ptx::bar_sync(1 + at.consumer, 128);
 #pragma unroll
-    for (int first = 0; first < C.y; first += 64) {
-        ptx::bar_sync(1 + at.consumer, 128);
-#pragma unroll
-        for (int i = 0; i < 32 && first + 2 * i < C.y; ++i) {
-            const int row = i / 4 * 8 + at.lane % 4 * 2 + i % 2;
-            const int column = at.warp * 16 + i / 2 % 2 * 8 + at.lane / 4;
-            chunks[row / 16 * Rows::floats + 4 * Rows::unit(row % 16, column / 4) + column % 4] =
-                acc[first / 2 + i];
-        }
-        ptx::bar_sync(1 + at.consumer, 128);
-        if (first + at.warp * epilogue_rows < C.y)
-            store_rows(p, s, chunks + at.warp * Rows::floats, at.y + first + at.warp * epilogue_rows, at.x,
-                       64, at);
-    }
+            for (int i = 0; i < 32 && first + 2 * i < C.y; ++i) {
+                const int row = i / 4 * 8 + at.lane % 4 * 2 + i % 2;
+                const int column = at.warp * 16 + i / 2 % 2 * 8 + at.lane / 4;
+                chunks[row / 16 * Rows::floats + 4 * Rows::unit(row % 16, column / 4) + column % 4] =
+                    acc[block][first / 2 + i];
+            }
+        },
+        [&](int block, int first) {
+            ptx::bar_sync(1 + at.consumer, 128);
+            const int row = first + at.warp * epilogue_rows;
+            if (row < C.y)
+                store_rows(p, s, chunks + at.warp * Rows::floats, at.y + row, at.x + block * 64, 64, at);
+        });
 }
 
 template <Config C>
@@ -196,21 +219,17 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, const Accum
                                   unsigned char* staging, const Position& at, int consumer, int first_block)
 {
     const int thread = threadIdx.x % 128;
+    Block where{
+        consumer, thread / 32, thread % 32, int64_t{at.x} * C.x + first_block * 64, int64_t{at.y} * C.y,
+        at.batch, staging};
+    if (has_tma_store(C) && p.tma_store) {
 #pragma unroll
-    for (int block = 0; block < C.blocks(); ++block) {
-        const Block where{consumer,
-                          thread / 32,
-                          thread % 32,
-                          int64_t{at.x} * C.x + (first_block + block) * 64,
-                          int64_t{at.y} * C.y,
-                          at.batch,
-                          staging};
-        if (has_tma_store(C) && p.tma_store)
+        for (int block = 0; block < C.blocks(); ++block, where.x += 64)
             store_block_tma<C>(p, s.alpha, acc[block], where);
-        else if (p.swapped)
-            store_block_columns<C>(p, s, acc[block], where);
-        else
-            store_block_rows<C>(p, s, acc[block], where);
+    } else if (p.swapped) {
+        store_tile_columns<C>(p, s, acc, where);
+    } else {
+        store_tile_rows<C>(p, s, acc, where);
     }
 }
 
