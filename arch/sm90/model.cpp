@@ -38,7 +38,7 @@ consteval bool match_rows()
 static_assert(match_rows(), "costs.def and kernels.def have different rows");
 
 // Microseconds.
-constexpr double launch_persistent = 1.43, launch_split = 1.68, launch_alone = 0.122;
+constexpr double launch_persistent = 1.43, launch_split = 1.68;
 constexpr double launch_full = 0.884;    // more, where a split kernel fills the device
 constexpr double fill_pipeline = 0.181;  // of split kernels, with eight k tiles or more
 constexpr double split_latency = 0.205, split_store = 5.74, extra_wave = 3.14;
@@ -159,6 +159,14 @@ double split_cost(const Problem& p, const Config& c, const Way& way, const Place
            extra_wave * (at.waves - 1.0);
 }
 
+// CTAs of the next kernel that start at once spread over all multiprocessors. In one long wave of CTAs that
+// fill a multiprocessor each it pays to wait: those that find no place would start one by one.
+Overlap overlap_of(const Config& c, const Placement& at, int64_t k_tiles)
+{
+    const bool one_long_wave = c.is_split() && c.residents == 1 && at.filled > 0.5 && at.waves == 1.0;
+    return one_long_wave && k_tiles > 32 ? Overlap::Late : Overlap::Early;
+}
+
 }  // namespace
 
 int64_t clusters_held(const Config& c, int cluster, int sm_count)
@@ -195,11 +203,7 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
                                  1.0 / norm);
     const double us = busy + (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
                       cluster_latency[c.ctas() * way.split] + (c.ctas() > 1 ? multicast_latency : 0.0);
-    // In one long wave, CTAs that start while others end are placed unevenly; that costs more than the
-    // launch.
-    const double places = static_cast<double>(sm_count) * c.residents;
-    const bool alone = c.is_split() && us > 18.0 && at.ctas > 0.3 * places && at.ctas <= places;
-    return {alone ? us + launch_alone : us, alone ? Overlap::None : Overlap::Early};
+    return {us, overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.split))};
 }
 
 }  // namespace hg::sm90

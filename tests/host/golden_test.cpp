@@ -17,7 +17,7 @@ void add(std::ostream& out, const char* name, const Device& device, int64_t m, i
     const Choice c = choose(device, linear_layer(m, n, k), backend, "", size_t{64} << 20);
     out << name << ' ' << m << ' ' << n << ' ' << k << ' ' << c.kernel << (c.plan.swapped ? " swapped" : "")
         << " split=" << c.plan.split << (c.plan.streams ? " stream" : "")
-        << (c.plan.overlaps ? "" : " alone") << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
+        << (!c.plan.overlaps ? " alone" : c.plan.early ? " early" : "") << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
 }
 
 // Squares, the layers of a language model with few and many rows, and what falls to the general path.
