@@ -38,29 +38,30 @@ consteval bool match_rows()
 static_assert(match_rows(), "costs.def and kernels.def have different rows");
 
 // Microseconds.
-constexpr double launch_persistent = 1.43, launch_split = 1.68;
-constexpr double launch_full = 0.884;    // more, where a split kernel fills the device
-constexpr double fill_pipeline = 0.181;  // of split kernels, with eight k tiles or more
-constexpr double split_latency = 0.205, split_store = 5.74, extra_wave = 3.14;
-constexpr double stream_latency = 4.69, multicast_latency = 0.0;
-constexpr double cluster_latency[] = {0, 0, -0.135, -0.114, 0.164, -0.3, 0.592, 0.52, -0.0297};  // by CTAs
+constexpr double launch_persistent = 1.6, launch_split = 1.53;
+constexpr double launch_full = 0.783;     // more, where a split kernel fills the device
+constexpr double fill_pipeline = -0.347;  // of split kernels, with eight k tiles or more
+constexpr double split_latency = 0.188, split_store = 7.75, extra_wave = 2.24;
+constexpr double stream_latency = 3.79, multicast_latency = 0.0;
+constexpr double cluster_latency[] = {0,    0,      -0.196, -0.193, -0.294,
+                                      -0.6, -0.341, 0.402,  -0.599};  // by CTAs
 // Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
-constexpr double memory = 4.8e6, memory_of_one = 110.0e3, l2 = 39.1e6, stream_read = 59.0e3;
+constexpr double memory = 4.8e6, memory_of_one = 97.3e3, l2 = 45.8e6, stream_read = 69.6e3;
 // Factors.
 constexpr double straddling = 5.0;  // more, of lines that begin elsewhere, from L2
 constexpr double multicast = 0.3;   // of bytes that one request brings to several CTAs
-constexpr double reread = 0.252;    // cost of bytes that several CTAs read, of their first read
+constexpr double reread = 0.186;    // cost of bytes that several CTAs read, of their first read
 // More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
 constexpr double narrow_panel = 0.0186;
 // More cycles where y is not contiguous along k and makes no whole panels.
 constexpr double wide_stage = 0.392;
-constexpr double overlap_cooperative = 0.314, overlap_ping_pong = 0.178;  // of an epilogue is not hidden
-constexpr double drift_cooperative = 0.16, drift_ping_pong = 0.131;  // streams lose their neighbours in L2
-constexpr double crowding = 0.0723;   // of the chain, from an empty to a full device
-constexpr double clock_drop = 0.048;  // of 1.755 GHz, under a long load
-constexpr double norm = 2.45;
+constexpr double overlap_cooperative = 0.524, overlap_ping_pong = 0.155;  // of an epilogue is not hidden
+constexpr double drift_cooperative = 0.202, drift_ping_pong = 0.182;  // streams lose their neighbours in L2
+constexpr double crowding = 0.126;     // of the chain, from an empty to a full device
+constexpr double clock_drop = 0.0293;  // of 1.755 GHz, under a long load
+constexpr double norm = 2.24;
 // Of the CTAs a multiprocessor holds, those more than needed that crowd on some, by CTAs of a cluster.
-constexpr double packing[] = {0, 0, 0.0, 0.0, 0.701, 0.608, 0.057, 0.213, 0.538};
+constexpr double packing[] = {0, 0, 0.0, 0.264, 1.1, 1.01, 0.723, 0.0, 0.588};
 constexpr double l2_resident = 4e6;  // bytes
 constexpr int64_t shortest_run = 4;  // k tiles
 
