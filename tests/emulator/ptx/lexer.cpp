@@ -123,8 +123,11 @@ bool Lexer::skip_block()
     line_ = begin.line;
     const auto is_next = [&](std::string_view word) { return text_.substr(at_, word.size()) == word; };
     bool declares = false;
+    const auto is_ordinary = [&] { return at_ < text_.size() && text_[at_] > '/' && text_[at_] < '{'; };
     int depth = 0;
     do {
+        while (is_ordinary())
+            ++at_;
         skip_blank();
         if (at_ == text_.size())
             fail("the text ends too early", line_);
