@@ -65,7 +65,7 @@ Device& any_device()
 }
 
 // Programs that create one handle after the other load the same images again and again.
-std::shared_ptr<emu::LoadedModule> parse(Device& device, Ptx ptx)
+std::shared_ptr<emu::LoadedModule> parse(Device& device, const Ptx& ptx)
 {
     constexpr size_t kept = 8;
     auto& parsed = driver().parsed;
@@ -73,7 +73,8 @@ std::shared_ptr<emu::LoadedModule> parse(Device& device, Ptx ptx)
         if (known.device == &device && known.module->module().text == ptx.text)
             return known.module;
     std::string file = "image" + std::to_string(driver().next_id++) + "." + ptx.target + ".ptx";
-    auto module = std::make_shared<emu::LoadedModule>(device.machine, std::move(ptx.text), std::move(file));
+    auto module =
+        std::make_shared<emu::LoadedModule>(device.machine, std::string(ptx.text), std::move(file));
     if (module->module().globals.empty()) {
         if (parsed.size() == kept)
             parsed.erase(parsed.begin());
