@@ -6,9 +6,9 @@ namespace emu {
 
 namespace {
 
-// There are so many numbers before one of a finished operation is used again too early, and so many are looked
-// at.
-constexpr size_t most_numbers = 2048, most_tries = 16;
+// So many numbers of finished operations are kept waiting before one is used again too early, and so many
+// are looked at.
+constexpr size_t most_resting = 1024, most_tries = 16;
 
 // An agent's own time in the clock it hands out.
 Seen own_time(const Agent& agent, uint32_t lanes)
@@ -83,18 +83,20 @@ int Agents::take_number(int issuer, uint32_t lanes)
     if (id < 0)
         id = find_seen(resting_, issuer, lanes);
     std::deque<int>& oldest = resting_.empty() ? own : resting_;
-    if (id < 0 && (agents_.size() < most_numbers || oldest.empty()))
+    if (id < 0 && (resting_count_ < most_resting || oldest.empty()))
         return fresh();
     if (id < 0) {
         id = oldest.front();
         oldest.pop_front();
     }
+    --resting_count_;
     return id;
 }
 
 void Agents::finish(int operation)
 {
     agents_[agents_[operation].issuer].resting.push_back(operation);
+    ++resting_count_;
 }
 
 bool Agents::has_seen_all(const Agent& agent, uint32_t lanes, int operation) const

@@ -69,8 +69,9 @@ private:
     bool has_seen_all(const Agent& agent, uint32_t lanes, int operation) const;
 
     std::vector<Agent> agents_;
-    std::vector<int> free_;    // of warps that have ended
-    std::deque<int> resting_;  // of finished operations whose issuers have ended
+    std::vector<int> free_;     // of warps that have ended
+    std::deque<int> resting_;   // of finished operations whose issuers have ended
+    size_t resting_count_ = 0;  // with those that their issuers keep
 };
 
 }  // namespace emu
