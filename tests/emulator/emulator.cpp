@@ -73,25 +73,36 @@ LoadedModule::~LoadedModule()
         machine_.memory.release(reinterpret_cast<void*>(address));
 }
 
-const Program* LoadedModule::find(const std::string& kernel) const
+const ptx::Kernel* LoadedModule::kernel(const std::string& name) const
 {
-    const auto known = programs_.find(kernel);
-    if (known != programs_.end())
-        return known->second.get();
     const auto found = std::find_if(module_.kernels.begin(), module_.kernels.end(),
-                                    [&](const ptx::Kernel& k) { return k.name == kernel; });
+                                    [&](const ptx::Kernel& k) { return k.name == name; });
     if (found == module_.kernels.end())
         return nullptr;
+    ptx::read_body(module_, *found);
+    return &*found;
+}
+
+const Program* LoadedModule::find(const std::string& name) const
+{
+    const auto known = programs_.find(name);
+    if (known != programs_.end())
+        return known->second.get();
+    const ptx::Kernel* found = kernel(name);
+    if (!found)
+        return nullptr;
     auto program = std::make_unique<Program>(decode(module_, *found, global_address_));
-    return (programs_[kernel] = std::move(program)).get();
+    return (programs_[name] = std::move(program)).get();
 }
 
 std::vector<std::string> LoadedModule::refused() const
 {
     std::vector<std::string> all;
-    for (const ptx::Kernel& kernel : module_.kernels)
+    for (ptx::Kernel& kernel : module_.kernels) {
+        ptx::read_body(module_, kernel);
         for (std::string& text : refusals(module_, kernel, global_address_))
             all.push_back(std::move(text));
+    }
     return all;
 }
 

@@ -5,7 +5,8 @@
 
 namespace emu {
 
-// A loaded module: parsed text, decoded kernels, memory of its globals.
+// A loaded module: parsed text, decoded kernels, memory of its globals. A kernel is read and decoded when
+// it is first asked for, and refused there.
 class LoadedModule {
 public:
     LoadedModule(Machine& machine, std::string text, std::string file);  // throws ptx::Error
@@ -14,6 +15,7 @@ public:
     LoadedModule& operator=(const LoadedModule&) = delete;
 
     const Program* find(const std::string& kernel) const;
+    const ptx::Kernel* kernel(const std::string& name) const;  // its body is read
     const ptx::Module& module() const { return module_; }
     std::vector<std::string> refused() const;  // what is wrong with instructions that find() would refuse
     // Address and size of a .global variable; null if there is none.
@@ -21,9 +23,9 @@ public:
 
 private:
     Machine& machine_;
-    ptx::Module module_;
+    mutable ptx::Module module_;
     std::vector<uint64_t> global_address_;
-    mutable std::map<std::string, std::unique_ptr<Program>> programs_;  // decoded when first asked for
+    mutable std::map<std::string, std::unique_ptr<Program>> programs_;
 };
 
 // Tensor maps: the emulator's own 128-byte encoding, with the real driver's argument checks. Nothing is

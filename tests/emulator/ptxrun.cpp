@@ -92,9 +92,7 @@ void print_banks(const emu::Statistics& statistics, const emu::ptx::Module& modu
     for (size_t i = 0; i < lines.size() && i < static_cast<size_t>(top); ++i) {
         fmt::print("  ");
         print(lines[i].second);
-        const std::string& source = module.lines[lines[i].first - 1];
-        fmt::print(", line {}: {}\n", lines[i].first,
-                   source.substr(std::min(source.find_first_not_of(" \t"), source.size())));
+        fmt::print(", line {}: {}\n", lines[i].first, emu::ptx::source_line(module, lines[i].first));
     }
 }
 
@@ -111,12 +109,14 @@ void dump(const emu::Arguments& arguments, const std::string& what)
         throw std::runtime_error(fmt::format("cannot write '{}'", what.substr(equals + 1)));
 }
 
-void list_kernels(const emu::ptx::Module& module)
+void list_kernels(const emu::LoadedModule& module)
 {
-    for (const emu::ptx::Kernel& kernel : module.kernels)
+    for (const emu::ptx::Kernel& known : module.module().kernels) {
+        const emu::ptx::Kernel& kernel = *module.kernel(known.name);
         fmt::print("{}: {} parameters of {} bytes, {} bytes of shared memory, {} instructions\n",
                    kernel.name, kernel.parameters.size(), kernel.parameter_bytes, kernel.shared_bytes,
                    kernel.instructions.size());
+    }
 }
 
 std::vector<uint8_t> parameters(emu::Arguments& arguments, const emu::Program& program,
@@ -146,7 +146,7 @@ size_t run(const Options& options, const emu::Config& config)
     emu::Machine machine(config);
     emu::LoadedModule module(machine, read_file(options.file), options.file);
     if (options.list)
-        return list_kernels(module.module()), 0;
+        return list_kernels(module), 0;
     if (options.refused)
         return list_refused(module);
     const auto& kernels = module.module().kernels;

@@ -46,6 +46,8 @@ int Agents::new_warp()
         free_.pop_back();
     }
     const uint32_t last = agents_[id].now;
+    const std::deque<int>& left = agents_[id].resting;
+    resting_.insert(resting_.end(), left.begin(), left.end());
     agents_[id] = {};
     agents_[id].now = agents_[id].born = last + 1;
     agents_[id].warp = true;
@@ -58,23 +60,43 @@ void Agents::end_warp(int agent)
         free_.push_back(agent);
 }
 
-// The number of a finished operation that the issuer has seen: those who see its successor rightly seem to
-// have seen it too. One that the issuer has not seen would hide races.
-int Agents::take_number(int issuer, uint32_t lanes)
+int Agents::find_seen(std::deque<int>& resting, int issuer, uint32_t lanes)
 {
-    const size_t tries = std::min(resting_.size(), most_tries);
+    const size_t tries = std::min(resting.size(), most_tries);
     for (size_t i = 0; i < tries; ++i) {
-        const int id = resting_.front();
-        resting_.pop_front();
+        const int id = resting.front();
+        resting.pop_front();
         if (has_seen_all(agents_[issuer], lanes, id))
             return id;
-        resting_.push_back(id);
+        resting.push_back(id);
     }
-    if (resting_.size() < most_resting)
+    return -1;
+}
+
+// The number of a finished operation that the issuer has seen: those who see its successor rightly seem to
+// have seen it too. One that the issuer has not seen would hide races. Its own come first, because it may
+// never see those of others; the fewer numbers, the shorter all clocks.
+int Agents::take_number(int issuer, uint32_t lanes)
+{
+    std::deque<int>& own = agents_[issuer].resting;
+    int id = find_seen(own, issuer, lanes);
+    if (id < 0)
+        id = find_seen(resting_, issuer, lanes);
+    std::deque<int>& oldest = resting_.empty() ? own : resting_;
+    if (id < 0 && (resting_count_ < most_resting || oldest.empty()))
         return fresh();
-    const int id = resting_.front();
-    resting_.pop_front();
+    if (id < 0) {
+        id = oldest.front();
+        oldest.pop_front();
+    }
+    --resting_count_;
     return id;
+}
+
+void Agents::finish(int operation)
+{
+    agents_[agents_[operation].issuer].resting.push_back(operation);
+    ++resting_count_;
 }
 
 bool Agents::has_seen_all(const Agent& agent, uint32_t lanes, int operation) const
@@ -96,6 +118,7 @@ int Agents::start(int issuer, uint32_t lanes)
     Agent& from = agents_[issuer];
     Agent& to = agents_[id];
     to.born = ++to.now;
+    to.issuer = issuer;
     to.warp = to.tensor_operation = false;
     to.own.clear();
     to.seen = from.seen;

@@ -13,6 +13,8 @@ struct Agent {
     uint32_t now = 0;   // never goes back, also when the number is given to another
     uint32_t born = 0;  // its first time under this number
     bool warp = false, tensor_operation = false;
+    int issuer = -1;          // of an operation
+    std::deque<int> resting;  // numbers of operations that it issued and that have ended, oldest first
     Clock seen, fenced;
     // Operations of which each lane of a warp has waited for its own part: their lanes are those that have.
     Clock own;
@@ -30,7 +32,7 @@ public:
     int new_warp();
     void end_warp(int agent);
     int start(int issuer, uint32_t lanes);
-    void finish(int agent) { resting_.push_back(agent); }
+    void finish(int operation);
 
     void release(int agent, SyncClock& to, uint32_t lanes);
     void acquire(int agent, const SyncClock& from, uint32_t lanes);
@@ -62,12 +64,14 @@ public:
 
 private:
     int fresh();
+    int find_seen(std::deque<int>& resting, int issuer, uint32_t lanes);
     int take_number(int issuer, uint32_t lanes);
     bool has_seen_all(const Agent& agent, uint32_t lanes, int operation) const;
 
     std::vector<Agent> agents_;
-    std::vector<int> free_;    // of warps that have ended
-    std::deque<int> resting_;  // of finished operations, oldest first
+    std::vector<int> free_;     // of warps that have ended
+    std::deque<int> resting_;   // of finished operations whose issuers have ended
+    size_t resting_count_ = 0;  // with those that their issuers keep
 };
 
 }  // namespace emu

@@ -45,6 +45,7 @@ void Checker::begin_launch()
 {
     state_->agents.clear();
     state_->shadows.clear();
+    state_->last_owner = nullptr;
     state_->global.clear();
     state_->reported.clear();
 }
@@ -282,6 +283,7 @@ void Checker::forget(Cta& owner)
     found->second->tensor.clear();
     state_->spare.push_back(std::move(found->second));
     state_->shadows.erase(found);
+    state_->last_owner = nullptr;
 }
 
 }  // namespace emu

@@ -16,11 +16,10 @@ const Program* program_of(const Cta& cta)
 std::string source_line(const Cta& cta, int line)
 {
     const Program* program = program_of(cta);
-    if (!program || !program->module || line < 1 || line > static_cast<int>(program->module->lines.size()))
+    if (!program || !program->module)
         return "";
-    const std::string& text = program->module->lines[line - 1];
-    const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t;");
-    return first == std::string::npos || last < first ? "" : text.substr(first, last + 1 - first);
+    const std::string_view text = ptx::source_line(*program->module, line);
+    return std::string(text.substr(0, text.find_last_not_of(" \t;") + 1));
 }
 
 std::string name_of(Access kind)

@@ -7,6 +7,8 @@ namespace emu {
 
 Shadows& Checker::State::of(const Cta& owner)
 {
+    if (&owner == last_owner)
+        return *last;
     std::unique_ptr<Shadows>& entry = shadows[&owner];
     if (!entry) {
         if (spare.empty()) {
@@ -16,6 +18,8 @@ Shadows& Checker::State::of(const Cta& owner)
             spare.pop_back();
         }
     }
+    last_owner = &owner;
+    last = entry.get();
     return *entry;
 }
 
@@ -66,9 +70,10 @@ void Checker::State::touch(Granule& granule, const Cta& owner, const Place& plac
             continue;
         }
         const uint16_t common = old.cells & now.cells;
-        const bool before = place.in == PlaceIn::Tensor
-                                ? agents.ended(old, now.agent)
-                                : agents.before(part_of(old, common), part_of(now, common));
+        const bool before = place.in == PlaceIn::Tensor ? agents.ended(old, now.agent)
+                            : old.stride || now.stride
+                                ? agents.before(part_of(old, common), part_of(now, common))
+                                : agents.before(old, now);
         if (conflict(old, now))
             if (const char* kind = fault(old, now, place.in, before))
                 report(kind, owner, place, now, &old);
@@ -99,9 +104,12 @@ void Checker::State::check_initialised(Granule& granule, const Cta& owner, const
 void Checker::State::touch_all(const Cta& owner, const Place& place, Record now, Shadow* shadow)
 {
     const uint64_t last = (place.first + place.count - 1) / granule_cells;
+    constexpr uint64_t ahead = 4;
     if (shadow)
         shadow->at(static_cast<uint32_t>(last));
     for (uint64_t index = place.first / granule_cells; index <= last; ++index) {
+        if (shadow && index + ahead <= last)
+            shadow->prefetch(index + ahead);
         now.cells = cells_in(index, place.first, place.count);
         Granule& granule = shadow ? shadow->at(static_cast<uint32_t>(index)) : global[index];
         touch(granule, owner, place, now);

@@ -21,6 +21,8 @@ struct Checker::State {
     Reports* reports = nullptr;
     std::unordered_map<const Cta*, std::unique_ptr<Shadows>> shadows;
     std::vector<std::unique_ptr<Shadows>> spare;
+    const Cta* last_owner = nullptr;  // whose `shadows` were last asked for
+    Shadows* last = nullptr;
     std::unordered_map<uint64_t, Granule> global;          // by address / 16
     std::set<std::tuple<std::string, int, int>> reported;  // kind and both lines
 

@@ -12,15 +12,16 @@ namespace emu {
 
 constexpr uint32_t granule_cells = 16;
 
+// In an order that leaves no gaps: there are many.
 struct Record {
     int agent = 0;
     uint32_t time = 0;   // of the agent
     uint32_t lanes = 0;  // of a warp that did it; none: the whole agent at once
-    uint8_t stride = 0;  // cells of each lane, if every lane has its own, one after another
     int line = 0;
+    int cta = -1;  // number in the grid, for global memory
     uint16_t cells = 0;
     int16_t warp = -1;
-    int cta = -1;          // number in the grid, for global memory
+    uint8_t stride = 0;    // cells of each lane, if every lane has its own, one after another
     bool foreign = false;  // in the shared memory of another CTA
     Access kind = Access::Read;
     Proxy proxy = Proxy::Generic;
@@ -70,6 +71,9 @@ public:
             granules_.resize(index + 1);
         return granules_[index];
     }
+
+    // Of a granule that is there: it will be looked at soon.
+    void prefetch(uint64_t index) const { __builtin_prefetch(granules_[index].records.data()); }
 
     std::vector<Granule>& all() { return granules_; }
 

@@ -28,12 +28,8 @@ std::string source_text(const Program& program, int line) { return source_text(*
 
 std::string source_text(const ptx::Module& module, int line)
 {
-    const auto& lines = module.lines;
-    std::string text = module.file + ":" + std::to_string(line);
-    if (line < 1 || line > static_cast<int>(lines.size()))
-        return text;
-    const std::string& source = lines[line - 1];
-    return text + ": " + source.substr(std::min(source.find_first_not_of(" \t"), source.size()));
+    const std::string_view text = ptx::source_line(module, line);
+    return module.file + ":" + std::to_string(line) + (text.empty() ? "" : ": ") + std::string(text);
 }
 
 uint64_t lane_value(Exec& x, const Arg& arg, int lane)
@@ -94,10 +90,7 @@ void Exec::hazard(const char* kind, const std::string& text, Mask which)
     report.kernel = grid.program->kernel->name;
     report.text = text;
     report.line = op.line;
-    if (op.line >= 1 && op.line <= static_cast<int>(grid.program->module->lines.size())) {
-        report.source = grid.program->module->lines[op.line - 1];
-        report.source.erase(0, report.source.find_first_not_of(" \t"));
-    }
+    report.source = ptx::source_line(*grid.program->module, op.line);
     std::copy(std::begin(cta.id), std::end(cta.id), report.cta);
     report.warp = warp.index;
     report.lane = which ? std::countr_zero(which) : -1;

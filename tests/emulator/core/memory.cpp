@@ -2,6 +2,8 @@
 #include "core/scheduler.hpp"
 #include "core/state.hpp"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 
 namespace emu {
@@ -11,6 +13,16 @@ namespace {
 constexpr size_t most_poison = size_t{64} << 20;
 // Behind each allocation, so that a step too far does not end in the next one.
 constexpr size_t guard_bytes = 1 << 16;
+
+// In large pages, where there are any: most of the time that a new workspace takes is page faults.
+void use_large_pages(void* base, size_t bytes)
+{
+    constexpr uintptr_t page = 1 << 21;
+    const uintptr_t begin = (reinterpret_cast<uintptr_t>(base) + page - 1) / page * page;
+    const uintptr_t end = (reinterpret_cast<uintptr_t>(base) + bytes) / page * page;
+    if (begin < end)
+        madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
 
 uint64_t window(uint64_t address) { return address >> 32 << 32; }
 
@@ -65,7 +77,9 @@ void* Memory::allocate(size_t bytes, size_t alignment)
     void* base = nullptr;
     if (posix_memalign(&base, alignment, bytes + guard_bytes))
         return nullptr;
-    std::memset(base, 0xff, std::min(bytes, most_poison));
+    const size_t poisoned = std::min(bytes, most_poison);
+    use_large_pages(base, poisoned);
+    std::memset(base, 0xff, poisoned);
     blocks_[reinterpret_cast<uint64_t>(base)] = {bytes, true};
     used_ += static_cast<int64_t>(bytes);
     return base;

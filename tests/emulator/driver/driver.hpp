@@ -79,14 +79,13 @@ struct Device {
     uint64_t hazards_seen = 0;
 };
 
-// A library or a module: the PTX chosen from an image, and what it became on each device.
+// A library or a module: what the PTX chosen from an image became on each device.
 struct Loaded {
     struct Instance {
         Device* device;   // null: its context has ended
         CUcontext owner;  // whose globals these are; null until a context asks
         std::shared_ptr<LoadedModule> module;
     };
-    std::string text, file;
     CUcontext context = nullptr;  // of a module; null for a library
     std::vector<Instance> instances;
 
@@ -97,7 +96,6 @@ struct Loaded {
 // A module without globals has no state: kept, and shared by all that load the same text.
 struct Parsed {
     Device* device;
-    std::string text;
     std::shared_ptr<LoadedModule> module;
 };
 

@@ -45,6 +45,12 @@ int blocks_per_sm(const Function& function, const Config& config, int threads, s
 
 namespace {
 
+// Known when the body is read.
+int local_bytes(const Function& f)
+{
+    return static_cast<int>(f.loaded->instances.front().module->kernel(f.kernel->name)->local_bytes);
+}
+
 int get_attribute(const Function& f, CUfunction_attribute attribute)
 {
     const emu::Config& config = driver().config;
@@ -52,7 +58,7 @@ int get_attribute(const Function& f, CUfunction_attribute attribute)
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return largest_block(*f.kernel);
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(f.kernel->shared_bytes);
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return 0;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(f.kernel->local_bytes);
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return local_bytes(f);
     case CU_FUNC_ATTRIBUTE_NUM_REGS: return registers_per_thread(*f.kernel);
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return config.cc;

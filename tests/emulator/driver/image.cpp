@@ -38,7 +38,7 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
-std::string target_of(const std::string& text)
+std::string target_of(std::string_view text)
 {
     for (size_t at = text.find(".target"); at != std::string::npos; at = text.find(".target", at + 1)) {
         const size_t line = text.rfind('\n', at) + 1;  // npos + 1 = 0
@@ -47,7 +47,7 @@ std::string target_of(const std::string& text)
         const size_t begin = text.find_first_not_of(" \t", at + 7);
         const size_t end = text.find_first_of(", \t\r\n;", begin);
         if (begin != std::string::npos)
-            return text.substr(begin, end - begin);
+            return std::string(text.substr(begin, end - begin));
     }
     throw Failure{CUDA_ERROR_INVALID_PTX, "PTX without a .target line"};
 }
@@ -85,15 +85,17 @@ Contents read_fatbin(const char* image)
         const char* text = at + entry.header_bytes;
         Ptx ptx;
         if (entry.flags & (flag_lz4 | flag_zstd)) {
-            ptx.text.resize(entry.uncompressed_bytes);
+            std::string unpacked(entry.uncompressed_bytes, '\0');
             if (entry.compressed_bytes > entry.bytes ||
-                !decompress(entry.flags, text, entry.compressed_bytes, ptx.text)) {
+                !decompress(entry.flags, text, entry.compressed_bytes, unpacked)) {
                 contents.compressed += architecture;
                 continue;
             }
-            ptx.text.resize(strnlen(ptx.text.data(), ptx.text.size()));
+            unpacked.resize(strnlen(unpacked.data(), unpacked.size()));
+            ptx.unpacked = std::make_shared<const std::string>(std::move(unpacked));
+            ptx.text = *ptx.unpacked;
         } else {
-            ptx.text.assign(text, strnlen(text, entry.bytes));
+            ptx.text = {text, strnlen(text, entry.bytes)};
         }
         ptx.target = target_of(ptx.text);
         contents.texts.push_back(std::move(ptx));
@@ -151,7 +153,7 @@ Ptx choose_ptx(const void* image, int cc)
     } else if (magic == elf_magic) {
         contents.cubins = " a cubin";
     } else if (looks_like_text(bytes)) {
-        contents.texts.push_back({bytes, target_of(bytes)});
+        contents.texts.push_back({bytes, target_of(bytes), nullptr});
     } else {
         throw Failure{CUDA_ERROR_INVALID_IMAGE, "neither fatbin, cubin nor PTX"};
     }

@@ -1,13 +1,16 @@
 // Images as cuLibraryLoadData and cuModuleLoadData take them: PTX text, fatbins with PTX in them.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace emu::driver {
 
 struct Ptx {
-    std::string text;
-    std::string target;  // "sm_90a"
+    std::string_view text;                        // in the image, or what that was unpacked to
+    std::string target;                           // "sm_90a"
+    std::shared_ptr<const std::string> unpacked;  // if it was compressed
 };
 
 // The PTX that a driver would compile for compute capability `cc`: the one of exactly that device

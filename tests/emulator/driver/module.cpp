@@ -22,7 +22,8 @@ LoadedModule& Loaded::in(CUcontext asking)
         if (instance.owner == asking || instance.module->module().globals.empty())
             return *instance.module;
     }
-    auto module = std::make_shared<LoadedModule>(asking->device->machine, text, file);
+    const ptx::Module& first = instances.front().module->module();
+    auto module = std::make_shared<LoadedModule>(asking->device->machine, first.text, first.file);
     return *instances.emplace_back(Instance{asking->device, asking, std::move(module)}).module;
 }
 
@@ -64,31 +65,31 @@ Device& any_device()
 }
 
 // Programs that create one handle after the other load the same images again and again.
-std::shared_ptr<emu::LoadedModule> parse(Device& device, const Loaded& loaded)
+std::shared_ptr<emu::LoadedModule> parse(Device& device, const Ptx& ptx)
 {
     constexpr size_t kept = 8;
     auto& parsed = driver().parsed;
     for (const Parsed& known : parsed)
-        if (known.device == &device && known.text == loaded.text)
+        if (known.device == &device && known.module->module().text == ptx.text)
             return known.module;
-    auto module = std::make_shared<emu::LoadedModule>(device.machine, loaded.text, loaded.file);
+    std::string file = "image" + std::to_string(driver().next_id++) + "." + ptx.target + ".ptx";
+    auto module =
+        std::make_shared<emu::LoadedModule>(device.machine, std::string(ptx.text), std::move(file));
     if (module->module().globals.empty()) {
         if (parsed.size() == kept)
             parsed.erase(parsed.begin());
-        parsed.push_back({&device, loaded.text, module});
+        parsed.push_back({&device, module});
     }
     return module;
 }
 
-// Parsed at once, so that a wrong image is refused here and not by the first launch.
+// Parsed at once, so that a wrong image is refused here; a wrong body of a kernel is by its first launch.
 std::shared_ptr<Loaded> load(const void* image, Device& device, const Log& log)
 {
-    Ptx ptx = choose_ptx(image, device.machine.config.cc);
     auto loaded = std::make_shared<Loaded>();
-    loaded->text = std::move(ptx.text);
-    loaded->file = "image" + std::to_string(driver().next_id++) + "." + ptx.target + ".ptx";
     try {
-        loaded->instances.push_back({&device, nullptr, parse(device, *loaded)});
+        loaded->instances.push_back(
+            {&device, nullptr, parse(device, choose_ptx(image, device.machine.config.cc))});
     } catch (const emu::ptx::Error& error) {
         log.write(error.what());
         throw;

@@ -44,7 +44,7 @@ std::string read_ptx(const std::string& path, int cc)
     if (image.empty())
         throw std::runtime_error(path + " is empty");
     try {
-        return emu::driver::choose_ptx(image.c_str(), cc).text;
+        return std::string(emu::driver::choose_ptx(image.c_str(), cc).text);
     } catch (const emu::driver::Failure& failure) {
         throw std::runtime_error(path + ": " + failure.text);
     }

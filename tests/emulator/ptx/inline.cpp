@@ -121,8 +121,8 @@ Plan plan_calls(const Context& context, const Kernel& kernel)
         Call call;
         if (instruction.opcode != "call" || !read_call(instruction, call))
             continue;
-        const auto found = context.functions.find(call.name);
-        if (found == context.functions.end() || !found->second.defined)
+        const auto found = context.declared.functions.find(call.name);
+        if (found == context.declared.functions.end() || !found->second.defined)
             continue;
         plan.callee.back() = &found->second;
         plan.any = true;
@@ -146,6 +146,8 @@ Instruction branch_over(Instruction call, const Moved& moved)
     call.guard_negated = !call.guard_negated;
     return call;
 }
+
+}  // namespace
 
 void inline_calls(const Context& context, Kernel& kernel)
 {
@@ -174,12 +176,14 @@ void inline_calls(const Context& context, Kernel& kernel)
     kernel.instructions = std::move(out);
 }
 
+namespace {
+
 // Callees first; a function that is met again on the way down calls itself.
 void inline_function(Context& context, const std::string& name, std::map<std::string, int>& state)
 {
     enum { unvisited, on_the_way, finished };
-    const auto found = context.functions.find(name);
-    if (found == context.functions.end() || state[name] == finished)
+    const auto found = context.declared.functions.find(name);
+    if (found == context.declared.functions.end() || state[name] == finished)
         return;
     Kernel& body = found->second.body;
     state[name] = on_the_way;
@@ -200,10 +204,8 @@ void inline_function(Context& context, const std::string& name, std::map<std::st
 void inline_functions(Context& context)
 {
     std::map<std::string, int> state;
-    for (const auto& entry : context.functions)
+    for (const auto& entry : context.declared.functions)
         inline_function(context, entry.first, state);
-    for (Kernel& kernel : context.module.kernels)
-        inline_calls(context, kernel);
 }
 
 }  // namespace emu::ptx

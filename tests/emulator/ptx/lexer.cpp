@@ -1,6 +1,7 @@
 // Tokens, numbers in all their spellings, comments.
 #include "ptx/lexer.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdlib>
@@ -39,17 +40,34 @@ uint32_t narrow_float(uint64_t bits)
 std::string quote(const Module& module, int line, const std::string& why)
 {
     std::string message = module.file + ":" + std::to_string(line) + ": " + why;
-    if (line >= 1 && line <= static_cast<int>(module.lines.size())) {
-        std::string_view text = module.lines[line - 1];
-        const size_t start = text.find_first_not_of(" \t");
-        message += ": ";
-        message += start == text.npos ? "" : text.substr(start);
-    }
+    if (line >= 1)
+        message.append(": ").append(source_line(module, line));
     return message;
 }
 
-Lexer::Lexer(std::string_view text, const Module& module) : text_(text), module_(module)
+// Lines are counted from the kernel that it is in.
+std::string_view source_line(const Module& module, int line)
 {
+    if (line < 1)
+        return "";
+    Place place;
+    for (const Kernel& kernel : module.kernels)
+        if (kernel.body.line <= line)
+            place = kernel.body;
+    std::string_view text = module.text;
+    text.remove_prefix(place.at == 0 ? 0 : text.rfind('\n', place.at) + 1);
+    for (; place.line < line; ++place.line)
+        text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    text = text.substr(0, text.find('\n'));
+    return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+}
+
+Lexer::Lexer(const Module& module, Place from) : text_(module.text), module_(module) { move_to(from); }
+
+void Lexer::move_to(Place place)
+{
+    at_ = place.at;
+    line_ = place.line;
     token_ = scan();
     next_ = scan();
 }
@@ -97,6 +115,34 @@ void Lexer::skip_line()
         take();
 }
 
+// Without looking at tokens, which would take longer than all the rest of loading an image.
+bool Lexer::skip_block()
+{
+    const Place begin = place();
+    at_ = begin.at;
+    line_ = begin.line;
+    const auto is_next = [&](std::string_view word) { return text_.substr(at_, word.size()) == word; };
+    bool declares = false;
+    const auto is_ordinary = [&] { return at_ < text_.size() && text_[at_] > '/' && text_[at_] < '{'; };
+    int depth = 0;
+    do {
+        while (is_ordinary())
+            ++at_;
+        skip_blank();
+        if (at_ == text_.size())
+            fail("the text ends too early", line_);
+        const char c = text_[at_];
+        if (c == '"')
+            skip_string();
+        else if (c == '.' && !is_letter(text_[at_ - 1]) && !is_digit(text_[at_ - 1]))
+            declares |= is_next(".shared") || is_next(".global") || is_next(".const");
+        depth += (c == '{') - (c == '}');
+        ++at_;
+    } while (depth > 0);
+    move_to({at_, line_});
+    return declares;
+}
+
 void Lexer::skip_blank()
 {
     while (at_ < text_.size()) {
@@ -117,6 +163,16 @@ void Lexer::skip_blank()
         } else {
             return;
         }
+    }
+}
+
+// From its first quote to its last.
+void Lexer::skip_string()
+{
+    for (++at_; at_ == text_.size() || text_[at_] != '"'; ++at_) {
+        if (at_ == text_.size() || text_[at_] == '\n')
+            fail("string without an end", line_);
+        at_ += text_[at_] == '\\' && at_ + 1 < text_.size();
     }
 }
 
@@ -191,11 +247,7 @@ Token Lexer::scan()
     if (is_digit(c))
         return number(start);
     if (c == '"') {
-        for (++at_; look(at_) != '"'; ++at_) {
-            if (at_ >= text_.size() || look(at_) == '\n')
-                fail("string without an end", line_);
-            at_ += look(at_) == '\\';
-        }
+        skip_string();
         Token token = finish(Token::Form::String, start + 1);
         ++at_;
         return token;

@@ -29,7 +29,7 @@ uint32_t narrow_float(uint64_t bits);
 
 class Lexer {
 public:
-    Lexer(std::string_view text, const Module& module);
+    explicit Lexer(const Module& module, Place from = {});
     const Token& peek() const { return token_; }
     const Token& second() const { return next_; }
     Token take();
@@ -37,6 +37,8 @@ public:
     bool accept(std::string_view text);
     int64_t integer();  // an integer literal with its sign
     void skip_line();   // to the end of the current token's line
+    bool skip_block();  // in braces; true if it declares shared or global variables
+    Place place() const { return {static_cast<size_t>(token_.text.data() - text_.data()), token_.line}; }
 
     [[noreturn]] void fail(const std::string& why) const
     {
@@ -46,7 +48,9 @@ public:
 
 private:
     Token scan();
+    void move_to(Place place);
     void skip_blank();
+    void skip_string();
     Token number(size_t start);
     Token finish(Token::Form form, size_t start);
 

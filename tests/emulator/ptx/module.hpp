@@ -1,5 +1,6 @@
 // PTX as parsed: what a module's text says, with names resolved and nothing interpreted. Everything
-// remembers its line, so that every later complaint can quote it.
+// remembers its line, so that every later complaint can quote it. Bodies of kernels are read when they are
+// first needed: images have hundreds, of which a program launches a few.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ enum class Kind : uint8_t { Bits, Unsigned, Signed, Float, Bfloat, Predicate };
 
 struct Type {
     Kind kind = Kind::Bits;
-    uint8_t bits = 0;   // of one element: 1 for predicates, 8 ... 128
+    uint8_t bits = 0;    // of one element: 1 for predicates, 8 ... 128
     uint8_t packed = 1;  // 2 for f16x2 and bf16x2
 
     int bytes() const { return bits / 8 * packed; }
@@ -57,10 +58,11 @@ struct Operand {
 };
 
 struct Instruction {
-    std::string opcode;                  // "cp", "mbarrier", "add": the first word
-    std::vector<std::string> modifiers;  // the rest, in order, without dots: "async", "bulk", "shared::cluster"
-    std::vector<Operand> operands;       // a second predicate destination (p|q) is an operand of its own
-    int guard = -1;                      // register index of @p
+    std::string opcode;  // "cp", "mbarrier", "add": the first word
+    std::vector<std::string>
+        modifiers;                  // the rest, in order, without dots: "async", "bulk", "shared::cluster"
+    std::vector<Operand> operands;  // a second predicate destination (p|q) is an operand of its own
+    int guard = -1;                 // register index of @p
     bool guard_negated = false;
     int line = 0;
     uint32_t used_bytes = ~uint32_t{0};  // of a load, by the pragma before it
@@ -90,6 +92,11 @@ struct Variable {
     std::vector<Reference> references;
 };
 
+struct Place {
+    size_t at = 0;  // in the text
+    int line = 1;
+};
+
 struct Kernel {
     std::string name;
     std::vector<Variable> parameters, shared, local;
@@ -101,17 +108,26 @@ struct Kernel {
     int max_threads[3] = {}, required_threads[3] = {}, cluster[3] = {};
     int min_ctas = 0, max_registers = 0;
     bool explicit_cluster = false;
+    Place body;
+    bool is_read = false;  // before, there are no registers, local variables and instructions
 };
+
+struct Declarations;
 
 struct Module {
     std::string file;
     std::string target;  // "sm_90a"
     int version = 0;     // 90 for 9.0
     std::vector<Kernel> kernels;
-    std::vector<Variable> globals;        // .global and .const
-    std::vector<std::string> lines;       // the text, for messages
+    std::vector<Variable> globals;  // .global and .const
+    std::string text;
+    std::shared_ptr<Declarations> declarations;  // what bodies may name
 };
 
 Module parse(std::string text, std::string file);
+void read_body(Module& module, Kernel& kernel);  // if it is not yet
+
+// A line of the text without its indentation; empty if there is none of this number.
+std::string_view source_line(const Module& module, int line);
 
 }  // namespace emu::ptx

@@ -1,6 +1,7 @@
 // Modules: directives, variables, kernels and functions.
 #include "ptx/parser.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace emu::ptx {
@@ -133,8 +134,8 @@ void declare(Context& context, Space space, bool external)
     for (Variable& variable : parse_variables(context, space)) {
         variable.external = external;
         const bool shared = space == Space::Shared;
-        auto& table = shared ? context.shared : context.globals;
-        auto& list = shared ? context.module_shared : context.module.globals;
+        auto& table = shared ? context.declared.shared : context.declared.globals;
+        auto& list = shared ? context.declared.module_shared : context.module.globals;
         table[variable.name] = static_cast<int>(list.size());
         list.push_back(std::move(variable));
     }
@@ -194,7 +195,10 @@ void parse_entry(Context& context)
     parse_kernel_directives(context, kernel);
     if (lexer.accept(";"))
         return;
-    parse_body(context, kernel, nullptr);
+    if (!lexer.peek().is("{"))
+        lexer.expect("{");
+    kernel.body = lexer.place();
+    context.declared.in_bodies |= lexer.skip_block();
     context.module.kernels.push_back(std::move(kernel));
 }
 
@@ -227,8 +231,9 @@ void parse_function(Context& context)
     if (!lexer.accept(";")) {
         parse_body(context, function.body, &function);
         function.defined = true;
+        context.declared.in_bodies |= !function.body.shared.empty();
     }
-    Function& known = context.functions[function.body.name];
+    Function& known = context.declared.functions[function.body.name];
     if (function.defined || !known.defined)
         known = std::move(function);
 }
@@ -291,15 +296,11 @@ void parse_directive(Context& context)
     }
 }
 
-std::vector<std::string> split_lines(std::string_view text)
+// What variables there are, and how much shared memory a kernel takes, must be known without its body.
+bool bodies_are_needed(const Declarations& declared)
 {
-    std::vector<std::string> lines;
-    for (size_t start = 0; start < text.size();) {
-        const size_t end = std::min(text.find('\n', start), text.size());
-        lines.emplace_back(text.substr(start, end - start));
-        start = end + 1;
-    }
-    return lines;
+    return declared.in_bodies || std::any_of(declared.module_shared.begin(), declared.module_shared.end(),
+                                             [](const Variable& v) { return v.bytes > 0; });
 }
 
 }  // namespace
@@ -346,9 +347,10 @@ Module parse(std::string text, std::string file)
 {
     Module module;
     module.file = std::move(file);
-    module.lines = split_lines(text);
-    Lexer lexer(text, module);
-    Context context{module, lexer, {}, {}, {}, {}};
+    module.text = std::move(text);
+    module.declarations = std::make_shared<Declarations>();
+    Lexer lexer(module);
+    Context context{module, lexer, *module.declarations};
     while (lexer.peek().form != Token::Form::End) {
         if (lexer.accept(";"))
             continue;
@@ -357,13 +359,30 @@ Module parse(std::string text, std::string file)
         parse_directive(context);
     }
     inline_functions(context);
-    for (Kernel& kernel : module.kernels) {
-        kernel.local_bytes = lay_out(kernel.local);
-        kernel.shared_bytes = lay_out(kernel.shared);
-    }
+    if (bodies_are_needed(*module.declarations))
+        for (Kernel& kernel : module.kernels)
+            read_body(module, kernel);
     if (module.version == 0 || module.target.empty())
         throw Error(quote(module, 1, ".version or .target is missing"));
     return module;
+}
+
+void read_body(Module& module, Kernel& kernel)
+{
+    if (kernel.is_read)
+        return;
+    Lexer lexer(module, kernel.body);
+    Context context{module, lexer, *module.declarations};
+    Kernel whole = kernel;
+    parse_body(context, whole, nullptr);
+    inline_calls(context, whole);
+    kernel.local_bytes = lay_out(whole.local);
+    kernel.shared_bytes = lay_out(whole.shared);
+    kernel.local = std::move(whole.local);
+    kernel.shared = std::move(whole.shared);
+    kernel.registers = std::move(whole.registers);
+    kernel.instructions = std::move(whole.instructions);
+    kernel.is_read = true;
 }
 
 }  // namespace emu::ptx

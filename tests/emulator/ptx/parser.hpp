@@ -16,13 +16,19 @@ struct Function {
     bool defined = false;
 };
 
+// What stands outside of kernels.
+struct Declarations {
+    std::vector<Variable> module_shared;  // file-scope .shared: laid out in the kernels that use them
+    std::unordered_map<std::string, int> globals, shared;
+    std::map<std::string, Function> functions;
+    bool in_bodies = false;  // shared or global variables are declared there too
+};
+
 // What both halves know.
 struct Context {
     Module& module;
     Lexer& lexer;
-    std::vector<Variable> module_shared;  // file-scope .shared: laid out in the kernels that use them
-    std::unordered_map<std::string, int> globals, shared;
-    std::map<std::string, Function> functions;
+    Declarations& declared;
 };
 
 // After ".global", ".shared", ".param", ...: alignment, type, name, dimensions, initial value. A list
@@ -36,7 +42,8 @@ void parse_body(Context& context, Kernel& kernel, Function* function);
 // Give every variable its offset; returns the bytes used.
 int64_t lay_out(std::vector<Variable>& variables);
 
-// Replace calls of functions that have bodies by those bodies, in all kernels.
+// Replace calls of functions that have bodies by those bodies: in all functions, in one kernel.
 void inline_functions(Context& context);
+void inline_calls(const Context& context, Kernel& kernel);
 
 }  // namespace emu::ptx

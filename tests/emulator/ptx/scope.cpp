@@ -140,7 +140,7 @@ int Body::shared_index(const std::string& name)
 {
     const auto [known, fresh] = module_shared_.emplace(name, static_cast<int>(kernel_.shared.size()));
     if (fresh)
-        kernel_.shared.push_back(context_.module_shared[context_.shared.at(name)]);
+        kernel_.shared.push_back(context_.declared.module_shared[context_.declared.shared.at(name)]);
     return known->second;
 }
 
@@ -154,10 +154,11 @@ bool Body::find_variable(const std::string& name, Operand& symbol)
     if (const auto found = parameters_.find(name); found != parameters_.end()) {
         symbol.space = Space::Param;
         symbol.index = found->second;
-    } else if (context_.shared.count(name)) {
+    } else if (context_.declared.shared.count(name)) {
         symbol.space = Space::Shared;
         symbol.index = shared_index(name);
-    } else if (const auto global = context_.globals.find(name); global != context_.globals.end()) {
+    } else if (const auto global = context_.declared.globals.find(name);
+               global != context_.declared.globals.end()) {
         symbol.space = context_.module.globals[global->second].space;
         symbol.index = global->second;
     } else {

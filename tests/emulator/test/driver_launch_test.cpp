@@ -287,11 +287,29 @@ TEST_F(Launch, RefusesInstructionsItDoesNotKnow)
 
 TEST_F(Launch, RefusesMalformedTextByLine)
 {
-    std::string text = with_target("sm_80");
+    const std::string good = with_target("sm_80");
+    std::string text = good;
+    text.replace(text.find(".param .f32 a"), 13, ".param f32 a ");
+    std::string said = refusal(text, CUDA_ERROR_INVALID_PTX);
+    EXPECT_TRUE(contains(said, ("sm_80.ptx:" + line_of(text, ".param f32 a ") + ": ").c_str())) << said;
+
+    // Bodies are read when they are needed.
+    text = good;
     text.replace(text.find("ld.param.f32 %f1, [a]"), 21, "ld.param.f32 %f1  [a]");
-    const std::string said = refusal(text, CUDA_ERROR_INVALID_PTX);
-    EXPECT_TRUE(contains(said, ("sm_80.ptx:" + line_of(text, "%f1  [a]") + ": ").c_str())) << said;
-    EXPECT_TRUE(contains(said, "ld.param.f32 %f1  [a];")) << said;
+    ASSERT_CU(CU(cuModuleLoadData)(&module, text.c_str()));
+    const CUfunction scale = kernel("scale");
+    int bytes = -1;
+    for (int times = 0; times < 2; ++times) {
+        testing::internal::CaptureStderr();
+        EXPECT_CU(CU(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, scale),
+                  CUDA_ERROR_INVALID_PTX);
+        EXPECT_CU(launch(scale, 0, 1, 1), CUDA_ERROR_INVALID_PTX);
+        said = testing::internal::GetCapturedStderr();
+        EXPECT_TRUE(contains(said, ("sm_80.ptx:" + line_of(text, "%f1  [a]") + ": ").c_str())) << said;
+        EXPECT_TRUE(contains(said, "ld.param.f32 %f1  [a];")) << said;
+    }
+    EXPECT_CU(CU(cuFuncGetAttribute)(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel("shift")), success);
+    EXPECT_EQ(bytes, 0);
 }
 
 TEST_F(Launch, ReportsOccupancy)

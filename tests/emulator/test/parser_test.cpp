@@ -172,6 +172,40 @@ TEST(Parser, DirectivesOfKernels)
     EXPECT_EQ(k.line, 8);
 }
 
+TEST(Parser, BodiesWait)
+{
+    Machine machine(Config{});
+    const std::string head =
+        ".version 8.7\n.target sm_90a\n.address_size 64\n.extern .shared .b8 dynamic[];\n";
+    const std::string body = R"(.visible .entry first()
+        { // }
+            .pragma "}";
+            /* } */ { .reg .b32 %r<2>; mov.b32 %r1, dynamic; }
+            ret;
+        }
+        .visible .entry second() { .local .b8 own[12]; nonsense here }
+        .visible .entry third() { ret; }
+    )";
+    LoadedModule waits(machine, head + body, "a.ptx");
+    ASSERT_EQ(waits.module().kernels.size(), 3u);
+    EXPECT_FALSE(waits.module().kernels[0].is_read);
+    EXPECT_EQ(waits.kernel("first")->instructions.size(), 3u);  // the last is added at the end
+    EXPECT_EQ(waits.kernel("third")->line, 12);
+    EXPECT_FALSE(waits.module().kernels[1].is_read);
+    EXPECT_THROW(waits.kernel("second"), ptx::Error);
+    EXPECT_THROW(waits.kernel("second"), ptx::Error);
+    EXPECT_EQ(waits.kernel("fourth"), nullptr);
+
+    // What a kernel takes of shared memory is known at once.
+    const std::string declares = ".visible .entry fourth() {.shared .b8 own[20]; ret; }";
+    LoadedModule known(machine, head + declares, "b.ptx");
+    EXPECT_EQ(known.module().kernels[0].shared_bytes, 20);
+    LoadedModule fixed(
+        machine, head + ".shared .b8 fixed[20];" + body.substr(0, body.find(".visible .entry s")), "c.ptx");
+    EXPECT_TRUE(fixed.module().kernels[0].is_read);
+    EXPECT_THROW(LoadedModule(machine, head + body + declares, "d.ptx"), ptx::Error);
+}
+
 TEST(Launch, ImpossibleOnesAreRefused)
 {
     Device device(90);
