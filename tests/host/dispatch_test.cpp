@@ -6,6 +6,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
