@@ -99,7 +99,7 @@ double predict_repack(const Plan& plan)
     if (!plan.repacks_a && !plan.repacks_b)
         return 0;
     const double filled = std::min(1.0, static_cast<double>(plan.workspace) / 1e6);
-    return 3.5 + 2.0 * static_cast<double>(plan.workspace) / (4.2e6 * std::max(filled, 0.3));
+    return 4.0 + 2.0 * static_cast<double>(plan.workspace) / (4.2e6 * std::max(filled, 0.3));
 }
 
 int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackParams& params)

@@ -126,7 +126,7 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
         return;
     const VectorColumn<Biased> out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
-#pragma unroll(Biased ? 1 : 4)
+#pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
         if (Swapped && !part.has(r / 8))
             continue;

@@ -1,13 +1,12 @@
 // White-box tests of dispatch: no GPU is needed, a Device is a plain struct.
-#include "arch/common/tile_order.hpp"
+#include "../environment.hpp"
 #include "devices.hpp"
+#include "options.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <fstream>
-#include <limits>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -288,6 +287,45 @@ TEST(Dispatch, PlanIsPure)
     EXPECT_STREQ(first, second);
 }
 
+TEST(Dispatch, SettingsBehindAKernelsNameAreRead)
+{
+    const auto read = [](const char* text, Options& options) {
+        const test::Variable kernel("HGEMM_KERNEL", text);
+        return read_options(options);
+    };
+    Options options{};
+    ASSERT_EQ(read("sm90_split_64x64/split=2/swapped/late", options), ok);
+    EXPECT_STREQ(options.kernel, "sm90_split_64x64");
+    EXPECT_EQ(options.split, 2);
+    EXPECT_EQ(options.orientation, Orientation::Swapped);
+    EXPECT_EQ(options.overlap, Overlap::Late);
+    for (const auto [text, overlap] : {std::pair{"x/early", Overlap::Early}, {"x/alone", Overlap::None}}) {
+        Options other{};
+        ASSERT_EQ(read(text, other), ok);
+        EXPECT_EQ(other.overlap, overlap);
+    }
+    EXPECT_EQ(read("x/later", options), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("late early"), std::string::npos);
+}
+
+// One wave of large CTAs with much to do lets the next kernel start late, everything else at once.
+TEST(Dispatch, NextKernelMayStart)
+{
+    NEEDS_CUDA_BUILD();
+    const auto plan = [](int64_t m, int64_t n, int64_t k, const char* kernel) {
+        return choose(h200, linear_layer(m, n, k), "", kernel).plan;
+    };
+    EXPECT_FALSE(plan(128, 8192, 4096, "sm90_split_128x64").early);
+    EXPECT_TRUE(plan(128, 8192, 512, "sm90_split_128x64").early);
+    EXPECT_TRUE(plan(1, 8192, 4096, "sm90_split_64x8_r2").early);
+    EXPECT_TRUE(plan(4096, 4096, 4096, "sm90_128x256_c2").early);
+    char text[512];
+    const Plan late = plan(128, 8192, 4096, "sm90_split_128x64");
+    late.print(text, sizeof text);
+    EXPECT_TRUE(late.overlaps);
+    EXPECT_NE(std::string(text).find(" next=late "), std::string::npos) << text;
+}
+
 TEST(Dispatch, SmLimitShrinksTheGrid)
 {
     NEEDS_CUDA_BUILD();
@@ -302,48 +340,6 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
               ok);
     EXPECT_LE(plan.grid, 16);
     EXPECT_GE(plan.grid, 1);
-}
-
-TEST(Divisor, GivesTheQuotient)
-{
-    constexpr int32_t most = std::numeric_limits<int32_t>::max();
-    std::mt19937 random(1);
-    for (int i = 0; i < 200'000; ++i) {
-        const int32_t value = 1 + static_cast<int32_t>(random() >> (2 + random() % 30));
-        const Divisor d = divisor(value);
-        const int32_t multiple = static_cast<int32_t>(random() % (most / value)) * value;
-        for (const int32_t n : {0, value - 1, value, multiple, multiple + value - 1, most - 1, most})
-            ASSERT_EQ(d.quotient(n), n / value) << n << " / " << value;
-    }
-}
-
-TEST(TileOrder, VisitsEveryTileOnce)
-{
-    struct Case {
-        int tiles_m, tiles_n, group;
-    };
-    for (const auto [tiles_m, tiles_n, group] : {Case{1, 1, 8}, {7, 5, 4}, {16, 3, 8}, {3, 40, 16}}) {
-        const TileGrid grid = tile_grid(tiles_m, tiles_n, group);
-        std::set<std::vector<int>> seen;
-        const int tiles = tiles_m * tiles_n * 3;
-        for (int i = 0; i < tiles; ++i) {
-            const Tile t = tile_at(grid, i);
-            EXPECT_TRUE(t.m >= 0 && t.m < tiles_m && t.n >= 0 && t.n < tiles_n && t.batch < 3);
-            seen.insert({t.m, t.n, t.batch});
-        }
-        EXPECT_EQ(seen.size(), static_cast<size_t>(tiles));
-    }
-}
-
-TEST(TileOrder, WalksAGroupOfRowsColumnByColumn)
-{
-    const TileGrid grid = tile_grid(8, 4, 2);
-    const std::vector<Tile> expected{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {1, 1, 0}};
-    for (int i = 0; i < 4; ++i) {
-        EXPECT_EQ(tile_at(grid, i).m, expected[i].m);
-        EXPECT_EQ(tile_at(grid, i).n, expected[i].n);
-    }
-    EXPECT_EQ(tile_at(grid, 8).m, 2);
 }
 
 #ifdef HGEMM_PTXAS_LOGS
