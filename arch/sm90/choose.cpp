@@ -100,7 +100,7 @@ struct Tuned {
 };
 
 constexpr bool Stream = true, Whole = false;
-constexpr Overlap Alone = Overlap::None, Late = Overlap::Late, Early = Overlap::Early;
+constexpr Overlap Late = Overlap::Late, Early = Overlap::Early;
 constexpr Orientation Plain = Orientation::Plain, Swapped = Orientation::Swapped;
 
 consteval const Row* row_named(std::string_view name)

@@ -33,12 +33,13 @@ uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_i
 // more than saves the first wait for memory, since it delays the loads of those kernels.
 int32_t count_prefetched(const Problem& p, bool streams)
 {
-    constexpr int64_t small = 3 << 20;
-    constexpr int32_t few = 4, many = 16;
+    constexpr double small = 3e6;
+    constexpr int64_t few = 4, many = 16;
     if (streams || p.alpha_device || p.alpha == 0.0f)
         return 0;
-    const int64_t bytes = 2 * p.k * (p.m + p.n) * p.batch;
-    return static_cast<int32_t>(std::min<int64_t>(ceil_div(p.k, tile_k), bytes <= small ? many : few));
+    const double bytes =
+        2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * static_cast<double>(p.m + p.n);
+    return static_cast<int32_t>(std::min(ceil_div(p.k, tile_k), bytes <= small ? many : few));
 }
 
 }  // namespace
