@@ -5,6 +5,7 @@
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace hg::sm90 {
@@ -147,6 +148,7 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
     const int sm_count =
         options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     bool found = false;
+    double best = std::numeric_limits<double>::infinity();
     for (int row = 0; row < row_count; ++row)
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
@@ -154,10 +156,11 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
                 const Way way{row, swapped, split, streams, clusters};
                 if (!is_allowed(p, way, options, sm_count))
                     return;
-                const Prediction prediction = predict(p, configs[row], way, sm_count);
-                if (found && prediction.us >= plan.predicted_us)
+                const Prediction prediction = predict(p, configs[row], way, sm_count, best);
+                if (prediction.us >= best)
                     return;
                 found = true;
+                best = prediction.us;
                 fill(p, way, prediction, sm_count, options, plan);
             };
             for (int split = 1; split <= max_cluster; ++split)

@@ -7,9 +7,9 @@
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
-#include <numeric>
 #include <string_view>
 
 namespace hg::sm90 {
@@ -120,8 +120,8 @@ struct Reading {
 Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, double across)
 {
     const double bytes = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * rows;
-    const auto pitch = static_cast<int64_t>(2 * line_stride(o));
-    const double straddle = 1.0 - static_cast<double>(std::gcd(pitch, int64_t{128})) / 128.0;
+    const auto pitch = static_cast<uint64_t>(2 * line_stride(o));
+    const double straddle = 1.0 - static_cast<double>(1 << std::countr_zero(pitch | 128)) / 128.0;
     const double panel = major_of(o) == Major::MN ? bytes * span_elements / tile : 0.0;
     return {bytes, bytes * across * (1.0 + straddling * straddle), narrow_panel * panel, across > 1};
 }
@@ -182,7 +182,7 @@ StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count
     return {streamed, std::min(at_once, std::max<int64_t>(1, tiles * k_tiles / shortest_run))};
 }
 
-Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_count)
+Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_count, double limit)
 {
     const Placement at = place(c, way, sm_count);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
@@ -197,14 +197,21 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
         from_memory = std::max(from_memory, operands * at.crowded / at.ctas / memory_of_one);
     const double from_l2 =
         (x.from_l2 * (c.across > 1 ? multicast : 1.0) + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
+    const double costs_more = (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
+                              cluster_latency[c.ctas() * way.split] +
+                              (c.ctas() > 1 ? multicast_latency : 0.0);
+    const Overlap overlap = overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.split));
+    double at_least = costs_more + std::max(from_memory, from_l2);
+    if (at_least >= limit)
+        return {at_least, overlap};
     const bool wide = major_of(y_operand) == Major::MN && c.y % span_elements != 0;
     const double effort = wide ? 1.0 + wide_stage : 1.0;
-    const double busy = std::pow(std::pow(compute_us(p, c, way, at, effort), norm) +
-                                     std::pow(from_memory, norm) + std::pow(from_l2, norm),
-                                 1.0 / norm);
-    const double us = busy + (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
-                      cluster_latency[c.ctas() * way.split] + (c.ctas() > 1 ? multicast_latency : 0.0);
-    return {us, overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.split))};
+    const double compute = compute_us(p, c, way, at, effort);
+    at_least = std::max(at_least, costs_more + compute);
+    if (at_least >= limit)
+        return {at_least, overlap};
+    const double sum = std::pow(compute, norm) + std::pow(from_memory, norm) + std::pow(from_l2, norm);
+    return {costs_more + std::pow(sum, 1.0 / norm), overlap};
 }
 
 }  // namespace hg::sm90

@@ -4,6 +4,8 @@
 #include "arch/sm90/config.hpp"
 #include "src/backend.hpp"
 
+#include <limits>
+
 namespace hg::sm90 {
 
 // One way: a row, its orientation, slices of k, or tiles that the persistent CTAs share evenly. `clusters`
@@ -32,6 +34,8 @@ struct Prediction {
     Overlap overlap;
 };
 
-Prediction predict(const Problem& problem, const Config& config, const Way& way, int sm_count);
+// What takes `limit` microseconds or more need not be worked out to the end: `us` is at least that then.
+Prediction predict(const Problem& problem, const Config& config, const Way& way, int sm_count,
+                   double limit = std::numeric_limits<double>::infinity());
 
 }  // namespace hg::sm90
