@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <cstdio>
 
 namespace hg::test {
@@ -125,14 +126,17 @@ TEST(DeviceKernels, each_split_forced)
     NEEDS_GPU();
     int splits = 0;
     for (const std::string& name : kernel_names())
-        for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped"}) {
+        for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped",
+                                  "split=1/outer=3/plain", "split=2/outer=2/swapped"}) {
             Library library(Cuda::get(), "", name + "/" + split);
             GemmCase g;
             g.m = g.n = 264;
             g.k = 1000;
             const Trial trial(g, library.memory());
             if (!library.created() ||
-                library.explain(trial.args()).find(std::string(split, 7) + " ") == std::string::npos)
+                library.explain(trial.args()).find(std::string(split, 7) + " ") == std::string::npos ||
+                (std::strstr(split, "outer") &&
+                 library.explain(trial.args()).find(" outer=") == std::string::npos))
                 continue;
             SCOPED_TRACE(name + "/" + split);
             Suite suite(library, 5 * thinning());
