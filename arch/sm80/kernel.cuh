@@ -140,7 +140,9 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     }
     ptx::cp_async_wait_group<0>();
     __syncthreads();
-    store<C>(p, scalars, acc, &smem, tile, warp, lane);
+    // Found anew: kept over all products, it would spill.
+    const Tile done = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(blockIdx.x)));
+    store<C>(p, scalars, acc, &smem, done, warp, lane);
 }
 
 }  // namespace hg::sm80

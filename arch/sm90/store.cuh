@@ -148,17 +148,18 @@ __device__ inline void store_rows(const Params& p, const Scalars& s, const float
                         at.lane);
 }
 
-// The accumulators in chunks of 64 x and up to 64 y, one after the other. The loop is not unrolled, so that
-// what follows a chunk is there once: `body` gets its block and its first y as constants, `then` as
-// numbers.
+// The accumulators in chunks of 64 x and up to 64 y, one after the other: `body` gets a chunk's block and
+// its first y as constants, `then` may get them as numbers. The loop is not unrolled, so that what follows
+// a chunk is there once, unless the accumulators take so many registers that those stored must be given up.
 template <Config C, typename Body, typename Then>
 __device__ inline void for_each_chunk(Body body, Then then)
 {
-    constexpr int across = (C.y + 63) / 64;
-#pragma unroll 1
-    for (int chunk = 0; chunk < C.blocks() * across; ++chunk) {
+    constexpr int across = (C.y + 63) / 64, chunks = C.blocks() * across;
+    constexpr int at_once = C.blocks() * C.y / 2 < 192 ? 1 : chunks;
+#pragma unroll at_once
+    for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
-        for (int i = 0; i < C.blocks() * across; ++i)
+        for (int i = 0; i < chunks; ++i)
             if (i == chunk)
                 body(i / across, i % across * 64);
         then(chunk / across, chunk % across * 64);
