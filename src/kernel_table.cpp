@@ -5,6 +5,21 @@
 namespace hg {
 namespace {
 
+// An image that is both is loaded once: the driver's side counts its users.
+void unload(const Images& images)
+{
+    driver::unload_image(images.f16);
+    driver::unload_image(images.bf16);
+}
+
+Status load(const Images& images)
+{
+    Status status = driver::load_image(images.f16);
+    if (status == ok && (status = driver::load_image(images.bf16)) != ok)
+        driver::unload_image(images.f16);
+    return status;
+}
+
 Status get_kernels(const KernelTable& table, const Device& device, std::span<const Row> rows,
                    SymbolName symbol_name)
 {
@@ -17,8 +32,8 @@ Status get_kernels(const KernelTable& table, const Device& device, std::span<con
                 continue;
             driver::Kernel* kernel = &table.kernels[row * table.variants + variant];
             const driver::KernelRequest request{name, rows[row].smem_bytes};
-            if (Status status = driver::get_kernel(table.image, device.ordinal, request, kernel);
-                status != ok)
+            const void* image = 2 * variant < table.variants ? table.images.f16 : table.images.bf16;
+            if (Status status = driver::get_kernel(image, device.ordinal, request, kernel); status != ok)
                 return status;
         }
     }
@@ -27,18 +42,18 @@ Status get_kernels(const KernelTable& table, const Device& device, std::span<con
 
 }  // namespace
 
-Status open_kernels(const void* image, const Device& device, std::span<const Row> rows, int variants,
+Status open_kernels(const Images& images, const Device& device, std::span<const Row> rows, int variants,
                     SymbolName symbol_name, void** state)
 {
     *state = nullptr;
     auto* kernels = new (std::nothrow) driver::Kernel[rows.size() * variants]{};
-    auto* table = new (std::nothrow) KernelTable{image, variants, kernels};
+    auto* table = new (std::nothrow) KernelTable{images, variants, kernels};
     if (!kernels || !table) {
         delete[] kernels;
         delete table;
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a table of kernels");
     }
-    if (Status status = driver::load_image(image); status != ok) {
+    if (Status status = load(images); status != ok) {
         delete[] kernels;
         delete table;
         return status;
@@ -50,7 +65,7 @@ Status open_kernels(const void* image, const Device& device, std::span<const Row
 void close_kernels(void* state)
 {
     auto* table = static_cast<KernelTable*>(state);
-    driver::unload_image(table->image);
+    unload(table->images);
     delete[] table->kernels;
     delete table;
 }

@@ -1,4 +1,4 @@
-// A GPU backend's per-handle state: the entry points of one image, loaded for one device.
+// A GPU backend's per-handle state: the entry points of its images, loaded for one device.
 #pragma once
 
 #include "backend.hpp"
@@ -8,9 +8,16 @@
 
 namespace hg {
 
+// The images that hold a backend's entry points: the first half of a row's variants, those for f16, in one
+// and the rest in the other, or all in the same.
+struct Images {
+    const void* f16;
+    const void* bf16;
+};
+
 // Entry point `variant` of `row` is kernels[row * variants + variant]; null where a row has fewer.
 struct KernelTable {
-    const void* image;
+    Images images;
     int variants;
     driver::Kernel* kernels;
 
@@ -20,7 +27,7 @@ struct KernelTable {
 // The name of a row's entry point; false when the row has no such variant.
 using SymbolName = bool (*)(const Row& row, int variant, char (&name)[80]);
 
-Status open_kernels(const void* image, const Device& device, std::span<const Row> rows, int variants,
+Status open_kernels(const Images& images, const Device& device, std::span<const Row> rows, int variants,
                     SymbolName symbol_name, void** state);
 void close_kernels(void* state);
 

@@ -36,7 +36,8 @@ bool symbol(const Row& row, int, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels(image_for(device), device, rows, 1, symbol, state);
+    const void* const image = image_for(device);
+    return open_kernels({image, image}, device, rows, 1, symbol, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }

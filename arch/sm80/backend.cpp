@@ -8,8 +8,7 @@
 
 extern "C" {
 extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm100[],
-    hgemm_image_sm80_sm120[],
-    hgemm_image_sm80_ptx[];
+    hgemm_image_sm80_sm120[], hgemm_image_sm80_ptx[];
 }
 
 namespace hg {
@@ -44,7 +43,8 @@ bool symbol_name(const Row& row, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels(image_for(device), device, rows, major_variants, symbol_name, state);
+    const void* const image = image_for(device);
+    return open_kernels({image, image}, device, rows, major_variants, symbol_name, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }

@@ -11,7 +11,7 @@
 #include <cstdio>
 
 extern "C" {
-extern const unsigned char hgemm_image_sm90_sm90[];
+extern const unsigned char hgemm_image_sm90_f16[], hgemm_image_sm90_bf16[];
 }
 
 namespace hg {
@@ -21,10 +21,10 @@ namespace {
 // An image that was left out of the build is empty.
 bool serves(const Device& device)
 {
-    return device.cc == 90 && device.smem_per_block >= smem_limit && hgemm_image_sm90_sm90[0] != 0;
+    return device.cc == 90 && device.smem_per_block >= smem_limit && hgemm_image_sm90_f16[0] != 0;
 }
 
-// Entry points are named after the majors of x and y; there is one sm90_repack.
+// Entry points are named after the majors of x and y; sm90_repack is one for both types.
 bool symbol(const Row& row, int variant, char (&name)[80])
 {
     if (&row != &rows[repack_row])
@@ -35,7 +35,8 @@ bool symbol(const Row& row, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels(hgemm_image_sm90_sm90, device, rows, major_variants, symbol, state);
+    return open_kernels({hgemm_image_sm90_f16, hgemm_image_sm90_bf16}, device, rows, major_variants, symbol,
+                        state);
 }
 
 // Room for the copies of most layers of language models, and of two operands of 6,912 x 6,912.

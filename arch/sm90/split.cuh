@@ -2,7 +2,7 @@
 // own them. An owner has some blocks of eight y, all rows; it adds up the slices in order, so that the bits
 // do not depend on timing, and stores its part of the tile.
 //
-// Beside the barriers of mainloop.cuh, whose producer here is one warp:
+// Beside the barriers of mainloop.cuh:
 //   arrived           senders -> owner. Count 1, the owner's arrive that announces the bytes of all other
 //                     slices; completes when these have landed.
 //   cluster barrier   once, before anything is signalled: the barriers of all CTAs are initialised. No CTA
