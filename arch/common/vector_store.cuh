@@ -32,7 +32,6 @@ struct VectorColumn {
     float alpha;
     BiasAlong along;
     Type type, type_bias;
-    float of_columns[2][4];  // the bias, where it goes along the columns
 
     // Columns j ... j + 7 of problem z.
     __device__ VectorColumn(const OutputParams& p, float alpha, int64_t j, int32_t z)
@@ -40,10 +39,8 @@ struct VectorColumn {
           row_bytes(p.ldd * device_bytes_of(p.type_d)), bias(p.bias), bias_index(z * p.stride_bias),
           alpha(alpha), along(p.bias_along), type(p.type_d), type_bias(p.type_bias)
     {
-        if (Biased && along == BiasAlong::Columns) {
-            load_four(of_columns[0], bias, bias_index + j, type_bias);
-            load_four(of_columns[1], bias, bias_index + j + 4, type_bias);
-        }
+        if (along == BiasAlong::Columns)
+            bias_index += j;
     }
 
     // `sums` is a vector of floats in shared memory, of row i.
@@ -79,9 +76,11 @@ private:
             for (float& x : v)
                 x = __fadd_rn(x, b);
         } else if (Biased && along == BiasAlong::Columns) {
+            float b[4];
+            load_four(b, bias, bias_index + 4 * half, type_bias);
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-                v[e] = __fadd_rn(v[e], of_columns[half][e]);
+                v[e] = __fadd_rn(v[e], b[e]);
         }
     }
 };

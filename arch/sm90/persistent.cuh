@@ -1,8 +1,9 @@
 // GEMM with TMA, mbarriers and wgmma: persistent CTAs of one producer and C.consumers consumer warpgroups.
 //
 // Beside the barriers of mainloop.cuh and store.cuh, with PingPong:
-//   turn[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once it has multiplied its
-//             tile. It keeps a consumer within one phase of the full barriers that it waits for.
+//   turn[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once it has issued the last
+//             wgmma of its tile, so that the tensor cores go on. It keeps a consumer within one phase of the
+//             full barriers that it waits for.
 #pragma once
 
 #include "arch/sm90/store.cuh"
@@ -61,7 +62,8 @@ __device__ inline void consume_together(const Params& p, const Member& member, S
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
         Accumulator<C> acc;
-        multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks());
+        multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(),
+                                    [] {});
         finish<C>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
     });
 }
@@ -85,9 +87,10 @@ __device__ inline void consume_in_turn(const Params& p, const Member& member, Sm
             Accumulator<C> acc;
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
-            multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), 0);
-            if (threadIdx.x % 32 == 0)
-                ptx::mbarrier_arrive(other);
+            multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), 0, [&] {
+                if (threadIdx.x % 32 == 0)
+                    ptx::mbarrier_arrive(other);
+            });
             finish<C>(p, scalars, member, smem, work, k_tiles, acc, consumer, 0);
         } else {
             ring.advance(work.k_tiles());

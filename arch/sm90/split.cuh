@@ -265,7 +265,8 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
     const Slice slice(p, scalars, smem.outer * p.split + member.slice);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer);
+    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer,
+                                [] {});
     ptx::launch_dependents();
     const Part part = Part::of(p, member.slice);
     if (p.split > 1) {
