@@ -168,6 +168,7 @@ struct Params {
     TileGrid grid;
     int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
     uint64_t x_policy, y_policy;          // what L2 should think of the operands
+    uint64_t d_policy;                    // and of the output
     int32_t prefetched;                   // k tiles of a CTA's first tile that L2 is asked for early
     int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
     float* partials;                      // of these

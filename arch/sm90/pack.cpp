@@ -29,6 +29,15 @@ uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_i
     return others <= others_in_tile && !shared ? evict_first : evict_normal;
 }
 
+// An output larger than L2 only drives out the operands.
+uint64_t output_policy(const Problem& p)
+{
+    constexpr double most_of_l2 = 40e6;
+    const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
+                         (p.d.type == Type::F32 ? 4.0 : 2.0);
+    return bytes > most_of_l2 ? evict_first : evict_normal;
+}
+
 // k tiles that each CTA asks L2 for while the kernels in front end. All of small operands; of large ones no
 // more than saves the first wait for memory, since it delays the loads of those kernels.
 int32_t count_prefetched(const Problem& p, bool streams)
@@ -75,6 +84,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.early = plan.early;
     params.prefetched = count_prefetched(p, plan.streams);
     params.x_policy = policy(p, x, plan.swapped ? p.m : p.n, cluster_y);
+    params.d_policy = output_policy(p);
     params.y_policy = policy(p, y, plan.swapped ? p.n : p.m, cluster_x);
     Status status =
         pack_operand(x, p, plan.swapped ? p.n : p.m, c.x / c.across, tile_k / c.across, params.x);

@@ -107,7 +107,7 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
     const auto x = static_cast<int32_t>(at.x), y = static_cast<int32_t>(at.y);
     constexpr int columns = box_columns(C), rows = swapped_box_rows;
     const auto store = [&](uint32_t box, int column, int row) {
-        ptx::tma_store_3d(&p.d, box, column, row, at.batch);
+        ptx::tma_store_3d_hint(&p.d, box, column, row, at.batch, p.d_policy);
     };
     if (p.swapped && type == Type::F32)
         store_boxes(
