@@ -214,8 +214,8 @@ __device__ inline void release_stage(const Member& member, uint32_t empty, uint3
 
 // Consumer: multiply k_tiles stages, its rows of x beginning with `first_block`. A stage is released one
 // k tile late, when the wgmma behind its own has been issued. A split kernel does not release stages that
-// will not be filled again, since a neighbour might have left. `issued` is called once all wgmma are on their
-// way.
+// will not be filled again, since a neighbour might have left. `issued` is called once all wgmma are on
+// their way.
 template <Config C, Type T, Major MX, Major MY, typename Issued>
 __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, const Stages<C, MY>& stages,
                                      Ring<Smem<C, MY>::stages>& ring, int32_t k_tiles, int first_block,

@@ -33,8 +33,8 @@ uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_i
 uint64_t output_policy(const Problem& p)
 {
     constexpr double most_of_l2 = 40e6;
-    const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
-                         (p.d.type == Type::F32 ? 4.0 : 2.0);
+    const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m) *
+                         static_cast<double>(p.n) * (p.d.type == Type::F32 ? 4.0 : 2.0);
     return bytes > most_of_l2 ? evict_first : evict_normal;
 }
 
@@ -79,7 +79,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     for (int slice = 0; slice <= max_cluster; ++slice)
         params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * (c.y / 8) / owners);
     params.swapped = plan.swapped;
-    params.tma_store = has_tma_store(c) && can_tma_store(p);
+    params.tma_store =
+        has_tma_store(c) && can_tma_store(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);
     params.vectors = is_vector_output(p);
     params.early = plan.early;
     params.prefetched = count_prefetched(p, plan.streams);

@@ -2,8 +2,8 @@
 //
 // Beside the barriers of mainloop.cuh and store.cuh, with PingPong:
 //   turn[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once it has issued the last
-//             wgmma of its tile, so that the tensor cores go on. It keeps a consumer within one phase of the
-//             full barriers that it waits for.
+//             wgmma of its tile, so that the tensor cores go on. It keeps a consumer within one phase of
+//             the full barriers that it waits for.
 #pragma once
 
 #include "arch/sm90/store.cuh"
@@ -40,14 +40,14 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
 }
 
 // Stores a tile, unless others have to add to it.
-template <Config C, Major MY>
+template <Config C, Type T, Major MY>
 __device__ inline void finish(const Params& p, const Scalars& scalars, const Member& member,
                               Smem<C, MY>& smem, const Work& work, int32_t k_tiles, Accumulator<C>& acc,
                               int consumer, int first_block)
 {
     if (work.k_tiles() == k_tiles ||
         join_partials<C>(p, Stream::of<C>(p, k_tiles), member, work, acc, smem.answer[consumer], consumer))
-        store_tile<C>(p, scalars, acc, smem.staging[consumer], work.at, consumer, first_block);
+        store_tile<C, T>(p, scalars, acc, smem.staging[consumer], work.at, consumer, first_block);
 }
 
 // Stages by which one of two cooperating consumers is ahead.
@@ -72,7 +72,7 @@ __device__ inline void consume_together(const Params& p, const Member& member, S
         Accumulator<C> acc;
         multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(),
                                     [] {});
-        finish<C>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
+        finish<C, T>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
     });
 }
 
@@ -99,7 +99,7 @@ __device__ inline void consume_in_turn(const Params& p, const Member& member, Sm
                 if (threadIdx.x % 32 == 0)
                     ptx::mbarrier_arrive(other);
             });
-            finish<C>(p, scalars, member, smem, work, k_tiles, acc, consumer, 0);
+            finish<C, T>(p, scalars, member, smem, work, k_tiles, acc, consumer, 0);
         } else {
             ring.advance(work.k_tiles());
         }

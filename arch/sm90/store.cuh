@@ -18,8 +18,8 @@ struct Block {
 };
 
 // Sixteen rows of a warp x Columns columns of 16-bit results into a swizzled box of 64 rows.
-template <int Columns>
-__device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, Type type, const Block& at)
+template <Type T, int Columns>
+__device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, const Block& at)
 {
     const int row = at.warp * 16 + at.lane / 8 % 2 * 8 + at.lane % 8;
 #pragma unroll
@@ -27,7 +27,7 @@ __device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, 
         uint32_t bits[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            bits[i] = to_bits2(alpha * acc[8 * j + 2 * i], alpha * acc[8 * j + 2 * i + 1], type);
+            bits[i] = to_bits2(alpha * acc[8 * j + 2 * i], alpha * acc[8 * j + 2 * i + 1], T);
         ptx::stmatrix_x4(box + swizzle<2 * Columns>(row, 2 * j + at.lane / 16), bits);
     }
 }
@@ -47,15 +47,15 @@ __device__ inline void fill_box_32(unsigned char* box, const float* acc, float a
 }
 
 // Swapped: sixteen columns of a warp x 32 rows of 16-bit results into a box of 32 rows x 64 columns.
-__device__ inline void fill_swapped_16(uint32_t box, const float* acc, float alpha, Type type,
-                                       const Block& at)
+template <Type T>
+__device__ inline void fill_swapped_16(uint32_t box, const float* acc, float alpha, const Block& at)
 {
 #pragma unroll
     for (int j = 0; j < swapped_box_rows / 16; ++j) {
         uint32_t bits[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-            bits[i] = to_bits2(alpha * acc[8 * j + 2 * i], alpha * acc[8 * j + 2 * i + 1], type);
+            bits[i] = to_bits2(alpha * acc[8 * j + 2 * i], alpha * acc[8 * j + 2 * i + 1], T);
         const int row = 16 * j + at.lane / 16 * 8 + at.lane % 8;
         ptx::stmatrix_x4_trans(box + swizzle<span_bytes>(row, at.warp * 2 + at.lane / 8 % 2), bits);
     }
@@ -98,18 +98,18 @@ __device__ inline void store_boxes(int count, const Block& at, Fill fill, Store 
     }
 }
 
-// A plain output, by TMA.
-template <Config C>
+// A plain output of floats or of the operands' type, by TMA.
+template <Config C, Type T>
 __device__ inline void store_block_tma(const Params& p, float alpha, const float (&acc)[C.y / 2],
                                        const Block& at)
 {
-    const Type type = p.output.type_d;
+    const bool floats = p.output.type_d == Type::F32;
     const auto x = static_cast<int32_t>(at.x), y = static_cast<int32_t>(at.y);
     constexpr int columns = box_columns(C), rows = swapped_box_rows;
     const auto store = [&](uint32_t box, int column, int row) {
         ptx::tma_store_3d_hint(&p.d, box, column, row, at.batch, p.d_policy);
     };
-    if (p.swapped && type == Type::F32)
+    if (p.swapped && floats)
         store_boxes(
             C.y / rows, at,
             [&](unsigned char* box, int i) { fill_swapped_32(box, acc + rows / 2 * i, alpha, at); },
@@ -121,10 +121,10 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
         store_boxes(
             C.y / rows, at,
             [&](unsigned char* box, int i) {
-                fill_swapped_16(ptx::shared_address(box), acc + rows / 2 * i, alpha, type, at);
+                fill_swapped_16<T>(ptx::shared_address(box), acc + rows / 2 * i, alpha, at);
             },
             [&](uint32_t box, int i) { store(box, x, y + rows * i); });
-    else if (type == Type::F32)
+    else if (floats)
         store_boxes(
             C.y / 32, at, [&](unsigned char* box, int i) { fill_box_32(box, acc + 16 * i, alpha, at); },
             [&](uint32_t box, int i) { store(box, y + 32 * i, x); });
@@ -132,7 +132,7 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
         store_boxes(
             C.y / columns, at,
             [&](unsigned char* box, int i) {
-                fill_box_16<columns>(ptx::shared_address(box), acc + columns / 2 * i, alpha, type, at);
+                fill_box_16<T, columns>(ptx::shared_address(box), acc + columns / 2 * i, alpha, at);
             },
             [&](uint32_t box, int i) { store(box, y + columns * i, x); });
 }
@@ -215,7 +215,7 @@ __device__ inline void store_tile_columns(const Params& p, const Scalars& s, con
         });
 }
 
-template <Config C>
+template <Config C, Type T>
 __device__ inline void store_tile(const Params& p, const Scalars& s, const Accumulator<C>& acc,
                                   unsigned char* staging, const Position& at, int consumer, int first_block)
 {
@@ -226,7 +226,7 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, const Accum
     if (has_tma_store(C) && p.tma_store) {
 #pragma unroll
         for (int block = 0; block < C.blocks(); ++block, where.x += 64)
-            store_block_tma<C>(p, s.alpha, acc[block], where);
+            store_block_tma<C, T>(p, s.alpha, acc[block], where);
     } else if (p.swapped) {
         store_tile_columns<C>(p, s, acc, where);
     } else {
