@@ -38,8 +38,10 @@ uint64_t output_policy(const Problem& p)
     return bytes > most_of_l2 ? evict_first : evict_normal;
 }
 
-// k tiles that each CTA asks L2 for while the kernels in front end. All of small operands; of large ones no
-// more than saves the first wait for memory, since it delays the loads of those kernels.
+}  // namespace
+
+// All of small operands; of large ones no more than saves the first wait for memory, since it delays the
+// loads of the kernels in front.
 int32_t count_prefetched(const Problem& p, bool streams)
 {
     constexpr double small = 3e6;
@@ -50,8 +52,6 @@ int32_t count_prefetched(const Problem& p, bool streams)
         2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * static_cast<double>(p.m + p.n);
     return static_cast<int32_t>(std::min(ceil_div(p.k, tile_k), bytes <= small ? many : few));
 }
-
-}  // namespace
 
 Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
