@@ -14,23 +14,9 @@
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
-#include "arch/common/vector_store.cuh"
-#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/split_store.cuh"
 
 namespace hg::sm90 {
-
-// The blocks of eight y that a slice owns.
-struct Part {
-    int first, last;
-
-    __device__ static Part of(const Params& p, int slice)
-    {
-        return {p.part_start[slice], p.part_start[slice + 1]};
-    }
-
-    __device__ int blocks() const { return last - first; }
-    __device__ bool has(int block) const { return first <= block && block < last; }
-};
 
 // Leaves this slice's sums with the owners of their blocks.
 template <Config C, Major MY>
@@ -87,102 +73,6 @@ __device__ inline void add_up(float (&acc)[C.y / 2], const Smem<C, MY>& smem, co
         for (int i = 0; i < 4; ++i)
             acc[4 * block + i] = sum[i];
     }
-}
-
-// A consumer's rows of x into the tile that the CTA's threads then read along the output's rows.
-template <Config C, bool Swapped>
-__device__ inline void stage_part(float* partial, const float (&acc)[C.y / 2], const Part& part)
-{
-    constexpr int pitch = partial_pitch(C, Swapped);
-    const int x = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, y = threadIdx.x % 4 * 2;
-    float* to = Swapped ? partial + y * pitch + x : partial + x * pitch + y;
-#pragma unroll
-    for (int block = 0; block < C.y / 8; ++block) {
-        if (!part.has(block))
-            continue;
-        const float* v = acc + 4 * block;
-        if constexpr (Swapped) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                to[(8 * block + i % 2) * pitch + i / 2 * 8] = v[i];
-        } else {
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                *reinterpret_cast<float2*>(to + half * 8 * pitch + 8 * block) =
-                    make_float2(v[2 * half], v[2 * half + 1]);
-        }
-    }
-}
-
-// The owned part of the tile where the output is made of whole vectors. A thread has one vector of columns,
-// in every so many rows.
-template <Config C, bool Swapped, bool Biased>
-__device__ inline void store_part_vectors(const Params& p, float alpha, const float* partial,
-                                          const Part& part, const Position& at)
-{
-    constexpr int vectors = (Swapped ? C.x : C.y) / epilogue_vector;
-    constexpr int rows_at_once = 128 * C.consumers / vectors;
-    constexpr int rows = Swapped ? C.y : C.x, pitch = partial_pitch(C, Swapped);
-    const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
-    const int64_t i0 = int64_t{Swapped ? at.y : at.x} * rows;
-    const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
-    if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
-        return;
-    const VectorColumn<Biased> out(p.output, alpha, j, at.batch);
-    const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
-#pragma unroll 4
-    for (int r = first; r < end; r += rows_at_once) {
-        if (Swapped && !part.has(r / 8))
-            continue;
-        out.store(i0 + r, partial + r * pitch + vector * epilogue_vector);
-    }
-}
-
-// The owned part of the tile, eight columns of the output at a time.
-template <Config C>
-__device__ inline void store_part(const Params& p, const Scalars& s, const float* partial, const Part& part,
-                                  const Position& at)
-{
-    constexpr int threads = 128 * C.consumers;
-    const int first_y = 8 * part.first, count_y = 8 * part.blocks();
-    const int rows = p.swapped ? count_y : C.x, vectors = (p.swapped ? C.x : count_y) / epilogue_vector;
-    const int first_row = p.swapped ? first_y : 0, first_column = p.swapped ? 0 : first_y;
-    const int64_t tile_row = p.swapped ? int64_t{at.y} * C.y : int64_t{at.x} * C.x;
-    const int64_t tile_column = p.swapped ? int64_t{at.x} * C.x : int64_t{at.y} * C.y;
-    const int pitch = partial_pitch(C, p.swapped);
-    const OutputBases bases(p.output, s, at.batch);
-#pragma unroll 1
-    for (int index = threadIdx.x; index < rows * vectors; index += threads) {
-        const int r = first_row + index / vectors;
-        const int c = first_column + index % vectors * epilogue_vector;
-        const int64_t i = tile_row + r, j = tile_column + c;
-        if (i >= p.output.m || j >= p.output.n)
-            continue;
-        float v[8];
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-            reinterpret_cast<float4*>(v)[half] =
-                *reinterpret_cast<const float4*>(partial + r * pitch + c + 4 * half);
-        finish_vector(v, p.output, s, bases, i, j,
-                      static_cast<int>(min(p.output.n - j, int64_t{epilogue_vector})));
-    }
-}
-
-template <Config C>
-__device__ inline void finish_part(const Params& p, const Scalars& s, const float* partial,
-                                   const Part& part, const Position& at)
-{
-    const bool biased = p.output.bias_along != BiasAlong::None;
-    if (p.vectors && !biased && p.swapped) [[likely]]
-        store_part_vectors<C, true, false>(p, s.alpha, partial, part, at);
-    else if (p.vectors && !biased) [[likely]]
-        store_part_vectors<C, false, false>(p, s.alpha, partial, part, at);
-    else if (p.vectors && p.swapped)
-        store_part_vectors<C, true, true>(p, s.alpha, partial, part, at);
-    else if (p.vectors)
-        store_part_vectors<C, false, true>(p, s.alpha, partial, part, at);
-    else
-        store_part<C>(p, s, partial, part, at);
 }
 
 // Adds what other clusters have of the owned blocks, if this CTA is the last of them to come.
@@ -263,6 +153,7 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const Slice slice(p, scalars, smem.outer * p.split + member.slice);
+    const float bias = load_bias<C>(p, smem.at);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer,
@@ -280,14 +171,7 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
     }
     if (p.outer.value > 1 && !join_clusters<C>(p, acc[0], smem, member, part))
         return;
-    constexpr int threads = 128 * C.consumers;
-    ptx::bar_sync(1, threads);
-    if (p.swapped)
-        stage_part<C, true>(smem.partial, acc[0], part);
-    else
-        stage_part<C, false>(smem.partial, acc[0], part);
-    ptx::bar_sync(1, threads);
-    finish_part<C>(p, scalars, smem.partial, part, smem.at);
+    store_owned<C, T>(p, scalars, bias, acc[0], smem, part);
 }
 
 template <Config C, Type T, Major MX, Major MY>

@@ -39,4 +39,19 @@ __device__ inline void stmatrix_x4_trans(uint32_t address, const uint32_t (&r)[4
                  : "memory");
 }
 
+// stmatrix.sync.aligned.m8n8.x2.shared.b16 [address], {r0, r1};   sm_90
+__device__ inline void stmatrix_x2(uint32_t address, uint32_t r0, uint32_t r1)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(r0), "r"(r1)
+                 : "memory");
+}
+
+// stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [address], {r0, r1};   sm_90
+__device__ inline void stmatrix_x2_trans(uint32_t address, uint32_t r0, uint32_t r1)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(r0),
+                 "r"(r1)
+                 : "memory");
+}
+
 }  // namespace hg::ptx
