@@ -11,7 +11,10 @@ namespace hg::ptx {
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 // wgmma.commit_group.sync.aligned;   sm_90a
-__device__ inline void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_commit_group()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 
 // wgmma.wait_group.sync.aligned n;   sm_90a
 template <int N>
@@ -31,56 +34,55 @@ __device__ inline uint64_t wgmma_descriptor(uint32_t address, uint32_t leading, 
            swizzle_128 << 62;
 }
 
-
 // The accumulators of the first 4, 8, 16, ... columns' worth of registers: as operand text and as operands.
-#define HG_TEXT_4 "%0, %1, %2, %3"
-#define HG_REGS_4 "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-#define HG_TEXT_8 HG_TEXT_4 ", %4, %5, %6, %7"
-#define HG_REGS_8 HG_REGS_4, "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-#define HG_TEXT_12 HG_TEXT_8 ", %8, %9, %10, %11"
-#define HG_REGS_12 HG_REGS_8, "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
-#define HG_TEXT_16 HG_TEXT_12 ", %12, %13, %14, %15"
-#define HG_REGS_16 HG_REGS_12, "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-#define HG_TEXT_20 HG_TEXT_16 ", %16, %17, %18, %19"
-#define HG_REGS_20 HG_REGS_16, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
-#define HG_TEXT_24 HG_TEXT_20 ", %20, %21, %22, %23"
-#define HG_REGS_24 HG_REGS_20, "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
-#define HG_TEXT_28 HG_TEXT_24 ", %24, %25, %26, %27"
-#define HG_REGS_28 HG_REGS_24, "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27])
-#define HG_TEXT_32 HG_TEXT_28 ", %28, %29, %30, %31"
-#define HG_REGS_32 HG_REGS_28, "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-#define HG_TEXT_36 HG_TEXT_32 ", %32, %33, %34, %35"
-#define HG_REGS_36 HG_REGS_32, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
-#define HG_TEXT_40 HG_TEXT_36 ", %36, %37, %38, %39"
-#define HG_REGS_40 HG_REGS_36, "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39])
-#define HG_TEXT_44 HG_TEXT_40 ", %40, %41, %42, %43"
-#define HG_REGS_44 HG_REGS_40, "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43])
-#define HG_TEXT_48 HG_TEXT_44 ", %44, %45, %46, %47"
-#define HG_REGS_48 HG_REGS_44, "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
-#define HG_TEXT_52 HG_TEXT_48 ", %48, %49, %50, %51"
-#define HG_REGS_52 HG_REGS_48, "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51])
-#define HG_TEXT_56 HG_TEXT_52 ", %52, %53, %54, %55"
-#define HG_REGS_56 HG_REGS_52, "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
-#define HG_TEXT_60 HG_TEXT_56 ", %56, %57, %58, %59"
-#define HG_REGS_60 HG_REGS_56, "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59])
-#define HG_TEXT_64 HG_TEXT_60 ", %60, %61, %62, %63"
-#define HG_REGS_64 HG_REGS_60, "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-#define HG_TEXT_68 HG_TEXT_64 ", %64, %65, %66, %67"
-#define HG_REGS_68 HG_REGS_64, "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67])
-#define HG_TEXT_72 HG_TEXT_68 ", %68, %69, %70, %71"
-#define HG_REGS_72 HG_REGS_68, "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71])
-#define HG_TEXT_76 HG_TEXT_72 ", %72, %73, %74, %75"
-#define HG_REGS_76 HG_REGS_72, "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75])
-#define HG_TEXT_80 HG_TEXT_76 ", %76, %77, %78, %79"
-#define HG_REGS_80 HG_REGS_76, "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
-#define HG_TEXT_84 HG_TEXT_80 ", %80, %81, %82, %83"
-#define HG_REGS_84 HG_REGS_80, "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83])
-#define HG_TEXT_88 HG_TEXT_84 ", %84, %85, %86, %87"
-#define HG_REGS_88 HG_REGS_84, "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
-#define HG_TEXT_92 HG_TEXT_88 ", %88, %89, %90, %91"
-#define HG_REGS_92 HG_REGS_88, "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
-#define HG_TEXT_96 HG_TEXT_92 ", %92, %93, %94, %95"
-#define HG_REGS_96 HG_REGS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+#define HG_TEXT_4   "%0, %1, %2, %3"
+#define HG_REGS_4   "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#define HG_TEXT_8   HG_TEXT_4 ", %4, %5, %6, %7"
+#define HG_REGS_8   HG_REGS_4, "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+#define HG_TEXT_12  HG_TEXT_8 ", %8, %9, %10, %11"
+#define HG_REGS_12  HG_REGS_8, "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
+#define HG_TEXT_16  HG_TEXT_12 ", %12, %13, %14, %15"
+#define HG_REGS_16  HG_REGS_12, "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+#define HG_TEXT_20  HG_TEXT_16 ", %16, %17, %18, %19"
+#define HG_REGS_20  HG_REGS_16, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
+#define HG_TEXT_24  HG_TEXT_20 ", %20, %21, %22, %23"
+#define HG_REGS_24  HG_REGS_20, "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
+#define HG_TEXT_28  HG_TEXT_24 ", %24, %25, %26, %27"
+#define HG_REGS_28  HG_REGS_24, "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27])
+#define HG_TEXT_32  HG_TEXT_28 ", %28, %29, %30, %31"
+#define HG_REGS_32  HG_REGS_28, "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+#define HG_TEXT_36  HG_TEXT_32 ", %32, %33, %34, %35"
+#define HG_REGS_36  HG_REGS_32, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
+#define HG_TEXT_40  HG_TEXT_36 ", %36, %37, %38, %39"
+#define HG_REGS_40  HG_REGS_36, "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39])
+#define HG_TEXT_44  HG_TEXT_40 ", %40, %41, %42, %43"
+#define HG_REGS_44  HG_REGS_40, "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43])
+#define HG_TEXT_48  HG_TEXT_44 ", %44, %45, %46, %47"
+#define HG_REGS_48  HG_REGS_44, "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
+#define HG_TEXT_52  HG_TEXT_48 ", %48, %49, %50, %51"
+#define HG_REGS_52  HG_REGS_48, "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51])
+#define HG_TEXT_56  HG_TEXT_52 ", %52, %53, %54, %55"
+#define HG_REGS_56  HG_REGS_52, "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
+#define HG_TEXT_60  HG_TEXT_56 ", %56, %57, %58, %59"
+#define HG_REGS_60  HG_REGS_56, "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59])
+#define HG_TEXT_64  HG_TEXT_60 ", %60, %61, %62, %63"
+#define HG_REGS_64  HG_REGS_60, "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+#define HG_TEXT_68  HG_TEXT_64 ", %64, %65, %66, %67"
+#define HG_REGS_68  HG_REGS_64, "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67])
+#define HG_TEXT_72  HG_TEXT_68 ", %68, %69, %70, %71"
+#define HG_REGS_72  HG_REGS_68, "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71])
+#define HG_TEXT_76  HG_TEXT_72 ", %72, %73, %74, %75"
+#define HG_REGS_76  HG_REGS_72, "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75])
+#define HG_TEXT_80  HG_TEXT_76 ", %76, %77, %78, %79"
+#define HG_REGS_80  HG_REGS_76, "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
+#define HG_TEXT_84  HG_TEXT_80 ", %80, %81, %82, %83"
+#define HG_REGS_84  HG_REGS_80, "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83])
+#define HG_TEXT_88  HG_TEXT_84 ", %84, %85, %86, %87"
+#define HG_REGS_88  HG_REGS_84, "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
+#define HG_TEXT_92  HG_TEXT_88 ", %88, %89, %90, %91"
+#define HG_REGS_92  HG_REGS_88, "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
+#define HG_TEXT_96  HG_TEXT_92 ", %92, %93, %94, %95"
+#define HG_REGS_96  HG_REGS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
 #define HG_TEXT_100 HG_TEXT_96 ", %96, %97, %98, %99"
 #define HG_REGS_100 HG_REGS_96, "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99])
 #define HG_TEXT_104 HG_TEXT_100 ", %100, %101, %102, %103"
@@ -99,7 +101,7 @@ __device__ inline uint64_t wgmma_descriptor(uint32_t address, uint32_t leading, 
 #define HG_REGS_128 HG_REGS_124, "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
 
 // One width: its operands %A and %B are the descriptors, %P the accumulate flag, %X and %Y the majors.
-#define HG_WGMMA(WIDTH, COUNT, A, B, P, X, Y, TYPES)                                                 \
+#define HG_WGMMA(WIDTH, COUNT, A, B, P, X, Y, TYPES)                                                       \
     asm volatile("{\n"                                                                                     \
                  ".reg .pred p;\n"                                                                         \
                  "setp.ne.b32 p, %" #P ", 0;\n"                                                            \
@@ -109,15 +111,15 @@ __device__ inline uint64_t wgmma_descriptor(uint32_t address, uint32_t leading, 
                  : HG_REGS_##COUNT                                                                         \
                  : "l"(a), "l"(b), "r"(accumulate), "n"(static_cast<int>(MA)), "n"(static_cast<int>(MB)))
 
-// wgmma.mma_async.sync.aligned.m64n<2 * COUNT>k16.f32.{f16.f16|bf16.bf16} d, a, b, p, 1, 1, MA, MB;   sm_90a
+// wgmma.mma_async.sync.aligned.m64n<2 * COUNT>k16.f32.{f16.f16|bf16.bf16} d, a, b, p, 1, 1, MA, MB; sm_90a
 #define HG_WGMMA_WIDTH(WIDTH, COUNT, A, B, P, X, Y)                                                        \
     template <Type T, Major MA, Major MB>                                                                  \
     __device__ inline void wgmma_m64k16(float(&d)[COUNT], uint64_t a, uint64_t b, int accumulate)          \
     {                                                                                                      \
         if constexpr (T == Type::F16)                                                                      \
-            HG_WGMMA(WIDTH, COUNT, A, B, P, X, Y, "f16.f16");                                         \
+            HG_WGMMA(WIDTH, COUNT, A, B, P, X, Y, "f16.f16");                                              \
         else                                                                                               \
-            HG_WGMMA(WIDTH, COUNT, A, B, P, X, Y, "bf16.bf16");                                      \
+            HG_WGMMA(WIDTH, COUNT, A, B, P, X, Y, "bf16.bf16");                                            \
     }
 
 HG_WGMMA_WIDTH(8, 4, 4, 5, 6, 7, 8)
