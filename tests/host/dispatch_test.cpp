@@ -357,8 +357,8 @@ std::vector<std::string> kernels_of(const std::string& row, const std::vector<st
     return kernels;
 }
 
-// Every row has its kernels and every kernel a row; no kernel spills, and none waits for each wgmma by itself
-// because ptxas does not see that it may go on. Read from what ptxas said.
+// Every row has its kernels and every kernel a row; no kernel spills, and none waits for each wgmma by
+// itself because ptxas does not see that it may go on. Read from what ptxas said.
 TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
 {
     for (const std::string image :
