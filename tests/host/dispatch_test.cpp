@@ -357,8 +357,8 @@ std::vector<std::string> kernels_of(const std::string& row, const std::vector<st
     return kernels;
 }
 
-// Every row has its kernels and every kernel a row; no kernel spills, and none waits for each wgmma by itself
-// because ptxas does not see that it may go on. Read from what ptxas said.
+// Every row has its kernels and every kernel a row; no kernel spills, and none waits for each wgmma by
+// itself because ptxas does not see that it may go on. Read from what ptxas said.
 TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
 {
     for (const std::string image :
@@ -367,14 +367,17 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
         std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
         ASSERT_TRUE(log) << image;
         std::set<std::string> kernels, expected;
+        std::string kernel;
         for (std::string line; std::getline(log, line);) {
-            if (const size_t at = line.find("entry function '"); at != std::string::npos)
-                kernels.insert(line.substr(at + 16, line.find('\'', at + 16) - at - 16));
+            if (const size_t at = line.find("entry function '"); at != std::string::npos) {
+                kernel = line.substr(at + 16, line.find('\'', at + 16) - at - 16);
+                kernels.insert(kernel);
+            }
             if (line.find("spill stores") != std::string::npos) {
                 EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
-                    << line;
+                    << image << ", " << kernel << ": " << line;
             }
-            EXPECT_EQ(line.find("Potential Performance Loss"), std::string::npos) << line;
+            EXPECT_EQ(line.find("Potential Performance Loss"), std::string::npos) << image << ": " << line;
         }
         const std::string backend_name = image.substr(0, image.find('_'));
         std::vector<std::string> types{"_f16", "_bf16"};

@@ -6,6 +6,7 @@
 #include "svg.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
@@ -49,7 +50,7 @@ Run sample_run()
 
 class TemporaryFile {
 public:
-    TemporaryFile() : path_(testing::TempDir() + "hgemm_bench_test.csv") {}
+    TemporaryFile() : path_(testing::TempDir() + "hgemm_bench_test_" + std::to_string(getpid()) + ".csv") {}
     ~TemporaryFile() { std::remove(path_.c_str()); }
     const std::string& path() const { return path_; }
 

@@ -1,5 +1,6 @@
 // Whole programs under LD_PRELOAD: how they come to cuBLAS, what they see, and what the log says.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <sys/wait.h>
 
@@ -147,7 +148,7 @@ TEST(ShimProcess, reads_its_settings)
     const Outcome verify = run(linked + "product", "HGEMM_SHIM=verify HGEMM_SHIM_LOG=summary");
     EXPECT_TRUE(verify.says("cublasGemmEx nn 24x17x40 f16 to f16: 1 compared, largest difference 0.00e+00"))
         << verify.text;
-    const std::string file = testing::TempDir() + "shim.log";
+    const std::string file = testing::TempDir() + "shim_" + std::to_string(getpid()) + ".log";
     std::remove(file.c_str());
     EXPECT_EQ(run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_SHIM_LOG_FILE=" + file).text,
               "right\n");

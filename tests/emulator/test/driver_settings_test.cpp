@@ -119,7 +119,10 @@ TEST_F(SettingsDeathTest, DeviceCountsAreRefusedByName)
 
 TEST_F(SettingsDeathTest, ReportsAreAppendedToAFile)
 {
-    const std::string path = testing::TempDir() + "emulator_report.txt";
+    // The tests of other architectures run at the same time.
+    const char* architecture = std::getenv("EMU_ARCH");
+    const std::string path =
+        testing::TempDir() + "emulator_report_" + (architecture ? architecture : "default") + ".txt";
     // The new process comes here as well.
     const bool parent = testing::GTEST_FLAG(internal_run_death_test).empty();
     if (parent)
