@@ -50,9 +50,6 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Mem
         store_tile<C, T>(p, scalars, acc, smem.staging[consumer], work.at, consumer, first_block);
 }
 
-// Stages by which one of two cooperating consumers is ahead.
-constexpr int head_start = 2;
-
 // All consumers multiply each tile, C.blocks() blocks of 64 x each.
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_together(const Params& p, const Member& member, Smem<C, MY>& smem,
@@ -63,12 +60,7 @@ __device__ inline void consume_together(const Params& p, const Member& member, S
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = count_k_tiles(p, scalars);
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    // The second consumer starts late, and so stores when the first one multiplies its next tile.
-    bool waits = consumer == 1 && C.consumers == 2;
     for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
-        if (waits && work.k_tiles() > head_start)
-            ptx::mbarrier_wait_parity(stages.full(head_start), 0);
-        waits = false;
         Accumulator<C> acc;
         multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(),
                                     [] {});
