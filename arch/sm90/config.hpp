@@ -63,12 +63,18 @@ constexpr int stage_count(const Config& c, Major major)
 // Staging of a consumer's output: two boxes, or 64 x 64 floats on their way to rows.
 constexpr int box_bytes = 8192, boxes = 2;
 
-// 16-bit columns in a box of a plain store; the swizzle has the same span.
-constexpr int box_columns(const Config& c) { return c.y % 64 == 0 ? 64 : 32; }
-// Rows in a box of a swapped one.
+// 16-bit columns in a box of a plain store; the swizzle has the same span. The last box of a tile ends where
+// the tile does, and so may store columns of the box before it again: as few as possible.
+constexpr int box_columns(const Config& c) { return round_up(c.y, 64) == round_up(c.y, 32) ? 64 : 32; }
+// Rows in a box of a swapped one, likewise.
 constexpr int swapped_box_rows = 32;
 
-constexpr bool has_tma_store(const Config& c) { return !c.is_split() && c.y % swapped_box_rows == 0; }
+constexpr int box_count(const Config& c, int width) { return (c.y + width - 1) / width; }
+// First of a tile's y in box i, of `width` y.
+constexpr int box_start(const Config& c, int i, int width)
+{
+    return (i + 1) * width <= c.y ? i * width : c.y - width;
+}
 
 // A split tile of floats, contiguous along the output's rows. The padding keeps a fragment's rows in
 // different banks.
@@ -132,7 +138,7 @@ template <Config C, Major MY>
 struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY);
     static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
-    static_assert(C.is_split() ? C.blocks() == 1 : C.y % 16 == 0);
+    static_assert(!C.is_split() || C.blocks() == 1);
     static_assert(C.kind != Kind::PingPong || C.consumers == 2);
     struct Stage {
         unsigned char x[x_bytes(C)];

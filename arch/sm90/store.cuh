@@ -109,32 +109,34 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
     const auto store = [&](uint32_t box, int column, int row) {
         ptx::tma_store_3d_hint(&p.d, box, column, row, at.batch, p.d_policy);
     };
+    const auto start = [](int i, int width) { return box_start(C, i, width); };
     if (p.swapped && floats)
         store_boxes(
-            C.y / rows, at,
-            [&](unsigned char* box, int i) { fill_swapped_32(box, acc + rows / 2 * i, alpha, at); },
+            box_count(C, rows), at,
+            [&](unsigned char* box, int i) { fill_swapped_32(box, acc + start(i, rows) / 2, alpha, at); },
             [&](uint32_t box, int i) {
-                store(box, x, y + rows * i);
-                store(box + rows * span_bytes, x + 32, y + rows * i);
+                store(box, x, y + start(i, rows));
+                store(box + rows * span_bytes, x + 32, y + start(i, rows));
             });
     else if (p.swapped)
         store_boxes(
-            C.y / rows, at,
+            box_count(C, rows), at,
             [&](unsigned char* box, int i) {
-                fill_swapped_16<T>(ptx::shared_address(box), acc + rows / 2 * i, alpha, at);
+                fill_swapped_16<T>(ptx::shared_address(box), acc + start(i, rows) / 2, alpha, at);
             },
-            [&](uint32_t box, int i) { store(box, x, y + rows * i); });
+            [&](uint32_t box, int i) { store(box, x, y + start(i, rows)); });
     else if (floats)
         store_boxes(
-            C.y / 32, at, [&](unsigned char* box, int i) { fill_box_32(box, acc + 16 * i, alpha, at); },
-            [&](uint32_t box, int i) { store(box, y + 32 * i, x); });
+            box_count(C, 32), at,
+            [&](unsigned char* box, int i) { fill_box_32(box, acc + start(i, 32) / 2, alpha, at); },
+            [&](uint32_t box, int i) { store(box, y + start(i, 32), x); });
     else
         store_boxes(
-            C.y / columns, at,
+            box_count(C, columns), at,
             [&](unsigned char* box, int i) {
-                fill_box_16<T, columns>(ptx::shared_address(box), acc + columns / 2 * i, alpha, at);
+                fill_box_16<T, columns>(ptx::shared_address(box), acc + start(i, columns) / 2, alpha, at);
             },
-            [&](uint32_t box, int i) { store(box, y + columns * i, x); });
+            [&](uint32_t box, int i) { store(box, y + start(i, columns), x); });
 }
 
 // Sixteen rows and up to 64 columns, which begin at (row, column) of the output.
@@ -223,7 +225,7 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, const Accum
     Block where{
         consumer, thread / 32, thread % 32, int64_t{at.x} * C.x + first_block * 64, int64_t{at.y} * C.y,
         at.batch, staging};
-    if (has_tma_store(C) && p.tma_store) {
+    if (p.tma_store) {
 #pragma unroll
         for (int block = 0; block < C.blocks(); ++block, where.x += 64)
             store_block_tma<C, T>(p, s.alpha, acc[block], where);
