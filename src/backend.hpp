@@ -35,7 +35,6 @@ struct Plan {
     int variant;    // which entry point of the row (types and transposes); the backend's own numbering
     bool swapped;   // the kernel computes the transposed product: tile_m counts columns of D
     int split;      // slices of k
-    int outer;      // clusters that share the k of a tile, through the workspace; 0 or 1: one has all of it
     bool streams;   // the last waves are shared out by k tiles instead of whole tiles
     int cluster;    // CTAs of a cluster; 0 or 1: none
     bool overlaps;  // with the end of the kernel before it on the stream
@@ -55,7 +54,6 @@ struct Options {
     char backend[16];         // HGEMM_BACKEND, "" if unset
     char kernel[64];          // HGEMM_KERNEL, a row's name, and what may follow it:
     int split;                // /split=<n>; 0: free
-    int outer;                // /outer=<n>; 0: free
     Orientation orientation;  // /plain or /swapped
     Sharing sharing;          // /whole or /stream
     Overlap overlap;          // /alone, /late or /early
@@ -68,7 +66,7 @@ struct Options {
 // The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,
 // pointers included, and may be launched again.
 struct Packed {
-    alignas(128) unsigned char bytes[1152];
+    alignas(128) unsigned char bytes[1024];
 
     // T is the backend's own struct, of plain data.
     template <typename T>

@@ -16,7 +16,7 @@ Status copy_variable(const char* name, char* text, size_t length)
     return ok;
 }
 
-// What follows the kernel's name: /split=<n>, /outer=<n>, /plain, /swapped, /whole, /stream,
+// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream,
 // /alone, /late, /early.
 Status read_kernel_settings(Options& options)
 {
@@ -43,14 +43,11 @@ Status read_kernel_settings(Options& options)
             options.overlap = Overlap::Late;
         else if (is("early"))
             options.overlap = Overlap::Early;
-        else if (std::sscanf(setting, "outer=%d", &options.outer) == 1 && options.outer > 0)
-            continue;
         else if (std::sscanf(setting, "split=%d", &options.split) != 1 || options.split < 1)
-            return fail(
-                HGEMM_STATUS_NOT_SUPPORTED,
-                "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> outer=<n> plain swapped whole "
-                "stream alone late early",
-                static_cast<int>(length), setting);
+            return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped whole "
+                        "stream alone late early",
+                        static_cast<int>(length), setting);
     }
     return ok;
 }

@@ -44,15 +44,12 @@ void Plan::print(char* text, size_t length) const
     const char* reasons[] = {"model", "tuned", "forced"};
     const char* copies[] = {"", " repack=a", " repack=b", " repack=ab"};
     const char* next[] = {"", " next=late", " next=early"};
-    char shared[24] = "";
-    if (outer > 1)
-        std::snprintf(shared, sizeof shared, " outer=%d", outer);
     const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;
     std::snprintf(text, length,
-                  "backend=%s kernel=%s tile=%dx%dx%d%s cluster=%d stages=%d split=%d%s%s%s tiles=%" PRId64
+                  "backend=%s kernel=%s tile=%dx%dx%d%s cluster=%d stages=%d split=%d%s%s tiles=%" PRId64
                   " grid=%" PRId64 " waves=%.2f%s workspace=%zu predicted_us=%.1f why=%s",
                   backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, swapped ? " swapped" : "",
-                  std::max(cluster, 1), r.stages, split, shared, streams ? " stream" : "",
+                  std::max(cluster, 1), r.stages, split, streams ? " stream" : "",
                   copies[repacks_a + 2 * repacks_b], tiles, grid, waves, next[overlaps + early], workspace,
                   predicted_us, reasons[static_cast<int>(why)]);
 }

@@ -57,11 +57,9 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
     const Status status =
         pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
-    if (plan.streams || plan.outer > 1) {
+    if (plan.streams) {
         const Config& c = configs[plan.row];
-        const int64_t sums =
-            plan.streams ? stream_bytes(c, plan.grid / c.ctas()) : outer_bytes(c, plan.tiles, plan.outer);
-        const int64_t copies = static_cast<int64_t>(plan.workspace) - sums;
+        const int64_t copies = static_cast<int64_t>(plan.workspace) - stream_bytes(c, plan.grid / c.ctas());
         launches.product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + copies);
         launches.product.arrivals = handle.workspace().counters;
     }

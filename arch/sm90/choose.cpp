@@ -41,15 +41,6 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
-bool can_share(const Problem& p, const Way& way, const Options& o)
-{
-    const Config& c = configs[way.row];
-    const int64_t ctas = way.clusters * way.split * c.ctas();
-    return way.slices() <= std::min<int64_t>(max_slices, ceil_div(p.k, tile_k)) &&
-           way.clusters * way.outer <= max_tiles && static_cast<size_t>(ctas) <= o.counters &&
-           static_cast<size_t>(outer_bytes(c, way.clusters, way.outer)) <= o.workspace;
-}
-
 // `o.workspace` is what copies of operands leave.
 bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count)
 {
@@ -63,17 +54,14 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
     if (o.sharing != Sharing::Free && (o.sharing == Sharing::Stream) != way.streams)
         return false;
     if (!c.is_split())
-        return way.slices() == 1 && sm_count >= c.ctas() &&
-               (!way.streams || can_stream(p, way, o, sm_count));
-    if (way.streams || (o.mode == Mode::BatchInvariant && way.slices() > 1))
+        return way.split == 1 && sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
+    if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))
         return false;
     if (!can_split(c, way.split) || way.split * c.ctas() > sm_count * c.residents)
         return false;
-    if (way.outer > 1 && !can_share(p, way, o))
-        return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
-           (o.sm_limit == 0 || way.clusters * way.slices() * c.ctas() <= sm_count);
+           (o.sm_limit == 0 || way.clusters * way.split * c.ctas() <= sm_count);
 }
 
 // No more persistent CTAs than keep the number of waves: less power.
@@ -91,15 +79,13 @@ void fill(const Problem& p, const Way& way, const Prediction& prediction, int sm
     plan.row = way.row;
     plan.swapped = way.swapped;
     plan.split = way.split;
-    plan.outer = way.outer;
     plan.streams = way.streams;
     plan.cluster = c.ctas() * way.split;
     const Overlap overlap = o.overlap == Overlap::Free ? prediction.overlap : o.overlap;
     plan.overlaps = overlap != Overlap::None;
     plan.early = overlap == Overlap::Early;
     plan.tiles = way.clusters;
-    plan.grid =
-        (c.is_split() ? way.clusters * way.outer : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
+    plan.grid = (c.is_split() ? way.clusters : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
     plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
@@ -146,7 +132,7 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
                 continue;
             const bool swapped = (t.orientation == Swapped) != mirrored;
             const auto row = static_cast<int>(t.row - rows);
-            const Way way{row, swapped, t.split, 1, t.streams, count_clusters(p, configs[row], swapped)};
+            const Way way{row, swapped, t.split, t.streams, count_clusters(p, configs[row], swapped)};
             if (!is_allowed(p, way, o, device.sm_count))
                 continue;
             fill(p, way, {predict(p, configs[row], way, device.sm_count).us, t.overlap}, device.sm_count, o,
@@ -167,7 +153,7 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
             const auto consider = [&](int split, bool streams) {
-                const Way way{row, swapped, split, std::max(1, options.outer), streams, clusters};
+                const Way way{row, swapped, split, streams, clusters};
                 if (!is_allowed(p, way, options, sm_count))
                     return;
                 const Prediction prediction = predict(p, configs[row], way, sm_count, best);
@@ -207,8 +193,6 @@ bool choose(const Problem& asked, const Device& device, const Options& o, Plan& 
     plan.predicted_us += predict_repack(plan);
     if (const Config& c = configs[plan.row]; plan.streams)
         plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
-    if (plan.outer > 1)
-        plan.workspace += static_cast<size_t>(outer_bytes(configs[plan.row], plan.tiles, plan.outer));
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

@@ -18,12 +18,12 @@ enum class Kind { Cooperative, PingPong, Split };
 // Params::swapped says so: the same kernel then computes the transposed tile.
 struct Config {
     Kind kind;
-    int x, y;       // tile of a CTA
-    int stages;     // of shared memory, when both operands are K-major
-    int consumers;  // warpgroups
-    int cluster;    // CTAs next to each other along x that share their y operand by multicast
-    int across;     // CTAs next to each other along y that share their x operand
-    int residents;  // CTAs a multiprocessor
+    int x, y;             // tile of a CTA
+    int stages;           // of shared memory, when both operands are K-major
+    int consumers;        // warpgroups
+    int cluster;          // CTAs next to each other along x that share their y operand by multicast
+    int across;           // CTAs next to each other along y that share their x operand
+    int residents;        // CTAs a multiprocessor
 
     constexpr bool is_split() const { return kind == Kind::Split; }
     // A split kernel has registers to spare, so one warp is enough of a producer.
@@ -44,7 +44,6 @@ struct Config {
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
 constexpr int max_cluster = 8;  // CTAs, on every device
-constexpr int max_slices = 16;  // of k, of all clusters that share a tile
 
 constexpr int round_up(int a, int b) { return (a + b - 1) / b * b; }
 
@@ -123,12 +122,6 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
-// The same where several clusters share the k of a split tile.
-constexpr int64_t outer_bytes(const Config& c, int64_t tiles, int outer)
-{
-    return tiles * outer * c.ctas() * c.x * c.y * 4;
-}
-
 // A tile as wgmma sees it, in tiles.
 struct Position {
     int32_t x, y, batch;
@@ -150,15 +143,13 @@ struct alignas(1024) Smem {
         alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
     };
     static_assert(!C.is_split() || partial_bytes(C) <= sizeof stage);
-    alignas(
-        1024) unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
+    alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];
     uint64_t empty[stages];
     uint64_t turn[2];              // PingPong
     uint64_t arrived;              // Split
     Position at;                   // Split
-    int32_t tile, outer;           // Split: what the cluster has, of which share of k
     uint32_t answer[C.consumers];  // of stream.cuh
 };
 
@@ -172,22 +163,21 @@ struct Params {
     int32_t k;
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;
-    int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
-    uint64_t x_policy, y_policy;          // what L2 should think of the operands
-    uint64_t d_policy;                    // and of the output
-    int32_t prefetched;                   // k tiles of a CTA's first tile that L2 is asked for early
-    int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
-    float* partials;                      // of these
-    uint32_t* arrivals;                   // of these: 0 between launches
-    Divisor cluster;                      // CTAs of a cluster (Split)
-    Divisor outer;                        // clusters that share a tile's k (Split)
-    int32_t split;                        // slices of k
-    int32_t slice_start[max_slices + 1];  // k tiles from here on belong to slice i, of all clusters
-    uint8_t part_start[max_cluster + 1];  // blocks of eight y from here on belong to slice i
-    bool swapped;                         // x is n and y is m
-    bool tma_store;                       // d is valid and the output is plain
-    bool vectors;                         // is_vector_output()
-    bool early;                           // the next kernel may start at once
+    int32_t x_batch_step, y_batch_step;    // 0: all problems share the operand
+    uint64_t x_policy, y_policy;           // what L2 should think of the operands
+    uint64_t d_policy;                     // and of the output
+    int32_t prefetched;                    // k tiles of a CTA's first tile that L2 is asked for early
+    int32_t stream_tiles;                  // the first ones, whose k tiles the clusters share evenly
+    float* partials;                       // of these
+    uint32_t* arrivals;                    // of these: 0 between launches
+    Divisor cluster;                       // CTAs of a cluster (Split)
+    int32_t split;                         // slices of k
+    int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
+    uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i
+    bool swapped;                          // x is n and y is m
+    bool tma_store;                        // d is valid and the output is plain
+    bool vectors;                          // is_vector_output()
+    bool early;                            // the next kernel may start at once
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

@@ -274,10 +274,7 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
     ptx::fence_mbarrier_init();
     const int blocks = p.part_start[member.slice + 1] - p.part_start[member.slice];
     ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * incoming_step<C>(blocks));
-    const int32_t cluster = p.cluster.quotient(static_cast<int32_t>(blockIdx.x));
-    smem.tile = p.outer.quotient(cluster);
-    smem.outer = cluster - smem.tile * p.outer.value;
-    smem.at = position_of<C>(p, member, smem.tile);
+    smem.at = position_of<C>(p, member, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
 }
 
 // All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.

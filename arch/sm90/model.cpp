@@ -45,7 +45,6 @@ constexpr double split_latency = 0.179, split_store = 8.0, extra_wave = 2.52;
 constexpr double stream_latency = 3.46, multicast_latency = 0.0;
 constexpr double cluster_latency[] = {0,    0,      -0.196, -0.193, -0.294,
                                       -0.6, -0.341, 0.402,  -0.599};  // by CTAs
-constexpr double outer_latency = 1.2, outer_read = 100e3;             // a guess
 // Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
 constexpr double memory = 4.8e6, memory_of_one = 95.3e3, l2 = 44.6e6, stream_read = 64.8e3;
 // Factors.
@@ -84,7 +83,7 @@ struct Placement {
 
 Placement place(const Config& c, const Way& way, int sm_count)
 {
-    const auto clusters = static_cast<double>(way.clusters * way.outer);
+    const auto clusters = static_cast<double>(way.clusters);
     const double ctas = clusters * c.ctas() * way.split, sms = sm_count, places = sms * c.residents;
     const double filled = std::min(1.0, ctas / places);
     if (!c.is_split()) {
@@ -129,7 +128,7 @@ Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, 
 
 double compute_us(const Problem& p, const Config& c, const Way& way, const Placement& at, double effort)
 {
-    const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.slices());
+    const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.split);
     const double drift = !way.streams               ? 0.0
                          : c.kind == Kind::PingPong ? drift_ping_pong
                                                     : drift_cooperative;
@@ -153,12 +152,10 @@ double persistent_cost(const Config& c, const Way& way, const Placement& at)
 double split_cost(const Problem& p, const Config& c, const Way& way, const Placement& at)
 {
     const double slices = way.split, share = std::min(1.0, 1.0 / slices + 0.2);
-    const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.slices());
+    const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / slices);
     const double sum =
         way.split > 1 ? split_latency + split_store * (c.x * c.y / 16384.0) * (slices - 1.0) / slices : 0.0;
-    const double others =
-        way.outer > 1 ? outer_latency + way.outer * c.x * c.y * 4.0 / slices / outer_read : 0.0;
-    return launch_split + others + launch_full * at.filled + fill_pipeline * std::min(k_tiles, 8.0) / 8.0 +
+    return launch_split + launch_full * at.filled + fill_pipeline * std::min(k_tiles, 8.0) / 8.0 +
            costs[way.row].store_us * share * std::min<double>(at.load, c.residents) + sum +
            extra_wave * (at.waves - 1.0);
 }
@@ -203,7 +200,7 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
     const double costs_more = (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
                               cluster_latency[c.ctas() * way.split] +
                               (c.ctas() > 1 ? multicast_latency : 0.0);
-    const Overlap overlap = overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.slices()));
+    const Overlap overlap = overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.split));
     double at_least = costs_more + std::max(from_memory, from_l2);
     if (at_least >= limit)
         return {at_least, overlap};

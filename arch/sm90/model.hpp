@@ -8,18 +8,15 @@
 
 namespace hg::sm90 {
 
-// One way: a row, its orientation, slices of k in a cluster and clusters a tile, or tiles that the
-// persistent CTAs share evenly. `clusters` counts what the scheduler hands out: tiles, or pairs of tiles
-// where a cluster shares y, times all problems.
+// One way: a row, its orientation, slices of k, or tiles that the persistent CTAs share evenly. `clusters`
+// counts what the scheduler hands out: tiles, or pairs of tiles where a cluster shares y, times all
+// problems.
 struct Way {
     int row;
     bool swapped;
     int split;
-    int outer;  // clusters that share a tile's k
     bool streams;
     int64_t clusters;
-
-    int slices() const { return split * outer; }
 };
 
 // How persistent clusters share a problem's tiles when they stream: the first `tiles` by k tiles.

@@ -70,14 +70,13 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         params.stream_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
     params.split = plan.split;
     params.cluster = divisor(plan.cluster);
-    params.outer = divisor(std::max(plan.outer, 1));
     const int owners = std::min(plan.split, c.y / 8);
     const int64_t k_tiles = ceil_div(p.k, tile_k);
-    const int slices = plan.split * params.outer.value;
-    for (int slice = 0; slice <= slices; ++slice)
-        params.slice_start[slice] = static_cast<int32_t>(k_tiles * slice / slices);
-    for (int slice = 0; slice <= max_cluster; ++slice)
+    for (int slice = 0; slice <= max_cluster; ++slice) {
+        params.slice_start[slice] =
+            static_cast<int32_t>(k_tiles * std::min(slice, plan.split) / plan.split);
         params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * (c.y / 8) / owners);
+    }
     params.swapped = plan.swapped;
     params.tma_store =
         !c.is_split() && can_tma_store(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);

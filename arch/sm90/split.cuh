@@ -7,13 +7,9 @@
 //                     slices; completes when these have landed.
 //   cluster barrier   once, before anything is signalled: the barriers of all CTAs are initialised. No CTA
 //                     waits for others at the end: what is sent to it, it waits for.
-//   arrivals          where several clusters share the k of a tile: owner -> owner, in global memory.
-//   Whoever
-//                     finds that all others have left their sums adds up, in the order of k, and stores.
 //   named barrier 1   the consumers of one CTA: have multiplied; have written its part of the tile.
 #pragma once
 
-#include "arch/common/ptx/global.cuh"
 #include "arch/sm90/split_store.cuh"
 
 namespace hg::sm90 {
@@ -75,48 +71,6 @@ __device__ inline void add_up(float (&acc)[C.y / 2], const Smem<C, MY>& smem, co
     }
 }
 
-// Adds what other clusters have of the owned blocks, if this CTA is the last of them to come.
-template <Config C, Major MY>
-__device__ inline bool join_clusters(const Params& p, float (&acc)[C.y / 2], Smem<C, MY>& smem,
-                                     const Member& member, const Part& part)
-{
-    constexpr int threads = 128 * C.consumers, tile_quads = C.x * C.y / 4;
-    const auto sums = [&](int32_t outer) {
-        const int64_t place = (int64_t{smem.tile} * p.outer.value + outer) * C.ctas() + member.neighbour;
-        return reinterpret_cast<float4*>(p.partials) + place * tile_quads + threadIdx.x;
-    };
-#pragma unroll
-    for (int block = 0; block < C.y / 8; ++block)
-        if (part.has(block))
-            __stcg(sums(smem.outer) + block * threads,
-                   make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2], acc[4 * block + 3]));
-    ptx::bar_sync(1, threads);
-    if (threadIdx.x == 0) {
-        uint32_t* const arrivals =
-            p.arrivals + int64_t{smem.tile} * p.cluster.value + ptx::cluster_ctarank();
-        const auto others = static_cast<uint32_t>(p.outer.value - 1);
-        smem.answer[0] = ptx::atomic_add_acq_rel_gpu(arrivals, 1) == others;
-        if (smem.answer[0])
-            *arrivals = 0;
-    }
-    ptx::bar_sync(1, threads);
-    if (!smem.answer[0])
-        return false;
-#pragma unroll
-    for (int block = 0; block < C.y / 8; ++block) {
-        if (!part.has(block))
-            continue;
-        float4 sum = __ldcg(sums(0) + block * threads);
-        for (int32_t outer = 1; outer < p.outer.value; ++outer) {
-            const float4 term = __ldcg(sums(outer) + block * threads);
-            sum.x += term.x, sum.y += term.y, sum.z += term.z, sum.w += term.w;
-        }
-        acc[4 * block] = sum.x, acc[4 * block + 1] = sum.y;
-        acc[4 * block + 2] = sum.z, acc[4 * block + 3] = sum.w;
-    }
-    return true;
-}
-
 // The k tiles that a slice multiplies: none where alpha is 0.
 struct Slice {
     int32_t first, last;
@@ -132,15 +86,15 @@ template <Config C, Major MX, Major MY>
 __device__ inline void produce_slice(const Params& p, const Member& member, Smem<C, MY>& smem)
 {
     const Position at = smem.at;
-    const int number = smem.outer * p.split + member.slice;
     const bool leader = ptx::elect_one();
     if (leader)
-        prefetch_tile<C, MX, MY>(p, member, at, p.slice_start[number], p.slice_start[number + 1]);
+        prefetch_tile<C, MX, MY>(p, member, at, p.slice_start[member.slice],
+                                 p.slice_start[member.slice + 1]);
     __syncwarp();
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
-    const Slice slice(p, load_scalars(p.output), number);
+    const Slice slice(p, load_scalars(p.output), member.slice);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, slice.first, slice.last, leader);
     if (C.ctas() == 1 && p.split > 1)
@@ -152,7 +106,7 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
 {
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    const Slice slice(p, scalars, smem.outer * p.split + member.slice);
+    const Slice slice(p, scalars, member.slice);
     const float bias = load_bias<C>(p, smem.at);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
@@ -169,8 +123,6 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
         ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
         add_up<C>(acc[0], smem, member, part, p.split);
     }
-    if (p.outer.value > 1 && !join_clusters<C>(p, acc[0], smem, member, part))
-        return;
     store_owned<C, T>(p, scalars, bias, acc[0], smem, part);
 }
 
