@@ -42,12 +42,14 @@ inline OutputParams pack_output(const Problem& p)
     return o;
 }
 
-// Does D = alpha * A * B and nothing else: what a plain store of the accumulators can do.
-inline bool is_plain(const Problem& p)
+// D = alpha * A * B, perhaps with a bias.
+inline bool takes_bias_at_most(const Problem& p)
 {
-    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.bias.along == BiasAlong::None &&
-           p.activation == Activation::None;
+    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.activation == Activation::None;
 }
+
+// Does D = alpha * A * B and nothing else: what a plain store of the accumulators can do.
+inline bool is_plain(const Problem& p) { return takes_bias_at_most(p) && p.bias.along == BiasAlong::None; }
 
 // Can 16-byte accesses reach every line of a matrix? `line` and `batch` are strides in elements.
 inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int64_t element_bytes)
@@ -59,8 +61,7 @@ inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int6
 // D = alpha * A * B, perhaps with a bias, in rows that are whole aligned vectors of eight elements.
 inline bool is_vector_output(const Problem& p)
 {
-    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.activation == Activation::None && !p.d.array &&
-           p.n % 8 == 0 && p.d.ld > 0 &&
+    return takes_bias_at_most(p) && !p.d.array && p.n % 8 == 0 && p.d.ld > 0 &&
            is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
 }
 

@@ -23,14 +23,16 @@ inline bool is_tma_operand(const Operand& o, int64_t batch)
 }
 
 // A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies there.
-inline bool can_tma_store(const Problem& p)
+inline bool is_tma_output(const Problem& p)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const int64_t batch_stride = p.batch > 1 ? p.d.batch_stride : 0;
-    return is_plain(p) && !p.d.array && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
+    return !p.d.array && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
            is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) && p.d.ld * bytes < int64_t{1} << 40 &&
            batch_stride * bytes < int64_t{1} << 40;
 }
+
+inline bool can_tma_store(const Problem& p) { return is_plain(p) && is_tma_output(p); }
 
 // Boxes of `line` elements of the contiguous dimension, the swizzle's span, by `lines`. A batch that shares
 // the operand has one matrix in its map.

@@ -18,12 +18,12 @@ enum class Kind { Cooperative, PingPong, Split };
 // Params::swapped says so: the same kernel then computes the transposed tile.
 struct Config {
     Kind kind;
-    int x, y;             // tile of a CTA
-    int stages;           // of shared memory, when both operands are K-major
-    int consumers;        // warpgroups
-    int cluster;          // CTAs next to each other along x that share their y operand by multicast
-    int across;           // CTAs next to each other along y that share their x operand
-    int residents;        // CTAs a multiprocessor
+    int x, y;       // tile of a CTA
+    int stages;     // of shared memory, when both operands are K-major
+    int consumers;  // warpgroups
+    int cluster;    // CTAs next to each other along x that share their y operand by multicast
+    int across;     // CTAs next to each other along y that share their x operand
+    int residents;  // CTAs a multiprocessor
 
     constexpr bool is_split() const { return kind == Kind::Split; }
     // A split kernel has registers to spare, so one warp is enough of a producer.
@@ -62,8 +62,8 @@ constexpr int stage_count(const Config& c, Major major)
 // Staging of a consumer's output: two boxes, or 64 x 64 floats on their way to rows.
 constexpr int box_bytes = 8192, boxes = 2;
 
-// 16-bit columns in a box of a plain store; the swizzle has the same span. The last box of a tile ends where
-// the tile does, and so may store columns of the box before it again: as few as possible.
+// 16-bit columns in a box of a plain store; the swizzle has the same span. The last box of a tile ends
+// where the tile does, and so may store columns of the box before it again: as few as possible.
 constexpr int box_columns(const Config& c) { return round_up(c.y, 64) == round_up(c.y, 32) ? 64 : 32; }
 // Rows in a box of a swapped one, likewise.
 constexpr int swapped_box_rows = 32;
@@ -143,7 +143,8 @@ struct alignas(1024) Smem {
         alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
     };
     static_assert(!C.is_split() || partial_bytes(C) <= sizeof stage);
-    alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
+    alignas(
+        1024) unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];
     uint64_t empty[stages];
@@ -175,7 +176,7 @@ struct Params {
     int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
     uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i
     bool swapped;                          // x is n and y is m
-    bool tma_store;                        // d is valid and the output is plain
+    bool tma_store;                        // d is valid, and the output takes a bias at most
     bool vectors;                          // is_vector_output()
     bool early;                            // the next kernel may start at once
 };

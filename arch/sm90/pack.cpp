@@ -78,8 +78,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * (c.y / 8) / owners);
     }
     params.swapped = plan.swapped;
-    params.tma_store =
-        !c.is_split() && can_tma_store(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);
+    params.tma_store = !c.is_split() && takes_bias_at_most(p) && is_tma_output(p) &&
+                       (p.d.type == Type::F32 || p.d.type == p.type_ab);
     params.vectors = is_vector_output(p);
     params.early = plan.early;
     params.prefetched = count_prefetched(p, plan.streams);

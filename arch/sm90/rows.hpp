@@ -38,8 +38,8 @@ constexpr int row_count = sizeof configs / sizeof configs[0], repack_row = row_c
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
-// k tiles that each CTA asks L2 for while the kernels in front end; none where alpha may be 0, since then no
-// operand is touched.
+// k tiles that each CTA asks L2 for while the kernels in front end; none where alpha may be 0, since then
+// no operand is touched.
 int32_t count_prefetched(const Problem& problem, bool streams);
 
 // Fill the kernel's parameters for a legal plan, but for the memory of a streamed one.

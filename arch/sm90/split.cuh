@@ -107,7 +107,7 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const Slice slice(p, scalars, member.slice);
-    const float bias = load_bias<C>(p, smem.at);
+    const BiasShare<C> bias(p, smem.at);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer,

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "arch/common/vector_store.cuh"
-#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/bias.cuh"
 
 namespace hg::sm90 {
 
@@ -26,48 +26,43 @@ struct Part {
 // meet no bank twice.
 constexpr int typed_pitch(const Config& c, bool swapped) { return 8 * ((swapped ? c.x : c.y) / 8 | 1); }
 
-// Does the bias go along y?
-__device__ inline bool is_bias_along_y(const Params& p)
+// Elements of the bias that a thread brings.
+constexpr int bias_elements(const Config& c)
 {
-    return (p.output.bias_along == BiasAlong::Columns) != p.swapped;
+    return ((c.x > c.y ? c.x : c.y) + 128 * c.consumers - 1) / (128 * c.consumers);
 }
 
-// One of the tile's elements of the bias, if there is one. Read early, so that nobody waits for it.
+// Read before the product, so that nobody waits for them.
 template <Config C>
-__device__ inline float load_bias(const Params& p, const Position& at)
-{
-    const OutputParams& o = p.output;
-    if (o.bias_along == BiasAlong::None) [[likely]]
-        return 0.0f;
-    const int64_t first = is_bias_along_y(p) ? int64_t{at.y} * C.y : int64_t{at.x} * C.x;
-    const int64_t last = (o.bias_along == BiasAlong::Columns ? o.n : o.m) - 1;
-    return load_element(o.bias, at.batch * o.stride_bias + min(first + threadIdx.x, last), o.type_bias);
-}
+struct BiasShare {
+    float v[bias_elements(C)];
 
-// Adds the bias. All of it passes through shared memory, at the end of the room for the tile.
+    __device__ BiasShare(const Params& p, const Position& at)
+    {
+        if (p.output.bias_along == BiasAlong::None) [[likely]]
+            return;
+        const auto bias = TileBias::of<C>(p.output, p.swapped, at);
+#pragma unroll
+        for (int i = 0; i < bias_elements(C); ++i)
+            v[i] = bias.load(threadIdx.x + i * 128 * C.consumers);
+    }
+};
+
+// Adds the bias, which passes through the end of the room for the tile.
 template <Config C>
-__device__ inline void add_bias(const Params& p, float* partial, float own, float (&acc)[C.y / 2])
+__device__ inline void add_shared_bias(const Params& p, float* partial, const BiasShare<C>& share,
+                                       float (&acc)[C.y / 2])
 {
-    constexpr int most = C.x > C.y ? C.x : C.y, place = partial_bytes(C) / 4 - most;
-    static_assert(most <= 128 * C.consumers);
+    constexpr int threads = 128 * C.consumers, most = bias_elements(C) * threads;
+    constexpr int place = partial_bytes(C) / 4 - most;
     static_assert(4 * place >= 2 * C.x * typed_pitch(C, false) &&
                   4 * place >= 2 * C.y * typed_pitch(C, true));
-    float* const bias = partial + place;
-    if (threadIdx.x < most)
-        bias[threadIdx.x] = own;
-    ptx::bar_sync(1, 128 * C.consumers);
-    const int x = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, y = threadIdx.x % 4 * 2;
-    const bool along_y = is_bias_along_y(p);
-    const float of_x[2] = {bias[x], bias[x + 8]};
 #pragma unroll
-    for (int block = 0; block < C.y / 8; ++block) {
-        float* const v = acc + 4 * block;
-        const float2 of_y = *reinterpret_cast<const float2*>(bias + 8 * block + y);
-        v[0] = __fadd_rn(v[0], along_y ? of_y.x : of_x[0]);
-        v[1] = __fadd_rn(v[1], along_y ? of_y.y : of_x[0]);
-        v[2] = __fadd_rn(v[2], along_y ? of_y.x : of_x[1]);
-        v[3] = __fadd_rn(v[3], along_y ? of_y.y : of_x[1]);
-    }
+    for (int i = 0; i < bias_elements(C); ++i)
+        partial[place + threadIdx.x + i * threads] = share.v[i];
+    ptx::bar_sync(1, threads);
+    const bool along_y = (p.output.bias_along == BiasAlong::Columns) != p.swapped;
+    add_bias<C.y>(acc, partial + place + (along_y ? 0 : threadIdx.x / 32 * 16), along_y);
 }
 
 // One block of eight y or two, of a warp's 16 x.
@@ -232,8 +227,8 @@ __device__ inline void store_from_floats(const Params& p, const Scalars& s, cons
 
 // The owned blocks, whose sums are complete.
 template <Config C, Type T, Major MY>
-__device__ inline void store_owned(const Params& p, const Scalars& s, float bias, float (&acc)[C.y / 2],
-                                   Smem<C, MY>& smem, const Part& part)
+__device__ inline void store_owned(const Params& p, const Scalars& s, const BiasShare<C>& bias,
+                                   float (&acc)[C.y / 2], Smem<C, MY>& smem, const Part& part)
 {
     ptx::bar_sync(1, 128 * C.consumers);
     if (p.vectors && p.output.type_d == T) [[likely]] {
@@ -241,7 +236,7 @@ __device__ inline void store_owned(const Params& p, const Scalars& s, float bias
         for (float& v : acc)
             v = __fmul_rn(s.alpha, v);
         if (p.output.bias_along != BiasAlong::None) [[unlikely]]
-            add_bias<C>(p, smem.partial, bias, acc);
+            add_shared_bias<C>(p, smem.partial, bias, acc);
         if (p.swapped)
             store_as_type<C, T, true>(p, acc, smem.partial, part, smem.at);
         else

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "arch/common/vector_store.cuh"
-#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/bias.cuh"
 
 namespace hg::sm90 {
 
@@ -157,7 +157,7 @@ template <Config C, typename Body, typename Then>
 __device__ inline void for_each_chunk(Body body, Then then)
 {
     constexpr int across = (C.y + 63) / 64, chunks = C.blocks() * across;
-    constexpr int at_once = C.blocks() * C.y / 2 < 192 ? 1 : chunks;
+    constexpr int at_once = C.blocks() * C.y / 2 <= 160 ? 1 : chunks;
 #pragma unroll at_once
     for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
@@ -217,8 +217,31 @@ __device__ inline void store_tile_columns(const Params& p, const Scalars& s, con
         });
 }
 
+// alpha times the sums, and the bias, which passes through the staging once nothing is stored from there.
+template <Config C>
+__device__ inline void apply_bias(const Params& p, float alpha, Accumulator<C>& acc, const TileBias& bias,
+                                  int first_block, const Block& at)
+{
+    float* const staged = reinterpret_cast<float*>(at.staging);
+    const int thread = at.warp * 32 + at.lane, first = bias.along_y ? 0 : first_block * 64;
+    if (thread == 0)
+        ptx::bulk_wait_group_read<0>();
+    ptx::bar_sync(1 + at.consumer, 128);
+#pragma unroll 1
+    for (int i = thread; i < (bias.along_y ? C.y : C.blocks() * 64); i += 128)
+        staged[i] = bias.load(first + i);
+    ptx::bar_sync(1 + at.consumer, 128);
+#pragma unroll
+    for (int block = 0; block < C.blocks(); ++block) {
+#pragma unroll
+        for (float& v : acc[block])
+            v = __fmul_rn(alpha, v);
+        add_bias<C.y>(acc[block], staged + (bias.along_y ? 0 : block * 64 + at.warp * 16), bias.along_y);
+    }
+}
+
 template <Config C, Type T>
-__device__ inline void store_tile(const Params& p, const Scalars& s, const Accumulator<C>& acc,
+__device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                   unsigned char* staging, const Position& at, int consumer, int first_block)
 {
     const int thread = threadIdx.x % 128;
@@ -226,9 +249,14 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, const Accum
         consumer, thread / 32, thread % 32, int64_t{at.x} * C.x + first_block * 64, int64_t{at.y} * C.y,
         at.batch, staging};
     if (p.tma_store) {
+        float alpha = s.alpha;
+        if (p.output.bias_along != BiasAlong::None) [[unlikely]] {
+            apply_bias<C>(p, alpha, acc, TileBias::of<C>(p.output, p.swapped, at), first_block, where);
+            alpha = 1.0f;
+        }
 #pragma unroll
         for (int block = 0; block < C.blocks(); ++block, where.x += 64)
-            store_block_tma<C, T>(p, s.alpha, acc[block], where);
+            store_block_tma<C, T>(p, alpha, acc[block], where);
     } else if (p.swapped) {
         store_tile_columns<C>(p, s, acc, where);
     } else {
