@@ -132,7 +132,7 @@ struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY);
     static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
     static_assert(!C.is_split() || C.blocks() == 1);
-    static_assert(C.kind != Kind::PingPong || C.consumers == 2);
+    static_assert(C.is_split() || C.consumers == 2);
     struct Stage {
         unsigned char x[x_bytes(C)];
         unsigned char y[y_bytes(C, MY)];

@@ -11,9 +11,8 @@
 
 namespace hg::sm90 {
 
-// All of a multiprocessor's 65,536, shared out among the threads.
-constexpr int producer_registers(const Config& c) { return c.consumers == 3 ? 32 : 40; }
-constexpr int consumer_registers(const Config& c) { return c.consumers == 3 ? 160 : 232; }
+// All of a multiprocessor's 65,536, shared out among one producer and two consumers.
+constexpr int producer_registers = 40, consumer_registers = 232;
 
 template <Config C, Major MX, Major MY>
 __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY>& smem)
@@ -106,11 +105,11 @@ __device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
     const auto member = Member::here<C>();
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4) {
-        ptx::setmaxnreg_dec<producer_registers(C)>();
+        ptx::setmaxnreg_dec<producer_registers>();
         if (warp == 0)
             produce<C, MX, MY>(p, member, smem);
     } else {
-        ptx::setmaxnreg_inc<consumer_registers(C)>();
+        ptx::setmaxnreg_inc<consumer_registers>();
         const int consumer = warp / 4 - 1;
         if constexpr (C.kind == Kind::PingPong)
             consume_in_turn<C, T, MX, MY>(p, member, smem, consumer);
