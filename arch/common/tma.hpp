@@ -77,11 +77,11 @@ inline Status encode_result(const Problem& p, int columns, int rows, CUtensorMap
 
 // Rows of tiles walked together: the tiles in flight form a block whose sides in elements are equal, so
 // that they read the fewest bytes.
-inline TileGrid square_grid(const Problem& p, int tile_m, int tile_n, int tiles_in_flight)
+inline TileGrid square_grid(int64_t m, int64_t n, int tile_m, int tile_n, int tiles_in_flight)
 {
     const double side = std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m);
-    const auto tiles_m = static_cast<int32_t>(ceil_div(p.m, tile_m));
-    const auto tiles_n = static_cast<int32_t>(ceil_div(p.n, tile_n));
+    const auto tiles_m = static_cast<int32_t>(ceil_div(m, tile_m));
+    const auto tiles_n = static_cast<int32_t>(ceil_div(n, tile_n));
     return tile_grid(tiles_m, tiles_n, std::max(static_cast<int32_t>(side), 1));
 }
 

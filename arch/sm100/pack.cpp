@@ -29,7 +29,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    params.grid = plan.swapped ? square_grid(p, c.y, c.x, at_once) : square_grid(p, c.x, c.y, at_once);
+    params.grid =
+        plan.swapped ? square_grid(p.m, p.n, c.y, c.x, at_once) : square_grid(p.m, p.n, c.x, c.y, at_once);
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
     params.x_major = major_of(x);

@@ -23,7 +23,7 @@ Status pack_product(const Problem& p, const Plan& plan, Params& params)
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    params.grid = square_grid(p, c.m, c.n, static_cast<int>(plan.grid));
+    params.grid = square_grid(p.m, p.n, c.m, c.n, static_cast<int>(plan.grid));
     params.a_batch_step = p.a.batch_stride != 0;
     params.b_batch_step = p.b.batch_stride != 0;
     params.tma_store = can_tma_store(p);

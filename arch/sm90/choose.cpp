@@ -53,6 +53,8 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
         return false;
     if (o.sharing != Sharing::Free && (o.sharing == Sharing::Stream) != way.streams)
         return false;
+    if (stores_by_tma_only(c) && !is_stored_by_tma(p))
+        return false;
     if (!c.is_split())
         return way.split == 1 && sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
     if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))

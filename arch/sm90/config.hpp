@@ -91,6 +91,9 @@ constexpr int smem_room(const Config& c)
     return c.residents == 1 ? smem_limit : smem_per_sm / c.residents - smem_reserved;
 }
 
+// Accumulators of more than 160 registers leave too few for other ways of storing.
+constexpr bool stores_by_tma_only(const Config& c) { return !c.is_split() && c.blocks() * c.y / 2 > 160; }
+
 // What the slices of k send to one owner of a split tile at most: blocks of eight y, all rows.
 constexpr int incoming_bytes(const Config& c, int split)
 {
@@ -163,7 +166,7 @@ struct Params {
     OutputParams output;
     int32_t k;
     int32_t tiles;  // of all problems; of whole clusters
-    TileGrid grid;
+    TileGrid grid;  // rows: x, columns: y; or the other way round where along_y says so
     int32_t x_batch_step, y_batch_step;    // 0: all problems share the operand
     uint64_t x_policy, y_policy;           // what L2 should think of the operands
     uint64_t d_policy;                     // and of the output
@@ -175,6 +178,7 @@ struct Params {
     int32_t split;                         // slices of k
     int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
     uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i
+    bool along_y;                          // tiles that follow each other lie along y
     bool swapped;                          // x is n and y is m
     bool tma_store;                        // d is valid, and the output takes a bias at most
     bool vectors;                          // is_vector_output()

@@ -58,7 +58,7 @@ template <Config C>
 __device__ inline Position position_of(const Params& p, const Member& member, int32_t index)
 {
     const Tile tile = tile_at(p.grid, index);
-    const int32_t x = p.swapped ? tile.n : tile.m, y = p.swapped ? tile.m : tile.n;
+    const int32_t x = p.along_y ? tile.n : tile.m, y = p.along_y ? tile.m : tile.n;
     return {x * C.cluster + member.x<C>(), y * C.across + member.y<C>(), tile.batch};
 }
 

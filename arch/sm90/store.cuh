@@ -152,13 +152,12 @@ __device__ inline void store_rows(const Params& p, const Scalars& s, const float
 
 // The accumulators in chunks of 64 x and up to 64 y, one after the other: `body` gets a chunk's block and
 // its first y as constants, `then` may get them as numbers. The loop is not unrolled, so that what follows
-// a chunk is there once, unless the accumulators take so many registers that those stored must be given up.
+// a chunk is there once.
 template <Config C, typename Body, typename Then>
 __device__ inline void for_each_chunk(Body body, Then then)
 {
     constexpr int across = (C.y + 63) / 64, chunks = C.blocks() * across;
-    constexpr int at_once = C.blocks() * C.y / 2 <= 160 ? 1 : chunks;
-#pragma unroll at_once
+#pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
         for (int i = 0; i < chunks; ++i)
@@ -248,7 +247,7 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator
     Block where{
         consumer, thread / 32, thread % 32, int64_t{at.x} * C.x + first_block * 64, int64_t{at.y} * C.y,
         at.batch, staging};
-    if (p.tma_store) {
+    if (stores_by_tma_only(C) || p.tma_store) {
         float alpha = s.alpha;
         if (p.output.bias_along != BiasAlong::None) [[unlikely]] {
             apply_bias<C>(p, alpha, acc, TileBias::of<C>(p.output, p.swapped, at), first_block, where);
@@ -257,10 +256,11 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator
 #pragma unroll
         for (int block = 0; block < C.blocks(); ++block, where.x += 64)
             store_block_tma<C, T>(p, alpha, acc[block], where);
-    } else if (p.swapped) {
-        store_tile_columns<C>(p, s, acc, where);
-    } else {
-        store_tile_rows<C>(p, s, acc, where);
+    } else if constexpr (!stores_by_tma_only(C)) {
+        if (p.swapped)
+            store_tile_columns<C>(p, s, acc, where);
+        else
+            store_tile_rows<C>(p, s, acc, where);
     }
 }
 

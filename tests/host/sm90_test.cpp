@@ -32,5 +32,42 @@ TEST(Sm90, AsksL2ForNothingWhereAlphaMayBeZero)
     EXPECT_EQ(sm90::count_prefetched(p, false), 0);
 }
 
+// The boxes of a tile cover it, the last one ends with it, and none begins inside a block of eight y.
+TEST(Sm90, BoxesOfATileCoverIt)
+{
+    for (const sm90::Config& c : sm90::configs) {
+        if (c.is_split())
+            continue;
+        for (const int width : {32, sm90::box_columns(c)}) {
+            int end = 0;
+            for (int i = 0; i < sm90::box_count(c, width); ++i) {
+                const int start = sm90::box_start(c, i, width);
+                EXPECT_LE(start, end) << c.x << " x " << c.y;
+                EXPECT_EQ(start % 8, 0) << c.x << " x " << c.y;
+                end = start + width;
+            }
+            EXPECT_EQ(end, c.y) << c.x << " x " << c.y;
+        }
+    }
+}
+
+// What TMA cannot store goes to kernels that have another way.
+TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
+{
+    Problem p = linear_layer(8192, 6144, 4096);
+    const auto chosen = [&] {
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h200, Options{}, plan));
+        return sm90::configs[plan.row];
+    };
+    ASSERT_TRUE(sm90::is_stored_by_tma(p));
+    EXPECT_TRUE(sm90::stores_by_tma_only(chosen()));
+    p.bias.along = BiasAlong::Columns;
+    EXPECT_TRUE(sm90::is_stored_by_tma(p));
+    p.activation = Activation::Relu;
+    EXPECT_FALSE(sm90::is_stored_by_tma(p));
+    EXPECT_FALSE(sm90::stores_by_tma_only(chosen()));
+}
+
 }  // namespace
 }  // namespace hg
