@@ -38,30 +38,30 @@ consteval bool match_rows()
 static_assert(match_rows(), "costs.def and kernels.def have different rows");
 
 // Microseconds.
-constexpr double launch_persistent = 1.27, launch_split = 1.43;
-constexpr double launch_full = 0.608;    // more, where a split kernel fills the device
-constexpr double fill_pipeline = -0.34;  // of split kernels, with eight k tiles or more
-constexpr double split_latency = 0.329, split_store = 6.91, extra_wave = 1.84;
-constexpr double stream_latency = 6.22, multicast_latency = 0.0;
+constexpr double launch_persistent = 1.35, launch_split = 1.46;
+constexpr double launch_full = 0.591;     // more, where a split kernel fills the device
+constexpr double fill_pipeline = -0.371;  // of split kernels, with eight k tiles or more
+constexpr double split_latency = 0.309, split_store = 6.9, extra_wave = 1.72;
+constexpr double stream_latency = 5.55, multicast_latency = 0.0;
 constexpr double cluster_latency[] = {0,    0,      -0.196, -0.193, -0.294,
                                       -0.6, -0.341, 0.402,  -0.599};  // by CTAs
 // Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
-constexpr double memory = 4.8e6, memory_of_one = 105.0e3, l2 = 44.7e6, stream_read = 81.4e3;
+constexpr double memory = 4.8e6, memory_of_one = 105.0e3, l2 = 44.6e6, stream_read = 75.6e3;
 // Factors.
 constexpr double straddling = 5.0;   // more, of lines that begin elsewhere, from L2
-constexpr double multicast = 0.872;  // of bytes that one request brings to several CTAs
-constexpr double reread = 0.286;     // cost of bytes that several CTAs read, of their first read
+constexpr double multicast = 0.953;  // of bytes that one request brings to several CTAs
+constexpr double reread = 0.292;     // cost of bytes that several CTAs read, of their first read
 // More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
 constexpr double narrow_panel = 0.0186;
 // More cycles where y is not contiguous along k and makes no whole panels.
 constexpr double wide_stage = 0.392;
-constexpr double overlap_cooperative = 0.939, overlap_ping_pong = 0.0741;  // of an epilogue is not hidden
-constexpr double drift_cooperative = 0.193, drift_ping_pong = 0.121;  // streams lose their neighbours in L2
-constexpr double crowding = 0.212;  // of the chain, from an empty to a full device
+constexpr double overlap_cooperative = 0.772, overlap_ping_pong = 0.0859;  // of an epilogue is not hidden
+constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.132;  // streams lose their neighbours in L2
+constexpr double crowding = 0.219;  // of the chain, from an empty to a full device
 constexpr double clock_drop = 0.0;  // of 1.755 GHz, under a long load
 constexpr double norm = 2.39;
 // Of the CTAs a multiprocessor holds, those more than needed that crowd on some, by CTAs of a cluster.
-constexpr double packing[] = {0, 0, 0.0, 0.0249, 0.919, 0.321, 0.668, 0.0334, 0.713};
+constexpr double packing[] = {0, 0, 0.0205, 0.0, 0.919, 0.349, 0.705, 0.209, 0.761};
 constexpr double l2_resident = 4e6;  // bytes
 constexpr int64_t shortest_run = 4;  // k tiles
 
