@@ -6,6 +6,7 @@
 
 namespace hg::test {
 
+// HGEMM_TEST_KERNELS=text: only those with that text in their names.
 std::vector<std::string> kernel_names();
 
 }  // namespace hg::test

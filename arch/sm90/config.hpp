@@ -132,7 +132,7 @@ struct Position {
 
 template <Config C, Major MY>
 struct alignas(1024) Smem {
-    static constexpr int stages = stage_count(C, MY);
+    static constexpr int stages = stage_count(C, MY), staging_bytes = C.is_split() ? 16 : boxes * box_bytes;
     static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
     static_assert(!C.is_split() || C.blocks() == 1);
     static_assert(C.is_split() || C.consumers == 2);
@@ -146,8 +146,7 @@ struct alignas(1024) Smem {
         alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
     };
     static_assert(!C.is_split() || partial_bytes(C) <= sizeof stage);
-    alignas(
-        1024) unsigned char staging[C.is_split() ? 1 : C.consumers][C.is_split() ? 16 : boxes * box_bytes];
+    alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][staging_bytes];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];
     uint64_t empty[stages];

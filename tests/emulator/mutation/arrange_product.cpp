@@ -53,6 +53,7 @@ struct Asked {
     int64_t padding = 8;      // of each line of D
     bool everything = false;  // C, bias, activation, aux
     float alpha = 1.5f;
+    bool biased = false;  // a bias
 };
 
 void add_operand(emu::Machine& machine, hg::Operand& o, Major major, int64_t rows, int64_t k, int64_t batch,
@@ -80,6 +81,12 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     p.d.ld = ld;
     p.d.batch_stride = m * ld;
     p.d.ptr = empty_result(machine, setup, static_cast<size_t>(m * ld * batch * bytes));
+    if (asked.biased || asked.everything) {
+        p.bias.type = Type::F16;
+        p.bias.along = hg::BiasAlong::Columns;
+        p.bias.batch_stride = n;
+        p.bias.ptr = random_halves(machine, static_cast<size_t>(n * batch), false);
+    }
     if (!asked.everything)
         return p;
     p.beta = 0.5f;
@@ -87,10 +94,6 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     p.c.ld = n + 1;
     p.c.batch_stride = m * p.c.ld;
     p.c.ptr = random_halves(machine, static_cast<size_t>(p.c.batch_stride * batch), false);
-    p.bias.type = Type::F16;
-    p.bias.along = hg::BiasAlong::Columns;
-    p.bias.batch_stride = n;
-    p.bias.ptr = random_halves(machine, static_cast<size_t>(n * batch), false);
     p.aux.ld = ld;
     p.aux.batch_stride = m * ld;
     p.aux.ptr = empty_result(machine, setup, static_cast<size_t>(m * ld * batch * bytes));
@@ -124,14 +127,16 @@ struct Sm90Shape {
     bool streams = false;
 };
 
-// Shape 0: many tiles of one CTA or pair, f16 by TMA, the ring gone round so often that a barrier that is
-// one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything but
-// plain, and the same swapped; with nothing to multiply between one tile's stores and the next's; at last
-// tiles that two or three clusters share.
-Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
+// Shape 0: many tiles of one CTA or pair, 16 bits by TMA, the ring gone round so often that a barrier that
+// is one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything but
+// plain, or a bias where TMA alone stores, and the same swapped; with nothing to multiply between one
+// tile's stores and the next's; at last tiles that two or three clusters share.
+Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
 {
-    const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
-    const Asked nothing{Type::F16, 1, true, 0};
+    const bool by_tma = hg::sm90::stores_by_tma_only(config);
+    const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, 1.5f, true};
+    const Asked everything = by_tma ? biased : Asked{Type::F16, 1, true};
+    const Asked nothing = by_tma ? Asked{own, 8, false, 0, true} : Asked{Type::F16, 1, true, 0};
     if (shape == 0 && config.kind == hg::sm90::Kind::PingPong)
         return {f16, false, 1, 1, 12, 1, config.stages + 1, 1};
     const Sm90Shape shapes[] = {
@@ -149,16 +154,17 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, int shape)
     return shapes[shape];
 }
 
-// Shape 0: no split, the ring gone round six times. The others: a split in `split`, with whole vectors or
-// everything else, plain and swapped, at last without one.
-Sm90Shape split_shape(const hg::sm90::Config& config, int split, int shape)
+// Shape 0: no split, the ring gone round six times. The others: a split in `split`, with whole vectors, a
+// bias or everything else, plain and swapped, at last without one.
+Sm90Shape split_shape(const hg::sm90::Config& config, Type own, int split, int shape)
 {
-    const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Asked biased{own, 8, false, 1.5f, true};
     const Sm90Shape shapes[] = {
         {f16, false, 1, 1, 1, 1, 6 * config.stages + 1, 4},
         {f32, false, split, 1, 1, 2, (config.stages + 2) * split, 4},
         {everything, false, split, 2, 1, 2, 2 * split + 1, 4},
-        {f16, true, split, 1, 1, 2, 2 * split + 1, 4},
+        {biased, true, split, 1, 1, 2, 2 * split + 1, 4},
         {everything, true, split, 1, 2, 1, 2 * split + 1, 4},
         {f32, true, 1, 1, 1, 2, 3, 4},
     };
@@ -282,8 +288,9 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     const hg::Row& row = row_of(rows, name);
     const Config& config = configs[&row - rows];
     const int split = config.y == 8 ? 4 : 3;
+    const Type own = variant_of(name).bf16 ? Type::BF16 : Type::F16;
     const Sm90Shape asked =
-        config.is_split() ? split_shape(config, split, shape) : persistent_shape(config, shape);
+        config.is_split() ? split_shape(config, own, split, shape) : persistent_shape(config, own, shape);
     Setup setup;
     const hg::Problem p = make_sm90_problem(machine, setup, config, variant_of(name), asked);
     hg::Options options{};
