@@ -51,6 +51,27 @@ TEST(Sm90, BoxesOfATileCoverIt)
     }
 }
 
+// As measured where clusters fill one wave: 1024 x 1024 and 512 x 1024 in tiles of 64 x 128 to 64 x 64.
+TEST(Sm90, TilesFollowEachOtherWhereTheyReadLeast)
+{
+    using sm90::goes_along_y;
+    const auto tile = [](int x, int y, int cluster, int across) {
+        return sm90::Config{sm90::Kind::Split, x, y, 8, 1, cluster, across, 1};
+    };
+    // The larger side of a cluster is shared.
+    EXPECT_FALSE(goes_along_y(tile(64, 128, 1, 2), 16, 4));
+    EXPECT_TRUE(goes_along_y(tile(128, 64, 2, 1), 4, 16));
+    EXPECT_FALSE(goes_along_y(tile(64, 96, 1, 1), 8, 11));
+    EXPECT_TRUE(goes_along_y(tile(96, 64, 1, 1), 11, 8));
+    // Equal sides: across the cluster, or along the shorter dimension.
+    EXPECT_TRUE(goes_along_y(tile(64, 128, 2, 1), 8, 8));
+    EXPECT_FALSE(goes_along_y(tile(128, 64, 1, 2), 8, 8));
+    EXPECT_FALSE(goes_along_y(tile(64, 64, 1, 1), 8, 16));
+    EXPECT_TRUE(goes_along_y(tile(64, 64, 1, 1), 16, 8));
+    // A long run along the smaller side reads more than short ones.
+    EXPECT_FALSE(goes_along_y(tile(128, 80, 1, 1), 2, 52));
+}
+
 // What TMA cannot store goes to kernels that have another way.
 TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
 {
