@@ -27,6 +27,8 @@ std::vector<std::string> kernel_names()
     for (std::string name; rest >> name;)
         if (!part || name.find(part) != std::string::npos)
             names.push_back(name);
+    if (names.empty())
+        throw std::runtime_error(std::string("no kernel has HGEMM_TEST_KERNELS in its name: ") + part);
     return names;
 }
 

@@ -5,6 +5,11 @@
 
 namespace hg::sm90 {
 
+__device__ inline bool is_bias_along_y(const OutputParams& o, bool swapped)
+{
+    return (o.bias_along == BiasAlong::Columns) != swapped;
+}
+
 // The elements of the bias along the side of a tile that it goes along.
 struct TileBias {
     bool along_y;
@@ -15,10 +20,10 @@ struct TileBias {
     template <Config C>
     __device__ static TileBias of(const OutputParams& o, bool swapped, const Position& at)
     {
-        const bool along_columns = o.bias_along == BiasAlong::Columns, along_y = along_columns != swapped;
+        const bool along_y = is_bias_along_y(o, swapped);
         const int64_t problem = at.batch * o.stride_bias;
         return {along_y, o.bias, problem + (along_y ? int64_t{at.y} * C.y : int64_t{at.x} * C.x),
-                problem + (along_columns ? o.n : o.m) - 1, o.type_bias};
+                problem + (o.bias_along == BiasAlong::Columns ? o.n : o.m) - 1, o.type_bias};
     }
 
     // Past the problem's end: the last element.

@@ -112,8 +112,8 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.early = plan.early;
     params.prefetched = count_prefetched(p, plan.streams);
     params.x_policy = policy(p, x, rows_y, cluster_y);
-    params.d_policy = output_policy(p);
     params.y_policy = policy(p, y, rows_x, cluster_x);
+    params.d_policy = output_policy(p);
     Status status = pack_operand(x, p, rows_x, c.x / c.across, tile_k / c.across, params.x);
     if (status == ok)
         status = pack_operand(y, p, rows_y, c.y / c.cluster, tile_k / c.cluster, params.y);

@@ -61,7 +61,7 @@ __device__ inline void add_shared_bias(const Params& p, float* partial, const Bi
     for (int i = 0; i < bias_elements(C); ++i)
         partial[place + threadIdx.x + i * threads] = share.v[i];
     ptx::bar_sync(1, threads);
-    const bool along_y = (p.output.bias_along == BiasAlong::Columns) != p.swapped;
+    const bool along_y = is_bias_along_y(p.output, p.swapped);
     add_bias<C.y>(acc, partial + place + (along_y ? 0 : threadIdx.x / 32 * 16), along_y);
 }
 
