@@ -66,7 +66,7 @@ struct Options {
 // The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,
 // pointers included, and may be launched again.
 struct Packed {
-    alignas(128) unsigned char bytes[1024];
+    alignas(128) unsigned char bytes[1152];
 
     // T is the backend's own struct, of plain data.
     template <typename T>

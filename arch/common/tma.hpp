@@ -77,12 +77,17 @@ inline Status encode_result(const Problem& p, int columns, int rows, CUtensorMap
 
 // Rows of tiles walked together: the tiles in flight form a block whose sides in elements are equal, so
 // that they read the fewest bytes.
+inline int32_t square_group(int tile_m, int tile_n, int tiles_in_flight)
+{
+    return std::max(static_cast<int32_t>(std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m)),
+                    1);
+}
+
 inline TileGrid square_grid(int64_t m, int64_t n, int tile_m, int tile_n, int tiles_in_flight)
 {
-    const double side = std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m);
     const auto tiles_m = static_cast<int32_t>(ceil_div(m, tile_m));
     const auto tiles_n = static_cast<int32_t>(ceil_div(n, tile_n));
-    return tile_grid(tiles_m, tiles_n, std::max(static_cast<int32_t>(side), 1));
+    return tile_grid(tiles_m, tiles_n, square_group(tile_m, tile_n, tiles_in_flight));
 }
 
 }  // namespace hg

@@ -1,6 +1,6 @@
 // Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
 #include "arch/common/tma.hpp"
-#include "arch/sm90/model.hpp"
+#include "arch/sm90/order.hpp"
 #include "arch/sm90/repack.hpp"
 #include "arch/sm90/rows.hpp"
 
@@ -41,11 +41,20 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
+// Is it known where its tiles will be, if it starts on an idle device?
+bool can_be_placed(const Config& c, const Way& way, int sm_count)
+{
+    return c.is_split() && can_place(c, way.split * c.ctas(), way.clusters, sm_count);
+}
+
 // `o.workspace` is what copies of operands leave.
 bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
     if (way.clusters > max_tiles || is_forced_away(o, rows[way.row]))
+        return false;
+    if (o.overlap == Overlap::Free ? way.alone && !can_be_placed(c, way, sm_count)
+                                   : way.alone != (o.overlap == Overlap::None))
         return false;
     const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
     if ((o.split > 0 && o.split != way.split) ||
@@ -103,7 +112,7 @@ struct Tuned {
 };
 
 constexpr bool Stream = true, Whole = false;
-constexpr Overlap Late = Overlap::Late, Early = Overlap::Early;
+constexpr Overlap Late = Overlap::Late, Early = Overlap::Early, Alone = Overlap::None;
 constexpr Orientation Plain = Orientation::Plain, Swapped = Orientation::Swapped;
 
 consteval const Row* row_named(std::string_view name)
@@ -127,14 +136,16 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
     if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != 132 || *o.kernel || major_of(p.a) != Major::K ||
         major_of(p.b) != Major::K)
         return false;
-    for (const Tuned& t : tuned)
-        for (const bool mirrored : {false, true}) {
+    for (const bool mirrored : {false, true})
+        for (const Tuned& t : tuned) {
             const int64_t m = mirrored ? p.n : p.m, n = mirrored ? p.m : p.n;
             if (n != t.n || p.k != t.k || m <= t.over || m > t.m)
                 continue;
             const bool swapped = (t.orientation == Swapped) != mirrored;
             const auto row = static_cast<int>(t.row - rows);
-            const Way way{row, swapped, t.split, t.streams, count_clusters(p, configs[row], swapped)};
+            const int64_t clusters = count_clusters(p, configs[row], swapped);
+            const bool alone = (o.overlap == Overlap::Free ? t.overlap : o.overlap) == Overlap::None;
+            const Way way{row, swapped, t.split, t.streams, clusters, alone};
             if (!is_allowed(p, way, o, device.sm_count))
                 continue;
             fill(p, way, {predict(p, configs[row], way, device.sm_count).us, t.overlap}, device.sm_count, o,
@@ -154,8 +165,8 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
     for (int row = 0; row < row_count; ++row)
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
-            const auto consider = [&](int split, bool streams) {
-                const Way way{row, swapped, split, streams, clusters};
+            const auto consider = [&](int split, bool streams, bool alone) {
+                const Way way{row, swapped, split, streams, clusters, alone};
                 if (!is_allowed(p, way, options, sm_count))
                     return;
                 const Prediction prediction = predict(p, configs[row], way, sm_count, best);
@@ -165,9 +176,11 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
                 best = prediction.us;
                 fill(p, way, prediction, sm_count, options, plan);
             };
-            for (int split = 1; split <= max_cluster; ++split)
-                consider(split, false);
-            consider(1, true);
+            for (const bool alone : {false, true}) {
+                for (int split = 1; split <= max_cluster; ++split)
+                    consider(split, false, alone);
+                consider(1, true, alone);
+            }
         }
     return found;
 }

@@ -54,6 +54,12 @@ struct Member {
     }
 };
 
+// The number of this CTA's cluster, which counts as number `launched`: it says what the cluster computes.
+__device__ inline int32_t number_of(const Params& p, int32_t launched)
+{
+    return p.numbered ? p.numbers[launched] : launched;
+}
+
 template <Config C>
 __device__ inline Position position_of(const Params& p, const Member& member, int32_t index)
 {
@@ -274,7 +280,8 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
     ptx::fence_mbarrier_init();
     const int blocks = p.part_start[member.slice + 1] - p.part_start[member.slice];
     ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * incoming_step<C>(blocks));
-    smem.at = position_of<C>(p, member, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
+    const int32_t cluster = number_of(p, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
+    smem.at = position_of<C>(p, member, cluster);
 }
 
 // All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.

@@ -4,6 +4,7 @@
 #include "arch/sm90/model.hpp"
 
 #include "arch/common/pack.hpp"
+#include "arch/sm90/order.hpp"
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
@@ -18,11 +19,11 @@ namespace {
 // See costs.def.
 struct Cost {
     std::string_view name;
-    int k_cycles, chain;
+    int k_cycles, chain, placed;
     double store_us;
 };
 
-#define COST(name, k_cycles, chain, store_us) {#name, k_cycles, chain, store_us},
+#define COST(name, k_cycles, chain, placed, store_us) {#name, k_cycles, chain, placed, store_us},
 constexpr Cost costs[] = {
 #include "arch/sm90/costs.def"
 };
@@ -42,6 +43,7 @@ constexpr double launch_persistent = 1.35, launch_split = 1.46;
 constexpr double launch_full = 0.591;     // more, where a split kernel fills the device
 constexpr double fill_pipeline = -0.371;  // of split kernels, with eight k tiles or more
 constexpr double split_latency = 0.309, split_store = 6.9, extra_wave = 1.72;
+constexpr double alone_latency = 0.981;  // of a start after the kernels in front
 constexpr double stream_latency = 5.55, multicast_latency = 0.0;
 constexpr double cluster_latency[] = {0,    0,      -0.196, -0.193, -0.294,
                                       -0.6, -0.341, 0.402,  -0.599};  // by CTAs
@@ -58,6 +60,8 @@ constexpr double wide_stage = 0.392;
 constexpr double overlap_cooperative = 0.772, overlap_ping_pong = 0.0859;  // of an epilogue is not hidden
 constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.132;  // streams lose their neighbours in L2
 constexpr double crowding = 0.219;  // of the chain, from an empty to a full device
+constexpr double gpc_port = 390;  // bytes a cycle that all multiprocessors of a GPC get from L2
+constexpr double placed_norm = 4.0;
 constexpr double clock_drop = 0.0;  // of 1.755 GHz, under a long load
 constexpr double norm = 2.39;
 // Of the CTAs a multiprocessor holds, those more than needed that crowd on some, by CTAs of a cluster.
@@ -126,13 +130,30 @@ Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, 
     return {bytes, bytes * across * (1.0 + straddling * straddle), narrow_panel * panel, across > 1};
 }
 
-double compute_us(const Problem& p, const Config& c, const Way& way, const Placement& at, double effort)
+// Cycles of a k tile where tiles are put side by side: the GPC's port may be what is waited for.
+double placed_cycles(const Problem& p, const Config& c, const Way& way, int sm_count)
+{
+    const int cluster = c.ctas() * way.split;
+    if (!c.is_split() || !can_place(c, cluster, way.clusters, sm_count))
+        return costs[way.row].k_cycles;
+    const int64_t x = way.swapped ? p.n : p.m, y = way.swapped ? p.m : p.n;
+    const auto rows = static_cast<double>(
+        rows_of_gpc(c, cluster, ceil_div(x, c.x * c.cluster), ceil_div(y, c.y * c.across)));
+    const double port = rows * way.split * tile_k * 2.0 / gpc_port;
+    return std::pow(std::pow(costs[way.row].placed, placed_norm) + std::pow(port, placed_norm),
+                    1.0 / placed_norm);
+}
+
+double compute_us(const Problem& p, const Config& c, const Way& way, const Placement& at, double effort,
+                  int sm_count)
 {
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.split);
     const double drift = !way.streams               ? 0.0
                          : c.kind == Kind::PingPong ? drift_ping_pong
                                                     : drift_cooperative;
-    const double busy = at.crowded * k_tiles * costs[way.row].k_cycles * (1.0 + drift);
+    const double busy = at.crowded * k_tiles *
+                        (way.alone ? placed_cycles(p, c, way, sm_count) : costs[way.row].k_cycles) *
+                        (1.0 + drift);
     const double chain = at.waves * k_tiles * costs[way.row].chain * (1.0 + crowding * (at.filled - 0.5));
     const double flops = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) *
                          static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -199,14 +220,15 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
         (x.from_l2 * (c.across > 1 ? multicast : 1.0) + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
     const double costs_more = (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
                               cluster_latency[c.ctas() * way.split] +
-                              (c.ctas() > 1 ? multicast_latency : 0.0);
-    const Overlap overlap = overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.split));
+                              (c.ctas() > 1 ? multicast_latency : 0.0) + (way.alone ? alone_latency : 0.0);
+    const Overlap overlap =
+        way.alone ? Overlap::None : overlap_of(c, at, ceil_div(ceil_div(p.k, tile_k), way.split));
     double at_least = costs_more + std::max(from_memory, from_l2);
     if (at_least >= limit)
         return {at_least, overlap};
     const bool wide = major_of(y_operand) == Major::MN && c.y % span_elements != 0;
     const double effort = wide ? 1.0 + wide_stage : 1.0;
-    const double compute = compute_us(p, c, way, at, effort);
+    const double compute = compute_us(p, c, way, at, effort, sm_count);
     at_least = std::max(at_least, costs_more + compute);
     if (at_least >= limit)
         return {at_least, overlap};

@@ -10,13 +10,15 @@ namespace hg::sm90 {
 
 // One way: a row, its orientation, slices of k, or tiles that the persistent CTAs share evenly. `clusters`
 // counts what the scheduler hands out: tiles, or pairs of tiles where a cluster shares y, times all
-// problems.
+// problems. `alone`: it starts when the kernels in front have ended, with its tiles where order.hpp puts
+// them.
 struct Way {
     int row;
     bool swapped;
     int split;
     bool streams;
     int64_t clusters;
+    bool alone;
 };
 
 // How persistent clusters share a problem's tiles when they stream: the first `tiles` by k tiles.

@@ -1,6 +1,6 @@
 // Problem + Plan -> Params: orientation, tensor maps, tile order.
 #include "arch/common/tma.hpp"
-#include "arch/sm90/model.hpp"
+#include "arch/sm90/order.hpp"
 #include "arch/sm90/rows.hpp"
 
 namespace hg::sm90 {
@@ -38,27 +38,7 @@ uint64_t output_policy(const Problem& p)
     return bytes > most_of_l2 ? evict_first : evict_normal;
 }
 
-// Rows of both operands that `window` clusters read which follow each other in runs along one side.
-int64_t rows_read(int64_t window, int64_t side, int64_t clusters, int64_t other_side)
-{
-    const int64_t run = std::min(window, clusters);
-    return run * side + ceil_div(window, run) * other_side;
-}
-
 }  // namespace
-
-// Clusters that follow each other run side by side, and L2 delivers the faster the less they read. Along
-// the longer side of a cluster they share least of what its own CTAs do not share already.
-bool goes_along_y(const Config& c, int64_t clusters_x, int64_t clusters_y)
-{
-    constexpr int64_t window = 8;
-    const int64_t x = c.x * c.cluster, y = c.y * c.across;
-    const int64_t along_x = rows_read(window, x, clusters_x, y) * (c.cluster > c.across ? 3 : 2);
-    const int64_t along_y = rows_read(window, y, clusters_y, x) * (c.across > c.cluster ? 3 : 2);
-    if (along_x != along_y)
-        return along_y < along_x;
-    return c.cluster != c.across ? c.cluster > c.across : clusters_y < clusters_x;
-}
 
 bool is_stored_by_tma(const Problem& p)
 {
@@ -88,11 +68,14 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    const bool thin = p.k <= 2 * tile_k;  // what matters is the order of the stores: along m
-    params.along_y =
-        thin ? plan.swapped : goes_along_y(c, ceil_div(rows_x, cluster_x), ceil_div(rows_y, cluster_y));
-    params.grid = params.along_y ? square_grid(rows_y, rows_x, cluster_y, cluster_x, sm_count)
-                                 : square_grid(rows_x, rows_y, cluster_x, cluster_y, sm_count);
+    const int64_t clusters_x = ceil_div(rows_x, cluster_x), clusters_y = ceil_div(rows_y, cluster_y);
+    const Order order = order_tiles(c, plan, clusters_x, clusters_y, p.k, sm_count);
+    params.along_y = order.along_y;
+    params.grid = order.along_y ? tile_grid(clusters_y, clusters_x, order.group)
+                                : tile_grid(clusters_x, clusters_y, order.group);
+    params.numbered = order.numbered;
+    if (order.numbered)
+        number_by_gpc(plan.cluster, static_cast<int>(plan.tiles), params.numbers);
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
     if (plan.streams)

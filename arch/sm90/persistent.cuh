@@ -19,7 +19,7 @@ __device__ inline void produce(const Params& p, const Member& member, Smem<C, MY
 {
     const Stages<C, MY> stages(smem);
     const bool leader = ptx::elect_one();
-    const auto cluster = static_cast<int32_t>(blockIdx.x / C.ctas());
+    const auto cluster = number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
     if (leader)
         prefetch_tile<C, MX, MY>(p, member, position_of<C>(p, member, cluster), 0, p.prefetched);
     __syncwarp();

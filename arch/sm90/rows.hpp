@@ -40,9 +40,6 @@ constexpr int row_count = sizeof configs / sizeof configs[0], repack_row = row_c
 // operands' type?
 bool is_stored_by_tma(const Problem& problem);
 
-// Do tiles that follow each other lie along y rather than x?
-bool goes_along_y(const Config& config, int64_t clusters_x, int64_t clusters_y);
-
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 // k tiles that each CTA asks L2 for while the kernels in front end; none where alpha may be 0, since then

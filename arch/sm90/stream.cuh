@@ -43,7 +43,7 @@ struct Stream {
 template <Config C, typename Body>
 __device__ inline void for_each_work(const Params& p, const Member& member, int32_t k_tiles, Body body)
 {
-    const auto cluster = static_cast<int32_t>(blockIdx.x / C.ctas());
+    const auto cluster = number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
     const auto stream = Stream::of<C>(p, k_tiles);
     int32_t i = 0, end = 0, tile = cluster;
     if (stream.length > 0) {
@@ -132,7 +132,7 @@ __device__ inline bool join_partials(const Params& p, const Stream& stream, cons
 {
     const int32_t begin = work.tile * stream.k_tiles;
     const int32_t first = stream.owner(begin), last = stream.owner(begin + stream.k_tiles - 1);
-    const auto here = static_cast<int32_t>(blockIdx.x / C.ctas());
+    const auto here = number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
     const int part = C.kind == Kind::PingPong ? 0 : consumer;
     uint32_t* const arrivals =
         p.arrivals + (int64_t{work.tile} * C.ctas() + member.neighbour) * C.parts() + part;

@@ -1,4 +1,5 @@
 // White-box tests of what sm90 packs: no GPU is needed.
+#include "arch/sm90/order.hpp"
 #include "arch/sm90/rows.hpp"
 #include "devices.hpp"
 
@@ -70,6 +71,57 @@ TEST(Sm90, TilesFollowEachOtherWhereTheyReadLeast)
     EXPECT_TRUE(goes_along_y(tile(64, 64, 1, 1), 16, 8));
     // A long run along the smaller side reads more than short ones.
     EXPECT_FALSE(goes_along_y(tile(128, 80, 1, 1), 2, 52));
+}
+
+// Each cluster has a number of its own, and those of a GPC follow each other.
+TEST(Sm90, ClustersAreNumberedGpcByGpc)
+{
+    const sm90::Config c{sm90::Kind::Split, 64, 64, 8, 1, 1, 1, 1};
+    for (int ctas = 1; ctas <= sm90::max_cluster; ++ctas)
+        for (int clusters = 1; clusters <= sm90::clusters_held(c, ctas, 132); ++clusters) {
+            uint8_t numbers[sm90::max_numbers];
+            sm90::number_by_gpc(ctas, clusters, numbers);
+            std::vector<bool> seen(clusters);
+            for (int i = 0; i < clusters; ++i) {
+                ASSERT_LT(numbers[i], clusters) << ctas << ' ' << clusters;
+                ASSERT_FALSE(seen[numbers[i]]) << ctas << ' ' << clusters;
+                seen[numbers[i]] = true;
+            }
+        }
+    uint8_t numbers[sm90::max_numbers];
+    sm90::number_by_gpc(1, 132, numbers);
+    for (int i = 0; i < 132; ++i)
+        EXPECT_EQ(numbers[i], i);
+    // Pairs: four lone ones, then one of each of eight GPCs, of which the first has room for four.
+    sm90::number_by_gpc(2, 66, numbers);
+    EXPECT_EQ(numbers[4], 0);
+    EXPECT_EQ(numbers[12], 1);
+    EXPECT_EQ(numbers[5], 4);
+    EXPECT_EQ(numbers[36], 8);
+    EXPECT_EQ(numbers[0], 62);
+}
+
+// As measured: 512 x 1024 in 64 x 64, four by four tiles a GPC; 256 x 2048 in 128 x 64, halves of k in
+// pairs.
+TEST(Sm90, TilesOfAGpcReadLeast)
+{
+    const auto order = [](int x, int y, int split, int64_t along_x, int64_t along_y, bool overlaps) {
+        Plan plan{};
+        plan.cluster = split;
+        plan.tiles = along_x * along_y;
+        plan.grid = plan.tiles * split;
+        plan.overlaps = overlaps;
+        const sm90::Config c{sm90::Kind::Split, x, y, 8, 1, 1, 1, 1};
+        return sm90::order_tiles(c, plan, along_x, along_y, 12288, 132);
+    };
+    const sm90::Order square = order(64, 64, 1, 8, 16, false);
+    EXPECT_EQ(square.group, 4);
+    EXPECT_FALSE(square.numbered);  // single CTAs come GPC by GPC anyway
+    const sm90::Order halves = order(128, 64, 2, 2, 32, false);
+    EXPECT_TRUE(halves.numbered);
+    EXPECT_EQ(halves.along_y ? 8 / halves.group : halves.group, 2);
+    EXPECT_FALSE(order(128, 64, 2, 2, 32, true).numbered);
+    EXPECT_FALSE(order(128, 64, 2, 4, 32, false).numbered);  // more than one wave
 }
 
 // What TMA cannot store goes to kernels that have another way.

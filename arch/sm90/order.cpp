@@ -1,0 +1,120 @@
+#include "arch/sm90/order.hpp"
+
+#include "arch/common/tma.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace hg::sm90 {
+namespace {
+
+// Multiprocessors of an H200's GPCs, beside four pairs that clusters of two alone reach. Seen in the order
+// in which an idle device takes clusters: single CTAs GPC by GPC, others from one GPC after the other.
+constexpr int gpc_size[] = {8, 16, 16, 16, 16, 16, 18, 18};
+constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size)), usual_size = 16;
+
+// `count` tiles in groups of `group` along one side.
+struct Block {
+    int64_t group, rows;
+};
+
+int64_t rows_read(int64_t count, int64_t group, int64_t side, int64_t tiles, int64_t other_side)
+{
+    const int64_t across = std::min(ceil_div(count, group), tiles);
+    return ceil_div(count, group * across) * group * side + across * other_side;
+}
+
+// The group of `count` tiles that reads the fewest rows; of equals, one that divides both.
+Block best_block(int64_t count, int64_t side, int64_t tiles, int64_t other_side, int64_t other_tiles)
+{
+    Block best{1, INT64_MAX};
+    for (int64_t group = 1; group <= std::min(count, tiles); ++group) {
+        const int64_t ragged = count % group != 0 || tiles % group != 0;
+        const int64_t rows = rows_read(count, group, side, other_tiles, other_side) + ragged;
+        if (rows < best.rows)
+            best = {group, rows};
+    }
+    return best;
+}
+
+struct Compact {
+    Block block;
+    bool along_y;
+};
+
+Compact best_order(const Config& c, int cluster, int64_t clusters_x, int64_t clusters_y)
+{
+    const int64_t count = std::max(1, usual_size / cluster);
+    const int64_t x = c.x * c.cluster, y = c.y * c.across;
+    const Block along_x = best_block(count, x, clusters_x, y, clusters_y);
+    const Block along_y = best_block(count, y, clusters_y, x, clusters_x);
+    return along_y.rows < along_x.rows ? Compact{along_y, true} : Compact{along_x, false};
+}
+
+}  // namespace
+
+bool can_place(const Config& c, int cluster, int64_t clusters, int sm_count)
+{
+    return c.residents == 1 && sm_count == max_numbers && clusters <= clusters_held(c, cluster, sm_count);
+}
+
+int64_t rows_of_gpc(const Config& c, int cluster, int64_t clusters_x, int64_t clusters_y)
+{
+    return best_order(c, cluster, clusters_x, clusters_y).block.rows;
+}
+
+void number_by_gpc(int ctas, int clusters, uint8_t* numbers)
+{
+    std::array<uint8_t, max_numbers> gpc{};
+    std::array<int, gpcs> room{};
+    for (int g = 0; g < gpcs; ++g)
+        room[g] = ctas == 1 ? 0 : gpc_size[g] / ctas;
+    int i = ctas == 2 ? std::min(lone_pairs, clusters) : 0;
+    std::fill_n(gpc.begin(), i, static_cast<uint8_t>(gpcs));
+    for (bool any = true; any && i < clusters;) {
+        any = false;
+        for (int g = 0; g < gpcs && i < clusters; ++g)
+            if (room[g] > 0) {
+                --room[g];
+                gpc[i++] = static_cast<uint8_t>(g);
+                any = true;
+            }
+    }
+    uint8_t next = 0;
+    for (int g = 0; g <= gpcs; ++g)
+        for (int cluster = 0; cluster < clusters; ++cluster)
+            if (gpc[cluster] == g)
+                numbers[cluster] = next++;
+}
+
+// Clusters that follow each other often run side by side, and L2 delivers the faster the less they read.
+// Along the longer side of a cluster they share least of what its own CTAs do not share already.
+bool goes_along_y(const Config& c, int64_t clusters_x, int64_t clusters_y)
+{
+    constexpr int64_t window = 8;
+    const int64_t x = c.x * c.cluster, y = c.y * c.across;
+    const int64_t along_x =
+        rows_read(window, std::min(window, clusters_x), x, INT64_MAX, y) * (c.cluster > c.across ? 3 : 2);
+    const int64_t along_y =
+        rows_read(window, std::min(window, clusters_y), y, INT64_MAX, x) * (c.across > c.cluster ? 3 : 2);
+    if (along_x != along_y)
+        return along_y < along_x;
+    return c.cluster != c.across ? c.cluster > c.across : clusters_y < clusters_x;
+}
+
+Order order_tiles(const Config& c, const Plan& plan, int64_t clusters_x, int64_t clusters_y, int64_t k,
+                  int sm_count)
+{
+    const int x = c.x * c.cluster, y = c.y * c.across;
+    const int64_t clusters = plan.grid / plan.cluster;
+    if (!plan.overlaps && clusters == plan.tiles && can_place(c, plan.cluster, clusters, sm_count)) {
+        const Compact order = best_order(c, plan.cluster, clusters_x, clusters_y);
+        return {order.along_y, static_cast<int32_t>(order.block.group), plan.cluster > 1};
+    }
+    const bool thin = k <= 2 * tile_k;  // what matters is the order of the stores: along m
+    const bool along_y = thin ? plan.swapped : goes_along_y(c, clusters_x, clusters_y);
+    return {along_y, along_y ? square_group(y, x, sm_count) : square_group(x, y, sm_count), false};
+}
+
+}  // namespace hg::sm90
