@@ -44,6 +44,8 @@ struct Config {
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
 constexpr int max_cluster = 8;  // CTAs, on every device
+// Clusters of a wave that are numbered: a CTA on each multiprocessor of an H200.
+constexpr int max_numbers = 132;
 
 constexpr int round_up(int a, int b) { return (a + b - 1) / b * b; }
 
@@ -177,13 +179,13 @@ struct Params {
     int32_t split;                         // slices of k
     int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
     uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i
-    uint8_t numbers[132];                  // of clusters, in the order of their launch, where numbered
-    bool numbered;
-    bool along_y;    // tiles that follow each other lie along y
-    bool swapped;    // x is n and y is m
-    bool tma_store;  // d is valid, and the output takes a bias at most
-    bool vectors;    // is_vector_output()
-    bool early;      // the next kernel may start at once
+    uint8_t numbers[max_numbers];          // of clusters, in the order of their launch: see order.hpp
+    bool numbered;                         // numbers hold, else those of the launch
+    bool along_y;                          // tiles that follow each other lie along y
+    bool swapped;                          // x is n and y is m
+    bool tma_store;                        // d is valid, and the output takes a bias at most
+    bool vectors;                          // is_vector_output()
+    bool early;                            // the next kernel may start at once
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

@@ -6,9 +6,6 @@
 
 namespace hg::sm90 {
 
-// Most clusters of one wave.
-constexpr int max_numbers = 132;
-
 // How the clusters of a kernel get their tiles.
 struct Order {
     bool along_y;   // tiles that follow each other lie along y
