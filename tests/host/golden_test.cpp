@@ -55,6 +55,10 @@ std::string all_choices()
 {
     std::ostringstream out;
     add_layers(out, "h200", h200);
+    // Measured each for itself, though one is the other's mirror image; one that starts alone.
+    add(out, "h200", h200, 16384, 8192, 64);
+    add(out, "h200", h200, 8192, 16384, 64);
+    add(out, "h200", h200, 512, 1024, 12288);
     add_layers(out, "b200", b200);
     add(out, "a100", a100, 4096, 4096, 4096);
     add(out, "a100", a100, 64, 64, 4096);
