@@ -42,6 +42,7 @@ struct Plan {
     int64_t tiles, grid;
     size_t workspace;           // bytes
     bool repacks_a, repacks_b;  // the operand is copied to the workspace first
+    bool direct;                // operands are read where the backend's best kernels cannot
     double predicted_us;
     Why why;
     const char* refusal;  // set when choose() returns false

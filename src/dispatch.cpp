@@ -114,8 +114,8 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
         if (!found || next.predicted_us < plan.predicted_us)
             plan = next;
         found = true;
-        // A backend that reads the operands as they are may be faster than one that copies them first.
-        if (!next.repacks_a && !next.repacks_b)
+        // A backend that reads the operands as they are may be faster than one whose best kernels cannot.
+        if (!next.repacks_a && !next.repacks_b && !next.direct)
             break;
     }
     if (found)

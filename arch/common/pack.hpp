@@ -65,6 +65,13 @@ inline bool is_vector_output(const Problem& p)
            is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
 }
 
+// The same in rows that are no vectors: one at a time they are best stored element by element.
+inline bool is_element_output(const Problem& p)
+{
+    return takes_bias_at_most(p) && !p.d.array &&
+           !is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
+}
+
 inline Major major_of(const Operand& o) { return o.k_stride == 1 ? Major::K : Major::MN; }
 
 // The stride between lines of contiguous elements; 0 when no dimension is contiguous.

@@ -24,10 +24,23 @@ bool serves(const Device& device)
     return device.cc == 90 && device.smem_per_block >= smem_limit && hgemm_image_sm90_f16[0] != 0;
 }
 
-// Entry points are named after the majors of x and y; sm90_repack is one for both types.
+bool direct_symbol(int row, int variant, char (&name)[80])
+{
+    const bool k_major = (variant & 2) == 0;
+    std::snprintf(name, sizeof name, "%s_%s_%c", rows[row].name, variant & 4 ? "bf16" : "f16",
+                  k_major ? 'k' : 'm');
+    return variant % 2 == 0 &&
+           has_direct_major(direct_configs[row - row_count], k_major ? Major::K : Major::MN);
+}
+
+// Entry points are named after the majors of x and y, the direct ones after that of x; sm90_repack is one
+// for both types.
 bool symbol(const Row& row, int variant, char (&name)[80])
 {
-    if (&row != &rows[repack_row])
+    const auto index = static_cast<int>(&row - rows);
+    if (is_direct(index))
+        return direct_symbol(index, variant, name);
+    if (index != repack_row)
         return major_symbol(row, variant, name);
     std::snprintf(name, sizeof name, "%s", row.name);
     return variant == 0;
@@ -49,12 +62,22 @@ struct Launches {
     int64_t copy_tiles;
 };
 
+int residents_of_repack(const Handle& handle) { return handle.options.sm_limit > 0 ? 1 : repack_residents; }
+
 Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
 {
+    if (is_direct(plan.row)) {
+        pack_direct(p, plan, packed.as<DirectParams>());
+        return ok;
+    }
     auto& launches = packed.as<Launches>();
     void* const workspace = handle.workspace().ptr;
-    if (plan.repacks_a || plan.repacks_b)
+    if (plan.repacks_a || plan.repacks_b) {
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
+        // Beside copies that do not fill the device, the product's CTAs would crowd where there are none.
+        launches.copies.early =
+            launches.copy_tiles >= int64_t{handle.sm_count()} * residents_of_repack(handle);
+    }
     const Status status =
         pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
     if (plan.streams) {
@@ -69,17 +92,19 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 Status launch_repack(const Handle& handle, const KernelTable& table, const Plan& plan,
                      const Launches& launches)
 {
-    const int residents = handle.options.sm_limit > 0 ? 1 : repack_residents;
+    const int64_t most = int64_t{handle.sm_count()} * residents_of_repack(handle);
     Plan copies = plan;
     copies.row = repack_row;
     copies.variant = copies.cluster = 0;
-    copies.grid = std::min(launches.copy_tiles, int64_t{handle.sm_count()} * residents);
+    copies.grid = std::min(launches.copy_tiles, most);
     return hg::launch(table, copies, &launches.copies, handle.stream);
 }
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
     const auto& table = *static_cast<const KernelTable*>(state);
+    if (is_direct(plan.row))
+        return hg::launch(table, plan, &packed.as<DirectParams>(), handle.stream);
     const auto& launches = packed.as<Launches>();
     Status status = plan.repacks_a || plan.repacks_b ? launch_repack(handle, table, plan, launches) : ok;
     return status == ok ? hg::launch(table, plan, &launches.product, handle.stream) : status;
@@ -91,7 +116,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 const Backend sm90_backend = {
     "sm90",
     sm90::rows,
-    sm90::row_count,
+    sm90::repack_row,
     sm90::serves,
     sm90::open,
     close_kernels,

@@ -78,7 +78,7 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
 // No more persistent CTAs than keep the number of waves: less power.
 int64_t persistent_clusters(const Problem& p, const Config& c, const Way& way, int sm_count)
 {
-    const int64_t at_once = clusters_held(c, c.ctas(), sm_count);
+    const int64_t at_once = clusters_held(c.residents, c.ctas(), sm_count);
     return way.streams ? stream_shape(c, way.clusters, p.k, sm_count).clusters
                        : ceil_div(way.clusters, ceil_div(way.clusters, at_once));
 }
@@ -185,9 +185,7 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
     return found;
 }
 
-}  // namespace
-
-bool choose(const Problem& asked, const Device& device, const Options& o, Plan& plan)
+bool choose_product(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
     Options options = o;
     if (const char* why_not = refusal(asked)) {
@@ -210,6 +208,20 @@ bool choose(const Problem& asked, const Device& device, const Options& o, Plan& 
         plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
+    return true;
+}
+
+}  // namespace
+
+bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    Plan direct = plan;
+    const bool found = choose_product(p, device, o, plan);
+    if (found && !plan.repacks_a && !plan.repacks_b)
+        return true;
+    if (!choose_direct(p, device, o, direct) || (found && plan.predicted_us <= direct.predicted_us))
+        return found;
+    plan = direct;
     return true;
 }
 

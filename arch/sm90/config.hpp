@@ -185,6 +185,7 @@ struct Params {
     bool swapped;                          // x is n and y is m
     bool tma_store;                        // d is valid, and the output takes a bias at most
     bool vectors;                          // is_vector_output()
+    bool elements;                         // is_element_output()
     bool early;                            // the next kernel may start at once
 };
 
@@ -207,6 +208,7 @@ struct RepackOperand {
 struct RepackParams {
     RepackOperand operands[2];  // no tiles: nothing to copy
     const float* alpha_device;  // null, or where alpha lies: no operand is read where it is 0
+    bool early;                 // the product may start at once
 };
 
 }  // namespace hg::sm90

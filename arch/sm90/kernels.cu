@@ -1,7 +1,9 @@
 // Entry points: one for each row of kernels.def and pair of majors, named <row>_<type>_<xy> with k or m for
-// the contiguous dimension of x and k or n for that of y. Before them sm90_repack.
+// the contiguous dimension of x and k or n for that of y. Before them sm90_repack, behind them those of
+// direct.def, where y has no letter.
 //
 // Compiled once for each type, as HGEMM_TYPE = f16 or bf16: two images are compiled in half the time.
+#include "arch/sm90/direct.cuh"
 #include "arch/sm90/persistent.cuh"
 #include "arch/sm90/repack.cuh"
 #include "arch/sm90/split.cuh"
@@ -49,3 +51,26 @@ constexpr Type f16 = Type::F16, bf16 = Type::BF16;
     MAJORS_OF(name, HGEMM_TYPE)
 
 #include "arch/sm90/kernels.def"
+
+#define DIRECT_ENTRY(name, config, type, major_x)                                                          \
+    extern "C" __global__ void __launch_bounds__((config).threads(), (config).residents)                   \
+        name(const __grid_constant__ sm90::DirectParams p)                                                 \
+    {                                                                                                      \
+        sm90::run_direct<config, type, major_x>(                                                           \
+            p, *reinterpret_cast<sm90::DirectSmem<config>*>(dynamic_smem));                                \
+    }
+
+#define DIRECT_K_OF_TYPE(name, type) DIRECT_ENTRY(name##_##type##_k, name##_config, type, Major::K)
+#define DIRECT_M_OF_TYPE(name, type) DIRECT_ENTRY(name##_##type##_m, name##_config, type, Major::MN)
+#define DIRECT_K_OF(name, type)      DIRECT_K_OF_TYPE(name, type)
+#define DIRECT_M_OF(name, type)      DIRECT_M_OF_TYPE(name, type)
+
+#define DIRECT_K(name, ...)                                                                                \
+    constexpr sm90::DirectConfig name##_config{__VA_ARGS__};                                               \
+    DIRECT_K_OF(name, HGEMM_TYPE)
+
+#define DIRECT(name, ...)                                                                                  \
+    DIRECT_K(name, __VA_ARGS__)                                                                            \
+    DIRECT_M_OF(name, HGEMM_TYPE)
+
+#include "arch/sm90/direct.def"

@@ -60,7 +60,7 @@ constexpr double wide_stage = 0.392;
 constexpr double overlap_cooperative = 0.772, overlap_ping_pong = 0.0859;  // of an epilogue is not hidden
 constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.132;  // streams lose their neighbours in L2
 constexpr double crowding = 0.219;  // of the chain, from an empty to a full device
-constexpr double gpc_port = 390;  // bytes a cycle that all multiprocessors of a GPC get from L2
+constexpr double gpc_port = 390;    // bytes a cycle that all multiprocessors of a GPC get from L2
 constexpr double placed_norm = 4.0;
 constexpr double clock_drop = 0.0;  // of 1.755 GHz, under a long load
 constexpr double norm = 2.39;
@@ -91,12 +91,12 @@ Placement place(const Config& c, const Way& way, int sm_count)
     const double ctas = clusters * c.ctas() * way.split, sms = sm_count, places = sms * c.residents;
     const double filled = std::min(1.0, ctas / places);
     if (!c.is_split()) {
-        const double waves = clusters / static_cast<double>(clusters_held(c, c.ctas(), sm_count));
+        const double waves = clusters / static_cast<double>(clusters_held(c.residents, c.ctas(), sm_count));
         const double load = way.streams ? waves : std::ceil(waves);
         return {ctas, load, load, load, filled};
     }
     const int cluster = c.ctas() * way.split;
-    const auto at_once = static_cast<double>(clusters_held(c, cluster, sm_count));
+    const auto at_once = static_cast<double>(clusters_held(c.residents, cluster, sm_count));
     const double full = std::floor(clusters / at_once);
     const double rest = (clusters - full * at_once) * cluster;
     const double load = full * c.residents + std::ceil(rest / sms);
@@ -191,14 +191,14 @@ Overlap overlap_of(const Config& c, const Placement& at, int64_t k_tiles)
 
 }  // namespace
 
-int64_t clusters_held(const Config& c, int cluster, int sm_count)
+int64_t clusters_held(int residents, int cluster, int sm_count)
 {
-    return std::max(1, held[c.residents - 1][cluster - 1] * sm_count / 132);
+    return std::max(1, held[residents - 1][cluster - 1] * sm_count / 132);
 }
 
 StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count)
 {
-    const int64_t at_once = clusters_held(c, c.ctas(), sm_count), k_tiles = ceil_div(k, tile_k);
+    const int64_t at_once = clusters_held(c.residents, c.ctas(), sm_count), k_tiles = ceil_div(k, tile_k);
     const int64_t streamed = tiles < at_once ? tiles : tiles % at_once == 0 ? 0 : at_once + tiles % at_once;
     return {streamed, std::min(at_once, std::max<int64_t>(1, tiles * k_tiles / shortest_run))};
 }

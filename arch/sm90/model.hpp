@@ -26,8 +26,8 @@ struct StreamShape {
     int64_t tiles, clusters;
 };
 
-// Clusters of so many CTAs that run at a time.
-int64_t clusters_held(const Config& config, int cluster, int sm_count);
+// Clusters of so many CTAs that run at a time, with so many CTAs a multiprocessor.
+int64_t clusters_held(int residents, int cluster, int sm_count);
 
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 

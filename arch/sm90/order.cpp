@@ -56,7 +56,8 @@ Compact best_order(const Config& c, int cluster, int64_t clusters_x, int64_t clu
 
 bool can_place(const Config& c, int cluster, int64_t clusters, int sm_count)
 {
-    return c.residents == 1 && sm_count == max_numbers && clusters <= clusters_held(c, cluster, sm_count);
+    return c.residents == 1 && sm_count == max_numbers &&
+           clusters <= clusters_held(c.residents, cluster, sm_count);
 }
 
 int64_t rows_of_gpc(const Config& c, int cluster, int64_t clusters_x, int64_t clusters_y)

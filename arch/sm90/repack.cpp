@@ -33,10 +33,17 @@ struct Lines {
     }
 };
 
+// Of few rows side by side: a line of 128 bytes of L2 is asked for eight times or more by each CTA.
+bool is_thin(const Operand& o, int64_t rows, const Problem& p)
+{
+    constexpr int64_t most_rows = 8, least_k = 128;
+    return o.k_stride != 1 && o.row_stride == 1 && rows <= most_rows && p.k >= least_k;
+}
+
 Lines lines_of(const Operand& o, int64_t rows, const Problem& p)
 {
     const int64_t copies = p.batch > 1 && (o.array || o.batch_stride != 0) ? p.batch : 1;
-    if (o.k_stride == 1 || o.row_stride != 1 || rows == 1)
+    if (o.k_stride == 1 || o.row_stride != 1 || rows == 1 || is_thin(o, rows, p))
         return {true, rows, p.k, o.row_stride, o.k_stride, copies};
     return {false, p.k, rows, o.k_stride, o.row_stride, copies};
 }
@@ -75,12 +82,16 @@ RepackOperand pack_lines(const Operand& o, const Lines& lines, const Operand& co
 
 bool plan_repack(const Problem& p, size_t room, Plan& plan)
 {
-    plan.repacks_a = !is_tma_operand(p.a, p.batch);
-    plan.repacks_b = !is_tma_operand(p.b, p.batch);
-    const int64_t a = plan.repacks_a ? lines_of(p.a, p.m, p).bytes() : 0;
-    const int64_t b = plan.repacks_b ? lines_of(p.b, p.n, p).bytes() : 0;
-    plan.workspace = static_cast<size_t>(a + b);
-    return plan.repacks_a == (a > 0) && plan.repacks_b == (b > 0) && plan.workspace <= room;
+    for (const bool copies_thin : {true, false}) {
+        plan.repacks_a = !is_tma_operand(p.a, p.batch) || (copies_thin && is_thin(p.a, p.m, p));
+        plan.repacks_b = !is_tma_operand(p.b, p.batch) || (copies_thin && is_thin(p.b, p.n, p));
+        const int64_t a = plan.repacks_a ? lines_of(p.a, p.m, p).bytes() : 0;
+        const int64_t b = plan.repacks_b ? lines_of(p.b, p.n, p).bytes() : 0;
+        plan.workspace = static_cast<size_t>(a + b);
+        if (plan.repacks_a == (a > 0) && plan.repacks_b == (b > 0) && plan.workspace <= room)
+            return true;
+    }
+    return false;
 }
 
 Problem repacked(const Problem& p, const Plan& plan, void* workspace)
@@ -98,8 +109,7 @@ double predict_repack(const Plan& plan)
 {
     if (!plan.repacks_a && !plan.repacks_b)
         return 0;
-    const double filled = std::min(1.0, static_cast<double>(plan.workspace) / 1e6);
-    return 4.0 + 2.0 * static_cast<double>(plan.workspace) / (4.2e6 * std::max(filled, 0.3));
+    return 3.05 + static_cast<double>(plan.workspace) / 1.83e6;
 }
 
 int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackParams& params)

@@ -117,7 +117,8 @@ __device__ inline void repack_scattered(const RepackOperand& o, const RepackPart
 
 __device__ inline void run_repack(const RepackParams& p)
 {
-    ptx::launch_dependents();
+    if (p.early)
+        ptx::launch_dependents();
     // The kernel before may have written the operands, or still read the copies of the product before.
     ptx::wait_for_earlier_grids();
     if (p.alpha_device && *p.alpha_device == 0.0f)
@@ -134,6 +135,7 @@ __device__ inline void run_repack(const RepackParams& p)
         else
             repack_scattered(o, part);
     }
+    ptx::launch_dependents();
 }
 
 }  // namespace hg::sm90

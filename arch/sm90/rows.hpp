@@ -1,7 +1,7 @@
-// The host's reading of kernels.def.
+// The host's reading of kernels.def and direct.def.
 #pragma once
 
-#include "arch/sm90/config.hpp"
+#include "arch/sm90/direct.hpp"
 #include "src/backend.hpp"
 
 #include <algorithm>
@@ -26,15 +26,42 @@ constexpr Row row_of(const char* name)
     return {name, C.x, C.y, tile_k, C.stages, C.threads(), static_cast<int>(bytes)};
 }
 
-#define KERNEL(name, ...) row_of<name##_config>(#name),
-// Behind the rows of kernels.def one that is no product: it is launched before a product that needs it.
+#define DIRECT(name, ...)   DirectConfig{__VA_ARGS__},
+#define DIRECT_K(name, ...) DirectConfig{__VA_ARGS__},
+constexpr DirectConfig direct_configs[] = {
+#include "arch/sm90/direct.def"
+};
+#undef DIRECT
+#undef DIRECT_K
+
+template <DirectConfig C>
+constexpr Row direct_row_of(const char* name)
+{
+    constexpr auto bytes = sizeof(DirectSmem<C>);
+    static_assert(C.residents * (bytes + smem_reserved) <= smem_per_sm);
+    return {name, C.x, C.y, direct_step(C, Major::K), 1, C.threads(), static_cast<int>(bytes)};
+}
+
+#define KERNEL(name, ...)   row_of<name##_config>(#name),
+#define DIRECT(name, ...)   direct_row_of<DirectConfig{__VA_ARGS__}>(#name),
+#define DIRECT_K(name, ...) DIRECT(name, __VA_ARGS__)
+// Behind the rows of kernels.def and direct.def one that is no product: it is launched before a product
+// that needs it.
 constexpr Row rows[] = {
 #include "arch/sm90/kernels.def"
+
+#include "arch/sm90/direct.def"
     {"sm90_repack", 0, 0, 0, 0, repack_threads, 0},
 };
 #undef KERNEL
+#undef DIRECT
+#undef DIRECT_K
 
-constexpr int row_count = sizeof configs / sizeof configs[0], repack_row = row_count;
+constexpr int row_count = sizeof configs / sizeof configs[0];
+constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];
+constexpr int repack_row = row_count + direct_count;
+
+constexpr bool is_direct(int row) { return row_count <= row && row < repack_row; }
 
 // Is the output one that a persistent kernel stores by TMA: with a bias at most, of floats or of the
 // operands' type?

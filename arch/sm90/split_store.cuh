@@ -6,6 +6,7 @@
 
 #include "arch/common/vector_store.cuh"
 #include "arch/sm90/bias.cuh"
+#include "arch/sm90/element_store.cuh"
 
 namespace hg::sm90 {
 
@@ -203,6 +204,21 @@ __device__ inline void store_part(const Params& p, const Scalars& s, const float
     }
 }
 
+// The owned part of the tile, one column a lane.
+template <Config C, bool Swapped>
+__device__ inline void store_part_elements(const Params& p, float alpha, const float* partial,
+                                           const Part& part, const Position& at)
+{
+    constexpr int pitch = partial_pitch(C, Swapped);
+    const int first = 8 * part.first, count = 8 * part.blocks();
+    const int64_t x = int64_t{at.x} * C.x, y = int64_t{at.y} * C.y + first;
+    store_by_element(
+        p.output, alpha, at.batch, Swapped ? y : x, Swapped ? x : y, Swapped ? count : C.x,
+        Swapped ? C.x : count, threadIdx.x / 32, 4 * C.consumers, [&](int row, int column) {
+            return partial[(Swapped ? first + row : row) * pitch + (Swapped ? column : first + column)];
+        });
+}
+
 template <Config C, Type T, bool Swapped>
 __device__ inline void store_as_type(const Params& p, const float (&acc)[C.y / 2], float* partial,
                                      const Part& part, const Position& at)
@@ -221,6 +237,8 @@ __device__ inline void store_from_floats(const Params& p, const Scalars& s, cons
     ptx::bar_sync(1, 128 * C.consumers);
     if (p.vectors && p.output.bias_along == BiasAlong::None)
         store_part_vectors<C, Swapped>(p, s.alpha, smem.partial, part, smem.at);
+    else if (p.elements)
+        store_part_elements<C, Swapped>(p, s.alpha, smem.partial, part, smem.at);
     else
         store_part<C>(p, s, smem.partial, part, smem.at);
 }

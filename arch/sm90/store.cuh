@@ -6,6 +6,7 @@
 
 #include "arch/common/vector_store.cuh"
 #include "arch/sm90/bias.cuh"
+#include "arch/sm90/element_store.cuh"
 
 namespace hg::sm90 {
 
@@ -145,6 +146,9 @@ __device__ inline void store_rows(const Params& p, const Scalars& s, const float
 {
     if (p.vectors)
         store_chunk_vectors<64>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
+    else if (p.elements)
+        store_by_element(p.output, s.alpha, at.batch, row, column, epilogue_rows, columns, 0, 1,
+                         [&](int r, int c) { return chunk[4 * Chunk<64>::unit(r, c / 4) + c % 4]; });
     else
         store_chunk<64>(p.output, s, OutputBases(p.output, s, at.batch), chunk, row, column, columns,
                         at.lane);

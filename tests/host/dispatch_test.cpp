@@ -55,7 +55,7 @@ TEST(Dispatch, ForcedBackendKeepsTheGeneralPathBehindIt)
     EXPECT_EQ(choose(h200, p, "sm80").plan.backend->name, std::string("sm80"));
     EXPECT_EQ(choose(h200, p, "sm90").plan.backend->name, std::string("sm90"));
     EXPECT_EQ(choose(h200, p, "sm120").plan.backend->name, std::string("sm120"));
-    p.a.row_stride = 4097;
+    p.a.k_stride = p.b.k_stride = 2;
     EXPECT_EQ(choose(h200, p, "sm90").kernel, "sm80_any_128x128x32");
     EXPECT_EQ(choose(h200, p, "sm120").kernel, "sm80_any_128x128x32");
     EXPECT_EQ(choose(rtx5090, p).kernel, "sm80_any_128x128x32");
@@ -101,8 +101,8 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
         << hgemm_last_error();
 }
 
-// What TMA or 16-byte copies cannot address goes to the general rows, everything else does not, as long as
-// there is no workspace.
+// What TMA or 16-byte copies cannot address goes to other rows, everything else does not, as long as there
+// is no workspace: to direct ones where an operand has a contiguous dimension, else to the general ones.
 TEST(Dispatch, LegalityOfEachOperand)
 {
     NEEDS_CUDA_BUILD();
@@ -110,26 +110,65 @@ TEST(Dispatch, LegalityOfEachOperand)
         Problem p = linear_layer(512, 512, 512);
         change(p);
         const std::string kernel = choose(h200, p).kernel;
-        return kernel.substr(0, kernel[2] == '9' ? 4 : 8);
+        return kernel.starts_with("sm90_direct") ? "direct" : kernel.substr(0, kernel[2] == '9' ? 4 : 8);
     };
     EXPECT_EQ(kernel([](Problem&) {}), "sm90");
     EXPECT_EQ(kernel([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 512, 0}; }), "sm90");
     EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm90");
-    EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_any");
-    EXPECT_EQ(kernel([](Problem& p) { p.b.k_stride = 2; }), "sm80_any");
-    EXPECT_EQ(kernel([](Problem& p) { p.a.ptr = reinterpret_cast<void*>(0x1008); }), "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "direct");
+    EXPECT_EQ(kernel([](Problem& p) { p.b.k_stride = 2; }), "direct");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.k_stride = p.b.k_stride = 2; }), "sm80_any");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.ptr = reinterpret_cast<void*>(0x1008); }), "direct");
     EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_any");
     EXPECT_EQ(kernel([](Problem& p) {
                   p.batch = 2;
                   p.a.batch_stride = 12;
               }),
-              "sm80_any");
+              "direct");
     EXPECT_EQ(kernel([](Problem& p) {
                   p.batch = 2;
                   p.a.batch_stride = -8 * 512 * 512;
               }),
               "sm80_64x");
     EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_128");
+}
+
+// Which dimension of the large operand is contiguous is all that a direct kernel asks.
+TEST(Dispatch, LegalityOfDirectRows)
+{
+    NEEDS_CUDA_BUILD();
+    const auto serves = [](auto change, const char* kernel = "sm90_direct_64x16",
+                           Mode mode = Mode::Default) {
+        Problem p = linear_layer(16, 1000, 600);
+        change(p);
+        Options options{};
+        std::strcpy(options.kernel, kernel);
+        options.mode = mode;
+        Plan plan{};
+        return choose(h200, p).plan.backend->choose(p, h200, options, plan) && plan.direct &&
+               !plan.workspace;
+    };
+    const auto nothing = [](Problem&) {};
+    EXPECT_TRUE(serves(nothing));
+    EXPECT_TRUE(serves([](Problem& p) { p.a.k_stride = 3; }));
+    EXPECT_TRUE(serves([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 1001, 0}; }));
+    EXPECT_FALSE(serves([](Problem& p) { p.a.k_stride = p.b.k_stride = 3; }));
+    EXPECT_FALSE(serves([](Problem& p) { p.k = 0; }));
+    EXPECT_FALSE(serves([](Problem& p) { p.n = int64_t{1} << 31; }));
+    EXPECT_FALSE(serves(nothing, "sm90_direct_64x16", Mode::BatchInvariant));
+    // Tiles of 32 x need lines along k, and so do they of A where B has none.
+    const auto along_rows = [](Problem& p) {
+        p.a = {p.a.ptr, nullptr, 1, 1001, 0};
+        p.b = {p.b.ptr, nullptr, 1, 1001, 0};
+    };
+    EXPECT_TRUE(serves(along_rows));
+    EXPECT_FALSE(serves(along_rows, "sm90_direct_32x16"));
+    // Offsets in a tile have 31 bits, and vectors may reach into the next line.
+    EXPECT_FALSE(serves([](Problem& p) { p.a.row_stride = p.b.row_stride = int64_t{1} << 24; }));
+    EXPECT_FALSE(serves([](Problem& p) {
+        p.a = {p.a.ptr, nullptr, 3, 3, 0};
+        p.b = {p.b.ptr, nullptr, 1, 8, 0};
+    }));
 }
 
 // sm100 copies nothing; pairs need two multiprocessors; only static tiles keep to a limit of them.
@@ -216,7 +255,7 @@ TEST(Repack, OnlyTheOperandsThatNeedIt)
     EXPECT_EQ(with([](Problem& p) { p.k = 0; }), "sm80 ");
 }
 
-// A byte less than the copies take, and another backend serves the product, or none where a kernel is
+// A byte less than the copies take, and a direct kernel serves the product, or none where another is
 // forced.
 TEST(Repack, WorkspaceIsExactAndNeverMissed)
 {
@@ -225,7 +264,7 @@ TEST(Repack, WorkspaceIsExactAndNeverMissed)
     const size_t bytes = choose(h200, p, "", "", 64 * mib).plan.workspace;
     EXPECT_EQ(bytes, size_t{2} * 1023 * 1024 * 2);
     EXPECT_EQ(copies(p, bytes), "sm90 ab");
-    EXPECT_EQ(copies(p, bytes - 1), "sm80 ");
+    EXPECT_EQ(copies(p, bytes - 1), "sm90 ");
     EXPECT_EQ(choose(h200, p, "", "", bytes - 1).plan.workspace, 0u);
     EXPECT_EQ(copies(p, bytes, "sm90_pp_128x128"), "sm90 ab");
     EXPECT_EQ(copies(p, bytes - 1, "sm90_pp_128x128"), "refused");
@@ -236,7 +275,7 @@ TEST(Repack, DefaultWorkspaceServes4095)
     NEEDS_CUDA_BUILD();
     const Backend& sm90 = *choose(h200, linear_layer(64, 64, 64)).plan.backend;
     EXPECT_EQ(copies(odd_layer(4095), sm90.default_workspace(h200)), "sm90 ab");
-    EXPECT_EQ(copies(odd_layer(8191), sm90.default_workspace(h200)), "sm80 ");
+    EXPECT_EQ(copies(odd_layer(8191), sm90.default_workspace(h200)), "sm90 ");
 }
 
 // Problems that share an operand share its copy; the sizes of copies do not overflow.
@@ -256,12 +295,32 @@ TEST(Repack, SizesOfBatches)
     EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pp_128x128"), "refused");
 }
 
-// Where a copy and a launch would take longer than reading the operands one element at a time.
+// Where copies and a launch would take longer than reading the operands as they are.
 TEST(Repack, TinyProductsAreNotCopied)
 {
     NEEDS_CUDA_BUILD();
-    EXPECT_EQ(copies(odd_layer(17), 64 * mib), "sm80 ");
-    EXPECT_EQ(copies(odd_layer(255), 64 * mib), "sm90 ab");
+    EXPECT_EQ(copies(odd_layer(17), 64 * mib), "sm90 ");
+    EXPECT_EQ(copies(odd_layer(255), 64 * mib), "sm90 ");
+    EXPECT_EQ(copies(odd_layer(1023), 64 * mib), "sm90 ab");
+}
+
+// Few rows that TMA would bring in boxes of sixteen bytes a k get lines along k, where there is room.
+TEST(Repack, ThinRowsGetLinesAlongK)
+{
+    NEEDS_CUDA_BUILD();
+    const auto thin = [](int64_t rows, int64_t k) {
+        Problem p = linear_layer(rows, 4096, k);
+        p.a = {p.a.ptr, nullptr, 1, 8, 0};
+        return p;
+    };
+    const char* const kernel = "sm90_split_64x8_r2";
+    EXPECT_EQ(copies(thin(8, 4096), 64 * mib, kernel), "sm90 a");
+    EXPECT_EQ(choose(h200, thin(8, 4096), "", kernel, 64 * mib).plan.workspace, size_t{8} * 4096 * 2);
+    EXPECT_EQ(copies(thin(8, 4096), 0, kernel), "sm90 ");
+    EXPECT_EQ(copies(thin(8, 64), 64 * mib, kernel), "sm90 ");
+    Problem wide = thin(8, 4096);
+    wide.m = wide.a.k_stride = 16;
+    EXPECT_EQ(copies(wide, 64 * mib, kernel), "sm90 ");
 }
 
 TEST(Repack, IsPrinted)
@@ -343,15 +402,20 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
 }
 
 #ifdef HGEMM_PTXAS_LOGS
-// The entry points of a row: one for each type, and of most rows for each pair of majors; of sm100 one.
+// The entry points of a row: one for each type, and of most rows for each pair of majors, of direct ones
+// for the majors of x; of sm100 one.
 std::vector<std::string> kernels_of(const std::string& row, const std::vector<std::string>& types)
 {
     if (row.starts_with("sm100_"))
         return {row};
     std::vector<std::string> kernels;
+    std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
+    if (row.starts_with("sm90_direct_"))
+        majors = row.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
+                                                   : std::vector<std::string>{"_k", "_m"};
     for (const std::string& type : types)
-        for (const char* majors : {"_kk", "_kn", "_mk", "_mn"})
-            kernels.push_back(row + type + majors);
+        for (const std::string& of_row : majors)
+            kernels.push_back(row + type + of_row);
     if (row.find("_any_") != std::string::npos)
         kernels = {row + "_f16", row + "_bf16"};
     return kernels;

@@ -78,7 +78,7 @@ TEST(Sm90, ClustersAreNumberedGpcByGpc)
 {
     const sm90::Config c{sm90::Kind::Split, 64, 64, 8, 1, 1, 1, 1};
     for (int ctas = 1; ctas <= sm90::max_cluster; ++ctas)
-        for (int clusters = 1; clusters <= sm90::clusters_held(c, ctas, 132); ++clusters) {
+        for (int clusters = 1; clusters <= sm90::clusters_held(c.residents, ctas, 132); ++clusters) {
             uint8_t numbers[sm90::max_numbers];
             sm90::number_by_gpc(ctas, clusters, numbers);
             std::vector<bool> seen(clusters);

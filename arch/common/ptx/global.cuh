@@ -1,4 +1,5 @@
-// Words in global memory by which CTAs tell each other how far they are (PTX ISA 9.7.9.8, 9.7.13.5).
+// Global memory: words by which CTAs tell each other how far they are (PTX ISA 9.7.9.8, 9.7.13.5), prefetch
+// (9.7.9.15).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,12 @@ __device__ inline uint32_t atomic_add_acq_rel_gpu(uint32_t* word, uint32_t value
                  : "l"(word), "r"(value)
                  : "memory");
     return before;
+}
+
+// prefetch.global.L2 [address];   sm_50
+__device__ inline void prefetch_l2(const void* address)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
 }
 
 }  // namespace hg::ptx

@@ -1,0 +1,186 @@
+// Problem x Device -> a kernel that reads operands without TMA: legality, then a cost model.
+#include "arch/sm90/direct.hpp"
+
+#include "arch/common/tma.hpp"
+#include "arch/sm90/model.hpp"
+#include "arch/sm90/rows.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace hg::sm90 {
+namespace {
+
+struct DirectWay {
+    const DirectConfig& config;
+    bool swapped;
+    int split;
+    int64_t tiles;
+};
+
+// Which of two contiguous dimensions lines are along is a choice of the kernel's: see DirectX.
+int64_t line_of(const Operand& x) { return x.k_stride == 1 ? x.row_stride : x.k_stride; }
+
+Major major_of_x(const Problem& p, bool swapped) { return major_of(swapped ? p.b : p.a); }
+
+int step_of(const Problem& p, const DirectWay& way)
+{
+    return direct_step(way.config, major_of_x(p, way.swapped));
+}
+
+// Of x: lines that follow each other, and whose places in a tile 31 bits can tell.
+bool has_lines(const Operand& x)
+{
+    constexpr int64_t shortest = 16, longest = int64_t{1} << 23;
+    const int64_t line = line_of(x);
+    return line <= longest && (x.k_stride == 1 ? line > 0 : x.row_stride == 1 && line >= shortest);
+}
+
+int64_t count_direct_tiles(const Problem& p, const DirectConfig& c, bool swapped)
+{
+    const int64_t along_x = swapped ? p.n : p.m, along_y = swapped ? p.m : p.n;
+    int64_t tiles;
+    const bool overflow = __builtin_mul_overflow(ceil_div(along_x, c.x), ceil_div(along_y, c.y), &tiles) ||
+                          __builtin_mul_overflow(tiles, p.batch, &tiles);
+    return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+}
+
+bool is_allowed(const Problem& p, const DirectWay& way, const Options& o, int sm_count)
+{
+    const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
+    if (way.tiles > max_tiles || !has_lines(way.swapped ? p.b : p.a) ||
+        !has_direct_major(way.config, major_of_x(p, way.swapped)))
+        return false;
+    if ((o.split > 0 && o.split != way.split) ||
+        (o.orientation != Orientation::Free && o.orientation != orientation) ||
+        o.sharing == Sharing::Stream)
+        return false;
+    return way.split <= std::min<int64_t>(ceil_div(p.k, step_of(p, way)), direct_splits(way.config)) &&
+           (o.sm_limit == 0 || way.tiles * way.split <= sm_count);
+}
+
+// In the order of direct.def, from 3,625 measurements of 171 products: bytes a microsecond of a
+// multiprocessor, and microseconds of a step.
+struct Costs {
+    double rate, step;
+};
+constexpr Costs costs[] = {{138e3, 0.362}, {142e3, 0.523}, {105e3, 0.397}, {92e3, 0.594}, {389e3, 2.81}};
+static_assert(std::size(costs) == direct_count);
+
+// How much more the bytes of an operand cost than aligned ones that are contiguous along k.
+double weigh_x(const Operand& x, int64_t batch)
+{
+    const bool aligned = is_vector_operand(x, batch);
+    if (x.k_stride == 1)
+        return aligned ? 1.0 : 2.5;
+    return aligned ? 1.76 : 6.13;
+}
+
+double weigh_y(const Operand& y, int64_t batch)
+{
+    if (y.k_stride != 1)
+        return 1.11;
+    return is_vector_operand(y, batch) ? 0.0 : 0.945;
+}
+
+// Time in microseconds: memory, the fullest multiprocessor's share of it, and one CTA's steps after
+// another.
+double predict_direct(const Problem& p, const DirectWay& way, int sm_count)
+{
+    constexpr double launch = 2.34, sum = 0.314, sum_of_slice = 0.06, wave = 1.98, edges = 1.18;
+    constexpr double memory = 8.1e6, gathering = 0.17;
+    const DirectConfig& c = way.config;
+    const Costs& cost = costs[&c - direct_configs];
+    const Operand &x = way.swapped ? p.b : p.a, &y = way.swapped ? p.a : p.b;
+    const Major major = major_of(x);
+    const int step = direct_step(c, major);
+    const auto tiles = static_cast<double>(way.tiles);
+    const auto at_once = static_cast<double>(clusters_held(c.residents, way.split, sm_count));
+    const double waves = std::ceil(tiles / at_once), full = std::floor(tiles / at_once);
+    const double load = full * c.residents + std::ceil((tiles - full * at_once) * way.split / sm_count);
+    const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+    const double bytes = 2.0 * static_cast<double>(p.batch) * (k * (m + n) + m * n);
+    const double share = 2.0 * k / way.split * (c.x * weigh_x(x, p.batch) + c.y * weigh_y(y, p.batch));
+    const double steps = std::ceil(std::ceil(k / step) / way.split / direct_sharers(c, major));
+    const bool has_edges =
+        weigh_x(x, p.batch) > 2.0 || p.k % step != 0 || (y.k_stride == 1 && !is_vector_operand(y, p.batch));
+    return launch + (way.split > 1 ? sum + sum_of_slice * way.split : 0.0) + wave * (waves - 1.0) +
+           (has_edges ? edges : 0.0) + bytes / memory + load * share / cost.rate +
+           waves * steps * cost.step * (y.k_stride != 1 ? 1.0 + gathering : 1.0);
+}
+
+void fill(const Problem& p, const DirectWay& way, const Options& o, double us, Plan& plan)
+{
+    const Operand& x = way.swapped ? p.b : p.a;
+    plan.row = row_count + static_cast<int>(&way.config - direct_configs);
+    plan.variant = (p.type_ab == Type::BF16 ? 4 : 0) + (x.k_stride == 1 ? 0 : 2);
+    plan.swapped = way.swapped;
+    plan.split = plan.cluster = way.split;
+    plan.overlaps = o.overlap != Overlap::None;
+    plan.early = o.overlap == Overlap::Free || o.overlap == Overlap::Early;
+    plan.tiles = way.tiles;
+    plan.grid = way.tiles * way.split;
+    plan.direct = true;
+    plan.predicted_us = us;
+    plan.why = *o.kernel ? Why::Forced : Why::Model;
+}
+
+DirectOperand pack_operand(const Operand& o, int64_t rows)
+{
+    return {static_cast<const uint16_t*>(o.ptr),
+            reinterpret_cast<const uint16_t* const*>(o.array),
+            o.batch_stride,
+            o.row_stride,
+            o.k_stride,
+            static_cast<int32_t>(rows)};
+}
+
+}  // namespace
+
+bool choose_direct(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
+    if (o.mode == Mode::BatchInvariant || p.k == 0 || std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
+        return false;
+    const int sm_count = o.sm_limit > 0 ? std::min(o.sm_limit, device.sm_count) : device.sm_count;
+    bool found = false;
+    for (const DirectConfig& config : direct_configs) {
+        if (is_forced_away(o, rows[row_count + (&config - direct_configs)]))
+            continue;
+        for (const bool swapped : {false, true})
+            for (int split = 1; split <= max_cluster; ++split) {
+                const DirectWay way{config, swapped, split, count_direct_tiles(p, config, swapped)};
+                if (!is_allowed(p, way, o, sm_count))
+                    continue;
+                const double us = predict_direct(p, way, sm_count);
+                if (found && us >= plan.predicted_us)
+                    continue;
+                found = true;
+                fill(p, way, o, us, plan);
+            }
+    }
+    return found;
+}
+
+void pack_direct(const Problem& p, const Plan& plan, DirectParams& params)
+{
+    const int64_t rows_x = plan.swapped ? p.n : p.m, rows_y = plan.swapped ? p.m : p.n;
+    const DirectConfig& config = direct_configs[plan.row - row_count];
+    const int64_t steps = ceil_div(p.k, step_of(p, {config, plan.swapped, plan.split, plan.tiles}));
+    params = {};
+    params.x = pack_operand(plan.swapped ? p.b : p.a, rows_x);
+    params.y = pack_operand(plan.swapped ? p.a : p.b, rows_y);
+    params.output = pack_output(p);
+    params.grid = tile_grid(static_cast<int32_t>(ceil_div(rows_x, config.x)),
+                            static_cast<int32_t>(ceil_div(rows_y, config.y)), 1);
+    params.k = static_cast<int32_t>(p.k);
+    params.split = divisor(plan.split);
+    for (int slice = 0; slice <= max_cluster; ++slice)
+        params.slice_start[slice] = static_cast<int32_t>(steps * std::min(slice, plan.split) / plan.split);
+    params.swapped = plan.swapped;
+    params.elements = is_element_output(p);
+    params.prefetches = !params.x.array && !p.alpha_device && p.alpha != 0.0f;
+    params.early = plan.early;
+}
+
+}  // namespace hg::sm90

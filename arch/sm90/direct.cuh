@@ -1,0 +1,416 @@
+// GEMM for few rows, or few products, whose operands TMA cannot address or would read in too small pieces:
+// from global memory straight into the fragments of mma.sync, without stages in shared memory.
+//
+// The four lanes that share a fragment's row take eight k's each of a step of 32, one vector of 16 bytes,
+// so that a product sees k in another order, the same for both operands. Vectors are read where they are
+// aligned in memory; two neighbours give one of the operand, as in repack.cuh. The warps of a CTA take
+// steps in turn and their sums are added in the order of the warps, then of the CTAs of a cluster, which
+// have a slice of k each.
+//
+// Barriers:
+//   __syncthreads()   the barrier is initialised; all warps have left their sums; these are added up.
+//   cluster barrier   before anything is sent: the barriers of all CTAs are initialised.
+//   arrived           senders -> CTA 0 of the cluster. Count 1, its arrive that announces the bytes of all
+//   other
+//                     slices; completes when these have landed. No CTA waits for others at the end.
+#pragma once
+
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/cluster.cuh"
+#include "arch/common/ptx/global.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/mma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/sm90/direct.hpp"
+#include "arch/sm90/element_store.cuh"
+#include "arch/sm90/repack.cuh"
+
+namespace hg::sm90 {
+
+__device__ inline uint4 load_vector(uintptr_t address) { return *reinterpret_cast<const uint4*>(address); }
+
+__device__ inline const uint16_t* first_element(const DirectOperand& o, int32_t z)
+{
+    return o.array ? o.array[z] : o.ptr + z * o.batch_stride;
+}
+
+// The vectors of x that a lane brings to a step: of every eighth row, every fourth vector of eight k's
+// (K-major), or of eight k's, eight rows each. `g` of eight counts rows, or vectors of them, and `t` of
+// four vectors of k's.
+template <DirectConfig C, Major M>
+struct DirectX {
+    static constexpr int step = direct_step(C, M), along = M == Major::K ? step / 32 : 1;
+    static constexpr int lines = direct_vectors / along;
+    uintptr_t base;          // where the warp's rows begin
+    uint32_t offset[lines];  // from there, in bytes, in step 0
+    int64_t pitch;           // bytes from step to step
+    int32_t rows_left;       // of the eight of a vector (MN-major)
+    bool aligned;            // every vector of the tile
+
+    __device__ DirectX(const DirectOperand& o, int32_t first_row, int32_t z, int g, int t)
+    {
+        const uint16_t* const ptr = first_element(o, z);
+        const int64_t line = M == Major::K ? o.row_stride : o.k_stride;
+        // Rows that do not exist are read where others do: what they give is not stored.
+        const int32_t begin = min(first_row, o.rows - 1), last_row = o.rows - 1 - begin;
+        const int32_t first = M == Major::K ? 0 : 8 * min(g, last_row / 8);
+        base = reinterpret_cast<uintptr_t>(ptr + begin * o.row_stride);
+        pitch = step * 2 * o.k_stride;
+        aligned = (base | static_cast<uintptr_t>(2 * line)) % 16 == 0;
+        rows_left = last_row + 1 - first;
+#pragma unroll
+        for (int i = 0; i < lines; ++i)
+            offset[i] = M == Major::K ? static_cast<uint32_t>(min(g + 8 * i, last_row) * 2 * line) + 16 * t
+                                      : static_cast<uint32_t>((8 * t + i) * 2 * line) + 2 * first;
+    }
+
+    __device__ uintptr_t address(int32_t index, int vector) const
+    {
+        return base + index * pitch + offset[vector / along] + vector % along * 64;
+    }
+
+    // What is read lies between the operand's first element and its last one.
+    template <bool Aligned>
+    __device__ void load(uint4 (&v)[direct_vectors], int32_t index) const
+    {
+        if constexpr (Aligned) {
+#pragma unroll
+            for (int i = 0; i < direct_vectors; ++i)
+                v[i] = load_vector(address(index, i));
+        } else {
+            uint4 high[direct_vectors];
+#pragma unroll
+            for (int i = 0; i < direct_vectors; ++i) {
+                v[i] = load_vector(address(index, i) & ~uintptr_t{15});
+                high[i] = load_vector((address(index, i) + 15) & ~uintptr_t{15});
+            }
+#pragma unroll
+            for (int i = 0; i < direct_vectors; ++i)
+                v[i] = take_vector(v[i], high[i], static_cast<uint32_t>(address(index, i)) % 16);
+        }
+    }
+
+    // Element by element, where they exist: `k_left` k's from this lane's first one on.
+    __device__ void gather(uint4 (&v)[direct_vectors], int32_t index, int32_t k_left) const
+    {
+#pragma unroll
+        for (int i = 0; i < direct_vectors; ++i) {
+            const int32_t count = M == Major::K ? k_left - i % along * 32 : i < k_left ? rows_left : 0;
+            v[i] = gather_vector<4>(reinterpret_cast<const uint16_t*>(address(index, i)), 1, count);
+        }
+    }
+
+    __device__ void prefetch(int32_t index) const
+    {
+#pragma unroll
+        for (int i = 0; i < direct_vectors; ++i)
+            ptx::prefetch_l2(reinterpret_cast<const void*>(address(index, i)));
+    }
+};
+
+// The vectors of y: of the rows g, g + 8, ... those with the k's of x.
+template <DirectConfig C, Major M>
+struct DirectY {
+    static constexpr int along = DirectX<C, M>::along, rows = C.y / 8, vectors = rows * along;
+    const uint16_t* row[rows];
+    int64_t k_stride;
+    bool aligned;
+
+    __device__ DirectY(const DirectOperand& o, int32_t first_row, int32_t z, int g) : k_stride(o.k_stride)
+    {
+        const uint16_t* const ptr = first_element(o, z);
+        aligned = (reinterpret_cast<uintptr_t>(ptr) | static_cast<uintptr_t>(2 * o.row_stride)) % 16 == 0;
+#pragma unroll
+        for (int i = 0; i < rows; ++i)
+            row[i] = ptr + min(first_row + g + 8 * i, o.rows - 1) * o.row_stride;
+    }
+
+    __device__ uintptr_t address(int32_t k, int vector) const
+    {
+        return reinterpret_cast<uintptr_t>(row[vector / along] + k + vector % along * 32);
+    }
+
+    __device__ void load(uint4 (&v)[vectors], int32_t k) const
+    {
+        if (aligned) {
+#pragma unroll
+            for (int i = 0; i < vectors; ++i)
+                v[i] = load_vector(address(k, i));
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < vectors; ++i)
+            v[i] = take_vector(load_vector(address(k, i) & ~uintptr_t{15}),
+                               load_vector((address(k, i) + 15) & ~uintptr_t{15}),
+                               static_cast<uint32_t>(address(k, i)) % 16);
+    }
+
+    __device__ void gather(uint4 (&v)[vectors], int32_t k, int32_t k_left) const
+    {
+#pragma unroll
+        for (int i = 0; i < vectors; ++i)
+            v[i] = gather_vector<4>(row[i / along] + (k + i % along * 32) * k_stride, k_stride,
+                                    k_left - i % along * 32);
+    }
+};
+
+// Sums of a warp: fragments of 16 x by 8 y.
+template <DirectConfig C, Major M>
+using DirectSums = float[direct_rows(C, M) / 16][C.y / 8][4];
+
+__device__ inline uint32_t word(const uint4& v, int i)
+{
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+// The k's 2 pair and 2 pair + 1 of x: of one vector (K-major), or in row r of the eight of each vector.
+template <Major M>
+__device__ inline uint32_t pair_of(const uint4 (&x)[direct_vectors], int r, int pair)
+{
+    if constexpr (M == Major::K)
+        return word(x[r], pair);
+    else
+        return __byte_perm(word(x[2 * pair], r / 2), word(x[2 * pair + 1], r / 2), r % 2 ? 0x7632 : 0x5410);
+}
+
+// Fragment i has the rows g and g + 8 of 16 (K-major), or i and i + 4 of the eight of each g.
+template <DirectConfig C, Major M, Type T>
+__device__ inline void multiply_step(DirectSums<C, M>& sums, const uint4 (&x)[direct_vectors],
+                                     const uint4 (&y)[DirectY<C, M>::vectors])
+{
+    constexpr int along = DirectX<C, M>::along;
+#pragma unroll
+    for (int part = 0; part < 2 * along; ++part) {
+        const int vector = part / 2, pair = part % 2 * 2;
+#pragma unroll
+        for (int i = 0; i < direct_rows(C, M) / 16; ++i) {
+            const int low = M == Major::K ? 2 * i * along + vector : i;
+            const int high = M == Major::K ? low + along : i + 4;
+            const uint32_t a[4] = {pair_of<M>(x, low, pair), pair_of<M>(x, high, pair),
+                                   pair_of<M>(x, low, pair + 1), pair_of<M>(x, high, pair + 1)};
+#pragma unroll
+            for (int j = 0; j < C.y / 8; ++j)
+                ptx::mma_m16n8k16<T>(sums[i][j], a, word(y[j * along + vector], pair),
+                                     word(y[j * along + vector], pair + 1));
+        }
+    }
+}
+
+// Where a lane multiplies: first rows of its warp and problem, `g` and `t` as in DirectX.
+struct DirectPlace {
+    int32_t first_x, first_y, z;
+    int g, t;
+
+    __device__ DirectPlace anew() const
+    {
+        const auto copy = [](int32_t value) { return static_cast<int32_t>(ptx::mov_b32(value)); };
+        return {copy(first_x), copy(first_y), copy(z), g, t};
+    }
+
+    template <DirectConfig C, Major M>
+    __device__ DirectX<C, M> x(const DirectParams& p) const
+    {
+        return DirectX<C, M>(p.x, first_x, z, g, t);
+    }
+    template <DirectConfig C, Major M>
+    __device__ DirectY<C, M> y(const DirectParams& p) const
+    {
+        return DirectY<C, M>(p.y, first_y, z, g);
+    }
+};
+
+// The steps of a warp: every so many from `first` on and before `last`.
+struct DirectSteps {
+    int32_t first, last;
+    int32_t end;    // steps from here on are at the end of k
+    bool at_begin;  // the first one is at the operands' beginning
+
+    // Vectors that are not aligned reach up to 14 bytes into the line before or behind theirs.
+    template <DirectConfig C, Major M>
+    __device__ static DirectSteps of(const DirectParams& p, const DirectX<C, M>& x, const DirectY<C, M>& y,
+                                     int32_t first, int32_t last)
+    {
+        constexpr int step = direct_step(C, M);
+        const bool whole = M == Major::K || p.x.rows % 8 == 0;
+        const bool exact = x.aligned && whole && (y.aligned || y.k_stride != 1);
+        const int32_t inside = p.k - (exact ? 0 : 8);
+        return {first, last, min(last, inside < step ? 0 : inside / step), !exact && first == 0};
+    }
+};
+
+// What lies well inside the operands. Returns the first step that does not, but for step 0.
+template <DirectConfig C, Major M, Type T, bool Aligned>
+__device__ inline int32_t multiply_inside(DirectSums<C, M>& sums, const DirectX<C, M>& x,
+                                          const DirectY<C, M>& y, const DirectSteps& steps, int t)
+{
+    constexpr int step = direct_step(C, M), sharers = direct_sharers(C, M);
+    int32_t index = steps.first + (steps.at_begin ? sharers : 0);
+#pragma unroll 1
+    for (; index < steps.end; index += sharers) {
+        const int32_t k = index * step + 8 * t;
+        uint4 of_x[direct_vectors], of_y[DirectY<C, M>::vectors];
+        x.template load<Aligned>(of_x, index);
+        if (y.k_stride == 1)
+            y.load(of_y, k);
+        else
+            y.gather(of_y, k, step);
+        multiply_step<C, M, T>(sums, of_x, of_y);
+    }
+    return index;
+}
+
+// The first step and those from `rest` on: nothing but the operands' own elements is read. What it needs is
+// found anew: kept over the other steps, it would spill.
+template <DirectConfig C, Major M, Type T>
+__device__ inline void multiply_edges(DirectSums<C, M>& sums, const DirectParams& p, DirectPlace place,
+                                      const DirectSteps& steps, int32_t rest)
+{
+    constexpr int step = direct_step(C, M), sharers = direct_sharers(C, M);
+    place = place.anew();
+    const auto x = place.x<C, M>(p);
+    const auto y = place.y<C, M>(p);
+#pragma unroll 1
+    for (int32_t index = steps.at_begin ? 0 : rest; index < steps.last;
+         index = index < rest ? rest : index + sharers) {
+        const int32_t k = index * step + 8 * place.t;
+        uint4 of_x[direct_vectors], of_y[DirectY<C, M>::vectors];
+        x.gather(of_x, index, p.k - k);
+        y.gather(of_y, k, p.k - k);
+        multiply_step<C, M, T>(sums, of_x, of_y);
+    }
+}
+
+// A warp's sums in shared memory, from its first row on.
+template <DirectConfig C, Major M>
+__device__ inline void leave_sums(float (*to)[direct_pitch(C)], const DirectSums<C, M>& sums, int first_x,
+                                  int g, int t)
+{
+#pragma unroll
+    for (int i = 0; i < direct_rows(C, M) / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < C.y / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int x = M == Major::K ? 16 * i + g + e / 2 * 8 : 8 * g + i + e / 2 * 4;
+                to[8 * j + 2 * t + e % 2][first_x + x] = sums[i][j][e];
+            }
+}
+
+__device__ inline float4 operator+(const float4& a, const float4& b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+// Adds up what those that share k have left, in place of the first sums; slices but the first send theirs
+// to it.
+template <DirectConfig C, Major M>
+__device__ inline void add_warps(const DirectParams& p, DirectSmem<C>& smem, int slice)
+{
+#pragma unroll 1
+    for (int index = threadIdx.x; index < C.y * C.x / 4; index += C.threads()) {
+        const int y = index / (C.x / 4), x = index % (C.x / 4) * 4;
+        float4 sum = *reinterpret_cast<const float4*>(&smem.sums[0][y][x]);
+#pragma unroll
+        for (int sharer = 1; sharer < direct_sharers(C, M); ++sharer)
+            sum = sum + *reinterpret_cast<const float4*>(&smem.sums[sharer][y][x]);
+        if (slice > 0) {
+            const uint32_t to = ptx::map_shared(ptx::shared_address(&smem.incoming[slice - 1][y][x]), 0);
+            const float v[4] = {sum.x, sum.y, sum.z, sum.w};
+            ptx::store_async_f32x4(to, v, ptx::map_shared(ptx::shared_address(&smem.arrived), 0));
+            continue;
+        }
+        if (p.split.value > 1)
+            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
+        for (int other = 1; other < p.split.value; ++other)
+            sum = sum + *reinterpret_cast<const float4*>(&smem.incoming[other - 1][y][x]);
+        *reinterpret_cast<float4*>(&smem.sums[0][y][x]) = sum;
+    }
+}
+
+// Eight columns of the output at a time, or one a lane.
+template <DirectConfig C>
+__device__ inline void store_direct(const DirectParams& p, const Scalars& s,
+                                    const float (*sums)[direct_pitch(C)], const Tile& tile)
+{
+    const int rows = p.swapped ? C.y : C.x, vectors = (p.swapped ? C.x : C.y) / epilogue_vector;
+    const int64_t first_x = int64_t{tile.m} * C.x, first_y = int64_t{tile.n} * C.y;
+    if (p.elements) {
+        const int columns = p.swapped ? C.x : C.y;
+        store_by_element(
+            p.output, s.alpha, tile.batch, p.swapped ? first_y : first_x, p.swapped ? first_x : first_y,
+            rows, columns, threadIdx.x / 32, C.warps,
+            [&](int row, int column) { return p.swapped ? sums[row][column] : sums[column][row]; });
+        return;
+    }
+    const OutputBases bases(p.output, s, tile.batch);
+#pragma unroll 1
+    for (int index = threadIdx.x; index < rows * vectors; index += C.threads()) {
+        const int row = index / vectors, column = index % vectors * epilogue_vector;
+        const int64_t i = (p.swapped ? first_y : first_x) + row,
+                      j = (p.swapped ? first_x : first_y) + column;
+        if (i >= p.output.m || j >= p.output.n)
+            continue;
+        float v[8];
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            v[e] = p.swapped ? sums[row][column + e] : sums[column + e][row];
+        finish_vector(v, p.output, s, bases, i, j,
+                      static_cast<int>(min(p.output.n - j, int64_t{epilogue_vector})));
+    }
+}
+
+template <DirectConfig C>
+__device__ inline void prepare_direct(const DirectParams& p, DirectSmem<C>& smem)
+{
+    if (p.split.value == 1)
+        return;
+    if (threadIdx.x == 0) {
+        const uint32_t arrived = ptx::shared_address(&smem.arrived);
+        ptx::mbarrier_init(arrived, 1);
+        ptx::fence_mbarrier_init();
+        ptx::mbarrier_arrive_expect_tx(arrived, (p.split.value - 1) * C.y * C.x * 4);
+    }
+    __syncthreads();
+    ptx::cluster_arrive_relaxed();
+}
+
+template <DirectConfig C, Type T, Major M>
+__device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
+{
+    prepare_direct<C>(p, smem);
+    constexpr int sharers = direct_sharers(C, M);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int sharer = warp % sharers, first_x = warp / sharers * direct_rows(C, M);
+    const auto block = static_cast<int32_t>(blockIdx.x);
+    const int32_t cluster = p.split.quotient(block), slice = block - cluster * p.split.value;
+    const Tile tile = tile_at(p.grid, cluster);
+    const int32_t first = p.slice_start[slice] + sharer, last = p.slice_start[slice + 1];
+    const DirectPlace place{tile.m * C.x + first_x, tile.n * C.y, tile.batch, lane / 4, lane % 4};
+    if (p.prefetches && (first + 1) * direct_step(C, M) <= p.k)
+        place.x<C, M>(p).prefetch(first);
+    ptx::wait_for_earlier_grids();
+    if (p.early)
+        ptx::launch_dependents();
+    const Scalars scalars = load_scalars(p.output);
+    DirectSums<C, M> sums = {};
+    if (scalars.alpha != 0.0f) {
+        const auto x = place.x<C, M>(p);
+        const auto y = place.y<C, M>(p);
+        const auto steps = DirectSteps::of(p, x, y, first, last);
+        const int32_t rest = x.aligned ? multiply_inside<C, M, T, true>(sums, x, y, steps, place.t)
+                                       : multiply_inside<C, M, T, false>(sums, x, y, steps, place.t);
+        multiply_edges<C, M, T>(sums, p, place, steps, rest);
+    }
+    ptx::launch_dependents();
+    leave_sums<C, M>(smem.sums[sharer], sums, first_x, place.g, place.t);
+    __syncthreads();
+    if (p.split.value > 1)
+        ptx::cluster_wait();
+    add_warps<C, M>(p, smem, slice);
+    if (slice > 0)
+        return;
+    __syncthreads();
+    store_direct<C>(p, scalars, smem.sums[0], tile);
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,80 @@
+// Kernels that read operands straight into registers, whatever their alignment: rows and parameters, host
+// and device; the host's functions.
+#pragma once
+
+#include "arch/sm90/config.hpp"
+#include "src/backend.hpp"
+
+namespace hg::sm90 {
+
+// x, the operand with many rows, has a contiguous dimension; y, which has few, any strides.
+struct DirectConfig {
+    int x, y;       // tile of a CTA
+    int rows;       // of x that a warp multiplies, where they are contiguous along k
+    int warps;      // of a CTA
+    int residents;  // CTAs a multiprocessor
+
+    constexpr int threads() const { return 32 * warps; }
+};
+
+// What a lane holds of x: eight vectors of eight elements.
+constexpr int direct_vectors = 8;
+
+constexpr int direct_rows(const DirectConfig& c, Major major) { return major == Major::K ? c.rows : c.x; }
+// k's of a step, which is what a warp multiplies at a time.
+constexpr int direct_step(const DirectConfig& c, Major major)
+{
+    return direct_vectors * 8 * 32 / direct_rows(c, major);
+}
+// Warps that share k.
+constexpr int direct_sharers(const DirectConfig& c, Major major)
+{
+    return c.warps * direct_rows(c, major) / c.x;
+}
+
+// What there is room for.
+constexpr int direct_splits(const DirectConfig& c) { return c.x * c.y > 1024 ? 4 : max_cluster; }
+
+// A tile of floats, contiguous along x. The padding keeps a fragment's columns in different banks.
+constexpr int direct_pitch(const DirectConfig& c) { return c.x + 4; }
+
+// A lane holds eight vectors of eight rows where x is not contiguous along k.
+constexpr bool has_direct_major(const DirectConfig& c, Major major)
+{
+    return major == Major::K || c.x == 64;
+}
+
+template <DirectConfig C>
+struct DirectSmem {
+    float sums[C.warps][C.y][direct_pitch(C)];                   // of those that share k
+    alignas(16) float incoming[direct_splits(C) - 1][C.y][C.x];  // of the other slices of k
+    uint64_t arrived;
+};
+
+// Element (row, k) of problem z is at base(z) + row * row_stride + k * k_stride, base(z) as in Operand.
+struct DirectOperand {
+    const uint16_t* ptr;
+    const uint16_t* const* array;
+    int64_t batch_stride, row_stride, k_stride;
+    int32_t rows;
+};
+
+struct DirectParams {
+    DirectOperand x, y;
+    OutputParams output;
+    TileGrid grid;  // rows: x, columns: y, which follow each other
+    int32_t k;
+    Divisor split;                         // slices of k: CTAs of a cluster
+    int32_t slice_start[max_cluster + 1];  // steps from here on belong to slice i
+    bool swapped;                          // x is n and y is m
+    bool elements;                         // is_element_output()
+    bool prefetches;                       // the first steps may be asked for before earlier kernels end
+    bool early;                            // the next kernel may start at once
+};
+
+// Fill what a plan says of the kernel; false with plan.refusal set when none fits.
+bool choose_direct(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+
+void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
+
+}  // namespace hg::sm90
