@@ -64,6 +64,15 @@ struct Launches {
 
 int residents_of_repack(const Handle& handle) { return handle.options.sm_limit > 0 ? 1 : repack_residents; }
 
+// Beside copies that do not fill the device the product's CTAs crowd where there are none. What overlaps is
+// worth half a microsecond; 2 x 8192 x 28672 takes 164 us instead of 106.
+bool starts_beside_copies(const Handle& handle, const Plan& plan, int64_t tiles)
+{
+    constexpr double long_product = 40;  // us
+    return plan.predicted_us < long_product ||
+           tiles >= int64_t{handle.sm_count()} * residents_of_repack(handle);
+}
+
 Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
 {
     if (is_direct(plan.row)) {
@@ -74,9 +83,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     void* const workspace = handle.workspace().ptr;
     if (plan.repacks_a || plan.repacks_b) {
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
-        // Beside copies that do not fill the device, the product's CTAs would crowd where there are none.
-        launches.copies.early =
-            launches.copy_tiles >= int64_t{handle.sm_count()} * residents_of_repack(handle);
+        launches.copies.early = starts_beside_copies(handle, plan, launches.copy_tiles);
     }
     const Status status =
         pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);

@@ -55,8 +55,11 @@ constexpr double multicast = 0.953;  // of bytes that one request brings to seve
 constexpr double reread = 0.292;     // cost of bytes that several CTAs read, of their first read
 // More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
 constexpr double narrow_panel = 0.0186;
-// More cycles where y is not contiguous along k and makes no whole panels.
-constexpr double wide_stage = 0.392;
+// Of what more bytes a stage has where y is not contiguous along k and makes no whole panels, in cycles.
+constexpr double wide_stage = 1.6;
+// Microseconds that a CTA's k tile of lines of few rows takes L2, and how many more the first ones cost.
+constexpr double short_line = 1.5e-3;
+constexpr double first_short_lines = 8;
 constexpr double overlap_cooperative = 0.772, overlap_ping_pong = 0.0859;  // of an epilogue is not hidden
 constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.132;  // streams lose their neighbours in L2
 constexpr double crowding = 0.219;  // of the chain, from an empty to a full device
@@ -76,6 +79,12 @@ constexpr int held[4][8] = {
     {396, 198, 124, 92, 69, 62, 47, 45},
     {528, 264, 163, 124, 94, 79, 69, 62},
 };
+
+double effort_of(const Config& c, Major y)
+{
+    const double bytes = x_bytes(c) + y_bytes(c, y), narrow = x_bytes(c) + y_bytes(c, Major::K);
+    return std::pow(bytes / narrow, wide_stage);
+}
 
 // How the CTAs fall on the multiprocessors.
 struct Placement {
@@ -128,6 +137,15 @@ Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, 
     const double straddle = 1.0 - static_cast<double>(1 << std::countr_zero(pitch | 128)) / 128.0;
     const double panel = major_of(o) == Major::MN ? bytes * span_elements / tile : 0.0;
     return {bytes, bytes * across * (1.0 + straddling * straddle), narrow_panel * panel, across > 1};
+}
+
+// Microseconds that CTAs wait for lines of few rows side by side: each of the `readers` asks for all of
+// them, line by line, and several are in one of L2.
+double wait_for_short_lines(const Problem& p, const Operand& o, double readers)
+{
+    if (major_of(o) == Major::K || line_stride(o) >= span_elements)
+        return 0.0;
+    return short_line * readers * (std::ceil(static_cast<double>(p.k) / tile_k) + first_short_lines);
 }
 
 // Cycles of a k tile where tiles are put side by side: the GPC's port may be what is waited for.
@@ -217,7 +235,10 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
     if (operands > l2_resident)
         from_memory = std::max(from_memory, operands * at.crowded / at.ctas / memory_of_one);
     const double from_l2 =
-        (x.from_l2 * (c.across > 1 ? multicast : 1.0) + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) / l2;
+        (x.from_l2 * (c.across > 1 ? multicast : 1.0) + y.from_l2 * (c.cluster > 1 ? multicast : 1.0)) /
+            l2 +
+        wait_for_short_lines(p, x_operand, std::ceil(y_rows / (c.y * c.across))) +
+        wait_for_short_lines(p, y_operand, std::ceil(x_rows / (c.x * c.cluster)));
     const double costs_more = (c.is_split() ? split_cost(p, c, way, at) : persistent_cost(c, way, at)) +
                               cluster_latency[c.ctas() * way.split] +
                               (c.ctas() > 1 ? multicast_latency : 0.0) + (way.alone ? alone_latency : 0.0);
@@ -226,8 +247,7 @@ Prediction predict(const Problem& p, const Config& c, const Way& way, int sm_cou
     double at_least = costs_more + std::max(from_memory, from_l2);
     if (at_least >= limit)
         return {at_least, overlap};
-    const bool wide = major_of(y_operand) == Major::MN && c.y % span_elements != 0;
-    const double effort = wide ? 1.0 + wide_stage : 1.0;
+    const double effort = effort_of(c, major_of(y_operand));
     const double compute = compute_us(p, c, way, at, effort, sm_count);
     at_least = std::max(at_least, costs_more + compute);
     if (at_least >= limit)

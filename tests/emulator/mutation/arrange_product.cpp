@@ -33,6 +33,8 @@ Variant variant_of(const std::string& name)
     if (majors.size() == 2) {
         variant.a = majors[0] == 'm' ? Major::MN : Major::K;
         variant.b = majors[1] == 'n' ? Major::MN : Major::K;
+    } else if (majors == "m") {
+        variant.a = Major::MN;
     }
     return variant;
 }
@@ -304,7 +306,8 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     device.cc = 90;
     device.sm_count = asked.clusters * config.ctas() * asked.split;
     // Of clusters of four, fewer fit than there is room for.
-    while (!config.is_split() && clusters_held(config, config.ctas(), device.sm_count) < asked.clusters)
+    while (!config.is_split() &&
+           clusters_held(config.residents, config.ctas(), device.sm_count) < asked.clusters)
         ++device.sm_count;
     hg::Plan plan{};
     Params params;
@@ -319,6 +322,46 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
         params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
         std::memset(params.arrivals, 0, bytes);
     }
+    set_launch(setup, row, plan, params);
+    return setup;
+}
+
+// Plan and parameters are the library's own. Shape 0: whole steps of aligned vectors, two of each warp.
+// Then three slices of k with nothing aligned, stored by element; the same with everything but plain,
+// swapped.
+Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::Row& row = row_of(rows, name);
+    const Variant variant = variant_of(name);
+    const DirectConfig& config = direct_configs[&row - rows - row_count];
+    const int round = direct_step(config, variant.a) * direct_sharers(config, variant.a);
+    const Asked asked[] = {{variant.bf16 ? Type::BF16 : Type::F16},
+                           {variant.bf16 ? Type::BF16 : Type::F16, 3},
+                           {Type::F16, 1, true}};
+    const bool edge = shape > 0, swapped = shape == 2;
+    const int64_t x = 2 * config.x - (edge ? 5 : 0), y = config.y - (edge ? 3 : 0),
+                  k = edge ? 4 * round + 5 : 2 * round;
+    Variant majors = variant;
+    if (swapped)
+        std::swap(majors.a, majors.b);
+    Setup setup;
+    hg::Problem p = make_problem(machine, setup, swapped ? y : x, swapped ? x : y, k, edge ? 2 : 1, majors,
+                                 asked[shape]);
+    for (hg::Operand* o : {&p.a, &p.b})
+        o->ptr = static_cast<const uint16_t*>(o->ptr) + (edge ? 1 : 0);
+    hg::Options options{};
+    std::strcpy(options.kernel, row.name);
+    options.split = edge ? 3 : 1;
+    options.orientation = swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = 4;
+    hg::Plan plan{};
+    if (!choose_direct(p, device, options, plan))
+        throw std::runtime_error("no launch of " + name);
+    DirectParams params;
+    pack_direct(p, plan, params);
     set_launch(setup, row, plan, params);
     return setup;
 }
