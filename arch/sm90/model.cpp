@@ -56,9 +56,9 @@ constexpr double reread = 0.292;     // cost of bytes that several CTAs read, of
 // More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
 constexpr double narrow_panel = 0.0186;
 // Of what more bytes a stage has where y is not contiguous along k and makes no whole panels, in cycles.
-constexpr double wide_stage = 1.6;
+constexpr double wide_stage = 2.0;
 // Microseconds that a CTA's k tile of lines of few rows takes L2, and how many more the first ones cost.
-constexpr double short_line = 1.5e-3;
+constexpr double short_line = 2e-3;
 constexpr double first_short_lines = 8;
 constexpr double overlap_cooperative = 0.772, overlap_ping_pong = 0.0859;  // of an epilogue is not hidden
 constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.132;  // streams lose their neighbours in L2
@@ -139,11 +139,13 @@ Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, 
     return {bytes, bytes * across * (1.0 + straddling * straddle), narrow_panel * panel, across > 1};
 }
 
-// Microseconds that CTAs wait for lines of few rows side by side: each of the `readers` asks for all of
-// them, line by line, and several are in one of L2.
+// Microseconds that CTAs wait for lines of few rows side by side that share sectors of L2: each of the
+// `readers` asks for all of them, line by line.
 double wait_for_short_lines(const Problem& p, const Operand& o, double readers)
 {
-    if (major_of(o) == Major::K || line_stride(o) >= span_elements)
+    constexpr int64_t sector = 16;  // elements
+    const int64_t line = line_stride(o);
+    if (major_of(o) == Major::K || line >= span_elements || line % sector == 0)
         return 0.0;
     return short_line * readers * (std::ceil(static_cast<double>(p.k) / tile_k) + first_short_lines);
 }
