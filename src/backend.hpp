@@ -14,6 +14,7 @@ struct Row {
     const char* name;
     int tile_m, tile_n, tile_k, stages, threads;
     int smem_bytes;
+    bool unaligned = false;  // for operands that the backend's best kernels cannot read as they are
 };
 
 // Persistent CTAs: whole tiles, or equal shares of the last waves.
@@ -42,7 +43,6 @@ struct Plan {
     int64_t tiles, grid;
     size_t workspace;           // bytes
     bool repacks_a, repacks_b;  // the operand is copied to the workspace first
-    bool direct;                // operands are read where the backend's best kernels cannot
     double predicted_us;
     Why why;
     const char* refusal;  // set when choose() returns false

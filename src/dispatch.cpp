@@ -115,7 +115,7 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
             plan = next;
         found = true;
         // A backend that reads the operands as they are may be faster than one whose best kernels cannot.
-        if (!next.repacks_a && !next.repacks_b && !next.direct)
+        if (!next.repacks_a && !next.repacks_b && !backend->rows[next.row].unaligned)
             break;
     }
     if (found)

@@ -58,18 +58,22 @@ inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int6
            batch * element_bytes % 16 == 0;
 }
 
+// Do all rows of D begin where a vector may?
+inline bool has_aligned_rows(const Problem& p)
+{
+    return is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
+}
+
 // D = alpha * A * B, perhaps with a bias, in rows that are whole aligned vectors of eight elements.
 inline bool is_vector_output(const Problem& p)
 {
-    return takes_bias_at_most(p) && !p.d.array && p.n % 8 == 0 && p.d.ld > 0 &&
-           is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
+    return takes_bias_at_most(p) && !p.d.array && p.n % 8 == 0 && p.d.ld > 0 && has_aligned_rows(p);
 }
 
-// The same in rows that are no vectors: one at a time they are best stored element by element.
+// The same in rows where vectors do not fit: one column a lane is best.
 inline bool is_element_output(const Problem& p)
 {
-    return takes_bias_at_most(p) && !p.d.array &&
-           !is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
+    return takes_bias_at_most(p) && !p.d.array && !has_aligned_rows(p);
 }
 
 inline Major major_of(const Operand& o) { return o.k_stride == 1 ? Major::K : Major::MN; }
@@ -112,14 +116,24 @@ inline TileGrid pack_grid(const Problem& p, const Row& row, int group)
 // Tiles are numbered with 32 bits; half of that range leaves room for a grid-stride step.
 constexpr int64_t max_tiles = int64_t{1} << 30;
 
-// Tiles of all problems, or max_tiles + 1 when there are more than max_tiles.
-inline int64_t count_tiles(const Problem& p, const Row& row)
+// Tiles of m x n of all problems, or max_tiles + 1 when there are more than max_tiles.
+inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
 {
     int64_t tiles;
-    const bool overflow =
-        __builtin_mul_overflow(ceil_div(p.m, row.tile_m), ceil_div(p.n, row.tile_n), &tiles) ||
-        __builtin_mul_overflow(tiles, p.batch, &tiles);
+    const bool overflow = __builtin_mul_overflow(ceil_div(p.m, m), ceil_div(p.n, n), &tiles) ||
+                          __builtin_mul_overflow(tiles, p.batch, &tiles);
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+}
+
+inline int64_t count_tiles(const Problem& p, const Row& row)
+{
+    return count_tiles(p, row.tile_m, row.tile_n);
+}
+
+// The same of tiles of x by y, where x is m, or n of a swapped product.
+inline int64_t count_tiles(const Problem& p, int64_t x, int64_t y, bool swapped)
+{
+    return swapped ? count_tiles(p, y, x) : count_tiles(p, x, y);
 }
 
 inline bool is_forced_away(const Options& options, const Row& row)

@@ -62,15 +62,18 @@ struct Launches {
     int64_t copy_tiles;
 };
 
-int residents_of_repack(const Handle& handle) { return handle.options.sm_limit > 0 ? 1 : repack_residents; }
+// CTAs that copy at a time.
+int64_t most_copying(const Handle& handle)
+{
+    return int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : repack_residents);
+}
 
 // Beside copies that do not fill the device the product's CTAs crowd where there are none. What overlaps is
 // worth half a microsecond; 2 x 8192 x 28672 takes 164 us instead of 106.
 bool starts_beside_copies(const Handle& handle, const Plan& plan, int64_t tiles)
 {
     constexpr double long_product = 40;  // us
-    return plan.predicted_us < long_product ||
-           tiles >= int64_t{handle.sm_count()} * residents_of_repack(handle);
+    return plan.predicted_us < long_product || tiles >= most_copying(handle);
 }
 
 Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
@@ -99,11 +102,10 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 Status launch_repack(const Handle& handle, const KernelTable& table, const Plan& plan,
                      const Launches& launches)
 {
-    const int64_t most = int64_t{handle.sm_count()} * residents_of_repack(handle);
     Plan copies = plan;
     copies.row = repack_row;
     copies.variant = copies.cluster = 0;
-    copies.grid = std::min(launches.copy_tiles, most);
+    copies.grid = std::min(launches.copy_tiles, most_copying(handle));
     return hg::launch(table, copies, &launches.copies, handle.stream);
 }
 

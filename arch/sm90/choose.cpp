@@ -22,12 +22,7 @@ const char* refusal(const Problem& p)
 
 int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
 {
-    const int64_t along_x = swapped ? p.n : p.m, along_y = swapped ? p.m : p.n;
-    int64_t tiles;
-    const bool overflow = __builtin_mul_overflow(ceil_div(along_x, c.x * c.cluster),
-                                                 ceil_div(along_y, c.y * c.across), &tiles) ||
-                          __builtin_mul_overflow(tiles, p.batch, &tiles);
-    return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+    return count_tiles(p, c.x * c.cluster, c.y * c.across, swapped);
 }
 
 bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count)

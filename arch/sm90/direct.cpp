@@ -18,44 +18,31 @@ struct DirectWay {
     int64_t tiles;
 };
 
-// Which of two contiguous dimensions lines are along is a choice of the kernel's: see DirectX.
-int64_t line_of(const Operand& x) { return x.k_stride == 1 ? x.row_stride : x.k_stride; }
-
-Major major_of_x(const Problem& p, bool swapped) { return major_of(swapped ? p.b : p.a); }
-
-int step_of(const Problem& p, const DirectWay& way)
+int step_of(const Problem& p, const DirectConfig& config, bool swapped)
 {
-    return direct_step(way.config, major_of_x(p, way.swapped));
+    return direct_step(config, major_of(swapped ? p.b : p.a));
 }
 
 // Of x: lines that follow each other, and whose places in a tile 31 bits can tell.
 bool has_lines(const Operand& x)
 {
     constexpr int64_t shortest = 16, longest = int64_t{1} << 23;
-    const int64_t line = line_of(x);
-    return line <= longest && (x.k_stride == 1 ? line > 0 : x.row_stride == 1 && line >= shortest);
-}
-
-int64_t count_direct_tiles(const Problem& p, const DirectConfig& c, bool swapped)
-{
-    const int64_t along_x = swapped ? p.n : p.m, along_y = swapped ? p.m : p.n;
-    int64_t tiles;
-    const bool overflow = __builtin_mul_overflow(ceil_div(along_x, c.x), ceil_div(along_y, c.y), &tiles) ||
-                          __builtin_mul_overflow(tiles, p.batch, &tiles);
-    return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+    const int64_t line = line_stride(x);
+    return line >= (x.k_stride == 1 ? 1 : shortest) && line <= longest;
 }
 
 bool is_allowed(const Problem& p, const DirectWay& way, const Options& o, int sm_count)
 {
     const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
-    if (way.tiles > max_tiles || !has_lines(way.swapped ? p.b : p.a) ||
-        !has_direct_major(way.config, major_of_x(p, way.swapped)))
+    const Operand& x = way.swapped ? p.b : p.a;
+    if (way.tiles > max_tiles || !has_lines(x) || !has_direct_major(way.config, major_of(x)))
         return false;
     if ((o.split > 0 && o.split != way.split) ||
         (o.orientation != Orientation::Free && o.orientation != orientation) ||
         o.sharing == Sharing::Stream)
         return false;
-    return way.split <= std::min<int64_t>(ceil_div(p.k, step_of(p, way)), direct_splits(way.config)) &&
+    return way.split <= std::min<int64_t>(ceil_div(p.k, step_of(p, way.config, way.swapped)),
+                                          direct_splits(way.config)) &&
            (o.sm_limit == 0 || way.tiles * way.split <= sm_count);
 }
 
@@ -102,8 +89,8 @@ double predict_direct(const Problem& p, const DirectWay& way, int sm_count)
     const double bytes = 2.0 * static_cast<double>(p.batch) * (k * (m + n) + m * n);
     const double share = 2.0 * k / way.split * (c.x * weigh_x(x, p.batch) + c.y * weigh_y(y, p.batch));
     const double steps = std::ceil(std::ceil(k / step) / way.split / direct_sharers(c, major));
-    const bool has_edges =
-        weigh_x(x, p.batch) > 2.0 || p.k % step != 0 || (y.k_stride == 1 && !is_vector_operand(y, p.batch));
+    const bool has_edges = !is_vector_operand(x, p.batch) || p.k % step != 0 ||
+                           (y.k_stride == 1 && !is_vector_operand(y, p.batch));
     return launch + (way.split > 1 ? sum + sum_of_slice * way.split : 0.0) + wave * (waves - 1.0) +
            (has_edges ? edges : 0.0) + bytes / memory + load * share / cost.rate +
            waves * steps * cost.step * (y.k_stride != 1 ? 1.0 + gathering : 1.0);
@@ -120,7 +107,6 @@ void fill(const Problem& p, const DirectWay& way, const Options& o, double us, P
     plan.early = o.overlap == Overlap::Free || o.overlap == Overlap::Early;
     plan.tiles = way.tiles;
     plan.grid = way.tiles * way.split;
-    plan.direct = true;
     plan.predicted_us = us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
@@ -149,7 +135,7 @@ bool choose_direct(const Problem& p, const Device& device, const Options& o, Pla
             continue;
         for (const bool swapped : {false, true})
             for (int split = 1; split <= max_cluster; ++split) {
-                const DirectWay way{config, swapped, split, count_direct_tiles(p, config, swapped)};
+                const DirectWay way{config, swapped, split, count_tiles(p, config.x, config.y, swapped)};
                 if (!is_allowed(p, way, o, sm_count))
                     continue;
                 const double us = predict_direct(p, way, sm_count);
@@ -166,7 +152,7 @@ void pack_direct(const Problem& p, const Plan& plan, DirectParams& params)
 {
     const int64_t rows_x = plan.swapped ? p.n : p.m, rows_y = plan.swapped ? p.m : p.n;
     const DirectConfig& config = direct_configs[plan.row - row_count];
-    const int64_t steps = ceil_div(p.k, step_of(p, {config, plan.swapped, plan.split, plan.tiles}));
+    const int64_t steps = ceil_div(p.k, step_of(p, config, plan.swapped));
     params = {};
     params.x = pack_operand(plan.swapped ? p.b : p.a, rows_x);
     params.y = pack_operand(plan.swapped ? p.a : p.b, rows_y);

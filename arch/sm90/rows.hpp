@@ -39,7 +39,7 @@ constexpr Row direct_row_of(const char* name)
 {
     constexpr auto bytes = sizeof(DirectSmem<C>);
     static_assert(C.residents * (bytes + smem_reserved) <= smem_per_sm);
-    return {name, C.x, C.y, direct_step(C, Major::K), 1, C.threads(), static_cast<int>(bytes)};
+    return {name, C.x, C.y, direct_step(C, Major::K), 1, C.threads(), static_cast<int>(bytes), true};
 }
 
 #define KERNEL(name, ...)   row_of<name##_config>(#name),

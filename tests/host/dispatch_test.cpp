@@ -145,8 +145,7 @@ TEST(Dispatch, LegalityOfDirectRows)
         std::strcpy(options.kernel, kernel);
         options.mode = mode;
         Plan plan{};
-        return choose(h200, p).plan.backend->choose(p, h200, options, plan) && plan.direct &&
-               !plan.workspace;
+        return choose(h200, p).plan.backend->choose(p, h200, options, plan) && !plan.workspace;
     };
     const auto nothing = [](Problem&) {};
     EXPECT_TRUE(serves(nothing));

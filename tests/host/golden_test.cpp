@@ -10,14 +10,49 @@
 namespace hg {
 namespace {
 
-void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k,
+void add(std::ostream& out, const char* name, const Device& device, const Problem& p,
          const char* backend = "")
 {
     constexpr const char* reasons[] = {"model", "tuned", "forced"};
-    const Choice c = choose(device, linear_layer(m, n, k), backend, "", size_t{64} << 20);
-    out << name << ' ' << m << ' ' << n << ' ' << k << ' ' << c.kernel << (c.plan.swapped ? " swapped" : "")
-        << " split=" << c.plan.split << (c.plan.streams ? " stream" : "")
-        << (!c.plan.overlaps ? " alone" : c.plan.early ? " early" : "") << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
+    const Choice c = choose(device, p, backend, "", size_t{64} << 20);
+    out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
+        << (c.plan.swapped ? " swapped" : "") << " split=" << c.plan.split
+        << (c.plan.streams ? " stream" : "")
+        << (!c.plan.overlaps ? " alone"
+            : c.plan.early   ? " early"
+                             : "")
+        << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
+}
+
+void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k,
+         const char* backend = "")
+{
+    add(out, name, device, linear_layer(m, n, k), backend);
+}
+
+// A, B or both with their rows side by side.
+void add_majors(std::ostream& out, int64_t m, int64_t n, int64_t k)
+{
+    Problem nn = linear_layer(m, n, k), tt = nn, nt = nn;
+    nn.a = nt.a = {nn.a.ptr, nullptr, 1, m, 0};
+    tt.b = nt.b = {nn.b.ptr, nullptr, 1, n, 0};
+    add(out, "h200/nn", h200, nn);
+    add(out, "h200/nt", h200, nt);
+    add(out, "h200/tt", h200, tt);
+}
+
+// What TMA cannot address, or reads in short lines or narrow panels.
+void add_awkward(std::ostream& out)
+{
+    constexpr int64_t odd[][3] = {
+        {1, 4097, 4097}, {3, 5001, 4099}, {17, 11007, 4095}, {127, 129, 131}, {512, 513, 8191}};
+    for (const auto& [m, n, k] : odd)
+        add(out, "h200", h200, m, n, k);
+    constexpr int64_t shapes[][3] = {{2, 8192, 28672},   {8, 4096, 4096},   {16, 4096, 7168},
+                                     {24, 14016, 256},   {40, 8192, 2048},  {128, 18432, 7168},
+                                     {1536, 1536, 1536}, {4096, 4096, 4096}};
+    for (const auto& [m, n, k] : shapes)
+        add_majors(out, m, n, k);
 }
 
 // Squares, the layers of a language model with few and many rows, and what falls to the general path.
@@ -59,6 +94,7 @@ std::string all_choices()
     add(out, "h200", h200, 16384, 8192, 64);
     add(out, "h200", h200, 8192, 16384, 64);
     add(out, "h200", h200, 512, 1024, 12288);
+    add_awkward(out);
     add_layers(out, "b200", b200);
     add(out, "a100", a100, 4096, 4096, 4096);
     add(out, "a100", a100, 64, 64, 4096);
