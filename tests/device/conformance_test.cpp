@@ -125,6 +125,44 @@ TEST(DeviceKernels, alone)
     EXPECT_EQ(kernels > 0, Cuda::get()->cc() / 10 >= 9 && Cuda::get()->cc() / 10 <= 11);
 }
 
+// Operands that end with their allocation, at no multiple of what a load takes: an emulated device counts
+// bytes.
+TEST(DeviceKernels, each_one_reads_operands_alone)
+{
+    NEEDS_GPU();
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created())
+            continue;
+        for (const int64_t k : {64, 71, 129, 256})
+            for (const bool rows_contiguous : {false, true}) {
+                const int64_t m = 37, n = 67, lda = (rows_contiguous ? m : k) + 1,
+                              ldb = (rows_contiguous ? n : k) + 1;
+                const auto span = [&](int64_t rows, int64_t ld) {
+                    return 2 *
+                           static_cast<size_t>(rows_contiguous ? (k - 1) * ld + rows : (rows - 1) * ld + k);
+                };
+                const Block a(library.memory(), span(m, lda)), b(library.memory(), span(n, ldb)),
+                    d(library.memory(), static_cast<size_t>(2 * m * n));
+                library.memory().fill(a.get(), 0, a.bytes());
+                library.memory().fill(b.get(), 0, b.bytes());
+                hgemm_args_t args;
+                hgemm_args_init(&args, sizeof args);
+                args.layout = HGEMM_ROW_MAJOR;
+                args.transa = rows_contiguous ? HGEMM_TRANS : HGEMM_NO_TRANS;
+                args.transb = rows_contiguous ? HGEMM_NO_TRANS : HGEMM_TRANS;
+                args.m = m, args.n = n, args.k = k;
+                args.a = a.get(), args.lda = lda;
+                args.b = b.get(), args.ldb = ldb;
+                args.d = d.get(), args.ldd = n;
+                const hgemm_status_t status = library.run(args);
+                EXPECT_TRUE(status == HGEMM_STATUS_SUCCESS || status == HGEMM_STATUS_NOT_SUPPORTED)
+                    << name << ", k = " << k << (rows_contiguous ? ", rows contiguous: " : ": ")
+                    << library.story();
+            }
+    }
+}
+
 // Tiles that several CTAs share, with the sums passed through the workspace.
 TEST(DeviceKernels, each_one_streamed)
 {
