@@ -1,5 +1,6 @@
 // Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
 #include "arch/common/tma.hpp"
+#include "arch/sm90/learned.hpp"
 #include "arch/sm90/order.hpp"
 #include "arch/sm90/repack.hpp"
 #include "arch/sm90/rows.hpp"
@@ -151,25 +152,17 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
     return false;
 }
 
-bool choose_by_model(const Problem& p, const Device& device, const Options& options, Plan& plan)
+// Visits all ways that are allowed.
+template <typename Visit>
+void for_each_way(const Problem& p, const Options& o, int sm_count, Visit visit)
 {
-    const int sm_count =
-        options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
-    bool found = false;
-    double best = std::numeric_limits<double>::infinity();
     for (int row = 0; row < row_count; ++row)
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
             const auto consider = [&](int split, bool streams, bool alone) {
                 const Way way{row, swapped, split, streams, clusters, alone};
-                if (!is_allowed(p, way, options, sm_count))
-                    return;
-                const Prediction prediction = predict(p, configs[row], way, sm_count, best);
-                if (prediction.us >= best)
-                    return;
-                found = true;
-                best = prediction.us;
-                fill(p, way, prediction, sm_count, options, plan);
+                if (is_allowed(p, way, o, sm_count))
+                    visit(way);
             };
             for (const bool alone : {false, true}) {
                 for (int split = 1; split <= max_cluster; ++split)
@@ -177,7 +170,68 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& opti
                 consider(1, true, alone);
             }
         }
-    return found;
+}
+
+constexpr int most_ways = row_count * 2 * 2 * (max_cluster + 1);
+
+struct Choice {
+    Way way;
+    Prediction prediction;
+};
+
+constexpr Choice none{{}, {std::numeric_limits<double>::infinity(), Overlap::Free}};
+
+// The best way that the model finds. `predicted` gets all predictions, in the order of the ways, but for
+// those above `slack` times the best: these are too low.
+Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double slack, float* predicted)
+{
+    Choice best = none;
+    for_each_way(p, o, sm_count, [&](const Way& way) {
+        const Prediction prediction =
+            predict(p, configs[way.row], way, sm_count, slack * best.prediction.us);
+        *predicted++ = static_cast<float>(prediction.us);
+        if (prediction.us < best.prediction.us)
+            best = {way, prediction};
+    });
+    return best;
+}
+
+// The best way by what was measured, of those that the model expects to take less than `limit`.
+Choice choose_learned(const Problem& p, const Options& o, int sm_count, double limit,
+                      const float* predicted)
+{
+    Choice best = none;
+    for_each_way(p, o, sm_count, [&](const Way& way) {
+        const double us = *predicted++;
+        if (us >= limit)
+            return;
+        const Config& c = configs[way.row];
+        const Learned learned = learned_us(p, c, way, us, sm_count);
+        const bool late = way.alone || !c.is_split()   ? false
+                          : o.overlap == Overlap::Free ? learned.late < learned.early
+                                                       : o.overlap == Overlap::Late;
+        const double time = late ? learned.late : learned.early;
+        if (time < best.prediction.us)
+            best = {way, {time, way.alone ? Overlap::None : late ? Overlap::Late : Overlap::Early}};
+    });
+    return best;
+}
+
+// The network is asked about ways that the model does not find slower by half than the best: 99 of 100
+// products have their fastest one among these.
+bool choose_by_model(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    const int sm_count = o.sm_limit > 0 ? std::min(o.sm_limit, device.sm_count) : device.sm_count;
+    const bool learned = is_learned(p, sm_count);
+    const double slack = learned ? 1.5 : 1.0;
+    float predicted[most_ways];
+    Choice best = choose_predicted(p, o, sm_count, slack, predicted);
+    if (best.prediction.us == none.prediction.us)
+        return false;
+    if (learned && best.prediction.us < longest_learned_us)
+        best = choose_learned(p, o, sm_count, slack * best.prediction.us, predicted);
+    fill(p, best.way, best.prediction, sm_count, o, plan);
+    return true;
 }
 
 bool choose_product(const Problem& asked, const Device& device, const Options& o, Plan& plan)

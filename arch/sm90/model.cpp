@@ -86,33 +86,6 @@ double effort_of(const Config& c, Major y)
     return std::pow(bytes / narrow, wide_stage);
 }
 
-// How the CTAs fall on the multiprocessors.
-struct Placement {
-    double ctas, waves;
-    double load;     // CTAs that the fullest one runs in all
-    double crowded;  // the same where clusters crowd
-    double filled;   // of the places for CTAs, at most 1
-};
-
-Placement place(const Config& c, const Way& way, int sm_count)
-{
-    const auto clusters = static_cast<double>(way.clusters);
-    const double ctas = clusters * c.ctas() * way.split, sms = sm_count, places = sms * c.residents;
-    const double filled = std::min(1.0, ctas / places);
-    if (!c.is_split()) {
-        const double waves = clusters / static_cast<double>(clusters_held(c.residents, c.ctas(), sm_count));
-        const double load = way.streams ? waves : std::ceil(waves);
-        return {ctas, load, load, load, filled};
-    }
-    const int cluster = c.ctas() * way.split;
-    const auto at_once = static_cast<double>(clusters_held(c.residents, cluster, sm_count));
-    const double full = std::floor(clusters / at_once);
-    const double rest = (clusters - full * at_once) * cluster;
-    const double load = full * c.residents + std::ceil(rest / sms);
-    const double more = ctas <= places ? packing[cluster] * std::max(0.0, c.residents - load) : 0.0;
-    return {ctas, std::ceil(clusters / at_once), load, load + more, filled};
-}
-
 // Cycles a microsecond: the clock falls under a long load.
 double clock_rate(double flops)
 {
@@ -214,6 +187,25 @@ Overlap overlap_of(const Config& c, const Placement& at, int64_t k_tiles)
 int64_t clusters_held(int residents, int cluster, int sm_count)
 {
     return std::max(1, held[residents - 1][cluster - 1] * sm_count / 132);
+}
+
+Placement place(const Config& c, const Way& way, int sm_count)
+{
+    const auto clusters = static_cast<double>(way.clusters);
+    const double ctas = clusters * c.ctas() * way.split, sms = sm_count, places = sms * c.residents;
+    const double filled = std::min(1.0, ctas / places);
+    if (!c.is_split()) {
+        const double waves = clusters / static_cast<double>(clusters_held(c.residents, c.ctas(), sm_count));
+        const double load = way.streams ? waves : std::ceil(waves);
+        return {ctas, load, load, load, filled};
+    }
+    const int cluster = c.ctas() * way.split;
+    const auto at_once = static_cast<double>(clusters_held(c.residents, cluster, sm_count));
+    const double full = std::floor(clusters / at_once);
+    const double rest = (clusters - full * at_once) * cluster;
+    const double load = full * c.residents + std::ceil(rest / sms);
+    const double more = ctas <= places ? packing[cluster] * std::max(0.0, c.residents - load) : 0.0;
+    return {ctas, std::ceil(clusters / at_once), load, load + more, filled};
 }
 
 StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count)

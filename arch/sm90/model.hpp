@@ -29,6 +29,16 @@ struct StreamShape {
 // Clusters of so many CTAs that run at a time, with so many CTAs a multiprocessor.
 int64_t clusters_held(int residents, int cluster, int sm_count);
 
+// How the CTAs of a way fall on the multiprocessors.
+struct Placement {
+    double ctas, waves;
+    double load;     // CTAs that the fullest one runs in all
+    double crowded;  // the same where clusters crowd
+    double filled;   // of the places for CTAs, at most 1
+};
+
+Placement place(const Config& config, const Way& way, int sm_count);
+
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
 struct Prediction {

@@ -366,21 +366,24 @@ TEST(Dispatch, SettingsBehindAKernelsNameAreRead)
     EXPECT_NE(std::string(hgemm_last_error()).find("late early"), std::string::npos);
 }
 
-// One wave of large CTAs with much to do lets the next kernel start late, everything else at once.
+// One wave of large CTAs with much to do lets the next kernel start late, everything else at once. Of
+// batches, nothing else was measured.
 TEST(Dispatch, NextKernelMayStart)
 {
     NEEDS_CUDA_BUILD();
     const auto plan = [](int64_t m, int64_t n, int64_t k, const char* kernel) {
-        return choose(h200, linear_layer(m, n, k), "", kernel).plan;
+        Problem p = linear_layer(m, n, k);
+        p.batch = 2;
+        return choose(h200, p, "", kernel).plan;
     };
-    EXPECT_FALSE(plan(128, 8192, 4096, "sm90_split_128x64").early);
-    EXPECT_TRUE(plan(128, 8192, 512, "sm90_split_128x64").early);
-    EXPECT_TRUE(plan(1, 8192, 4096, "sm90_split_64x8_r2").early);
+    EXPECT_TRUE(plan(128, 4096, 512, "sm90_split_128x64").early);
+    EXPECT_TRUE(plan(1, 4096, 4096, "sm90_split_64x8_r2").early);
     EXPECT_TRUE(plan(4096, 4096, 4096, "sm90_128x256_c2").early);
     char text[512];
-    const Plan late = plan(128, 8192, 4096, "sm90_split_128x64");
+    const Plan late = plan(128, 4096, 4096, "sm90_split_128x64");
     late.print(text, sizeof text);
     EXPECT_TRUE(late.overlaps);
+    EXPECT_FALSE(late.early);
     EXPECT_NE(std::string(text).find(" next=late "), std::string::npos) << text;
 }
 

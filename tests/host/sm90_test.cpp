@@ -1,4 +1,5 @@
 // White-box tests of what sm90 packs: no GPU is needed.
+#include "arch/sm90/learned.hpp"
 #include "arch/sm90/order.hpp"
 #include "arch/sm90/rows.hpp"
 #include "devices.hpp"
@@ -140,6 +141,40 @@ TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
     p.activation = Activation::Relu;
     EXPECT_FALSE(sm90::is_stored_by_tma(p));
     EXPECT_FALSE(sm90::stores_by_tma_only(chosen()));
+}
+
+// What the network answers is off by more than this nowhere near what it was fitted to.
+TEST(Sm90, LearnedTimesAreNearTheModels)
+{
+    for (const int64_t m : {1, 24, 128, 500, 1024})
+        for (const int64_t n : {64, 1000, 4096})
+            for (const int64_t k : {24, 512, 4096}) {
+                const Problem p = linear_layer(m, n, k);
+                Plan plan;
+                ASSERT_TRUE(sm90::choose(p, h200, Options{}, plan));
+                const sm90::Way way{plan.row,     plan.swapped, plan.split,
+                                    plan.streams, plan.tiles,   !plan.overlaps};
+                const sm90::Config& c = sm90::configs[plan.row];
+                const double us = sm90::predict(p, c, way, 132).us;
+                const sm90::Learned learned = sm90::learned_us(p, c, way, us, 132);
+                for (const double time : {learned.early, learned.late}) {
+                    EXPECT_GT(time, us / 3) << m << 'x' << n << 'x' << k;
+                    EXPECT_LT(time, us * 3) << m << 'x' << n << 'x' << k;
+                }
+            }
+}
+
+// Only products like those that were measured are left to the network.
+TEST(Sm90, WhatIsLearned)
+{
+    Problem p = linear_layer(64, 4096, 4096);
+    EXPECT_TRUE(sm90::is_learned(p, 132));
+    EXPECT_FALSE(sm90::is_learned(p, 100));
+    p.batch = 2;
+    EXPECT_FALSE(sm90::is_learned(p, 132));
+    p = linear_layer(64, 4096, 4096);
+    p.b = {p.b.ptr, nullptr, 1, 4096, 0};
+    EXPECT_FALSE(sm90::is_learned(p, 132));
 }
 
 }  // namespace

@@ -1,0 +1,144 @@
+#include "arch/sm90/learned.hpp"
+
+#include "arch/common/pack.hpp"
+#include "arch/sm90/rows.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+namespace hg::sm90 {
+namespace {
+
+constexpr int units = 32, traits = 6;
+
+#define FEATURE(name, ...) {__VA_ARGS__},
+#define TRAIT(...)
+#define BIAS(...)
+#define SHARE(...)
+#define ROW(...)
+constexpr float feature_weights[Feature::count][units] = {
+#include "arch/sm90/learned.def"
+};
+#undef FEATURE
+#undef TRAIT
+#define FEATURE(...)
+#define TRAIT(...) {__VA_ARGS__},
+constexpr float trait_weights[traits][units] = {
+#include "arch/sm90/learned.def"
+};
+#undef TRAIT
+#undef BIAS
+#define TRAIT(...)
+#define BIAS(...) __VA_ARGS__
+constexpr float biases[units] = {
+#include "arch/sm90/learned.def"
+};
+#undef BIAS
+#undef SHARE
+#define BIAS(...)
+#define SHARE(...) __VA_ARGS__
+constexpr float shares[units] = {
+#include "arch/sm90/learned.def"
+};
+#undef SHARE
+#undef ROW
+#define SHARE(...)
+
+struct Kernel {
+    std::string_view name;
+    float traits[sm90::traits];
+};
+
+#define ROW(name, ...) {#name, {__VA_ARGS__}},
+constexpr Kernel kernels[] = {
+#include "arch/sm90/learned.def"
+};
+#undef ROW
+#undef SHARE
+#undef BIAS
+#undef TRAIT
+#undef FEATURE
+
+consteval bool match_rows()
+{
+    for (int row = 0; row < row_count; ++row)
+        if (kernels[row].name != rows[row].name)
+            return false;
+    return std::size(kernels) == row_count;
+}
+static_assert(match_rows(), "learned.def and kernels.def have different rows");
+
+float log_of(double value) { return static_cast<float>(std::log(value)); }
+
+// By what factor a way takes longer than predicted.
+double answer(const float (&sums)[units])
+{
+    float off = 0;
+    for (int unit = 0; unit < units; ++unit)
+        off += shares[unit] * std::max(sums[unit], 0.0f);
+    return std::exp(static_cast<double>(off));
+}
+
+void add(float (&sums)[units], float value, const float (&weights)[units])
+{
+    for (int unit = 0; unit < units; ++unit)
+        sums[unit] += value * weights[unit];
+}
+
+}  // namespace
+
+void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap, double us, int sm_count,
+              float (&f)[Feature::count])
+{
+    const auto x = static_cast<double>(way.swapped ? p.n : p.m);
+    const auto y = static_cast<double>(way.swapped ? p.m : p.n);
+    const double x_side = c.x * c.cluster, y_side = c.y * c.across;
+    const Placement at = place(c, way, sm_count);
+    const auto clusters = static_cast<double>(way.clusters);
+    const auto at_once = static_cast<double>(clusters_held(c.residents, c.ctas() * way.split, sm_count));
+    const auto pitch = static_cast<uint64_t>(2 * p.k);
+    f[Feature::predicted] = log_of(us);
+    f[Feature::swapped] = way.swapped;
+    f[Feature::slices] = log_of(way.split);
+    f[Feature::streams] = way.streams;
+    f[Feature::alone] = way.alone;
+    f[Feature::late] = overlap == Overlap::Late;
+    f[Feature::x_rows] = log_of(x);
+    f[Feature::y_rows] = log_of(y);
+    f[Feature::depth] = log_of(static_cast<double>(p.k));
+    f[Feature::all_clusters] = log_of(clusters);
+    f[Feature::k_tiles] = log_of(std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.split));
+    f[Feature::waves] = log_of(clusters / at_once);
+    f[Feature::whole_waves] = log_of(at.waves);
+    f[Feature::filled] = static_cast<float>(at.filled);
+    f[Feature::load] = log_of(at.load);
+    f[Feature::used_x] = log_of(x / (std::ceil(x / x_side) * x_side));
+    f[Feature::used_y] = log_of(y / (std::ceil(y / y_side) * y_side));
+    f[Feature::straddles] = 1.0f - static_cast<float>(1 << std::countr_zero(pitch | 128)) / 128.0f;
+    f[Feature::ctas] = log_of(at.ctas / sm_count);
+}
+
+bool is_learned(const Problem& p, int sm_count)
+{
+    return sm_count == 132 && p.batch == 1 && major_of(p.a) == Major::K && major_of(p.b) == Major::K;
+}
+
+Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count)
+{
+    float features[Feature::count];
+    describe(p, c, way, way.alone ? Overlap::None : Overlap::Early, us, sm_count, features);
+    float sums[units];
+    std::copy_n(biases, units, sums);
+    for (int i = 0; i < Feature::count; ++i)
+        add(sums, features[i], feature_weights[i]);
+    for (int i = 0; i < traits; ++i)
+        add(sums, kernels[way.row].traits[i], trait_weights[i]);
+    const double early = us * answer(sums);
+    add(sums, 1.0f, feature_weights[Feature::late]);
+    return {early, us * answer(sums)};
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,45 @@
+// What measurements add to the cost model: a small network that says how far its prediction is off. One
+// hidden layer; it sees what the model sees of a way, and six numbers a kernel that were fitted with it.
+#pragma once
+
+#include "arch/sm90/model.hpp"
+
+namespace hg::sm90 {
+
+// What the network sees, in the order of learned.def.
+struct Feature {
+    enum {
+#define FEATURE(name, ...) name,
+#define TRAIT(...)
+#define BIAS(...)
+#define SHARE(...)
+#define ROW(...)
+#include "arch/sm90/learned.def"
+#undef FEATURE
+#undef TRAIT
+#undef BIAS
+#undef SHARE
+#undef ROW
+        count
+    };
+};
+
+// A way as the network sees it: `us` is the model's prediction.
+void describe(const Problem& problem, const Config& config, const Way& way, Overlap overlap, double us,
+              int sm_count, float (&features)[Feature::count]);
+
+// Is this a product like those that were measured? One problem, both operands contiguous along k, a whole
+// H200.
+bool is_learned(const Problem& problem, int sm_count);
+// What takes longer was not: of sustained load, power and not the way decides.
+constexpr double longest_learned_us = 100;
+
+// Microseconds that a way takes, by the model's prediction `us` and by measurements: where it lets the next
+// kernel start early, as if alone, and late.
+struct Learned {
+    double early, late;
+};
+
+Learned learned_us(const Problem& problem, const Config& config, const Way& way, double us, int sm_count);
+
+}  // namespace hg::sm90

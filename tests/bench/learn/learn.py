@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Fits the network of arch/sm90/learned.def to measured ways to run products.
+
+    hgemm-ways < ways.txt > seen.txt
+    learn.py seen.txt [--write arch/sm90/learned.def --measured 'what, when and where'] [--folds 2]
+
+seen.txt has a line for each way: m n k row microseconds, then what the network sees. Needs numpy and jax.
+What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
+that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter
+of the products out at a time and says how well they are chosen.
+"""
+import argparse
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+ARCH = Path(__file__).resolve().parents[3] / "arch" / "sm90"
+UNITS, TRAITS = 32, 6
+FEATURES = ("predicted swapped slices streams alone late x_rows y_rows depth all_clusters k_tiles waves "
+            "whole_waves filled load used_x used_y straddles ctas").split()
+KERNELS = re.findall(r"^KERNEL \(\s*(\w+)", (ARCH / "kernels.def").read_text(), re.M)
+
+
+class Ways:
+    """Measured ways; a way measured twice counts once, with the mean of both."""
+
+    def __init__(self, path):
+        seen = np.loadtxt(path)
+        way, index = np.unique(np.delete(seen, 4, axis=1), axis=0, return_inverse=True)
+        index = index.ravel()
+        self.times = np.bincount(index)
+        log_us = np.bincount(index, np.log(seen[:, 4])) / self.times
+        self.products, self.product = np.unique(way[:, :3], axis=0, return_inverse=True)
+        self.product = self.product.ravel()
+        self.row, self.features = way[:, 3].astype(int), way[:, 4:]
+        assert self.features.shape[1] == len(FEATURES)
+        best = np.full(len(self.products), np.inf)
+        np.minimum.at(best, self.product, log_us)
+        self.slower = log_us - best[self.product]  # than the fastest, logarithm
+        self.off = log_us - self.features[:, 0]    # of the model, logarithm
+        close = np.expm1(self.slower) / 0.15
+        weight = np.sqrt(self.times) / (1 + close * close)
+        self.weight = weight / np.bincount(self.product, weight)[self.product]
+        self.mean, self.deviation = self.features.mean(0), self.features.std(0) + 1e-9
+
+    def loss_of_choices(self, off):
+        """How much slower the way with the lowest estimate is, of each product."""
+        order = np.lexsort((self.features[:, 0] + off, self.product))
+        first = np.r_[True, self.product[order][1:] != self.product[order][:-1]]
+        return self.slower[order[first]]
+
+
+def network(p, features, row):
+    seen = jnp.concatenate([features, p["traits"][row]], 1)
+    return jax.nn.relu(seen @ p["weights"] + p["biases"]) @ p["shares"]
+
+
+def fit(ways, use, seed=0, steps=1000):
+    """`use`: 1 for each product to learn from, else 0."""
+    products = len(ways.products)
+    scaled = jnp.array((ways.features - ways.mean) / ways.deviation, jnp.float32)
+    predicted, off, slower, weight = (jnp.array(a, jnp.float32) for a in
+                                      (ways.features[:, 0], ways.off, ways.slower, ways.weight))
+    product, row, use = jnp.array(ways.product), jnp.array(ways.row), jnp.array(use, jnp.float32)
+    keys = jax.random.split(jax.random.PRNGKey(seed), 4)
+    inputs = len(FEATURES) + TRAITS
+    p = {"traits": jax.random.normal(keys[0], (len(KERNELS), TRAITS)) * 0.3,
+         "weights": jax.random.normal(keys[1], (inputs, UNITS)) / inputs ** 0.5,
+         "biases": jnp.zeros(UNITS), "shares": jax.random.normal(keys[2], (UNITS,)) * 0.1}
+
+    def of_products(values):
+        return jax.ops.segment_sum(values, product, products)
+
+    def loss(p, noise):
+        answer = network(p, scaled + noise, row)
+        mean = of_products(weight * (off - answer))
+        beside = off - answer - mean[product]
+        cost = -(predicted + answer) / 0.03
+        chance = jnp.exp(cost - jax.ops.segment_max(cost, product, products)[product])
+        chance /= of_products(chance)[product]
+        terms = weight * beside ** 2 + 0.3 * chance * slower
+        return (((use[product] * terms).sum() + 0.05 * (use * mean ** 2).sum()) / use.sum()
+                + 3e-5 * sum((v ** 2).sum() for v in p.values()))
+
+    @jax.jit
+    def step(p, first, second, key, t):
+        slope = jax.grad(loss)(p, 0.02 * jax.random.normal(key, scaled.shape))
+        first = jax.tree.map(lambda a, b: 0.9 * a + 0.1 * b, first, slope)
+        second = jax.tree.map(lambda a, b: 0.99 * a + 0.01 * b * b, second, slope)
+        rate = 0.012 * (1 - t / steps) + 1e-4
+        p = jax.tree.map(lambda a, b, c: a - rate * (b / (1 - 0.9 ** t)) /
+                         (jnp.sqrt(c / (1 - 0.99 ** t)) + 1e-8), p, first, second)
+        return p, first, second
+
+    first, second, key = jax.tree.map(jnp.zeros_like, p), jax.tree.map(jnp.zeros_like, p), keys[3]
+    for t in range(1, steps + 1):
+        key, drawn = jax.random.split(key)
+        p, first, second = step(p, first, second, drawn, t)
+        if t % 100 == 0:
+            print(f"\r{t} of {steps} steps", end="", flush=True)
+    print("\r", end="")
+    return p, np.array(network(p, scaled, row))
+
+
+def numbers(values):
+    """Four decimals, ten a line."""
+    texts = [f"{v:.4f}f" for v in values]
+    lines = [", ".join(texts[i:i + 10]) for i in range(0, len(texts), 10)]
+    return (",\n" + " " * 8).join(lines)
+
+
+def write(path, ways, p, measured):
+    """Features are not scaled in the library: their weights are, and the biases hold their means."""
+    p = {name: np.array(value, float) for name, value in p.items()}
+    weights = p["weights"][:len(FEATURES)] / ways.deviation[:, None]
+    biases = p["biases"] - ways.mean @ weights
+    lines = ["// Written by tests/bench/learn/learn.py. The weights of each feature and trait for the 32 hidden units,",
+             "// their biases, their shares in the answer, and the traits of each kernel. Fitted to",
+             f"// {ways.times.sum():,} measurements of {len(ways.products):,} products: {measured}."]
+    lines += [f"FEATURE ( {name},\n        {numbers(w)} )" for name, w in zip(FEATURES, weights)]
+    lines += [f"TRAIT (\n        {numbers(w)} )" for w in p["weights"][len(FEATURES):]]
+    lines += [f"BIAS (\n        {numbers(biases)} )", f"SHARE (\n        {numbers(p['shares'])} )"]
+    lines += [f"ROW ( {name + ',':26}{numbers(t)} )" for name, t in zip(KERNELS, p["traits"])]
+    Path(path).write_text("\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seen")
+    parser.add_argument("--write", metavar="PATH")
+    parser.add_argument("--measured", default="", metavar="TEXT")
+    parser.add_argument("--folds", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=1000)
+    a = parser.parse_args()
+    ways = Ways(a.seen)
+    print(f"{len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
+          f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
+    fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
+    for left_out in range(a.folds):
+        _, off = fit(ways, fold != left_out, left_out, a.steps)
+        costs = ways.loss_of_choices(off)
+        print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
+    if a.write:
+        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps)
+        print(f"all of them {ways.loss_of_choices(off).mean():.2%}")
+        write(a.write, ways, p, a.measured)
+
+
+if __name__ == "__main__":
+    main()
