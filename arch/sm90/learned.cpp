@@ -7,69 +7,18 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
-#include <string_view>
 
 namespace hg::sm90 {
 namespace {
 
-constexpr int units = 32, traits = 6;
-
-#define FEATURE(name, ...) {__VA_ARGS__},
-#define TRAIT(...)
-#define BIAS(...)
-#define SHARE(...)
-#define ROW(...)
-constexpr float feature_weights[Feature::count][units] = {
-#include "arch/sm90/learned.def"
-};
-#undef FEATURE
-#undef TRAIT
-#define FEATURE(...)
-#define TRAIT(...) {__VA_ARGS__},
-constexpr float trait_weights[traits][units] = {
-#include "arch/sm90/learned.def"
-};
-#undef TRAIT
-#undef BIAS
-#define TRAIT(...)
-#define BIAS(...) __VA_ARGS__
-constexpr float biases[units] = {
-#include "arch/sm90/learned.def"
-};
-#undef BIAS
-#undef SHARE
-#define BIAS(...)
-#define SHARE(...) __VA_ARGS__
-constexpr float shares[units] = {
-#include "arch/sm90/learned.def"
-};
-#undef SHARE
-#undef ROW
-#define SHARE(...)
-
-struct Kernel {
-    std::string_view name;
-    float traits[sm90::traits];
-};
-
-#define ROW(name, ...) {#name, {__VA_ARGS__}},
-constexpr Kernel kernels[] = {
-#include "arch/sm90/learned.def"
-};
-#undef ROW
-#undef SHARE
-#undef BIAS
-#undef TRAIT
-#undef FEATURE
-
 consteval bool match_rows()
 {
     for (int row = 0; row < row_count; ++row)
-        if (kernels[row].name != rows[row].name)
+        if (learned_kernels[row].name != rows[row].name)
             return false;
-    return std::size(kernels) == row_count;
+    return std::size(learned_kernels) == row_count;
 }
-static_assert(match_rows(), "learned.def and kernels.def have different rows");
+static_assert(match_rows(), "learned_weights.hpp and kernels.def have different rows");
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
 
@@ -135,7 +84,7 @@ Learned learned_us(const Problem& p, const Config& c, const Way& way, double us,
     for (int i = 0; i < Feature::count; ++i)
         add(sums, features[i], feature_weights[i]);
     for (int i = 0; i < traits; ++i)
-        add(sums, kernels[way.row].traits[i], trait_weights[i]);
+        add(sums, learned_kernels[way.row].traits[i], trait_weights[i]);
     const double early = us * answer(sums);
     add(sums, 1.0f, feature_weights[Feature::late]);
     return {early, us * answer(sums)};

@@ -2,27 +2,10 @@
 // hidden layer; it sees what the model sees of a way, and six numbers a kernel that were fitted with it.
 #pragma once
 
+#include "arch/sm90/learned_weights.hpp"
 #include "arch/sm90/model.hpp"
 
 namespace hg::sm90 {
-
-// What the network sees, in the order of learned.def.
-struct Feature {
-    enum {
-#define FEATURE(name, ...) name,
-#define TRAIT(...)
-#define BIAS(...)
-#define SHARE(...)
-#define ROW(...)
-#include "arch/sm90/learned.def"
-#undef FEATURE
-#undef TRAIT
-#undef BIAS
-#undef SHARE
-#undef ROW
-        count
-    };
-};
 
 // A way as the network sees it: `us` is the model's prediction.
 void describe(const Problem& problem, const Config& config, const Way& way, Overlap overlap, double us,

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Fits the network of arch/sm90/learned.def to measured ways to run products.
+"""Fits the network of arch/sm90/learned_weights.hpp to measured ways to run products.
 
-    hgemm-ways < ways.txt > seen.txt
-    learn.py seen.txt [--write arch/sm90/learned.def --measured 'what, when and where'] [--folds 2]
+    xz -dc tests/bench/results/h200_sm90_ways.txt.xz | hgemm-ways > seen.txt
+    learn.py seen.txt [--write arch/sm90/learned_weights.hpp --measured 'what, when and where'] [--folds 2]
 
 seen.txt has a line for each way: m n k row microseconds, then what the network sees. Needs numpy and jax.
+A way was forced by HGEMM_KERNEL and timed as a CUDA graph over so many sets of operands that they take 160 MB, with
+normal data and results apart from operands: what results are written over draws less power. The median of 3 to 5 graphs,
+which take turns with those of the product's other ways.
+
 What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
 that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter
 of the products out at a time and says how well they are chosen.
@@ -106,10 +110,14 @@ def fit(ways, use, seed=0, steps=1000):
 
 
 def numbers(values):
-    """Four decimals, ten a line."""
+    """Four decimals, twelve a line."""
     texts = [f"{v:.4f}f" for v in values]
-    lines = [", ".join(texts[i:i + 10]) for i in range(0, len(texts), 10)]
-    return (",\n" + " " * 8).join(lines)
+    lines = [", ".join(texts[i:i + 12]) for i in range(0, len(texts), 12)]
+    return "{" + (",\n     ").join(lines) + "}"
+
+
+def table(rows):
+    return "{\n    " + ",\n    ".join(rows) + ",\n};"
 
 
 def write(path, ways, p, measured):
@@ -117,14 +125,47 @@ def write(path, ways, p, measured):
     p = {name: np.array(value, float) for name, value in p.items()}
     weights = p["weights"][:len(FEATURES)] / ways.deviation[:, None]
     biases = p["biases"] - ways.mean @ weights
-    lines = ["// Written by tests/bench/learn/learn.py. The weights of each feature and trait for the 32 hidden units,",
-             "// their biases, their shares in the answer, and the traits of each kernel. Fitted to",
-             f"// {ways.times.sum():,} measurements of {len(ways.products):,} products: {measured}."]
-    lines += [f"FEATURE ( {name},\n        {numbers(w)} )" for name, w in zip(FEATURES, weights)]
-    lines += [f"TRAIT (\n        {numbers(w)} )" for w in p["weights"][len(FEATURES):]]
-    lines += [f"BIAS (\n        {numbers(biases)} )", f"SHARE (\n        {numbers(p['shares'])} )"]
-    lines += [f"ROW ( {name + ',':26}{numbers(t)} )" for name, t in zip(KERNELS, p["traits"])]
-    Path(path).write_text("\n".join(lines) + "\n")
+    names = ", ".join(FEATURES[:10]) + ",\n           " + ", ".join(FEATURES[10:])
+    text = f"""// Written by tests/bench/learn/learn.py, fitted to {ways.times.sum():,} measurements of
+// {len(ways.products):,} products: {measured}.
+// clang-format off
+#pragma once
+
+#include <string_view>
+
+namespace hg::sm90 {{
+
+// What the network sees of a way.
+struct Feature {{
+    enum {{ {names}, count }};
+}};
+
+// Hidden units, and numbers that each kernel has beside its features.
+inline constexpr int units = {UNITS}, traits = {TRAITS};
+
+inline constexpr float feature_weights[Feature::count][units] = {table(
+        f"// {name}{chr(10)}    {numbers(w)}" for name, w in zip(FEATURES, weights))}
+
+inline constexpr float trait_weights[traits][units] = {table(map(numbers, p["weights"][len(FEATURES):]))}
+
+inline constexpr float biases[units] =
+    {numbers(biases)};
+
+// Of the units in the answer.
+inline constexpr float shares[units] =
+    {numbers(p["shares"])};
+
+struct LearnedKernel {{
+    std::string_view name;
+    float traits[sm90::traits];
+}};
+
+inline constexpr LearnedKernel learned_kernels[] = {table(
+        f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"]))}
+
+}}  // namespace hg::sm90
+"""
+    Path(path).write_text(text)
 
 
 def main():
