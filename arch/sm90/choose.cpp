@@ -6,6 +6,7 @@
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string_view>
 
@@ -43,11 +44,21 @@ bool can_be_placed(const Config& c, const Way& way, int sm_count)
     return c.is_split() && can_place(c, way.split * c.ctas(), way.clusters, sm_count);
 }
 
+// A bit for each number of slices that a row's tiles can be cut into.
+constexpr auto legal_splits = [] {
+    std::array<uint32_t, row_count> bits{};
+    for (int row = 0; row < row_count; ++row)
+        for (int split = 1; split <= max_cluster; ++split)
+            bits[row] |= can_split(configs[row], split) ? 1u << split : 0u;
+    return bits;
+}();
+
 // `o.workspace` is what copies of operands leave.
 bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
-    if (way.clusters > max_tiles || is_forced_away(o, rows[way.row]))
+    if (!(legal_splits[way.row] >> way.split & 1) || way.clusters > max_tiles ||
+        is_forced_away(o, rows[way.row]))
         return false;
     if (o.overlap == Overlap::Free ? way.alone && !can_be_placed(c, way, sm_count)
                                    : way.alone != (o.overlap == Overlap::None))
@@ -61,10 +72,10 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
     if (stores_by_tma_only(c) && !is_stored_by_tma(p))
         return false;
     if (!c.is_split())
-        return way.split == 1 && sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
+        return sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
     if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))
         return false;
-    if (!can_split(c, way.split) || way.split * c.ctas() > sm_count * c.residents)
+    if (way.split * c.ctas() > sm_count * c.residents)
         return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
@@ -152,22 +163,17 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
     return false;
 }
 
-// Visits all ways that are allowed.
+// Visits all ways, allowed or not, in an order that is always the same.
 template <typename Visit>
-void for_each_way(const Problem& p, const Options& o, int sm_count, Visit visit)
+void for_each_way(const Problem& p, Visit visit)
 {
     for (int row = 0; row < row_count; ++row)
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
-            const auto consider = [&](int split, bool streams, bool alone) {
-                const Way way{row, swapped, split, streams, clusters, alone};
-                if (is_allowed(p, way, o, sm_count))
-                    visit(way);
-            };
             for (const bool alone : {false, true}) {
                 for (int split = 1; split <= max_cluster; ++split)
-                    consider(split, false, alone);
-                consider(1, true, alone);
+                    visit(Way{row, swapped, split, false, clusters, alone});
+                visit(Way{row, swapped, 1, true, clusters, alone});
             }
         }
 }
@@ -181,14 +187,17 @@ struct Choice {
 
 constexpr Choice none{{}, {std::numeric_limits<double>::infinity(), Overlap::Free}};
 
-// The best way that the model finds. `predicted` gets all predictions, in the order of the ways, but for
-// those above `slack` times the best: these are too low.
+// The best way that the model finds. `predicted` gets the predictions, in the order of the ways: infinite
+// where a way is not allowed, and too low, but above the limit, where it takes more than `slack` times as
+// long as the best.
 Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double slack, float* predicted)
 {
     Choice best = none;
-    for_each_way(p, o, sm_count, [&](const Way& way) {
+    for_each_way(p, [&](const Way& way) {
         const Prediction prediction =
-            predict(p, configs[way.row], way, sm_count, slack * best.prediction.us);
+            is_allowed(p, way, o, sm_count)
+                ? predict(p, configs[way.row], way, sm_count, slack * best.prediction.us)
+                : none.prediction;
         *predicted++ = static_cast<float>(prediction.us);
         if (prediction.us < best.prediction.us)
             best = {way, prediction};
@@ -201,7 +210,7 @@ Choice choose_learned(const Problem& p, const Options& o, int sm_count, double l
                       const float* predicted)
 {
     Choice best = none;
-    for_each_way(p, o, sm_count, [&](const Way& way) {
+    for_each_way(p, [&](const Way& way) {
         const double us = *predicted++;
         if (us >= limit)
             return;
