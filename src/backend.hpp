@@ -27,7 +27,7 @@ enum class Orientation { Free, Plain, Swapped };
 // multiplied; or at once.
 enum class Overlap { Free, None, Late, Early };
 
-enum class Why { Model, Tuned, Forced };
+enum class Why { Model, Tuned, Forced, Learned };
 
 // Plan: what was decided. A pure function of Problem, Device and Options.
 struct Plan {

@@ -41,7 +41,7 @@ void Problem::print(char* text, size_t length) const
 void Plan::print(char* text, size_t length) const
 {
     const Row& r = backend->rows[row];
-    const char* reasons[] = {"model", "tuned", "forced"};
+    const char* reasons[] = {"model", "tuned", "forced", "learned"};
     const char* copies[] = {"", " repack=a", " repack=b", " repack=ab"};
     const char* next[] = {"", " next=late", " next=early"};
     const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;

@@ -357,7 +357,7 @@ TEST(Dispatch, SettingsBehindAKernelsNameAreRead)
     EXPECT_EQ(options.split, 2);
     EXPECT_EQ(options.orientation, Orientation::Swapped);
     EXPECT_EQ(options.overlap, Overlap::Late);
-    for (const auto [text, overlap] : {std::pair{"x/early", Overlap::Early}, {"x/alone", Overlap::None}}) {
+    for (const auto& [text, overlap] : {std::pair{"x/early", Overlap::Early}, {"x/alone", Overlap::None}}) {
         Options other{};
         ASSERT_EQ(read(text, other), ok);
         EXPECT_EQ(other.overlap, overlap);

@@ -13,7 +13,7 @@ namespace {
 void add(std::ostream& out, const char* name, const Device& device, const Problem& p,
          const char* backend = "")
 {
-    constexpr const char* reasons[] = {"model", "tuned", "forced"};
+    constexpr const char* reasons[] = {"model", "tuned", "forced", "learned"};
     const Choice c = choose(device, p, backend, "", size_t{64} << 20);
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
         << (c.plan.swapped ? " swapped" : "") << " split=" << c.plan.split
