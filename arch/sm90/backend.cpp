@@ -90,9 +90,10 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     }
     const Status status =
         pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
-    if (plan.streams) {
-        const Config& c = configs[plan.row];
-        const int64_t copies = static_cast<int64_t>(plan.workspace) - stream_bytes(c, plan.grid / c.ctas());
+    if (const Config& c = configs[plan.row]; plan.streams || c.is_global()) {
+        const int64_t sums =
+            plan.streams ? stream_bytes(c, plan.grid / c.ctas()) : slice_bytes(c, plan.tiles, plan.split);
+        const int64_t copies = static_cast<int64_t>(plan.workspace) - sums;
         launches.product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + copies);
         launches.product.arrivals = handle.workspace().counters;
     }

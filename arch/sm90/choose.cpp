@@ -1,4 +1,5 @@
-// Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
+// Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model, and
+// what a network learned of how far that is off.
 #include "arch/common/tma.hpp"
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/order.hpp"
@@ -38,10 +39,21 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
+// Slices that wait for each other run side by side. A single one has no need of these kernels.
+bool can_join(const Way& way, const Options& o, int sm_count)
+{
+    const Config& c = configs[way.row];
+    if (way.split == 1)
+        return *o.kernel != '\0';
+    return way.launched() <= clusters_held(c.residents, c.ctas(), sm_count) &&
+           static_cast<size_t>(way.clusters) <= o.counters &&
+           static_cast<size_t>(slice_bytes(c, way.clusters, way.split)) <= o.workspace;
+}
+
 // Is it known where its tiles will be, if it starts on an idle device?
 bool can_be_placed(const Config& c, const Way& way, int sm_count)
 {
-    return c.is_split() && can_place(c, way.split * c.ctas(), way.clusters, sm_count);
+    return c.is_split() && can_place(c, c.cluster_ctas(way.split), way.launched(), sm_count);
 }
 
 // A bit for each number of slices that a row's tiles can be cut into.
@@ -75,7 +87,7 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
         return sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));
     if (way.streams || (o.mode == Mode::BatchInvariant && way.split > 1))
         return false;
-    if (way.split * c.ctas() > sm_count * c.residents)
+    if (way.split * c.ctas() > sm_count * c.residents || (c.is_global() && !can_join(way, o, sm_count)))
         return false;
     // Without persistence a limit of multiprocessors holds only for few enough CTAs.
     return way.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
@@ -98,12 +110,12 @@ void fill(const Problem& p, const Way& way, const Prediction& prediction, int sm
     plan.swapped = way.swapped;
     plan.split = way.split;
     plan.streams = way.streams;
-    plan.cluster = c.ctas() * way.split;
+    plan.cluster = c.cluster_ctas(way.split);
     const Overlap overlap = o.overlap == Overlap::Free ? prediction.overlap : o.overlap;
     plan.overlaps = overlap != Overlap::None;
     plan.early = overlap == Overlap::Early;
     plan.tiles = way.clusters;
-    plan.grid = (c.is_split() ? way.clusters : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
+    plan.grid = (c.is_split() ? way.launched() : persistent_clusters(p, c, way, sm_count)) * plan.cluster;
     plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
@@ -267,6 +279,7 @@ bool choose_product(const Problem& asked, const Device& device, const Options& o
     plan.predicted_us += predict_repack(plan);
     if (const Config& c = configs[plan.row]; plan.streams)
         plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
+    plan.workspace += static_cast<size_t>(slice_bytes(configs[plan.row], plan.tiles, plan.split));
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

@@ -12,7 +12,8 @@ namespace hg::sm90 {
 //   Cooperative  persistent; the consumers share each tile
 //   PingPong     persistent; the consumers take tiles in turn, one multiplies while the other stores
 //   Split        one tile a cluster, whose CTAs take a slice of k each and add up in shared memory
-enum class Kind { Cooperative, PingPong, Split };
+//   SplitGlobal  the same by CTAs anywhere on the device, which add up in global memory
+enum class Kind { Cooperative, PingPong, Split, SplitGlobal };
 
 // wgmma multiplies x rows by y columns. x is m and y is n of the output, or the other way round where
 // Params::swapped says so: the same kernel then computes the transposed tile.
@@ -25,7 +26,8 @@ struct Config {
     int across;     // CTAs next to each other along y that share their x operand
     int residents;  // CTAs a multiprocessor
 
-    constexpr bool is_split() const { return kind == Kind::Split; }
+    constexpr bool is_global() const { return kind == Kind::SplitGlobal; }
+    constexpr bool is_split() const { return kind == Kind::Split || is_global(); }
     // A split kernel has registers to spare, so one warp is enough of a producer.
     constexpr int threads() const { return 128 * consumers + (is_split() ? 32 : 128); }
     // Blocks of 64 x that one consumer multiplies.
@@ -34,6 +36,9 @@ struct Config {
     constexpr int readers() const { return kind == Kind::PingPong ? 4 : 4 * consumers; }
     // CTAs of a cluster, of each slice of k.
     constexpr int ctas() const { return cluster * across; }
+    // CTAs of a cluster, and clusters a tile, of `split` slices.
+    constexpr int cluster_ctas(int split) const { return ctas() * (is_global() ? 1 : split); }
+    constexpr int clusters_a_tile(int split) const { return is_global() ? split : 1; }
     // CTAs that fill parts of a stage: those next to this one in either direction, and itself.
     constexpr int senders() const { return cluster + across - 1; }
     // Parts of a tile that a consumer has to itself.
@@ -43,7 +48,7 @@ struct Config {
 // What a TMA box and a wgmma atom span: 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
-constexpr int max_cluster = 8;  // CTAs, on every device
+constexpr int max_cluster = 8;  // CTAs, on every device; slices of k
 // Clusters of a wave that are numbered: a CTA on each multiprocessor of an H200.
 constexpr int max_numbers = 132;
 
@@ -103,19 +108,24 @@ constexpr int incoming_bytes(const Config& c, int split)
     return (split - 1) * ((c.y / 8 + owners - 1) / owners) * 128 * c.consumers * 16;
 }
 
-// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers.
+// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers;
+// for what they fetch from global memory, where the stages were.
 constexpr bool can_split(const Config& c, int split)
 {
-    const int room = smem_room(c) - c.stages * (x_bytes(c) + y_bytes(c, Major::K)) - 512;
-    return split == 1 ||
-           (c.is_split() && split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= room);
+    const int stages = c.stages * (x_bytes(c) + y_bytes(c, Major::K));
+    if (split == 1)
+        return true;
+    if (c.is_global())
+        return (split - 1) * c.x * c.y * 4 <= stages;
+    return c.is_split() && split * c.ctas() <= max_cluster &&
+           incoming_bytes(c, split) <= smem_room(c) - stages - 512;
 }
 
 constexpr int most_incoming(const Config& c)
 {
     int most = 0;
     for (int split = 2; split <= max_cluster; ++split)
-        if (can_split(c, split) && incoming_bytes(c, split) > most)
+        if (!c.is_global() && can_split(c, split) && incoming_bytes(c, split) > most)
             most = incoming_bytes(c, split);
     return most;
 }
@@ -125,6 +135,12 @@ constexpr int part_floats(const Config& c) { return c.blocks() * 64 * c.y; }
 constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
 {
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
+}
+
+// What the slices of tiles leave in global memory.
+constexpr int64_t slice_bytes(const Config& c, int64_t tiles, int split)
+{
+    return c.is_global() && split > 1 ? tiles * split * c.x * c.y * 4 : 0;
 }
 
 // A tile as wgmma sees it, in tiles.
@@ -137,6 +153,7 @@ struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY), staging_bytes = C.is_split() ? 16 : boxes * box_bytes;
     static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
     static_assert(!C.is_split() || C.blocks() == 1);
+    static_assert(!C.is_global() || C.ctas() == 1);
     static_assert(C.is_split() || C.consumers == 2);
     struct Stage {
         unsigned char x[x_bytes(C)];
@@ -155,6 +172,8 @@ struct alignas(1024) Smem {
     uint64_t turn[2];              // PingPong
     uint64_t arrived;              // Split
     Position at;                   // Split
+    int32_t tile, slice;           // SplitGlobal
+    int32_t joined[2];             // SplitGlobal: the blocks of eight y that the CTA adds up
     uint32_t answer[C.consumers];  // of stream.cuh
 };
 
@@ -176,6 +195,7 @@ struct Params {
     float* partials;                       // of these
     uint32_t* arrivals;                    // of these: 0 between launches
     Divisor cluster;                       // CTAs of a cluster (Split)
+    Divisor all_tiles;                     // SplitGlobal
     int32_t split;                         // slices of k
     int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
     uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i

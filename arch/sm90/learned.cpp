@@ -22,6 +22,13 @@ static_assert(match_rows(), "learned_weights.hpp and kernels.def have different 
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
 
+// How far 128 bytes of an operand may begin behind a line of L2, of its length.
+float straddle(const Operand& o)
+{
+    const auto pitch = static_cast<uint64_t>(2 * line_stride(o));
+    return 1.0f - static_cast<float>(1 << std::countr_zero(pitch | 128)) / 128.0f;
+}
+
 // By what factor a way takes longer than predicted.
 double answer(const float (&sums)[units])
 {
@@ -46,9 +53,11 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
     const auto y = static_cast<double>(way.swapped ? p.m : p.n);
     const double x_side = c.x * c.cluster, y_side = c.y * c.across;
     const Placement at = place(c, way, sm_count);
-    const auto clusters = static_cast<double>(way.clusters);
-    const auto at_once = static_cast<double>(clusters_held(c.residents, c.ctas() * way.split, sm_count));
-    const auto pitch = static_cast<uint64_t>(2 * p.k);
+    const auto clusters = static_cast<double>(way.launched());
+    const auto at_once =
+        static_cast<double>(clusters_held(c.residents, c.cluster_ctas(way.split), sm_count));
+    const Operand &x_operand = way.swapped ? p.b : p.a, &y_operand = way.swapped ? p.a : p.b;
+    const bool x_panels = major_of(x_operand) == Major::MN, y_panels = major_of(y_operand) == Major::MN;
     f[Feature::predicted] = log_of(us);
     f[Feature::swapped] = way.swapped;
     f[Feature::slices] = log_of(way.split);
@@ -66,14 +75,16 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
     f[Feature::load] = log_of(at.load);
     f[Feature::used_x] = log_of(x / (std::ceil(x / x_side) * x_side));
     f[Feature::used_y] = log_of(y / (std::ceil(y / y_side) * y_side));
-    f[Feature::straddles] = 1.0f - static_cast<float>(1 << std::countr_zero(pitch | 128)) / 128.0f;
+    f[Feature::x_straddles] = straddle(x_operand);
+    f[Feature::y_straddles] = straddle(y_operand);
+    f[Feature::x_panels] = x_panels;
+    f[Feature::y_panels] = y_panels;
+    f[Feature::used_panels] =
+        y_panels ? log_of(static_cast<double>(c.y) / round_up(c.y, span_elements)) : 0.0f;
     f[Feature::ctas] = log_of(at.ctas / sm_count);
 }
 
-bool is_learned(const Problem& p, int sm_count)
-{
-    return sm_count == 132 && p.batch == 1 && major_of(p.a) == Major::K && major_of(p.b) == Major::K;
-}
+bool is_learned(const Problem& p, int sm_count) { return sm_count == 132 && p.batch == 1; }
 
 Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count)
 {

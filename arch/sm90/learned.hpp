@@ -11,9 +11,9 @@ namespace hg::sm90 {
 void describe(const Problem& problem, const Config& config, const Way& way, Overlap overlap, double us,
               int sm_count, float (&features)[Feature::count]);
 
-// Is this a product like those that were measured? One problem, both operands contiguous along k, a whole
-// H200.
+// Is this a product like those that were measured: one problem, on a whole H200?
 bool is_learned(const Problem& problem, int sm_count);
+
 // What takes longer was not: of sustained load, power and not the way decides.
 constexpr double longest_learned_us = 100;
 

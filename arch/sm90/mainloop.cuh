@@ -274,10 +274,17 @@ __device__ inline int incoming_step(int blocks)
 template <Config C, Major MY>
 __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
 {
-    const auto member = Member::here<C>();
     const uint32_t arrived = ptx::shared_address(&smem.arrived);
     ptx::mbarrier_init(arrived, 1);
     ptx::fence_mbarrier_init();
+    if constexpr (C.is_global()) {
+        const int32_t number = number_of(p, static_cast<int32_t>(blockIdx.x));
+        smem.slice = p.all_tiles.quotient(number);
+        smem.tile = number - smem.slice * p.all_tiles.value;
+        smem.at = position_of<C>(p, {0, smem.slice}, smem.tile);
+        return;
+    }
+    const auto member = Member::here<C>();
     const int blocks = p.part_start[member.slice + 1] - p.part_start[member.slice];
     ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * incoming_step<C>(blocks));
     const int32_t cluster = number_of(p, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
@@ -307,7 +314,7 @@ __device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
     if (C.is_split() && threadIdx.x == 32)
         prepare_split<C>(p, smem);
     __syncthreads();
-    if (C.ctas() > 1 || (C.is_split() && p.split > 1))
+    if (C.ctas() > 1 || (C.kind == Kind::Split && p.split > 1))
         ptx::cluster_arrive_relaxed();
     if constexpr (C.ctas() > 1)
         ptx::cluster_wait();

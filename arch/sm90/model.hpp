@@ -19,6 +19,9 @@ struct Way {
     bool streams;
     int64_t clusters;
     bool alone;
+
+    // Clusters of all slices.
+    int64_t launched() const;
 };
 
 // How persistent clusters share a problem's tiles when they stream: the first `tiles` by k tiles.

@@ -75,11 +75,13 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
                                 : tile_grid(clusters_x, clusters_y, order.group);
     params.numbered = order.numbered;
     if (order.numbered)
-        number_by_gpc(plan.cluster, static_cast<int>(plan.tiles), params.numbers);
+        number_by_gpc(plan.cluster, static_cast<int>(plan.grid / plan.cluster), params.numbers);
     params.x_batch_step = x.batch_stride != 0;
     params.y_batch_step = y.batch_stride != 0;
     if (plan.streams)
         params.stream_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
+    if (c.is_global())
+        params.all_tiles = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
     params.cluster = divisor(plan.cluster);
     const int owners = std::min(plan.split, c.y / 8);

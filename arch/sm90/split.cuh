@@ -10,7 +10,7 @@
 //   named barrier 1   the consumers of one CTA: have multiplied; have written its part of the tile.
 #pragma once
 
-#include "arch/sm90/split_store.cuh"
+#include "arch/sm90/join.cuh"
 
 namespace hg::sm90 {
 
@@ -36,38 +36,6 @@ __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], 
         if (owner != member.slice)
             ptx::store_async_f32x4(to, reinterpret_cast<const float(&)[4]>(acc[4 * block]), arrived);
         to += block_step;
-    }
-}
-
-// The sums of the owned blocks, in the order of the slices, in place of this slice's terms.
-template <Config C, Major MY>
-__device__ inline void add_up(float (&acc)[C.y / 2], const Smem<C, MY>& smem, const Member& member,
-                              const Part& part, int split)
-{
-    const int step = incoming_step<C>(part.blocks());
-    const unsigned char* from = smem.incoming + threadIdx.x * 16;
-#pragma unroll
-    for (int block = 0; block < C.y / 8; ++block) {
-        if (!part.has(block))
-            continue;
-        float sum[4];
-        const unsigned char* next = from;
-        for (int slice = 0; slice < split; ++slice) {
-            float4 term =
-                make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2], acc[4 * block + 3]);
-            if (slice != member.slice) {
-                term = *reinterpret_cast<const float4*>(next);
-                next += step;
-            }
-            const float terms[4] = {term.x, term.y, term.z, term.w};
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                sum[i] = slice == 0 ? terms[i] : sum[i] + terms[i];
-        }
-        from += 128 * C.consumers * 16;
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            acc[4 * block + i] = sum[i];
     }
 }
 
@@ -97,8 +65,30 @@ __device__ inline void produce_slice(const Params& p, const Member& member, Smem
     const Slice slice(p, load_scalars(p.output), member.slice);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, slice.first, slice.last, leader);
-    if (C.ctas() == 1 && p.split > 1)
+    if (C.kind == Kind::Split && C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
+}
+
+// From the slice's sums to those of all slices, of the blocks that are returned.
+template <Config C, Major MY>
+__device__ inline Part sum_slices(const Params& p, float (&acc)[C.y / 2], Smem<C, MY>& smem,
+                                  const Member& member)
+{
+    const Part part = Part::of(p, member.slice);
+    if (p.split == 1)
+        return part;
+    if constexpr (C.is_global()) {
+        return join_slices<C>(p, acc, smem, part);
+    } else {
+        if constexpr (C.ctas() == 1)
+            ptx::cluster_wait();
+        send_parts<C>(p, acc, smem, member);
+        if (part.blocks() > 0) {
+            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
+            add_up<C>(acc, smem.incoming, part, member.slice, p.split);
+        }
+        return part;
+    }
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -113,24 +103,16 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer,
                                 [] {});
     ptx::launch_dependents();
-    const Part part = Part::of(p, member.slice);
-    if (p.split > 1) {
-        if constexpr (C.ctas() == 1)
-            ptx::cluster_wait();
-        send_parts<C>(p, acc[0], smem, member);
-        if (part.blocks() == 0)
-            return;
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
-        add_up<C>(acc[0], smem, member, part, p.split);
-    }
-    store_owned<C, T>(p, scalars, bias, acc[0], smem, part);
+    const Part part = sum_slices<C>(p, acc[0], smem, member);
+    if (part.blocks() > 0)
+        store_owned<C, T>(p, scalars, bias, acc[0], smem, part);
 }
 
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
 {
     prepare<C>(p, smem);
-    const auto member = Member::here<C>();
+    const auto member = C.is_global() ? Member{0, smem.slice} : Member::here<C>();
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4 * C.consumers)
         consume_slice<C, T, MX, MY>(p, member, smem, warp / 4);

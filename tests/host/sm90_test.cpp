@@ -1,10 +1,14 @@
 // White-box tests of what sm90 packs: no GPU is needed.
+#include "arch/common/pack.hpp"
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/order.hpp"
 #include "arch/sm90/rows.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
 
 namespace hg {
 namespace {
@@ -174,7 +178,68 @@ TEST(Sm90, WhatIsLearned)
     EXPECT_FALSE(sm90::is_learned(p, 132));
     p = linear_layer(64, 4096, 4096);
     p.b = {p.b.ptr, nullptr, 1, 4096, 0};
-    EXPECT_FALSE(sm90::is_learned(p, 132));
+    EXPECT_TRUE(sm90::is_learned(p, 132));
+}
+
+// Slices that wait for each other run side by side, on every multiprocessor once at most, and have words
+// and room of their own to meet in.
+TEST(Sm90, SlicesMeetInTheWorkspace)
+{
+    const Problem p = linear_layer(256, 512, 8192);
+    Options o{};
+    std::strcpy(o.kernel, "sm90_gsplit_64x64");
+    o.split = 4;
+    o.counters = 32;
+    o.workspace = size_t{32} * 4 * 64 * 64 * 4;
+    Plan plan{};
+    ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
+    EXPECT_EQ(plan.grid, 128);
+    EXPECT_EQ(plan.cluster, 1);
+    EXPECT_EQ(plan.tiles, 32);
+    EXPECT_EQ(plan.workspace, o.workspace);
+
+    Options narrow = o, wordless = o, deep = o, invariant = o;
+    narrow.workspace -= 1;
+    wordless.counters -= 1;
+    deep.split = 5;
+    deep.workspace *= 2;
+    invariant.mode = Mode::BatchInvariant;
+    for (const Options& refused : {narrow, wordless, deep, invariant})
+        EXPECT_FALSE(sm90::choose(p, h200, refused, plan));
+}
+
+// One slice has nobody to meet: such a kernel is no better than others, and only taken if asked for.
+TEST(Sm90, OneSliceMeetsNobody)
+{
+    Options o{};
+    std::strcpy(o.kernel, "sm90_gsplit_128x64");
+    Plan plan{};
+    ASSERT_TRUE(sm90::choose(linear_layer(8, 8, 8), h200, o, plan)) << plan.refusal;
+    EXPECT_EQ(plan.split, 1);
+    EXPECT_EQ(plan.workspace, 0U);
+}
+
+// Products that write more than they read are walked along the rows of D, plain or swapped.
+TEST(Sm90, ThinProductsAreWrittenRowByRow)
+{
+    const auto order = [](const char* kernel, int64_t m, int64_t n, int64_t k) {
+        Options o{};
+        std::strcpy(o.kernel, kernel);
+        o.sharing = Sharing::Whole;
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(linear_layer(m, n, k), h200, o, plan)) << plan.refusal;
+        const sm90::Config& c = sm90::configs[plan.row];
+        const int64_t x = plan.swapped ? n : m, y = plan.swapped ? m : n;
+        const sm90::Order found =
+            sm90::order_tiles(c, plan, ceil_div(x, c.x * c.cluster), ceil_div(y, c.y * c.across), k, 132);
+        return std::pair(found.along_y == plan.swapped, found.group);
+    };
+    const char* const pairs = "sm90_pp_128x192_c2";
+    EXPECT_EQ(order(pairs, 8192, 16384, 64), std::pair(true, 1));
+    EXPECT_EQ(order(pairs, 1024, 2048, 64).first, true);
+    EXPECT_GT(order(pairs, 1024, 2048, 64).second, 1);
+    EXPECT_LE(order(pairs, 16384, 12288, 256).second, 5);
+    EXPECT_GT(order(pairs, 8192, 8192, 4096).second, 5);
 }
 
 }  // namespace

@@ -62,4 +62,7 @@ __device__ inline void bar_sync(uint32_t id, uint32_t threads)
 // fence.proxy.async.shared::cta;   sm_90. Generic writes to shared memory become visible to TMA and wgmma.
 __device__ inline void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// fence.proxy.async.global;   sm_90. Generic writes to global memory become visible to TMA.
+__device__ inline void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
 }  // namespace hg::ptx

@@ -25,6 +25,17 @@ __device__ inline uint32_t atomic_add_acq_rel_gpu(uint32_t* word, uint32_t value
     return before;
 }
 
+// atom.cas.acq_rel.gpu.global.b32 before, [word], expected, value;   sm_70
+__device__ inline uint32_t atomic_cas_acq_rel_gpu(uint32_t* word, uint32_t expected, uint32_t value)
+{
+    uint32_t before;
+    asm volatile("atom.cas.acq_rel.gpu.global.b32 %0, [%1], %2, %3;"
+                 : "=r"(before)
+                 : "l"(word), "r"(expected), "r"(value)
+                 : "memory");
+    return before;
+}
+
 // prefetch.global.L2 [address];   sm_50
 __device__ inline void prefetch_l2(const void* address)
 {

@@ -4,7 +4,7 @@
     xz -dc tests/bench/results/h200_sm90_ways.txt.xz | hgemm-ways > seen.txt
     learn.py seen.txt [--write arch/sm90/learned_weights.hpp --measured 'what, when and where'] [--folds 2]
 
-seen.txt has a line for each way: m n k row microseconds, then what the network sees. Needs numpy and jax.
+seen.txt has a line for each way: m n k layout row microseconds, then what the network sees. Needs numpy and jax.
 A way was forced by HGEMM_KERNEL and timed as a CUDA graph over so many sets of operands that they take 160 MB, with
 normal data and results apart from operands: what results are written over draws less power. The median of 3 to 5 graphs,
 which take turns with those of the product's other ways.
@@ -24,7 +24,8 @@ import numpy as np
 ARCH = Path(__file__).resolve().parents[3] / "arch" / "sm90"
 UNITS, TRAITS = 32, 6
 FEATURES = ("predicted swapped slices streams alone late x_rows y_rows depth all_clusters k_tiles waves "
-            "whole_waves filled load used_x used_y straddles ctas").split()
+            "whole_waves filled load used_x used_y x_straddles y_straddles x_panels y_panels used_panels "
+            "ctas").split()
 KERNELS = re.findall(r"^KERNEL \(\s*(\w+)", (ARCH / "kernels.def").read_text(), re.M)
 
 
@@ -33,13 +34,13 @@ class Ways:
 
     def __init__(self, path):
         seen = np.loadtxt(path)
-        way, index = np.unique(np.delete(seen, 4, axis=1), axis=0, return_inverse=True)
+        way, index = np.unique(np.delete(seen, 5, axis=1), axis=0, return_inverse=True)
         index = index.ravel()
         self.times = np.bincount(index)
-        log_us = np.bincount(index, np.log(seen[:, 4])) / self.times
-        self.products, self.product = np.unique(way[:, :3], axis=0, return_inverse=True)
+        log_us = np.bincount(index, np.log(seen[:, 5])) / self.times
+        self.products, self.product = np.unique(way[:, :4], axis=0, return_inverse=True)
         self.product = self.product.ravel()
-        self.row, self.features = way[:, 3].astype(int), way[:, 4:]
+        self.row, self.features = way[:, 4].astype(int), way[:, 5:]
         assert self.features.shape[1] == len(FEATURES)
         best = np.full(len(self.products), np.inf)
         np.minimum.at(best, self.product, log_us)

@@ -315,13 +315,16 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
-    if (plan.streams) {
+    if (plan.workspace > 0) {
         params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
         const size_t bytes =
             static_cast<size_t>(plan.tiles * config.ctas() * config.parts()) * sizeof(uint32_t);
         params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
         std::memset(params.arrivals, 0, bytes);
     }
+    // With a single multiprocessor a slice waits in vain for those behind it, and gives up.
+    if (config.is_global())
+        machine.config.sm_count = shape % 2 ? device.sm_count : 1;
     set_launch(setup, row, plan, params);
     return setup;
 }

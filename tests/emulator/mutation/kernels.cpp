@@ -21,6 +21,7 @@ const std::vector<Kernel>& kernels()
         {"sm90_split_64x64_bf16_mn", 90, "arch/sm90_bf16.fatbin", 6, arrange_sm90},
         {"sm90_split_128x64_f16_mk", 90, "arch/sm90_f16.fatbin", 6, arrange_sm90},
         {"sm90_split_64x8_r4_f16_kk", 90, "arch/sm90_f16.fatbin", 6, arrange_sm90},
+        {"sm90_gsplit_64x64_f16_kn", 90, "arch/sm90_f16.fatbin", 6, arrange_sm90},
         {"sm90_direct_64x16_bf16_k", 90, "arch/sm90_bf16.fatbin", 3, arrange_sm90_direct},
         {"sm90_direct_64x8_f16_m", 90, "arch/sm90_f16.fatbin", 3, arrange_sm90_direct},
         {"sm100_pair_512x256", 100, "arch/sm100_sm100.fatbin", 7, arrange_sm100},
