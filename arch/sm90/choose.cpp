@@ -1,5 +1,5 @@
-// Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model, and
-// what a network learned of how far that is off.
+// Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model,
+// and what a network learned of how far that is off.
 #include "arch/common/tma.hpp"
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/order.hpp"
@@ -149,7 +149,8 @@ constexpr Tuned tuned[] = {
 };
 #undef TUNED
 
-// The same product read as its transpose swaps m with n, and the orientation.
+// The same product read as its transpose swaps m with n, and the orientation: unless k is so small that it
+// matters along which dimension D is written.
 bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != 132 || *o.kernel || major_of(p.a) != Major::K ||
@@ -158,7 +159,7 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
     for (const bool mirrored : {false, true})
         for (const Tuned& t : tuned) {
             const int64_t m = mirrored ? p.n : p.m, n = mirrored ? p.m : p.n;
-            if (n != t.n || p.k != t.k || m <= t.over || m > t.m)
+            if (n != t.n || p.k != t.k || m <= t.over || m > t.m || (mirrored && p.k <= writes_much))
                 continue;
             const bool swapped = (t.orientation == Swapped) != mirrored;
             const auto row = static_cast<int>(t.row - rows);

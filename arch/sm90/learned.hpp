@@ -1,5 +1,5 @@
 // What measurements add to the cost model: a small network that says how far its prediction is off. One
-// hidden layer; it sees what the model sees of a way, and six numbers a kernel that were fitted with it.
+// hidden layer; it sees what the model sees of a way, and eight numbers a kernel that were fitted with it.
 #pragma once
 
 #include "arch/sm90/learned_weights.hpp"

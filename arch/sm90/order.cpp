@@ -55,7 +55,7 @@ Compact best_order(const Config& c, int cluster, int64_t clusters_x, int64_t clu
 // Persistent kernels of small k write as fast as they can, and the order of the stores counts. 8192 x 16384
 // x 64 by 128 x 192 in pairs: 70.0 us row by row of D, 78.2 in squares; in few waves squares are better.
 // 16384 x 12288 x 256: 179.4 us in groups of 1,024 rows, 184.1 in squares of 2,304.
-constexpr int64_t writes_most = 2 * tile_k, writes_much = 8 * tile_k, many_waves = 4, few_rows = 1024;
+constexpr int64_t writes_most = 2 * tile_k, many_waves = 4, few_rows = 1024;
 
 // Tiles of `side` that are walked together.
 int32_t group_of(int side, int other_side, int64_t k, bool persistent, bool many, int sm_count)

@@ -6,6 +6,9 @@
 
 namespace hg::sm90 {
 
+// Up to this k the order in which D is written matters.
+constexpr int64_t writes_much = 8 * tile_k;
+
 // How the clusters of a kernel get their tiles.
 struct Order {
     bool along_y;   // tiles that follow each other lie along y

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 ARCH = Path(__file__).resolve().parents[3] / "arch" / "sm90"
-UNITS, TRAITS = 32, 6
+UNITS, TRAITS = 48, 8
 FEATURES = ("predicted swapped slices streams alone late x_rows y_rows depth all_clusters k_tiles waves "
             "whole_waves filled load used_x used_y x_straddles y_straddles x_panels y_panels used_panels "
             "ctas").split()
