@@ -28,6 +28,7 @@ enum class Orientation { Free, Plain, Swapped };
 enum class Overlap { Free, None, Late, Early };
 
 enum class Why { Model, Tuned, Forced, Learned };
+const char* name_of(Why why);
 
 // Plan: what was decided. A pure function of Problem, Device and Options.
 struct Plan {

@@ -38,10 +38,15 @@ void Problem::print(char* text, size_t length) const
                   activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "");
 }
 
+const char* name_of(Why why)
+{
+    constexpr const char* names[] = {"model", "tuned", "forced", "learned"};
+    return names[static_cast<int>(why)];
+}
+
 void Plan::print(char* text, size_t length) const
 {
     const Row& r = backend->rows[row];
-    const char* reasons[] = {"model", "tuned", "forced", "learned"};
     const char* copies[] = {"", " repack=a", " repack=b", " repack=ab"};
     const char* next[] = {"", " next=late", " next=early"};
     const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;
@@ -51,7 +56,7 @@ void Plan::print(char* text, size_t length) const
                   backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, swapped ? " swapped" : "",
                   std::max(cluster, 1), r.stages, split, streams ? " stream" : "",
                   copies[repacks_a + 2 * repacks_b], tiles, grid, waves, next[overlaps + early], workspace,
-                  predicted_us, reasons[static_cast<int>(why)]);
+                  predicted_us, name_of(why));
 }
 
 }  // namespace hg

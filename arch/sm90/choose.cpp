@@ -153,8 +153,8 @@ constexpr Tuned tuned[] = {
 // matters along which dimension D is written.
 bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != 132 || *o.kernel || major_of(p.a) != Major::K ||
-        major_of(p.b) != Major::K)
+    if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != max_numbers || *o.kernel ||
+        major_of(p.a) != Major::K || major_of(p.b) != Major::K)
         return false;
     for (const bool mirrored : {false, true})
         for (const Tuned& t : tuned) {

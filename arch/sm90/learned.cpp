@@ -6,19 +6,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 
 namespace hg::sm90 {
 namespace {
 
-consteval bool match_rows()
-{
-    for (int row = 0; row < row_count; ++row)
-        if (learned_kernels[row].name != rows[row].name)
-            return false;
-    return std::size(learned_kernels) == row_count;
-}
-static_assert(match_rows(), "learned_weights.hpp and kernels.def have different rows");
+static_assert(names_all_rows(learned_kernels), "learned_weights.hpp and kernels.def have different rows");
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
 
@@ -84,7 +76,7 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
     f[Feature::ctas] = log_of(at.ctas / sm_count);
 }
 
-bool is_learned(const Problem& p, int sm_count) { return sm_count == 132 && p.batch == 1; }
+bool is_learned(const Problem& p, int sm_count) { return sm_count == max_numbers && p.batch == 1; }
 
 Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count)
 {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 #include <string_view>
 
 namespace hg::sm90 {
@@ -29,14 +28,7 @@ constexpr Cost costs[] = {
 };
 #undef COST
 
-consteval bool match_rows()
-{
-    for (int row = 0; row < row_count; ++row)
-        if (costs[row].name != rows[row].name)
-            return false;
-    return std::size(costs) == row_count;
-}
-static_assert(match_rows(), "costs.def and kernels.def have different rows");
+static_assert(names_all_rows(costs), "costs.def and kernels.def have different rows");
 
 // Microseconds.
 constexpr double launch_persistent = 1.35, launch_split = 1.46;
@@ -193,7 +185,7 @@ int64_t Way::launched() const { return clusters * configs[row].clusters_a_tile(s
 
 int64_t clusters_held(int residents, int cluster, int sm_count)
 {
-    return std::max(1, held[residents - 1][cluster - 1] * sm_count / 132);
+    return std::max(1, held[residents - 1][cluster - 1] * sm_count / max_numbers);
 }
 
 Placement place(const Config& c, const Way& way, int sm_count)

@@ -61,6 +61,16 @@ constexpr int row_count = sizeof configs / sizeof configs[0];
 constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];
 constexpr int repack_row = row_count + direct_count;
 
+// Has a table the rows of kernels.def, by name and in their order?
+template <typename Line, size_t Lines>
+consteval bool names_all_rows(const Line (&table)[Lines])
+{
+    bool all = Lines == row_count;
+    for (int row = 0; all && row < row_count; ++row)
+        all = table[row].name == rows[row].name;
+    return all;
+}
+
 constexpr bool is_direct(int row) { return row_count <= row && row < repack_row; }
 
 // Is the output one that a persistent kernel stores by TMA: with a bias at most, of floats or of the

@@ -13,7 +13,6 @@ namespace {
 void add(std::ostream& out, const char* name, const Device& device, const Problem& p,
          const char* backend = "")
 {
-    constexpr const char* reasons[] = {"model", "tuned", "forced", "learned"};
     const Choice c = choose(device, p, backend, "", size_t{64} << 20);
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
         << (c.plan.swapped ? " swapped" : "") << " split=" << c.plan.split
@@ -21,7 +20,7 @@ void add(std::ostream& out, const char* name, const Device& device, const Proble
         << (!c.plan.overlaps ? " alone"
             : c.plan.early   ? " early"
                              : "")
-        << ' ' << reasons[static_cast<int>(c.plan.why)] << '\n';
+        << ' ' << name_of(c.plan.why) << '\n';
 }
 
 void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k,

@@ -147,7 +147,7 @@ TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
     EXPECT_FALSE(sm90::stores_by_tma_only(chosen()));
 }
 
-// What the network answers is off by more than this nowhere near what it was fitted to.
+// The network corrects the model, by less than a factor of three.
 TEST(Sm90, LearnedTimesAreNearTheModels)
 {
     for (const int64_t m : {1, 24, 128, 500, 1024})
