@@ -6,8 +6,8 @@
 
 seen.txt has a line for each way: m n k layout row microseconds, then what the network sees. Needs numpy and jax.
 A way was forced by HGEMM_KERNEL and timed as a CUDA graph over so many sets of operands that they take 160 MB, with
-normal data and results apart from operands: what results are written over draws less power. The median of 3 to 5 graphs,
-which take turns with those of the product's other ways.
+normal data and results apart from operands: what results are written over draws less power. The median of 3 to 8 graphs,
+which take turns with those of the product's other ways, of late in random order.
 
 What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
 that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter
@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--write", metavar="PATH")
     parser.add_argument("--measured", default="", metavar="TEXT")
     parser.add_argument("--folds", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=1500)
     a = parser.parse_args()
     ways = Ways(a.seen)
     print(f"{len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
