@@ -4,7 +4,6 @@
 #include "arch/sm90/rows.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace hg::sm90 {
@@ -13,13 +12,6 @@ namespace {
 static_assert(names_all_rows(learned_kernels), "learned_weights.hpp and kernels.def have different rows");
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
-
-// How far 128 bytes of an operand may begin behind a line of L2, of its length.
-float straddle(const Operand& o)
-{
-    const auto pitch = static_cast<uint64_t>(2 * line_stride(o));
-    return 1.0f - static_cast<float>(1 << std::countr_zero(pitch | 128)) / 128.0f;
-}
 
 // By what factor a way takes longer than predicted.
 double answer(const float (&sums)[units])
@@ -67,8 +59,8 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
     f[Feature::load] = log_of(at.load);
     f[Feature::used_x] = log_of(x / (std::ceil(x / x_side) * x_side));
     f[Feature::used_y] = log_of(y / (std::ceil(y / y_side) * y_side));
-    f[Feature::x_straddles] = straddle(x_operand);
-    f[Feature::y_straddles] = straddle(y_operand);
+    f[Feature::x_straddles] = static_cast<float>(straddle(x_operand));
+    f[Feature::y_straddles] = static_cast<float>(straddle(y_operand));
     f[Feature::x_panels] = x_panels;
     f[Feature::y_panels] = y_panels;
     f[Feature::used_panels] =

@@ -99,10 +99,8 @@ struct Reading {
 Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, double across)
 {
     const double bytes = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * rows;
-    const auto pitch = static_cast<uint64_t>(2 * line_stride(o));
-    const double straddle = 1.0 - static_cast<double>(1 << std::countr_zero(pitch | 128)) / 128.0;
     const double panel = major_of(o) == Major::MN ? bytes * span_elements / tile : 0.0;
-    return {bytes, bytes * across * (1.0 + straddling * straddle), narrow_panel * panel, across > 1};
+    return {bytes, bytes * across * (1.0 + straddling * straddle(o)), narrow_panel * panel, across > 1};
 }
 
 // Microseconds that CTAs wait for lines of few rows side by side that share sectors of L2: each of the
@@ -126,7 +124,7 @@ double placed_cycles(const Problem& p, const Config& c, const Way& way, int sm_c
     const auto rows = static_cast<double>(
         rows_of_gpc(c, cluster, ceil_div(x, c.x * c.cluster), ceil_div(y, c.y * c.across)));
     const double slices =
-        c.is_global() ? std::max(1.0, 16.0 / static_cast<double>(way.clusters)) : way.split;
+        c.is_global() ? std::max(1.0, usual_gpc / static_cast<double>(way.clusters)) : way.split;
     const double port = rows * slices * tile_k * 2.0 / gpc_port;
     return std::pow(std::pow(costs[way.row].placed, placed_norm) + std::pow(port, placed_norm),
                     1.0 / placed_norm);
@@ -180,6 +178,12 @@ Overlap overlap_of(const Config& c, const Placement& at, int64_t k_tiles)
 }
 
 }  // namespace
+
+double straddle(const Operand& o)
+{
+    const auto pitch = static_cast<uint64_t>(2 * line_stride(o));
+    return 1.0 - static_cast<double>(1 << std::countr_zero(pitch | 128)) / 128.0;
+}
 
 int64_t Way::launched() const { return clusters * configs[row].clusters_a_tile(split); }
 

@@ -32,6 +32,9 @@ struct StreamShape {
 // Clusters of so many CTAs that run at a time, with so many CTAs a multiprocessor.
 int64_t clusters_held(int residents, int cluster, int sm_count);
 
+// How far 128 bytes of an operand may begin behind a line of L2, of its length: such bytes take two lines.
+double straddle(const Operand& operand);
+
 // How the CTAs of a way fall on the multiprocessors.
 struct Placement {
     double ctas, waves;

@@ -12,7 +12,7 @@ namespace {
 // Multiprocessors of an H200's GPCs, beside four pairs that clusters of two alone reach. Seen in the order
 // in which an idle device takes clusters: single CTAs GPC by GPC, others from one GPC after the other.
 constexpr int gpc_size[] = {8, 16, 16, 16, 16, 16, 18, 18};
-constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size)), usual_size = 16;
+constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size));
 
 // `count` tiles in groups of `group` along one side.
 struct Block {
@@ -45,7 +45,7 @@ struct Compact {
 
 Compact best_order(const Config& c, int cluster, int64_t clusters_x, int64_t clusters_y)
 {
-    const int64_t count = std::max(1, usual_size / cluster);
+    const int64_t count = std::max(1, usual_gpc / cluster);
     const int64_t x = c.x * c.cluster, y = c.y * c.across;
     const Block along_x = best_block(count, x, clusters_x, y, clusters_y);
     const Block along_y = best_block(count, y, clusters_y, x, clusters_x);

@@ -6,6 +6,9 @@
 
 namespace hg::sm90 {
 
+// Multiprocessors of most GPCs.
+constexpr int usual_gpc = 16;
+
 // Up to this k the order in which D is written matters.
 constexpr int64_t writes_much = 8 * tile_k;
 

@@ -222,10 +222,11 @@ TEST(Sm90, OneSliceMeetsNobody)
 // Products that write more than they read are walked along the rows of D, plain or swapped.
 TEST(Sm90, ThinProductsAreWrittenRowByRow)
 {
-    const auto order = [](const char* kernel, int64_t m, int64_t n, int64_t k) {
+    const auto order = [](Orientation orientation, int64_t m, int64_t n, int64_t k) {
         Options o{};
-        std::strcpy(o.kernel, kernel);
+        std::strcpy(o.kernel, "sm90_pp_128x192_c2");
         o.sharing = Sharing::Whole;
+        o.orientation = orientation;
         Plan plan{};
         EXPECT_TRUE(sm90::choose(linear_layer(m, n, k), h200, o, plan)) << plan.refusal;
         const sm90::Config& c = sm90::configs[plan.row];
@@ -234,12 +235,27 @@ TEST(Sm90, ThinProductsAreWrittenRowByRow)
             sm90::order_tiles(c, plan, ceil_div(x, c.x * c.cluster), ceil_div(y, c.y * c.across), k, 132);
         return std::pair(found.along_y == plan.swapped, found.group);
     };
-    const char* const pairs = "sm90_pp_128x192_c2";
-    EXPECT_EQ(order(pairs, 8192, 16384, 64), std::pair(true, 1));
-    EXPECT_EQ(order(pairs, 1024, 2048, 64).first, true);
-    EXPECT_GT(order(pairs, 1024, 2048, 64).second, 1);
-    EXPECT_LE(order(pairs, 16384, 12288, 256).second, 5);
-    EXPECT_GT(order(pairs, 8192, 8192, 4096).second, 5);
+    for (const Orientation orientation : {Orientation::Plain, Orientation::Swapped}) {
+        EXPECT_EQ(order(orientation, 8192, 16384, 64), std::pair(true, 1));
+        EXPECT_EQ(order(orientation, 1024, 2048, 64).first, true);
+        EXPECT_GT(order(orientation, 1024, 2048, 64).second, 1);
+        EXPECT_LE(order(orientation, 16384, 12288, 256).second, 5);
+        EXPECT_GT(order(orientation, 8192, 8192, 4096).second, 5);
+    }
+}
+
+// What was measured of a product holds for the one read as its transpose, unless k is small.
+TEST(Sm90, ExceptionsAreReadAsTransposes)
+{
+    const auto why = [](int64_t m, int64_t n, int64_t k) {
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(linear_layer(m, n, k), h200, Options{}, plan));
+        return plan.why;
+    };
+    EXPECT_EQ(why(448, 24576, 1536), Why::Tuned);
+    EXPECT_EQ(why(24576, 448, 1536), Why::Tuned);
+    EXPECT_EQ(why(2048, 32768, 512), Why::Tuned);
+    EXPECT_NE(why(32768, 2048, 512), Why::Tuned);
 }
 
 }  // namespace
