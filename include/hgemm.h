@@ -116,7 +116,8 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 
 /** As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. The other two
     functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
-    little or nothing elsewhere. Kernels are chosen that do with what there is. */
+    little or nothing elsewhere. Beside it lies up to a quarter as much, at most 64 KiB a multiprocessor, in which
+    thread blocks count and leave sums for each other. Kernels are chosen that do with what there is. */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last

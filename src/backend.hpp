@@ -68,7 +68,7 @@ struct Options {
 // The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,
 // pointers included, and may be launched again.
 struct Packed {
-    alignas(128) unsigned char bytes[1152];
+    alignas(128) unsigned char bytes[1280];
 
     // T is the backend's own struct, of plain data.
     template <typename T>

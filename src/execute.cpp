@@ -13,7 +13,7 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
         Options options = handle.options;
         options.workspace = handle.workspace().bytes;
-        options.counters = handle.workspace().counters ? counter_words : 0;
+        options.counters = handle.workspace().counter_words;
         const Status status = make_plan(problem, handle.device, options, candidates, plan);
         if (status != ok)
             return status;

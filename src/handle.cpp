@@ -129,11 +129,13 @@ Status allocate_workspace(Handle& handle, size_t bytes)
         return ok;
     if (handle.context) {
         // The counters lie behind the workspace.
-        constexpr size_t counter_bytes = counter_words * sizeof(uint32_t);
+        const size_t words = counter_words_of(bytes, handle.device.sm_count);
+        const size_t counter_bytes = words * sizeof(uint32_t);
         Status status = driver::allocate(bytes + counter_bytes, &handle.own.ptr);
         if (status != ok)
             return status;
         handle.own.counters = reinterpret_cast<uint32_t*>(static_cast<char*>(handle.own.ptr) + bytes);
+        handle.own.counter_words = words;
         status = driver::clear(handle.own.counters, counter_bytes);
         if (status != ok)
             return status;

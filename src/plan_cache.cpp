@@ -34,7 +34,10 @@ Problem shape_of(const Problem& problem)
 }
 
 // What a plan depends on.
-Workspace kind_of(const Workspace& workspace) { return {nullptr, workspace.bytes, workspace.counters}; }
+Workspace kind_of(const Workspace& workspace)
+{
+    return {nullptr, workspace.bytes, workspace.counters, workspace.counter_words};
+}
 
 uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }
 

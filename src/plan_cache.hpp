@@ -10,9 +10,10 @@ namespace hg {
 struct Workspace {
     void* ptr;
     size_t bytes;
-    // Words with which the CTAs of a kernel that uses `ptr` count what they have done: 0 between kernels.
-    // A workspace of the user's has none.
+    // Words that are 0 between kernels, with which the CTAs of a kernel count what they have done and leave
+    // sums for each other. A workspace of the user's has none.
     uint32_t* counters;
+    size_t counter_words = 0;
     bool operator==(const Workspace&) const = default;
 };
 

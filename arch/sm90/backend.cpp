@@ -90,12 +90,14 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     }
     const Status status =
         pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
-    if (const Config& c = configs[plan.row]; plan.streams || c.is_global()) {
-        const int64_t sums =
-            plan.streams ? stream_bytes(c, plan.grid / c.ctas()) : slice_bytes(c, plan.tiles, plan.split);
-        const int64_t copies = static_cast<int64_t>(plan.workspace) - sums;
-        launches.product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + copies);
-        launches.product.arrivals = handle.workspace().counters;
+    const Config& c = configs[plan.row];
+    Params& product = launches.product;
+    product.arrivals = handle.workspace().counters;
+    if (plan.streams) {
+        const auto sums = static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
+        product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + plan.workspace - sums);
+    } else if (c.is_global()) {
+        product.partials = reinterpret_cast<float*>(product.arrivals + arrival_words(plan.tiles));
     }
     return status;
 }

@@ -39,15 +39,19 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
-// Slices that wait for each other run side by side. A single one has no need of these kernels.
+// Slices that wait for each other run side by side. A single one has no need of these kernels, and few have
+// none: where they leave a quarter of the device idle, clusters were faster wherever both were measured.
 bool can_join(const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
+    if (*o.kernel == '\0' && (way.split == 1 || 4 * way.launched() < 3 * sm_count))
+        return false;
     if (way.split == 1)
-        return *o.kernel != '\0';
+        return true;
+    const int64_t mail = mail_words(c, way.clusters, way.split);
     return way.launched() <= clusters_held(c.residents, c.ctas(), sm_count) &&
-           static_cast<size_t>(way.clusters) <= o.counters &&
-           static_cast<size_t>(slice_bytes(c, way.clusters, way.split)) <= o.workspace;
+           static_cast<size_t>(arrival_words(way.clusters) + mail) <= o.counters &&
+           static_cast<size_t>(mail) * sizeof(uint32_t) <= o.workspace;
 }
 
 // Is it known where its tiles will be, if it starts on an idle device?
@@ -56,11 +60,13 @@ bool can_be_placed(const Config& c, const Way& way, int sm_count)
     return c.is_split() && can_place(c, c.cluster_ctas(way.split), way.launched(), sm_count);
 }
 
+constexpr int most_slices(const Config& c) { return c.is_global() ? max_slices : max_cluster; }
+
 // A bit for each number of slices that a row's tiles can be cut into.
 constexpr auto legal_splits = [] {
     std::array<uint32_t, row_count> bits{};
     for (int row = 0; row < row_count; ++row)
-        for (int split = 1; split <= max_cluster; ++split)
+        for (int split = 1; split <= most_slices(configs[row]); ++split)
             bits[row] |= can_split(configs[row], split) ? 1u << split : 0u;
     return bits;
 }();
@@ -184,14 +190,14 @@ void for_each_way(const Problem& p, Visit visit)
         for (const bool swapped : {false, true}) {
             const int64_t clusters = count_clusters(p, configs[row], swapped);
             for (const bool alone : {false, true}) {
-                for (int split = 1; split <= max_cluster; ++split)
+                for (int split = 1; split <= most_slices(configs[row]); ++split)
                     visit(Way{row, swapped, split, false, clusters, alone});
                 visit(Way{row, swapped, 1, true, clusters, alone});
             }
         }
 }
 
-constexpr int most_ways = row_count * 2 * 2 * (max_cluster + 1);
+constexpr int most_ways = row_count * 2 * 2 * (max_slices + 1);
 
 struct Choice {
     Way way;
@@ -280,7 +286,8 @@ bool choose_product(const Problem& asked, const Device& device, const Options& o
     plan.predicted_us += predict_repack(plan);
     if (const Config& c = configs[plan.row]; plan.streams)
         plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
-    plan.workspace += static_cast<size_t>(slice_bytes(configs[plan.row], plan.tiles, plan.split));
+    else  // Beside the workspace, but as little to be shared with a product on another stream.
+        plan.workspace += static_cast<size_t>(mail_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

@@ -48,7 +48,8 @@ struct Config {
 // What a TMA box and a wgmma atom span: 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
-constexpr int max_cluster = 8;  // CTAs, on every device; slices of k
+constexpr int max_cluster = 8;  // CTAs, on every device
+constexpr int max_slices = 16;  // of k
 // Clusters of a wave that are numbered: a CTA on each multiprocessor of an H200.
 constexpr int max_numbers = 132;
 
@@ -101,24 +102,35 @@ constexpr int smem_room(const Config& c)
 // Accumulators of more than 160 registers leave too few for other ways of storing.
 constexpr bool stores_by_tma_only(const Config& c) { return !c.is_split() && c.blocks() * c.y / 2 > 160; }
 
-// What the slices of k send to one owner of a split tile at most: blocks of eight y, all rows.
+// Blocks of eight y that an owner has at most, of `split` that share a tile; bytes of a block's sums.
+constexpr int part_of(const Config& c, int split) { return (c.y / 8 + split - 1) / split; }
+constexpr int sums_bytes(const Config& c) { return 128 * c.consumers * 16; }
+
+// What the slices of k send to one owner of a split tile at most.
 constexpr int incoming_bytes(const Config& c, int split)
 {
-    const int owners = split < c.y / 8 ? split : c.y / 8;
-    return (split - 1) * ((c.y / 8 + owners - 1) / owners) * 128 * c.consumers * 16;
+    return (split - 1) * part_of(c, split) * sums_bytes(c);
 }
 
-// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers;
-// for what they fetch from global memory, where the stages were.
+// Of what an owner adds up, its own sums and, of SplitGlobal, those of all slices lie where the stages
+// were, behind the tile on its way out.
+constexpr int terms_offset(const Config& c) { return round_up(partial_bytes(c), 16); }
+constexpr int terms_bytes(const Config& c, int split)
+{
+    return (c.is_global() ? split : 1) * part_of(c, split) * sums_bytes(c);
+}
+
+// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers,
+// and for what an owner adds up.
 constexpr bool can_split(const Config& c, int split)
 {
     const int stages = c.stages * (x_bytes(c) + y_bytes(c, Major::K));
     if (split == 1)
         return true;
-    if (c.is_global())
-        return (split - 1) * c.x * c.y * 4 <= stages;
-    return c.is_split() && split * c.ctas() <= max_cluster &&
-           incoming_bytes(c, split) <= smem_room(c) - stages - 512;
+    if (!c.is_split() || split > max_slices || terms_offset(c) + terms_bytes(c, split) > stages)
+        return false;
+    return c.is_global() ||
+           (split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= smem_room(c) - stages - 512);
 }
 
 constexpr int most_incoming(const Config& c)
@@ -137,10 +149,11 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
-// What the slices of tiles leave in global memory.
-constexpr int64_t slice_bytes(const Config& c, int64_t tiles, int split)
+// Words that are 0 between kernels: arrivals of each tile, then what slices leave for each other.
+constexpr int64_t arrival_words(int64_t tiles) { return (tiles + 31) / 32 * 32; }
+constexpr int64_t mail_words(const Config& c, int64_t tiles, int split)
 {
-    return c.is_global() && split > 1 ? tiles * split * c.x * c.y * 4 : 0;
+    return c.is_global() && split > 1 ? tiles * split * c.x * c.y : 0;
 }
 
 // A tile as wgmma sees it, in tiles.
@@ -173,8 +186,7 @@ struct alignas(1024) Smem {
     uint64_t arrived;              // Split
     Position at;                   // Split
     int32_t tile, slice;           // SplitGlobal
-    int32_t joined[2];             // SplitGlobal: the blocks of eight y that the CTA adds up
-    uint32_t answer[C.consumers];  // of stream.cuh
+    uint32_t answer[C.consumers];  // of stream.cuh and join.cuh
 };
 
 // What createpolicy.fractional gives for all of the lines. As parameters they reach the uniform registers
@@ -187,26 +199,26 @@ struct Params {
     int32_t k;
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;  // rows: x, columns: y; or the other way round where along_y says so
-    int32_t x_batch_step, y_batch_step;    // 0: all problems share the operand
-    uint64_t x_policy, y_policy;           // what L2 should think of the operands
-    uint64_t d_policy;                     // and of the output
-    int32_t prefetched;                    // k tiles of a CTA's first tile that L2 is asked for early
-    int32_t stream_tiles;                  // the first ones, whose k tiles the clusters share evenly
-    float* partials;                       // of these
-    uint32_t* arrivals;                    // of these: 0 between launches
-    Divisor cluster;                       // CTAs of a cluster (Split)
-    Divisor all_tiles;                     // SplitGlobal
-    int32_t split;                         // slices of k
-    int32_t slice_start[max_cluster + 1];  // k tiles from here on belong to slice i
-    uint8_t part_start[max_cluster + 1];   // blocks of eight y from here on belong to slice i
-    uint8_t numbers[max_numbers];          // of clusters, in the order of their launch: see order.hpp
-    bool numbered;                         // numbers hold, else those of the launch
-    bool along_y;                          // tiles that follow each other lie along y
-    bool swapped;                          // x is n and y is m
-    bool tma_store;                        // d is valid, and the output takes a bias at most
-    bool vectors;                          // is_vector_output()
-    bool elements;                         // is_element_output()
-    bool early;                            // the next kernel may start at once
+    int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
+    uint64_t x_policy, y_policy;          // what L2 should think of the operands
+    uint64_t d_policy;                    // and of the output
+    int32_t prefetched;                   // k tiles of a CTA's first tile that L2 is asked for early
+    int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
+    float* partials;                      // of these; SplitGlobal: words that are 0 between launches
+    uint32_t* arrivals;                   // of these, or SplitGlobal: 0 between launches
+    Divisor cluster;                      // CTAs of a cluster (Split)
+    Divisor all_tiles;                    // SplitGlobal
+    int32_t split;                        // slices of k
+    int32_t slice_start[max_slices + 1];  // k tiles from here on belong to slice i
+    int32_t part;                         // blocks of eight y that a slice owns, the last ones fewer
+    uint8_t numbers[max_numbers];         // of clusters, in the order of their launch: see order.hpp
+    bool numbered;                        // numbers hold, else those of the launch
+    bool along_y;                         // tiles that follow each other lie along y
+    bool swapped;                         // x is n and y is m
+    bool tma_store;                       // d is valid, and the output takes a bias at most
+    bool vectors;                         // is_vector_output()
+    bool elements;                        // is_element_output()
+    bool early;                           // the next kernel may start at once
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

@@ -1,14 +1,14 @@
-// The sum over slices of k, by CTAs anywhere on the device: through the workspace. Each slice leaves its
-// sums there, waits for the others and adds up a share of the tile, in the order of k. It does not wait
-// for long, since a CTA that it waits for may not have started: if one gives up, all leave but the last to
-// come, which adds up the whole tile. So the bits do not depend on timing.
+// The sum over slices of k, by CTAs anywhere on the device. Each slice owns a part of the tile. All leave
+// their sums in global memory, in words that are 0 until they have come and that the owner clears behind
+// itself, so that a word says by itself that it is there and nothing else is waited for. An owner does not
+// wait for long, since a slice that it waits for may not have started: it then gives up, and the last slice
+// to come adds up its part. Terms are added in the order of k either way, so that the bits do not depend on
+// timing.
 //
-//   arrivals[tile]    in global memory, a word that is 0 between kernels: how many slices have left their
-//                     sums, how many need the word no more, and whether one gave up before all had come.
-//                     The last to need it clears it.
-//   arrived           count 1, the arrive that announces the bytes of the others' sums; completes when
-//                     they have landed, where the stages were.
-//   named barrier 1   the consumers of one CTA: have left their sums; know what the CTA adds up.
+//   arrivals[tile]    in global memory, a word that is 0 between kernels: how many slices have come, and
+//                     which of them gave up before all had. The last to come clears it.
+//   named barrier 1   the consumers of one CTA: all of a part's words have come, or not; a part is staged;
+//                     what one thread was told.
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
@@ -16,127 +16,186 @@
 
 namespace hg::sm90 {
 
-// The sums of the owned blocks over `count` terms, in their order: number `own` lies in `acc`, the others,
-// one behind the other, in shared memory.
+// The words of a tile: for each block, one behind the other, those of each slice.
 template <Config C>
-__device__ inline void add_up(float (&acc)[C.y / 2], const unsigned char* terms, const Part& part, int own,
-                              int count)
+struct Mailbox {
+    static constexpr int threads = 128 * C.consumers;
+    uint4* base;  // this thread's
+    int32_t split;
+
+    template <Major MY>
+    __device__ Mailbox(const Params& p, const Smem<C, MY>& smem)
+        : base(reinterpret_cast<uint4*>(p.partials) + int64_t{smem.tile} * p.split * (C.x * C.y / 4) +
+               threadIdx.x),
+          split(p.split)
+    {
+    }
+
+    __device__ uint4* at(int32_t block, int32_t slice) const
+    {
+        return base + (block * split + slice) * threads;
+    }
+};
+
+// A word that has come is not 0: sums are kept inverted, and of all NaN the one that would be 0 is not
+// used.
+__device__ inline uint32_t to_word(float v) { return ~min(__float_as_uint(v), 0xfffffffeu); }
+
+template <Config C>
+__device__ inline void leave_sums(const Mailbox<C>& mailbox, const float (&acc)[C.y / 2], int32_t slice)
 {
-    const int step = incoming_step<C>(part.blocks());
-    const unsigned char* from = terms + threadIdx.x * 16;
+    uint4* to = mailbox.at(0, slice);
 #pragma unroll
-    for (int block = 0; block < C.y / 8; ++block) {
-        if (!part.has(block))
-            continue;
-        float sum[4];
-        const unsigned char* next = from;
-        for (int i = 0; i < count; ++i) {
-            float4 term =
-                make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2], acc[4 * block + 3]);
-            if (i != own) {
-                term = *reinterpret_cast<const float4*>(next);
-                next += step;
-            }
-            const float v[4] = {term.x, term.y, term.z, term.w};
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-                sum[j] = i == 0 ? v[j] : sum[j] + v[j];
-        }
-        from += 128 * C.consumers * 16;
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-            acc[4 * block + j] = sum[j];
+    for (int block = 0; block < C.y / 8; ++block, to += mailbox.split * mailbox.threads) {
+        const float* v = acc + 4 * block;
+        ptx::store_relaxed_gpu_v4(to,
+                                  make_uint4(to_word(v[0]), to_word(v[1]), to_word(v[2]), to_word(v[3])));
     }
 }
 
-// Where a slice leaves its sums of the blocks from `block` on.
-template <Config C, Major MY>
-__device__ inline float4* place_of_sums(const Params& p, const Smem<C, MY>& smem, int slice, int block)
+// Brings a thread's `count` quads to `to`, one behind the other; false if some have not come after `polls`
+// looks.
+template <Config C>
+__device__ inline bool collect(const uint4* from, unsigned char* to, int32_t count, int32_t polls)
 {
-    constexpr int threads = 128 * C.consumers, tile_quads = C.x * C.y / 4;
-    const int64_t place = int64_t{slice} * p.all_tiles.value + smem.tile;
-    return reinterpret_cast<float4*>(p.partials) + place * tile_quads + block * threads;
-}
-
-template <Config C, Major MY>
-__device__ inline void leave_sums(const Params& p, const float (&acc)[C.y / 2], const Smem<C, MY>& smem)
-{
-    float4* const to = place_of_sums<C>(p, smem, smem.slice, 0) + threadIdx.x;
+    constexpr int at_once = 8;
+#pragma unroll 1
+    for (int32_t first = 0; first < count; first += at_once) {
+        uint4 quads[at_once];
+        bool come;
+        do {
+            come = true;
 #pragma unroll
-    for (int block = 0; block < C.y / 8; ++block)
-        __stcg(to + block * 128 * C.consumers,
-               make_float4(acc[4 * block], acc[4 * block + 1], acc[4 * block + 2], acc[4 * block + 3]));
-}
-
-// A word of arrivals.
-constexpr uint32_t one_came = 1, one_left = 16, gave_up = 256;
-
-__device__ inline bool all_came(uint32_t word, int32_t split)
-{
-    return static_cast<int32_t>(word % one_left) == split;
-}
-
-// One thread, once the CTA's sums are left: which blocks the CTA adds up, of `all` or of its `share`.
-__device__ inline Part wait_for_slices(uint32_t* arrivals, int32_t split, const Part& all,
-                                       const Part& share)
-{
-    constexpr int most_polls = 64;  // of 0.7 us
-    uint32_t word = ptx::atomic_add_acq_rel_gpu(arrivals, one_came) + one_came;
-    if (all_came(word, split))
-        return word & gave_up ? all : share;
-    for (int polls = 0; !all_came(word, split) && !(word & gave_up); ++polls) {
-        if (polls < most_polls) {
-            word = ptx::load_acquire_gpu(arrivals);
-            continue;
-        }
-        const uint32_t before = ptx::atomic_cas_acq_rel_gpu(arrivals, word, word | gave_up);
-        word = before == word ? word | gave_up : before;
+            for (int i = 0; i < at_once; ++i)
+                quads[i] = first + i < count
+                               ? ptx::load_relaxed_gpu_v4(from + (first + i) * Mailbox<C>::threads)
+                               : make_uint4(1, 1, 1, 1);
+#pragma unroll
+            for (const uint4& q : quads)
+                come = come && q.x && q.y && q.z && q.w;
+        } while (!come && --polls > 0);
+        if (!come)
+            return false;
+#pragma unroll
+        for (int i = 0; i < at_once; ++i)
+            if (first + i < count)
+                *reinterpret_cast<uint4*>(to + (first + i) * sums_bytes(C)) =
+                    make_uint4(~quads[i].x, ~quads[i].y, ~quads[i].z, ~quads[i].w);
     }
-    return word & gave_up ? Part{0, 0} : share;
+    return true;
 }
 
-// The same thread: has the others' sums of these blocks brought to where the stages were.
-template <Config C, Major MY>
-__device__ inline void fetch_sums(const Params& p, Smem<C, MY>& smem, const Part& part)
+template <Config C>
+__device__ inline void clear(uint4* from, int32_t count)
 {
-    ptx::fence_proxy_async_global();
-    const auto bytes = static_cast<uint32_t>(incoming_step<C>(part.blocks()));
-    const uint32_t arrived = ptx::shared_address(&smem.arrived);
-    ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * bytes);
-    uint32_t to = ptx::shared_address(smem.stage);
-    for (int slice = 0; slice < p.split; ++slice)
-        if (slice != smem.slice) {
-            ptx::bulk_load(to, place_of_sums<C>(p, smem, slice, part.first), bytes, arrived);
-            to += bytes;
-        }
+#pragma unroll 8
+    for (int32_t i = 0; i < count; ++i)
+        ptx::store_relaxed_gpu_v4(from + i * Mailbox<C>::threads, make_uint4(0, 0, 0, 0));
 }
 
-// From the slice's sums to those of all slices, of the blocks that are returned: its share, as a rule.
-template <Config C, Major MY>
-__device__ inline Part join_slices(const Params& p, float (&acc)[C.y / 2], Smem<C, MY>& smem,
-                                   const Part& share)
+// How often is looked, 0.7 us each, for the first word of each slice; for all words then.
+constexpr int32_t most_polls = 64, last_polls = 8;
+
+// A word of arrivals: how many came, and a bit for each that gave up.
+constexpr uint32_t one_came = 1, came = 0xff, gave_up = 0x100;
+
+// One thread of a slice that has waited in vain: gives up unless all have come by now, in which case the
+// word may have been cleared.
+__device__ inline bool give_up(uint32_t* arrivals, int32_t split, int32_t slice)
 {
-    constexpr int threads = 128 * C.consumers;
-    leave_sums<C>(p, acc, smem);
+    uint32_t word = ptx::load_relaxed_gpu(arrivals);
+    while ((word & came) != 0 && static_cast<int32_t>(word & came) != split) {
+        const uint32_t before = ptx::atomic_cas_relaxed_gpu(arrivals, word, word | gave_up << slice);
+        if (before == word)
+            return true;
+        word = before;
+    }
+    return false;
+}
+
+// One thread, which tells all consumers of the CTA.
+template <Config C, Major MY, typename Question>
+__device__ inline uint32_t ask(Smem<C, MY>& smem, Question question)
+{
+    if (threadIdx.x == 0)
+        smem.answer[0] = question();
+    ptx::bar_sync(1, 128 * C.consumers);
+    return smem.answer[0];
+}
+
+// One warp looks whether all slices have begun to leave what the CTA adds up, so that looks are few while
+// others still multiply.
+template <Config C>
+__device__ inline void wait_for_slices(const Mailbox<C>& mailbox, const Part& part)
+{
+    const auto slice = static_cast<int32_t>(threadIdx.x);
+    const bool waits = slice < mailbox.split && part.blocks() > 0;
+    const auto* const word = reinterpret_cast<const uint32_t*>(mailbox.at(part.first, slice));
+    int32_t polls = most_polls;
+    bool come;
+    do
+        come = !waits || ptx::load_relaxed_gpu(word) != 0;
+    while (!__all_sync(0xffffffff, come) && --polls > 0);
+}
+
+// A part whose sums have come or will come, to the output.
+template <Config C, Type T, Major MY>
+__device__ inline void store_part_of_tile(const SplitStore<C, T, MY>& out, const Mailbox<C>& mailbox,
+                                          const Part& part, const VectorRows& rows)
+{
+    const uint32_t first = ptx::shared_address_once(terms_of<C>(out.smem));
+    clear<C>(mailbox.at(part.first, 0), part.blocks() * mailbox.split);
+    add_up(out, part, mailbox.split,
+           {first, sums_bytes(C), static_cast<uint32_t>(mailbox.split * sums_bytes(C)), first, -1});
+    out.store(rows, part);
+}
+
+// From the slice's sums to its part of the tile, and those of slices that gave up if it was the last to
+// come.
+template <Config C, Type T, Major MY>
+__device__ inline void join_slices(const SplitStore<C, T, MY>& out, const float (&acc)[C.y / 2],
+                                   const Part& part, const VectorRows& rows)
+{
+    constexpr int32_t threads = 128 * C.consumers, forever = INT32_MAX;
+    const Params& p = out.p;
+    Smem<C, MY>& smem = out.smem;
+    const Mailbox<C> mailbox(p, smem);
+    unsigned char* const terms = terms_of<C>(smem);
+    uint32_t* const arrivals = p.arrivals + smem.tile;
+    leave_sums<C>(mailbox, acc, smem.slice);
+    uint32_t before = 0;
+    if (threadIdx.x == 0)
+        before = ptx::atomic_add_relaxed_gpu(arrivals, one_came);
+    if (threadIdx.x < 32)
+        wait_for_slices<C>(mailbox, part);
     ptx::bar_sync(1, threads);
-    if (threadIdx.x == 0) {
-        uint32_t* const arrivals = p.arrivals + smem.tile;
-        const Part part = wait_for_slices(arrivals, p.split, {0, C.y / 8}, share);
-        if (part.blocks() > 0)
-            fetch_sums<C>(p, smem, part);
-        const uint32_t word = ptx::atomic_add_acq_rel_gpu(arrivals, one_left);
-        if (static_cast<int32_t>(word % gave_up / one_left) == p.split - 1)
-            *arrivals = 0;
-        smem.joined[0] = part.first;
-        smem.joined[1] = part.last;
+    const int32_t count = part.blocks() * p.split;
+    const uint4* const from = mailbox.at(part.first, 0);
+    if (!ptx::bar_red_and(1, threads, collect<C>(from, terms, count, last_polls))) [[unlikely]] {
+        if (ask<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
+            return;
+        collect<C>(from, terms, count, forever);
     }
-    ptx::bar_sync(1, threads);
-    const Part part{smem.joined[0], smem.joined[1]};
-    if (part.blocks() > 0) {
-        ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
-        add_up<C>(acc, smem.stage[0].x, part, smem.slice, p.split);
+    Part part_now = part;
+    VectorRows rows_now = rows;
+    uint32_t rescues = 0;
+    for (bool own = true;; own = false) {
+        if (part_now.blocks() > 0)
+            store_part_of_tile(out, mailbox, part_now, rows_now);
+        const uint32_t told = ask<C>(smem, [&] {
+            if (!own || static_cast<int32_t>(before & came) != p.split - 1)
+                return 0u;
+            ptx::store_relaxed_gpu(arrivals, 0);
+            return before / gave_up;
+        });
+        rescues |= told;
+        if (rescues == 0)
+            return;
+        part_now = Part::of<C>(p, __ffs(static_cast<int>(rescues)) - 1);
+        rows_now = VectorRows::of<C>(p, smem.at, part_now);
+        rescues &= rescues - 1;
+        collect<C>(mailbox.at(part_now.first, 0), terms, part_now.blocks() * p.split, forever);
     }
-    return part;
 }
 
 }  // namespace hg::sm90

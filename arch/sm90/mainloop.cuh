@@ -259,24 +259,26 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
     }
     issued();
     ptx::wgmma_wait_group<0>();
+#pragma unroll
+    for (auto& block : acc)
+#pragma unroll
+        for (float& v : block)
+            ptx::wgmma_settle(v);
     if constexpr (!C.is_split())
         release_stage<C>(member, previous, lane);
 }
 
 // Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
 template <Config C>
-__device__ inline int incoming_step(int blocks)
+__device__ inline int32_t slot_pitch(const Params& p)
 {
-    return blocks * 128 * C.consumers * 16;
+    return p.part * sums_bytes(C);
 }
 
 // Of a split kernel: what the other slices of k will send, and the CTA's tile.
 template <Config C, Major MY>
 __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
 {
-    const uint32_t arrived = ptx::shared_address(&smem.arrived);
-    ptx::mbarrier_init(arrived, 1);
-    ptx::fence_mbarrier_init();
     if constexpr (C.is_global()) {
         const int32_t number = number_of(p, static_cast<int32_t>(blockIdx.x));
         smem.slice = p.all_tiles.quotient(number);
@@ -284,9 +286,12 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
         smem.at = position_of<C>(p, {0, smem.slice}, smem.tile);
         return;
     }
+    const uint32_t arrived = ptx::shared_address(&smem.arrived);
+    ptx::mbarrier_init(arrived, 1);
+    ptx::fence_mbarrier_init();
     const auto member = Member::here<C>();
-    const int blocks = p.part_start[member.slice + 1] - p.part_start[member.slice];
-    ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * incoming_step<C>(blocks));
+    const int blocks = min(p.part, max(C.y / 8 - member.slice * p.part, 0));
+    ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * blocks * sums_bytes(C));
     const int32_t cluster = number_of(p, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
     smem.at = position_of<C>(p, member, cluster);
 }

@@ -31,15 +31,15 @@ constexpr Cost costs[] = {
 static_assert(names_all_rows(costs), "costs.def and kernels.def have different rows");
 
 // Microseconds.
-constexpr double launch_persistent = 1.35, launch_split = 1.46;
+constexpr double launch_persistent = 1.35, launch_split = 1.36;
 constexpr double launch_full = 0.591;     // more, where a split kernel fills the device
 constexpr double fill_pipeline = -0.371;  // of split kernels, with eight k tiles or more
-constexpr double split_latency = 0.309, split_store = 6.9, extra_wave = 1.72;
+constexpr double split_latency = 0.309, split_store = 5.3, extra_wave = 1.72;
 constexpr double alone_latency = 0.981;  // of a start after the kernels in front
 constexpr double stream_latency = 5.55, multicast_latency = 0.0;
 constexpr double cluster_latency[] = {0,    0,      -0.196, -0.193, -0.294,
                                       -0.6, -0.341, 0.402,  -0.599};  // by CTAs
-constexpr double join_latency = 2.0, join_tile = 1.0;  // of 14,017 measurements the median is 1 % off
+constexpr double join_latency = 2.0, join_tile = 3.5;
 // Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
 constexpr double memory = 4.8e6, memory_of_one = 105.0e3, l2 = 44.6e6, stream_read = 75.6e3;
 // Factors.

@@ -83,13 +83,12 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     if (c.is_global())
         params.all_tiles = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
+    params.part = part_of(c, plan.split);
     params.cluster = divisor(plan.cluster);
-    const int owners = std::min(plan.split, c.y / 8);
     const int64_t k_tiles = ceil_div(p.k, tile_k);
-    for (int slice = 0; slice <= max_cluster; ++slice) {
+    for (int slice = 0; slice <= max_slices; ++slice) {
         params.slice_start[slice] =
             static_cast<int32_t>(k_tiles * std::min(slice, plan.split) / plan.split);
-        params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * (c.y / 8) / owners);
     }
     params.swapped = plan.swapped;
     params.tma_store = !c.is_split() && is_stored_by_tma(p);

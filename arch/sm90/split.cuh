@@ -7,46 +7,56 @@
 //                     slices; completes when these have landed.
 //   cluster barrier   once, before anything is signalled: the barriers of all CTAs are initialised. No CTA
 //                     waits for others at the end: what is sent to it, it waits for.
-//   named barrier 1   the consumers of one CTA: have multiplied; have written its part of the tile.
+//   named barrier 1   the consumers of one CTA: have multiplied, so that the stages have room for what
+//                     they add up and store; have written its part of the tile.
 #pragma once
 
 #include "arch/sm90/join.cuh"
 
 namespace hg::sm90 {
 
-// Leaves this slice's sums with the owners of their blocks.
+// Leaves this slice's sums with the owners of their blocks, its own among the terms that it adds up.
+// Without branches, which would take as long as the stores.
 template <Config C, Major MY>
 __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], Smem<C, MY>& smem,
                                   const Member& member)
 {
-    constexpr int block_step = 128 * C.consumers * 16;
-    int owner = -1;
-    Part part{0, 0};
-    uint32_t to = 0, arrived = 0;
+    const uint32_t incoming = ptx::shared_address(smem.incoming) + threadIdx.x * 16;
+    const uint32_t arrived = ptx::shared_address(&smem.arrived);
+    const int32_t part = p.part, pitch = slot_pitch<C>(p);
+    unsigned char* own = terms_of<C>(smem);
+    int32_t owner = 0, within = 0;
 #pragma unroll
     for (int block = 0; block < C.y / 8; ++block) {
-        if (block == part.last) {
-            part = Part::of(p, ++owner);
-            const uint32_t rank = owner * C.ctas() + member.neighbour;
-            const int slot = member.slice < owner ? member.slice : member.slice - 1;
-            to = ptx::map_shared(ptx::shared_address(smem.incoming), rank) +
-                 slot * incoming_step<C>(part.blocks()) + threadIdx.x * 16;
-            arrived = ptx::map_shared(ptx::shared_address(&smem.arrived), rank);
-        }
+        const auto& sums = reinterpret_cast<const float(&)[4]>(acc[4 * block]);
+        const uint32_t rank = owner * C.ctas() + member.neighbour;
+        const int32_t slot = member.slice - (member.slice > owner ? 1 : 0);
+        const uint32_t to = ptx::map_shared(incoming, rank) + slot * pitch + within * sums_bytes(C);
         if (owner != member.slice)
-            ptx::store_async_f32x4(to, reinterpret_cast<const float(&)[4]>(acc[4 * block]), arrived);
-        to += block_step;
+            ptx::store_async_f32x4(to, sums, ptx::map_shared(arrived, rank));
+        else
+            *reinterpret_cast<float4*>(own + within * sums_bytes(C)) =
+                make_float4(sums[0], sums[1], sums[2], sums[3]);
+        const bool last = ++within == part;
+        owner += last ? 1 : 0;
+        within = last ? 0 : within;
     }
 }
 
-// The k tiles that a slice multiplies: none where alpha is 0.
+// The k tiles that a slice multiplies.
 struct Slice {
     int32_t first, last;
 
-    __device__ Slice(const Params& p, const Scalars& s, int slice)
-        : first(s.alpha != 0.0f ? p.slice_start[slice] : 0),
-          last(s.alpha != 0.0f ? p.slice_start[slice + 1] : 0)
+    __device__ Slice(const Params& p, int slice)
+        : first(p.slice_start[slice]), last(p.slice_start[slice + 1])
     {
+    }
+
+    // None where alpha is 0.
+    __device__ void limit(const Scalars& s)
+    {
+        if (s.alpha == 0.0f)
+            last = first;
     }
 };
 
@@ -54,58 +64,64 @@ template <Config C, Major MX, Major MY>
 __device__ inline void produce_slice(const Params& p, const Member& member, Smem<C, MY>& smem)
 {
     const Position at = smem.at;
+    Slice slice(p, member.slice);
     const bool leader = ptx::elect_one();
     if (leader)
-        prefetch_tile<C, MX, MY>(p, member, at, p.slice_start[member.slice],
-                                 p.slice_start[member.slice + 1]);
+        prefetch_tile<C, MX, MY>(p, member, at, slice.first, slice.last);
     __syncwarp();
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
-    const Slice slice(p, load_scalars(p.output), member.slice);
+    slice.limit(load_scalars(p.output));
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, slice.first, slice.last, leader);
     if (C.kind == Kind::Split && C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
 }
 
-// From the slice's sums to those of all slices, of the blocks that are returned.
-template <Config C, Major MY>
-__device__ inline Part sum_slices(const Params& p, float (&acc)[C.y / 2], Smem<C, MY>& smem,
-                                  const Member& member)
+// From a slice's sums to its part of the tile.
+template <Config C, Type T, Major MY>
+__device__ inline void sum_slices(const SplitStore<C, T, MY>& out, const float (&acc)[C.y / 2],
+                                  const Member& member, const Part& part, const VectorRows& rows)
 {
-    const Part part = Part::of(p, member.slice);
-    if (p.split == 1)
-        return part;
-    if constexpr (C.is_global()) {
-        return join_slices<C>(p, acc, smem, part);
-    } else {
-        if constexpr (C.ctas() == 1)
-            ptx::cluster_wait();
-        send_parts<C>(p, acc, smem, member);
-        if (part.blocks() > 0) {
-            ptx::mbarrier_wait_parity(ptx::shared_address(&smem.arrived), 0);
-            add_up<C>(acc, smem.incoming, part, member.slice, p.split);
-        }
-        return part;
-    }
+    if constexpr (C.ctas() == 1)
+        ptx::cluster_wait();
+    send_parts<C>(out.p, acc, out.smem, member);
+    if (part.blocks() == 0)
+        return;
+    Terms terms{ptx::shared_address_once(out.smem.incoming + threadIdx.x * 16),
+                static_cast<uint32_t>(slot_pitch<C>(out.p)), sums_bytes(C),
+                ptx::shared_address_once(terms_of<C>(out.smem)), member.slice};
+    ptx::mbarrier_wait_parity(ptx::shared_address(&out.smem.arrived), 0);
+    add_up(out, part, out.p.split, terms);
+    out.store(rows, part);
 }
 
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_slice(const Params& p, const Member& member, Smem<C, MY>& smem, int consumer)
 {
+    Slice slice(p, member.slice);
+    const Part part = Part::of<C>(p, member.slice);
+    const auto rows = VectorRows::of<C>(p, smem.at, part);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    const Slice slice(p, scalars, member.slice);
+    slice.limit(scalars);
     const BiasShare<C> bias(p, smem.at);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer,
                                 [] {});
     ptx::launch_dependents();
-    const Part part = sum_slices<C>(p, acc[0], smem, member);
-    if (part.blocks() > 0)
-        store_owned<C, T>(p, scalars, bias, acc[0], smem, part);
+    ptx::bar_sync(1, 128 * C.consumers);
+    const SplitStore<C, T, MY> out(p, scalars, smem, bias);
+    if (p.split == 1) {
+        out.stage_all(acc[0]);
+        out.store(rows, part);
+    } else if constexpr (C.is_global()) {
+        join_slices(out, acc[0], part, rows);
+    } else {
+        sum_slices(out, acc[0], member, part, rows);
+    }
 }
 
 template <Config C, Type T, Major MX, Major MY>

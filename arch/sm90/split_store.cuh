@@ -1,7 +1,7 @@
 // Epilogue of the split kernels: from the consumers' sums to the output, through a tile in shared memory,
 // where the stages were, that the CTA's threads read along the output's rows.
 //
-// Named barrier 1: the consumers of one CTA, which have multiplied; which have written the tile.
+// Named barrier 1: the consumers of one CTA, which have written the tile.
 #pragma once
 
 #include "arch/common/vector_store.cuh"
@@ -10,13 +10,14 @@
 
 namespace hg::sm90 {
 
-// The blocks of eight y that a slice owns.
+// The blocks of eight y that a slice owns: Params::part of them, the last ones fewer or none.
 struct Part {
     int first, last;
 
+    template <Config C>
     __device__ static Part of(const Params& p, int slice)
     {
-        return {p.part_start[slice], p.part_start[slice + 1]};
+        return {min(slice * p.part, C.y / 8), min(slice * p.part + p.part, C.y / 8)};
     }
 
     __device__ int blocks() const { return last - first; }
@@ -49,21 +50,21 @@ struct BiasShare {
     }
 };
 
-// Adds the bias, which passes through the end of the room for the tile.
-template <Config C>
-__device__ inline void add_shared_bias(const Params& p, float* partial, const BiasShare<C>& share,
-                                       float (&acc)[C.y / 2])
+// Brings the bias to the end of the room for the tile; all consumers of the CTA. Returns where it begins
+// for a warp.
+template <Config C, Major MY>
+__device__ inline const float* share_bias(const Params& p, Smem<C, MY>& smem, const BiasShare<C>& share)
 {
     constexpr int threads = 128 * C.consumers, most = bias_elements(C) * threads;
     constexpr int place = partial_bytes(C) / 4 - most;
     static_assert(4 * place >= 2 * C.x * typed_pitch(C, false) &&
                   4 * place >= 2 * C.y * typed_pitch(C, true));
+    float* const to = smem.partial + place;
 #pragma unroll
     for (int i = 0; i < bias_elements(C); ++i)
-        partial[place + threadIdx.x + i * threads] = share.v[i];
+        to[threadIdx.x + i * threads] = share.v[i];
     ptx::bar_sync(1, threads);
-    const bool along_y = is_bias_along_y(p.output, p.swapped);
-    add_bias<C.y>(acc, partial + place + (along_y ? 0 : threadIdx.x / 32 * 16), along_y);
+    return to + (is_bias_along_y(p.output, p.swapped) ? 0 : threadIdx.x / 32 * 16);
 }
 
 // One block of eight y or two, of a warp's 16 x.
@@ -80,73 +81,94 @@ __device__ inline void store_blocks(uint32_t to, const uint32_t (&bits)[4], bool
         ptx::stmatrix_x2(to, bits[0], bits[1]);
 }
 
-// A warp's 16 x of the owned blocks, in the type of the output.
+// Where a warp's fragments of block 0 of a tile in the type of the output go; `step` bytes to the next one.
+template <Config C>
+struct TypedPlace {
+    uint32_t to, step;
+    bool swapped;
+
+    __device__ TypedPlace(const void* tile, bool swapped) : swapped(swapped)
+    {
+        const int pitch = typed_pitch(C, swapped);
+        const int lane = threadIdx.x % 32, x = threadIdx.x / 32 * 16 + lane / 8 % 2 * 8;
+        const int row = swapped ? lane / 16 * 8 + lane % 8 : x + lane % 8;
+        const int column = swapped ? x : lane / 16 * 8;
+        to = ptx::shared_address(tile) + 2 * (row * pitch + column);
+        step = 2 * (swapped ? 8 * pitch : 8);
+    }
+};
+
+// All blocks of the tile.
 template <Config C, Type T, bool Swapped>
-__device__ inline void stage_typed(uint16_t* tile, const float (&acc)[C.y / 2], const Part& part)
+__device__ inline void stage_typed(const TypedPlace<C>& place, const float (&acc)[C.y / 2])
 {
-    constexpr int pitch = typed_pitch(C, Swapped), blocks = C.y / 8;
-    constexpr int step = 2 * (Swapped ? 8 * pitch : 8);
-    const int lane = threadIdx.x % 32, x = threadIdx.x / 32 * 16 + lane / 8 % 2 * 8;
-    const int row = Swapped ? lane / 16 * 8 + lane % 8 : x + lane % 8;
-    const int column = Swapped ? x : lane / 16 * 8;
-    const uint32_t to = ptx::shared_address(tile + row * pitch + column);
+    constexpr int blocks = C.y / 8;
 #pragma unroll
     for (int block = 0; block < blocks; block += 2) {
-        if (!part.has(block) && !part.has(block + 1))
-            continue;
         uint32_t bits[4] = {};
 #pragma unroll
         for (int i = 0; i < 4 && 4 * block + 2 * i < C.y / 2; ++i)
             bits[i] = to_bits2(acc[4 * block + 2 * i], acc[4 * block + 2 * i + 1], T);
-        store_blocks<Swapped>(to + block * step, bits, block + 1 < blocks);
+        store_blocks<Swapped>(place.to + block * place.step, bits, block + 1 < blocks);
     }
 }
 
-// The owned part of such a tile. A thread has one vector of columns, in every so many rows.
-template <Config C, bool Swapped>
-__device__ inline void store_typed(const Params& p, const uint16_t* tile, const Part& part,
-                                   const Position& at)
-{
-    constexpr int vectors = (Swapped ? C.x : C.y) / epilogue_vector, pitch = typed_pitch(C, Swapped);
-    constexpr int rows_at_once = 128 * C.consumers / vectors, rows = Swapped ? C.y : C.x;
-    const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
-    const int64_t i0 = int64_t{Swapped ? at.y : at.x} * rows;
-    const int64_t j = (int64_t{Swapped ? at.x : at.y} * vectors + vector) * epilogue_vector;
-    if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
-        return;
-    const auto exist = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
-    const int begin = first + (Swapped ? 8 * part.first : 0),
-              end = Swapped ? min(exist, 8 * part.last) : exist;
-    auto* const d =
-        static_cast<uint16_t*>(p.output.d) + at.batch * p.output.stride_d + i0 * p.output.ldd + j;
-#pragma unroll 4
-    for (int r = begin; r < end; r += rows_at_once)
-        *reinterpret_cast<uint4*>(d + r * p.output.ldd) =
-            *reinterpret_cast<const uint4*>(tile + r * pitch + vector * epilogue_vector);
-}
+// A thread's vectors of the owned part of such a tile: where they lie and where they go. Found before the
+// product, while the first k tiles are on their way: what depends on each other in it takes 400 cycles.
+struct VectorRows {
+    char* d;
+    int64_t step;   // bytes from one to the next
+    uint32_t from;  // bytes from the tile's first on
+    int32_t from_step, count;
 
-// A consumer's rows of x into the tile that the CTA's threads then read along the output's rows.
-template <Config C, bool Swapped>
-__device__ inline void stage_part(float* partial, const float (&acc)[C.y / 2], const Part& part)
+    template <Config C>
+    __device__ static VectorRows of(const Params& p, const Position& at, const Part& part)
+    {
+        const bool swapped = p.swapped;
+        const int32_t vectors = swapped ? C.x / epilogue_vector : max(part.blocks(), 1);
+        const auto thread = static_cast<int32_t>(threadIdx.x);
+        const int32_t at_once = 128 * C.consumers / vectors, first = thread / vectors;
+        const int32_t vector = thread % vectors + (swapped ? 0 : part.first);
+        const int32_t rows = swapped ? C.y : C.x, pitch = typed_pitch(C, swapped);
+        const int64_t i = int64_t{swapped ? at.y : at.x} * rows;
+        const int64_t j = int64_t{swapped ? at.x : at.y} * (swapped ? C.x : C.y) + vector * epilogue_vector;
+        const int32_t begin = first + (swapped ? 8 * part.first : 0);
+        const auto exist =
+            static_cast<int32_t>(min(int64_t{swapped ? 8 * part.last : rows}, p.output.m - i));
+        const bool none = j >= p.output.n || first >= at_once || part.blocks() == 0;
+        const int64_t first_element = at.batch * p.output.stride_d + (i + begin) * p.output.ldd + j;
+        return {static_cast<char*>(p.output.d) + 2 * first_element, 2 * at_once * p.output.ldd,
+                static_cast<uint32_t>(2 * (begin * pitch + vector * epilogue_vector)), 2 * at_once * pitch,
+                none || begin >= exist ? 0 : (exist - begin - 1) / at_once + 1};
+    }
+
+    __device__ void store(const void* tile) const
+    {
+        const char* next = static_cast<const char*>(tile) + from;
+        char* to = d;
+#pragma unroll 4
+        for (int32_t i = 0; i < count; ++i, next += from_step, to += step)
+            *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(next);
+    }
+};
+
+// A thread's sums of one block into the tile of floats that the CTA's threads then read along the output's
+// rows.
+template <Config C>
+__device__ inline void stage_floats(float* partial, bool swapped, int block, const float* v)
 {
-    constexpr int pitch = partial_pitch(C, Swapped);
-    const int x = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, y = threadIdx.x % 4 * 2;
-    float* to = Swapped ? partial + y * pitch + x : partial + x * pitch + y;
+    const int x = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, y = 8 * block + threadIdx.x % 4 * 2;
+    const int pitch = partial_pitch(C, swapped);
+    if (swapped) {
+        float* const to = partial + y * pitch + x;
 #pragma unroll
-    for (int block = 0; block < C.y / 8; ++block) {
-        if (!part.has(block))
-            continue;
-        const float* v = acc + 4 * block;
-        if constexpr (Swapped) {
+        for (int i = 0; i < 4; ++i)
+            to[i % 2 * pitch + i / 2 * 8] = v[i];
+    } else {
+        float* const to = partial + x * pitch + y;
 #pragma unroll
-            for (int i = 0; i < 4; ++i)
-                to[(8 * block + i % 2) * pitch + i / 2 * 8] = v[i];
-        } else {
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                *reinterpret_cast<float2*>(to + half * 8 * pitch + 8 * block) =
-                    make_float2(v[2 * half], v[2 * half + 1]);
-        }
+        for (int half = 0; half < 2; ++half)
+            *reinterpret_cast<float2*>(to + half * 8 * pitch) = make_float2(v[2 * half], v[2 * half + 1]);
     }
 }
 
@@ -219,22 +241,10 @@ __device__ inline void store_part_elements(const Params& p, float alpha, const f
         });
 }
 
-template <Config C, Type T, bool Swapped>
-__device__ inline void store_as_type(const Params& p, const float (&acc)[C.y / 2], float* partial,
-                                     const Part& part, const Position& at)
-{
-    auto* const tile = reinterpret_cast<uint16_t*>(partial);
-    stage_typed<C, T, Swapped>(tile, acc, part);
-    ptx::bar_sync(1, 128 * C.consumers);
-    store_typed<C, Swapped>(p, tile, part, at);
-}
-
 template <Config C, bool Swapped, Major MY>
-__device__ inline void store_from_floats(const Params& p, const Scalars& s, const float (&acc)[C.y / 2],
-                                         Smem<C, MY>& smem, const Part& part)
+__device__ inline void store_floats(const Params& p, const Scalars& s, const Smem<C, MY>& smem,
+                                    const Part& part)
 {
-    stage_part<C, Swapped>(smem.partial, acc, part);
-    ptx::bar_sync(1, 128 * C.consumers);
     if (p.vectors && p.output.bias_along == BiasAlong::None)
         store_part_vectors<C, Swapped>(p, s.alpha, smem.partial, part, smem.at);
     else if (p.elements)
@@ -243,26 +253,148 @@ __device__ inline void store_from_floats(const Params& p, const Scalars& s, cons
         store_part<C>(p, s, smem.partial, part, smem.at);
 }
 
-// The owned blocks, whose sums are complete.
+// From complete sums to the output. The stages are not read any more.
 template <Config C, Type T, Major MY>
-__device__ inline void store_owned(const Params& p, const Scalars& s, const BiasShare<C>& bias,
-                                   float (&acc)[C.y / 2], Smem<C, MY>& smem, const Part& part)
-{
-    ptx::bar_sync(1, 128 * C.consumers);
-    if (p.vectors && p.output.type_d == T) [[likely]] {
+struct SplitStore {
+    const Params& p;
+    const Scalars& s;
+    Smem<C, MY>& smem;
+    TypedPlace<C> place;
+    const float* bias;  // null: none, or not here
+    bool typed;
+
+    __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MY>& smem, const BiasShare<C>& share)
+        : p(p), s(s), smem(smem), place(smem.partial, p.swapped), bias(nullptr),
+          typed(p.vectors && p.output.type_d == T)
+    {
+        if (typed && p.output.bias_along != BiasAlong::None) [[unlikely]]
+            bias = share_bias<C>(p, smem, share);
+    }
+
+    // A thread's sums of one block, to where it goes in a tile of the output's type.
+    __device__ void store_fragment(uint32_t to, const float (&v)[4]) const
+    {
+        const uint32_t bits[2] = {to_bits2(__fmul_rn(s.alpha, v[0]), __fmul_rn(s.alpha, v[1]), T),
+                                  to_bits2(__fmul_rn(s.alpha, v[2]), __fmul_rn(s.alpha, v[3]), T)};
+        if (place.swapped)
+            ptx::stmatrix_x2_trans(to, bits[0], bits[1]);
+        else
+            ptx::stmatrix_x2(to, bits[0], bits[1]);
+    }
+
+    // A thread's sums of one block, where the output is another, or takes a bias.
+    __device__ void stage(int block, float (&v)[4]) const
+    {
+        if (!typed)
+            return stage_floats<C>(smem.partial, place.swapped, block, v);
+#pragma unroll
+        for (float& sum : v)
+            sum = __fmul_rn(s.alpha, sum);
+        const bool along_y = is_bias_along_y(p.output, place.swapped);
+        add_bias<8>(v, bias + (along_y ? 8 * block : 0), along_y);
+        const uint32_t to = place.to + block * place.step;
+        if (place.swapped)
+            ptx::stmatrix_x2_trans(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
+        else
+            ptx::stmatrix_x2(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
+    }
+
+    // The same of all blocks.
+    __device__ void stage_all(float (&acc)[C.y / 2]) const
+    {
+        if (!typed) [[unlikely]] {
+#pragma unroll
+            for (int block = 0; block < C.y / 8; ++block)
+                stage_floats<C>(smem.partial, p.swapped, block, acc + 4 * block);
+            return;
+        }
 #pragma unroll
         for (float& v : acc)
             v = __fmul_rn(s.alpha, v);
-        if (p.output.bias_along != BiasAlong::None) [[unlikely]]
-            add_shared_bias<C>(p, smem.partial, bias, acc);
+        if (bias) [[unlikely]]
+            add_bias<C.y>(acc, bias, is_bias_along_y(p.output, p.swapped));
         if (p.swapped)
-            store_as_type<C, T, true>(p, acc, smem.partial, part, smem.at);
+            stage_typed<C, T, true>(place, acc);
         else
-            store_as_type<C, T, false>(p, acc, smem.partial, part, smem.at);
-    } else if (p.swapped) {
-        store_from_floats<C, true>(p, s, acc, smem, part);
-    } else {
-        store_from_floats<C, false>(p, s, acc, smem, part);
+            stage_typed<C, T, false>(place, acc);
+    }
+
+    // All consumers of the CTA, which have staged the part.
+    __device__ void store(const VectorRows& rows, const Part& part) const
+    {
+        ptx::bar_sync(1, 128 * C.consumers);
+        if (typed) [[likely]]
+            rows.store(smem.partial);
+        else if (p.swapped)
+            store_floats<C, true>(p, s, smem, part);
+        else
+            store_floats<C, false>(p, s, smem, part);
+    }
+};
+
+// What a thread adds up lies in its own 16 bytes of each term, behind the tile on its way out.
+template <Config C, Major MY>
+__device__ inline unsigned char* terms_of(Smem<C, MY>& smem)
+{
+    return smem.stage[0].x + terms_offset(C) + threadIdx.x * 16;
+}
+
+// The terms of a part, addresses in shared memory: those of its first block from `first` on, one slice
+// `pitch` bytes behind the other, and those of the next block `step` bytes behind. The CTA's own may lie
+// apart.
+struct Terms {
+    uint32_t first, pitch, step, own;
+    int32_t own_slice;  // -1: among the others
+};
+
+// The sum of the terms of a block, in the order of the slices.
+__device__ inline void sum_terms(float (&sum)[4], Terms terms, int32_t split)
+{
+    constexpr int at_once = 4;
+#pragma unroll
+    for (float& v : sum)
+        v = -0.0f;  // to which adding changes nothing
+#pragma unroll 1
+    for (int32_t slice = 0; slice < split; slice += at_once) {
+        float4 v[at_once];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+            const bool mine = slice + i == terms.own_slice;
+            // Where there is none any more, one that is there and is not added.
+            v[i] = ptx::load_shared_f32x4(mine || slice + i >= split ? terms.own : terms.first);
+            terms.first += mine ? 0 : terms.pitch;
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; ++i)
+            if (slice + i < split) {
+                sum[0] += v[i].x;
+                sum[1] += v[i].y;
+                sum[2] += v[i].z;
+                sum[3] += v[i].w;
+            }
+    }
+}
+
+// The sums of a part over all slices into the tile.
+template <Config C, Type T, Major MY>
+__device__ inline void add_up(const SplitStore<C, T, MY>& out, const Part& part, int32_t split, Terms terms)
+{
+    float sum[4];
+    if (!out.typed || out.bias) [[unlikely]] {
+#pragma unroll 1
+        for (int32_t block = part.first; block < part.last; ++block) {
+            sum_terms(sum, terms, split);
+            out.stage(block, sum);
+            terms.first += terms.step, terms.own += terms.step;
+        }
+        return;
+    }
+    uint32_t to = out.place.to + part.first * out.place.step;
+#pragma unroll 1
+    for (int32_t block = part.first; block < part.last; ++block) {
+        sum_terms(sum, terms, split);
+        out.store_fragment(to, sum);
+        terms.first += terms.step, terms.own += terms.step, to += out.place.step;
     }
 }
 

@@ -64,7 +64,7 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
 {
     Options options{};
     options.workspace = workspace;
-    options.counters = workspace > 0 ? counter_words : 0;
+    options.counters = workspace > 0 ? counter_words_of(workspace, device.sm_count) : 0;
     std::strcpy(options.backend, backend);
     std::strcpy(options.kernel, kernel);
     const Backend* candidates[max_candidates];

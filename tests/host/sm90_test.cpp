@@ -182,14 +182,14 @@ TEST(Sm90, WhatIsLearned)
 }
 
 // Slices that wait for each other run side by side, on every multiprocessor once at most, and have words
-// and room of their own to meet in.
-TEST(Sm90, SlicesMeetInTheWorkspace)
+// of their own to leave their sums in.
+TEST(Sm90, SlicesMeetInGlobalMemory)
 {
     const Problem p = linear_layer(256, 512, 8192);
     Options o{};
     std::strcpy(o.kernel, "sm90_gsplit_64x64");
     o.split = 4;
-    o.counters = 32;
+    o.counters = 32 + size_t{32} * 4 * 64 * 64;
     o.workspace = size_t{32} * 4 * 64 * 64 * 4;
     Plan plan{};
     ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
@@ -202,6 +202,7 @@ TEST(Sm90, SlicesMeetInTheWorkspace)
     narrow.workspace -= 1;
     wordless.counters -= 1;
     deep.split = 5;
+    deep.counters *= 2;
     deep.workspace *= 2;
     invariant.mode = Mode::BatchInvariant;
     for (const Options& refused : {narrow, wordless, deep, invariant})
@@ -252,10 +253,10 @@ TEST(Sm90, ExceptionsAreReadAsTransposes)
         EXPECT_TRUE(sm90::choose(linear_layer(m, n, k), h200, Options{}, plan));
         return plan.why;
     };
-    EXPECT_EQ(why(448, 24576, 1536), Why::Tuned);
-    EXPECT_EQ(why(24576, 448, 1536), Why::Tuned);
-    EXPECT_EQ(why(2048, 32768, 512), Why::Tuned);
-    EXPECT_NE(why(32768, 2048, 512), Why::Tuned);
+    EXPECT_EQ(why(1024, 18432, 7168), Why::Tuned);
+    EXPECT_EQ(why(18432, 1024, 7168), Why::Tuned);
+    EXPECT_EQ(why(512, 16384, 128), Why::Tuned);
+    EXPECT_NE(why(16384, 512, 128), Why::Tuned);
 }
 
 }  // namespace

@@ -59,10 +59,23 @@ __device__ inline void bar_sync(uint32_t id, uint32_t threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// bar.red.and.pred all, id, threads, one;   sm_20. Is it so for all threads?
+__device__ inline bool bar_red_and(uint32_t id, uint32_t threads, bool one)
+{
+    uint32_t all;
+    asm volatile("{\n"
+                 ".reg .pred one, all;\n"
+                 "setp.ne.u32 one, %3, 0;\n"
+                 "bar.red.and.pred all, %1, %2, one;\n"
+                 "selp.u32 %0, 1, 0, all;\n"
+                 "}"
+                 : "=r"(all)
+                 : "r"(id), "r"(threads), "r"(static_cast<uint32_t>(one))
+                 : "memory");
+    return all;
+}
+
 // fence.proxy.async.shared::cta;   sm_90. Generic writes to shared memory become visible to TMA and wgmma.
 __device__ inline void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-// fence.proxy.async.global;   sm_90. Generic writes to global memory become visible to TMA.
-__device__ inline void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 }  // namespace hg::ptx

@@ -25,11 +25,55 @@ __device__ inline uint32_t atomic_add_acq_rel_gpu(uint32_t* word, uint32_t value
     return before;
 }
 
-// atom.cas.acq_rel.gpu.global.b32 before, [word], expected, value;   sm_70
-__device__ inline uint32_t atomic_cas_acq_rel_gpu(uint32_t* word, uint32_t expected, uint32_t value)
+// ld.relaxed.gpu.global.u32 value, [word];   sm_70
+__device__ inline uint32_t load_relaxed_gpu(const uint32_t* word)
+{
+    uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+
+// st.relaxed.gpu.global.u32 [word], value;   sm_70
+__device__ inline void store_relaxed_gpu(uint32_t* word, uint32_t value)
+{
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
+// ld.relaxed.gpu.global.v4.u32 value, [words];   sm_70. Four words, each on its own.
+__device__ inline uint4 load_relaxed_gpu_v4(const uint4* words)
+{
+    uint4 v;
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(words)
+                 : "memory");
+    return v;
+}
+
+// st.relaxed.gpu.global.v4.u32 [words], value;   sm_70. Four words, each on its own.
+__device__ inline void store_relaxed_gpu_v4(uint4* words, const uint4& v)
+{
+    asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(words), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+}
+
+// atom.add.relaxed.gpu.global.u32 before, [word], value;   sm_70
+__device__ inline uint32_t atomic_add_relaxed_gpu(uint32_t* word, uint32_t value)
 {
     uint32_t before;
-    asm volatile("atom.cas.acq_rel.gpu.global.b32 %0, [%1], %2, %3;"
+    asm volatile("atom.add.relaxed.gpu.global.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(word), "r"(value)
+                 : "memory");
+    return before;
+}
+
+// atom.cas.relaxed.gpu.global.b32 before, [word], expected, value;   sm_70
+__device__ inline uint32_t atomic_cas_relaxed_gpu(uint32_t* word, uint32_t expected, uint32_t value)
+{
+    uint32_t before;
+    asm volatile("atom.cas.relaxed.gpu.global.b32 %0, [%1], %2, %3;"
                  : "=r"(before)
                  : "l"(word), "r"(expected), "r"(value)
                  : "memory");

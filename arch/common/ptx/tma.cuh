@@ -19,16 +19,6 @@ __device__ inline void tma_prefetch_3d(const void* map, int x, int y, int z)
                  : "memory");
 }
 
-// cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [src], bytes, [bar];   sm_90.
-// Contiguous bytes, in units of 16.
-__device__ inline void bulk_load(uint32_t dst, const void* src, uint32_t bytes, uint32_t bar)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 ::"r"(dst),
-                 "l"(src), "r"(bytes), "r"(bar)
-                 : "memory");
-}
-
 // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 //     [dst], [map, {x, y, z}], [bar];   sm_90
 __device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)

@@ -25,6 +25,17 @@ __device__ inline uint32_t shared_address(const void* pointer)
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// ld.shared.v4.f32 v, [address];   sm_20
+__device__ inline float4 load_shared_f32x4(uint32_t address)
+{
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(address)
+                 : "memory");
+    return v;
+}
+
 // cvta.to.shared.u64 + cvt.u32.u64;   sm_20. The same; volatile keeps the compiler from working it out
 // again inside a loop, from special registers that are slow to read.
 __device__ inline uint32_t shared_address_once(const void* pointer)

@@ -23,6 +23,9 @@ __device__ inline void wgmma_wait_group()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
+// No instruction: keeps the compiler from computing with a sum before a wait that is in front of this.
+__device__ inline void wgmma_settle(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+
 // Where an operand lies in shared memory, with 128-byte swizzle (PTX ISA 9.7.15.5.1). Offsets in bytes:
 // K-major:  8 rows of 128 bytes form an atom; `stride` leads to the next 8 rows, `leading` is unused.
 // MN-major: 8 lines of k, 64 rows wide, form an atom; `stride` leads to the next 8 k, `leading` to the

@@ -87,7 +87,7 @@ def fit(ways, use, seed=0, steps=1000):
         chance = jnp.exp(cost - jax.ops.segment_max(cost, product, products)[product])
         chance /= of_products(chance)[product]
         terms = weight * beside ** 2 + 0.3 * chance * slower
-        return (((use[product] * terms).sum() + 0.05 * (use * mean ** 2).sum()) / use.sum()
+        return (((use[product] * terms).sum() + 0.2 * (use * mean ** 2).sum()) / use.sum()
                 + 3e-5 * sum((v ** 2).sum() for v in p.values()))
 
     @jax.jit

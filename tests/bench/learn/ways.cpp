@@ -4,6 +4,7 @@
 // left out.
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/rows.hpp"
+#include "src/handle.hpp"
 #include "src/options.hpp"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ bool write(const Problem& p, int layout, const char* text, double us)
     static const Device h200 = whole_h200();
     Options options{};
     options.workspace = size_t{256} << 20;
-    options.counters = size_t{1} << 16;
+    options.counters = counter_words_of(options.workspace, h200.sm_count);
     setenv("HGEMM_KERNEL", text, 1);
     Plan plan{};
     if (read_options(options) != ok || !sm90::choose(p, h200, options, plan))

@@ -301,7 +301,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
     options.sharing = asked.streams ? hg::Sharing::Stream : hg::Sharing::Whole;
     options.workspace = size_t{1} << 30;
-    options.counters = hg::counter_words;
+    options.counters = hg::counter_words_of(options.workspace, 132);
     hg::Device device{};
     device.cc = 90;
     device.sm_count = asked.clusters * config.ctas() * asked.split;
@@ -315,13 +315,14 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
-    if (plan.workspace > 0) {
-        params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
-        const size_t bytes =
-            static_cast<size_t>(plan.tiles * config.ctas() * config.parts()) * sizeof(uint32_t);
-        params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
-        std::memset(params.arrivals, 0, bytes);
-    }
+    const int64_t counted = arrival_words(plan.tiles * config.ctas() * config.parts());
+    const size_t bytes =
+        static_cast<size_t>(counted + mail_words(config, plan.tiles, plan.split)) * sizeof(uint32_t);
+    params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
+    std::memset(params.arrivals, 0, bytes);
+    params.partials = plan.streams
+                          ? reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false))
+                          : reinterpret_cast<float*>(params.arrivals + counted);
     // With a single multiprocessor a slice waits in vain for those behind it, and gives up.
     if (config.is_global())
         machine.config.sm_count = shape % 2 ? device.sm_count : 1;
