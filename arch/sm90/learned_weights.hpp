@@ -1,5 +1,6 @@
 // Written by tests/bench/learn/learn.py, fitted to 187,835 measurements of
-// 3,952 products: bf16, cold caches, CUDA graphs, on an H200 (driver 580.159.04), 2026-11-21 and 22.
+// 3,952 products: bf16, cold caches, CUDA graphs, on an H200 (driver 580.159.04), 2026-11-21 and 22, some
+// lowered since (see README.md).
 // clang-format off
 #pragma once
 
