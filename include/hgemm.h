@@ -116,8 +116,9 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 
 /** As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. The other two
     functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
-    little or nothing elsewhere. Beside it lies up to a quarter as much, at most 64 KiB a multiprocessor, in which
-    thread blocks count and leave sums for each other. Kernels are chosen that do with what there is. */
+    little or nothing elsewhere. Beside it lie 16 KiB and up to a quarter as much, at most 64 KiB a
+    multiprocessor, in which thread blocks count and leave sums for each other. Kernels are chosen that do
+    with what there is. */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
@@ -278,7 +279,8 @@ HGEMM_API void hgemm_args_init(hgemm_args_t *args, size_t size);
 HGEMM_API hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_t *args);
 
 /** The exact workspace that hgemm_gemm_ex(handle, args) uses of what the handle now has, in bytes.
-    Pointers in args may be NULL; they are then taken as well aligned. */
+    What thread blocks leave for each other beside the workspace counts too. Pointers in args may be NULL; they
+    are then taken as well aligned. */
 HGEMM_API hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm_args_t *args,
                                               size_t *bytes);
 

@@ -28,7 +28,10 @@ constexpr int abi = 12000;
     X(cuCtxPopCurrent)                                                                                     \
     X(cuMemAlloc)                                                                                          \
     X(cuMemFree)                                                                                           \
-    X(cuMemsetD8)                                                                                          \
+    X(cuMemsetD8Async)                                                                                     \
+    X(cuStreamCreate)                                                                                      \
+    X(cuStreamSynchronize)                                                                                 \
+    X(cuStreamDestroy)                                                                                     \
     X(cuStreamGetCtx)                                                                                      \
     X(cuLibraryLoadData)                                                                                   \
     X(cuLibraryUnload)                                                                                     \
@@ -217,7 +220,17 @@ void release(void* memory)
 
 Status clear(void* memory, size_t bytes)
 {
-    return check(calls().cuMemsetD8(reinterpret_cast<CUdeviceptr>(memory), 0, bytes), "cuMemsetD8");
+    // A stream of its own: the default one may be busy, and those that do not block do not wait for it.
+    CUstream stream = nullptr;
+    Status status = check(calls().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (status != ok)
+        return status;
+    status = check(calls().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), 0, bytes, stream),
+                   "cuMemsetD8Async");
+    if (status == ok)
+        status = check(calls().cuStreamSynchronize(stream), "cuStreamSynchronize");
+    calls().cuStreamDestroy(stream);
+    return status;
 }
 
 Status stream_context(hgemm_stream_t stream, void** context)

@@ -39,8 +39,8 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
-// Slices that wait for each other run side by side. A single one has no need of these kernels, and few have
-// none: where they leave a quarter of the device idle, clusters were faster wherever both were measured.
+// Slices that wait for each other run side by side. A single one does not need these kernels, and where
+// they leave a quarter of the device idle, clusters were faster wherever both were measured.
 bool can_join(const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];

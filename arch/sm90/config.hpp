@@ -102,7 +102,8 @@ constexpr int smem_room(const Config& c)
 // Accumulators of more than 160 registers leave too few for other ways of storing.
 constexpr bool stores_by_tma_only(const Config& c) { return !c.is_split() && c.blocks() * c.y / 2 > 160; }
 
-// Blocks of eight y that an owner has at most, of `split` that share a tile; bytes of a block's sums.
+// Blocks of eight y that an owner has, of `split` that share a tile: the last ones may have fewer or none,
+// since the longest part counts. Bytes of a block's sums.
 constexpr int part_of(const Config& c, int split) { return (c.y / 8 + split - 1) / split; }
 constexpr int sums_bytes(const Config& c) { return 128 * c.consumers * 16; }
 
@@ -131,6 +132,15 @@ constexpr bool can_split(const Config& c, int split)
         return false;
     return c.is_global() ||
            (split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= smem_room(c) - stages - 512);
+}
+
+constexpr int most_terms(const Config& c)
+{
+    int most = 0;
+    for (int split = 2; split <= max_slices; ++split)
+        if (can_split(c, split) && terms_bytes(c, split) > most)
+            most = terms_bytes(c, split);
+    return most;
 }
 
 constexpr int most_incoming(const Config& c)
@@ -177,7 +187,7 @@ struct alignas(1024) Smem {
         Stage stage[stages];
         alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
     };
-    static_assert(!C.is_split() || partial_bytes(C) <= sizeof stage);
+    static_assert(!C.is_split() || terms_offset(C) + most_terms(C) <= sizeof stage);
     alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][staging_bytes];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];

@@ -7,8 +7,8 @@
 //
 //   arrivals[tile]    in global memory, a word that is 0 between kernels: how many slices have come, and
 //                     which of them gave up before all had. The last to come clears it.
-//   named barrier 1   the consumers of one CTA: all of a part's words have come, or not; a part is staged;
-//                     what one thread was told.
+//   named barrier 1   the consumers of one CTA: the first warp has seen that all slices have come; all of a
+//                     part's words have come, or not; a part is staged; what one thread was told.
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
@@ -156,7 +156,7 @@ template <Config C, Type T, Major MY>
 __device__ inline void join_slices(const SplitStore<C, T, MY>& out, const float (&acc)[C.y / 2],
                                    const Part& part, const VectorRows& rows)
 {
-    constexpr int32_t threads = 128 * C.consumers, forever = INT32_MAX;
+    constexpr int32_t threads = 128 * C.consumers, many = INT32_MAX;
     const Params& p = out.p;
     Smem<C, MY>& smem = out.smem;
     const Mailbox<C> mailbox(p, smem);
@@ -174,7 +174,8 @@ __device__ inline void join_slices(const SplitStore<C, T, MY>& out, const float 
     if (!ptx::bar_red_and(1, threads, collect<C>(from, terms, count, last_polls))) [[unlikely]] {
         if (ask<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
             return;
-        collect<C>(from, terms, count, forever);
+        while (!collect<C>(from, terms, count, many)) {
+        }
     }
     Part part_now = part;
     VectorRows rows_now = rows;
@@ -194,7 +195,8 @@ __device__ inline void join_slices(const SplitStore<C, T, MY>& out, const float 
         part_now = Part::of<C>(p, __ffs(static_cast<int>(rescues)) - 1);
         rows_now = VectorRows::of<C>(p, smem.at, part_now);
         rescues &= rescues - 1;
-        collect<C>(mailbox.at(part_now.first, 0), terms, part_now.blocks() * p.split, forever);
+        while (!collect<C>(mailbox.at(part_now.first, 0), terms, part_now.blocks() * p.split, many)) {
+        }
     }
 }
 

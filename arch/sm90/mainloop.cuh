@@ -268,13 +268,6 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         release_stage<C>(member, previous, lane);
 }
 
-// Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
-template <Config C>
-__device__ inline int32_t slot_pitch(const Params& p)
-{
-    return p.part * sums_bytes(C);
-}
-
 // Of a split kernel: what the other slices of k will send, and the CTA's tile.
 template <Config C, Major MY>
 __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)

@@ -15,6 +15,13 @@
 
 namespace hg::sm90 {
 
+// Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
+template <Config C>
+__device__ inline int32_t slot_pitch(const Params& p)
+{
+    return p.part * sums_bytes(C);
+}
+
 // Leaves this slice's sums with the owners of their blocks, its own among the terms that it adds up.
 // Without branches, which would take as long as the stores.
 template <Config C, Major MY>

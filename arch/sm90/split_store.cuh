@@ -1,7 +1,7 @@
 // Epilogue of the split kernels: from the consumers' sums to the output, through a tile in shared memory,
 // where the stages were, that the CTA's threads read along the output's rows.
 //
-// Named barrier 1: the consumers of one CTA, which have written the tile.
+// Named barrier 1: the consumers of one CTA, which have brought the bias; which have written the tile.
 #pragma once
 
 #include "arch/common/vector_store.cuh"
@@ -299,7 +299,7 @@ struct SplitStore {
             ptx::stmatrix_x2(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
     }
 
-    // The same of all blocks.
+    // All blocks of a thread's sums, of any output.
     __device__ void stage_all(float (&acc)[C.y / 2]) const
     {
         if (!typed) [[unlikely]] {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 namespace hg::test {
@@ -195,14 +196,15 @@ TEST(DeviceKernels, each_split_forced)
     NEEDS_GPU();
     int splits = 0;
     for (const std::string& name : kernel_names())
-        for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped"}) {
+        for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped",
+                                  "split=11/swapped", "split=16/plain"}) {
             Library library(Cuda::get(), "", name + "/" + split);
             GemmCase g;
-            g.m = g.n = 264;
-            g.k = 1000;
+            g.m = g.n = 100;
+            g.k = 1024;
             const Trial trial(g, library.memory());
-            if (!library.created() ||
-                library.explain(trial.args()).find(std::string(split, 7) + " ") == std::string::npos)
+            const std::string asked(split, std::strchr(split, '/'));
+            if (!library.created() || library.explain(trial.args()).find(asked + " ") == std::string::npos)
                 continue;
             SCOPED_TRACE(name + "/" + split);
             Suite suite(library, 5 * thinning());

@@ -1,5 +1,5 @@
-// Global memory: words by which CTAs tell each other how far they are (PTX ISA 9.7.9.8, 9.7.13.5), prefetch
-// (9.7.9.15).
+// Global memory: words by which CTAs tell each other how far they are, or pass on sums (PTX ISA 9.7.9.8,
+// 9.7.9.11, 9.7.13.5), prefetch (9.7.9.15).
 #pragma once
 
 #include <cstdint>

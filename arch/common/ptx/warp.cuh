@@ -1,4 +1,4 @@
-// Registers and addresses of a warp.
+// Registers, addresses and shared memory of a warp.
 #pragma once
 
 #include <cstdint>
