@@ -181,6 +181,7 @@ std::optional<hgemm_status_t> expected(const std::string& call, const std::strin
         {"cuCtxPopCurrent", {}},
         {"cuMemFree", {}},
         {"cuLibraryUnload", {}},
+        {"cuStreamDestroy", {}},
         {"cuDevicePrimaryCtxRelease", {}}};
     const auto found = special.find(call);
     const auto status = found == special.end() ? HGEMM_STATUS_DRIVER_ERROR : found->second;
@@ -197,6 +198,7 @@ const char* kept_by(const std::string& call, int number, const std::map<std::str
         call == "cuCtxPushCurrent" && number == calls.at(call) && calls.count("cuMemFree") > 0;
     return call == "cuMemFree" || cannot_free    ? "allocations"
            : call == "cuLibraryUnload"           ? "libraries"
+           : call == "cuStreamDestroy"           ? "streams"
            : call == "cuDevicePrimaryCtxRelease" ? "contexts"
                                                  : "";
 }
