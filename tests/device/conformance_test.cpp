@@ -210,7 +210,8 @@ TEST(DeviceKernels, each_split_forced)
                                   "split=11/swapped", "split=16/plain"}) {
             Library library(Cuda::get(), "", name + "/" + split);
             const std::string asked(split, std::strchr(split, '/'));
-            if (!library.created() || !(splits_some(library, asked, 100) || splits_some(library, asked, 264)))
+            if (!library.created() ||
+                !(splits_some(library, asked, 100) || splits_some(library, asked, 264)))
                 continue;
             SCOPED_TRACE(name + "/" + split);
             Suite suite(library, 5 * thinning());
