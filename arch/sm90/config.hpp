@@ -30,6 +30,8 @@ struct Config {
     constexpr bool is_split() const { return kind == Kind::Split || is_global(); }
     // A split kernel has registers to spare, so one warp is enough of a producer.
     constexpr int threads() const { return 128 * consumers + (is_split() ? 32 : 128); }
+    // Of these, those that do not leave at once.
+    constexpr int working_threads() const { return 128 * consumers + 32; }
     // Blocks of 64 x that one consumer multiplies.
     constexpr int blocks() const { return x / 64 / (kind == Kind::PingPong ? 1 : consumers); }
     // Warps that read one stage.
@@ -206,9 +208,16 @@ constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000
 struct Params {
     CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
     OutputParams output;
-    int32_t k;
-    int32_t tiles;  // of all problems; of whole clusters
-    TileGrid grid;  // rows: x, columns: y; or the other way round where along_y says so
+    bool numbered;    // numbers hold, else those of the launch
+    bool along_y;     // tiles that follow each other lie along y
+    bool swapped;     // x is n and y is m
+    bool tma_store;   // d is valid, and the output takes a bias at most
+    bool vectors;     // is_vector_output()
+    bool elements;    // is_element_output()
+    bool early;       // the next kernel may start at once
+    int32_t k_tiles;  // none where alpha is known to be 0
+    int32_t tiles;    // of all problems; of whole clusters
+    TileGrid grid;    // rows: x, columns: y; or the other way round where along_y says so
     int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
     uint64_t x_policy, y_policy;          // what L2 should think of the operands
     uint64_t d_policy;                    // and of the output
@@ -221,14 +230,9 @@ struct Params {
     int32_t split;                        // slices of k
     int32_t slice_start[max_slices + 1];  // k tiles from here on belong to slice i
     int32_t part;                         // blocks of eight y that a slice owns, the last ones fewer
+    Divisor row_vectors;                  // of a part of the output, eight elements each (Split)
+    Divisor rows_at_once;                 // that all consumers store a vector each of
     uint8_t numbers[max_numbers];         // of clusters, in the order of their launch: see order.hpp
-    bool numbered;                        // numbers hold, else those of the launch
-    bool along_y;                         // tiles that follow each other lie along y
-    bool swapped;                         // x is n and y is m
-    bool tma_store;                       // d is valid, and the output takes a bias at most
-    bool vectors;                         // is_vector_output()
-    bool elements;                        // is_element_output()
-    bool early;                           // the next kernel may start at once
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of

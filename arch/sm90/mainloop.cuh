@@ -7,6 +7,7 @@
 //   empty[s]  consumers -> producer. Count C.readers() * C.senders(): one lane of each warp that reads the
 //             stage, in every CTA of the cluster that this one sends to, once its wait says that the wgmma
 //             has finished.
+//   named barrier 0   all threads, once: this CTA's barriers are initialised.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -71,9 +72,10 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
 // The same in all lanes of a warp, and known to be.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
-__device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
+// Where it is, nothing is loaded. The host has seen to it where it knows alpha.
+__device__ inline bool is_alpha_zero_on_device(const OutputParams& o)
 {
-    return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
+    return o.alpha_device && *o.alpha_device == 0.0f;
 }
 
 // Shared addresses of what the stages consist of.
@@ -268,50 +270,31 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         release_stage<C>(member, previous, lane);
 }
 
-// Of a split kernel: what the other slices of k will send, and the CTA's tile.
+// One thread, first of all. Nothing up to wait_for_earlier_grids(), which each role calls, touches what
+// earlier kernels on the stream read or write, so that it overlaps with their end.
 template <Config C, Major MY>
-__device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
+__device__ inline void init_barriers(const Params& p, Smem<C, MY>& smem)
 {
-    if constexpr (C.is_global()) {
-        const int32_t number = number_of(p, static_cast<int32_t>(blockIdx.x));
-        smem.slice = p.all_tiles.quotient(number);
-        smem.tile = number - smem.slice * p.all_tiles.value;
-        smem.at = position_of<C>(p, {0, smem.slice}, smem.tile);
-        return;
+    ptx::prefetch_tensormap(&p.x);
+    ptx::prefetch_tensormap(&p.y);
+    if (p.tma_store)
+        ptx::prefetch_tensormap(&p.d);
+    for (int i = 0; i < Smem<C, MY>::stages; ++i) {
+        ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
+        ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
     }
-    const uint32_t arrived = ptx::shared_address(&smem.arrived);
-    ptx::mbarrier_init(arrived, 1);
+    if constexpr (C.kind == Kind::PingPong)
+        for (uint64_t& turn : smem.turn)
+            ptx::mbarrier_init(ptx::shared_address(&turn), 4);
     ptx::fence_mbarrier_init();
-    const auto member = Member::here<C>();
-    const int blocks = min(p.part, max(C.y / 8 - member.slice * p.part, 0));
-    ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * blocks * sums_bytes(C));
-    const int32_t cluster = number_of(p, p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
-    smem.at = position_of<C>(p, member, cluster);
 }
 
-// All threads, first of all. Where only slices of k make up the cluster, its barrier is waited for later.
-// Nothing here touches what earlier kernels on the stream read or write, so it overlaps with their end;
-// each role calls wait_for_earlier_grids() before it does.
-template <Config C, Major MY>
-__device__ inline void prepare(const Params& p, Smem<C, MY>& smem)
+// All threads that work, once they have done what needs no barrier. Where only slices of k make up the
+// cluster, its barrier is waited for later.
+template <Config C>
+__device__ inline void meet(const Params& p)
 {
-    if (threadIdx.x == 0) {
-        ptx::prefetch_tensormap(&p.x);
-        ptx::prefetch_tensormap(&p.y);
-        if (p.tma_store)
-            ptx::prefetch_tensormap(&p.d);
-        for (int i = 0; i < Smem<C, MY>::stages; ++i) {
-            ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
-            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
-        }
-        if constexpr (C.kind == Kind::PingPong)
-            for (uint64_t& turn : smem.turn)
-                ptx::mbarrier_init(ptx::shared_address(&turn), 4);
-        ptx::fence_mbarrier_init();
-    }
-    if (C.is_split() && threadIdx.x == 32)
-        prepare_split<C>(p, smem);
-    __syncthreads();
+    ptx::bar_sync(0, C.working_threads());
     if (C.ctas() > 1 || (C.kind == Kind::Split && p.split > 1))
         ptx::cluster_arrive_relaxed();
     if constexpr (C.ctas() > 1)

@@ -66,7 +66,6 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     const int64_t rows_x = plan.swapped ? p.n : p.m, rows_y = plan.swapped ? p.m : p.n;
     params = {};
     params.output = pack_output(p);
-    params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
     const int64_t clusters_x = ceil_div(rows_x, cluster_x), clusters_y = ceil_div(rows_y, cluster_y);
     const Order order = order_tiles(c, plan, clusters_x, clusters_y, p.k, sm_count);
@@ -84,8 +83,11 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         params.all_tiles = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
     params.part = part_of(c, plan.split);
+    params.row_vectors = divisor(plan.swapped ? c.x / 8 : params.part);
+    params.rows_at_once = divisor(128 * c.consumers / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
-    const int64_t k_tiles = ceil_div(p.k, tile_k);
+    const int64_t k_tiles = !p.alpha_device && p.alpha == 0.0f ? 0 : ceil_div(p.k, tile_k);
+    params.k_tiles = static_cast<int32_t>(k_tiles);
     for (int slice = 0; slice <= max_slices; ++slice) {
         params.slice_start[slice] =
             static_cast<int32_t>(k_tiles * std::min(slice, plan.split) / plan.split);

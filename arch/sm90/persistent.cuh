@@ -15,22 +15,26 @@ namespace hg::sm90 {
 constexpr int producer_registers = 40, consumer_registers = 232;
 
 template <Config C, Major MX, Major MY>
-__device__ inline void produce(const Params& p, const Member& member, Smem<C, MY>& smem)
+__device__ inline void produce(const Params& p, Smem<C, MY>& smem)
 {
     const Stages<C, MY> stages(smem);
     const bool leader = ptx::elect_one();
-    const auto cluster = number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
-    if (leader)
-        prefetch_tile<C, MX, MY>(p, member, position_of<C>(p, member, cluster), 0, p.prefetched);
+    const auto member = Member::here<C>();
+    Scheduler<C> scheduler(p, member, p.k_tiles);
+    Work work;
+    bool more = scheduler.next(work);
+    if (leader && more)
+        prefetch_tile<C, MX, MY>(p, member, work.at, work.first, work.last);
     __syncwarp();
+    meet<C>(p);
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
-    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output));
+    const bool nothing = is_alpha_zero_on_device(p.output);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
-        load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, work.last, leader);
-    });
+    for (; more; more = scheduler.next(work))
+        load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, nothing ? work.first : work.last,
+                             leader);
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
     if constexpr (C.ctas() > 1)
 #pragma unroll 1
@@ -51,15 +55,15 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Mem
 
 // All consumers multiply each tile, C.blocks() blocks of 64 x each.
 template <Config C, Type T, Major MX, Major MY>
-__device__ inline void consume_together(const Params& p, const Member& member, Smem<C, MY>& smem,
-                                        int consumer)
+__device__ inline void consume_together(const Params& p, Smem<C, MY>& smem, int consumer)
 {
     const Stages<C, MY> stages(smem);
+    const auto member = Member::here<C>();
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    const int32_t k_tiles = count_k_tiles(p, scalars);
+    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : p.k_tiles;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
+    for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         Accumulator<C> acc;
         multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(),
                                     [] {});
@@ -69,19 +73,19 @@ __device__ inline void consume_together(const Params& p, const Member& member, S
 
 // Each of the two consumers multiplies every other tile and steps over the stages of the rest.
 template <Config C, Type T, Major MX, Major MY>
-__device__ inline void consume_in_turn(const Params& p, const Member& member, Smem<C, MY>& smem,
-                                       int consumer)
+__device__ inline void consume_in_turn(const Params& p, Smem<C, MY>& smem, int consumer)
 {
     const Stages<C, MY> stages(smem);
-    ptx::wait_for_earlier_grids();
-    const Scalars scalars = load_scalars(p.output);
-    const int32_t k_tiles = count_k_tiles(p, scalars);
-    auto ring = Ring<Smem<C, MY>::stages>::reader();
+    const auto member = Member::here<C>();
     const uint32_t mine = ptx::shared_address(&smem.turn[consumer]);
     const uint32_t other = ptx::shared_address(&smem.turn[1 - consumer]);
     uint32_t phase = consumer == 0;  // the first turn of the first consumer needs nobody
     int whose = 0;
-    for_each_work<C>(p, member, k_tiles, [&](const Work& work) {
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : p.k_tiles;
+    auto ring = Ring<Smem<C, MY>::stages>::reader();
+    for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         if (whose == consumer) {
             Accumulator<C> acc;
             ptx::mbarrier_wait_parity(mine, phase);
@@ -101,20 +105,21 @@ __device__ inline void consume_in_turn(const Params& p, const Member& member, Sm
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
 {
-    prepare<C>(p, smem);
-    const auto member = Member::here<C>();
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4) {
         ptx::setmaxnreg_dec<producer_registers>();
         if (warp == 0)
-            produce<C, MX, MY>(p, member, smem);
+            produce<C, MX, MY>(p, smem);
     } else {
+        if (threadIdx.x == 128)
+            init_barriers<C>(p, smem);
+        meet<C>(p);
         ptx::setmaxnreg_inc<consumer_registers>();
         const int consumer = warp / 4 - 1;
         if constexpr (C.kind == Kind::PingPong)
-            consume_in_turn<C, T, MX, MY>(p, member, smem, consumer);
+            consume_in_turn<C, T, MX, MY>(p, smem, consumer);
         else
-            consume_together<C, T, MX, MY>(p, member, smem, consumer);
+            consume_together<C, T, MX, MY>(p, smem, consumer);
         ptx::launch_dependents();
         ptx::bulk_wait_group<0>();
     }

@@ -50,6 +50,42 @@ __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], 
     }
 }
 
+// The slice of a tile that a CTA multiplies.
+struct Share {
+    Member member;
+    int32_t tile;
+    Position at;
+
+    template <Config C>
+    __device__ static Share of(const Params& p)
+    {
+        const int32_t number =
+            number_of(p, C.is_global() ? static_cast<int32_t>(blockIdx.x)
+                                       : p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
+        const int32_t slice = C.is_global() ? p.all_tiles.quotient(number) : 0;
+        const int32_t tile = number - (C.is_global() ? slice * p.all_tiles.value : 0);
+        const Member member = C.is_global() ? Member{0, slice} : Member::here<C>();
+        return {member, tile, position_of<C>(p, member, tile)};
+    }
+};
+
+// One thread: what the other slices of k will send, and what the consumers have to know of their share.
+template <Config C, Major MY>
+__device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
+{
+    const auto share = Share::of<C>(p);
+    if constexpr (!C.is_global()) {
+        const uint32_t arrived = ptx::shared_address(&smem.arrived);
+        ptx::mbarrier_init(arrived, 1);
+        ptx::fence_mbarrier_init();
+        const int blocks = Part::of<C>(p, share.member.slice).blocks();
+        ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * blocks * sums_bytes(C));
+    }
+    smem.at = share.at;
+    smem.tile = share.tile;
+    smem.slice = share.member.slice;
+}
+
 // The k tiles that a slice multiplies.
 struct Slice {
     int32_t first, last;
@@ -58,30 +94,25 @@ struct Slice {
         : first(p.slice_start[slice]), last(p.slice_start[slice + 1])
     {
     }
-
-    // None where alpha is 0.
-    __device__ void limit(const Scalars& s)
-    {
-        if (s.alpha == 0.0f)
-            last = first;
-    }
 };
 
 template <Config C, Major MX, Major MY>
-__device__ inline void produce_slice(const Params& p, const Member& member, Smem<C, MY>& smem)
+__device__ inline void produce_slice(const Params& p, Smem<C, MY>& smem)
 {
-    const Position at = smem.at;
-    Slice slice(p, member.slice);
+    const Stages<C, MY> stages(smem);
     const bool leader = ptx::elect_one();
+    const auto share = Share::of<C>(p);
+    const Slice slice(p, share.member.slice);
     if (leader)
-        prefetch_tile<C, MX, MY>(p, member, at, slice.first, slice.last);
+        prefetch_tile<C, MX, MY>(p, share.member, share.at, slice.first, slice.last);
     __syncwarp();
+    meet<C>(p);
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
-    slice.limit(load_scalars(p.output));
+    const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    load_tile<C, MX, MY>(p, member, Stages<C, MY>(smem), ring, at, slice.first, slice.last, leader);
+    load_tile<C, MX, MY>(p, share.member, stages, ring, share.at, slice.first, last, leader);
     if (C.kind == Kind::Split && C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
 }
@@ -105,19 +136,19 @@ __device__ inline void sum_slices(const SplitStore<C, T, MY>& out, const float (
 }
 
 template <Config C, Type T, Major MX, Major MY>
-__device__ inline void consume_slice(const Params& p, const Member& member, Smem<C, MY>& smem, int consumer)
+__device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int consumer)
 {
-    Slice slice(p, member.slice);
+    const auto member = C.is_global() ? Member{0, smem.slice} : Member::here<C>();
+    const Slice slice(p, member.slice);
     const Part part = Part::of<C>(p, member.slice);
     const auto rows = VectorRows::of<C>(p, smem.at, part);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    slice.limit(scalars);
+    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
     const BiasShare<C> bias(p, smem.at);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, slice.last - slice.first, consumer,
-                                [] {});
+    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer, [] {});
     ptx::launch_dependents();
     ptx::bar_sync(1, 128 * C.consumers);
     const SplitStore<C, T, MY> out(p, scalars, smem, bias);
@@ -134,13 +165,17 @@ __device__ inline void consume_slice(const Params& p, const Member& member, Smem
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
 {
-    prepare<C>(p, smem);
-    const auto member = C.is_global() ? Member{0, smem.slice} : Member::here<C>();
     const int warp = uniform(threadIdx.x / 32);
-    if (warp < 4 * C.consumers)
-        consume_slice<C, T, MX, MY>(p, member, smem, warp / 4);
-    else
-        produce_slice<C, MX, MY>(p, member, smem);
+    if (warp == 4 * C.consumers) {
+        produce_slice<C, MX, MY>(p, smem);
+        return;
+    }
+    if (threadIdx.x == 0)
+        init_barriers<C>(p, smem);
+    if (threadIdx.x == 32)
+        prepare_split<C>(p, smem);
+    meet<C>(p);
+    consume_slice<C, T, MX, MY>(p, smem, warp / 4);
 }
 
 }  // namespace hg::sm90

@@ -125,21 +125,22 @@ struct VectorRows {
     __device__ static VectorRows of(const Params& p, const Position& at, const Part& part)
     {
         const bool swapped = p.swapped;
-        const int32_t vectors = swapped ? C.x / epilogue_vector : max(part.blocks(), 1);
         const auto thread = static_cast<int32_t>(threadIdx.x);
-        const int32_t at_once = 128 * C.consumers / vectors, first = thread / vectors;
-        const int32_t vector = thread % vectors + (swapped ? 0 : part.first);
+        const int32_t at_once = p.rows_at_once.value, first = p.row_vectors.quotient(thread);
+        const int32_t in_row = thread - first * p.row_vectors.value;
+        const int32_t vector = in_row + (swapped ? 0 : part.first);
         const int32_t rows = swapped ? C.y : C.x, pitch = typed_pitch(C, swapped);
         const int64_t i = int64_t{swapped ? at.y : at.x} * rows;
         const int64_t j = int64_t{swapped ? at.x : at.y} * (swapped ? C.x : C.y) + vector * epilogue_vector;
         const int32_t begin = first + (swapped ? 8 * part.first : 0);
         const auto exist =
             static_cast<int32_t>(min(int64_t{swapped ? 8 * part.last : rows}, p.output.m - i));
-        const bool none = j >= p.output.n || first >= at_once || part.blocks() == 0;
+        const bool none =
+            j >= p.output.n || first >= at_once || begin >= exist || (!swapped && in_row >= part.blocks());
         const int64_t first_element = at.batch * p.output.stride_d + (i + begin) * p.output.ldd + j;
         return {static_cast<char*>(p.output.d) + 2 * first_element, 2 * at_once * p.output.ldd,
                 static_cast<uint32_t>(2 * (begin * pitch + vector * epilogue_vector)), 2 * at_once * pitch,
-                none || begin >= exist ? 0 : (exist - begin - 1) / at_once + 1};
+                none ? 0 : p.rows_at_once.quotient(exist - begin - 1) + 1};
     }
 
     __device__ void store(const void* tile) const

@@ -39,30 +39,50 @@ struct Stream {
     __device__ int32_t owner(int32_t i) const { return ((i + 1) * clusters - 1) / length; }
 };
 
-// Scheduler: a run of streamed k tiles, then whole tiles.
-template <Config C, typename Body>
-__device__ inline void for_each_work(const Params& p, const Member& member, int32_t k_tiles, Body body)
-{
-    const auto cluster = number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
-    const auto stream = Stream::of<C>(p, k_tiles);
-    int32_t i = 0, end = 0, tile = cluster;
-    if (stream.length > 0) {
-        i = stream.begin(cluster), end = stream.begin(cluster + 1);
-        tile += p.stream_tiles;
-    }
-    while (i < end || tile < p.tiles) {
-        Work work{{}, tile, 0, k_tiles};
-        if (i < end) {
-            work.tile = i / k_tiles;
-            work.first = i - work.tile * k_tiles;
-            work.last = min(k_tiles, work.first + end - i);
-            i += work.k_tiles();
-        } else {
-            tile += stream.clusters;
+// Hands out a run of streamed k tiles, then whole tiles.
+template <Config C>
+class Scheduler {
+public:
+    __device__ Scheduler(const Params& p, const Member& member, int32_t k_tiles)
+        : p_(p), member_(member), stream_(Stream::of<C>(p, k_tiles)),
+          tile_(number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas())))
+    {
+        if (stream_.length > 0) {
+            i_ = stream_.begin(tile_), end_ = stream_.begin(tile_ + 1);
+            tile_ += p.stream_tiles;
         }
-        work.at = position_of<C>(p, member, work.tile);
-        body(work);
     }
+
+    // False where nothing is left.
+    __device__ bool next(Work& work)
+    {
+        if (i_ >= end_ && tile_ >= p_.tiles)
+            return false;
+        work = {{}, tile_, 0, stream_.k_tiles};
+        if (i_ < end_) {
+            work.tile = i_ / stream_.k_tiles;
+            work.first = i_ - work.tile * stream_.k_tiles;
+            work.last = min(stream_.k_tiles, work.first + end_ - i_);
+            i_ += work.k_tiles();
+        } else {
+            tile_ += stream_.clusters;
+        }
+        work.at = position_of<C>(p_, member_, work.tile);
+        return true;
+    }
+
+private:
+    const Params& p_;
+    const Member member_;
+    const Stream stream_;
+    int32_t i_ = 0, end_ = 0, tile_;
+};
+
+template <Config C, typename Body>
+__device__ inline void for_each_work(Scheduler<C> scheduler, Body body)
+{
+    for (Work work; scheduler.next(work);)
+        body(work);
 }
 
 // Where a consumer leaves its sums, or looks for those of another cluster. A run that ends inside a tile
