@@ -119,7 +119,8 @@ size_t Rules::next_of(size_t line) const
 // there is nothing but mbarriers, that a fence has released?
 bool Rules::is_repeated_by_cluster(size_t next) const
 {
-    if (!here_.is("bar.sync") || !parse_statement(lines_[next]).is("barrier.cluster.arrive") ||
+    if (!here_.is("bar.sync") || here_.operands.size() != 1 ||
+        !parse_statement(lines_[next]).is("barrier.cluster.arrive") ||
         !parse_statement(lines_[next_of(next)]).is("barrier.cluster.wait"))
         return false;
     bool fenced = false;
