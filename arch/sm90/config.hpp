@@ -230,8 +230,8 @@ struct Params {
     int32_t split;                        // slices of k
     int32_t slice_start[max_slices + 1];  // k tiles from here on belong to slice i
     int32_t part;                         // blocks of eight y that a slice owns, the last ones fewer
-    Divisor row_vectors;                  // of a part of the output, eight elements each (Split)
-    Divisor rows_at_once;                 // that all consumers store a vector each of
+    Divisor row_vectors;                  // of eight elements, in a row of the longest part (split kernels)
+    Divisor rows_at_once;                 // that the consumers store of it (split kernels)
     uint8_t numbers[max_numbers];         // of clusters, in the order of their launch: see order.hpp
 };
 

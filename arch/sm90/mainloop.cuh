@@ -7,7 +7,9 @@
 //   empty[s]  consumers -> producer. Count C.readers() * C.senders(): one lane of each warp that reads the
 //             stage, in every CTA of the cluster that this one sends to, once its wait says that the wgmma
 //             has finished.
-//   named barrier 0   all threads, once: this CTA's barriers are initialised.
+//   named barrier 0   the producer and the consumers, once: this CTA's barriers are initialised; of a split
+//                     kernel, its consumers know what they compute.
+//   cluster barrier   once, with neighbours: the barriers of all CTAs are initialised.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -270,8 +272,8 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         release_stage<C>(member, previous, lane);
 }
 
-// One thread, first of all. Nothing up to wait_for_earlier_grids(), which each role calls, touches what
-// earlier kernels on the stream read or write, so that it overlaps with their end.
+// One thread, first of all. Like all that comes before wait_for_earlier_grids(), which each role calls, it
+// overlaps with the end of earlier kernels on the stream.
 template <Config C, Major MY>
 __device__ inline void init_barriers(const Params& p, Smem<C, MY>& smem)
 {
@@ -289,8 +291,8 @@ __device__ inline void init_barriers(const Params& p, Smem<C, MY>& smem)
     ptx::fence_mbarrier_init();
 }
 
-// All threads that work, once they have done what needs no barrier. Where only slices of k make up the
-// cluster, its barrier is waited for later.
+// The producer and the consumers, once they have done what needs no barrier. Where only slices of k make up
+// the cluster, its barrier is waited for later.
 template <Config C>
 __device__ inline void meet(const Params& p)
 {

@@ -50,40 +50,44 @@ __device__ inline void send_parts(const Params& p, const float (&acc)[C.y / 2], 
     }
 }
 
-// The slice of a tile that a CTA multiplies.
-struct Share {
+// What a CTA computes of which tile.
+struct SplitWork {
     Member member;
     int32_t tile;
     Position at;
 
     template <Config C>
-    __device__ static Share of(const Params& p)
+    __device__ static SplitWork of(const Params& p)
     {
-        const int32_t number =
-            number_of(p, C.is_global() ? static_cast<int32_t>(blockIdx.x)
-                                       : p.cluster.quotient(static_cast<int32_t>(blockIdx.x)));
-        const int32_t slice = C.is_global() ? p.all_tiles.quotient(number) : 0;
-        const int32_t tile = number - (C.is_global() ? slice * p.all_tiles.value : 0);
-        const Member member = C.is_global() ? Member{0, slice} : Member::here<C>();
-        return {member, tile, position_of<C>(p, member, tile)};
+        const auto cta = static_cast<int32_t>(blockIdx.x);
+        if constexpr (C.is_global()) {
+            const int32_t number = number_of(p, cta), slice = p.all_tiles.quotient(number);
+            const int32_t tile = number - slice * p.all_tiles.value;
+            const Member member{0, slice};
+            return {member, tile, position_of<C>(p, member, tile)};
+        } else {
+            const int32_t tile = number_of(p, p.cluster.quotient(cta));
+            const auto member = Member::here<C>();
+            return {member, tile, position_of<C>(p, member, tile)};
+        }
     }
 };
 
-// One thread: what the other slices of k will send, and what the consumers have to know of their share.
+// One thread: what the other slices of k will send, and what the consumers have to know.
 template <Config C, Major MY>
 __device__ inline void prepare_split(const Params& p, Smem<C, MY>& smem)
 {
-    const auto share = Share::of<C>(p);
+    const auto work = SplitWork::of<C>(p);
     if constexpr (!C.is_global()) {
         const uint32_t arrived = ptx::shared_address(&smem.arrived);
         ptx::mbarrier_init(arrived, 1);
         ptx::fence_mbarrier_init();
-        const int blocks = Part::of<C>(p, share.member.slice).blocks();
+        const int blocks = Part::of<C>(p, work.member.slice).blocks();
         ptx::mbarrier_arrive_expect_tx(arrived, (p.split - 1) * blocks * sums_bytes(C));
     }
-    smem.at = share.at;
-    smem.tile = share.tile;
-    smem.slice = share.member.slice;
+    smem.at = work.at;
+    smem.tile = work.tile;
+    smem.slice = work.member.slice;
 }
 
 // The k tiles that a slice multiplies.
@@ -101,10 +105,10 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MY>& smem)
 {
     const Stages<C, MY> stages(smem);
     const bool leader = ptx::elect_one();
-    const auto share = Share::of<C>(p);
-    const Slice slice(p, share.member.slice);
+    const auto work = SplitWork::of<C>(p);
+    const Slice slice(p, work.member.slice);
     if (leader)
-        prefetch_tile<C, MX, MY>(p, share.member, share.at, slice.first, slice.last);
+        prefetch_tile<C, MX, MY>(p, work.member, work.at, slice.first, slice.last);
     __syncwarp();
     meet<C>(p);
     ptx::wait_for_earlier_grids();
@@ -112,7 +116,7 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MY>& smem)
         ptx::launch_dependents();
     const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    load_tile<C, MX, MY>(p, share.member, stages, ring, share.at, slice.first, last, leader);
+    load_tile<C, MX, MY>(p, work.member, stages, ring, work.at, slice.first, last, leader);
     if (C.kind == Kind::Split && C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
 }

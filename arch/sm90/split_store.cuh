@@ -114,7 +114,8 @@ __device__ inline void stage_typed(const TypedPlace<C>& place, const float (&acc
 }
 
 // A thread's vectors of the owned part of such a tile: where they lie and where they go. Found before the
-// product, while the first k tiles are on their way: what depends on each other in it takes 400 cycles.
+// product, while the first k tiles are on their way: what depends on each other in it takes hundreds of
+// cycles.
 struct VectorRows {
     char* d;
     int64_t step;   // bytes from one to the next

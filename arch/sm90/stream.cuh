@@ -78,6 +78,7 @@ private:
     int32_t i_ = 0, end_ = 0, tile_;
 };
 
+// For consumers: around a body that is no function ptxas moves accumulators, and then waits for each wgmma.
 template <Config C, typename Body>
 __device__ inline void for_each_work(Scheduler<C> scheduler, Body body)
 {

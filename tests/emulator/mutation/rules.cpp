@@ -115,24 +115,6 @@ size_t Rules::next_of(size_t line) const
     return line;
 }
 
-// Is the barrier of the CTA here followed at once by one of the cluster, which orders as much: before both
-// there is nothing but mbarriers, that a fence has released?
-bool Rules::is_repeated_by_cluster(size_t next) const
-{
-    if (!here_.is("bar.sync") || here_.operands.size() != 1 ||
-        !parse_statement(lines_[next]).is("barrier.cluster.arrive") ||
-        !parse_statement(lines_[next_of(next)]).is("barrier.cluster.wait"))
-        return false;
-    bool fenced = false;
-    for (size_t line = 0; line < line_; ++line) {
-        const Statement before = parse_statement(lines_[line]);
-        if (before.is("st."))
-            return false;
-        fenced |= before.is("fence.mbarrier_init");
-    }
-    return fenced;
-}
-
 // Why the fence or barrier here orders nothing, by what stands around it.
 std::string Rules::needless() const
 {
@@ -147,9 +129,8 @@ std::string Rules::needless() const
     const Statement next = parse_statement(lines_[line]);
     if (next.is("ret") && next.guard.empty())
         return nothing_follows;
-    const bool repeated =
-        here_.is("bar.warp.sync") ? is_barrier_of_all(next) : is_repeated_by_cluster(line);
-    return repeated ? "a barrier of all threads follows at once" : "";
+    return here_.is("bar.warp.sync") && is_barrier_of_all(next) ? "a barrier of all threads follows at once"
+                                                                : "";
 }
 
 void Rules::fences()

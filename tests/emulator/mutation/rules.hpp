@@ -66,7 +66,6 @@ private:
     long constant(const std::string& operand) const;
     std::string needless() const;
     size_t next_of(size_t line) const;
-    bool is_repeated_by_cluster(size_t next) const;
 
     const std::vector<std::string>& lines_;
     const Facts& facts_;
