@@ -208,6 +208,7 @@ constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000
 struct Params {
     CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
     OutputParams output;
+    // From here to the grid: what a CTA begins with, in few lines of constant memory.
     bool numbered;    // numbers hold, else those of the launch
     bool along_y;     // tiles that follow each other lie along y
     bool swapped;     // x is n and y is m

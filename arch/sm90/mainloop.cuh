@@ -303,4 +303,18 @@ __device__ inline void meet(const Params& p)
         ptx::cluster_wait();
 }
 
+// Producer: all that comes before its first load, which is k tile `first` of the tile at `at`.
+template <Config C, Major MX, Major MY>
+__device__ inline void begin_loads(const Params& p, const Member& member, const Position& at, int32_t first,
+                                   int32_t last, bool asks)
+{
+    if (asks)
+        prefetch_tile<C, MX, MY>(p, member, at, first, last);
+    __syncwarp();
+    meet<C>(p);
+    ptx::wait_for_earlier_grids();
+    if (p.early)
+        ptx::launch_dependents();
+}
+
 }  // namespace hg::sm90

@@ -23,13 +23,7 @@ __device__ inline void produce(const Params& p, Smem<C, MY>& smem)
     Scheduler<C> scheduler(p, member, p.k_tiles);
     Work work;
     bool more = scheduler.next(work);
-    if (leader && more)
-        prefetch_tile<C, MX, MY>(p, member, work.at, work.first, work.last);
-    __syncwarp();
-    meet<C>(p);
-    ptx::wait_for_earlier_grids();
-    if (p.early)
-        ptx::launch_dependents();
+    begin_loads<C, MX, MY>(p, member, work.at, work.first, work.last, leader && more);
     const bool nothing = is_alpha_zero_on_device(p.output);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     for (; more; more = scheduler.next(work))

@@ -107,13 +107,7 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MY>& smem)
     const bool leader = ptx::elect_one();
     const auto work = SplitWork::of<C>(p);
     const Slice slice(p, work.member.slice);
-    if (leader)
-        prefetch_tile<C, MX, MY>(p, work.member, work.at, slice.first, slice.last);
-    __syncwarp();
-    meet<C>(p);
-    ptx::wait_for_earlier_grids();
-    if (p.early)
-        ptx::launch_dependents();
+    begin_loads<C, MX, MY>(p, work.member, work.at, slice.first, slice.last, leader);
     const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
     auto ring = Ring<Smem<C, MY>::stages>::writer();
     load_tile<C, MX, MY>(p, work.member, stages, ring, work.at, slice.first, last, leader);
