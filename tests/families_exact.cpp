@@ -244,6 +244,10 @@ void unread_operands(Suite& suite)
                 });
                 g.beta = 2;
                 suite.check(g, poison_ab);
+                if (device_scalars) {  // more k than any ring of stages holds: who loads must not wait
+                    g.k = 1100;
+                    suite.check(g, poison_ab);
+                }
                 g.alpha = 1;
                 g.k = 0;
                 suite.check(g);

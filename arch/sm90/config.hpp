@@ -209,16 +209,16 @@ struct Params {
     CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
     OutputParams output;
     // From here to the grid: what a CTA begins with, in few lines of constant memory.
-    bool numbered;    // numbers hold, else those of the launch
-    bool along_y;     // tiles that follow each other lie along y
-    bool swapped;     // x is n and y is m
-    bool tma_store;   // d is valid, and the output takes a bias at most
-    bool vectors;     // is_vector_output()
-    bool elements;    // is_element_output()
-    bool early;       // the next kernel may start at once
-    int32_t k_tiles;  // none where alpha is known to be 0
-    int32_t tiles;    // of all problems; of whole clusters
-    TileGrid grid;    // rows: x, columns: y; or the other way round where along_y says so
+    bool numbered;   // numbers hold, else those of the launch
+    bool along_y;    // tiles that follow each other lie along y
+    bool swapped;    // x is n and y is m
+    bool tma_store;  // d is valid, and the output takes a bias at most
+    bool vectors;    // is_vector_output()
+    bool elements;   // is_element_output()
+    bool early;      // the next kernel may start at once
+    int32_t k_tiles;
+    int32_t tiles;  // of all problems; of whole clusters
+    TileGrid grid;  // rows: x, columns: y; or the other way round where along_y says so
     int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
     uint64_t x_policy, y_policy;          // what L2 should think of the operands
     uint64_t d_policy;                    // and of the output

@@ -74,7 +74,7 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
 // The same in all lanes of a warp, and known to be.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
-// Where it is, nothing is loaded. The host has seen to it where it knows alpha.
+// Where it is, nothing is loaded. An alpha that the host knows to be 0 comes as k = 0, to other kernels.
 __device__ inline bool is_alpha_zero_on_device(const OutputParams& o)
 {
     return o.alpha_device && *o.alpha_device == 0.0f;

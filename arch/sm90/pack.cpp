@@ -86,7 +86,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     params.row_vectors = divisor(plan.swapped ? c.x / 8 : params.part);
     params.rows_at_once = divisor(128 * c.consumers / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
-    const int64_t k_tiles = !p.alpha_device && p.alpha == 0.0f ? 0 : ceil_div(p.k, tile_k);
+    const int64_t k_tiles = ceil_div(p.k, tile_k);
     params.k_tiles = static_cast<int32_t>(k_tiles);
     for (int slice = 0; slice <= max_slices; ++slice) {
         params.slice_start[slice] =
