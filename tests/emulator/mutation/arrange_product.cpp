@@ -54,9 +54,15 @@ struct Asked {
     Type type_d = Type::F16;
     int64_t padding = 8;      // of each line of D
     bool everything = false;  // C, bias, activation, aux
-    float alpha = 1.5f;
-    bool biased = false;  // a bias
+    bool nothing = false;     // alpha is 0, which only the device knows
+    bool biased = false;      // a bias
 };
+
+// The dispatcher turns an alpha of 0 that the host knows into k = 0; backends meet it in device memory.
+const float* zero_on_device(emu::Machine& machine)
+{
+    return static_cast<const float*>(std::memset(random_halves(machine, 2, false), 0, sizeof(float)));
+}
 
 void add_operand(emu::Machine& machine, hg::Operand& o, Major major, int64_t rows, int64_t k, int64_t batch,
                  bool bf16)
@@ -75,7 +81,9 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     hg::Problem p{};
     p.m = m, p.n = n, p.k = k, p.batch = batch;
     p.type_ab = variant.bf16 ? Type::BF16 : Type::F16;
-    p.alpha = asked.alpha;
+    p.alpha = 1.5f;
+    if (asked.nothing)
+        p.alpha_device = zero_on_device(machine);
     add_operand(machine, p.a, variant.a, m, k, batch, variant.bf16);
     add_operand(machine, p.b, variant.b, n, k, batch, variant.bf16);
     const int64_t ld = n + asked.padding, bytes = hg::bytes_of(asked.type_d);
@@ -136,9 +144,9 @@ struct Sm90Shape {
 Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
 {
     const bool by_tma = hg::sm90::stores_by_tma_only(config);
-    const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, 1.5f, true};
+    const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, false, true};
     const Asked everything = by_tma ? biased : Asked{Type::F16, 1, true};
-    const Asked nothing = by_tma ? Asked{own, 8, false, 0, true} : Asked{Type::F16, 1, true, 0};
+    const Asked nothing = by_tma ? Asked{own, 8, false, true, true} : Asked{Type::F16, 1, true, true};
     if (shape == 0 && config.kind == hg::sm90::Kind::PingPong)
         return {f16, false, 1, 1, 12, 1, config.stages + 1, 1};
     const Sm90Shape shapes[] = {
@@ -161,7 +169,7 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
 Sm90Shape split_shape(const hg::sm90::Config& config, Type own, int split, int shape)
 {
     const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
-    const Asked biased{own, 8, false, 1.5f, true};
+    const Asked biased{own, 8, false, false, true};
     const Sm90Shape shapes[] = {
         {f16, false, 1, 1, 1, 1, 6 * config.stages + 1, 4},
         {f32, false, split, 1, 1, 2, (config.stages + 2) * split, 4},
@@ -203,7 +211,7 @@ struct Sm100Shape {
 Sm100Shape sm100_shape(const hg::sm100::Config& config, int shape)
 {
     const Asked f16{Type::F16, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
-    const Asked nothing{Type::F16, 1, true, 0};
+    const Asked nothing{Type::F16, 1, true, true};
     const Variant kk{false}, km{true, Major::K, Major::MN}, mk{false, Major::MN, Major::K},
         mm{true, Major::MN, Major::MN};
     const Sm100Shape persistent[] = {
@@ -261,7 +269,7 @@ Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
     using namespace hg::sm120;
     const hg::Row& row = row_of(rows, name);
     const bool edge = shape >= 2;
-    const Asked asked[] = {{}, {Type::F32, 4}, {Type::F16, 1, true}, {Type::F16, 1, true, 0}};
+    const Asked asked[] = {{}, {Type::F32, 4}, {Type::F16, 1, true}, {Type::F16, 1, true, true}};
     const int64_t m = (shape == 0 ? 3 : 2) * row.tile_m - (edge ? 27 : 24), n = row.tile_n - (edge ? 3 : 8);
     const int64_t k = (shape == 0 ? 2 * row.stages - 1 : row.stages) * row.tile_k - 24;
     Setup setup;
