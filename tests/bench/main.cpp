@@ -5,6 +5,7 @@
 #include "kernels.hpp"
 #include "report.hpp"
 #include "shapes.hpp"
+#include "ways.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -81,6 +82,18 @@ void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
                    "Kernels that take longer than so many times the fastest are timed once");
 }
 
+void add_ways(CLI::App& app, WaysOptions& options)
+{
+    app.add_option("ways", options.file, "Lines of \"m n k layout way\", as `hgemm-ways list` writes them")
+        ->required()
+        ->check(CLI::ExistingFile);
+    app.add_option("--out", options.out, "File to write each line to with microseconds, as they come");
+    app.add_option("--dtype", options.dtype, "f16 or bf16")->check(CLI::IsMember({"f16", "bf16"}));
+    app.add_option("--rounds", options.rounds, "Graphs of each way")->check(CLI::Range(1, 1000));
+    app.add_option("--seed", options.seed, "Of the orders in which ways take turns");
+    add_device(app, options.device);
+}
+
 int report(const std::string& path, const Outputs& outputs)
 {
     const Run run = read_csv(path);
@@ -105,16 +118,19 @@ int run(int argc, char** argv)
     app.add_subcommand("demo", "Multiply, check and time a handful of shapes on the GPU or the CPU");
     CLI::App* comparing = app.add_subcommand("compare", "Measure beside cublasGemmEx and cuBLASLt");
     CLI::App* timing = app.add_subcommand("kernels", "Time every kernel on every product");
+    CLI::App* taking_turns = app.add_subcommand("ways", "Time ways to run products, to learn from");
     CLI::App* reporting = app.add_subcommand("report", "Summary and pictures of a CSV file; needs no GPU");
     app.require_subcommand(0, 1);
     Selection selection;
     CompareOptions compare_options;
     KernelsOptions kernels_options;
     kernels_options.device.least_launches = 4;
+    WaysOptions ways_options;
     std::string csv;
     Outputs outputs;
     add_compare(*comparing, selection, compare_options);
     add_kernels(*timing, selection, kernels_options);
+    add_ways(*taking_turns, ways_options);
     reporting->add_option("csv", csv, "What `compare --csv` wrote")->required()->check(CLI::ExistingFile);
     add_outputs(*reporting, outputs);
     CLI11_PARSE(app, argc, argv);
@@ -129,6 +145,8 @@ int run(int argc, char** argv)
         kernels_options.products = products_of(selection);
         return time_kernels(kernels_options);
     }
+    if (*taking_turns)
+        return time_ways(ways_options);
     return demo();
 }
 

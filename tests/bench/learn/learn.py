@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Fits the network of arch/sm90/learned_weights.hpp to measured ways to run products.
 
-    xz -dc tests/bench/results/h200_sm90_ways.txt.xz | hgemm-ways > seen.txt
+    hgemm-ways list < products.txt > ways.txt           # lines of "m n k layout"; any machine
+    hgemm-bench ways ways.txt --out measured.txt        # on the GPU
+    hgemm-ways describe < measured.txt > seen.txt
     learn.py seen.txt [--write arch/sm90/learned_weights.hpp --measured 'what, when and where'] [--folds 2]
 
+The network was fitted to tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 8 CUDA
+graphs over so many sets of operands that they take 160 MB, with normal data and results apart from operands, since what
+results are written over draws less power. The graphs of a product's ways took turns, of late in random order.
+
 seen.txt has a line for each way: m n k layout row microseconds, then what the network sees. Needs numpy and jax.
-A way was forced by HGEMM_KERNEL and timed as a CUDA graph over so many sets of operands that they take 160 MB, with
-normal data and results apart from operands: what results are written over draws less power. The median of 3 to 8 graphs,
-which take turns with those of the product's other ways, of late in random order.
 
 What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
 that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter

@@ -1,18 +1,25 @@
-// What learn.py is told of measured ways: reads lines of "m n k layout way us", where a layout is tn, nn,
-// nt or tt and a way what HGEMM_KERNEL takes, and writes a line of numbers each: m, n, k, the layout, the
-// row, microseconds, then what the network of sm90 sees. Products are bf16. Ways that are not allowed are
-// left out.
+// Ways to run products on an H200, before and after `hgemm-bench ways` measures them. A line for each: "m n
+// k layout way us", where a layout is tn, nn, nt or tt and a way what HGEMM_KERNEL takes. Products are
+// bf16, and ways that are not allowed are left out.
+//   list      reads lines of "m n k layout"; writes the ways that are worth measuring, the best first, with
+//             the time that the library expects
+//   describe  reads measured ways; writes what learn.py is told of them in numbers: m, n, k, the layout,
+//             the row, microseconds, then what the network of sm90 sees
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/rows.hpp"
 #include "src/handle.hpp"
 #include "src/options.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -44,34 +51,79 @@ Problem product(int64_t m, int64_t n, int64_t k, const std::string& layout)
     return p;
 }
 
-constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
-
-bool write(const Problem& p, int layout, const char* text, double us)
+// The plan that HGEMM_KERNEL=way leads to.
+bool force(const Problem& p, const std::string& way, Plan& plan)
 {
     static const Device h200 = whole_h200();
     Options options{};
     options.workspace = size_t{256} << 20;
     options.counters = counter_words_of(options.workspace, h200.sm_count);
-    setenv("HGEMM_KERNEL", text, 1);
+    setenv("HGEMM_KERNEL", way.c_str(), 1);
+    return read_options(options) == ok && sm90::choose(p, h200, options, plan);
+}
+
+struct Expected {
+    std::string way;
+    double us;
+};
+
+// All ways that are allowed, however slow.
+std::vector<Expected> all_ways(const Problem& p)
+{
+    std::vector<Expected> ways;
+    const auto add = [&](const std::string& way) {
+        if (Plan plan{}; force(p, way, plan))
+            ways.push_back({way, plan.predicted_us});
+    };
+    for (int row = 0; row < sm90::row_count; ++row) {
+        const std::string name = sm90::rows[row].name;
+        for (const char* side : {"/plain", "/swapped"}) {
+            for (const char* sharing : {"/whole", "/stream"})
+                if (!sm90::configs[row].is_split())
+                    add(name + side + sharing + "/early");
+            for (int split = 1; sm90::configs[row].is_split() && split <= sm90::max_slices; ++split)
+                for (const char* overlap : {"/early", "/late", "/alone"})
+                    add(name + "/split=" + std::to_string(split) + side + overlap);
+        }
+    }
+    std::stable_sort(ways.begin(), ways.end(),
+                     [](const Expected& x, const Expected& y) { return x.us < y.us; });
+    return ways;
+}
+
+void list(double within, size_t most)
+{
+    int64_t m, n, k;
+    std::string layout;
+    while (std::cin >> m >> n >> k >> layout) {
+        const std::vector<Expected> ways = all_ways(product(m, n, k, layout));
+        for (size_t i = 0; i < std::min(most, ways.size()) && ways[i].us <= within * ways[0].us; ++i)
+            std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %s %s %.3f\n", m, n, k, layout.c_str(),
+                        ways[i].way.c_str(), ways[i].us);
+    }
+}
+
+constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
+
+bool describe(const Problem& p, int layout, const std::string& text, double us)
+{
     Plan plan{};
-    if (read_options(options) != ok || !sm90::choose(p, h200, options, plan))
+    if (!force(p, text, plan))
         return false;
+    const int sm_count = whole_h200().sm_count;
     const sm90::Way way{plan.row, plan.swapped, plan.split, plan.streams, plan.tiles, !plan.overlaps};
     const Overlap overlap = way.alone ? Overlap::None : plan.early ? Overlap::Early : Overlap::Late;
-    const double predicted = sm90::predict(p, sm90::configs[way.row], way, h200.sm_count).us;
+    const double predicted = sm90::predict(p, sm90::configs[way.row], way, sm_count).us;
     float features[sm90::Feature::count];
-    sm90::describe(p, sm90::configs[way.row], way, overlap, predicted, h200.sm_count, features);
-    std::printf("%lld %lld %lld %d %d %.3f", static_cast<long long>(p.m), static_cast<long long>(p.n),
-                static_cast<long long>(p.k), layout, way.row, us);
+    sm90::describe(p, sm90::configs[way.row], way, overlap, predicted, sm_count, features);
+    std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, way.row, us);
     for (const float feature : features)
         std::printf(" %.6g", feature);
     std::printf("\n");
     return true;
 }
 
-}  // namespace
-
-int main()
+void describe_all()
 {
     int64_t m, n, k;
     std::string layout, way;
@@ -80,7 +132,27 @@ int main()
     while (std::cin >> m >> n >> k >> layout >> way >> us) {
         const auto* known = std::find(std::begin(layouts), std::end(layouts), layout);
         left_out += known == std::end(layouts) ||
-                    !write(product(m, n, k, layout), static_cast<int>(known - layouts), way.c_str(), us);
+                    !describe(product(m, n, k, layout), static_cast<int>(known - layouts), way, us);
     }
     std::cerr << left_out << " ways left out\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app("Ways to run products on an H200: from standard input to standard output.");
+    CLI::App* const listing = app.add_subcommand("list", "m n k layout -> ways worth measuring");
+    double within = 1.3;
+    size_t most = 24;
+    listing->add_option("--within", within, "Times what the best one is expected to take")
+        ->capture_default_str();
+    listing->add_option("--most", most, "Ways a product")->capture_default_str();
+    app.add_subcommand("describe", "m n k layout way us -> numbers for learn.py");
+    app.require_subcommand(1);
+    CLI11_PARSE(app, argc, argv);
+    if (*listing)
+        list(within, most);
+    else
+        describe_all();
 }
