@@ -96,6 +96,8 @@ struct Backend {
     void (*close)(void* state);
     // Size of the workspace that a handle gets at creation.
     size_t (*default_workspace)(const Device&);
+    // How many words that are 0 between kernels lie behind a workspace of so many bytes; null: none.
+    size_t (*counter_words)(const Device&, size_t workspace);
     // Fill the plan; false with plan.refusal set when no row (or not the forced one) fits the problem.
     bool (*choose)(const Problem&, const Device&, const Options&, Plan&);
     // Lay out the kernels' parameters.

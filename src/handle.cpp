@@ -122,6 +122,15 @@ size_t default_workspace(const Handle& handle)
     return bytes;
 }
 
+size_t counter_words(const Handle& handle, size_t workspace)
+{
+    size_t words = 0;
+    for (int i = 0; i < handle.candidate_count; ++i)
+        if (const Backend* backend = handle.candidates[i]; backend->counter_words)
+            words = std::max(words, backend->counter_words(handle.device, workspace));
+    return words;
+}
+
 Status allocate_workspace(Handle& handle, size_t bytes)
 {
     bytes = (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
@@ -129,14 +138,16 @@ Status allocate_workspace(Handle& handle, size_t bytes)
         return ok;
     if (handle.context) {
         // The counters lie behind the workspace.
-        const size_t words = counter_words_of(bytes, handle.device.sm_count);
+        const size_t words = counter_words(handle, bytes);
         const size_t counter_bytes = words * sizeof(uint32_t);
         Status status = driver::allocate(bytes + counter_bytes, &handle.own.ptr);
         if (status != ok)
             return status;
-        handle.own.counters = reinterpret_cast<uint32_t*>(static_cast<char*>(handle.own.ptr) + bytes);
-        handle.own.counter_words = words;
-        status = driver::clear(handle.own.counters, counter_bytes);
+        if (words > 0) {
+            handle.own.counters = reinterpret_cast<uint32_t*>(static_cast<char*>(handle.own.ptr) + bytes);
+            handle.own.counter_words = words;
+            status = driver::clear(handle.own.counters, counter_bytes);
+        }
         if (status != ok)
             return status;
     } else {

@@ -14,15 +14,6 @@
 namespace hg {
 
 constexpr int max_candidates = 4;
-constexpr size_t least_counter_words = 4096;
-
-// The words that a workspace comes with: beside the least, those of a tile of 128 x 128 for each
-// multiprocessor, and no more bytes than a quarter of the workspace.
-constexpr size_t counter_words_of(size_t workspace, int sm_count)
-{
-    const size_t tiles = static_cast<size_t>(sm_count) * 128 * 128;
-    return least_counter_words + std::min(workspace / 4 / sizeof(uint32_t), tiles);
-}
 
 struct Handle {
     Device device;

@@ -69,7 +69,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace
 
 const Backend host_backend = {
-    "host", rows, 1, serves, open, close, default_workspace, choose, pack, launch, false,
+    "host", rows, 1, serves, open, close, default_workspace, nullptr, choose, pack, launch, false,
 };
 
 }  // namespace hg

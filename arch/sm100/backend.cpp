@@ -63,6 +63,7 @@ const Backend sm100_backend = {
     sm100::open,
     close_kernels,
     sm100::default_workspace,
+    nullptr,
     sm100::choose,
     sm100::pack,
     sm100::launch,

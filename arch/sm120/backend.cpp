@@ -57,6 +57,7 @@ const Backend sm120_backend = {
     sm120::open,
     close_kernels,
     sm120::default_workspace,
+    nullptr,
     sm120::choose,
     sm120::pack,
     sm120::launch,

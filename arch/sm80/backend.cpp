@@ -83,6 +83,7 @@ const Backend sm80_backend = {
     sm80::open,
     close_kernels,
     sm80::default_workspace,
+    nullptr,
     sm80::choose,
     sm80::pack,
     sm80::launch,

@@ -133,6 +133,7 @@ const Backend sm90_backend = {
     sm90::open,
     close_kernels,
     sm90::default_workspace,
+    sm90::counter_words,
     sm90::choose,
     sm90::pack,
     sm90::launch,

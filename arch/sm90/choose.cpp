@@ -295,6 +295,13 @@ bool choose_product(const Problem& asked, const Device& device, const Options& o
 
 }  // namespace
 
+size_t counter_words(const Device& device, size_t workspace)
+{
+    constexpr size_t least = 4096;
+    const size_t tiles = static_cast<size_t>(device.sm_count) * 128 * 128;
+    return least + std::min(workspace / 4 / sizeof(uint32_t), tiles);
+}
+
 bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     Plan direct = plan;

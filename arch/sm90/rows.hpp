@@ -77,6 +77,11 @@ constexpr bool is_direct(int row) { return row_count <= row && row < repack_row;
 // operands' type?
 bool is_stored_by_tma(const Problem& problem);
 
+// Words behind a workspace of so many bytes: some that CTAs count arrivals with, and such as slices leave
+// for each other, of a tile of 128 x 128 for each multiprocessor, but no more bytes than a quarter of the
+// workspace.
+size_t counter_words(const Device& device, size_t workspace);
+
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 // k tiles that each CTA asks L2 for while the kernels in front end; none where alpha may be 0, since then

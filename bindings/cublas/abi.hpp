@@ -54,6 +54,8 @@ enum DescAttribute : int {
     desc_d_scale_pointer = 20,
     desc_amax_d_pointer = 21,
     desc_bias_data_type = 26,
+    desc_atomic_sync_in_counters = 29,   // cuBLAS 12 alone
+    desc_atomic_sync_out_counters = 30,  // likewise
     desc_d_out_scale_pointer = 36
 };
 
@@ -81,6 +83,20 @@ constexpr uint32_t epilogue_default = 1, epilogue_relu = 2, epilogue_bias = 4, e
 struct LtAlgorithm {
     uint64_t data[8];
 };
+
+// cublasLtMatmulHeuristicResult_t
+struct LtHeuristicResult {
+    LtAlgorithm algorithm;
+    size_t workspace_bytes;
+    int status;
+    float waves;
+    int reserved[4];
+};
+
+// cublasLtMatmulPreferenceAttributes_t, cublasLtReductionScheme_t: a mask of such schemes, none for
+// algorithms that do not split k
+constexpr int preference_reduction_mask = 3;
+constexpr uint32_t reduction_schemes = 7;
 
 // Signatures: enumerations are int and handles void*, which are passed alike. Int is int, or int64_t for
 // the functions that end in _64.
@@ -119,6 +135,8 @@ using LtMatmul = int(void* handle, void* desc, const void* alpha, const void* a,
                      size_t workspace_bytes, void* stream);
 using LtAlgoInit = int(void* handle, int compute, int scale, int type_a, int type_b, int type_c, int type_d,
                        int id, LtAlgorithm* algorithm);
+using LtAlgoGetHeuristic = int(void* handle, void* desc, void* a, void* b, void* c, void* d,
+                               void* preference, int asked, LtHeuristicResult* results, int* found);
 using LtAlgoConfigSet = int(LtAlgorithm* algorithm, int attribute, const void* value, size_t bytes);
 using LtGetAttribute = int(void* object, int attribute, void* value, size_t bytes, size_t* written);
 

@@ -13,8 +13,8 @@ struct Calls {
     int (*cuStreamIsCapturing)(void*, int*);
     int (*cuThreadExchangeStreamCaptureMode)(int*);
     int (*cuStreamSynchronize)(void*);
-    int (*cuMemcpyDtoH_v2)(void*, uint64_t, size_t);
-    int (*cuMemcpyHtoD_v2)(uint64_t, const void*, size_t);
+    int (*cuMemcpyDtoHAsync_v2)(void*, uint64_t, size_t, void*);
+    int (*cuMemcpyHtoDAsync_v2)(uint64_t, const void*, size_t, void*);
 };
 
 template <typename Function>
@@ -35,8 +35,8 @@ const Calls* load()
         find(library, "cuStreamIsCapturing", calls.cuStreamIsCapturing) &&
         find(library, "cuThreadExchangeStreamCaptureMode", calls.cuThreadExchangeStreamCaptureMode) &&
         find(library, "cuStreamSynchronize", calls.cuStreamSynchronize) &&
-        find(library, "cuMemcpyDtoH_v2", calls.cuMemcpyDtoH_v2) &&
-        find(library, "cuMemcpyHtoD_v2", calls.cuMemcpyHtoD_v2);
+        find(library, "cuMemcpyDtoHAsync_v2", calls.cuMemcpyDtoHAsync_v2) &&
+        find(library, "cuMemcpyHtoDAsync_v2", calls.cuMemcpyHtoDAsync_v2);
     return complete ? &calls : nullptr;
 }
 
@@ -68,13 +68,13 @@ bool is_capturing(void* stream)
     return !driver || driver->cuStreamIsCapturing(stream, &status) != 0 || status != 0;
 }
 
-AllowAllocation::AllowAllocation()
+AllowWhileRecording::AllowWhileRecording()
 {
     const Calls* driver = calls();
     changed_ = driver && driver->cuThreadExchangeStreamCaptureMode(&mode_) == 0;
 }
 
-AllowAllocation::~AllowAllocation()
+AllowWhileRecording::~AllowWhileRecording()
 {
     if (changed_)
         calls()->cuThreadExchangeStreamCaptureMode(&mode_);
@@ -86,16 +86,18 @@ bool wait(void* stream)
     return driver && driver->cuStreamSynchronize(stream) == 0;
 }
 
-bool copy_out(void* host, const void* device, size_t bytes)
+bool copy_out(void* host, const void* device, size_t bytes, void* stream)
 {
     const Calls* driver = calls();
-    return driver && driver->cuMemcpyDtoH_v2(host, reinterpret_cast<uint64_t>(device), bytes) == 0;
+    return driver &&
+           driver->cuMemcpyDtoHAsync_v2(host, reinterpret_cast<uint64_t>(device), bytes, stream) == 0;
 }
 
-bool copy_in(void* device, const void* host, size_t bytes)
+bool copy_in(void* device, const void* host, size_t bytes, void* stream)
 {
     const Calls* driver = calls();
-    return driver && driver->cuMemcpyHtoD_v2(reinterpret_cast<uint64_t>(device), host, bytes) == 0;
+    return driver &&
+           driver->cuMemcpyHtoDAsync_v2(reinterpret_cast<uint64_t>(device), host, bytes, stream) == 0;
 }
 
 }  // namespace hg::shim::driver

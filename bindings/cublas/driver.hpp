@@ -13,13 +13,13 @@ void* current_context();
 // Is the stream recording a graph, or would using it disturb one that is recorded? True where unknown.
 bool is_capturing(void* stream);
 
-// While it lives, this thread may allocate although a graph is being recorded.
-class AllowAllocation {
+// While it lives, this thread may allocate and wait although another one records a graph.
+class AllowWhileRecording {
 public:
-    AllowAllocation();
-    ~AllowAllocation();
-    AllowAllocation(const AllowAllocation&) = delete;
-    AllowAllocation& operator=(const AllowAllocation&) = delete;
+    AllowWhileRecording();
+    ~AllowWhileRecording();
+    AllowWhileRecording(const AllowWhileRecording&) = delete;
+    AllowWhileRecording& operator=(const AllowWhileRecording&) = delete;
 
 private:
     int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
@@ -27,7 +27,8 @@ private:
 };
 
 bool wait(void* stream);
-bool copy_out(void* host, const void* device, size_t bytes);
-bool copy_in(void* device, const void* host, size_t bytes);
+// In the stream's order: the default one's is not that of streams which do not block.
+bool copy_out(void* host, const void* device, size_t bytes, void* stream);
+bool copy_in(void* device, const void* host, size_t bytes, void* stream);
 
 }  // namespace hg::shim::driver

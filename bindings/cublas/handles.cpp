@@ -78,6 +78,20 @@ Entry& find_entry(void* handle)
     return *entry;
 }
 
+// Null if nothing is known of the handle.
+std::unique_ptr<Entry> take_out(void* handle)
+{
+    Entries& all = entries();
+    const std::lock_guard lock(all.mutex);
+    const auto place = all.map.find(handle);
+    if (place == all.map.end())
+        return nullptr;
+    std::unique_ptr<Entry> entry = std::move(place->second);
+    all.map.erase(place);
+    generation.fetch_add(1, std::memory_order_release);
+    return entry;
+}
+
 // Destroys an engine's handle. The first one without workspace of each context stays instead: it keeps the
 // kernels loaded, for graphs that outlive the program's handles.
 void retire(const Engine& engine)
@@ -98,7 +112,7 @@ Engine make_engine(void* context, size_t workspace_bytes)
 {
     Engine engine;
     engine.context = context;
-    const driver::AllowAllocation allow;
+    const driver::AllowWhileRecording allow;
     const hgemm_status_t status = hgemm_create_sized(&engine.handle, HGEMM_DEVICE_CURRENT, workspace_bytes);
     const bool on_host =
         status == HGEMM_STATUS_SUCCESS && !std::strcmp(hgemm_backend(engine.handle), "host");
@@ -220,24 +234,25 @@ void set_workspace(void* handle, Workspace workspace)
 {
     Entry& entry = find_entry(handle);
     const std::lock_guard lock(entry.mutex);
-    entry.workspace = workspace;
+    entry.workspace = workspace.ptr ? workspace : nothing;
 }
 
-void forget(void* handle)
+void take_workspace(void* handle)
 {
-    std::unique_ptr<Entry> gone;
-    {
-        Entries& all = entries();
-        const std::lock_guard lock(all.mutex);
-        const auto place = all.map.find(handle);
-        if (place == all.map.end())
-            return;
-        gone = std::move(place->second);
-        all.map.erase(place);
-        generation.fetch_add(1, std::memory_order_release);
-    }
-    for (const Engine& engine : gone->engines)
-        retire(engine);
+    Entry& entry = find_entry(handle);
+    const std::lock_guard lock(entry.mutex);
+    entry.workspace = {};
+}
+
+// Taken out before: as soon as it is destroyed, another thread may get a handle with the same address.
+int forget(void* handle, const std::function<int()>& destroy)
+{
+    const std::unique_ptr<Entry> gone = take_out(handle);
+    const int status = destroy();
+    if (gone)
+        for (const Engine& engine : gone->engines)
+            retire(engine);
+    return status;
 }
 
 // What there was stays behind: its locks may be held by threads that the child does not have.

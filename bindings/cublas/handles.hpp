@@ -5,6 +5,7 @@
 #include "route.hpp"
 
 #include <cstddef>
+#include <functional>
 
 namespace hg::shim {
 
@@ -25,11 +26,13 @@ struct Place {
 // Run the product where the caller wants it: None, or why it was not done.
 Reason multiply(void* handle, const Place& place, const hgemm_args_t& args);
 
-// The caller gave the handle this workspace; null takes it away, as a new stream does.
+// The caller gave the handle this workspace, of no bytes perhaps.
 void set_workspace(void* handle, Workspace workspace);
+// A new stream takes it away.
+void take_workspace(void* handle);
 
-// The handle was destroyed.
-void forget(void* handle);
+// Calls `destroy`, which destroys the handle and returns cuBLAS's status. What is known of the handle goes.
+int forget(void* handle, const std::function<int()>& destroy);
 
 // In a child process nothing of the parent's device state is usable.
 void forget_all();

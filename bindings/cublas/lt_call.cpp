@@ -5,7 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace hg::shim {
 namespace {
@@ -35,10 +35,12 @@ LtMatrix read_layout(const Real& real, void* layout)
     return x;
 }
 
+// Scale factors, maxima, or counters that say which chunks of D may be computed and which are.
 bool has_scaling(const Real& real, void* desc)
 {
     for (const int attribute : {desc_a_scale_pointer, desc_b_scale_pointer, desc_c_scale_pointer,
-                                desc_d_scale_pointer, desc_d_out_scale_pointer, desc_amax_d_pointer}) {
+                                desc_d_scale_pointer, desc_d_out_scale_pointer, desc_amax_d_pointer,
+                                desc_atomic_sync_in_counters, desc_atomic_sync_out_counters}) {
         const void* pointer = nullptr;
         read(real.cublasLtMatmulDescGetAttribute, desc, attribute, pointer);
         if (pointer)
@@ -54,19 +56,19 @@ size_t hash_of(const LtAlgorithm& algorithm)
 }
 
 // A program that tries thousands of algorithms gets all of them honoured.
-constexpr size_t most_made = 4096;
+constexpr size_t most_known = 4096;
 
-struct Made {
+struct Known {
     std::mutex mutex;
-    std::unordered_set<size_t> hashes;
+    std::unordered_map<size_t, Reason> reasons;  // by the algorithm's hash
 };
 // Made when first needed: libraries call while they start.
-Made& made()
+Known& known()
 {
-    static Made& all = *new Made;
+    static Known& all = *new Known;
     return all;
 }
-std::atomic<size_t> made_count;
+std::atomic<size_t> known_count;
 
 }  // namespace
 
@@ -96,31 +98,40 @@ void read_descriptors(const Real& real, void* desc, const LtLayouts& layouts, Lt
     call.c = layouts.c == layouts.d ? call.d : read_layout(real, layouts.c);
 }
 
-void remember_made(const LtAlgorithm& algorithm)
+bool forbids_split(const Real& real, void* preference)
 {
-    Made& all = made();
-    const std::lock_guard lock(all.mutex);
-    if (all.hashes.size() < most_made)
-        all.hashes.insert(hash_of(algorithm));
-    made_count = all.hashes.size();
+    uint32_t mask = reduction_schemes;
+    if (real.cublasLtMatmulPreferenceGetAttribute)
+        read(real.cublasLtMatmulPreferenceGetAttribute, preference, preference_reduction_mask, mask);
+    return (mask & reduction_schemes) == 0;
 }
 
-bool was_made(const LtAlgorithm* algorithm)
+void remember(const LtAlgorithm& algorithm, Reason reason)
+{
+    Known& all = known();
+    const std::lock_guard lock(all.mutex);
+    if (all.reasons.size() < most_known)
+        all.reasons.insert_or_assign(hash_of(algorithm), reason);
+    known_count = all.reasons.size();
+}
+
+Reason check(const LtAlgorithm* algorithm)
 {
     if (!algorithm)
-        return false;
+        return Reason::None;
     // Nobody proposed zeros.
     if (std::all_of(std::begin(algorithm->data), std::end(algorithm->data),
                     [](uint64_t w) { return w == 0; }))
-        return true;
-    const size_t count = made_count.load(std::memory_order_acquire);
+        return Reason::Algorithm;
+    const size_t count = known_count.load(std::memory_order_acquire);
     if (count == 0)
-        return false;
-    if (count == most_made)
-        return true;
-    Made& all = made();
+        return Reason::None;
+    if (count == most_known)
+        return Reason::Algorithm;
+    Known& all = known();
     const std::lock_guard lock(all.mutex);
-    return all.hashes.contains(hash_of(*algorithm));
+    const auto place = all.reasons.find(hash_of(*algorithm));
+    return place == all.reasons.end() ? Reason::None : place->second;
 }
 
 }  // namespace hg::shim

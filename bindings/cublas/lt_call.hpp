@@ -14,9 +14,12 @@ struct LtLayouts {
 // product has.
 void read_descriptors(const Real& real, void* desc, const LtLayouts& layouts, LtCall& call);
 
-// Algorithms that the caller put together are to be honoured, those that the heuristic returned need not
-// be.
-void remember_made(const LtAlgorithm& algorithm);
-bool was_made(const LtAlgorithm* algorithm);
+// Does a preference of the heuristic rule out algorithms that split k?
+bool forbids_split(const Real& real, void* preference);
+
+// Algorithms that the caller put together, or that are not to split k, are to be honoured, for this reason;
+// others that the heuristic returned need not be.
+void remember(const LtAlgorithm& algorithm, Reason reason);
+Reason check(const LtAlgorithm* algorithm);
 
 }  // namespace hg::shim

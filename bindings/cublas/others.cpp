@@ -36,7 +36,7 @@ HGEMM_SHIM_EXPORT cublasLtMatmulAlgoInit(void* handle, int compute, int scale, i
     const int status = call_real(real(Library::Lt).cublasLtMatmulAlgoInit, handle, compute, scale, type_a,
                                  type_b, type_c, type_d, id, algorithm);
     if (status == status_success && !is_nested())
-        remember_made(*algorithm);
+        remember(*algorithm, Reason::Algorithm);
     return status;
 }
 
@@ -46,7 +46,22 @@ HGEMM_SHIM_EXPORT cublasLtMatmulAlgoConfigSetAttribute(LtAlgorithm* algorithm, i
     const int status = call_real(real(Library::Lt).cublasLtMatmulAlgoConfigSetAttribute, algorithm,
                                  attribute, value, bytes);
     if (status == status_success && !is_nested())
-        remember_made(*algorithm);
+        remember(*algorithm, Reason::Algorithm);
+    return status;
+}
+
+// Who wants nothing but algorithms that do not split k is promised that sums do not depend on how many
+// multiprocessors a shape keeps busy.
+HGEMM_SHIM_EXPORT cublasLtMatmulAlgoGetHeuristic(void* handle, void* desc, void* a, void* b, void* c,
+                                                 void* d, void* preference, int asked,
+                                                 LtHeuristicResult* results, int* found)
+{
+    const Real& lt = real(Library::Lt);
+    const int status = call_real(lt.cublasLtMatmulAlgoGetHeuristic, handle, desc, a, b, c, d, preference,
+                                 asked, results, found);
+    if (status == status_success && !is_nested() && forbids_split(lt, preference))
+        for (int i = 0; i < *found; ++i)
+            remember(results[i].algorithm, Reason::Split);
     return status;
 }
 
@@ -63,22 +78,18 @@ HGEMM_SHIM_EXPORT cublasSetStream_v2(void* handle, void* stream)
 {
     const int status = call_real(real(Library::Blas).cublasSetStream_v2, handle, stream);
     if (status == status_success)
-        set_workspace(handle, {});
+        take_workspace(handle);
     return status;
 }
 
 HGEMM_SHIM_EXPORT cublasDestroy_v2(void* handle)
 {
-    const int status = call_real(real(Library::Blas).cublasDestroy_v2, handle);
-    forget(handle);
-    return status;
+    return forget(handle, [&] { return call_real(real(Library::Blas).cublasDestroy_v2, handle); });
 }
 
 HGEMM_SHIM_EXPORT cublasLtDestroy(void* handle)
 {
-    const int status = call_real(real(Library::Lt).cublasLtDestroy, handle);
-    forget(handle);
-    return status;
+    return forget(handle, [&] { return call_real(real(Library::Lt).cublasLtDestroy, handle); });
 }
 
 namespace {

@@ -53,8 +53,8 @@ Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgem
     if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d ||
         !is_aligned(lt.workspace))
         return Reason::Arguments;
-    if (was_made(lt.algorithm))
-        return Reason::Algorithm;
+    if (const Reason reason = check(lt.algorithm); reason != Reason::None)
+        return reason;
     read_descriptors(real(Library::Lt), lt.desc, lt.layouts, call);
     place = {lt.stream, call.sm_count, true, lt.workspace};
     return route(call, args);

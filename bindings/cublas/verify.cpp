@@ -34,8 +34,8 @@ bool resize(std::vector<T>& list, size_t size)
 // The memory that a product writes to: problem by problem, from the first element to the last.
 class Output {
 public:
-    explicit Output(const hgemm_args_t& args)
-        : args_(args), lines_(args.layout == HGEMM_COL_MAJOR ? args.n : args.m),
+    Output(const hgemm_args_t& args, void* stream)
+        : args_(args), stream_(stream), lines_(args.layout == HGEMM_COL_MAJOR ? args.n : args.m),
           length_(args.layout == HGEMM_COL_MAJOR ? args.m : args.n),
           bytes_(static_cast<size_t>((lines_ - 1) * args.ldd + length_) * size_of(args.type_d))
     {
@@ -44,10 +44,12 @@ public:
     // Finds the problems; those of a pointer array are read from the device.
     bool find()
     {
+        const driver::AllowWhileRecording allow;
         if (!resize(problems_, static_cast<size_t>(args_.batch_count)))
             return false;
         if (args_.d_array)
-            return driver::copy_out(problems_.data(), args_.d_array, problems_.size() * sizeof(void*));
+            return done(driver::copy_out(problems_.data(), args_.d_array, problems_.size() * sizeof(void*),
+                                         stream_));
         const auto stride = args_.stride_d * static_cast<int64_t>(size_of(args_.type_d));
         for (size_t i = 0; i < problems_.size(); ++i)
             problems_[i] = static_cast<char*>(args_.d) + static_cast<int64_t>(i) * stride;
@@ -56,20 +58,28 @@ public:
 
     bool read(Bytes& to) const
     {
+        const driver::AllowWhileRecording allow;
         if (!resize(to, problems_.size() * bytes_))
             return false;
-        for (size_t i = 0; i < problems_.size(); ++i)
-            if (!driver::copy_out(to.data() + i * bytes_, problems_[i], bytes_))
-                return false;
-        return true;
+        bool copied = true;
+        for (size_t i = 0; copied && i < problems_.size(); ++i)
+            copied = driver::copy_out(to.data() + i * bytes_, problems_[i], bytes_, stream_);
+        return done(copied);
     }
 
+    // What lies between the lines may be written by others meanwhile.
     bool write(const Bytes& from) const
     {
+        const driver::AllowWhileRecording allow;
+        const size_t pitch = static_cast<size_t>(args_.ldd) * size_of(args_.type_d);
+        const size_t line = static_cast<size_t>(length_) * size_of(args_.type_d);
+        const size_t piece = pitch == line ? bytes_ : line, step = pitch == line ? bytes_ : pitch;
+        bool copied = true;
         for (size_t i = 0; i < problems_.size(); ++i)
-            if (!driver::copy_in(problems_[i], from.data() + i * bytes_, bytes_))
-                return false;
-        return true;
+            for (size_t at = 0; copied && at < bytes_; at += step)
+                copied = driver::copy_in(static_cast<char*>(problems_[i]) + at, &from[i * bytes_ + at],
+                                         piece, stream_);
+        return done(copied);
     }
 
     // Calls visit(first, second) with each element of two results.
@@ -87,6 +97,8 @@ public:
     }
 
 private:
+    bool done(bool copied) const { return driver::wait(stream_) && copied; }
+
     double decode(const unsigned char* at) const
     {
         if (args_.type_d == HGEMM_F16) {
@@ -105,8 +117,9 @@ private:
     }
 
     const hgemm_args_t& args_;
+    void* stream_;
     int64_t lines_, length_;
-    size_t bytes_;  // of one problem
+    size_t bytes_;  // of one problem, from its first element to the last
     std::vector<void*> problems_;
 };
 
@@ -156,15 +169,15 @@ int verify(Product product, void* handle, const Place& place, const hgemm_args_t
         reason = multiply(handle, place, args);
         return reason == Reason::None ? status_success : real_call();
     }
-    Output output(args);
+    Output output(args, place.stream);
     Bytes before, ours, theirs;
-    const bool prepared = driver::wait(place.stream) && output.find() && output.read(before);
-    reason = prepared ? multiply(handle, place, args) : Reason::Refused;
-    const bool have_ours = reason == Reason::None && driver::wait(place.stream) && output.read(ours);
-    if (reason == Reason::None)
-        output.write(before);
+    reason = output.find() && output.read(before) ? multiply(handle, place, args) : Reason::Refused;
+    const bool have_ours = reason == Reason::None && output.read(ours);
+    // Where it cannot be put back, the real library would read what we wrote.
+    if (reason == Reason::None && !output.write(before))
+        return status_success;
     const int status = real_call();
-    if (have_ours && status == status_success && driver::wait(place.stream) && output.read(theirs))
+    if (have_ours && status == status_success && output.read(theirs))
         record(std::string(name_of(product)) + " " + describe(args), output, ours, theirs);
     return status;
 }

@@ -63,7 +63,7 @@ public:
     std::vector<Timed> measure(const Asked& asked);
 
 private:
-    static constexpr size_t most_handles = 256;  // each has memory of its own
+    static constexpr size_t most_handles = 64;  // each has a workspace of its own
 
     Ours* library(const std::string& way);
     double error_of(const Expectation& expectation, const Operands& operands, int64_t split,

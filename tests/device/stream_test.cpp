@@ -21,6 +21,33 @@ private:
     CUstream_st* stream_;
 };
 
+// Work that occupies a stream until was_waited_for() is called, ten seconds at most.
+class Hold {
+public:
+    explicit Hold(CUstream_st* stream) : stream_(stream) { Cuda::get()->call_host(stream, wait_); }
+    ~Hold() { was_waited_for(); }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+    // Did it end before, since what was called waited for it?
+    bool was_waited_for()
+    {
+        released_ = true;
+        Cuda::get()->wait(stream_);
+        return ended_by_itself_;
+    }
+
+private:
+    CUstream_st* stream_;
+    std::atomic<bool> released_ = false, ended_by_itself_ = false;
+    std::function<void()> wait_ = [this] {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (!released_ && std::chrono::steady_clock::now() < end)
+            std::this_thread::yield();
+        ended_by_itself_ = !released_;
+    };
+};
+
 GemmCase case_of(uint64_t seed)
 {
     GemmCase g;
@@ -85,22 +112,22 @@ TEST_P(DeviceStreams, calls_do_not_wait)
     }
     ASSERT_EQ(hgemm_set_stream(library->handle(), stream), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
     const size_t free_before = Cuda::get()->free_bytes();
-    std::atomic<bool> returned = false, waited_for = false;
-    std::function<void()> hold = [&] {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-        while (!returned && std::chrono::steady_clock::now() < end)
-            std::this_thread::yield();
-        waited_for = !returned;
-    };
-    Cuda::get()->call_host(stream, hold);
+    Hold hold(stream);
     for (const auto& trial : trials)
         EXPECT_EQ(library->start(trial->args()), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    returned = true;
-    Cuda::get()->wait(stream);
-    EXPECT_FALSE(waited_for) << "a call waited for the stream";
+    EXPECT_FALSE(hold.was_waited_for()) << "a call waited for the stream";
     EXPECT_EQ(Cuda::get()->free_bytes(), free_before) << "a call allocated device memory";
     for (const auto& trial : trials)
         expect_right(*trial, *library);
+}
+
+// The default stream may be busy, and streams that do not block do not wait for it.
+TEST_P(DeviceStreams, creation_does_not_wait_for_the_default_stream)
+{
+    const auto loaded = make(GetParam());  // its kernels: loading them may wait
+    Hold hold(nullptr);
+    const auto library = make(GetParam());
+    EXPECT_FALSE(hold.was_waited_for()) << "hgemm_create() waited for the default stream";
 }
 
 // The handle's first calls are captured; replays read what then lies in memory, scalars and pointers too.

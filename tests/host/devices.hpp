@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -64,7 +65,6 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
 {
     Options options{};
     options.workspace = workspace;
-    options.counters = workspace > 0 ? counter_words_of(workspace, device.sm_count) : 0;
     std::strcpy(options.backend, backend);
     std::strcpy(options.kernel, kernel);
     const Backend* candidates[max_candidates];
@@ -73,6 +73,9 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
     choice.status = check_names(options);
     if (choice.status == ok)
         choice.status = find_candidates(device, options, candidates, count);
+    for (int i = 0; workspace > 0 && i < count; ++i)
+        if (candidates[i]->counter_words)
+            options.counters = std::max(options.counters, candidates[i]->counter_words(device, workspace));
     if (choice.status == ok)
         choice.status =
             make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);

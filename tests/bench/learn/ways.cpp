@@ -7,7 +7,6 @@
 //             the row, microseconds, then what the network of sm90 sees
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/rows.hpp"
-#include "src/handle.hpp"
 #include "src/options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -57,7 +56,7 @@ bool force(const Problem& p, const std::string& way, Plan& plan)
     static const Device h200 = whole_h200();
     Options options{};
     options.workspace = size_t{256} << 20;
-    options.counters = counter_words_of(options.workspace, h200.sm_count);
+    options.counters = sm90::counter_words(h200, options.workspace);
     setenv("HGEMM_KERNEL", way.c_str(), 1);
     return read_options(options) == ok && sm90::choose(p, h200, options, plan);
 }

@@ -69,6 +69,9 @@ static_assert(epilogue_bias == CUBLASLT_EPILOGUE_BIAS && epilogue_gelu == CUBLAS
 static_assert(int{epilogue_relu | epilogue_bias} == CUBLASLT_EPILOGUE_RELU_BIAS);
 static_assert(int{epilogue_gelu | epilogue_bias} == CUBLASLT_EPILOGUE_GELU_BIAS);
 static_assert(sizeof(LtAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(LtHeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(preference_reduction_mask == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+static_assert(reduction_schemes == CUBLASLT_REDUCTION_SCHEME_MASK && CUBLASLT_REDUCTION_SCHEME_NONE == 0);
 
 // Passed alike: two pointers, or two whole numbers (an enumeration is one) of the same size.
 template <typename Ours, typename Theirs>
@@ -125,9 +128,16 @@ TEST(ShimAbi, exports_what_it_takes_over_without_versions)
 #define HGEMM_REAL(library, name, type) #name,
 #include "products.def"
 #undef HGEMM_REAL
-        "cublasDestroy_v2",    "cublasSetStream_v2",     "cublasSetWorkspace_v2",
-        "cublasLtDestroy",     "cublasLtMatmulAlgoInit", "cublasLtMatmulAlgoConfigSetAttribute",
-        "hgemm_shim_set_mode", "hgemm_shim_served",      "hgemm_shim_passed_on",
+        "cublasDestroy_v2",
+        "cublasSetStream_v2",
+        "cublasSetWorkspace_v2",
+        "cublasLtDestroy",
+        "cublasLtMatmulAlgoGetHeuristic",
+        "cublasLtMatmulAlgoInit",
+        "cublasLtMatmulAlgoConfigSetAttribute",
+        "hgemm_shim_set_mode",
+        "hgemm_shim_served",
+        "hgemm_shim_passed_on",
         "hgemm_shim_summary"};
     EXPECT_EQ(exported(), wanted);
 }
@@ -142,6 +152,8 @@ protected:
         ASSERT_TRUE(lt_) << dlerror();
         real_.cublasLtMatmulDescGetAttribute = get<LtGetAttribute>("cublasLtMatmulDescGetAttribute");
         real_.cublasLtMatrixLayoutGetAttribute = get<LtGetAttribute>("cublasLtMatrixLayoutGetAttribute");
+        real_.cublasLtMatmulPreferenceGetAttribute =
+            get<LtGetAttribute>("cublasLtMatmulPreferenceGetAttribute");
     }
 
     template <typename Function>
@@ -221,6 +233,20 @@ TEST_F(RealLibrary, descriptors_are_read)
     EXPECT_TRUE(call.scaled);
     EXPECT_EQ(call.b.batch, 3);
     EXPECT_EQ(call.b.stride, stride);
+}
+
+TEST_F(RealLibrary, preferences_are_read)
+{
+    cublasLtMatmulPreference_t preference;
+    get<decltype(cublasLtMatmulPreferenceCreate)>("cublasLtMatmulPreferenceCreate")(&preference);
+    auto* set =
+        get<decltype(cublasLtMatmulPreferenceSetAttribute)>("cublasLtMatmulPreferenceSetAttribute");
+    EXPECT_FALSE(forbids_split(real_, preference));
+    const uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE, in_place = CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof none);
+    EXPECT_TRUE(forbids_split(real_, preference));
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &in_place, sizeof in_place);
+    EXPECT_FALSE(forbids_split(real_, preference));
 }
 
 }  // namespace

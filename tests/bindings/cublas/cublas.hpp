@@ -20,6 +20,10 @@ int cublasLtMatmulDescSetAttribute(void* desc, int which, const void* value, siz
 int cublasLtMatrixLayoutCreate(void** layout, int type, uint64_t rows, uint64_t columns, int64_t ld);
 int cublasLtMatrixLayoutDestroy(void* layout);
 int cublasLtMatrixLayoutSetAttribute(void* layout, int which, const void* value, size_t bytes);
+int cublasLtMatmulPreferenceCreate(void** preference);
+int cublasLtMatmulPreferenceDestroy(void* preference);
+int cublasLtMatmulPreferenceSetAttribute(void* preference, int which, const void* value, size_t bytes);
+hg::shim::LtAlgoGetHeuristic cublasLtMatmulAlgoGetHeuristic;
 hg::shim::LtAlgoInit cublasLtMatmulAlgoInit;
 hg::shim::LtAlgoConfigSet cublasLtMatmulAlgoConfigSetAttribute;
 hg::shim::LtMatmul cublasLtMatmul;

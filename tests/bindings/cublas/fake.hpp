@@ -39,6 +39,8 @@ void fake_set_nested(int nested);
 // Results come out as many times too large.
 void fake_set_error(double factor);
 int fake_is_nested();
+// The next cublasDestroy_v2 calls this when the handle is gone, before it returns.
+void fake_set_after_destroy(void (*call)(void* data), void* data);
 // What cublasGetProperty answers; FAKE_CUBLAS_MAJOR sets it as well.
 int fake_major();
 }

@@ -2,6 +2,7 @@
 #include "fake.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace {
 
@@ -35,6 +36,11 @@ int judge_types(int a, int b, int c, int compute)
     return in_single || in_half ? success : not_supported;
 }
 
+struct {
+    void (*call)(void* data);
+    void* data;
+} after_destroy;
+
 int multiply(void* handle, FakeProduct p)
 {
     const auto& h = *static_cast<FakeHandle*>(handle);
@@ -57,6 +63,8 @@ int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
                    const void* b, void* layout_b, const void* beta, const void* c, void* layout_c, void* d,
                    void* layout_d, const uint64_t*, void*, size_t, void* stream);
 
+void fake_set_after_destroy(void (*call)(void* data), void* data) { after_destroy = {call, data}; }
+
 int cublasGetProperty(int which, int* value)
 {
     *value = which == 0 ? fake_major() : 0;
@@ -73,6 +81,8 @@ int cublasDestroy_v2(void* handle)
 {
     fake_record("cublasDestroy_v2");
     delete static_cast<FakeHandle*>(handle);
+    if (const auto after = std::exchange(after_destroy, {}); after.call)
+        after.call(after.data);
     return handle ? success : not_initialized;
 }
 

@@ -1,6 +1,7 @@
 // libcublasLt.so.13 as tests need it.
 #include "fake.hpp"
 
+#include "abi.hpp"
 #include "number.hpp"
 
 #include <dlfcn.h>
@@ -216,6 +217,9 @@ int cublasLtMatmulDescCreate(void** out, int compute, int scale)
         {6, bytes_of_value(2)},           {7, bytes_of_value(1)},     {8, bytes_of_value<void*>(nullptr)},
         {10, bytes_of_value<int64_t>(0)}, {15, bytes_of_value(0)},    {17, bytes_of_value<void*>(nullptr)},
         {26, bytes_of_value(-1)}};
+    if (fake_major() == 12)
+        for (const int counters : {29, 30})
+            (*static_cast<Attributes*>(*out))[counters] = bytes_of_value<void*>(nullptr);
     return success;
 }
 
@@ -254,6 +258,35 @@ int cublasLtMatmulDescGetAttribute(void* object, int which, void* value, size_t 
 int cublasLtMatrixLayoutGetAttribute(void* object, int which, void* value, size_t bytes, size_t*)
 {
     return get(object, which, value, bytes);
+}
+
+int cublasLtMatmulPreferenceCreate(void** out)
+{
+    *out = new Attributes{{3, bytes_of_value<uint32_t>(7)}};
+    return success;
+}
+
+int cublasLtMatmulPreferenceDestroy(void* object) { return cublasLtMatmulDescDestroy(object); }
+
+int cublasLtMatmulPreferenceSetAttribute(void* object, int which, const void* value, size_t bytes)
+{
+    return set(object, which, value, bytes);
+}
+
+int cublasLtMatmulPreferenceGetAttribute(void* object, int which, void* value, size_t bytes, size_t*)
+{
+    return get(object, which, value, bytes);
+}
+
+// An algorithm for each mask of reduction schemes.
+int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void* preference, int,
+                                   hg::shim::LtHeuristicResult* results, int* found)
+{
+    if (!preference)
+        return invalid;
+    results[0] = {{{66, value_of<uint32_t>(preference, 3)}}, 0, success, 1, {}};
+    *found = 1;
+    return success;
 }
 
 int cublasLtMatmulAlgoInit(void*, int, int, int, int, int, int, int id, uint64_t* algorithm)

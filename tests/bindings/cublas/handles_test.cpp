@@ -47,6 +47,45 @@ TEST_F(Shim, takes_a_workspace_where_the_caller_brings_none)
     EXPECT_EQ(served(), 3u);
 }
 
+// cuBLAS 13 refuses to take no bytes; another version may not.
+TEST_F(Shim, takes_no_workspace_where_the_caller_wants_none)
+{
+    const Operands o(*memory_, {});
+    const size_t at_first = Cuda::get()->free_bytes();
+    ASSERT_EQ(cublasSetWorkspace_v2(handle_, nullptr, 0), 0);
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(Cuda::get()->free_bytes(), at_first);
+    EXPECT_EQ(served(), 1u);
+}
+
+// Before cublasDestroy has returned, another thread may create a handle at that address.
+TEST_F(Shim, keeps_what_it_knows_of_the_next_handle_at_an_address)
+{
+    struct Next {
+        void* handle;
+        const Block& workspace;
+    };
+    const Operands o(*memory_, {});
+    const Block workspace(*memory_, 1 << 20);
+    Next next{nullptr, workspace};
+    void* const first = handle_;
+    EXPECT_EQ(o.gemm_ex(first), 0);
+    fake_set_after_destroy(
+        [](void* data) {
+            auto& next = *static_cast<Next*>(data);
+            cublasCreate_v2(&next.handle);
+            cublasSetWorkspace_v2(next.handle, next.workspace.get(), next.workspace.bytes());
+        },
+        &next);
+    EXPECT_EQ(cublasDestroy_v2(first), 0);
+    handle_ = next.handle;
+    ASSERT_EQ(next.handle, first);
+    const size_t at_first = Cuda::get()->free_bytes();
+    EXPECT_EQ(o.gemm_ex(handle_), 0);
+    EXPECT_EQ(Cuda::get()->free_bytes(), at_first) << "its workspace was forgotten";
+    EXPECT_EQ(served(), 2u);
+}
+
 TEST_F(Shim, follows_the_stream)
 {
     CUstream_st* streams[] = {Cuda::get()->create_stream(), Cuda::get()->create_stream()};
@@ -272,6 +311,36 @@ TEST_F(Shim, verify_puts_back_what_was_there)
     EXPECT_NE(summary().find("cublasGemmBatchedEx nn 24x17x40 x3 f16 to f16: 1 compared"),
               std::string::npos)
         << summary();
+}
+
+// What lies between the columns of C is not C: here another thread's.
+TEST_F(Shim, verify_writes_nothing_but_the_result)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    const Operands o(*memory_, {24, 17, 40});
+    std::atomic<bool> done = false;
+    int lost = 0;
+    std::thread other([&] {
+        Cuda::get()->make_current(Cuda::get()->context());
+        auto* const between = static_cast<uint16_t*>(o.c.ptr()) + 24;
+        for (uint16_t written = 0; !done; ++written) {
+            uint16_t found = 0;
+            memory_->copy_in(between, &written, sizeof written);
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            memory_->copy_out(&found, between, sizeof found);
+            lost += found != written;
+        }
+    });
+    for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(cublasGemmStridedBatchedEx(
+                      handle_, 0, 0, 24, 17, 40, &o.alpha, o.a.ptr(), r_16f, static_cast<int>(o.a.ld()),
+                      o.a.stride(), o.b.ptr(), r_16f, static_cast<int>(o.b.ld()), o.b.stride(), &o.beta,
+                      o.c.ptr(), r_16f, static_cast<int>(o.c.ld()), o.c.stride(), 1, compute_32f, -1),
+                  0);
+    done = true;
+    other.join();
+    EXPECT_EQ(lost, 0);
+    EXPECT_EQ(served(), 20u);
 }
 
 TEST_F(Shim, verify_only_serves_while_a_graph_is_recorded)

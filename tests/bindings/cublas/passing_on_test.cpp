@@ -180,5 +180,43 @@ TEST_F(LtShim, honours_algorithms_that_the_caller_made)
     EXPECT_EQ(calls(), "");
 }
 
+// Counters that say which chunks of A and B are there, and which of D: cuBLAS 12 has them.
+TEST_F(LtShim, passes_on_chunks_that_wait_for_each_other)
+{
+    setenv("FAKE_CUBLAS_MAJOR", "12", 1);
+    cublasLtMatmulDescDestroy(desc_);
+    cublasLtMatmulDescCreate(&desc_, compute_32f, r_32f);
+    unsetenv("FAKE_CUBLAS_MAJOR");
+    EXPECT_EQ(multiply(), 0);
+    EXPECT_EQ(calls(), "");
+    for (const int counters : {desc_atomic_sync_in_counters, desc_atomic_sync_out_counters}) {
+        set(counters, o_.c.ptr());
+        EXPECT_EQ(multiply(), 0);
+        EXPECT_EQ(calls(), "cublasLtMatmul ");
+        set<void*>(counters, nullptr);
+    }
+}
+
+TEST_F(LtShim, honours_algorithms_that_are_not_to_split_k)
+{
+    void* preference = nullptr;
+    cublasLtMatmulPreferenceCreate(&preference);
+    for (const uint32_t mask : {7u, 0u, 2u, 0u}) {
+        ASSERT_EQ(
+            cublasLtMatmulPreferenceSetAttribute(preference, preference_reduction_mask, &mask, sizeof mask),
+            0);
+        LtHeuristicResult result{};
+        int found = 0;
+        ASSERT_EQ(
+            cublasLtMatmulAlgoGetHeuristic(handle_, desc_, a_, b_, c_, d_, preference, 1, &result, &found),
+            0);
+        ASSERT_EQ(found, 1);
+        EXPECT_EQ(multiply(&result.algorithm), 0);
+        EXPECT_EQ(calls(), mask == 0 ? "cublasLtMatmul " : "") << mask;
+    }
+    EXPECT_NE(summary().find("an algorithm that does not split k"), std::string::npos);
+    cublasLtMatmulPreferenceDestroy(preference);
+}
+
 }  // namespace
 }  // namespace hg::test

@@ -309,8 +309,9 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
     options.sharing = asked.streams ? hg::Sharing::Stream : hg::Sharing::Whole;
     options.workspace = size_t{1} << 30;
-    options.counters = hg::counter_words_of(options.workspace, 132);
     hg::Device device{};
+    device.sm_count = 132;
+    options.counters = counter_words(device, options.workspace);
     device.cc = 90;
     device.sm_count = asked.clusters * config.ctas() * asked.split;
     // Of clusters of four, fewer fit than there is room for.
