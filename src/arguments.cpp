@@ -55,6 +55,18 @@ Name name_of(Arg arg)
     return {"?", "?"};
 }
 
+// The same in a batch of pointer arrays.
+Name array_name_of(Arg arg)
+{
+    switch (arg) {
+    case Arg::A: return {"A", "args->a_array"};
+    case Arg::B: return {"B", "args->b_array"};
+    case Arg::C: return {"C", "args->c_array"};
+    case Arg::D: return {"D", "args->d_array"};
+    default: return name_of(arg);
+    }
+}
+
 int64_t element_bytes(hgemm_type_t type) { return bytes_of(static_cast<Type>(type)); }
 
 class Checker {
@@ -75,7 +87,7 @@ private:
 
     const char* name() const
     {
-        const Name names = name_of(arg_);
+        const Name names = arrays() ? array_name_of(arg_) : name_of(arg_);
         return signature_.in_struct ? names.member : names.plain;
     }
 
@@ -95,7 +107,11 @@ private:
     {
         return check_leading(position_, name(), ld, s, element_bytes(type));
     }
-    Status stride(int64_t value, hgemm_type_t type) const;
+    Status stride(const char* name, int64_t value, hgemm_type_t type) const;
+    Status matrix_stride(int64_t value, hgemm_type_t type) const
+    {
+        return arrays() ? ok : stride(name(), value, type);
+    }
     Status output_stride(int64_t value) const;
     Status pointer(const void* ptr, const void* array, bool needed, hgemm_type_t type) const;
     Status scalar_pointer(const void* ptr) const;
@@ -125,11 +141,13 @@ private:
     int position_ = 0;
 };
 
-Status Checker::stride(int64_t value, hgemm_type_t type) const
+// That of a single problem leads nowhere.
+Status Checker::stride(const char* name, int64_t value, hgemm_type_t type) const
 {
-    if (is_too_far(value, g_.batch_count, element_bytes(type)))
-        return bad("is %" PRId64 ", too large: %" PRId64 " problems must stay within 2^62 bytes", value,
-                   g_.batch_count);
+    if (g_.batch_count > 1 && is_too_far(value, g_.batch_count, element_bytes(type)))
+        return fail_argument(position_, name,
+                             "is %" PRId64 ", too large: %" PRId64 " problems must stay within 2^62 bytes",
+                             value, g_.batch_count);
     return ok;
 }
 
@@ -137,15 +155,19 @@ Status Checker::output_stride(int64_t value) const
 {
     if (g_.batch_count > 1 && !arrays() && !is_empty(g_) && value == 0)
         return bad("is 0, must separate the outputs of %" PRId64 " problems", g_.batch_count);
-    return stride(value, g_.type_d);
+    return matrix_stride(value, g_.type_d);
 }
 
 Status Checker::pointer(const void* ptr, const void* array, bool needed, hgemm_type_t type) const
 {
     if (pointers_ == Pointers::Unchecked || !needed)
         return ok;
+    if (arrays() && !array)
+        return bad("is NULL, must be an array of %" PRId64 " pointers", g_.batch_count);
+    if (arrays() && reinterpret_cast<uintptr_t>(array) % alignof(void*) != 0)
+        return bad("is %p, must be aligned to %zu bytes", array, alignof(void*));
     if (arrays())
-        return array ? ok : bad("is NULL, must be an array of %" PRId64 " pointers", g_.batch_count);
+        return ok;
     return check_pointer(position_, name(), ptr, element_bytes(type));
 }
 
@@ -159,16 +181,17 @@ Status Checker::scalar_pointer(const void* ptr) const
 // D may be C itself, element by element; any other overlap would read what was written.
 Status Checker::aliased_c() const
 {
-    const bool same = !arrays() && g_.c && g_.c == g_.d && reads_c();
-    if (!same)
+    const bool same = arrays() ? g_.c_array && g_.c_array == g_.d_array : g_.c && g_.c == g_.d;
+    if (!same || !reads_c())
         return ok;
+    const char* d = arrays() ? "args->d_array" : "args->d";
     if (g_.type_c != g_.type_d)
-        return bad("equals args->d, so args->type_c must equal args->type_d");
+        return bad("equals %s, so args->type_c must equal args->type_d", d);
     if (g_.ldc != g_.ldd)
-        return bad("equals args->d, so args->ldc = %" PRId64 " must equal args->ldd = %" PRId64, g_.ldc,
+        return bad("equals %s, so args->ldc = %" PRId64 " must equal args->ldd = %" PRId64, d, g_.ldc,
                    g_.ldd);
-    if (g_.batch_count > 1 && g_.stride_c != g_.stride_d)
-        return bad("equals args->d, so args->stride_c must equal args->stride_d");
+    if (!arrays() && g_.batch_count > 1 && g_.stride_c != g_.stride_d)
+        return bad("equals %s, so args->stride_c must equal args->stride_d", d);
     return ok;
 }
 
@@ -210,9 +233,9 @@ Status Checker::check_matrix()
     case Arg::Ldc: return reads_c() ? leading(g_.ldc, d(), g_.type_c) : ok;
     case Arg::Ldd:
     case Arg::LdInOut: return leading(g_.ldd, d(), g_.type_d);
-    case Arg::StrideA: return stride(g_.stride_a, g_.type_ab);
-    case Arg::StrideB: return stride(g_.stride_b, g_.type_ab);
-    case Arg::StrideC: return stride(g_.stride_c, g_.type_c);
+    case Arg::StrideA: return matrix_stride(g_.stride_a, g_.type_ab);
+    case Arg::StrideB: return matrix_stride(g_.stride_b, g_.type_ab);
+    case Arg::StrideC: return reads_c() ? matrix_stride(g_.stride_c, g_.type_c) : ok;
     case Arg::StrideD:
     case Arg::StrideInOut: return output_stride(g_.stride_d);
     default: return ok;
@@ -226,9 +249,10 @@ Status Checker::check_epilogue()
     case Arg::BiasMode: return one_of(g_.bias_mode, 0, 2, "0 (none), 1 (along m) or 2 (along n)");
     case Arg::BiasType: return biased ? one_of(g_.bias_type, 1, 3, "1 (F16), 2 (BF16) or 3 (F32)") : ok;
     case Arg::Bias:
-        if (!biased || is_empty(g_) || pointers_ == Pointers::Unchecked)
+        if (!biased || is_empty(g_))
             return ok;
-        if (Status status = stride(g_.stride_bias, g_.bias_type); status != ok)
+        if (Status status = stride("args->stride_bias", g_.stride_bias, g_.bias_type);
+            status != ok || pointers_ == Pointers::Unchecked)
             return status;
         return check_pointer(position_, name(), g_.bias, element_bytes(g_.bias_type));
     case Arg::Activation: return one_of(g_.activation, 0, 4, "an hgemm_activation_t from 0 to 4");
@@ -251,6 +275,16 @@ Status Checker::check(Arg arg, int position)
     if (status == ok)
         status = check_matrix();
     return status == ok ? check_epilogue() : status;
+}
+
+// C where it is read. Only where pointers are not looked at may it be NULL; it is well aligned then.
+Matrix to_c(const hgemm_args_t& g, bool arrays)
+{
+    constexpr uintptr_t anywhere = 256;
+    void* ptr = arrays ? nullptr : const_cast<void*>(g.c);
+    if (!ptr && !g.c_array)
+        ptr = reinterpret_cast<void*>(anywhere);
+    return {ptr, const_cast<void* const*>(g.c_array), g.ldc, g.stride_c, static_cast<Type>(g.type_c)};
 }
 
 Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_t batch_stride,
@@ -334,8 +368,7 @@ Problem to_problem(const hgemm_args_t& g)
         p.b = column ? first : second;
     }
     if (reads_c)
-        p.c = {arrays ? nullptr : const_cast<void*>(g.c), const_cast<void* const*>(g.c_array), g.ldc,
-               g.stride_c, static_cast<Type>(g.type_c)};
+        p.c = to_c(g, arrays);
     p.d = {arrays ? nullptr : g.d, g.d_array, g.ldd, g.stride_d, static_cast<Type>(g.type_d)};
 
     if (g.bias_mode != HGEMM_BIAS_NONE) {

@@ -45,6 +45,7 @@ struct Calls {
     HGEMM_DRIVER_CALLS(HGEMM_MEMBER)
 #undef HGEMM_MEMBER
     const char* absent;  // null when every entry point was found and cuInit succeeded
+    CUresult started;    // what cuInit answered
 };
 
 const char* resolve(Calls& calls)
@@ -64,9 +65,8 @@ const char* resolve(Calls& calls)
     calls.name = reinterpret_cast<decltype(calls.name)>(address);
     HGEMM_DRIVER_CALLS(HGEMM_RESOLVE)
 #undef HGEMM_RESOLVE
-    if (calls.cuInit(0) != CUDA_SUCCESS)
-        return "cuInit failed";
-    return nullptr;
+    calls.started = calls.cuInit(0);
+    return calls.started == CUDA_SUCCESS ? nullptr : "cuInit failed";
 }
 
 // Resolved by the first handle; compute calls find it ready.
@@ -117,6 +117,16 @@ bool available(const char** reason)
     if (!*reason && device_count() == 0)
         *reason = "the CUDA driver sees no device";
     return !*reason;
+}
+
+Status health()
+{
+    const bool no_device =
+        calls().started == CUDA_ERROR_NO_DEVICE || calls().started == CUDA_ERROR_STUB_LIBRARY;
+    if (calls().started != CUDA_SUCCESS && !no_device)
+        return check(calls().started, "cuInit");
+    int count = 0;
+    return calls().absent ? ok : check(calls().cuDeviceGetCount(&count), "cuDeviceGetCount");
 }
 
 int device_count()

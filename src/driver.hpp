@@ -9,6 +9,8 @@ namespace hg::driver {
 
 // Is there a driver with at least one device? False is no error; *reason says why.
 bool available(const char** reason);
+// A driver that is there and does not start is no driver that is absent.
+Status health();
 
 int device_count();
 

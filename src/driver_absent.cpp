@@ -14,6 +14,7 @@ bool available(const char** reason)
     return false;
 }
 
+Status health() { return ok; }
 int device_count() { return 0; }
 Status current_context(void**, int*) { return absent(); }
 Status retain_primary(int, Primary&) { return absent(); }

@@ -95,6 +95,8 @@ Status find_device(Handle& handle, int ordinal)
         handle.device = host_device();
         return ok;
     }
+    if (const Status status = driver::health(); status != ok)
+        return status;
     if (driver::available(&reason)) {
         if (ordinal >= driver::device_count()) {
             fail_argument(2, "device", "is %d, must be below the number of devices, %d, or be %d", ordinal,

@@ -73,6 +73,9 @@ void close_kernels(void* state)
 Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
 {
     const Row& row = plan.backend->rows[plan.row];
+    if (plan.grid > INT32_MAX)
+        return fail(HGEMM_STATUS_INTERNAL, "%s with %lld thread blocks", row.name,
+                    static_cast<long long>(plan.grid));
     driver::Launch request{};
     request.kernel = table.at(plan);
     request.grid = static_cast<unsigned>(plan.grid);

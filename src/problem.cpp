@@ -25,6 +25,12 @@ void Problem::align_unused_strides()
     if (batch == 1)
         a.batch_stride = b.batch_stride = c.batch_stride = d.batch_stride = aux.batch_stride =
             bias.batch_stride = 0;
+    for (Operand* operand : {&a, &b})
+        if (operand->array)
+            operand->batch_stride = 0;
+    for (Matrix* matrix : {&c, &d})
+        if (matrix->array)
+            matrix->batch_stride = 0;
 }
 
 void Problem::print(char* text, size_t length) const

@@ -52,7 +52,7 @@ void fill(const Way& way, double predicted_us, int sm_count, const Options& o, P
     plan.swapped = way.swapped;
     plan.split = way.split;
     plan.cluster = c.group * way.split;
-    plan.overlaps = o.overlap != hg::Overlap::None;
+    plan.overlaps = overlap_asked(o) != hg::Overlap::None;
     plan.tiles = way.clusters;
     // No more CTAs of a static one than keep the number of waves: less power.
     plan.grid = plan.cluster * (c.schedule == Schedule::Static

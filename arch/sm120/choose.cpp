@@ -87,7 +87,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
     plan.row = row;
     plan.variant = major_variant(p.type_ab, p.a, p.b);
     plan.split = 1;
-    plan.overlaps = o.overlap != hg::Overlap::None;
+    plan.overlaps = overlap_asked(o) != hg::Overlap::None;
     plan.tiles = count_tiles(p, rows[row]);
     plan.grid = std::min(plan.tiles, int64_t{sm_count} * residents);
     plan.predicted_us = predict(p, device, configs[row], plan.tiles, sm_count);

@@ -6,6 +6,8 @@
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
 
+#include <algorithm>
+
 extern "C" {
 extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm100[],
     hgemm_image_sm80_sm120[], hgemm_image_sm80_ptx[];
@@ -67,9 +69,22 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
     return ok;
 }
 
+// Where multiprocessors are counted, a launch for each wave: a loop over tiles in the kernels would cost
+// all of them registers.
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    return hg::launch(*static_cast<const KernelTable*>(state), plan, packed.bytes, handle.stream);
+    const auto& table = *static_cast<const KernelTable*>(state);
+    if (plan.grid == plan.tiles)
+        return hg::launch(table, plan, packed.bytes, handle.stream);
+    Plan wave = plan;
+    Params params = packed.as<Params>();
+    Status status = ok;
+    for (int64_t first = 0; status == ok && first < plan.tiles; first += plan.grid) {
+        params.first = static_cast<int32_t>(first);
+        wave.grid = std::min(plan.grid, plan.tiles - first);
+        status = hg::launch(table, wave, &params, handle.stream);
+    }
+    return status;
 }
 
 }  // namespace

@@ -24,14 +24,14 @@ const char* refusal(const Problem& p, const Device& device, const Config& config
 // Time in microseconds: full waves of tiles that run at the rate of mma.sync (128 x 128 tiles) or of
 // shared memory (64 x 64 tiles move twice the bytes a product), element-wise reads being slower still: on
 // an H200 192 x 306 x 100 takes 9.9 us that way, 152 x 174 x 20 5.9 us.
-double predict(const Problem& p, const Device& device, const Config& config, int64_t tiles)
+double predict(const Problem& p, int sm_count, const Config& config, int64_t tiles)
 {
     const double flops_a_cycle = 2048.0 * (config.m * config.n >= 128 * 128 ? 0.8 : 0.5);
     constexpr double launch = 3.3;  // us
     const double penalty = config.general ? 10.0 : 1.0;
     const double tile_cycles =
         penalty * 2.0 * config.m * config.n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
-    const double waves = static_cast<double>(ceil_div(tiles, device.sm_count));
+    const double waves = static_cast<double>(ceil_div(tiles, sm_count));
     return launch + waves * tile_cycles / 1500.0;
 }
 
@@ -39,6 +39,8 @@ double predict(const Problem& p, const Device& device, const Config& config, int
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
+    const int sm_count =
+        options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     bool found = false;
     for (int i = 0; i < row_count; ++i) {
         if (is_forced_away(options, rows[i]))
@@ -48,14 +50,15 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
             continue;
         }
         const int64_t tiles = count_tiles(p, rows[i]);
-        const double us = predict(p, device, configs[i], tiles);
+        const double us = predict(p, sm_count, configs[i], tiles);
         if (found && us >= plan.predicted_us)
             continue;
         found = true;
         plan.row = i;
         plan.variant = configs[i].general ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
         plan.split = 1;
-        plan.tiles = plan.grid = tiles;
+        plan.tiles = tiles;
+        plan.grid = options.sm_limit > 0 ? std::min<int64_t>(tiles, sm_count) : tiles;
         plan.predicted_us = us;
         plan.why = *options.kernel ? Why::Forced : Why::Model;
     }

@@ -38,6 +38,7 @@ struct Params {
     OutputParams output;
     int64_t k;
     TileGrid grid;
+    int32_t first;  // tile of this launch
 };
 
 }  // namespace hg::sm80

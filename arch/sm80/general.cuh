@@ -78,7 +78,7 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     static_assert(C.stages == 2);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const Tile tile = tile_at(p.grid, blockIdx.x);
+    const Tile tile = tile_at(p.grid, tile_index(p));
     const Scalars scalars = load_scalars(p.output);
     const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
 

@@ -12,6 +12,9 @@
 
 namespace hg::sm80 {
 
+// This CTA's tile.
+__device__ inline uint32_t tile_index(const Params& p) { return p.first + blockIdx.x; }
+
 // Producer: this thread's share of the copies of one operand. A tile is a number of lines of contiguous
 // chunks: rows of k (K-major) or k's of rows (MN-major).
 template <Major M, int Rows, int K, int Threads>
@@ -80,7 +83,7 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const Tile tile = tile_at(p.grid, blockIdx.x);
+    const Tile tile = tile_at(p.grid, tile_index(p));
     const Scalars scalars = load_scalars(p.output);
     const int k = scalars.alpha == 0.0f ? 0 : static_cast<int>(p.k);
 
@@ -141,7 +144,7 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     // Found anew: kept over all products, it would spill.
-    const Tile done = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(blockIdx.x)));
+    const Tile done = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(tile_index(p))));
     store<C>(p, scalars, acc, &smem, done, warp, lane);
 }
 

@@ -78,6 +78,8 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
     if (!(legal_splits[way.row] >> way.split & 1) || way.clusters > max_tiles ||
         is_forced_away(o, rows[way.row]))
         return false;
+    if (c.is_split() && way.launched() * c.cluster_ctas(way.split) > INT32_MAX)
+        return false;
     if (o.overlap == Overlap::Free ? way.alone && !can_be_placed(c, way, sm_count)
                                    : way.alone != (o.overlap == Overlap::None))
         return false;
@@ -304,11 +306,13 @@ size_t counter_words(const Device& device, size_t workspace)
 
 bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
+    Options options = o;
+    options.overlap = overlap_asked(o);
     Plan direct = plan;
-    const bool found = choose_product(p, device, o, plan);
+    const bool found = choose_product(p, device, options, plan);
     if (found && !plan.repacks_a && !plan.repacks_b)
         return true;
-    if (!choose_direct(p, device, o, direct) || (found && plan.predicted_us <= direct.predicted_us))
+    if (!choose_direct(p, device, options, direct) || (found && plan.predicted_us <= direct.predicted_us))
         return found;
     plan = direct;
     return true;

@@ -35,7 +35,8 @@ bool is_allowed(const Problem& p, const DirectWay& way, const Options& o, int sm
 {
     const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
     const Operand& x = way.swapped ? p.b : p.a;
-    if (way.tiles > max_tiles || !has_lines(x) || !has_direct_major(way.config, major_of(x)))
+    if (way.tiles * way.split > INT32_MAX || way.tiles > max_tiles || !has_lines(x) ||
+        !has_direct_major(way.config, major_of(x)))
         return false;
     if ((o.split > 0 && o.split != way.split) ||
         (o.orientation != Orientation::Free && o.orientation != orientation) ||

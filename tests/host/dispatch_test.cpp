@@ -403,6 +403,63 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
     EXPECT_GE(plan.grid, 1);
 }
 
+// Whatever the backend and the operands. A kernel that has started early and waits takes up
+// multiprocessors.
+TEST(Dispatch, SmLimitHoldsForAll)
+{
+    NEEDS_CUDA_BUILD();
+    Problem odd = linear_layer(1023, 1023, 1023), empty = linear_layer(4096, 4096, 4096);
+    Problem unaligned = linear_layer(2048, 2048, 2048);
+    unaligned.a.ptr = reinterpret_cast<void*>(0x1002);
+    empty.k = 0;
+    const Problem problems[] = {linear_layer(4096, 4096, 4096),
+                                linear_layer(1, 4097, 4097),
+                                linear_layer(64, 4096, 512),
+                                odd,
+                                unaligned,
+                                empty};
+    for (const Device& device : {a100, h200, b200, rtx5090})
+        for (const int limit : {1, 4, 16})
+            for (const size_t workspace : {size_t{0}, size_t{192} << 20})
+                for (const Problem& problem : problems) {
+                    Options options{};
+                    options.sm_limit = limit;
+                    options.workspace = workspace;
+                    const Backend* candidates[max_candidates];
+                    int count = 0;
+                    ASSERT_EQ(find_candidates(device, options, candidates, count), ok);
+                    Plan plan{};
+                    ASSERT_EQ(
+                        make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, plan),
+                        ok);
+                    char text[512];
+                    plan.print(text, sizeof text);
+                    EXPECT_LE(plan.grid, limit) << text;
+                    EXPECT_FALSE(plan.overlaps || plan.early) << text;
+                }
+}
+
+// A launch takes 2^31 - 1 CTAs.
+TEST(Dispatch, GridsFitALaunch)
+{
+    NEEDS_CUDA_BUILD();
+    Problem many = linear_layer(1, 1, 8);
+    many.batch = (int64_t{1} << 29) + 1;
+    for (const Backend* backend : all_backends())
+        for (int row = 0; row < backend->row_count && backend->serves(h200); ++row)
+            for (const int split : {0, 4})
+                for (const int64_t batch : {(int64_t{1} << 29) + 1, (int64_t{1} << 30) - 1}) {
+                    many.batch = batch;
+                    Options options{};
+                    std::strcpy(options.kernel, backend->rows[row].name);
+                    options.split = split;
+                    Plan plan{};
+                    if (backend->choose(many, h200, options, plan)) {
+                        EXPECT_LE(plan.grid, INT32_MAX) << options.kernel << " split " << split;
+                    }
+                }
+}
+
 #ifdef HGEMM_PTXAS_LOGS
 // The entry points of a row: one for each type, and of most rows for each pair of majors, of direct ones
 // for the majors of x; of sm100 one.
