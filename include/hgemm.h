@@ -297,13 +297,14 @@ typedef enum hgemm_grouping {
     HGEMM_GROUPED_CONTIGUOUS = 1,
     /** Group g has room for m rows at a + g * stride_a and uses the first counts[g] of them. */
     HGEMM_GROUPED_MASKED = 2,
-    /** group_count independent products, described on the host. */
+    /** group_count independent products, described on the host by structs of one size. */
     HGEMM_GROUPED_HOST = 3
 } hgemm_grouping_t;
 
 /**
  * D_g = alpha * A_g * op(B_g) + beta * D_g for g = 0 ... group_count - 1, row-major. The groups share
  * n, k and the types; op(B_g) is k x n at b + g * stride_b. Groups may be empty.
+ * Several masked ones need a stride_d other than 0.
  */
 typedef struct hgemm_grouped_args {
     size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled */
@@ -328,6 +329,8 @@ typedef struct hgemm_grouped_args {
 /** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */
 HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
 
+/** A refused call runs no group. hgemm_last_error() says args->problems[2].lda for what is wrong in an
+    entry. */
 HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
 
 /* ---- Level 2 ---------------------------------------------------------------------------------- */

@@ -9,9 +9,55 @@
 namespace hg {
 namespace {
 
+bool is_masked(const hgemm_grouped_args_t& g) { return g.grouping == HGEMM_GROUPED_MASKED; }
+
+int64_t bytes_of_d(const hgemm_grouped_args_t& g) { return bytes_of(static_cast<Type>(g.type_d)); }
+
+Status check_not_negative(const char* name, int64_t size)
+{
+    return size >= 0 ? ok : fail_argument(2, name, "is %" PRId64 ", must be at least 0", size);
+}
+
+Status check_stride(const char* name, int64_t stride, int64_t count, int64_t element_bytes)
+{
+    if (is_too_far(stride, count, element_bytes))
+        return fail_argument(2, name,
+                             "is %" PRId64 ", too large: %" PRId64 " groups must stay within 2^62 bytes",
+                             stride, count);
+    return ok;
+}
+
+Status check_strides(const hgemm_grouped_args_t& g)
+{
+    Status status = check_stride("args->stride_b", g.stride_b, g.group_count, 2);
+    if (status != ok || !is_masked(g))
+        return status;
+    status = check_stride("args->stride_a", g.stride_a, g.group_count, 2);
+    if (status == ok && g.group_count > 1 && g.m > 0 && g.n > 0 && g.stride_d == 0)
+        return fail_argument(2, "args->stride_d", "is 0, must separate the outputs of %" PRId64 " groups",
+                             g.group_count);
+    return status == ok ? check_stride("args->stride_d", g.stride_d, g.group_count, bytes_of_d(g)) : status;
+}
+
+// What the groups share. Checked as products of their own they do not see how far it is to where they
+// begin.
+Status check_shared(const hgemm_grouped_args_t& g)
+{
+    Status status = check_not_negative("args->m", g.m);
+    if (status == ok)
+        status = check_not_negative("args->n", g.n);
+    if (status == ok)
+        status = check_not_negative("args->k", g.k);
+    if (status == ok)
+        status = check_leading(2, "args->lda", g.lda, {g.k, g.m, "k"}, 2);
+    if (status == ok)
+        status = check_leading(2, "args->ldd", g.ldd, {g.n, g.m, "n"}, bytes_of_d(g));
+    return status == ok ? check_strides(g) : status;
+}
+
 Status check_group_sizes(const hgemm_grouped_args_t& g)
 {
-    if (g.grouping == HGEMM_GROUPED_MASKED) {
+    if (is_masked(g)) {
         for (int64_t i = 0; i < g.group_count; ++i)
             if (g.counts[i] < 0 || g.counts[i] > g.m)
                 return fail_argument(2, "args->counts",
@@ -29,12 +75,25 @@ Status check_group_sizes(const hgemm_grouped_args_t& g)
     return ok;
 }
 
+int64_t rows_of(const hgemm_grouped_args_t& g, int64_t group)
+{
+    return is_masked(g) ? g.counts[group] : g.offsets[group + 1] - g.offsets[group];
+}
+
+// A group's product reads D as its C, a name that D does not have here.
+Status check_output(const hgemm_grouped_args_t& g)
+{
+    for (int64_t i = 0; i < g.group_count; ++i)
+        if (rows_of(g, i) > 0 && g.n > 0)
+            return check_pointer(2, "args->d", g.d, bytes_of_d(g));
+    return ok;
+}
+
 // Rows [first, first + rows) of the group's storage, as a product of its own.
 hgemm_args_t group_args(const hgemm_grouped_args_t& g, int64_t group)
 {
-    const bool masked = g.grouping == HGEMM_GROUPED_MASKED;
+    const bool masked = is_masked(g);
     const int64_t first = masked ? 0 : g.offsets[group];
-    const int64_t bytes_d = bytes_of(static_cast<Type>(g.type_d));
     const auto* a = static_cast<const char*>(g.a);
     auto* d = static_cast<char*>(g.d);
     hgemm_args_t args;
@@ -43,7 +102,7 @@ hgemm_args_t group_args(const hgemm_grouped_args_t& g, int64_t group)
     args.transb = g.transb;
     args.type_ab = g.type_ab;
     args.type_c = args.type_d = g.type_d;
-    args.m = masked ? g.counts[group] : g.offsets[group + 1] - first;
+    args.m = rows_of(g, group);
     args.n = g.n;
     args.k = g.k;
     args.alpha = g.alpha;
@@ -52,40 +111,86 @@ hgemm_args_t group_args(const hgemm_grouped_args_t& g, int64_t group)
     args.lda = g.lda;
     args.b = g.b ? static_cast<const char*>(g.b) + 2 * group * g.stride_b : nullptr;
     args.ldb = g.ldb;
-    args.d = d ? d + bytes_d * ((masked ? group * g.stride_d : 0) + first * g.ldd) : nullptr;
+    args.d = d ? d + bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + first * g.ldd) : nullptr;
     args.ldd = args.ldc = g.ldd;
     args.c = args.d;
     return args;
 }
 
-// Every product is checked before the first one runs.
-Status run_all(Handle& handle, int64_t count, auto product)
+// Entries lie as far apart as the caller's hgemm_args_t is long.
+const hgemm_args_t* problem_at(const hgemm_grouped_args_t& g, int64_t index)
 {
-    hgemm_args_t checked;
-    for (int64_t i = 0; i < count; ++i) {
-        const hgemm_args_t args = product(i);
-        if (Status status = check_args(&args, Pointers::Checked, checked); status != ok)
-            return status;
-    }
-    for (int64_t i = 0; i < count; ++i) {
-        const hgemm_args_t args = product(i);
-        Status status = check_args(&args, Pointers::Checked, checked);
-        if (status == ok && !repeat(handle, checked, status))
-            status = run_checked(handle, checked);
-        if (status != ok)
+    const auto* first = reinterpret_cast<const char*>(g.problems);
+    return reinterpret_cast<const hgemm_args_t*>(first + static_cast<size_t>(index) * g.problems->size);
+}
+
+Status check_problem_sizes(const hgemm_grouped_args_t& g)
+{
+    for (int64_t i = 0; i < g.group_count; ++i) {
+        const AtProblem at(i);
+        const size_t size = problem_at(g, i)->size;
+        if (size != g.problems->size)
+            return fail_argument(2, "args->size", "is %zu, must be %zu as in args->problems[0]", size,
+                                 g.problems->size);
+        if (Status status = check_size(problem_at(g, i), "hgemm_args"); status != ok)
             return status;
     }
     return ok;
 }
 
+// All that can refuse the product, before anything runs.
+Status check_product(Handle& handle, const hgemm_args_t* args)
+{
+    hgemm_args_t checked;
+    Status status = check_args(args, Pointers::Checked, checked);
+    if (status != ok || is_empty(checked))
+        return status;
+    Plan decided;
+    status = plan(handle, to_problem(checked), decided);
+    const size_t bytes = handle.workspace().bytes;
+    if (status == ok && decided.workspace > bytes)
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
+                    decided.workspace, bytes);
+    return status;
+}
+
+Status run_product(Handle& handle, const hgemm_args_t* args)
+{
+    hgemm_args_t checked;
+    Status status = check_args(args, Pointers::Checked, checked);
+    if (status == ok && !repeat(handle, checked, status))
+        status = run_checked(handle, checked);
+    return status;
+}
+
+// Takes a step with one product behind the other, up to the first that fails.
+Status for_each_product(Handle& handle, const hgemm_grouped_args_t& g,
+                        Status (*step)(Handle&, const hgemm_args_t*))
+{
+    Status status = ok;
+    for (int64_t i = 0; status == ok && i < g.group_count; ++i) {
+        if (g.grouping == HGEMM_GROUPED_HOST) {
+            const AtProblem at(i);
+            status = step(handle, problem_at(g, i));
+        } else {
+            const hgemm_args_t args = group_args(g, i);
+            status = step(handle, &args);
+        }
+    }
+    return status;
+}
+
+// A refused call writes nothing, so every product is checked before the first one runs.
+Status run_all(Handle& handle, const hgemm_grouped_args_t& g)
+{
+    const Status status = for_each_product(handle, g, check_product);
+    return status == ok ? for_each_product(handle, g, run_product) : status;
+}
+
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 {
-    if (!args)
-        return fail_argument(2, "args", "is NULL, must point to an hgemm_grouped_args_t");
-    if (args->size < sizeof g)
-        return fail_argument(2, "args->size", "is %zu, must be at least %zu: use hgemm_grouped_args_init",
-                             args->size, sizeof g);
-    std::memcpy(&g, args, sizeof g);
+    if (Status status = copy_struct(args, "hgemm_grouped_args", g); status != ok)
+        return status;
     if (g.grouping < HGEMM_GROUPED_CONTIGUOUS || g.grouping > HGEMM_GROUPED_HOST)
         return fail_argument(2, "args->grouping", "is %d, must be 1 (contiguous), 2 (masked) or 3 (host)",
                              static_cast<int>(g.grouping));
@@ -108,11 +213,12 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
         if (!g.problems)
             return fail_argument(2, "args->problems", "is NULL, must point to %" PRId64 " hgemm_args_t",
                                  g.group_count);
-        return run_all(handle, g.group_count, [&](int64_t i) { return g.problems[i]; });
+        const Status status = check_problem_sizes(g);
+        return status == ok ? run_all(handle, g) : status;
     }
-    const bool masked = g.grouping == HGEMM_GROUPED_MASKED;
-    if (g.m < 0)
-        return fail_argument(2, "args->m", "is %" PRId64 ", must be at least 0", g.m);
+    if (Status status = check_shared(g); status != ok)
+        return status;
+    const bool masked = is_masked(g);
     if (!(masked ? g.counts : g.offsets))
         return fail_argument(2, masked ? "args->counts" : "args->offsets",
                              "is NULL, must hold the groups' rows");
@@ -121,9 +227,10 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
                     "backend %s has no kernel for groups whose sizes lie on the device; HGEMM_GROUPED_HOST "
                     "is served",
                     handle.candidates[0]->name);
-    if (Status status = check_group_sizes(g); status != ok)
-        return status;
-    return run_all(handle, g.group_count, [&](int64_t i) { return group_args(g, i); });
+    Status status = check_group_sizes(g);
+    if (status == ok)
+        status = check_output(g);
+    return status == ok ? run_all(handle, g) : status;
 }
 
 }  // namespace

@@ -94,24 +94,7 @@ Status short_form(const char* function, hgemm_handle_t handle, hgemm_type_t type
     return run(function, handle, short_args, g);
 }
 
-// The caller's struct may be older and shorter, or newer and longer, than ours.
-Status copy_args(const hgemm_args_t* args, hgemm_args_t& g)
-{
-    if (!args)
-        return fail_argument(2, "args", "is NULL, must point to an hgemm_args_t");
-    constexpr size_t smallest = sizeof(hgemm_args_t);
-    if (args->size < smallest)
-        return fail_argument(2, "args->size", "is %zu, must be at least %zu: use hgemm_args_init",
-                             args->size, smallest);
-    const auto* bytes = reinterpret_cast<const unsigned char*>(args);
-    if (std::any_of(bytes + sizeof g, bytes + std::min(args->size, size_t{4096}),
-                    [](unsigned char b) { return b != 0; }))
-        return fail_argument(2, "args->size", "is %zu, members beyond %zu must be 0 for this version",
-                             args->size, sizeof g);
-    std::memcpy(&g, args, sizeof g);
-    g.size = sizeof g;
-    return ok;
-}
+Status copy_args(const hgemm_args_t* args, hgemm_args_t& g) { return copy_struct(args, "hgemm_args", g); }
 
 }  // namespace
 

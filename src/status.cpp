@@ -1,7 +1,10 @@
 #include "status.hpp"
 
+#include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <optional>
+#include <string_view>
 
 namespace hg {
 namespace {
@@ -10,6 +13,7 @@ struct ThreadError {
     char text[2304];  // holds the names of all kernels
     int argument;
     const char* function;
+    std::optional<int64_t> problem;  // which of args->problems
 };
 
 thread_local ThreadError error;
@@ -29,11 +33,26 @@ void write_rest(int used, const char* format, va_list values) noexcept
         std::vsnprintf(error.text + used, sizeof error.text - used, format, values);
 }
 
+// The members of an entry of args->problems are checked by the names that they have in args.
+int write_argument(int used, int position, std::string_view name) noexcept
+{
+    constexpr std::string_view args = "args->";
+    char* const text = error.text + used;
+    const size_t room = sizeof error.text - used;
+    if (error.problem && name.starts_with(args))
+        return std::snprintf(text, room, "argument %d (args->problems[%" PRId64 "].%s) ", position,
+                             *error.problem, name.data() + args.size());
+    return std::snprintf(text, room, "argument %d (%s) ", position, name.data());
+}
+
 }  // namespace
 
 Status fail(Status status, const char* format, ...) noexcept
 {
-    const int used = write_prefix();
+    int used = write_prefix();
+    if (error.problem)
+        used += std::snprintf(error.text + used, sizeof error.text - used,
+                              "args->problems[%" PRId64 "]: ", *error.problem);
     va_list values;
     va_start(values, format);
     write_rest(used, format, values);
@@ -45,7 +64,7 @@ Status fail(Status status, const char* format, ...) noexcept
 Status fail_argument(int position, const char* name, const char* format, ...) noexcept
 {
     int used = write_prefix();
-    used += std::snprintf(error.text + used, sizeof error.text - used, "argument %d (%s) ", position, name);
+    used += write_argument(used, position, name);
     va_list values;
     va_start(values, format);
     write_rest(used, format, values);
@@ -56,6 +75,9 @@ Status fail_argument(int position, const char* name, const char* format, ...) no
 
 Call::Call(const char* function) noexcept : outer_(error.function) { error.function = function; }
 Call::~Call() { error.function = outer_; }
+
+AtProblem::AtProblem(int64_t index) noexcept { error.problem = index; }
+AtProblem::~AtProblem() { error.problem.reset(); }
 
 const char* error_text() noexcept { return error.text; }
 int error_argument() noexcept { return error.argument; }

@@ -34,4 +34,14 @@ private:
     const char* outer_;
 };
 
+// Says that the thread is at args->problems[index], for as long as it lives. Failures then name that entry:
+// args->lda is args->problems[<index>].lda.
+class AtProblem {
+public:
+    explicit AtProblem(int64_t index) noexcept;
+    ~AtProblem();
+    AtProblem(const AtProblem&) = delete;
+    AtProblem& operator=(const AtProblem&) = delete;
+};
+
 }  // namespace hg

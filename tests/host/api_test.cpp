@@ -17,13 +17,6 @@
 namespace hg::test {
 namespace {
 
-void expect_invalid(hgemm_status_t status, int position, const std::string& text)
-{
-    EXPECT_EQ(status, HGEMM_STATUS_INVALID_ARGUMENT);
-    EXPECT_EQ(hgemm_last_error_argument(), position);
-    EXPECT_TRUE(contains(hgemm_last_error(), text)) << "'" << text << "' is not in: " << hgemm_last_error();
-}
-
 class Api : public testing::Test {
 protected:
     hgemm_handle_t handle() const { return library.handle(); }
@@ -263,59 +256,6 @@ TEST_F(Api, longer_args_of_a_newer_caller)
     newer.added = 1;
     expect_invalid(hgemm_gemm_ex(handle(), &newer.args), 2, "args->size");
     expect_invalid(hgemm_gemm_ex(handle(), nullptr), 2, "(args) is NULL");
-}
-
-TEST_F(Api, grouped_refuses)
-{
-    int64_t offsets[] = {0, 2, 5}, counts[] = {2, 3};
-    std::vector<uint16_t> matrix(1024, 0x1234);
-    const auto valid = [&] {
-        hgemm_grouped_args_t g;
-        hgemm_grouped_args_init(&g, sizeof g);
-        g.group_count = 2;
-        g.m = 5;
-        g.n = g.k = g.lda = g.ldb = g.ldd = 8;
-        g.a = &matrix[0];
-        g.b = &matrix[256];
-        g.d = &matrix[512];
-        g.stride_a = g.stride_b = g.stride_d = 64;
-        g.offsets = offsets;
-        g.counts = counts;
-        return g;
-    };
-    const auto refused = [&](const std::string& text, auto change) {
-        hgemm_grouped_args_t g = valid();
-        change(g);
-        expect_invalid(hgemm_grouped_ex(handle(), &g), 2, text);
-        EXPECT_EQ(matrix, std::vector<uint16_t>(1024, 0x1234)) << text;
-    };
-    expect_invalid(hgemm_grouped_ex(handle(), nullptr), 2, "(args) is NULL");
-    refused("args->size", [](auto& g) { g.size = 4; });
-    refused("(args->grouping) is 9", [](auto& g) { g.grouping = static_cast<hgemm_grouping_t>(9); });
-    refused("(args->group_count) is -1", [](auto& g) { g.group_count = -1; });
-    refused("(args->m) is -1", [](auto& g) { g.m = -1; });
-    refused("(args->n) is -1", [](auto& g) { g.n = -1; });
-    refused("(args->k) is -1", [](auto& g) { g.k = -1; });
-    refused("(args->transb) is 0", [](auto& g) { g.transb = static_cast<hgemm_op_t>(0); });
-    refused("(args->type_ab) is 3", [](auto& g) { g.type_ab = HGEMM_F32; });
-    refused("(args->type_d) is 0", [](auto& g) { g.type_d = static_cast<hgemm_type_t>(0); });
-    refused("(args->a) is NULL", [](auto& g) { g.a = nullptr; });
-    refused("(args->lda) is 7", [](auto& g) { g.lda = 7; });
-    refused("(args->b) is NULL", [](auto& g) { g.b = nullptr; });
-    refused("(args->ldb) is 7", [](auto& g) { g.ldb = 7; });
-    refused("(args->d) is NULL", [](auto& g) { g.d = nullptr; });
-    refused("(args->ldd) is 7", [](auto& g) { g.ldd = 7; });
-    refused("(args->offsets) is NULL", [](auto& g) { g.offsets = nullptr; });
-    refused("(args->problems) is NULL", [](auto& g) { g.grouping = HGEMM_GROUPED_HOST; });
-    refused("(args->counts) is NULL",
-            [](auto& g) { g.grouping = HGEMM_GROUPED_MASKED, g.counts = nullptr; });
-    offsets[1] = 6;
-    refused("(args->offsets) has", [](auto&) {});
-    counts[1] = 6;
-    refused("(args->counts) has 6 for group 1", [](auto& g) { g.grouping = HGEMM_GROUPED_MASKED; });
-    hgemm_grouped_args_t none = valid();
-    none.group_count = 0;
-    EXPECT_EQ(hgemm_grouped_ex(handle(), &none), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
 }
 
 TEST_F(Api, errors_belong_to_their_thread)

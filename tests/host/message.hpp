@@ -1,6 +1,10 @@
 // Helpers of the tests of bad input.
 #pragma once
 
+#include "hgemm.h"
+
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -10,6 +14,13 @@ namespace hg::test {
 inline bool contains(const std::string& text, const std::string& part)
 {
     return text.find(part) != std::string::npos;
+}
+
+inline void expect_invalid(hgemm_status_t status, int position, const std::string& text)
+{
+    EXPECT_EQ(status, HGEMM_STATUS_INVALID_ARGUMENT);
+    EXPECT_EQ(hgemm_last_error_argument(), position);
+    EXPECT_TRUE(contains(hgemm_last_error(), text)) << "'" << text << "' is not in: " << hgemm_last_error();
 }
 
 // An address that no element has.
