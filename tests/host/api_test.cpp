@@ -1,5 +1,6 @@
 // The functions round the products: handles, settings, queries, errors, versions.
 #include "../library.hpp"
+#include "child.hpp"
 #include "message.hpp"
 
 #include "hgemm.h"
@@ -71,6 +72,24 @@ TEST_F(Api, handles_have_the_workspace_that_they_were_created_with)
     };
     EXPECT_EQ(run(size_t{256} << 20), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(run(0), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
+}
+
+TEST_F(Api, forked_children_multiply_and_destroy_the_handle)
+{
+    constexpr int64_t n = 256;
+    const std::vector<hgemm_half_t> ones(n * n, 0x3c00);
+    std::vector<hgemm_half_t> d(n * n);
+    const auto multiply = [&] {
+        return hgemm_nn(handle(), n, n, n, 1, ones.data(), n, ones.data(), n, 0, d.data(), n) ==
+                   HGEMM_STATUS_SUCCESS &&
+               d == std::vector<hgemm_half_t>(n * n, 0x5c00);
+    };
+    EXPECT_TRUE(multiply()) << hgemm_last_error();
+    EXPECT_TRUE(succeeds_in_child([&] { return hgemm_destroy(handle()) == HGEMM_STATUS_SUCCESS; }));
+    std::fill(d.begin(), d.end(), hgemm_half_t{});
+    EXPECT_TRUE(
+        succeeds_in_child([&] { return multiply() && hgemm_destroy(handle()) == HGEMM_STATUS_SUCCESS; }));
+    EXPECT_TRUE(multiply()) << hgemm_last_error();
 }
 
 TEST_F(Api, create_obeys_the_environment)
