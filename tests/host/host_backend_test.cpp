@@ -320,6 +320,15 @@ TEST(HostPlan, WithoutKNoWorkspaceIsNeeded)
     EXPECT_EQ(plan.workspace, 0u);
 }
 
+TEST(HostPlan, TilesThatNoNumberHoldsAreMany)
+{
+    Problem p = plain_problem(int64_t{1} << 40, int64_t{1} << 40, 8);
+    p.batch = int64_t{1} << 40;
+    Plan plan{};
+    ASSERT_TRUE(host_backend.choose(p, host_device(1), Options{}, plan));
+    EXPECT_GT(plan.tiles, int64_t{1} << 30);
+}
+
 TEST(HostPlan, AnotherKernelsNameIsRefused)
 {
     Options options{};
