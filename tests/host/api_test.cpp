@@ -392,12 +392,28 @@ TEST_F(Api, log_goes_to_its_file)
               HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(hgemm_tn(logging, -5, 16, 16, 1, data, 16, data + 256, 16, 0, data + 512, 16),
               HGEMM_STATUS_INVALID_ARGUMENT);
+    hgemm_half_t* const x = data + 256;
+    hgemm_half_t* const y = data + 512;
+    EXPECT_EQ(hgemv_n(logging, 3, 5, 1, data, 16, x, 2, 0, y, 1), HGEMM_STATUS_SUCCESS);
+    for (int call = 0; call < 2; ++call)
+        EXPECT_EQ(bgemv_t(logging, 3, 5, 1, data, 16, x, -1, 0, y, 1), HGEMM_STATUS_SUCCESS);
     hgemm_destroy(logging);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     EXPECT_TRUE(contains(text.str(), "plan ")) << text.str();
     EXPECT_TRUE(contains(text.str(), "hgemm-bench ")) << text.str();
     EXPECT_TRUE(contains(text.str(), "is -5")) << text.str();
+    const auto lines = [&](const std::string& end) {
+        int count = 0;
+        for (std::string line; std::getline(text, line);)
+            count += line.ends_with("trace hgemm-bench compare --shapes " + end);
+        text.clear();
+        text.seekg(0);
+        return count;
+    };
+    EXPECT_EQ(lines("16x16x16 --dtype f16 --layout tn"), 1) << text.str();
+    EXPECT_EQ(lines("3x1x5 --dtype f16 --layout nn"), 1) << text.str();
+    EXPECT_EQ(lines("5x1x3 --dtype bf16 --layout tn"), 2) << text.str();
     std::remove(path.c_str());
 }
 
