@@ -105,8 +105,9 @@ typedef enum hgemm_bias { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 
  * (no driver or no device) on the host. HGEMM_BACKEND, HGEMM_KERNEL, HGEMM_LOG and HGEMM_LOG_FILE are
  * read from the environment here and nowhere else.
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED; NO_DEVICE (HGEMM_BACKEND names a
- *   GPU backend and there is no such GPU); NOT_SUPPORTED (compute capability under 8.0, an unknown
- *   HGEMM_BACKEND, or no OpenBLAS for a host handle); DRIVER_ERROR. *handle is NULL unless SUCCESS.
+ *   GPU backend and there is no driver or no device); NOT_SUPPORTED (compute capability under 8.0, an
+ *   HGEMM_BACKEND or HGEMM_KERNEL that is unknown or does not run on the device, or no OpenBLAS for a
+ *   host handle); DRIVER_ERROR. *handle is NULL unless SUCCESS.
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
 

@@ -1,8 +1,9 @@
 #include "options.hpp"
 
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace hg {
 namespace {
@@ -16,34 +17,48 @@ Status copy_variable(const char* name, char* text, size_t length)
     return ok;
 }
 
-// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream,
-// /alone, /late, /early.
+// The n of /split=<n>.
+bool read_split(std::string_view setting, int& split)
+{
+    constexpr std::string_view name = "split=";
+    if (!setting.starts_with(name))
+        return false;
+    const char* const end = setting.data() + setting.size();
+    const auto [rest, error] = std::from_chars(setting.data() + name.size(), end, split);
+    return error == std::errc{} && rest == end && split >= 1;
+}
+
+bool read_setting(std::string_view setting, Options& options)
+{
+    if (setting == "plain")
+        options.orientation = Orientation::Plain;
+    else if (setting == "swapped")
+        options.orientation = Orientation::Swapped;
+    else if (setting == "whole")
+        options.sharing = Sharing::Whole;
+    else if (setting == "stream")
+        options.sharing = Sharing::Stream;
+    else if (setting == "alone")
+        options.overlap = Overlap::None;
+    else if (setting == "late")
+        options.overlap = Overlap::Late;
+    else if (setting == "early")
+        options.overlap = Overlap::Early;
+    else
+        return read_split(setting, options.split);
+    return true;
+}
+
+// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream, /alone, /late, /early.
 Status read_kernel_settings(Options& options)
 {
     char* rest = std::strchr(options.kernel, '/');
     while (rest) {
         *rest++ = '\0';
-        char* const setting = rest;
-        rest = std::strchr(setting, '/');
-        const auto length = rest ? static_cast<size_t>(rest - setting) : std::strlen(setting);
-        const auto is = [&](const char* word) {
-            return std::strlen(word) == length && !std::strncmp(setting, word, length);
-        };
-        if (is("plain"))
-            options.orientation = Orientation::Plain;
-        else if (is("swapped"))
-            options.orientation = Orientation::Swapped;
-        else if (is("whole"))
-            options.sharing = Sharing::Whole;
-        else if (is("stream"))
-            options.sharing = Sharing::Stream;
-        else if (is("alone"))
-            options.overlap = Overlap::None;
-        else if (is("late"))
-            options.overlap = Overlap::Late;
-        else if (is("early"))
-            options.overlap = Overlap::Early;
-        else if (std::sscanf(setting, "split=%d", &options.split) != 1 || options.split < 1)
+        const char* const setting = rest;
+        rest = std::strchr(rest, '/');
+        const size_t length = rest ? static_cast<size_t>(rest - setting) : std::strlen(setting);
+        if (!read_setting({setting, length}, options))
             return fail(HGEMM_STATUS_NOT_SUPPORTED,
                         "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped whole "
                         "stream alone late early",

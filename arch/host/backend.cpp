@@ -1,16 +1,19 @@
 #include "arch/host/backend.hpp"
 
+#include "arch/common/pack.hpp"
+#include "arch/common/settings.hpp"
 #include "arch/host/gemm.hpp"
 #include "src/handle.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 namespace hg {
 namespace {
 
 const Row rows[] = {{"host_blocked", block_m, block_n, block_k, 1, 1, 0}};
+
+constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = Overlap::None};
 
 bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; }
 
@@ -34,15 +37,15 @@ size_t default_workspace(const Device&) { return largest_workspace(); }
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan)
 {
-    if (*options.kernel && std::strcmp(options.kernel, rows[0].name) != 0) {
-        plan.refusal = "the host has one kernel, host_blocked";
+    plan.refusal = is_forced_away(options, rows[0]) ? "the host has one kernel, host_blocked"
+                                                    : not_offered(options, offered);
+    if (plan.refusal)
         return false;
-    }
     const Blocks blocks = blocks_of(problem);
     plan.backend = &host_backend;
     plan.row = plan.variant = 0;
     plan.split = 1;
-    plan.tiles = problem.batch * block_count(problem.m, blocks.m) * block_count(problem.n, blocks.n);
+    plan.tiles = count_tiles(problem, blocks.m, blocks.n);
     plan.grid = options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     plan.workspace = blocks.workspace();
     plan.predicted_us = 0;

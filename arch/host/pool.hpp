@@ -1,11 +1,10 @@
 // Pool: the threads that convert operands and write results, beside those that OpenBLAS has of its own.
 #pragma once
 
-#include <condition_variable>
+#include <sys/types.h>
+
 #include <cstdint>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
 
 namespace hg {
 
@@ -18,11 +17,12 @@ public:
     Pool& operator=(const Pool&) = delete;
 
     // Call work(begin, end) for `parts` ranges that cover 0 ... count - 1, on at most `parts` threads with
-    // the calling one, and return when all are done. Called by one thread at a time; `work` must not throw.
+    // the calling one, and return when all are done. In a forked child, which has no other threads, one
+    // range covers them all. Called by one thread at a time; `work` must not throw.
     template <class Work>
     void parallel_for(int parts, int64_t count, const Work& work)
     {
-        if (parts <= 1 || count <= 1) {
+        if (parts <= 1 || count <= 1 || is_forked()) {
             work(int64_t{0}, count);
             return;
         }
@@ -38,17 +38,13 @@ private:
         const void* work;
         void (*call)(const void* work, int64_t begin, int64_t end);
     };
+    struct Crew;
 
+    bool is_forked() const;
     void run(const Job& job);
-    void take_parts(std::unique_lock<std::mutex>& lock);
-    void serve();
 
-    std::mutex mutex_;
-    std::condition_variable work_ready_, work_done_;
-    Job job_{};
-    int next_ = 0, unfinished_ = 0;  // parts of job_ not yet taken start at next_
-    bool stop_ = false;
-    std::vector<std::thread> workers_;
+    const pid_t process_;  // that has the threads
+    std::unique_ptr<Crew> crew_;
 };
 
 }  // namespace hg

@@ -1,4 +1,5 @@
 // Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
+#include "arch/common/settings.hpp"
 #include "arch/common/tma.hpp"
 #include "arch/sm100/model.hpp"
 #include "arch/sm100/rows.hpp"
@@ -9,7 +10,9 @@
 namespace hg::sm100 {
 namespace {
 
-const char* refusal(const Problem& p)
+constexpr Offered offered{.split = true, .swapped = true, .stream = false, .overlap = hg::Overlap::Late};
+
+const char* refusal(const Problem& p, const Options& o)
 {
     if (p.k == 0)
         return "k is 0";
@@ -17,7 +20,7 @@ const char* refusal(const Problem& p)
         return "a size is 2^31 or more";
     if (!is_tma_operand(p.a, p.batch) || !is_tma_operand(p.b, p.batch))
         return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
-    return nullptr;
+    return not_offered(o, offered);
 }
 
 int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
@@ -122,7 +125,7 @@ bool choose_way(const Problem& p, const Options& o, int sm_count, Plan& plan)
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
-    plan.refusal = refusal(p);
+    plan.refusal = refusal(p, options);
     if (plan.refusal)
         return false;
     const int sm_count =

@@ -1,4 +1,5 @@
 // Problem x Device -> row: legality, then measured exceptions, then a cost model (model.cpp).
+#include "arch/common/settings.hpp"
 #include "arch/common/tma.hpp"
 #include "arch/sm120/rows.hpp"
 
@@ -8,6 +9,8 @@
 namespace hg::sm120 {
 namespace {
 
+constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = hg::Overlap::Late};
+
 const char* refusal(const Problem& p, const Options& o)
 {
     if (p.k == 0)
@@ -16,9 +19,7 @@ const char* refusal(const Problem& p, const Options& o)
         return "a size is 2^31 or more";
     if (!is_tma_operand(p.a, p.batch) || !is_tma_operand(p.b, p.batch))
         return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
-    if (o.split > 1 || o.orientation == Orientation::Swapped)
-        return "neither splits k nor swaps the operands";
-    return nullptr;
+    return not_offered(o, offered);
 }
 
 bool is_allowed(const Problem& p, const Options& o, int row)

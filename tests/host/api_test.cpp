@@ -1,5 +1,6 @@
 // The functions round the products: handles, settings, queries, errors, versions.
 #include "../library.hpp"
+#include "child.hpp"
 #include "message.hpp"
 
 #include "hgemm.h"
@@ -64,6 +65,24 @@ TEST_F(Api, handles_have_the_workspace_that_they_were_created_with)
     };
     EXPECT_EQ(run(size_t{256} << 20), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(run(0), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
+}
+
+TEST_F(Api, forked_children_multiply_and_destroy_the_handle)
+{
+    constexpr int64_t n = 256;
+    const std::vector<hgemm_half_t> ones(n * n, 0x3c00);
+    std::vector<hgemm_half_t> d(n * n);
+    const auto multiply = [&] {
+        return hgemm_nn(handle(), n, n, n, 1, ones.data(), n, ones.data(), n, 0, d.data(), n) ==
+                   HGEMM_STATUS_SUCCESS &&
+               d == std::vector<hgemm_half_t>(n * n, 0x5c00);
+    };
+    EXPECT_TRUE(multiply()) << hgemm_last_error();
+    EXPECT_TRUE(succeeds_in_child([&] { return hgemm_destroy(handle()) == HGEMM_STATUS_SUCCESS; }));
+    std::fill(d.begin(), d.end(), hgemm_half_t{});
+    EXPECT_TRUE(
+        succeeds_in_child([&] { return multiply() && hgemm_destroy(handle()) == HGEMM_STATUS_SUCCESS; }));
+    EXPECT_TRUE(multiply()) << hgemm_last_error();
 }
 
 TEST_F(Api, create_obeys_the_environment)
@@ -313,12 +332,28 @@ TEST_F(Api, log_goes_to_its_file)
               HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(hgemm_tn(logging, -5, 16, 16, 1, data, 16, data + 256, 16, 0, data + 512, 16),
               HGEMM_STATUS_INVALID_ARGUMENT);
+    hgemm_half_t* const x = data + 256;
+    hgemm_half_t* const y = data + 512;
+    EXPECT_EQ(hgemv_n(logging, 3, 5, 1, data, 16, x, 2, 0, y, 1), HGEMM_STATUS_SUCCESS);
+    for (int call = 0; call < 2; ++call)
+        EXPECT_EQ(bgemv_t(logging, 3, 5, 1, data, 16, x, -1, 0, y, 1), HGEMM_STATUS_SUCCESS);
     hgemm_destroy(logging);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     EXPECT_TRUE(contains(text.str(), "plan ")) << text.str();
     EXPECT_TRUE(contains(text.str(), "hgemm-bench ")) << text.str();
     EXPECT_TRUE(contains(text.str(), "is -5")) << text.str();
+    const auto lines = [&](const std::string& end) {
+        int count = 0;
+        for (std::string line; std::getline(text, line);)
+            count += line.ends_with("trace hgemm-bench compare --shapes " + end);
+        text.clear();
+        text.seekg(0);
+        return count;
+    };
+    EXPECT_EQ(lines("16x16x16 --dtype f16 --layout tn"), 1) << text.str();
+    EXPECT_EQ(lines("3x1x5 --dtype f16 --layout nn"), 1) << text.str();
+    EXPECT_EQ(lines("5x1x3 --dtype bf16 --layout tn"), 2) << text.str();
     std::remove(path.c_str());
 }
 

@@ -366,6 +366,75 @@ TEST(Dispatch, SettingsBehindAKernelsNameAreRead)
     EXPECT_NE(std::string(hgemm_last_error()).find("late early"), std::string::npos);
 }
 
+TEST(Dispatch, SlicesOfKAreAWholeNumber)
+{
+    const auto read = [](const std::string& value) {
+        const test::Variable kernel("HGEMM_KERNEL", "x/split=" + value + "/plain");
+        Options options{};
+        const Status status = read_options(options);
+        return status == ok ? options.split : -1;
+    };
+    EXPECT_EQ(read("1"), 1);
+    EXPECT_EQ(read("16"), 16);
+    for (const char* wrong : {"", "0", "-1", "+4", " 4", "4junk", "4 ", "4.5", "0x4", "99999999999"}) {
+        EXPECT_EQ(read(wrong), -1) << wrong;
+        EXPECT_NE(std::string(hgemm_last_error()).find("'split=" + std::string(wrong) + "'"),
+                  std::string::npos)
+            << hgemm_last_error();
+    }
+}
+
+// What is wrong with HGEMM_KERNEL; "" where it is obeyed.
+std::string refusal_of(const Device& device, const std::string& kernel)
+{
+    const test::Variable variable("HGEMM_KERNEL", kernel);
+    Options options{};
+    const Backend* candidates[max_candidates];
+    int count = 0;
+    Plan plan{};
+    Status status = read_options(options);
+    if (status == ok)
+        status = check_names(options);
+    if (status == ok)
+        status = find_candidates(device, options, candidates, count);
+    if (status == ok)
+        status = make_plan(linear_layer(512, 512, 4096), device, options,
+                           {candidates, static_cast<size_t>(count)}, plan);
+    return status == ok ? "" : hgemm_last_error();
+}
+
+void expect_refused(const Device& device, const std::string& kernel, const std::string& setting)
+{
+    const std::string text = refusal_of(device, kernel + setting);
+    const std::string name = setting.substr(0, setting.find('='));
+    EXPECT_NE(text.find("kernel " + kernel + " (HGEMM_KERNEL)"), std::string::npos)
+        << setting << ": " << text;
+    EXPECT_NE(text.find(name), std::string::npos) << setting << ": " << text;
+}
+
+TEST(Dispatch, SettingsThatTheHostLacksAreRefused)
+{
+    for (const char* setting : {"/split=4", "/swapped", "/stream", "/late", "/early"})
+        expect_refused(host(), "host_blocked", setting);
+    EXPECT_EQ(refusal_of(host(), "host_blocked/split=1/plain/whole/alone"), "");
+    EXPECT_NE(refusal_of(host(), "/stream").find("/stream"), std::string::npos);
+}
+
+TEST(Dispatch, SettingsThatAGpuBackendLacksAreRefused)
+{
+    NEEDS_CUDA_BUILD();
+    const char* const sm120 = "sm120_64x64x64_s3";
+    for (const char* setting : {"/split=2", "/swapped", "/stream", "/early"})
+        expect_refused(rtx5090, sm120, setting);
+    const char* const sm100 = "sm100_pair_256x256_s";
+    for (const char* setting : {"/stream", "/early"})
+        expect_refused(b200, sm100, setting);
+    for (const char* overlap : {"/late", "/alone"}) {
+        EXPECT_EQ(refusal_of(rtx5090, std::string(sm120) + "/split=1/plain/whole" + overlap), "");
+        EXPECT_EQ(refusal_of(b200, std::string(sm100) + "/split=1/swapped/whole" + overlap), "");
+    }
+}
+
 // One wave of large CTAs with much to do lets the next kernel start late, everything else at once. Of
 // batches, nothing else was measured.
 TEST(Dispatch, NextKernelMayStart)

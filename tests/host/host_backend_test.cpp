@@ -5,6 +5,7 @@
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
 #include "arch/host/pool.hpp"
+#include "child.hpp"
 #include "handle.hpp"
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace hg {
@@ -197,6 +199,47 @@ TEST(Pool, ShortJobsInARowLoseNothing)
         EXPECT_EQ(sum, int64_t{20000} * 19999 / 2);
 }
 
+// Uses the pool as a forked child may, destroying it at last.
+bool works_alone(std::unique_ptr<Pool>& pool)
+{
+    const std::thread::id caller = std::this_thread::get_id();
+    std::vector<int> visits(100);
+    pool->parallel_for(4, 100, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end && std::this_thread::get_id() == caller; ++i)
+            ++visits[i];
+    });
+    pool.reset();
+    return visits == std::vector<int>(100, 1);
+}
+
+TEST(Pool, AForkedChildWorksAloneAndDestroysIt)
+{
+    auto pool = std::make_unique<Pool>(3);
+    EXPECT_TRUE(test::succeeds_in_child([&] { return works_alone(pool); }));
+    EXPECT_TRUE(test::succeeds_in_child([&] {
+        pool.reset();
+        return true;
+    }));
+    std::atomic<int64_t> sum = 0;
+    pool->parallel_for(4, 100, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 100);
+}
+
+// The lock may be held, or a job half done, in the moment of the fork.
+TEST(Pool, AThreadMayForkWhileOthersWork)
+{
+    auto pool = std::make_unique<Pool>(3);
+    std::atomic<bool> stop = false;
+    std::thread busy([&] {
+        while (!stop)
+            pool->parallel_for(4, 4, [](int64_t, int64_t) {});
+    });
+    for (int fork = 0; fork < 50 && !HasFailure(); ++fork)
+        EXPECT_TRUE(test::succeeds_in_child([&] { return works_alone(pool); })) << fork;
+    stop = true;
+    busy.join();
+}
+
 TEST(OpenBlasLoader, AMissingLibraryIsAStatusThatNamesThePackages)
 {
     const char* const names[] = {"libnot-there.so.0", "libnot-there.so", nullptr};
@@ -275,6 +318,15 @@ TEST(HostPlan, WithoutKNoWorkspaceIsNeeded)
     Plan plan{};
     ASSERT_TRUE(host_backend.choose(plain_problem(3000, 3000, 0), host_device(1), Options{}, plan));
     EXPECT_EQ(plan.workspace, 0u);
+}
+
+TEST(HostPlan, TilesThatNoNumberHoldsAreMany)
+{
+    Problem p = plain_problem(int64_t{1} << 40, int64_t{1} << 40, 8);
+    p.batch = int64_t{1} << 40;
+    Plan plan{};
+    ASSERT_TRUE(host_backend.choose(p, host_device(1), Options{}, plan));
+    EXPECT_GT(plan.tiles, int64_t{1} << 30);
 }
 
 TEST(HostPlan, AnotherKernelsNameIsRefused)
