@@ -60,8 +60,8 @@ struct Problem {
     float alpha, beta;                        // unless read on the device:
     const float *alpha_device, *beta_device;  // null or where the value lies
 
-    // A stride along a dimension of size 1 leads nowhere, nor does that of a batch of pointer arrays; make it
-    // one that vectors can have.
+    // A stride along a dimension of size 1 leads nowhere, nor does that of a batch of pointer arrays; make
+    // it one that vectors can have.
     void align_unused_strides();
 
     bool operator==(const Problem&) const = default;

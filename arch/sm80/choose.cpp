@@ -1,11 +1,14 @@
 // Problem x Device -> row: legality, then a cost model.
 #include "arch/common/pack.hpp"
+#include "arch/common/settings.hpp"
 #include "arch/sm80/rows.hpp"
 
 #include <algorithm>
 
 namespace hg::sm80 {
 namespace {
+
+constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = Overlap::None};
 
 const char* refusal(const Problem& p, const Device& device, const Config& config, const Row& row)
 {
@@ -39,6 +42,9 @@ double predict(const Problem& p, int sm_count, const Config& config, int64_t til
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
+    plan.refusal = not_offered(options, offered);
+    if (plan.refusal)
+        return false;
     const int sm_count =
         options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
     bool found = false;

@@ -1,5 +1,6 @@
 // White-box tests of dispatch: no GPU is needed, a Device is a plain struct.
 #include "../environment.hpp"
+#include "arguments.hpp"
 #include "devices.hpp"
 #include "options.hpp"
 
@@ -426,6 +427,10 @@ TEST(Dispatch, SettingsThatAGpuBackendLacksAreRefused)
     const char* const sm120 = "sm120_64x64x64_s3";
     for (const char* setting : {"/split=2", "/swapped", "/stream", "/early"})
         expect_refused(rtx5090, sm120, setting);
+    const char* const sm80 = "sm80_128x128x32_s4";
+    for (const char* setting : {"/split=4", "/swapped", "/stream", "/late", "/early"})
+        expect_refused(a100, sm80, setting);
+    EXPECT_EQ(refusal_of(a100, std::string(sm80) + "/split=1/plain/whole/alone"), "");
     const char* const sm100 = "sm100_pair_256x256_s";
     for (const char* setting : {"/stream", "/early"})
         expect_refused(b200, sm100, setting);
@@ -506,6 +511,25 @@ TEST(Dispatch, SmLimitHoldsForAll)
                     EXPECT_LE(plan.grid, limit) << text;
                     EXPECT_FALSE(plan.overlaps || plan.early) << text;
                 }
+}
+
+// hgemm_explain() and hgemm_workspace_size() take pointers that are NULL as well aligned, that of a C which
+// is read too.
+TEST(Dispatch, NullPointersAreWellAligned)
+{
+    NEEDS_CUDA_BUILD();
+    hgemm_args_t g;
+    hgemm_args_init(&g, sizeof g);
+    g.m = g.n = g.lda = g.ldc = g.ldd = 8192;
+    g.k = g.ldb = 8;
+    g.beta = 1;
+    const Plan null = choose(h200, to_problem(g), "", "", size_t{192} << 20).plan;
+    alignas(16) char elements[16] = {};
+    g.a = g.b = g.c = elements;
+    g.d = elements;
+    const Plan given = choose(h200, to_problem(g), "", "", size_t{192} << 20).plan;
+    EXPECT_EQ(null.row, given.row);
+    EXPECT_EQ(null.workspace, given.workspace);
 }
 
 // A launch takes 2^31 - 1 CTAs.
