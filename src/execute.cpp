@@ -5,20 +5,26 @@
 
 namespace hg {
 
-Status plan(Handle& handle, const Problem& problem, Plan& plan)
+Status decide(Handle& handle, const Problem& problem, Plan& plan)
 {
     if (const Plan* known = handle.cache->find_plan(problem, handle.workspace())) {
         plan = *known;
-    } else {
-        const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
-        Options options = handle.options;
-        options.workspace = handle.workspace().bytes;
-        options.counters = handle.workspace().counter_words;
-        const Status status = make_plan(problem, handle.device, options, candidates, plan);
-        if (status != ok)
-            return status;
-        handle.cache->keep_plan(problem, handle.workspace(), plan);
+        return ok;
     }
+    const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
+    Options options = handle.options;
+    options.workspace = handle.workspace().bytes;
+    options.counters = handle.workspace().counter_words;
+    const Status status = make_plan(problem, handle.device, options, candidates, plan);
+    if (status == ok)
+        handle.cache->keep_plan(problem, handle.workspace(), plan);
+    return status;
+}
+
+Status plan(Handle& handle, const Problem& problem, Plan& plan)
+{
+    if (const Status status = decide(handle, problem, plan); status != ok)
+        return status;
     if (handle.log.wants(LogLevel::Plan)) {
         char asked[256], decided[384];
         problem.print(asked, sizeof asked);

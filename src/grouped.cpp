@@ -146,7 +146,7 @@ Status check_product(Handle& handle, const hgemm_args_t* args)
     if (status != ok || is_empty(checked))
         return status;
     Plan decided;
-    status = plan(handle, to_problem(checked), decided);
+    status = decide(handle, to_problem(checked), decided);
     const size_t bytes = handle.workspace().bytes;
     if (status == ok && decided.workspace > bytes)
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",

@@ -47,6 +47,8 @@ Status fail_handle(hgemm_handle_t handle);  // for when that is null
 bool repeat(Handle& handle, const Request& request, Status& status);
 // Plan the problem that a checked request comes to, and run it on the handle's stream.
 Status execute(Handle& handle, const Request& request, const Problem& problem);
+// The plan for a problem, from the cache or made; plan() logs it as well.
+Status decide(Handle& handle, const Problem& problem, Plan& plan);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
 
 // Runs the body of a public call on a live handle: nothing escapes, failures are logged where asked.

@@ -337,23 +337,39 @@ TEST_F(Api, log_goes_to_its_file)
     EXPECT_EQ(hgemv_n(logging, 3, 5, 1, data, 16, x, 2, 0, y, 1), HGEMM_STATUS_SUCCESS);
     for (int call = 0; call < 2; ++call)
         EXPECT_EQ(bgemv_t(logging, 3, 5, 1, data, 16, x, -1, 0, y, 1), HGEMM_STATUS_SUCCESS);
+    hgemm_args_t problems[2];
+    for (hgemm_args_t& args : problems) {
+        hgemm_args_init(&args, sizeof args);
+        args.m = args.n = args.lda = args.ldd = 16;
+        args.k = args.ldb = 24;
+        args.a = args.b = data;
+        args.d = data + 512;
+    }
+    hgemm_grouped_args_t grouped;
+    hgemm_grouped_args_init(&grouped, sizeof grouped);
+    grouped.grouping = HGEMM_GROUPED_HOST;
+    grouped.group_count = 2;
+    grouped.problems = problems;
+    EXPECT_EQ(hgemm_grouped_ex(logging, &grouped), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
     hgemm_destroy(logging);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     EXPECT_TRUE(contains(text.str(), "plan ")) << text.str();
     EXPECT_TRUE(contains(text.str(), "hgemm-bench ")) << text.str();
     EXPECT_TRUE(contains(text.str(), "is -5")) << text.str();
-    const auto lines = [&](const std::string& end) {
+    const auto lines = [&](const std::string& part) {
         int count = 0;
         for (std::string line; std::getline(text, line);)
-            count += line.ends_with("trace hgemm-bench compare --shapes " + end);
+            count += contains(line, part);
         text.clear();
         text.seekg(0);
         return count;
     };
-    EXPECT_EQ(lines("16x16x16 --dtype f16 --layout tn"), 1) << text.str();
-    EXPECT_EQ(lines("3x1x5 --dtype f16 --layout nn"), 1) << text.str();
-    EXPECT_EQ(lines("5x1x3 --dtype bf16 --layout tn"), 2) << text.str();
+    const std::string trace = "trace hgemm-bench compare --shapes ";
+    EXPECT_EQ(lines(trace + "16x16x16 --dtype f16 --layout tn"), 1) << text.str();
+    EXPECT_EQ(lines(trace + "3x1x5 --dtype f16 --layout nn"), 1) << text.str();
+    EXPECT_EQ(lines(trace + "5x1x3 --dtype bf16 --layout tn"), 2) << text.str();
+    EXPECT_EQ(lines(" k=24 ldd=16 "), 2) << "a plan for each problem: " << text.str();
     std::remove(path.c_str());
 }
 
