@@ -44,8 +44,8 @@ struct Calls {
 #define HGEMM_MEMBER(name) decltype(&::name) name;
     HGEMM_DRIVER_CALLS(HGEMM_MEMBER)
 #undef HGEMM_MEMBER
-    const char* absent;  // null when every entry point was found and cuInit succeeded
-    CUresult started;    // what cuInit answered
+    const char* absent;  // null when every entry point was found
+    CUresult started;    // what cuInit then answered
 };
 
 const char* resolve(Calls& calls)
@@ -66,7 +66,7 @@ const char* resolve(Calls& calls)
     HGEMM_DRIVER_CALLS(HGEMM_RESOLVE)
 #undef HGEMM_RESOLVE
     calls.started = calls.cuInit(0);
-    return calls.started == CUDA_SUCCESS ? nullptr : "cuInit failed";
+    return nullptr;
 }
 
 // Resolved by the first handle; compute calls find it ready.
@@ -111,30 +111,20 @@ LoadedImage* find_image(const void* image)
 
 }  // namespace
 
-bool available(const char** reason)
+Status count_devices(int* count, const char** reason)
 {
+    *count = 0;
     *reason = calls().absent;
-    if (!*reason && device_count() == 0)
-        *reason = "the CUDA driver sees no device";
-    return !*reason;
-}
-
-Status health()
-{
+    if (*reason)
+        return ok;
     const bool no_device =
         calls().started == CUDA_ERROR_NO_DEVICE || calls().started == CUDA_ERROR_STUB_LIBRARY;
-    if (calls().started != CUDA_SUCCESS && !no_device)
+    *reason = "the CUDA driver sees no device";
+    if (no_device)
+        return ok;
+    if (calls().started != CUDA_SUCCESS)
         return check(calls().started, "cuInit");
-    int count = 0;
-    return calls().absent ? ok : check(calls().cuDeviceGetCount(&count), "cuDeviceGetCount");
-}
-
-int device_count()
-{
-    int count = 0;
-    if (calls().absent || calls().cuDeviceGetCount(&count) != CUDA_SUCCESS)
-        return 0;
-    return count;
+    return check(calls().cuDeviceGetCount(count), "cuDeviceGetCount");
 }
 
 Status current_context(void** context, int* ordinal)

@@ -7,12 +7,9 @@
 
 namespace hg::driver {
 
-// Is there a driver with at least one device? False is no error; *reason says why.
-bool available(const char** reason);
-// A driver that is there and does not start is no driver that is absent.
-Status health();
-
-int device_count();
+// The devices that there are. None, for the *reason, where there is no driver or it sees no device; a
+// driver that does not start is an error.
+Status count_devices(int* count, const char** reason);
 
 // The context of the calling thread and its device; *context is null when there is none.
 Status current_context(void** context, int* ordinal);

@@ -1,4 +1,4 @@
-// The driver of a build without CUDA: never available, so nothing but available() is ever called.
+// The driver of a build without CUDA: it has no devices, so nothing but count_devices() is ever called.
 #include "driver.hpp"
 
 namespace hg::driver {
@@ -8,14 +8,13 @@ Status absent() { return fail(HGEMM_STATUS_NO_DEVICE, "this libhgemm was built w
 
 }  // namespace
 
-bool available(const char** reason)
+Status count_devices(int* count, const char** reason)
 {
+    *count = 0;
     *reason = "this libhgemm was built without CUDA";
-    return false;
+    return ok;
 }
 
-Status health() { return ok; }
-int device_count() { return 0; }
 Status current_context(void**, int*) { return absent(); }
 Status retain_primary(int, Primary&) { return absent(); }
 void release_primary(const Primary&) {}

@@ -95,12 +95,13 @@ Status find_device(Handle& handle, int ordinal)
         handle.device = host_device();
         return ok;
     }
-    if (const Status status = driver::health(); status != ok)
+    int devices = 0;
+    if (const Status status = driver::count_devices(&devices, &reason); status != ok)
         return status;
-    if (driver::available(&reason)) {
-        if (ordinal >= driver::device_count()) {
+    if (devices > 0) {
+        if (ordinal >= devices) {
             fail_argument(2, "device", "is %d, must be below the number of devices, %d, or be %d", ordinal,
-                          driver::device_count(), HGEMM_DEVICE_HOST);
+                          devices, HGEMM_DEVICE_HOST);
             return HGEMM_STATUS_NO_DEVICE;
         }
         return find_gpu(handle, automatic, automatic ? 0 : ordinal);

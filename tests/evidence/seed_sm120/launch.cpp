@@ -97,8 +97,10 @@ std::vector<bench::OtherKernel> open_kernels()
 #include "tests/evidence/seed_sm120/kernels.def"
 #undef KERNEL
     };
+    int devices = 0;
     const char* reason = nullptr;
-    if (!driver::available(&reason))
+    check(driver::count_devices(&devices, &reason));
+    if (devices == 0)
         throw std::runtime_error(reason);
     check(driver::load_image(hgemm_image_seed_sm120));
     std::vector<bench::OtherKernel> others;
