@@ -4,6 +4,8 @@
 #include "problem.hpp"
 #include "status.hpp"
 
+#include <algorithm>
+
 namespace hg {
 
 struct Backend;
@@ -58,11 +60,17 @@ struct Options {
     int split;                // /split=<n>; 0: free
     Orientation orientation;  // /plain or /swapped
     Sharing sharing;          // /whole or /stream
-    Overlap overlap;          // /alone, /late or /early
+    Overlap overlap;          // /alone, /late or /early; None under a limit of multiprocessors
     Mode mode;
     int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
+
+    // How many multiprocessors, or threads, may be used.
+    int sm_count(const Device& device) const
+    {
+        return sm_limit > 0 ? std::min(sm_limit, device.sm_count) : device.sm_count;
+    }
 };
 
 // The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,

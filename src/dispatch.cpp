@@ -1,5 +1,6 @@
 #include "dispatch.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -97,9 +98,22 @@ Status find_candidates(const Device& device, const Options& options,
     return ok;
 }
 
-Status make_plan(const Problem& problem, const Device& device, const Options& options,
+size_t counter_words(const Device& device, std::span<const Backend* const> candidates, size_t workspace)
+{
+    size_t words = 0;
+    for (const Backend* backend : candidates)
+        if (backend->counter_words)
+            words = std::max(words, backend->counter_words(device, workspace));
+    return words;
+}
+
+Status make_plan(const Problem& problem, const Device& device, const Options& asked,
                  std::span<const Backend* const> candidates, Plan& plan)
 {
+    Options options = asked;
+    // Where multiprocessors are counted: a kernel that has started early and waits takes up more of them.
+    if (options.sm_limit > 0 && options.overlap == Overlap::Free)
+        options.overlap = Overlap::None;
     const char* refusal = "no backend";
     bool found = false;
     for (const Backend* backend : candidates) {

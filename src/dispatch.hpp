@@ -21,6 +21,9 @@ Status check_names(const Options& options);
 Status find_candidates(const Device& device, const Options& options,
                        const Backend* (&candidates)[max_candidates], int& count);
 
+// How many words that are 0 between kernels the candidates want behind a workspace of so many bytes.
+size_t counter_words(const Device& device, std::span<const Backend* const> candidates, size_t workspace);
+
 // The first candidate with a kernel for the problem decides, but where it copies operands first a later one
 // may be predicted to be faster. plan.backend tells which.
 Status make_plan(const Problem& problem, const Device& device, const Options& options,

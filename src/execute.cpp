@@ -3,6 +3,8 @@
 #include "driver.hpp"
 #include "handle.hpp"
 
+#include <cinttypes>
+
 namespace hg {
 
 Status decide(Handle& handle, const Problem& problem, Plan& plan)
@@ -11,11 +13,10 @@ Status decide(Handle& handle, const Problem& problem, Plan& plan)
         plan = *known;
         return ok;
     }
-    const std::span candidates(handle.candidates, static_cast<size_t>(handle.candidate_count));
     Options options = handle.options;
     options.workspace = handle.workspace().bytes;
     options.counters = handle.workspace().counter_words;
-    const Status status = make_plan(problem, handle.device, options, candidates, plan);
+    const Status status = make_plan(problem, handle.device, options, handle.served_by(), plan);
     if (status == ok)
         handle.cache->keep_plan(problem, handle.workspace(), plan);
     return status;
@@ -34,7 +35,25 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
     return ok;
 }
 
+Status check_workspace(const Handle& handle, const Plan& plan)
+{
+    const size_t bytes = handle.workspace().bytes;
+    if (plan.workspace <= bytes)
+        return ok;
+    return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu", plan.workspace,
+                bytes);
+}
+
 namespace {
+
+// A line that runs the same product again: m, n and k as the row-major D = op(A) * op(B) of the bench.
+void trace(const Log& log, const Problem& p)
+{
+    log.line("trace hgemm-bench compare --shapes %" PRId64 "x%" PRId64 "x%" PRId64
+             " --dtype %s --layout %s%s",
+             p.m, p.n, p.k, name_of(p.type_ab), p.a.k_stride == 1 ? "t" : "n",
+             p.b.k_stride == 1 || p.n == 1 ? "n" : "t");
+}
 
 // Plan and pack.
 Status prepare(Handle& handle, const Request& request, const Problem& problem,
@@ -44,9 +63,8 @@ Status prepare(Handle& handle, const Request& request, const Problem& problem,
     PlanCache::Launch& place = handle.cache->place_for(request, workspace);
     if (Status status = plan(handle, problem, place.plan); status != ok)
         return status;
-    if (place.plan.workspace > workspace.bytes)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
-                    place.plan.workspace, workspace.bytes);
+    if (Status status = check_workspace(handle, place.plan); status != ok)
+        return status;
     if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
         return status;
     handle.cache->keep(place);
@@ -79,6 +97,8 @@ bool repeat(Handle& handle, const Request& request, Status& status)
 
 Status execute(Handle& handle, const Request& request, const Problem& problem)
 {
+    if (handle.log.wants(LogLevel::Trace))
+        trace(handle.log, problem);
     const driver::Scope scope(handle.context);
     const PlanCache::Launch* prepared = nullptr;
     Status status = scope.status();

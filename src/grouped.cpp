@@ -147,11 +147,7 @@ Status check_product(Handle& handle, const hgemm_args_t* args)
         return status;
     Plan decided;
     status = decide(handle, to_problem(checked), decided);
-    const size_t bytes = handle.workspace().bytes;
-    if (status == ok && decided.workspace > bytes)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
-                    decided.workspace, bytes);
-    return status;
+    return status == ok ? check_workspace(handle, decided) : status;
 }
 
 Status run_product(Handle& handle, const hgemm_args_t* args)

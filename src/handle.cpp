@@ -120,18 +120,9 @@ Status find_device(Handle& handle, int ordinal)
 size_t default_workspace(const Handle& handle)
 {
     size_t bytes = 0;
-    for (int i = 0; i < handle.candidate_count; ++i)
-        bytes = std::max(bytes, handle.candidates[i]->default_workspace(handle.device));
+    for (const Backend* backend : handle.served_by())
+        bytes = std::max(bytes, backend->default_workspace(handle.device));
     return bytes;
-}
-
-size_t counter_words(const Handle& handle, size_t workspace)
-{
-    size_t words = 0;
-    for (int i = 0; i < handle.candidate_count; ++i)
-        if (const Backend* backend = handle.candidates[i]; backend->counter_words)
-            words = std::max(words, backend->counter_words(handle.device, workspace));
-    return words;
 }
 
 Status allocate_workspace(Handle& handle, size_t bytes)
@@ -141,7 +132,7 @@ Status allocate_workspace(Handle& handle, size_t bytes)
         return ok;
     if (handle.context) {
         // The counters lie behind the workspace.
-        const size_t words = counter_words(handle, bytes);
+        const size_t words = counter_words(handle.device, handle.served_by(), bytes);
         const size_t counter_bytes = words * sizeof(uint32_t);
         Status status = driver::allocate(bytes + counter_bytes, &handle.own.ptr);
         if (status != ok)

@@ -6,10 +6,10 @@
 #include "log.hpp"
 #include "plan_cache.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace hg {
 
@@ -31,10 +31,10 @@ struct Handle {
     int candidate_count;
 
     Workspace workspace() const { return user.ptr ? user : own; }
-    int sm_count() const
+    int sm_count() const { return options.sm_count(device); }
+    std::span<const Backend* const> served_by() const
     {
-        return options.sm_limit > 0 && options.sm_limit < device.sm_count ? options.sm_limit
-                                                                          : device.sm_count;
+        return {candidates, static_cast<size_t>(candidate_count)};
     }
 };
 
@@ -50,6 +50,7 @@ Status execute(Handle& handle, const Request& request, const Problem& problem);
 // The plan for a problem, from the cache or made; plan() logs it as well.
 Status decide(Handle& handle, const Problem& problem, Plan& plan);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
+Status check_workspace(const Handle& handle, const Plan& plan);
 
 // Runs the body of a public call on a live handle: nothing escapes, failures are logged where asked.
 template <typename Body>

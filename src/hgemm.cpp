@@ -55,16 +55,6 @@ void set_matrices(hgemm_args_t& g, const void* a, int64_t lda, const void* b, in
     g.ldc = g.ldd = ldc;
 }
 
-// A line that runs the same product again: m, n and k as the row-major D = op(A) * op(B) of the bench.
-void trace(const hg::Handle& handle, const Problem& p)
-{
-    const char* a = p.a.k_stride == 1 ? "t" : "n";
-    const char* b = p.b.k_stride == 1 ? "n" : "t";
-    handle.log.line("trace hgemm-bench compare --shapes %" PRId64 "x%" PRId64 "x%" PRId64
-                    " --dtype %s --layout %s%s",
-                    p.m, p.n, p.k, name_of(p.type_ab), a, b);
-}
-
 Status run(const char* function, hgemm_handle_t handle, std::span<const Arg> args,
            const hgemm_args_t& g) noexcept
 {
@@ -102,10 +92,7 @@ Status run_checked(hg::Handle& h, const hgemm_args_t& g)
 {
     if (is_empty(g))
         return ok;
-    const Problem problem = to_problem(g);
-    if (h.log.wants(LogLevel::Trace))
-        trace(h, problem);
-    return execute(h, g, problem);
+    return execute(h, g, to_problem(g));
 }
 
 Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy)

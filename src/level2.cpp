@@ -104,13 +104,6 @@ Request to_request(const VectorCall& v)
     return r;
 }
 
-// A line that runs the same product again, with vectors that are contiguous.
-void trace(const Handle& handle, const Problem& p)
-{
-    handle.log.line("trace hgemm-bench compare --shapes %" PRId64 "x1x%" PRId64 " --dtype %s --layout %s",
-                    p.m, p.k, name_of(p.type_ab), p.a.k_stride == 1 ? "tn" : "nn");
-}
-
 Status run(hgemm_handle_t handle, const VectorCall& v) noexcept
 {
     return with_handle(v.function, handle, [&](Handle& h) {
@@ -121,10 +114,7 @@ Status run(hgemm_handle_t handle, const VectorCall& v) noexcept
         status = check(v);
         if (status != ok || v.m == 0 || v.n == 0)
             return status;
-        const Problem problem = to_problem(v);
-        if (h.log.wants(LogLevel::Trace))
-            trace(h, problem);
-        return execute(h, request, problem);
+        return execute(h, request, to_problem(v));
     });
 }
 

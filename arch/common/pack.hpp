@@ -136,13 +136,6 @@ inline int64_t count_tiles(const Problem& p, int64_t x, int64_t y, bool swapped)
     return swapped ? count_tiles(p, y, x) : count_tiles(p, x, y);
 }
 
-// What is asked of a kernel's overlap with others. Where multiprocessors are counted it is none: what has
-// started and waits takes up more of them.
-inline Overlap overlap_asked(const Options& options)
-{
-    return options.overlap == Overlap::Free && options.sm_limit > 0 ? Overlap::None : options.overlap;
-}
-
 inline bool is_forced_away(const Options& options, const Row& row)
 {
     return *options.kernel && std::strcmp(options.kernel, row.name) != 0;

@@ -46,7 +46,7 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     plan.row = plan.variant = 0;
     plan.split = 1;
     plan.tiles = count_tiles(problem, blocks.m, blocks.n);
-    plan.grid = options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
+    plan.grid = options.sm_count(device);
     plan.workspace = blocks.workspace();
     plan.predicted_us = 0;
     plan.why = *options.kernel ? Why::Forced : Why::Model;

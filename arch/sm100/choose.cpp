@@ -55,7 +55,7 @@ void fill(const Way& way, double predicted_us, int sm_count, const Options& o, P
     plan.swapped = way.swapped;
     plan.split = way.split;
     plan.cluster = c.group * way.split;
-    plan.overlaps = overlap_asked(o) != hg::Overlap::None;
+    plan.overlaps = o.overlap != hg::Overlap::None;
     plan.tiles = way.clusters;
     // No more CTAs of a static one than keep the number of waves: less power.
     plan.grid = plan.cluster * (c.schedule == Schedule::Static
@@ -128,9 +128,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     plan.refusal = refusal(p, options);
     if (plan.refusal)
         return false;
-    const int sm_count =
-        options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
-    if (choose_way(p, options, sm_count, plan))
+    if (choose_way(p, options, options.sm_count(device), plan))
         return true;
     plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
     return false;

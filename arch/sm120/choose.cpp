@@ -76,7 +76,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
         plan.refusal = why_not;
         return false;
     }
-    const int sm_count = o.sm_limit > 0 ? std::min(o.sm_limit, device.sm_count) : device.sm_count;
+    const int sm_count = o.sm_count(device);
     const int tuned = tuned_row(p, device, o);
     const int row = tuned >= 0 ? tuned : modelled_row(p, device, o, sm_count);
     if (row < 0) {
@@ -88,7 +88,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
     plan.row = row;
     plan.variant = major_variant(p.type_ab, p.a, p.b);
     plan.split = 1;
-    plan.overlaps = overlap_asked(o) != hg::Overlap::None;
+    plan.overlaps = o.overlap != hg::Overlap::None;
     plan.tiles = count_tiles(p, rows[row]);
     plan.grid = std::min(plan.tiles, int64_t{sm_count} * residents);
     plan.predicted_us = predict(p, device, configs[row], plan.tiles, sm_count);

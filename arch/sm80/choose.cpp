@@ -45,8 +45,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     plan.refusal = not_offered(options, offered);
     if (plan.refusal)
         return false;
-    const int sm_count =
-        options.sm_limit > 0 ? std::min(options.sm_limit, device.sm_count) : device.sm_count;
+    const int sm_count = options.sm_count(device);
     bool found = false;
     for (int i = 0; i < row_count; ++i) {
         if (is_forced_away(options, rows[i]))

@@ -251,7 +251,7 @@ Choice choose_learned(const Problem& p, const Options& o, int sm_count, double l
 // products have their fastest one among these.
 bool choose_by_model(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    const int sm_count = o.sm_limit > 0 ? std::min(o.sm_limit, device.sm_count) : device.sm_count;
+    const int sm_count = o.sm_count(device);
     const bool learned = is_learned(p, sm_count);
     const double slack = learned ? 1.5 : 1.0;
     float predicted[most_ways];
@@ -304,10 +304,8 @@ size_t counter_words(const Device& device, size_t workspace)
     return least + std::min(workspace / 4 / sizeof(uint32_t), tiles);
 }
 
-bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan)
+bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
-    Options options = o;
-    options.overlap = overlap_asked(o);
     Plan direct = plan;
     const bool found = choose_product(p, device, options, plan);
     if (found && !plan.repacks_a && !plan.repacks_b)

@@ -129,7 +129,7 @@ bool choose_direct(const Problem& p, const Device& device, const Options& o, Pla
     plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
     if (o.mode == Mode::BatchInvariant || p.k == 0 || std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
         return false;
-    const int sm_count = o.sm_limit > 0 ? std::min(o.sm_limit, device.sm_count) : device.sm_count;
+    const int sm_count = o.sm_count(device);
     bool found = false;
     for (const DirectConfig& config : direct_configs) {
         if (is_forced_away(o, rows[row_count + (&config - direct_configs)]))

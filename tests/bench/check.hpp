@@ -4,6 +4,7 @@
 #include "data.hpp"
 
 #include <functional>
+#include <limits>
 
 namespace hg::bench {
 
@@ -19,6 +20,8 @@ struct Verdict {
     bool guards_intact;
 
     bool right() const { return error <= 1 && guards_intact; }
+    // The error, infinite where something outside of D was written.
+    double any_error() const { return guards_intact ? error : std::numeric_limits<double>::infinity(); }
 };
 
 // What a product of one set of operands must give: float64 sums at sampled elements, for any number of

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <stdexcept>
 
 namespace hg::bench {
@@ -91,19 +90,16 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
 {
     const Ours::Choice choice = ours_.explain(m.product, sets[0]);
     const Expectation expectation = device_.expect(m.product, sets[0]);
-    const auto error_of = [](const Verdict& verdict) {
-        return verdict.guards_intact ? verdict.error : std::numeric_limits<double>::infinity();
-    };
     m.kernel = choice.kernel;
-    m.error = error_of(device_.check(expectation, sets[0], choice.split, arms.ours));
+    m.error = device_.check(expectation, sets[0], choice.split, arms.ours).any_error();
     if (arms.invariant) {
         const Ours::Choice other = invariant_->explain(m.product, sets[0]);
         m.invariant_kernel = other.kernel;
-        m.invariant_error = error_of(device_.check(expectation, sets[0], other.split, arms.invariant));
+        m.invariant_error = device_.check(expectation, sets[0], other.split, arms.invariant).any_error();
     }
     if (arms.standard)
         m.default_error =
-            error_of(device_.check(expectation, sets[0], device_.most_slices(m.product), arms.standard));
+            device_.check(expectation, sets[0], device_.most_slices(m.product), arms.standard).any_error();
     m.launches = device_.launches(m.product, sets, arms.list(Arms::Which::All));
     if (!device_.cublaslt())
         return;
@@ -116,7 +112,8 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
         if (!lt.multiply(which, o))
             throw std::runtime_error("cublasLtMatmul refuses what it ran before");
     };
-    m.best_error = error_of(device_.check(expectation, sets[0], device_.most_slices(m.product), arms.best));
+    m.best_error =
+        device_.check(expectation, sets[0], device_.most_slices(m.product), arms.best).any_error();
 }
 
 void Comparison::time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& m)

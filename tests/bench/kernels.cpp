@@ -54,8 +54,6 @@ private:
     void open(const std::string& name);
     double time(const Product& product, const std::vector<Operands>& sets,
                 const std::vector<Multiply>& arms, std::vector<Timed>& timed);
-    double error_of(const Expectation& expectation, const Operands& operands, int64_t split,
-                    const Multiply& multiply);
 
     const KernelsOptions& options_;
     BenchDevice device_;
@@ -82,13 +80,6 @@ bool Trials::has_time_for(const Product& product) const
     return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2));
 }
 
-double Trials::error_of(const Expectation& expectation, const Operands& operands, int64_t split,
-                        const Multiply& multiply)
-{
-    const Verdict verdict = device_.check(expectation, operands, split, multiply);
-    return verdict.guards_intact ? verdict.error : std::numeric_limits<double>::infinity();
-}
-
 std::vector<Timed> Trials::measure(const Product& product, double* standard)
 {
     const std::vector<Operands> sets = device_.operands(product);
@@ -102,15 +93,15 @@ std::vector<Timed> Trials::measure(const Product& product, double* standard)
             continue;
         const Ours::Choice choice = library.explain(product, sets[0]);
         arms.push_back([&](const Operands& o) { library.multiply(product, o); });
-        const double error = error_of(expectation, sets[0], choice.split, arms.back());
+        const double error = device_.check(expectation, sets[0], choice.split, arms.back()).any_error();
         timed.push_back({forced.name, forced.name == chosen, unknown, choice.predicted_us, error});
     }
     for (const OtherKernel& other : options_.others) {
         if (!other.serves(product))
             continue;
         arms.push_back([&](const Operands& o) { other.multiply(product, o, device_.timer().stream()); });
-        timed.push_back(
-            {other.name, false, unknown, unknown, error_of(expectation, sets[0], 1, arms.back())});
+        timed.push_back({other.name, false, unknown, unknown,
+                         device_.check(expectation, sets[0], 1, arms.back()).any_error()});
     }
     *standard = time(product, sets, arms, timed);
     return timed;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -66,8 +65,6 @@ private:
     static constexpr size_t most_handles = 64;  // each has a workspace of its own
 
     Ours* library(const std::string& way);
-    double error_of(const Expectation& expectation, const Operands& operands, int64_t split,
-                    const Multiply& multiply);
     void add(std::vector<Timed>& timed, const std::string& way, Ours& library, const Product& product,
              const Operands& operands, const Expectation& expectation);
     void time(const Product& product, const std::vector<Operands>& sets, std::vector<Timed>& timed);
@@ -103,13 +100,6 @@ Ours* Turns::library(const std::string& way)
     return place->second.get();
 }
 
-double Turns::error_of(const Expectation& expectation, const Operands& operands, int64_t split,
-                       const Multiply& multiply)
-{
-    const Verdict verdict = device_.check(expectation, operands, split, multiply);
-    return verdict.guards_intact ? verdict.error : std::numeric_limits<double>::infinity();
-}
-
 void Turns::add(std::vector<Timed>& timed, const std::string& way, Ours& library, const Product& product,
                 const Operands& operands, const Expectation& expectation)
 {
@@ -117,8 +107,8 @@ void Turns::add(std::vector<Timed>& timed, const std::string& way, Ours& library
         return;
     const Multiply multiply = [&library, product](const Operands& o) { library.multiply(product, o); };
     const Ours::Choice choice = library.explain(product, operands);
-    timed.push_back(
-        {way, choice.kernel, multiply, error_of(expectation, operands, choice.split, multiply)});
+    timed.push_back({way, choice.kernel, multiply,
+                     device_.check(expectation, operands, choice.split, multiply).any_error()});
 }
 
 std::vector<Timed> Turns::measure(const Asked& asked)
@@ -135,8 +125,9 @@ std::vector<Timed> Turns::measure(const Asked& asked)
             add(timed, way, *forced, product, sets[0], expectation);
     if (Cublas* cublas = device_.cublas_for(product)) {
         const Multiply multiply = [=](const Operands& o) { cublas->multiply(product, o); };
-        timed.push_back({standard, "", multiply,
-                         error_of(expectation, sets[0], device_.most_slices(product), multiply)});
+        timed.push_back(
+            {standard, "", multiply,
+             device_.check(expectation, sets[0], device_.most_slices(product), multiply).any_error()});
     }
     time(product, sets, timed);
     return timed;

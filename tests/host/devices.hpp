@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 namespace hg {
@@ -73,12 +73,11 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
     choice.status = check_names(options);
     if (choice.status == ok)
         choice.status = find_candidates(device, options, candidates, count);
-    for (int i = 0; workspace > 0 && i < count; ++i)
-        if (candidates[i]->counter_words)
-            options.counters = std::max(options.counters, candidates[i]->counter_words(device, workspace));
+    const std::span<const Backend* const> found(candidates, static_cast<size_t>(count));
+    if (workspace > 0)
+        options.counters = counter_words(device, found, workspace);
     if (choice.status == ok)
-        choice.status =
-            make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, choice.plan);
+        choice.status = make_plan(problem, device, options, found, choice.plan);
     if (choice.status == ok)
         choice.kernel = choice.plan.backend->rows[choice.plan.row].name;
     return choice;

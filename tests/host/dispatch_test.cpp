@@ -1,8 +1,6 @@
 // White-box tests of dispatch: no GPU is needed, a Device is a plain struct.
-#include "../environment.hpp"
 #include "arguments.hpp"
 #include "devices.hpp"
-#include "options.hpp"
 
 #include <gtest/gtest.h>
 
@@ -202,141 +200,6 @@ TEST(Dispatch, LegalityOfSm100)
     EXPECT_EQ(plan.split, 1);
 }
 
-Problem odd_layer(int64_t size)
-{
-    Problem p = linear_layer(size, size, size);
-    p.align_unused_strides();
-    return p;
-}
-
-// "sm90 ab": the backend and the operands that are copied first.
-std::string copies(const Problem& p, size_t workspace, const char* kernel = "")
-{
-    const Choice choice = choose(h200, p, "", kernel, workspace);
-    if (choice.status != ok)
-        return "refused";
-    std::string text = std::string(choice.plan.backend->name) + " ";
-    return text + (choice.plan.repacks_a ? "a" : "") + (choice.plan.repacks_b ? "b" : "");
-}
-
-constexpr size_t mib = size_t{1} << 20;
-
-TEST(Repack, OnlyTheOperandsThatNeedIt)
-{
-    NEEDS_CUDA_BUILD();
-    const auto with = [](auto change) {
-        Problem p = linear_layer(1024, 1024, 1024);
-        p.a.batch_stride = p.b.batch_stride = p.d.batch_stride = 1024 * 1024;
-        change(p);
-        return copies(p, 64 * mib);
-    };
-    void* const shifted = reinterpret_cast<void*>(0x1002);
-    const auto array = reinterpret_cast<void* const*>(0x1000);
-    EXPECT_EQ(with([](Problem&) {}), "sm90 ");
-    EXPECT_EQ(with([](Problem& p) { p.k = 1023; }), "sm90 ");
-    EXPECT_EQ(with([](Problem& p) { p.d.ld = 1025; }), "sm90 ");
-    EXPECT_EQ(with([](Problem& p) { p.a.row_stride = 1025; }), "sm90 a");
-    EXPECT_EQ(with([](Problem& p) { p.b.row_stride = 1025; }), "sm90 b");
-    EXPECT_EQ(with([&](Problem& p) { p.a.ptr = p.b.ptr = shifted; }), "sm90 ab");
-    EXPECT_EQ(with([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 1025, 0}; }), "sm90 b");
-    EXPECT_EQ(with([](Problem& p) { p.b.k_stride = 3; }), "sm90 b");
-    EXPECT_EQ(with([](Problem& p) {
-                  p.batch = 4;
-                  p.a.batch_stride = 1024 * 1024 + 1;
-              }),
-              "sm90 a");
-    EXPECT_EQ(with([&](Problem& p) {
-                  p.batch = 4;
-                  p.a.array = p.b.array = array;
-                  p.d.array = array;
-              }),
-              "sm90 ab");
-    EXPECT_EQ(with([](Problem& p) { p.a.row_stride = int64_t{1} << 40; }), "sm90 a");
-    EXPECT_EQ(with([](Problem& p) { p.k = 0; }), "sm80 ");
-}
-
-// A byte less than the copies take, and a direct kernel serves the product, or none where another is
-// forced.
-TEST(Repack, WorkspaceIsExactAndNeverMissed)
-{
-    NEEDS_CUDA_BUILD();
-    const Problem p = odd_layer(1023);
-    const size_t bytes = choose(h200, p, "", "", 64 * mib).plan.workspace;
-    EXPECT_EQ(bytes, size_t{2} * 1023 * 1024 * 2);
-    EXPECT_EQ(copies(p, bytes), "sm90 ab");
-    EXPECT_EQ(copies(p, bytes - 1), "sm90 ");
-    EXPECT_EQ(choose(h200, p, "", "", bytes - 1).plan.workspace, 0u);
-    EXPECT_EQ(copies(p, bytes, "sm90_pp_128x128"), "sm90 ab");
-    EXPECT_EQ(copies(p, bytes - 1, "sm90_pp_128x128"), "refused");
-}
-
-TEST(Repack, DefaultWorkspaceServes4095)
-{
-    NEEDS_CUDA_BUILD();
-    const Backend& sm90 = *choose(h200, linear_layer(64, 64, 64)).plan.backend;
-    EXPECT_EQ(copies(odd_layer(4095), sm90.default_workspace(h200)), "sm90 ab");
-    EXPECT_EQ(copies(odd_layer(8191), sm90.default_workspace(h200)), "sm90 ");
-}
-
-// Problems that share an operand share its copy; the sizes of copies do not overflow.
-TEST(Repack, SizesOfBatches)
-{
-    NEEDS_CUDA_BUILD();
-    Problem p = odd_layer(100);
-    p.batch = 7;
-    p.d.batch_stride = 100 * 100;
-    const auto bytes = [&] { return choose(h200, p, "", "sm90_pp_128x128", 64 * mib).plan.workspace; };
-    const size_t shared = 100 * 128 * 2;
-    EXPECT_EQ(bytes(), 2 * shared);
-    p.b.batch_stride = 100 * 100 + 3;
-    EXPECT_EQ(bytes(), (1 + 7) * shared);
-    p.batch = INT32_MAX - 2000;
-    p.m = p.n = p.k = INT32_MAX - 2000;
-    EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pp_128x128"), "refused");
-}
-
-// Where copies and a launch would take longer than reading the operands as they are.
-TEST(Repack, TinyProductsAreNotCopied)
-{
-    NEEDS_CUDA_BUILD();
-    EXPECT_EQ(copies(odd_layer(17), 64 * mib), "sm90 ");
-    EXPECT_EQ(copies(odd_layer(255), 64 * mib), "sm90 ");
-    EXPECT_EQ(copies(odd_layer(1023), 64 * mib), "sm90 ab");
-}
-
-// Few rows that TMA would bring in boxes of sixteen bytes a k get lines along k, where there is room.
-TEST(Repack, ThinRowsGetLinesAlongK)
-{
-    NEEDS_CUDA_BUILD();
-    const auto thin = [](int64_t rows, int64_t k) {
-        Problem p = linear_layer(rows, 4096, k);
-        p.a = {p.a.ptr, nullptr, 1, 8, 0};
-        return p;
-    };
-    const char* const kernel = "sm90_split_64x8_r2";
-    EXPECT_EQ(copies(thin(8, 4096), 64 * mib, kernel), "sm90 a");
-    EXPECT_EQ(choose(h200, thin(8, 4096), "", kernel, 64 * mib).plan.workspace, size_t{8} * 4096 * 2);
-    EXPECT_EQ(copies(thin(8, 4096), 0, kernel), "sm90 ");
-    EXPECT_EQ(copies(thin(8, 64), 64 * mib, kernel), "sm90 ");
-    Problem wide = thin(8, 4096);
-    wide.m = wide.a.k_stride = 16;
-    EXPECT_EQ(copies(wide, 64 * mib, kernel), "sm90 ");
-}
-
-TEST(Repack, IsPrinted)
-{
-    NEEDS_CUDA_BUILD();
-    Problem p = odd_layer(1023);
-    char text[512];
-    choose(h200, p, "", "", 64 * mib).plan.print(text, sizeof text);
-    EXPECT_NE(std::string(text).find(" repack=ab "), std::string::npos) << text;
-    p.b.row_stride = 1024;
-    choose(h200, p, "", "", 64 * mib).plan.print(text, sizeof text);
-    EXPECT_NE(std::string(text).find(" repack=a "), std::string::npos) << text;
-    choose(h200, p).plan.print(text, sizeof text);
-    EXPECT_EQ(std::string(text).find("repack"), std::string::npos) << text;
-}
-
 TEST(Dispatch, PlanIsPure)
 {
     const Problem p = linear_layer(1000, 1000, 1000);
@@ -344,100 +207,6 @@ TEST(Dispatch, PlanIsPure)
     choose(host(), p).plan.print(first, sizeof first);
     choose(host(), p).plan.print(second, sizeof second);
     EXPECT_STREQ(first, second);
-}
-
-TEST(Dispatch, SettingsBehindAKernelsNameAreRead)
-{
-    const auto read = [](const char* text, Options& options) {
-        const test::Variable kernel("HGEMM_KERNEL", text);
-        return read_options(options);
-    };
-    Options options{};
-    ASSERT_EQ(read("sm90_split_64x64/split=2/swapped/late", options), ok);
-    EXPECT_STREQ(options.kernel, "sm90_split_64x64");
-    EXPECT_EQ(options.split, 2);
-    EXPECT_EQ(options.orientation, Orientation::Swapped);
-    EXPECT_EQ(options.overlap, Overlap::Late);
-    for (const auto& [text, overlap] : {std::pair{"x/early", Overlap::Early}, {"x/alone", Overlap::None}}) {
-        Options other{};
-        ASSERT_EQ(read(text, other), ok);
-        EXPECT_EQ(other.overlap, overlap);
-    }
-    EXPECT_EQ(read("x/later", options), HGEMM_STATUS_NOT_SUPPORTED);
-    EXPECT_NE(std::string(hgemm_last_error()).find("late early"), std::string::npos);
-}
-
-TEST(Dispatch, SlicesOfKAreAWholeNumber)
-{
-    const auto read = [](const std::string& value) {
-        const test::Variable kernel("HGEMM_KERNEL", "x/split=" + value + "/plain");
-        Options options{};
-        const Status status = read_options(options);
-        return status == ok ? options.split : -1;
-    };
-    EXPECT_EQ(read("1"), 1);
-    EXPECT_EQ(read("16"), 16);
-    for (const char* wrong : {"", "0", "-1", "+4", " 4", "4junk", "4 ", "4.5", "0x4", "99999999999"}) {
-        EXPECT_EQ(read(wrong), -1) << wrong;
-        EXPECT_NE(std::string(hgemm_last_error()).find("'split=" + std::string(wrong) + "'"),
-                  std::string::npos)
-            << hgemm_last_error();
-    }
-}
-
-// What is wrong with HGEMM_KERNEL; "" where it is obeyed.
-std::string refusal_of(const Device& device, const std::string& kernel)
-{
-    const test::Variable variable("HGEMM_KERNEL", kernel);
-    Options options{};
-    const Backend* candidates[max_candidates];
-    int count = 0;
-    Plan plan{};
-    Status status = read_options(options);
-    if (status == ok)
-        status = check_names(options);
-    if (status == ok)
-        status = find_candidates(device, options, candidates, count);
-    if (status == ok)
-        status = make_plan(linear_layer(512, 512, 4096), device, options,
-                           {candidates, static_cast<size_t>(count)}, plan);
-    return status == ok ? "" : hgemm_last_error();
-}
-
-void expect_refused(const Device& device, const std::string& kernel, const std::string& setting)
-{
-    const std::string text = refusal_of(device, kernel + setting);
-    const std::string name = setting.substr(0, setting.find('='));
-    EXPECT_NE(text.find("kernel " + kernel + " (HGEMM_KERNEL)"), std::string::npos)
-        << setting << ": " << text;
-    EXPECT_NE(text.find(name), std::string::npos) << setting << ": " << text;
-}
-
-TEST(Dispatch, SettingsThatTheHostLacksAreRefused)
-{
-    for (const char* setting : {"/split=4", "/swapped", "/stream", "/late", "/early"})
-        expect_refused(host(), "host_blocked", setting);
-    EXPECT_EQ(refusal_of(host(), "host_blocked/split=1/plain/whole/alone"), "");
-    EXPECT_NE(refusal_of(host(), "/stream").find("/stream"), std::string::npos);
-}
-
-TEST(Dispatch, SettingsThatAGpuBackendLacksAreRefused)
-{
-    NEEDS_CUDA_BUILD();
-    const char* const sm120 = "sm120_64x64x64_s3";
-    for (const char* setting : {"/split=2", "/swapped", "/stream", "/early"})
-        expect_refused(rtx5090, sm120, setting);
-    const char* const sm80 = "sm80_128x128x32_s4";
-    for (const char* setting : {"/split=4", "/swapped", "/stream", "/late", "/early"})
-        expect_refused(a100, sm80, setting);
-    EXPECT_EQ(refusal_of(a100, std::string(sm80) + "/split=1/plain/whole/alone"), "");
-    const char* const sm100 = "sm100_pair_256x256_s";
-    for (const char* setting : {"/stream", "/early"})
-        expect_refused(b200, sm100, setting);
-    for (const char* overlap : {"/late", "/alone"}) {
-        EXPECT_EQ(refusal_of(rtx5090, std::string(sm120) + "/split=1/plain/whole" + overlap), "");
-        EXPECT_EQ(refusal_of(b200, std::string(sm100) + "/split=1/swapped/whole" + overlap), "");
-    }
 }
 
 // One wave of large CTAs with much to do lets the next kernel start late, everything else at once. Of
@@ -532,25 +301,29 @@ TEST(Dispatch, NullPointersAreWellAligned)
     EXPECT_EQ(null.workspace, given.workspace);
 }
 
-// A launch takes 2^31 - 1 CTAs.
+// A launch takes 2^31 - 1 CTAs, whatever the row, its slices and their number.
 TEST(Dispatch, GridsFitALaunch)
 {
     NEEDS_CUDA_BUILD();
-    Problem many = linear_layer(1, 1, 8);
-    many.batch = (int64_t{1} << 29) + 1;
-    for (const Backend* backend : all_backends())
-        for (int row = 0; row < backend->row_count && backend->serves(h200); ++row)
-            for (const int split : {0, 4})
-                for (const int64_t batch : {(int64_t{1} << 29) + 1, (int64_t{1} << 30) - 1}) {
-                    many.batch = batch;
-                    Options options{};
-                    std::strcpy(options.kernel, backend->rows[row].name);
-                    options.split = split;
-                    Plan plan{};
-                    if (backend->choose(many, h200, options, plan)) {
-                        EXPECT_LE(plan.grid, INT32_MAX) << options.kernel << " split " << split;
-                    }
-                }
+    const auto expect_fits = [](const Backend& backend, const Problem& problem, const char* kernel,
+                                int split) {
+        Options options{};
+        std::strcpy(options.kernel, kernel);
+        options.split = split;
+        Plan plan{};
+        if (backend.choose(problem, h200, options, plan)) {
+            EXPECT_LE(plan.grid, INT32_MAX) << kernel << " split " << split << " k " << problem.k;
+        }
+    };
+    for (const int64_t batch : {(int64_t{1} << 29) + 1, (int64_t{1} << 30) - 1})
+        for (const int64_t k : {8, 4096})
+            for (const int split : {0, 4}) {
+                Problem many = linear_layer(1, 1, k);
+                many.batch = batch;
+                for (const Backend* backend : all_backends())
+                    for (int row = 0; row < backend->row_count && backend->serves(h200); ++row)
+                        expect_fits(*backend, many, backend->rows[row].name, split);
+            }
 }
 
 #ifdef HGEMM_PTXAS_LOGS

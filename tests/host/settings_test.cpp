@@ -1,0 +1,109 @@
+// White-box tests of HGEMM_KERNEL: what may follow a kernel's name, and who refuses it.
+#include "../environment.hpp"
+#include "devices.hpp"
+#include "options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+namespace hg {
+namespace {
+
+TEST(Settings, BehindAKernelsNameAreRead)
+{
+    const auto read = [](const char* text, Options& options) {
+        const test::Variable kernel("HGEMM_KERNEL", text);
+        return read_options(options);
+    };
+    Options options{};
+    ASSERT_EQ(read("sm90_split_64x64/split=2/swapped/late", options), ok);
+    EXPECT_STREQ(options.kernel, "sm90_split_64x64");
+    EXPECT_EQ(options.split, 2);
+    EXPECT_EQ(options.orientation, Orientation::Swapped);
+    EXPECT_EQ(options.overlap, Overlap::Late);
+    for (const auto& [text, overlap] : {std::pair{"x/early", Overlap::Early}, {"x/alone", Overlap::None}}) {
+        Options other{};
+        ASSERT_EQ(read(text, other), ok);
+        EXPECT_EQ(other.overlap, overlap);
+    }
+    EXPECT_EQ(read("x/later", options), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("late early"), std::string::npos);
+}
+
+TEST(Settings, SlicesOfKAreAWholeNumber)
+{
+    const auto read = [](const std::string& value) {
+        const test::Variable kernel("HGEMM_KERNEL", "x/split=" + value + "/plain");
+        Options options{};
+        const Status status = read_options(options);
+        return status == ok ? options.split : -1;
+    };
+    EXPECT_EQ(read("1"), 1);
+    EXPECT_EQ(read("16"), 16);
+    for (const char* wrong : {"", "0", "-1", "+4", " 4", "4junk", "4 ", "4.5", "0x4", "99999999999"}) {
+        EXPECT_EQ(read(wrong), -1) << wrong;
+        EXPECT_NE(std::string(hgemm_last_error()).find("'split=" + std::string(wrong) + "'"),
+                  std::string::npos)
+            << hgemm_last_error();
+    }
+}
+
+// What is wrong with HGEMM_KERNEL; "" where it is obeyed.
+std::string refusal_of(const Device& device, const std::string& kernel)
+{
+    const test::Variable variable("HGEMM_KERNEL", kernel);
+    Options options{};
+    const Backend* candidates[max_candidates];
+    int count = 0;
+    Plan plan{};
+    Status status = read_options(options);
+    if (status == ok)
+        status = check_names(options);
+    if (status == ok)
+        status = find_candidates(device, options, candidates, count);
+    if (status == ok)
+        status = make_plan(linear_layer(512, 512, 4096), device, options,
+                           {candidates, static_cast<size_t>(count)}, plan);
+    return status == ok ? "" : hgemm_last_error();
+}
+
+void expect_refused(const Device& device, const std::string& kernel, const std::string& setting)
+{
+    const std::string text = refusal_of(device, kernel + setting);
+    const std::string name = setting.substr(0, setting.find('='));
+    EXPECT_NE(text.find("kernel " + kernel + " (HGEMM_KERNEL)"), std::string::npos)
+        << setting << ": " << text;
+    EXPECT_NE(text.find(name), std::string::npos) << setting << ": " << text;
+}
+
+TEST(Settings, ThatTheHostLacksAreRefused)
+{
+    for (const char* setting : {"/split=4", "/swapped", "/stream", "/late", "/early"})
+        expect_refused(host(), "host_blocked", setting);
+    EXPECT_EQ(refusal_of(host(), "host_blocked/split=1/plain/whole/alone"), "");
+    EXPECT_NE(refusal_of(host(), "/stream").find("/stream"), std::string::npos);
+}
+
+TEST(Settings, ThatAGpuBackendLacksAreRefused)
+{
+    NEEDS_CUDA_BUILD();
+    const char* const sm120 = "sm120_64x64x64_s3";
+    for (const char* setting : {"/split=2", "/swapped", "/stream", "/early"})
+        expect_refused(rtx5090, sm120, setting);
+    const char* const sm80 = "sm80_128x128x32_s4";
+    for (const char* setting : {"/split=4", "/swapped", "/stream", "/late", "/early"})
+        expect_refused(a100, sm80, setting);
+    EXPECT_EQ(refusal_of(a100, std::string(sm80) + "/split=1/plain/whole/alone"), "");
+    const char* const sm100 = "sm100_pair_256x256_s";
+    for (const char* setting : {"/stream", "/early"})
+        expect_refused(b200, sm100, setting);
+    for (const char* overlap : {"/late", "/alone"}) {
+        EXPECT_EQ(refusal_of(rtx5090, std::string(sm120) + "/split=1/plain/whole" + overlap), "");
+        EXPECT_EQ(refusal_of(b200, std::string(sm100) + "/split=1/swapped/whole" + overlap), "");
+    }
+}
+
+}  // namespace
+}  // namespace hg
