@@ -15,7 +15,7 @@ void describe(const Problem& problem, const Config& config, const Way& way, Over
 bool is_learned(const Problem& problem, int sm_count);
 
 // What takes longer was not: of sustained load, power and not the way decides.
-constexpr double longest_learned_us = 100;
+constexpr double longest_learned_us = 300;
 
 // Microseconds that a way takes, by the model's prediction `us` and by measurements: where it lets the next
 // kernel start early, as if alone, and late.

@@ -90,6 +90,9 @@ void add_ways(CLI::App& app, WaysOptions& options)
     app.add_option("--out", options.out, "File to write each line to with microseconds, as they come");
     app.add_option("--dtype", options.dtype, "f16 or bf16")->check(CLI::IsMember({"f16", "bf16"}));
     app.add_option("--rounds", options.rounds, "Graphs of each way")->check(CLI::Range(1, 1000));
+    app.add_option("--handles", options.handles, "Kept at a time, one a way, of 0.2 GB each")
+        ->check(CLI::Range(1, 10000))
+        ->capture_default_str();
     app.add_option("--seed", options.seed, "Of the orders in which ways take turns");
     add_device(app, options.device);
 }

@@ -62,8 +62,6 @@ public:
     std::vector<Timed> measure(const Asked& asked);
 
 private:
-    static constexpr size_t most_handles = 64;  // each has a workspace of its own
-
     Ours* library(const std::string& way);
     void add(std::vector<Timed>& timed, const std::string& way, Ours& library, const Product& product,
              const Operands& operands, const Expectation& expectation);
@@ -114,7 +112,7 @@ void Turns::add(std::vector<Timed>& timed, const std::string& way, Ours& library
 std::vector<Timed> Turns::measure(const Asked& asked)
 {
     const Product& product = asked.product;
-    if (libraries_.size() + asked.ways.size() > most_handles)
+    if (libraries_.size() + asked.ways.size() > static_cast<size_t>(options_.handles))
         libraries_.clear();
     const std::vector<Operands> sets = device_.operands(product);
     const Expectation expectation = device_.expect(product, sets[0]);

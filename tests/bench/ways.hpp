@@ -11,6 +11,7 @@ struct WaysOptions {
     std::string dtype = "bf16";
     DeviceOptions device;
     int rounds = 4;     // graphs of each way
+    int handles = 64;   // kept at a time, one a way; each has a workspace of its own, 200 MB
     unsigned seed = 1;  // of the orders in which a product's ways take turns
 };
 

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 ARCH = Path(__file__).resolve().parents[3] / "arch" / "sm90"
-UNITS, TRAITS = 48, 8
+UNITS, TRAITS = 64, 8
 FEATURES = ("predicted swapped slices streams alone late x_rows y_rows depth all_clusters k_tiles waves "
             "whole_waves filled load used_x used_y x_straddles y_straddles x_panels y_panels used_panels "
             "ctas").split()
@@ -178,7 +178,7 @@ def main():
     parser.add_argument("--write", metavar="PATH")
     parser.add_argument("--measured", default="", metavar="TEXT")
     parser.add_argument("--folds", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=2200)
     a = parser.parse_args()
     ways = Ways(a.seen)
     print(f"{len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
