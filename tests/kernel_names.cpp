@@ -32,4 +32,6 @@ std::vector<std::string> kernel_names()
     return names;
 }
 
+bool names_all_kernels() { return !std::getenv("HGEMM_TEST_KERNELS"); }
+
 }  // namespace hg::test

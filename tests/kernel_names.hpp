@@ -6,8 +6,9 @@
 
 namespace hg::test {
 
-// HGEMM_TEST_KERNELS=text: only those with that text in their names, to force kernels in several processes;
-// tests that compare kernels, or want one of each kind, then may fail.
+// HGEMM_TEST_KERNELS=text: only those with that text in their names, to force kernels in several processes.
 std::vector<std::string> kernel_names();
+// Without HGEMM_TEST_KERNELS, so that some of each kind must be there.
+bool names_all_kernels();
 
 }  // namespace hg::test

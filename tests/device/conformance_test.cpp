@@ -123,7 +123,9 @@ TEST(DeviceKernels, alone)
         report(suite);
         kernels += suite.cases() > suite.not_applicable();
     }
-    EXPECT_EQ(kernels > 0, Cuda::get()->cc() / 10 >= 9 && Cuda::get()->cc() / 10 <= 11);
+    if (names_all_kernels()) {
+        EXPECT_EQ(kernels > 0, Cuda::get()->cc() / 10 >= 9 && Cuda::get()->cc() / 10 <= 11);
+    }
 }
 
 // Operands that end with their allocation, at no multiple of what a load takes: an emulated device counts
@@ -186,7 +188,9 @@ TEST(DeviceKernels, each_one_streamed)
         EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is streamed";
         ++streamed;
     }
-    EXPECT_EQ(streamed > 0, Cuda::get()->cc() == 90);
+    if (names_all_kernels()) {
+        EXPECT_EQ(streamed > 0, Cuda::get()->cc() == 90);
+    }
 }
 
 // Is a product of this size given the split that was asked for?
