@@ -171,20 +171,26 @@ __device__ inline void prefetch_tile(const Params& p, const Member& member, cons
 }
 
 // Producer: a warp fills the stages with k tiles first ... last - 1 of a tile. All lanes wait and one, the
-// leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers.
+// leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The
+// kernels in front are waited for at k tile `waits_at`: all that its loads need has been found by then. The
+// arrive comes behind the loads, which it would delay; until then the barrier cannot complete.
 template <Config C, Major MX, Major MY>
 __device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
                                  Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
-                                 int32_t last, bool leader)
+                                 int32_t last, int32_t waits_at, bool leader)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
         ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
+        if (i == waits_at)
+            ptx::wait_for_earlier_grids();
         if (leader) {
-            ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
             load_stage<C, MX, MY>(p, member, stages.x(ring.stage), full, at, i * tile_k);
+            ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MY>::Stage));
         }
         __syncwarp();
+        if (i == waits_at && p.early)
+            ptx::launch_dependents();
     }
 }
 
@@ -303,18 +309,24 @@ __device__ inline void meet(const Params& p)
         ptx::cluster_wait();
 }
 
-// Producer: all that comes before its first load, which is k tile `first` of the tile at `at`.
+// Producer: all that comes before its first load, which is k tile `first` of the tile at `at`. Returns the
+// k tile at which load_tile() has to wait for the kernels in front; none, if there is nothing to load or if
+// alpha, which has to be looked at first, lies on the device.
 template <Config C, Major MX, Major MY>
-__device__ inline void begin_loads(const Params& p, const Member& member, const Position& at, int32_t first,
-                                   int32_t last, bool asks)
+__device__ inline int32_t begin_loads(const Params& p, const Member& member, const Position& at,
+                                      int32_t first, int32_t last, bool leader)
 {
-    if (asks)
+    constexpr int32_t none = -1;
+    if (leader)
         prefetch_tile<C, MX, MY>(p, member, at, first, last);
     __syncwarp();
     meet<C>(p);
+    if (first < last && !p.output.alpha_device)
+        return first;
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
+    return none;
 }
 
 }  // namespace hg::sm90

@@ -21,14 +21,15 @@ __device__ inline void produce(const Params& p, Smem<C, MY>& smem)
     const bool leader = ptx::elect_one();
     const auto member = Member::here<C>();
     Scheduler<C> scheduler(p, member, p.k_tiles);
-    Work work;
+    Work work{};
     bool more = scheduler.next(work);
-    begin_loads<C, MX, MY>(p, member, work.at, work.first, work.last, leader && more);
+    int32_t waits_at =
+        begin_loads<C, MX, MY>(p, member, work.at, work.first, more ? work.last : work.first, leader);
     const bool nothing = is_alpha_zero_on_device(p.output);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    for (; more; more = scheduler.next(work))
+    for (; more; more = scheduler.next(work), waits_at = -1)
         load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, nothing ? work.first : work.last,
-                             leader);
+                             waits_at, leader);
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
     if constexpr (C.ctas() > 1)
 #pragma unroll 1

@@ -84,9 +84,9 @@ size_t counter_words(const Device& device, size_t workspace);
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
-// k tiles that each CTA asks L2 for while the kernels in front end; none where alpha may be 0, since then
-// no operand is touched.
-int32_t count_prefetched(const Problem& problem, bool streams);
+// k tiles that each CTA asks L2 for while the kernels in front end: all of small operands; none where alpha
+// may be 0, since then no operand is touched.
+int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
 
 // Fill the kernel's parameters for a legal plan, but for the memory of a streamed one.
 Status pack_product(const Problem& problem, const Plan& plan, int sm_count, Params& params);

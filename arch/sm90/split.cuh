@@ -107,10 +107,11 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MY>& smem)
     const bool leader = ptx::elect_one();
     const auto work = SplitWork::of<C>(p);
     const Slice slice(p, work.member.slice);
-    begin_loads<C, MX, MY>(p, work.member, work.at, slice.first, slice.last, leader);
+    const int32_t waits_at =
+        begin_loads<C, MX, MY>(p, work.member, work.at, slice.first, slice.last, leader);
     const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    load_tile<C, MX, MY>(p, work.member, stages, ring, work.at, slice.first, last, leader);
+    load_tile<C, MX, MY>(p, work.member, stages, ring, work.at, slice.first, last, waits_at, leader);
     if (C.kind == Kind::Split && C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
 }
@@ -144,13 +145,14 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int con
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
     const BiasShare<C> bias(p, smem.at);
+    SplitStore<C, T, MY> out(p, scalars, smem);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer, [] {});
     ptx::launch_dependents();
     ptx::bar_sync(1, 128 * C.consumers);
-    const SplitStore<C, T, MY> out(p, scalars, smem, bias);
-    if (p.split == 1) {
+    out.begin(bias);
+    if (out.is_whole()) {
         out.stage_all(acc[0]);
         out.store(rows, part);
     } else if constexpr (C.is_global()) {

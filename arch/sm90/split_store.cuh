@@ -81,35 +81,33 @@ __device__ inline void store_blocks(uint32_t to, const uint32_t (&bits)[4], bool
         ptx::stmatrix_x2(to, bits[0], bits[1]);
 }
 
-// Where a warp's fragments of block 0 of a tile in the type of the output go; `step` bytes to the next one.
+// Where a warp's fragments of block 0 of a tile in the type of the output go, and bytes to the next block.
 template <Config C>
-struct TypedPlace {
-    uint32_t to, step;
-    bool swapped;
-
-    __device__ TypedPlace(const void* tile, bool swapped) : swapped(swapped)
-    {
-        const int pitch = typed_pitch(C, swapped);
-        const int lane = threadIdx.x % 32, x = threadIdx.x / 32 * 16 + lane / 8 % 2 * 8;
-        const int row = swapped ? lane / 16 * 8 + lane % 8 : x + lane % 8;
-        const int column = swapped ? x : lane / 16 * 8;
-        to = ptx::shared_address(tile) + 2 * (row * pitch + column);
-        step = 2 * (swapped ? 8 * pitch : 8);
-    }
-};
-
-// All blocks of the tile.
-template <Config C, Type T, bool Swapped>
-__device__ inline void stage_typed(const TypedPlace<C>& place, const float (&acc)[C.y / 2])
+__device__ inline uint32_t typed_place(const void* tile, bool swapped)
 {
-    constexpr int blocks = C.y / 8;
+    const int lane = threadIdx.x % 32, x = threadIdx.x / 32 * 16 + lane / 8 % 2 * 8;
+    const int row = swapped ? lane / 16 * 8 + lane % 8 : x + lane % 8;
+    const int column = swapped ? x : lane / 16 * 8;
+    return ptx::shared_address(tile) + 2 * (row * typed_pitch(C, swapped) + column);
+}
+
+constexpr int typed_step(const Config& c, bool swapped)
+{
+    return 2 * (swapped ? 8 * typed_pitch(c, swapped) : 8);
+}
+
+// All blocks of the tile, the first at `to`.
+template <Config C, Type T, bool Swapped>
+__device__ inline void stage_typed(uint32_t to, const float (&acc)[C.y / 2])
+{
+    constexpr int blocks = C.y / 8, step = typed_step(C, Swapped);
 #pragma unroll
     for (int block = 0; block < blocks; block += 2) {
         uint32_t bits[4] = {};
 #pragma unroll
         for (int i = 0; i < 4 && 4 * block + 2 * i < C.y / 2; ++i)
             bits[i] = to_bits2(acc[4 * block + 2 * i], acc[4 * block + 2 * i + 1], T);
-        store_blocks<Swapped>(place.to + block * place.step, bits, block + 1 < blocks);
+        store_blocks<Swapped>(to + block * step, bits, block + 1 < blocks);
     }
 }
 
@@ -255,30 +253,43 @@ __device__ inline void store_floats(const Params& p, const Scalars& s, const Sme
         store_part<C>(p, s, smem.partial, part, smem.at);
 }
 
-// From complete sums to the output. The stages are not read any more.
+// From complete sums to the output. What decides how is read before the product, into a register: behind it
+// all consumers would wait for parameters.
 template <Config C, Type T, Major MY>
-struct SplitStore {
+class SplitStore {
+public:
     const Params& p;
     const Scalars& s;
     Smem<C, MY>& smem;
-    TypedPlace<C> place;
-    const float* bias;  // null: none, or not here
-    bool typed;
 
-    __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MY>& smem, const BiasShare<C>& share)
-        : p(p), s(s), smem(smem), place(smem.partial, p.swapped), bias(nullptr),
-          typed(p.vectors && p.output.type_d == T)
+    __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MY>& smem)
+        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.partial, p.swapped)))
     {
-        if (typed && p.output.bias_along != BiasAlong::None) [[unlikely]]
-            bias = share_bias<C>(p, smem, share);
+        const bool typed = p.vectors && p.output.type_d == T;
+        traits_ =
+            ptx::mov_b32((typed ? Typed : 0) | (p.swapped ? Swapped : 0) | (p.split == 1 ? Whole : 0) |
+                         (typed && p.output.bias_along != BiasAlong::None ? Biased : 0));
     }
+
+    // All consumers of the CTA, which do not read the stages any more.
+    __device__ void begin(const BiasShare<C>& share)
+    {
+        if (has(Biased)) [[unlikely]]
+            bias_ = share_bias<C>(p, smem, share);
+    }
+
+    __device__ bool is_whole() const { return has(Whole); }
+    // In the type of the operands, without a bias.
+    __device__ bool is_plain() const { return has(Typed) && !bias_; }
+    __device__ uint32_t place_of(int block) const { return to_ + block * step(); }
+    __device__ uint32_t step() const { return typed_step(C, has(Swapped)); }
 
     // A thread's sums of one block, to where it goes in a tile of the output's type.
     __device__ void store_fragment(uint32_t to, const float (&v)[4]) const
     {
         const uint32_t bits[2] = {to_bits2(__fmul_rn(s.alpha, v[0]), __fmul_rn(s.alpha, v[1]), T),
                                   to_bits2(__fmul_rn(s.alpha, v[2]), __fmul_rn(s.alpha, v[3]), T)};
-        if (place.swapped)
+        if (has(Swapped))
             ptx::stmatrix_x2_trans(to, bits[0], bits[1]);
         else
             ptx::stmatrix_x2(to, bits[0], bits[1]);
@@ -287,15 +298,15 @@ struct SplitStore {
     // A thread's sums of one block, where the output is another, or takes a bias.
     __device__ void stage(int block, float (&v)[4]) const
     {
-        if (!typed)
-            return stage_floats<C>(smem.partial, place.swapped, block, v);
+        if (!has(Typed))
+            return stage_floats<C>(smem.partial, has(Swapped), block, v);
 #pragma unroll
         for (float& sum : v)
             sum = __fmul_rn(s.alpha, sum);
-        const bool along_y = is_bias_along_y(p.output, place.swapped);
-        add_bias<8>(v, bias + (along_y ? 8 * block : 0), along_y);
-        const uint32_t to = place.to + block * place.step;
-        if (place.swapped)
+        const bool along_y = is_bias_along_y(p.output, has(Swapped));
+        add_bias<8>(v, bias_ + (along_y ? 8 * block : 0), along_y);
+        const uint32_t to = place_of(block);
+        if (has(Swapped))
             ptx::stmatrix_x2_trans(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
         else
             ptx::stmatrix_x2(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
@@ -304,34 +315,43 @@ struct SplitStore {
     // All blocks of a thread's sums, of any output.
     __device__ void stage_all(float (&acc)[C.y / 2]) const
     {
-        if (!typed) [[unlikely]] {
+        if (!has(Typed)) [[unlikely]] {
 #pragma unroll
             for (int block = 0; block < C.y / 8; ++block)
-                stage_floats<C>(smem.partial, p.swapped, block, acc + 4 * block);
+                stage_floats<C>(smem.partial, has(Swapped), block, acc + 4 * block);
             return;
         }
 #pragma unroll
         for (float& v : acc)
             v = __fmul_rn(s.alpha, v);
-        if (bias) [[unlikely]]
-            add_bias<C.y>(acc, bias, is_bias_along_y(p.output, p.swapped));
-        if (p.swapped)
-            stage_typed<C, T, true>(place, acc);
+        if (bias_) [[unlikely]]
+            add_bias<C.y>(acc, bias_, is_bias_along_y(p.output, has(Swapped)));
+        if (has(Swapped))
+            stage_typed<C, T, true>(to_, acc);
         else
-            stage_typed<C, T, false>(place, acc);
+            stage_typed<C, T, false>(to_, acc);
     }
 
     // All consumers of the CTA, which have staged the part.
     __device__ void store(const VectorRows& rows, const Part& part) const
     {
         ptx::bar_sync(1, 128 * C.consumers);
-        if (typed) [[likely]]
+        if (has(Typed)) [[likely]]
             rows.store(smem.partial);
-        else if (p.swapped)
+        else if (has(Swapped))
             store_floats<C, true>(p, s, smem, part);
         else
             store_floats<C, false>(p, s, smem, part);
     }
+
+private:
+    enum Trait : uint32_t { Typed = 1, Swapped = 2, Whole = 4, Biased = 8 };
+
+    __device__ bool has(Trait trait) const { return (traits_ & trait) != 0; }
+
+    const uint32_t to_;  // typed_place()
+    uint32_t traits_;
+    const float* bias_ = nullptr;  // where it begins for a warp
 };
 
 // What a thread adds up lies in its own 16 bytes of each term, behind the tile on its way out.
@@ -382,7 +402,7 @@ template <Config C, Type T, Major MY>
 __device__ inline void add_up(const SplitStore<C, T, MY>& out, const Part& part, int32_t split, Terms terms)
 {
     float sum[4];
-    if (!out.typed || out.bias) [[unlikely]] {
+    if (!out.is_plain()) [[unlikely]] {
 #pragma unroll 1
         for (int32_t block = part.first; block < part.last; ++block) {
             sum_terms(sum, terms, split);
@@ -391,12 +411,13 @@ __device__ inline void add_up(const SplitStore<C, T, MY>& out, const Part& part,
         }
         return;
     }
-    uint32_t to = out.place.to + part.first * out.place.step;
+    uint32_t to = out.place_of(part.first);
+    const uint32_t step = out.step();
 #pragma unroll 1
     for (int32_t block = part.first; block < part.last; ++block) {
         sum_terms(sum, terms, split);
         out.store_fragment(to, sum);
-        terms.first += terms.step, terms.own += terms.step, to += out.place.step;
+        terms.first += terms.step, terms.own += terms.step, to += step;
     }
 }
 

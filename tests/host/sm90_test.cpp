@@ -13,29 +13,53 @@
 namespace hg {
 namespace {
 
+// k tiles that a kernel with so many CTAs asks for.
+int32_t asked(const Problem& p, int x, int y, uint32_t grid, bool streams = false)
+{
+    Plan plan{};
+    plan.grid = grid;
+    plan.streams = streams;
+    return sm90::count_prefetched(p, {sm90::Kind::Split, x, y, 4, 1, 1, 1, 1}, plan, 132);
+}
+
 TEST(Sm90, AsksL2ForNoMoreThanThereIs)
 {
-    EXPECT_EQ(sm90::count_prefetched(linear_layer(8, 64, 100), false), 2);
-    EXPECT_EQ(sm90::count_prefetched(linear_layer(512, 512, 512), false), 8);
-    EXPECT_EQ(sm90::count_prefetched(linear_layer(64, 64, 8192), false), 16);
-    EXPECT_EQ(sm90::count_prefetched(linear_layer(4096, 4096, 4096), false), 4);
+    EXPECT_EQ(asked(linear_layer(8, 64, 100), 64, 64, 1), 2);
+    EXPECT_EQ(asked(linear_layer(512, 512, 512), 64, 64, 64), 8);
+    EXPECT_EQ(asked(linear_layer(64, 64, 8192), 64, 64, 1), 16);
+}
+
+TEST(Sm90, AsksL2ForFewerWideTiles)
+{
+    const Problem p = linear_layer(4096, 4096, 4096);
+    EXPECT_EQ(asked(p, 64, 96, 132), 4);
+    EXPECT_EQ(asked(p, 128, 128, 132), 3);
+    EXPECT_EQ(asked(p, 128, 224, 132), 1);
+}
+
+TEST(Sm90, AsksL2ForFewWhereTheLastWaveIsNearlyEmpty)
+{
+    const Problem p = linear_layer(64, 18432, 7168);
+    EXPECT_EQ(asked(p, 64, 64, 132 + 32), 2);
+    EXPECT_EQ(asked(p, 64, 64, 132 + 33), 4);
+    EXPECT_EQ(asked(p, 64, 64, 264), 4);
 }
 
 // The k tiles of a streamed run are not a tile's first ones.
 TEST(Sm90, AsksL2ForNothingOfAStream)
 {
-    EXPECT_EQ(sm90::count_prefetched(linear_layer(4096, 4096, 4096), true), 0);
+    EXPECT_EQ(asked(linear_layer(4096, 4096, 4096), 128, 128, 132, true), 0);
 }
 
 TEST(Sm90, AsksL2ForNothingWhereAlphaMayBeZero)
 {
     Problem p = linear_layer(512, 512, 512);
     p.alpha = 0.0f;
-    EXPECT_EQ(sm90::count_prefetched(p, false), 0);
+    EXPECT_EQ(asked(p, 64, 64, 64), 0);
     p.alpha = 1.0f;
     const float on_the_device = 1.0f;
     p.alpha_device = &on_the_device;
-    EXPECT_EQ(sm90::count_prefetched(p, false), 0);
+    EXPECT_EQ(asked(p, 64, 64, 64), 0);
 }
 
 // The boxes of a tile cover it, the last one ends with it, and none begins inside a block of eight y.
