@@ -59,10 +59,13 @@ Status pack(const Handle&, const Problem& problem, const Plan&, Packed& packed)
     return ok;
 }
 
-Status launch(Handle& handle, void* state, const Plan&, const Packed& packed)
+Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    multiply(*static_cast<HostState*>(state), packed.as<Problem>(), handle.workspace().ptr,
-             handle.sm_count());
+    const Workspace workspace = handle.workspace();
+    if (workspace.bytes < plan.workspace)
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
+                    plan.workspace, workspace.bytes);
+    multiply(*static_cast<HostState*>(state), packed.as<Problem>(), workspace.ptr, handle.sm_count());
     return ok;
 }
 
