@@ -42,14 +42,15 @@ uint64_t output_policy(const Problem& p)
 // the other, those of its first loads behind them. Fewer of wide tiles, and where the last wave is nearly
 // empty, since the next kernel's CTAs then ask early and take bandwidth from those that still load.
 // Microseconds with four k tiles, three, two, one: 96 x 4096 x 4096 by 64 x 96 10.94, 11.03, 11.17, 11.36;
-// 192 x 32768 x 512 by pairs of 128 x 192 15.13, 14.90, 14.87, 15.18; 512 x 7168 x 2048 by 128 x
-// 224 24.81, 24.64, 24.44, 24.32; 1 x 18432 x 7168, 288 CTAs on 264 places, 59.99, 58.58, 57.73, 58.30.
+// 192 x 32768 x 512 by pairs of 128 x 192 15.13, 14.90, 14.87, 15.18; 512 x 7168 x 2048 by 128 x 224
+// 24.81, 24.64, 24.44, 24.32; 1 x 18432 x 7168, 288 CTAs on 264 places, 59.99, 58.58, 57.73, 58.30.
 int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 {
     constexpr int narrow = 160, wide = 256;
     const int lines = c.x / c.across + c.y / c.cluster;
     const auto places = static_cast<uint32_t>(c.residents * sm_count);
-    if (plan.grid > places && plan.grid % places > 0 && plan.grid % places < places / 4)
+    const uint32_t last_wave = plan.grid % places;
+    if (plan.grid > places && 0 < last_wave && last_wave < places / 4)
         return 2;
     return lines <= narrow ? 4 : lines <= wide ? 3 : 1;
 }
