@@ -27,6 +27,7 @@
 namespace hg::sm90 {
 
 constexpr int wgmma_k = 16;
+constexpr int32_t no_k_tile = -1;
 
 // This CTA's place in its cluster: C.cluster neighbours along x, by C.across along y, for each slice of k.
 struct Member {
@@ -310,13 +311,12 @@ __device__ inline void meet(const Params& p)
 }
 
 // Producer: all that comes before its first load, which is k tile `first` of the tile at `at`. Returns the
-// k tile at which load_tile() has to wait for the kernels in front; none, if there is nothing to load or if
-// alpha, which has to be looked at first, lies on the device.
+// k tile at which load_tile() has to wait for the kernels in front: no_k_tile, if there is nothing to load
+// or if alpha, which has to be looked at first, lies on the device.
 template <Config C, Major MX, Major MY>
 __device__ inline int32_t begin_loads(const Params& p, const Member& member, const Position& at,
                                       int32_t first, int32_t last, bool leader)
 {
-    constexpr int32_t none = -1;
     if (leader)
         prefetch_tile<C, MX, MY>(p, member, at, first, last);
     __syncwarp();
@@ -326,7 +326,7 @@ __device__ inline int32_t begin_loads(const Params& p, const Member& member, con
     ptx::wait_for_earlier_grids();
     if (p.early)
         ptx::launch_dependents();
-    return none;
+    return no_k_tile;
 }
 
 }  // namespace hg::sm90

@@ -27,7 +27,7 @@ __device__ inline void produce(const Params& p, Smem<C, MY>& smem)
         begin_loads<C, MX, MY>(p, member, work.at, work.first, more ? work.last : work.first, leader);
     const bool nothing = is_alpha_zero_on_device(p.output);
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    for (; more; more = scheduler.next(work), waits_at = -1)
+    for (; more; more = scheduler.next(work), waits_at = no_k_tile)
         load_tile<C, MX, MY>(p, member, stages, ring, work.at, work.first, nothing ? work.first : work.last,
                              waits_at, leader);
     // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
