@@ -269,7 +269,7 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& o, P
     Choice best = choose_predicted(p, o, sm_count, slack, predicted);
     if (best.prediction.us == none.prediction.us)
         return false;
-    const bool ask = learned && best.prediction.us < longest_learned_us(p);
+    const bool ask = learned && best.prediction.us < longest_learned_us;
     if (ask)
         best = choose_learned(p, o, sm_count, slack * best.prediction.us, predicted);
     fill(p, best.way, best.prediction, sm_count, o, plan);

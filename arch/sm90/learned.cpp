@@ -70,12 +70,6 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
 
 bool is_learned(const Problem& p, int sm_count) { return sm_count == max_numbers && p.batch == 1; }
 
-double longest_learned_us(const Problem& p)
-{
-    constexpr int64_t few = 128;
-    return std::min(p.m, p.n) <= few ? 300 : 100;
-}
-
 Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count)
 {
     float features[Feature::count];

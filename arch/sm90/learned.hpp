@@ -14,9 +14,8 @@ void describe(const Problem& problem, const Config& config, const Way& way, Over
 // Is this a product like those that were measured: one problem, on a whole H200?
 bool is_learned(const Problem& problem, int sm_count);
 
-// Products that the model expects to take longer were measured too little. Of those with many rows and
-// columns, power and not the way decides.
-double longest_learned_us(const Problem& problem);
+// Products that the model expects to take longer were hardly measured.
+constexpr double longest_learned_us = 1000;
 
 // Microseconds that a way takes, by the model's prediction `us` and by measurements: where it lets the next
 // kernel start early, as if alone, and late.

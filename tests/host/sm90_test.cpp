@@ -157,18 +157,22 @@ TEST(Sm90, TilesOfAGpcReadLeast)
 TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
 {
     Problem p = linear_layer(8192, 6144, 4096);
-    const auto chosen = [&] {
+    const auto takes = [&](const char* kernel) {
+        Options o{};
+        std::strcpy(o.kernel, kernel);
         Plan plan{};
-        EXPECT_TRUE(sm90::choose(p, h200, Options{}, plan));
-        return sm90::configs[plan.row];
+        return sm90::choose(p, h200, o, plan);
     };
+    const char *wide = "sm90_pp_128x168_c2", *narrow = "sm90_pp_128x160_c2";
     ASSERT_TRUE(sm90::is_stored_by_tma(p));
-    EXPECT_TRUE(sm90::stores_by_tma_only(chosen()));
+    EXPECT_TRUE(takes(wide));
     p.bias.along = BiasAlong::Columns;
     EXPECT_TRUE(sm90::is_stored_by_tma(p));
+    EXPECT_TRUE(takes(wide));
     p.activation = Activation::Relu;
     EXPECT_FALSE(sm90::is_stored_by_tma(p));
-    EXPECT_FALSE(sm90::stores_by_tma_only(chosen()));
+    EXPECT_FALSE(takes(wide));
+    EXPECT_TRUE(takes(narrow));
 }
 
 // The network corrects the model, by less than a factor of three.
