@@ -153,6 +153,19 @@ TEST(Sm90, TilesOfAGpcReadLeast)
     EXPECT_FALSE(order(128, 64, 2, 4, 32, false).numbered);  // more than one wave
 }
 
+// Tiles that fit one number of rows need not fit fewer.
+TEST(Sm90, TunedLinesAreForTheirOwnRows)
+{
+    const auto why = [](int64_t m) {
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(linear_layer(m, 8192, 28672), h200, Options{}, plan));
+        return plan.why;
+    };
+    EXPECT_EQ(why(192), Why::Tuned);
+    for (const int64_t m : {129, 144, 191, 193})
+        EXPECT_NE(why(m), Why::Tuned) << m;
+}
+
 // What TMA cannot store goes to kernels that have another way.
 TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
 {
