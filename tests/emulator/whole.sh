@@ -7,7 +7,7 @@ build=$(cd "$1" && pwd) architecture=$2 backend=$3 seeds=${4:-50}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
-export LD_LIBRARY_PATH=$build/tests/emulator/lib EMU_ARCH=$architecture EMU_STRICT=1 EMU_REPORT=$work/hazards
+export LD_LIBRARY_PATH=$build/tests/emulator/lib EMU_ARCH=$architecture EMU_STRICT=1 EMU_DEPENDENT=1 EMU_REPORT=$work/hazards
 status=0
 
 # step NAME FILTER [VARIABLE=VALUE]...

@@ -41,13 +41,37 @@ Checker::~Checker() { delete state_; }
 
 void Checker::configure(int level) { level_ = level; }
 
-void Checker::begin_launch()
+void Checker::begin_launch(bool overlaps)
 {
     state_->agents.clear();
     state_->shadows.clear();
     state_->last_owner = nullptr;
     state_->global.clear();
     state_->reported.clear();
+    front_ = overlaps && races() ? state_->agents.new_warp() : -1;
+    awaited_ = false;
+}
+
+void Checker::await_front(int agent, uint32_t lanes)
+{
+    if (front_ < 0)
+        return;
+    awaited_ = true;
+    const uint32_t end = state_->agents.now(front_);
+    SyncClock clock;
+    emu::merge(clock.seen, front_, Seen{end, end, ~0u});
+    state_->agents.acquire(agent, clock, lanes);
+}
+
+void Checker::check_front(const Cta& by, uint64_t address, uint64_t bytes, const Record& now)
+{
+    if (front_ < 0)
+        return;
+    Record end;
+    end.agent = front_;
+    end.time = state_->agents.now(front_);
+    if (!state_->agents.before(end, now))
+        state_->report("early-access", by, {PlaceIn::Global, address, bytes, 0}, now, nullptr);
 }
 
 int Checker::new_warp() { return races() ? state_->agents.new_warp() : 0; }
@@ -178,21 +202,25 @@ void Checker::access_warp(Cta& owner, uint32_t offset, uint32_t bytes, Access ki
 void Checker::access_global(const Cta& by, uint64_t address, uint64_t bytes, Access kind,
                             const Actor& actor)
 {
-    if (!global_races() || bytes == 0)
+    if (!watches_global() || bytes == 0)
         return;
     Record now = record_of(actor, kind, state_->agents.now(actor.agent));
     now.cta = number_of(by);
-    state_->touch_all(by, {PlaceIn::Global, address, bytes, 0}, now, nullptr);
+    check_front(by, address, bytes, now);
+    if (global_races())
+        state_->touch_all(by, {PlaceIn::Global, address, bytes, 0}, now, nullptr);
 }
 
 void Checker::access_global_warp(const Cta& by, uint64_t address, uint32_t bytes, Access kind,
                                  const Actor& actor)
 {
-    if (!global_races())
+    if (!watches_global())
         return;
     Record now = record_of(actor, kind, state_->agents.now(actor.agent));
     now.cta = number_of(by);
-    state_->touch_lanes(by, {PlaceIn::Global, address, uint64_t{bytes} * warp_lanes, 0}, now, nullptr);
+    check_front(by, address, uint64_t{bytes} * warp_lanes, now);
+    if (global_races())
+        state_->touch_lanes(by, {PlaceIn::Global, address, uint64_t{bytes} * warp_lanes, 0}, now, nullptr);
 }
 
 void Checker::access_tmem(Cta& owner, uint32_t column, uint32_t columns, uint32_t first_lane,

@@ -20,6 +20,7 @@ namespace emu {
 struct Exec;
 struct Cta;
 struct Machine;
+struct Record;
 class Reports;
 
 enum class Proxy : uint8_t { Generic, Async };
@@ -56,9 +57,13 @@ public:
     void configure(int level);
     bool races() const { return level_ >= 2; }
     bool global_races() const { return level_ >= 3; }
+    bool watches_global() const { return global_races() || front_ >= 0; }
 
-    // Agents. A launch starts with none.
-    void begin_launch();
+    // Agents. A launch starts with none, or with one that stands for the launches in front, which have not
+    // ended yet: accesses to global memory must come after a wait for them.
+    void begin_launch(bool overlaps = false);
+    void await_front(int agent, uint32_t lanes);
+    bool front_awaited() const { return front_ < 0 || awaited_; }
     int new_warp();
     // Before the first instruction of a CTA: it follows everything of launches before.
     int start_async(int issuer, uint32_t lanes = ~0u);  // a fresh agent that has seen what its issuer has
@@ -108,7 +113,11 @@ public:
     void forget(Cta& owner);  // the CTA has ended: its warps' agents and its memories' shadows are free
 
 private:
+    void check_front(const Cta& by, uint64_t address, uint64_t bytes, const Record& now);
+
     int level_ = 2;
+    int front_ = -1;  // agent; none: the launches in front have ended
+    bool awaited_ = false;
     struct State;
     State* state_ = nullptr;
 

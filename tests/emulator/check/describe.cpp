@@ -92,6 +92,8 @@ Report describe(const char* kind, const Cta& owner, const Place& place, const Re
     report.text = place_text(place) + ": " + side(owner, now);
     if (report.kind == "exited-peer")
         report.text += "; not ordered before the exit of the CTA whose memory it is";
+    if (report.kind == "early-access")
+        report.text += "; no griddepcontrol.wait orders it after the launches in front";
     if (before)
         report.text += relation(report.kind) + side(owner, *before);
     return report;

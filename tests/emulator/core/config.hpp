@@ -16,6 +16,8 @@ struct Config {
     Arithmetic arithmetic = Arithmetic::Exact;  // EMU_ARITHMETIC=exact|fast
     int check = 2;              // EMU_CHECK: 0 values only, 1 bounds and barriers, 2 also races,
                                 // 3 also in global memory
+    bool dependent = false;     // EMU_DEPENDENT: 1: a launch that may start before those in front of it have
+                                // ended accesses global memory only behind a wait for them
     uint64_t seed = 1;          // EMU_SEED: order of warps and of asynchronous completions
     std::string faults;         // EMU_FAULTS: see driver/faults.hpp
 

@@ -64,6 +64,17 @@ void check_sizes(const Program& program, const Launch& launch, const Config& con
                                    std::to_string(program.kernel->parameter_bytes));
 }
 
+// The launch behind this one would wait for this one alone, and might come before those in front of it.
+void report_unawaited(const Program& program, Reports& reports)
+{
+    Report report;
+    report.kind = "unawaited-launch";
+    report.kernel = program.kernel->name;
+    report.line = program.kernel->line;
+    report.text = "no thread has waited for the launches in front (griddepcontrol.wait)";
+    reports.add(report);
+}
+
 }  // namespace
 
 Machine::Machine(const Config& c) : config(c), memory(c.memory), random(c.seed)
@@ -79,10 +90,12 @@ void Machine::run(const Program& program, const Launch& launch)
     check_block(program, actual);
     check_cluster(program, actual, config.cc);
     check_sizes(program, actual, config);
-    checker.begin_launch();
+    checker.begin_launch(config.dependent && launch.overlaps);
     flags.clear();
     progress = steps;
     Scheduler(*this, program, actual).run();
+    if (!checker.front_awaited())
+        report_unawaited(program, reports);
 }
 
 }  // namespace emu

@@ -164,6 +164,7 @@ struct Dim3 {
 struct Launch {
     Dim3 grid, block, cluster;
     uint32_t dynamic_shared = 0;
+    bool overlaps = false;  // it may start before the launches in front of it have ended
     std::vector<uint8_t> parameters;
 };
 

@@ -21,8 +21,10 @@ void read_attribute(const CUlaunchAttribute& attribute, emu::Launch& launch)
         launch.cluster = {c.x, c.y, c.z};
         return;
     }
-    // Grids run one after the other, so a dependent one may always start.
+    // Grids run one after the other all the same; EMU_DEPENDENT looks whether this one waits.
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        launch.overlaps = attribute.value.programmaticStreamSerializationAllowed != 0;
+        return;
     // Hints.
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:

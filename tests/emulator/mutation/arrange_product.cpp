@@ -124,6 +124,7 @@ void set_launch(Setup& setup, const hg::Row& row, const hg::Plan& plan, const Pa
     setup.launch.cluster.x = static_cast<uint32_t>(std::max(plan.cluster, 1));
     setup.launch.block.x = row.threads;
     setup.launch.dynamic_shared = row.smem_bytes;
+    setup.launch.overlaps = plan.overlaps;
     set_parameters(setup, params);
 }
 

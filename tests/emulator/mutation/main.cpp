@@ -17,7 +17,7 @@ namespace mutation {
 namespace {
 
 struct Options {
-    std::string build = ".", filter, list, totals;
+    std::string build = ".", filter, instruction, list, totals;
     int at_once = 2, seconds = 60, seeds = 3, sample = 0;
     double required = 95;
     bool verbose = false;
@@ -149,8 +149,11 @@ std::vector<Mutant> sample(const std::vector<Mutant>& mutants, int most)
 
 std::vector<Result> try_all(const Subject& subject, const Options& options)
 {
-    const std::vector<Mutant> mutants =
-        sample(find_mutants(subject.lines, facts_of(subject)), options.sample);
+    std::vector<Mutant> mutants = find_mutants(subject.lines, facts_of(subject));
+    std::erase_if(mutants, [&](const Mutant& mutant) {
+        return subject.lines[mutant.line].find(options.instruction) == std::string::npos;
+    });
+    mutants = sample(mutants, options.sample);
     std::vector<Task> tasks;
     std::vector<Result> results;
     for (const Mutant& mutant : mutants) {
@@ -223,6 +226,7 @@ int main(int count, char** values)
     mutation::Options options;
     app.add_option("--build", options.build, "the build folder, with the kernels' PTX");
     app.add_option("--kernel", options.filter, "only kernels whose name contains this");
+    app.add_option("--instruction", options.instruction, "only mutants of lines that contain this");
     app.add_option("--sample", options.sample, "so many of each kind of mutant a kernel; 0: all");
     app.add_option("--seeds", options.seeds, "orders to try before a mutant counts as missed");
     app.add_option("--jobs", options.at_once, "processes at once");

@@ -145,9 +145,7 @@ void Rules::waits()
         add("wait", "does not wait", here_.guard + "setp.eq.b32 " + here_.operands[0] + ", 0, 0;");
         add("phase", "parity flipped", changed(2, "b32", "xor.b32", "1"));
     }
-    if (here_.is("griddepcontrol.wait"))
-        remove("wait", "launches of the test follow one another");
-    if (here_.is("tcgen05.wait") || here_.is("cp.async.wait_all"))
+    if (here_.is("griddepcontrol.wait") || here_.is("tcgen05.wait") || here_.is("cp.async.wait_all"))
         remove("wait");
     if (!here_.has(".wait_group"))
         return;

@@ -39,6 +39,7 @@ Trial run_trial(const Kernel& kernel, const std::string& text, int shape, uint64
     config.cc = kernel.cc;
     config.seed = seed;
     config.arithmetic = emu::Arithmetic::Fast;
+    config.dependent = true;
     emu::Machine machine(config);
     machine.reports.stop_at_first();
     Trial trial;

@@ -45,12 +45,14 @@ void decode_fence_mbarrier_init(const ptx::Instruction& i, Program& program, Op&
     op.run = run_fence_mbarrier_init;
 }
 
-// Launches of a stream run one after another, so that there is nothing to wait for.
+// Launches of a stream run one after another, so that there is nothing to wait for but by the rules.
+void run_await_front(Exec& x) { x.machine.checker.await_front(x.warp.agent, x.lanes); }
+
 void decode_griddepcontrol(const ptx::Instruction& i, Program& program, Op& op)
 {
     allow_modifiers(i, program, {"launch_dependents", "wait"});
     expect_operands(i, program, 0, 0);
-    op.run = run_nothing;
+    op.run = i.has("wait") ? run_await_front : run_nothing;
 }
 
 void decode_prefetch_tensormap(const ptx::Instruction& i, Program& program, Op& op)

@@ -121,7 +121,7 @@ void check_box_access(Exec& x, const BoxCopy& copy, const Location& place, Acces
 // The part of the box that lies in the tensor.
 void note_box(Deferred& deferred, const BoxCopy& copy, Access kind)
 {
-    if (deferred.machine.checker.global_races())
+    if (deferred.machine.checker.watches_global())
         for_each_row(copy.map, copy.at, [&](const BoxRow& row) {
             note_global(deferred, row.global, (row.last - row.first) * copy.map.element_bytes, kind);
         });

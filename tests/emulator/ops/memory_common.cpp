@@ -126,7 +126,7 @@ void locate_all(Exec& x, Location (&at)[warp_lanes], int bytes, int alignment, A
     Checker& checker = x.machine.checker;
     if (shared && checker.races())
         note_shared(x, shared, at, bytes, kind);
-    if (global && checker.global_races())
+    if (global && checker.watches_global())
         note_global(x, global, at, bytes, kind);
 }
 
