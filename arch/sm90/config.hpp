@@ -184,12 +184,13 @@ struct alignas(1024) Smem {
         unsigned char x[x_bytes(C)];
         unsigned char y[y_bytes(C, MY)];
     };
-    // A part of a split tile on its way out lies where the stages were.
+    // A part of a split tile on its way out, and behind it what its owner adds up, lie where the stages
+    // were.
     union {
         Stage stage[stages];
         alignas(16) float partial[C.is_split() ? partial_bytes(C) / 4 : 1];
+        alignas(16) unsigned char sums[C.is_split() ? terms_offset(C) + most_terms(C) : 1];
     };
-    static_assert(!C.is_split() || terms_offset(C) + most_terms(C) <= sizeof stage);
     alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][staging_bytes];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];

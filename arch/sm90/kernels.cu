@@ -35,7 +35,7 @@ __device__ inline void run(const sm90::Params& p)
         run<config, type, major_x, major_y>(p);                                                            \
     }
 
-constexpr Type f16 = Type::F16, bf16 = Type::BF16;
+[[maybe_unused]] constexpr Type f16 = Type::F16, bf16 = Type::BF16;
 
 #define MAJORS(name, config, type)                                                                         \
     ENTRY(name##_kk, config, type, Major::K, Major::K)                                                     \

@@ -9,16 +9,22 @@
 namespace hg::sm90 {
 namespace {
 
-static_assert(names_all_rows(learned_kernels), "learned_weights.hpp and kernels.def have different rows");
+static_assert(names_all_rows(networks[0].kernels) && names_all_rows(networks[1].kernels),
+              "learned_weights.hpp and kernels.def have different rows");
+
+const Network& network_for(const Problem& p)
+{
+    return networks[major_of(p.a) == Major::MN || major_of(p.b) == Major::MN];
+}
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
 
 // By what factor a way takes longer than predicted.
-double answer(const float (&sums)[units])
+double answer(const Network& network, const float (&sums)[units])
 {
     float off = 0;
     for (int unit = 0; unit < units; ++unit)
-        off += shares[unit] * std::max(sums[unit], 0.0f);
+        off += network.shares[unit] * std::max(sums[unit], 0.0f);
     return std::exp(static_cast<double>(off));
 }
 
@@ -74,15 +80,16 @@ Learned learned_us(const Problem& p, const Config& c, const Way& way, double us,
 {
     float features[Feature::count];
     describe(p, c, way, way.alone ? Overlap::None : Overlap::Early, us, sm_count, features);
+    const Network& network = network_for(p);
     float sums[units];
-    std::copy_n(biases, units, sums);
+    std::copy_n(network.biases, units, sums);
     for (int i = 0; i < Feature::count; ++i)
-        add(sums, features[i], feature_weights[i]);
+        add(sums, features[i], network.feature_weights[i]);
     for (int i = 0; i < traits; ++i)
-        add(sums, learned_kernels[way.row].traits[i], trait_weights[i]);
-    const double early = us * answer(sums);
-    add(sums, 1.0f, feature_weights[Feature::late]);
-    return {early, us * answer(sums)};
+        add(sums, network.kernels[way.row].traits[i], network.trait_weights[i]);
+    const double early = us * answer(network, sums);
+    add(sums, 1.0f, network.feature_weights[Feature::late]);
+    return {early, us * answer(network, sums)};
 }
 
 }  // namespace hg::sm90

@@ -1,5 +1,6 @@
-// What measurements add to the cost model: a small network that says how far its prediction is off. One
-// hidden layer; it sees what the model sees of a way, and eight numbers a kernel that were fitted with it.
+// What measurements add to the cost model: small networks that say how far its prediction is off, one for
+// products whose operands both are contiguous along k, one for all others. One hidden layer; they see what
+// the model sees of a way, and eight numbers a kernel that were fitted with them.
 #pragma once
 
 #include "arch/sm90/learned_weights.hpp"
@@ -7,7 +8,7 @@
 
 namespace hg::sm90 {
 
-// A way as the network sees it: `us` is the model's prediction.
+// A way as a network sees it: `us` is the model's prediction.
 void describe(const Problem& problem, const Config& config, const Way& way, Overlap overlap, double us,
               int sm_count, float (&features)[Feature::count]);
 

@@ -358,7 +358,7 @@ private:
 template <Config C, Major MY>
 __device__ inline unsigned char* terms_of(Smem<C, MY>& smem)
 {
-    return smem.stage[0].x + terms_offset(C) + threadIdx.x * 16;
+    return smem.sums + terms_offset(C) + threadIdx.x * 16;
 }
 
 // The terms of a part, addresses in shared memory: those of its first block from `first` on, one slice

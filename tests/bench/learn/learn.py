@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fits the network of arch/sm90/learned_weights.hpp to measured ways to run products.
+"""Fits the networks of arch/sm90/learned_weights.hpp to measured ways to run products.
 
     hgemm-ways list < products.txt > ways.txt           # lines of "m n k layout"; any machine
     hgemm-bench ways ways.txt --out measured.txt        # on the GPU
     hgemm-ways describe < measured.txt > seen.txt
     learn.py seen.txt [--write arch/sm90/learned_weights.hpp --measured 'what, when and where'] [--folds 2]
 
-The network was fitted to tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 8 CUDA
+There are two, for products whose operands both are contiguous along k and for all others. They were fitted to tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 8 CUDA
 graphs over so many sets of operands that they take 160 MB, with normal data and results apart from operands, since what
 results are written over draws less power. The graphs of a product's ways took turns, of late in random order.
 
@@ -35,8 +35,7 @@ KERNELS = re.findall(r"^KERNEL \(\s*(\w+)", (ARCH / "kernels.def").read_text(), 
 class Ways:
     """Measured ways; a way measured twice counts once, with the mean of both."""
 
-    def __init__(self, path):
-        seen = np.loadtxt(path)
+    def __init__(self, seen):
         way, index = np.unique(np.delete(seen, 5, axis=1), axis=0, return_inverse=True)
         index = index.ravel()
         self.times = np.bincount(index)
@@ -52,7 +51,8 @@ class Ways:
         close = np.expm1(self.slower) / 0.15
         weight = np.sqrt(self.times) / (1 + close * close)
         self.weight = weight / np.bincount(self.product, weight)[self.product]
-        self.mean, self.deviation = self.features.mean(0), self.features.std(0) + 1e-9
+        self.mean, self.deviation = self.features.mean(0), self.features.std(0)
+        self.deviation[self.deviation == 0] = np.inf  # nothing to learn from
 
     def loss_of_choices(self, off):
         """How much slower the way with the lowest estimate is, of each product."""
@@ -121,17 +121,26 @@ def numbers(values):
 
 
 def table(rows):
-    return "{\n    " + ",\n    ".join(rows) + ",\n};"
+    return "{\n    " + ",\n    ".join(rows) + "}"
 
 
-def write(path, ways, p, measured):
+def network_text(ways, p):
     """Features are not scaled in the library: their weights are, and the biases hold their means."""
     p = {name: np.array(value, float) for name, value in p.items()}
     weights = p["weights"][:len(FEATURES)] / ways.deviation[:, None]
     biases = p["biases"] - ways.mean @ weights
+    return "\n    {" + ",\n     ".join((
+        table(f"// {name}{chr(10)}    {numbers(w)}" for name, w in zip(FEATURES, weights)),
+        table(map(numbers, p["weights"][len(FEATURES):])), numbers(biases), numbers(p["shares"]),
+        table(f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"])))) + "}"
+
+
+def write(path, fitted, measured):
     names = ", ".join(FEATURES[:10]) + ",\n           " + ", ".join(FEATURES[10:])
-    text = f"""// Written by tests/bench/learn/learn.py, fitted to {ways.times.sum():,} measurements of
-// {len(ways.products):,} products: {measured}.
+    times = sum(ways.times.sum() for ways, _ in fitted)
+    products = sum(len(ways.products) for ways, _ in fitted)
+    text = f"""// Written by tests/bench/learn/learn.py, fitted to {times:,} measurements of
+// {products:,} products: {measured}.
 // clang-format off
 #pragma once
 
@@ -139,7 +148,7 @@ def write(path, ways, p, measured):
 
 namespace hg::sm90 {{
 
-// What the network sees of a way.
+// What a network sees of a way.
 struct Feature {{
     enum {{ {names}, count }};
 }};
@@ -147,29 +156,43 @@ struct Feature {{
 // Hidden units, and numbers that each kernel has beside its features.
 inline constexpr int units = {UNITS}, traits = {TRAITS};
 
-inline constexpr float feature_weights[Feature::count][units] = {table(
-        f"// {name}{chr(10)}    {numbers(w)}" for name, w in zip(FEATURES, weights))}
-
-inline constexpr float trait_weights[traits][units] = {table(map(numbers, p["weights"][len(FEATURES):]))}
-
-inline constexpr float biases[units] =
-    {numbers(biases)};
-
-// Of the units in the answer.
-inline constexpr float shares[units] =
-    {numbers(p["shares"])};
-
 struct LearnedKernel {{
     std::string_view name;
     float traits[sm90::traits];
 }};
 
-inline constexpr LearnedKernel learned_kernels[] = {table(
-        f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"]))}
+struct Network {{
+    float feature_weights[Feature::count][units];
+    float trait_weights[traits][units];
+    float biases[units];
+    float shares[units];  // of the units in the answer
+    LearnedKernel kernels[{len(KERNELS)}];
+}};
+
+// Of products whose operands both are contiguous along k, and of all others.
+inline constexpr Network networks[] = {{{",".join(network_text(ways, p) for ways, p in fitted)},
+}};
 
 }}  // namespace hg::sm90
 """
     Path(path).write_text(text)
+
+
+def learn(seen, a):
+    """The measured ways and the network; prints what choices cost."""
+    ways = Ways(seen)
+    print(f"{len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
+          f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
+    fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
+    for left_out in range(a.folds):
+        _, off = fit(ways, fold != left_out, left_out, a.steps)
+        costs = ways.loss_of_choices(off)
+        print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
+    if not a.write:
+        return None
+    p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps)
+    print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
+    return ways, p
 
 
 def main():
@@ -180,18 +203,11 @@ def main():
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--steps", type=int, default=2200)
     a = parser.parse_args()
-    ways = Ways(a.seen)
-    print(f"{len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
-          f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
-    fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
-    for left_out in range(a.folds):
-        _, off = fit(ways, fold != left_out, left_out, a.steps)
-        costs = ways.loss_of_choices(off)
-        print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
+    seen = np.loadtxt(a.seen)
+    along_k = seen[:, 3] == 0
+    fitted = [learn(seen[along_k], a), learn(seen[~along_k], a)]
     if a.write:
-        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps)
-        print(f"all of them {ways.loss_of_choices(off).mean():.2%}")
-        write(a.write, ways, p, a.measured)
+        write(a.write, fitted, a.measured)
 
 
 if __name__ == "__main__":
