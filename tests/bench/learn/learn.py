@@ -6,9 +6,10 @@
     hgemm-ways describe < measured.txt > seen.txt
     learn.py seen.txt [--write arch/sm90/learned_weights.hpp --measured 'what, when and where'] [--folds 2]
 
-There are two, for products whose operands both are contiguous along k and for all others. They were fitted to tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 8 CUDA
-graphs over so many sets of operands that they take 160 MB, with normal data and results apart from operands, since what
-results are written over draws less power. The graphs of a product's ways took turns, of late in random order.
+There are two, for products whose operands both are contiguous along k and for all others. They were fitted to
+tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 15 CUDA graphs over so many sets of
+operands that they take 160 MB, with normal data and results apart from operands, since what results are written over draws
+less power. The graphs of a product's ways took turns, of late in random order.
 
 seen.txt has a line for each way: m n k layout row microseconds, then what the network sees. Needs numpy and jax.
 
@@ -204,7 +205,7 @@ def main():
     parser.add_argument("--steps", type=int, default=2200)
     a = parser.parse_args()
     seen = np.loadtxt(a.seen)
-    along_k = seen[:, 3] == 0
+    along_k = seen[:, 3] == 0  # tn
     fitted = [learn(seen[along_k], a), learn(seen[~along_k], a)]
     if a.write:
         write(a.write, fitted, a.measured)
