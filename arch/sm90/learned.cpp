@@ -5,16 +5,39 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace hg::sm90 {
 namespace {
 
-static_assert(names_all_rows(networks[0].kernels) && names_all_rows(networks[1].kernels),
-              "learned_weights.hpp and kernels.def have different rows");
+// Hidden units, and numbers that each kernel has beside its features.
+constexpr int units = 64, traits = 8;
+
+struct LearnedKernel {
+    std::string_view name;
+    float numbers[traits];
+};
+
+struct Network {
+    float feature_weights[Feature::count][units];
+    float trait_weights[traits][units];
+    float biases[units];
+    float shares[units];  // of the units in the answer
+    LearnedKernel kernels[row_count];
+};
+
+constexpr Network along_k =
+#include "arch/sm90/learned_along_k.def"
+    ;
+constexpr Network others =
+#include "arch/sm90/learned_others.def"
+    ;
+static_assert(names_all_rows(along_k.kernels) && names_all_rows(others.kernels),
+              "learned_*.def and kernels.def have different rows");
 
 const Network& network_for(const Problem& p)
 {
-    return networks[major_of(p.a) == Major::MN || major_of(p.b) == Major::MN];
+    return major_of(p.a) == Major::K && major_of(p.b) == Major::K ? along_k : others;
 }
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
@@ -86,7 +109,7 @@ Learned learned_us(const Problem& p, const Config& c, const Way& way, double us,
     for (int i = 0; i < Feature::count; ++i)
         add(sums, features[i], network.feature_weights[i]);
     for (int i = 0; i < traits; ++i)
-        add(sums, network.kernels[way.row].traits[i], network.trait_weights[i]);
+        add(sums, network.kernels[way.row].numbers[i], network.trait_weights[i]);
     const double early = us * answer(network, sums);
     add(sums, 1.0f, network.feature_weights[Feature::late]);
     return {early, us * answer(network, sums)};

@@ -3,10 +3,39 @@
 // the model sees of a way, and eight numbers a kernel that were fitted with them.
 #pragma once
 
-#include "arch/sm90/learned_weights.hpp"
 #include "arch/sm90/model.hpp"
 
 namespace hg::sm90 {
+
+// What a network sees of a way. learn.py reads the names.
+struct Feature {
+    enum {
+        predicted,
+        swapped,
+        slices,
+        streams,
+        alone,
+        late,
+        x_rows,
+        y_rows,
+        depth,
+        all_clusters,
+        k_tiles,
+        waves,
+        whole_waves,
+        filled,
+        load,
+        used_x,
+        used_y,
+        x_straddles,
+        y_straddles,
+        x_panels,
+        y_panels,
+        used_panels,
+        ctas,
+        count
+    };
+};
 
 // A way as a network sees it: `us` is the model's prediction.
 void describe(const Problem& problem, const Config& config, const Way& way, Overlap overlap, double us,

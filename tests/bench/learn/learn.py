@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fits the networks of arch/sm90/learned_weights.hpp to measured ways to run products.
+"""Fits the networks of arch/sm90/learned_*.def to measured ways to run products.
 
     hgemm-ways list < products.txt > ways.txt           # lines of "m n k layout"; any machine
     hgemm-bench ways ways.txt --out measured.txt        # on the GPU
     hgemm-ways describe < measured.txt > seen.txt
-    learn.py seen.txt [--write arch/sm90/learned_weights.hpp --measured 'what, when and where'] [--folds 2]
+    learn.py seen.txt [--write arch/sm90 --measured 'what, when and where'] [--folds 2]
 
 There are two, for products whose operands both are contiguous along k and for all others. They were fitted to
 tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 15 CUDA graphs over so many sets of
@@ -26,10 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 ARCH = Path(__file__).resolve().parents[3] / "arch" / "sm90"
-UNITS, TRAITS = 64, 8
-FEATURES = ("predicted swapped slices streams alone late x_rows y_rows depth all_clusters k_tiles waves "
-            "whole_waves filled load used_x used_y x_straddles y_straddles x_panels y_panels used_panels "
-            "ctas").split()
+UNITS, TRAITS = map(int, re.search(r"units = (\d+), traits = (\d+);", (ARCH / "learned.cpp").read_text()).groups())
+FEATURES = re.findall(r"\w+", re.search(r"enum \{(.*?)count", (ARCH / "learned.hpp").read_text(), re.S)[1])
 KERNELS = re.findall(r"^KERNEL \(\s*(\w+)", (ARCH / "kernels.def").read_text(), re.M)
 
 
@@ -125,90 +123,49 @@ def table(rows):
     return "{\n    " + ",\n    ".join(rows) + "}"
 
 
-def network_text(ways, p):
+def write(path, ways, p, measured):
     """Features are not scaled in the library: their weights are, and the biases hold their means."""
     p = {name: np.array(value, float) for name, value in p.items()}
     weights = p["weights"][:len(FEATURES)] / ways.deviation[:, None]
     biases = p["biases"] - ways.mean @ weights
-    return "\n    {" + ",\n     ".join((
+    network = ",\n     ".join((
         table(f"// {name}{chr(10)}    {numbers(w)}" for name, w in zip(FEATURES, weights)),
         table(map(numbers, p["weights"][len(FEATURES):])), numbers(biases), numbers(p["shares"]),
-        table(f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"])))) + "}"
+        table(f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"]))))
+    path.write_text(f"""// Written by tests/bench/learn/learn.py, fitted to {ways.times.sum():,} measurements of
+// {len(ways.products):,} products: {measured}.
+{{{network}}}
+""")
 
 
-def write(path, fitted, measured):
-    names = ", ".join(FEATURES[:10]) + ",\n           " + ", ".join(FEATURES[10:])
-    times = sum(ways.times.sum() for ways, _ in fitted)
-    products = sum(len(ways.products) for ways, _ in fitted)
-    text = f"""// Written by tests/bench/learn/learn.py, fitted to {times:,} measurements of
-// {products:,} products: {measured}.
-// clang-format off
-#pragma once
-
-#include <string_view>
-
-namespace hg::sm90 {{
-
-// What a network sees of a way.
-struct Feature {{
-    enum {{ {names}, count }};
-}};
-
-// Hidden units, and numbers that each kernel has beside its features.
-inline constexpr int units = {UNITS}, traits = {TRAITS};
-
-struct LearnedKernel {{
-    std::string_view name;
-    float traits[sm90::traits];
-}};
-
-struct Network {{
-    float feature_weights[Feature::count][units];
-    float trait_weights[traits][units];
-    float biases[units];
-    float shares[units];  // of the units in the answer
-    LearnedKernel kernels[{len(KERNELS)}];
-}};
-
-// Of products whose operands both are contiguous along k, and of all others.
-inline constexpr Network networks[] = {{{",".join(network_text(ways, p) for ways, p in fitted)},
-}};
-
-}}  // namespace hg::sm90
-"""
-    Path(path).write_text(text)
-
-
-def learn(seen, a):
-    """The measured ways and the network; prints what choices cost."""
+def learn(seen, name, a):
+    """Fits one network; prints what choices cost."""
     ways = Ways(seen)
-    print(f"{len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
+    print(f"{name}: {len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
           f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
     fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
     for left_out in range(a.folds):
         _, off = fit(ways, fold != left_out, left_out, a.steps)
         costs = ways.loss_of_choices(off)
         print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
-    if not a.write:
-        return None
-    p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps)
-    print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
-    return ways, p
+    if a.write:
+        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps)
+        print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
+        write(Path(a.write) / f"learned_{name}.def", ways, p, a.measured)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seen")
-    parser.add_argument("--write", metavar="PATH")
+    parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--measured", default="", metavar="TEXT")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--steps", type=int, default=2200)
     a = parser.parse_args()
     seen = np.loadtxt(a.seen)
     along_k = seen[:, 3] == 0  # tn
-    fitted = [learn(seen[along_k], a), learn(seen[~along_k], a)]
-    if a.write:
-        write(a.write, fitted, a.measured)
+    learn(seen[along_k], "along_k", a)
+    learn(seen[~along_k], "others", a)
 
 
 if __name__ == "__main__":
