@@ -101,6 +101,34 @@ CUresult run(CUfunction scale, CUdeviceptr x, unsigned n)
     std::_Exit(0);
 }
 
+// A kernel without a wait, launched behind others and beside their end.
+[[noreturn]] void start_early()
+{
+    setenv("EMU_DEPENDENT", "1", 1);
+    setenv("EMU_STRICT", "1", 1);
+    CHECK(CU(cuInit)(0) == success);
+    CUcontext context = nullptr;
+    const CUfunction scale = scale_on(0, &context);
+    CUdeviceptr memory = 0;
+    CHECK(CU(cuMemAlloc)(&memory, 4) == success);
+    float factor = 3;
+    unsigned n = 1;
+    void* parameters[] = {&memory, &factor, &n};
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = 32, config.blockDimY = config.blockDimZ = 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    CHECK(CU(cuLaunchKernelEx)(&config, scale, parameters, nullptr) == success);
+    CHECK(CU(cuCtxSynchronize)() == success);
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    const CUresult launched = CU(cuLaunchKernelEx)(&config, scale, parameters, nullptr);
+    CHECK(launched == CUDA_ERROR_LAUNCH_FAILED || CU(cuCtxSynchronize)() == CUDA_ERROR_LAUNCH_FAILED);
+    std::_Exit(0);
+}
+
 class SettingsDeathTest : public testing::Test {
 protected:
     SettingsDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -115,6 +143,11 @@ TEST_F(SettingsDeathTest, DeviceCountsAreRefusedByName)
 {
     EXPECT_EXIT(refuse_devices("9"), testing::ExitedWithCode(0), "EMU_DEVICES is '9', must be 0 to 8");
     EXPECT_EXIT(refuse_devices("two"), testing::ExitedWithCode(0), "EMU_DEVICES is 'two'");
+}
+
+TEST_F(SettingsDeathTest, LaunchesThatStartEarlyMustWait)
+{
+    EXPECT_EXIT(start_early(), testing::ExitedWithCode(0), "early-access");
 }
 
 TEST_F(SettingsDeathTest, ReportsAreAppendedToAFile)
