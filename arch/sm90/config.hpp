@@ -69,6 +69,18 @@ constexpr int stage_count(const Config& c, Major major)
     return c.stages * (x_bytes(c) + y_bytes(c, Major::K)) / (x_bytes(c) + y_bytes(c, major));
 }
 
+// How many k tiles the consumers of a split kernel end apart, where each stores its own rows of x: see
+// lag.cuh. Three or two let long waves end 0.3 to 2.8 % sooner and short products 1 to 7 %; narrower tiles
+// end 0 to 2 % later, pairs of 80 y up to 7 %.
+constexpr int lag(const Config& c, Major major)
+{
+    constexpr int most = 3;
+    const int left = stage_count(c, major) - c.consumers, narrow = c.ctas() > 1 ? 96 : 80;
+    if (c.kind != Kind::Split || c.consumers == 1 || c.y < narrow || left < 0)
+        return 0;
+    return left < most ? left : most;
+}
+
 // Staging of a consumer's output: two boxes, or 64 x 64 floats on their way to rows.
 constexpr int box_bytes = 8192, boxes = 2;
 
@@ -217,6 +229,7 @@ struct Params {
     bool vectors;    // is_vector_output()
     bool elements;   // is_element_output()
     bool early;      // the next kernel may start at once
+    bool lagging;    // the consumers end one after the other (Split)
     int32_t k_tiles;
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;  // rows: x, columns: y; or the other way round where along_y says so

@@ -231,12 +231,12 @@ __device__ inline void release_stage(const Member& member, uint32_t empty, uint3
 
 // Consumer: multiply k_tiles stages, its rows of x beginning with `first_block`. A stage is released one
 // k tile late, when the wgmma behind its own has been issued. A split kernel does not release stages that
-// will not be filled again, since a neighbour might have left. `issued` is called once all wgmma are on
-// their way.
-template <Config C, Type T, Major MX, Major MY, typename Issued>
+// will not be filled again, since a neighbour might have left. `begin` is called in front of each k tile,
+// `issued` once all wgmma are on their way.
+template <Config C, Type T, Major MX, Major MY, typename Begin, typename Issued>
 __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, const Stages<C, MY>& stages,
                                      Ring<Smem<C, MY>::stages>& ring, int32_t k_tiles, int first_block,
-                                     Issued issued)
+                                     Begin begin, Issued issued)
 {
     if (k_tiles == 0) {
         issued();
@@ -254,6 +254,7 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
     for (int32_t i = 0; i < k_tiles; ++i, ring.advance()) {
         const uint32_t step_to_stage = ring.stage * (sizeof(typename Smem<C, MY>::Stage) / 16);
         const uint64_t x = first_x + step_to_stage, y = first_y + step_to_stage;
+        begin(i);
         ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
         ptx::wgmma_fence();
 #pragma unroll

@@ -55,6 +55,12 @@ int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
     return lines <= narrow ? 4 : lines <= wide ? 3 : 1;
 }
 
+// Whole vectors in the type of the operands, without a bias.
+bool stores_typed_rows(const Problem& p)
+{
+    return is_vector_output(p) && p.d.type == p.type_ab && pack_output(p).bias_along == BiasAlong::None;
+}
+
 }  // namespace
 
 bool is_stored_by_tma(const Problem& p)
@@ -99,8 +105,9 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         params.all_tiles = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
     params.part = part_of(c, plan.split);
-    params.row_vectors = divisor(plan.swapped ? c.x / 8 : params.part);
-    params.rows_at_once = divisor(128 * c.consumers / params.row_vectors.value);
+    params.lagging = plan.split == 1 && lag(c, major_of(y)) > 0 && stores_typed_rows(p);
+    params.row_vectors = divisor(plan.swapped ? (params.lagging ? 64 : c.x) / 8 : params.part);
+    params.rows_at_once = divisor((params.lagging ? 128 : 128 * c.consumers) / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
     const int64_t k_tiles = ceil_div(p.k, tile_k);
     params.k_tiles = static_cast<int32_t>(k_tiles);

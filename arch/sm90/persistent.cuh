@@ -60,8 +60,8 @@ __device__ inline void consume_together(const Params& p, Smem<C, MY>& smem, int 
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         Accumulator<C> acc;
-        multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(),
-                                    [] {});
+        multiply_tile<C, T, MX, MY>(
+            acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
         finish<C, T>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
     });
 }
@@ -85,10 +85,12 @@ __device__ inline void consume_in_turn(const Params& p, Smem<C, MY>& smem, int c
             Accumulator<C> acc;
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
-            multiply_tile<C, T, MX, MY>(acc, member, stages, ring, work.k_tiles(), 0, [&] {
-                if (threadIdx.x % 32 == 0)
-                    ptx::mbarrier_arrive(other);
-            });
+            multiply_tile<C, T, MX, MY>(
+                acc, member, stages, ring, work.k_tiles(), 0, [](int32_t) {},
+                [&] {
+                    if (threadIdx.x % 32 == 0)
+                        ptx::mbarrier_arrive(other);
+                });
             finish<C, T>(p, scalars, member, smem, work, k_tiles, acc, consumer, 0);
         } else {
             ring.advance(work.k_tiles());

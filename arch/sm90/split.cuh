@@ -148,8 +148,13 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int con
     SplitStore<C, T, MY> out(p, scalars, smem);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    multiply_tile<C, T, MX, MY>(acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer, [] {});
+    const Lag<C, MY> lag(out.is_lagging(), k_tiles, consumer);
+    multiply_tile<C, T, MX, MY>(
+        acc, member, Stages<C, MY>(smem), ring, k_tiles, consumer, [&](int32_t i) { lag.begin(i); },
+        [&] { lag.end(); });
     ptx::launch_dependents();
+    if (out.is_lagging())
+        return out.store_own(acc[0], lag.free_stage(ring.stage), rows);
     ptx::bar_sync(1, 128 * C.consumers);
     out.begin(bias);
     if (out.is_whole()) {

@@ -1,32 +1,17 @@
 // Epilogue of the split kernels: from the consumers' sums to the output, through a tile in shared memory,
 // where the stages were, that the CTA's threads read along the output's rows.
 //
-// Named barrier 1: the consumers of one CTA, which have brought the bias; which have written the tile.
+// Named barriers: 1, the consumers of one CTA, which have brought the bias; which have written the tile.
+//                 4 + consumer, its 128 threads, which have written their rows of a tile that they store by
+//                 themselves.
 #pragma once
 
 #include "arch/common/vector_store.cuh"
 #include "arch/sm90/bias.cuh"
 #include "arch/sm90/element_store.cuh"
+#include "arch/sm90/typed_tile.cuh"
 
 namespace hg::sm90 {
-
-// The blocks of eight y that a slice owns: Params::part of them, the last ones fewer or none.
-struct Part {
-    int first, last;
-
-    template <Config C>
-    __device__ static Part of(const Params& p, int slice)
-    {
-        return {min(slice * p.part, C.y / 8), min(slice * p.part + p.part, C.y / 8)};
-    }
-
-    __device__ int blocks() const { return last - first; }
-    __device__ bool has(int block) const { return first <= block && block < last; }
-};
-
-// Elements of a row of the tile in the output's type: an odd number of 16-byte units, so that eight rows
-// meet no bank twice.
-constexpr int typed_pitch(const Config& c, bool swapped) { return 8 * ((swapped ? c.x : c.y) / 8 | 1); }
 
 // Elements of the bias that a thread brings.
 constexpr int bias_elements(const Config& c)
@@ -57,8 +42,7 @@ __device__ inline const float* share_bias(const Params& p, Smem<C, MY>& smem, co
 {
     constexpr int threads = 128 * C.consumers, most = bias_elements(C) * threads;
     constexpr int place = partial_bytes(C) / 4 - most;
-    static_assert(4 * place >= 2 * C.x * typed_pitch(C, false) &&
-                  4 * place >= 2 * C.y * typed_pitch(C, true));
+    static_assert(4 * place >= most_typed_bytes(C, C.x));
     float* const to = smem.partial + place;
 #pragma unroll
     for (int i = 0; i < bias_elements(C); ++i)
@@ -66,91 +50,6 @@ __device__ inline const float* share_bias(const Params& p, Smem<C, MY>& smem, co
     ptx::bar_sync(1, threads);
     return to + (is_bias_along_y(p.output, p.swapped) ? 0 : threadIdx.x / 32 * 16);
 }
-
-// One block of eight y or two, of a warp's 16 x.
-template <bool Swapped>
-__device__ inline void store_blocks(uint32_t to, const uint32_t (&bits)[4], bool two)
-{
-    if (Swapped && two)
-        ptx::stmatrix_x4_trans(to, bits);
-    else if (two)
-        ptx::stmatrix_x4(to, bits);
-    else if (Swapped)
-        ptx::stmatrix_x2_trans(to, bits[0], bits[1]);
-    else
-        ptx::stmatrix_x2(to, bits[0], bits[1]);
-}
-
-// Where a warp's fragments of block 0 of a tile in the type of the output go, and bytes to the next block.
-template <Config C>
-__device__ inline uint32_t typed_place(const void* tile, bool swapped)
-{
-    const int lane = threadIdx.x % 32, x = threadIdx.x / 32 * 16 + lane / 8 % 2 * 8;
-    const int row = swapped ? lane / 16 * 8 + lane % 8 : x + lane % 8;
-    const int column = swapped ? x : lane / 16 * 8;
-    return ptx::shared_address(tile) + 2 * (row * typed_pitch(C, swapped) + column);
-}
-
-constexpr int typed_step(const Config& c, bool swapped)
-{
-    return 2 * (swapped ? 8 * typed_pitch(c, swapped) : 8);
-}
-
-// All blocks of the tile, the first at `to`.
-template <Config C, Type T, bool Swapped>
-__device__ inline void stage_typed(uint32_t to, const float (&acc)[C.y / 2])
-{
-    constexpr int blocks = C.y / 8, step = typed_step(C, Swapped);
-#pragma unroll
-    for (int block = 0; block < blocks; block += 2) {
-        uint32_t bits[4] = {};
-#pragma unroll
-        for (int i = 0; i < 4 && 4 * block + 2 * i < C.y / 2; ++i)
-            bits[i] = to_bits2(acc[4 * block + 2 * i], acc[4 * block + 2 * i + 1], T);
-        store_blocks<Swapped>(to + block * step, bits, block + 1 < blocks);
-    }
-}
-
-// A thread's vectors of the owned part of such a tile: where they lie and where they go. Found before the
-// product, while the first k tiles are on their way: what depends on each other in it takes hundreds of
-// cycles.
-struct VectorRows {
-    char* d;
-    int64_t step;   // bytes from one to the next
-    uint32_t from;  // bytes from the tile's first on
-    int32_t from_step, count;
-
-    template <Config C>
-    __device__ static VectorRows of(const Params& p, const Position& at, const Part& part)
-    {
-        const bool swapped = p.swapped;
-        const auto thread = static_cast<int32_t>(threadIdx.x);
-        const int32_t at_once = p.rows_at_once.value, first = p.row_vectors.quotient(thread);
-        const int32_t in_row = thread - first * p.row_vectors.value;
-        const int32_t vector = in_row + (swapped ? 0 : part.first);
-        const int32_t rows = swapped ? C.y : C.x, pitch = typed_pitch(C, swapped);
-        const int64_t i = int64_t{swapped ? at.y : at.x} * rows;
-        const int64_t j = int64_t{swapped ? at.x : at.y} * (swapped ? C.x : C.y) + vector * epilogue_vector;
-        const int32_t begin = first + (swapped ? 8 * part.first : 0);
-        const auto exist =
-            static_cast<int32_t>(min(int64_t{swapped ? 8 * part.last : rows}, p.output.m - i));
-        const bool none =
-            j >= p.output.n || first >= at_once || begin >= exist || (!swapped && in_row >= part.blocks());
-        const int64_t first_element = at.batch * p.output.stride_d + (i + begin) * p.output.ldd + j;
-        return {static_cast<char*>(p.output.d) + 2 * first_element, 2 * at_once * p.output.ldd,
-                static_cast<uint32_t>(2 * (begin * pitch + vector * epilogue_vector)), 2 * at_once * pitch,
-                none ? 0 : p.rows_at_once.quotient(exist - begin - 1) + 1};
-    }
-
-    __device__ void store(const void* tile) const
-    {
-        const char* next = static_cast<const char*>(tile) + from;
-        char* to = d;
-#pragma unroll 4
-        for (int32_t i = 0; i < count; ++i, next += from_step, to += step)
-            *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(next);
-    }
-};
 
 // A thread's sums of one block into the tile of floats that the CTA's threads then read along the output's
 // rows.
@@ -263,12 +162,13 @@ public:
     Smem<C, MY>& smem;
 
     __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MY>& smem)
-        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.partial, p.swapped)))
+        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.partial, p)))
     {
         const bool typed = p.vectors && p.output.type_d == T;
         traits_ =
             ptx::mov_b32((typed ? Typed : 0) | (p.swapped ? Swapped : 0) | (p.split == 1 ? Whole : 0) |
-                         (typed && p.output.bias_along != BiasAlong::None ? Biased : 0));
+                         (typed && p.output.bias_along != BiasAlong::None ? Biased : 0) |
+                         (does_lag<C>(p) ? Lagging : 0));
     }
 
     // All consumers of the CTA, which do not read the stages any more.
@@ -279,10 +179,11 @@ public:
     }
 
     __device__ bool is_whole() const { return has(Whole); }
+    __device__ bool is_lagging() const { return may_lag(C) && has(Lagging); }
     // In the type of the operands, without a bias.
     __device__ bool is_plain() const { return has(Typed) && !bias_; }
     __device__ uint32_t place_of(int block) const { return to_ + block * step(); }
-    __device__ uint32_t step() const { return typed_step(C, has(Swapped)); }
+    __device__ uint32_t step() const { return typed_step(C, C.x, has(Swapped)); }
 
     // A thread's sums of one block, to where it goes in a tile of the output's type.
     __device__ void store_fragment(uint32_t to, const float (&v)[4]) const
@@ -321,15 +222,20 @@ public:
                 stage_floats<C>(smem.partial, has(Swapped), block, acc + 4 * block);
             return;
         }
-#pragma unroll
-        for (float& v : acc)
-            v = __fmul_rn(s.alpha, v);
+        scale(acc);
         if (bias_) [[unlikely]]
             add_bias<C.y>(acc, bias_, is_bias_along_y(p.output, has(Swapped)));
-        if (has(Swapped))
-            stage_typed<C, T, true>(to_, acc);
-        else
-            stage_typed<C, T, false>(to_, acc);
+        stage_typed<C.x>(acc, to_);
+    }
+
+    // A consumer of a tile of which each stores its rows of x by itself, through stage number `stage`.
+    __device__ void store_own(float (&acc)[C.y / 2], int stage, const VectorRows& rows) const
+    {
+        static_assert(most_typed_bytes(C, 64) <= sizeof(typename Smem<C, MY>::Stage));
+        scale(acc);
+        stage_typed<64>(acc, to_ + stage * sizeof(typename Smem<C, MY>::Stage));
+        ptx::bar_sync(own_barrier + threadIdx.x / 128, 128);
+        rows.store(&smem.stage[stage]);
     }
 
     // All consumers of the CTA, which have staged the part.
@@ -345,9 +251,26 @@ public:
     }
 
 private:
-    enum Trait : uint32_t { Typed = 1, Swapped = 2, Whole = 4, Biased = 8 };
+    enum Trait : uint32_t { Typed = 1, Swapped = 2, Whole = 4, Biased = 8, Lagging = 16 };
 
     __device__ bool has(Trait trait) const { return (traits_ & trait) != 0; }
+
+    __device__ void scale(float (&acc)[C.y / 2]) const
+    {
+#pragma unroll
+        for (float& v : acc)
+            v = __fmul_rn(s.alpha, v);
+    }
+
+    // All blocks of a tile of X by C.y, the first at `to`.
+    template <int X>
+    __device__ void stage_typed(const float (&acc)[C.y / 2], uint32_t to) const
+    {
+        if (has(Swapped))
+            stage_blocks<C, T, X, true>(to, acc);
+        else
+            stage_blocks<C, T, X, false>(to, acc);
+    }
 
     const uint32_t to_;  // typed_place()
     uint32_t traits_;

@@ -158,11 +158,11 @@ TEST(Sm90, TunedLinesAreForTheirOwnRows)
 {
     const auto why = [](int64_t m) {
         Plan plan{};
-        EXPECT_TRUE(sm90::choose(linear_layer(m, 8192, 28672), h200, Options{}, plan));
+        EXPECT_TRUE(sm90::choose(linear_layer(m, 57344, 8192), h200, Options{}, plan));
         return plan.why;
     };
-    EXPECT_EQ(why(192), Why::Tuned);
-    for (const int64_t m : {129, 144, 191, 193})
+    EXPECT_EQ(why(256), Why::Tuned);
+    for (const int64_t m : {193, 208, 255, 257})
         EXPECT_NE(why(m), Why::Tuned) << m;
 }
 
@@ -296,8 +296,8 @@ TEST(Sm90, ExceptionsAreReadAsTransposes)
     };
     EXPECT_EQ(why(1024, 18432, 7168), Why::Tuned);
     EXPECT_EQ(why(18432, 1024, 7168), Why::Tuned);
-    EXPECT_EQ(why(12288, 512, 128), Why::Tuned);
-    EXPECT_NE(why(512, 12288, 128), Why::Tuned);
+    EXPECT_EQ(why(512, 16384, 128), Why::Tuned);
+    EXPECT_NE(why(16384, 512, 128), Why::Tuned);
 }
 
 }  // namespace

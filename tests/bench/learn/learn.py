@@ -4,7 +4,7 @@
     hgemm-ways list < products.txt > ways.txt           # lines of "m n k layout"; any machine
     hgemm-bench ways ways.txt --out measured.txt        # on the GPU
     hgemm-ways describe < measured.txt > seen.txt
-    learn.py seen.txt [--write arch/sm90 --measured 'what, when and where'] [--folds 2]
+    learn.py seen.txt [--start arch/sm90] [--write arch/sm90 --measured 'what, when and where'] [--folds 2]
 
 There are two, for products whose operands both are contiguous along k and for all others. They were fitted to
 tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 15 CUDA graphs over so many sets of
@@ -15,7 +15,8 @@ seen.txt has a line for each way: m n k layout row microseconds, then what the n
 
 What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
 that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter
-of the products out at a time and says how well they are chosen.
+of the products out at a time and says how well they are chosen. --start goes on from networks that were written
+before, in small steps, so that choices change where there is a reason to.
 """
 import argparse
 import re
@@ -65,7 +66,23 @@ def network(p, features, row):
     return jax.nn.relu(seen @ p["weights"] + p["biases"]) @ p["shares"]
 
 
-def fit(ways, use, seed=0, steps=1000):
+def read(path, ways):
+    """What write() has written. A kernel that was not known then begins where the kernel in front of it does."""
+    text = path.read_text()
+    weights = np.array(re.findall(r"(-?\d+\.\d+)f", text[:text.index('"')]), float)
+    traits = {name: np.array(re.findall(r"(-?[\d.]+)f", t), float) for name, t in re.findall(r'\{"(\w+)", \{(.*?)\}', text, re.S)}
+    matrix, (biases, shares) = weights[:-2 * UNITS].reshape(-1, UNITS), weights[-2 * UNITS:].reshape(2, UNITS)
+    seen = matrix[:len(FEATURES)]
+    rows = []
+    for name in KERNELS:
+        rows.append(traits[name] if name in traits else rows[-1])
+    return {"traits": jnp.array(rows, jnp.float32),
+            "weights": jnp.array(np.r_[np.where(np.isinf(ways.deviation), 0, ways.deviation)[:, None] * seen,
+                                       matrix[len(FEATURES):]], jnp.float32),
+            "biases": jnp.array(biases + ways.mean @ seen, jnp.float32), "shares": jnp.array(shares, jnp.float32)}
+
+
+def fit(ways, use, seed=0, steps=1000, start=None):
     """`use`: 1 for each product to learn from, else 0."""
     products = len(ways.products)
     scaled = jnp.array((ways.features - ways.mean) / ways.deviation, jnp.float32)
@@ -77,6 +94,7 @@ def fit(ways, use, seed=0, steps=1000):
     p = {"traits": jax.random.normal(keys[0], (len(KERNELS), TRAITS)) * 0.3,
          "weights": jax.random.normal(keys[1], (inputs, UNITS)) / inputs ** 0.5,
          "biases": jnp.zeros(UNITS), "shares": jax.random.normal(keys[2], (UNITS,)) * 0.1}
+    p, fastest = (start, 0.002) if start else (p, 0.012)
 
     def of_products(values):
         return jax.ops.segment_sum(values, product, products)
@@ -97,7 +115,7 @@ def fit(ways, use, seed=0, steps=1000):
         slope = jax.grad(loss)(p, 0.02 * jax.random.normal(key, scaled.shape))
         first = jax.tree.map(lambda a, b: 0.9 * a + 0.1 * b, first, slope)
         second = jax.tree.map(lambda a, b: 0.99 * a + 0.01 * b * b, second, slope)
-        rate = 0.012 * (1 - t / steps) + 1e-4
+        rate = fastest * (1 - t / steps) + 1e-4
         p = jax.tree.map(lambda a, b, c: a - rate * (b / (1 - 0.9 ** t)) /
                          (jnp.sqrt(c / (1 - 0.99 ** t)) + 1e-8), p, first, second)
         return p, first, second
@@ -141,15 +159,16 @@ def write(path, ways, p, measured):
 def learn(seen, name, a):
     """Fits one network; prints what choices cost."""
     ways = Ways(seen)
+    start = read(Path(a.start) / f"learned_{name}.def", ways) if a.start else None
     print(f"{name}: {len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
           f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
     fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
     for left_out in range(a.folds):
-        _, off = fit(ways, fold != left_out, left_out, a.steps)
+        _, off = fit(ways, fold != left_out, left_out, a.steps, start)
         costs = ways.loss_of_choices(off)
         print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
     if a.write:
-        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps)
+        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start)
         print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
         write(Path(a.write) / f"learned_{name}.def", ways, p, a.measured)
 
@@ -157,6 +176,7 @@ def learn(seen, name, a):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seen")
+    parser.add_argument("--start", metavar="FOLDER")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--measured", default="", metavar="TEXT")
     parser.add_argument("--folds", type=int, default=0)
