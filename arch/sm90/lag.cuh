@@ -2,9 +2,8 @@
 // rows of x: one after the other, lag() k tiles apart. The tensor cores serve one consumer alone in its
 // last k tiles, and those that have ended store meanwhile.
 //
-// Named barrier 2 + consumer: a consumer that has issued its last wgmma -> those behind it, which have
-// lag()
-//                             k tiles left. Tells it as well what they do not read any more.
+// Named barrier 2 + consumer: who has issued its last wgmma -> those behind it, which have lag() k tiles
+//                             left. Tells it as well what they do not read any more.
 #pragma once
 
 #include "arch/sm90/mainloop.cuh"
@@ -24,8 +23,10 @@ __device__ inline bool does_lag(const Params& p)
 template <Config C, Major MY>
 class Lag {
 public:
+    // Without k tiles nobody waits.
     __device__ Lag(bool lags, int32_t k_tiles, int consumer)
-        : consumer_(consumer), lags_(lags), waits_at_(consumer > 0 ? max(k_tiles - lag(C, MY), 0) : k_tiles)
+        : consumer_(consumer), lags_(lags && k_tiles > 0),
+          waits_at_(consumer > 0 ? max(k_tiles - lag(C, MY), 0) : k_tiles)
     {
     }
 

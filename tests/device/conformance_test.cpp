@@ -95,6 +95,37 @@ TEST(DeviceKernels, numbers_of_tiles)
     }
 }
 
+// From fewer k tiles than a kernel ends with to more than it has stages, and none, where alpha lies on the
+// device and is 0.
+TEST(DeviceKernels, each_one_deep)
+{
+    NEEDS_GPU();
+    const std::vector<int64_t> depths =
+        thinning() > 1 ? std::vector<int64_t>{584} : std::vector<int64_t>{64, 136, 200, 584, 1032};
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created())
+            continue;
+        SCOPED_TRACE(name);
+        Suite suite(library);
+        for (const int64_t k : depths)
+            for (const float alpha : {0.0f, 1.0f}) {
+                GemmCase g;
+                g.m = 136;
+                g.n = 104;
+                g.k = k;
+                g.aligned = true;
+                g.transa = HGEMM_TRANS;
+                g.alpha = alpha;
+                g.device_scalars = true;
+                suite.check(g);
+            }
+        std::printf("%-24s ", name.c_str());
+        report(suite);
+        EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case reaches this kernel";
+    }
+}
+
 // Kernels that start alone may count their clusters in another order than that of their launch. Halves of k
 // make clusters of all kernels that can be split.
 TEST(DeviceKernels, alone)
