@@ -70,7 +70,7 @@ constexpr int stage_count(const Config& c, Major major)
 }
 
 // How many k tiles the consumers of a split kernel end apart, where each stores its own rows of x: see
-// lag.cuh. Three or two let long waves end 0.3 to 2.8 % sooner and short products 1 to 7 %; narrower tiles
+// lag.cuh. Three or two let long waves end up to 2.8 % sooner and short products 1 to 7 %; narrower tiles
 // end 0 to 2 % later, pairs of 80 y up to 7 %.
 constexpr int lag(const Config& c, Major major)
 {

@@ -55,12 +55,6 @@ int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
     return lines <= narrow ? 4 : lines <= wide ? 3 : 1;
 }
 
-// Whole vectors in the type of the operands, without a bias.
-bool stores_typed_rows(const Problem& p)
-{
-    return is_vector_output(p) && p.d.type == p.type_ab && pack_output(p).bias_along == BiasAlong::None;
-}
-
 }  // namespace
 
 bool is_stored_by_tma(const Problem& p)
@@ -105,7 +99,9 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         params.all_tiles = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
     params.part = part_of(c, plan.split);
-    params.lagging = plan.split == 1 && lag(c, major_of(y)) > 0 && stores_typed_rows(p);
+    params.vectors = is_vector_output(p);
+    params.lagging = plan.split == 1 && lag(c, major_of(y)) > 0 && params.vectors &&
+                     p.d.type == p.type_ab && params.output.bias_along == BiasAlong::None;
     params.row_vectors = divisor(plan.swapped ? (params.lagging ? 64 : c.x) / 8 : params.part);
     params.rows_at_once = divisor((params.lagging ? 128 : 128 * c.consumers) / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
@@ -117,7 +113,6 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     }
     params.swapped = plan.swapped;
     params.tma_store = !c.is_split() && is_stored_by_tma(p);
-    params.vectors = is_vector_output(p);
     params.elements = is_element_output(p);
     params.early = plan.early;
     params.prefetched = count_prefetched(p, c, plan, sm_count);
