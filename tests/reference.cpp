@@ -106,8 +106,8 @@ double activate(hgemm_activation_t activation, double x)
     case HGEMM_ACTIVATION_NONE: return x;
     case HGEMM_ACTIVATION_RELU: return x < 0 ? 0 : x;
     case HGEMM_ACTIVATION_GELU_TANH:
-        return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case HGEMM_ACTIVATION_GELU_ERF: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+        return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case HGEMM_ACTIVATION_GELU_ERF: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case HGEMM_ACTIVATION_SILU: return x / (1 + std::exp(-x));
     }
     return x;
@@ -118,7 +118,8 @@ double activated_error(hgemm_activation_t activation, double value, double error
     if (activation == HGEMM_ACTIVATION_NONE || activation == HGEMM_ACTIVATION_RELU)
         return error;
     constexpr double steepest = 1.13;  // no derivative of the three is larger
-    return steepest * error + 0x1p-21 * std::fabs(value);
+    const double result = std::fabs(activate(activation, value));
+    return steepest * error + 0x1p-21 * std::min(std::fabs(value), result * (1 + value * value)) + 0x1p-118;
 }
 
 bool matches(hgemm_type_t type, double result, double value, double error)

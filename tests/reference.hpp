@@ -44,7 +44,8 @@ Product multiply(const Dense& a, const Dense& b, const Arithmetic& arithmetic);
 
 double activate(hgemm_activation_t activation, double value);
 // Error of the activated value from that of the value: relu has none of its own, the others are fp32
-// functions, good to a few units in the last place of their argument.
+// functions, good to a few units in the last place of their argument and, where they come close to 0, of the
+// exponent of e^-y, which grows as the square of the value.
 double activated_error(hgemm_activation_t activation, double value, double error);
 
 // Is `result` a possible rounding to `type` of a number within `error` of `value`? NaN is matched by NaN

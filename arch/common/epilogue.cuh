@@ -109,14 +109,18 @@ __device__ inline void store_elements(const float (&v)[8], void* base, int64_t i
     }
 }
 
+// x / (1 + e^-y). Exact division would be a call.
+__device__ inline float logistic_product(float x, float y) { return __fdividef(x, 1.0f + expf(-y)); }
+
+// Without cancellation at x < 0: 0.5 * (1 + tanh(u)) is a logistic function, 0.5 * (1 + erf(u)) is erfc.
 __device__ inline float activate(float x, Activation activation)
 {
+    constexpr float sqrt_half = 0.7071067812f, twice_sqrt_2_by_pi = 1.5957691216f;
     switch (activation) {
     case Activation::Relu: return x <= 0.0f ? 0.0f : x;  // NaN stays NaN
-    case Activation::GeluTanh:
-        return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
-    case Activation::GeluErf: return 0.5f * x * (1.0f + erff(0.7071067812f * x));
-    case Activation::Silu: return __fdividef(x, 1.0f + expf(-x));  // exact division would be a call
+    case Activation::GeluTanh: return logistic_product(x, twice_sqrt_2_by_pi * (x + 0.044715f * x * x * x));
+    case Activation::GeluErf: return 0.5f * x * erfcf(-sqrt_half * x);
+    case Activation::Silu: return logistic_product(x, x);
     default: return x;
     }
 }
