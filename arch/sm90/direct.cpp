@@ -47,41 +47,49 @@ bool is_allowed(const Problem& p, const DirectWay& way, const Options& o, int sm
            (o.sm_limit == 0 || way.tiles * way.split <= sm_count);
 }
 
-// In the order of direct.def, from 3,625 measurements of 171 products: bytes a microsecond of a
-// multiprocessor, and microseconds of a step.
+// In the order of direct.def, from 2,568 measurements of 310 products (h200_sm90_direct_ways.txt.xz): bytes
+// a microsecond of a multiprocessor, and microseconds of a step where x is contiguous along k and where
+// not.
 struct Costs {
-    double rate, step;
+    double rate, step, step_of_panels;
 };
-constexpr Costs costs[] = {{138e3, 0.362}, {142e3, 0.523}, {105e3, 0.397}, {92e3, 0.594}, {389e3, 2.81}};
+constexpr Costs costs[] = {{117e3, 0.372, 0.0},
+                           {130e3, 0.294, 0.359},
+                           {173e3, 0.533, 0.0},
+                           {212e3, 0.485, 0.784},
+                           {3360e3, 1.03, 1.19}};
 static_assert(std::size(costs) == direct_count);
 
-// How much more the bytes of an operand cost than aligned ones that are contiguous along k.
+// How much more the bytes of an operand cost than those of an x that is aligned and contiguous along k.
 double weigh_x(const Operand& x, int64_t batch)
 {
-    const bool aligned = is_vector_operand(x, batch);
-    if (x.k_stride == 1)
-        return aligned ? 1.0 : 2.5;
-    return aligned ? 1.76 : 6.13;
+    constexpr double panels = 1.14, unaligned = 2.76;
+    return (x.k_stride == 1 ? 1.0 : panels) * (is_vector_operand(x, batch) ? 1.0 : unaligned);
 }
 
 double weigh_y(const Operand& y, int64_t batch)
 {
-    if (y.k_stride != 1)
-        return 1.11;
-    return is_vector_operand(y, batch) ? 0.0 : 0.945;
+    return y.k_stride == 1 && is_vector_operand(y, batch) ? 0.0 : 4.69;
 }
 
-// Time in microseconds: memory, the fullest multiprocessor's share of it, and one CTA's steps after
-// another. `launch` is such that 127 x 129 x 131 takes about the 3.1 us measured on 2026-11-23.
+// Microseconds of a CTA's next step.
+double predict_step(const Problem& p, const Costs& cost, const Operand& x, const Operand& y)
+{
+    constexpr double gathering = 0.18, shifting = 0.78;
+    return (x.k_stride == 1 ? cost.step : cost.step_of_panels) * (y.k_stride == 1 ? 1.0 : 1.0 + gathering) *
+           (is_vector_operand(x, p.batch) ? 1.0 : 1.0 + shifting);
+}
+
+// Time in microseconds: memory, the fullest multiprocessor's share of operands and results, and one CTA's
+// steps after another.
 double predict_direct(const Problem& p, const DirectWay& way, int sm_count)
 {
-    constexpr double launch = 1.5, sum = 0.314, sum_of_slice = 0.06, wave = 1.98, edges = 1.18;
-    constexpr double memory = 8.1e6, gathering = 0.17;
+    constexpr double launch = 1.62, sum = 0.325, sum_of_slice = 0.022, wave = 1.04, memory = 14e6;
+    constexpr double panels = 0.87, store = 1.14 / 1024, store_swapped = 0.93 / 1024;
     const DirectConfig& c = way.config;
     const Costs& cost = costs[&c - direct_configs];
     const Operand &x = way.swapped ? p.b : p.a, &y = way.swapped ? p.a : p.b;
     const Major major = major_of(x);
-    const int step = direct_step(c, major);
     const auto tiles = static_cast<double>(way.tiles);
     const auto at_once = static_cast<double>(clusters_held(c.residents, way.split, sm_count));
     const double waves = std::ceil(tiles / at_once), full = std::floor(tiles / at_once);
@@ -89,12 +97,12 @@ double predict_direct(const Problem& p, const DirectWay& way, int sm_count)
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     const double bytes = 2.0 * static_cast<double>(p.batch) * (k * (m + n) + m * n);
     const double share = 2.0 * k / way.split * (c.x * weigh_x(x, p.batch) + c.y * weigh_y(y, p.batch));
-    const double steps = std::ceil(std::ceil(k / step) / way.split / direct_sharers(c, major));
-    const bool has_edges = !is_vector_operand(x, p.batch) || p.k % step != 0 ||
-                           (y.k_stride == 1 && !is_vector_operand(y, p.batch));
+    const double steps =
+        std::ceil(std::ceil(k / direct_step(c, major)) / way.split / direct_sharers(c, major));
     return launch + (way.split > 1 ? sum + sum_of_slice * way.split : 0.0) + wave * (waves - 1.0) +
-           (has_edges ? edges : 0.0) + bytes / memory + load * share / cost.rate +
-           waves * steps * cost.step * (y.k_stride != 1 ? 1.0 + gathering : 1.0);
+           (major == Major::K ? 0.0 : panels) + bytes / memory +
+           load * (share / cost.rate + c.x * c.y * (way.swapped ? store_swapped : store)) +
+           waves * steps * predict_step(p, cost, x, y);
 }
 
 void fill(const Problem& p, const DirectWay& way, const Options& o, double us, Plan& plan)

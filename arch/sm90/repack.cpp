@@ -109,7 +109,7 @@ double predict_repack(const Plan& plan)
 {
     if (!plan.repacks_a && !plan.repacks_b)
         return 0;
-    return 3.05 + static_cast<double>(plan.workspace) / 1.83e6;
+    return 2.61 + static_cast<double>(plan.workspace) / 1.95e6;
 }
 
 int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackParams& params)
