@@ -70,7 +70,8 @@ def read(path, ways):
     """What write() has written. A kernel that was not known then begins where the kernel in front of it does."""
     text = path.read_text()
     weights = np.array(re.findall(r"(-?\d+\.\d+)f", text[:text.index('"')]), float)
-    traits = {name: np.array(re.findall(r"(-?[\d.]+)f", t), float) for name, t in re.findall(r'\{"(\w+)", \{(.*?)\}', text, re.S)}
+    traits = {name: np.array(re.findall(r"(-?[\d.]+)f", t), float)
+              for name, t in re.findall(r'\{"(\w+)", \{(.*?)\}', text, re.S)}
     matrix, (biases, shares) = weights[:-2 * UNITS].reshape(-1, UNITS), weights[-2 * UNITS:].reshape(2, UNITS)
     seen = matrix[:len(FEATURES)]
     rows = []
