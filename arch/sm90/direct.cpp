@@ -48,8 +48,8 @@ bool is_allowed(const Problem& p, const DirectWay& way, const Options& o, int sm
 }
 
 // In the order of direct.def, from 2,568 measurements of 310 products (h200_sm90_direct_ways.txt.xz): bytes
-// a microsecond of a multiprocessor, and microseconds of a step where x is contiguous along k and where
-// not.
+// a microsecond of a multiprocessor (the last row waits for steps instead), and microseconds of a step
+// where x is contiguous along k and where not.
 struct Costs {
     double rate, step, step_of_panels;
 };
