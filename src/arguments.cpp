@@ -1,5 +1,6 @@
 #include "arguments.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 
 namespace hg {
@@ -67,12 +68,22 @@ Name array_name_of(Arg arg)
     }
 }
 
+// A function of many problems without strides is given pointers to each.
+bool takes_arrays(const Signature& signature)
+{
+    const auto has = [&](Arg arg) {
+        return std::ranges::find(signature.args, arg) != signature.args.end();
+    };
+    return has(Arg::Count) && !has(Arg::StrideA);
+}
+
 int64_t element_bytes(hgemm_type_t type) { return bytes_of(static_cast<Type>(type)); }
 
 class Checker {
 public:
     Checker(const Signature& signature, const hgemm_args_t& args, Pointers pointers)
-        : signature_(signature), g_(args), pointers_(pointers)
+        : signature_(signature), g_(args), pointers_(pointers),
+          arrays_(takes_arrays(signature) || args.a_array || args.b_array || args.c_array || args.d_array)
     {
     }
 
@@ -87,7 +98,7 @@ private:
 
     const char* name() const
     {
-        const Name names = arrays() ? array_name_of(arg_) : name_of(arg_);
+        const Name names = arrays_ ? array_name_of(arg_) : name_of(arg_);
         return signature_.in_struct ? names.member : names.plain;
     }
 
@@ -110,7 +121,7 @@ private:
     Status stride(const char* name, int64_t value, hgemm_type_t type) const;
     Status matrix_stride(int64_t value, hgemm_type_t type) const
     {
-        return arrays() ? ok : stride(name(), value, type);
+        return arrays_ ? ok : stride(name(), value, type);
     }
     Status output_stride(int64_t value) const;
     Status pointer(const void* ptr, const void* array, bool needed, hgemm_type_t type) const;
@@ -118,7 +129,6 @@ private:
     Status aliased_c() const;
 
     bool column_major() const { return g_.layout == HGEMM_COL_MAJOR; }
-    bool arrays() const { return g_.a_array || g_.b_array || g_.c_array || g_.d_array; }
     bool reads_ab() const { return !is_empty(g_) && g_.k > 0 && (g_.alpha_device || g_.alpha != 0.0f); }
     bool reads_c() const { return !is_empty(g_) && (g_.beta_device || g_.beta != 0.0f); }
 
@@ -137,6 +147,7 @@ private:
     const Signature& signature_;
     const hgemm_args_t& g_;
     Pointers pointers_;
+    const bool arrays_;  // arrays of pointers say where problems lie
     Arg arg_{};
     int position_ = 0;
 };
@@ -153,7 +164,7 @@ Status Checker::stride(const char* name, int64_t value, hgemm_type_t type) const
 
 Status Checker::output_stride(int64_t value) const
 {
-    if (g_.batch_count > 1 && !arrays() && !is_empty(g_) && value == 0)
+    if (g_.batch_count > 1 && !arrays_ && !is_empty(g_) && value == 0)
         return bad("is 0, must separate the outputs of %" PRId64 " problems", g_.batch_count);
     return matrix_stride(value, g_.type_d);
 }
@@ -162,11 +173,11 @@ Status Checker::pointer(const void* ptr, const void* array, bool needed, hgemm_t
 {
     if (pointers_ == Pointers::Unchecked || !needed)
         return ok;
-    if (arrays() && !array)
+    if (arrays_ && !array)
         return bad("is NULL, must be an array of %" PRId64 " pointers", g_.batch_count);
-    if (arrays() && reinterpret_cast<uintptr_t>(array) % alignof(void*) != 0)
+    if (arrays_ && reinterpret_cast<uintptr_t>(array) % alignof(void*) != 0)
         return bad("is %p, must be aligned to %zu bytes", array, alignof(void*));
-    if (arrays())
+    if (arrays_)
         return ok;
     return check_pointer(position_, name(), ptr, element_bytes(type));
 }
@@ -181,16 +192,16 @@ Status Checker::scalar_pointer(const void* ptr) const
 // D may be C itself, element by element; any other overlap would read what was written.
 Status Checker::aliased_c() const
 {
-    const bool same = arrays() ? g_.c_array && g_.c_array == g_.d_array : g_.c && g_.c == g_.d;
+    const bool same = arrays_ ? g_.c_array && g_.c_array == g_.d_array : g_.c && g_.c == g_.d;
     if (!same || !reads_c())
         return ok;
-    const char* d = arrays() ? "args->d_array" : "args->d";
+    const char* d = arrays_ ? "args->d_array" : "args->d";
     if (g_.type_c != g_.type_d)
         return bad("equals %s, so args->type_c must equal args->type_d", d);
     if (g_.ldc != g_.ldd)
         return bad("equals %s, so args->ldc = %" PRId64 " must equal args->ldd = %" PRId64, d, g_.ldc,
                    g_.ldd);
-    if (!arrays() && g_.batch_count > 1 && g_.stride_c != g_.stride_d)
+    if (!arrays_ && g_.batch_count > 1 && g_.stride_c != g_.stride_d)
         return bad("equals %s, so args->stride_c must equal args->stride_d", d);
     return ok;
 }
@@ -257,7 +268,7 @@ Status Checker::check_epilogue()
         return check_pointer(position_, name(), g_.bias, element_bytes(g_.bias_type));
     case Arg::Activation: return one_of(g_.activation, 0, 4, "an hgemm_activation_t from 0 to 4");
     case Arg::Aux:
-        if (g_.aux && arrays())
+        if (g_.aux && arrays_)
             return bad("is set, must be NULL in a batch of pointer arrays");
         return g_.aux ? check_pointer(position_, name(), g_.aux, element_bytes(g_.type_d)) : ok;
     case Arg::Ldaux: return g_.aux ? leading(g_.ldaux, d(), g_.type_d) : ok;

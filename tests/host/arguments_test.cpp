@@ -137,6 +137,8 @@ std::vector<Wrong> wrong_arrays()
         {"A", "NULL", "array", [](auto& g) { g.a_array = nullptr; }},
         {"B", "NULL", "array", [](auto& g) { g.b_array = nullptr; }},
         {"C", "NULL", "array", [](auto& g) { g.c_array = nullptr, g.d_array = nullptr; }},
+        {"A", "NULL", "array",
+         [](auto& g) { g.a_array = g.b_array = g.c_array = nullptr, g.d_array = nullptr; }},
         {"A", "0x", "aligned to 8 bytes", [](auto& g) { g.a_array = odd_array(g.a_array); }},
         {"B", "0x", "aligned to 8 bytes", [](auto& g) { g.b_array = odd_array(g.b_array); }},
         {"C", "0x", "aligned to 8 bytes", [](auto& g) { g.c_array = g.d_array = odd_array(g.d_array); }},
