@@ -34,4 +34,9 @@ std::vector<std::string> kernel_names()
 
 bool names_all_kernels() { return !std::getenv("HGEMM_TEST_KERNELS"); }
 
+bool shares_k_among_warps(const std::string& kernel)
+{
+    return kernel.find("_direct_") != std::string::npos;
+}
+
 }  // namespace hg::test

@@ -10,5 +10,7 @@ namespace hg::test {
 std::vector<std::string> kernel_names();
 // Without HGEMM_TEST_KERNELS, so that some of each kind must be there.
 bool names_all_kernels();
+// Direct kernels do; they sum in an order of their own, and batch-invariant mode leaves them out.
+bool shares_k_among_warps(const std::string& kernel);
 
 }  // namespace hg::test

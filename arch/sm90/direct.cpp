@@ -85,7 +85,7 @@ double predict_step(const Problem& p, const Costs& cost, const Operand& x, const
 double predict_direct(const Problem& p, const DirectWay& way, int sm_count)
 {
     constexpr double launch = 1.62, sum = 0.325, sum_of_slice = 0.022, wave = 1.04, memory = 14e6;
-    constexpr double panels = 0.87, store = 1.14 / 1024, store_swapped = 0.93 / 1024;
+    constexpr double interleaving = 0.87, store = 1.14 / 1024, store_swapped = 0.93 / 1024;
     const DirectConfig& c = way.config;
     const Costs& cost = costs[&c - direct_configs];
     const Operand &x = way.swapped ? p.b : p.a, &y = way.swapped ? p.a : p.b;
@@ -100,7 +100,7 @@ double predict_direct(const Problem& p, const DirectWay& way, int sm_count)
     const double steps =
         std::ceil(std::ceil(k / direct_step(c, major)) / way.split / direct_sharers(c, major));
     return launch + (way.split > 1 ? sum + sum_of_slice * way.split : 0.0) + wave * (waves - 1.0) +
-           (major == Major::K ? 0.0 : panels) + bytes / memory +
+           (major == Major::K ? 0.0 : interleaving) + bytes / memory +
            load * (share / cost.rate + c.x * c.y * (way.swapped ? store_swapped : store)) +
            waves * steps * predict_step(p, cost, x, y);
 }

@@ -109,6 +109,7 @@ double predict_repack(const Plan& plan)
 {
     if (!plan.repacks_a && !plan.repacks_b)
         return 0;
+    // From 4,055 ways of 724 products (h200_sm90_direct_ways.txt.xz): what they take longer than predicted.
     return 2.61 + static_cast<double>(plan.workspace) / 1.95e6;
 }
 

@@ -39,8 +39,7 @@ TEST(DeviceKernels, agree_bit_for_bit)
     std::vector<std::vector<double>> first;
     for (const std::string& name : kernel_names()) {
         Library library(Cuda::get(), "", name);
-        // Warps of direct kernels share k.
-        if (!library.created() || name.find("_direct_") != std::string::npos)
+        if (!library.created() || shares_k_among_warps(name))
             continue;
         SCOPED_TRACE(name);
         ASSERT_TRUE(library.set_batch_invariant(true)) << library.story();  // no sum over slices of k

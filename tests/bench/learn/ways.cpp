@@ -107,7 +107,7 @@ constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
 bool describe(const Problem& p, int layout, const std::string& text, double us)
 {
     Plan plan{};
-    if (!force(p, text, plan))
+    if (!force(p, text, plan) || plan.repacks_a || plan.repacks_b)  // its time has the copy's in it
         return false;
     const int sm_count = whole_h200().sm_count;
     const sm90::Way way{plan.row, plan.swapped, plan.split, plan.streams, plan.tiles, !plan.overlaps};
