@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace hg {
 namespace {
@@ -62,6 +63,75 @@ bool runs_on(const Device& device, const char* kernel)
     return false;
 }
 
+bool find_plan(const Problem& problem, const Device& device, Options options,
+               std::span<const Backend* const> candidates, Plan& plan, const char*& refusal)
+{
+    // Where multiprocessors are counted: a kernel that has started early and waits takes up more of them.
+    if (options.sm_limit > 0 && options.overlap == Overlap::Free)
+        options.overlap = Overlap::None;
+    bool found = false;
+    for (const Backend* backend : candidates) {
+        Plan next{};
+        next.backend = backend;
+        if (*options.kernel && !has_row(*backend, options.kernel))
+            continue;
+        if (!backend->choose(problem, device, options, next)) {
+            refusal = next.refusal;
+            continue;
+        }
+        if (!found || next.predicted_us < plan.predicted_us)
+            plan = next;
+        found = true;
+        // A backend that reads the operands as they are may be faster than one whose best kernels cannot.
+        if (!next.repacks_a && !next.repacks_b && !backend->rows[next.row].unaligned)
+            break;
+    }
+    return found;
+}
+
+// Takes back the setting of that number, as `text` says. False where it was not asked for.
+template <size_t length>
+bool take_back(int number, Options& o, char (&text)[length])
+{
+    switch (number) {
+    case 0: std::snprintf(text, length, "with /split=%d", o.split); return std::exchange(o.split, 0) != 0;
+    case 1:
+        std::snprintf(text, length, "with /%s", o.orientation == Orientation::Plain ? "plain" : "swapped");
+        return std::exchange(o.orientation, Orientation::Free) != Orientation::Free;
+    case 2:
+        std::snprintf(text, length, "with /%s", o.sharing == Sharing::Whole ? "whole" : "stream");
+        return std::exchange(o.sharing, Sharing::Free) != Sharing::Free;
+    case 3:
+        std::snprintf(text, length, "with /%s",
+                      o.overlap == Overlap::None   ? "alone"
+                      : o.overlap == Overlap::Late ? "late"
+                                                   : "early");
+        return std::exchange(o.overlap, Overlap::Free) != Overlap::Free;
+    case 4:
+        std::snprintf(text, length, "in batch-invariant mode");
+        return std::exchange(o.mode, Mode::Default) != Mode::Default;
+    default:
+        std::snprintf(text, length, "on %d multiprocessors", o.sm_limit);
+        return std::exchange(o.sm_limit, 0) != 0;
+    }
+}
+
+// The first setting without which there is a plan.
+template <size_t length>
+bool find_obstacle(const Problem& problem, const Device& device, const Options& options,
+                   std::span<const Backend* const> candidates, char (&text)[length])
+{
+    for (int number = 0; number < 6; ++number) {
+        Options without = options;
+        Plan plan{};
+        const char* refusal;
+        if (take_back(number, without, text) &&
+            find_plan(problem, device, without, candidates, plan, refusal))
+            return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 Status check_names(const Options& options)
@@ -107,33 +177,19 @@ size_t counter_words(const Device& device, std::span<const Backend* const> candi
     return words;
 }
 
-Status make_plan(const Problem& problem, const Device& device, const Options& asked,
+Status make_plan(const Problem& problem, const Device& device, const Options& options,
                  std::span<const Backend* const> candidates, Plan& plan)
 {
-    Options options = asked;
-    // Where multiprocessors are counted: a kernel that has started early and waits takes up more of them.
-    if (options.sm_limit > 0 && options.overlap == Overlap::Free)
-        options.overlap = Overlap::None;
     const char* refusal = "no backend";
-    bool found = false;
-    for (const Backend* backend : candidates) {
-        Plan next{};
-        next.backend = backend;
-        if (*options.kernel && !has_row(*backend, options.kernel))
-            continue;
-        if (!backend->choose(problem, device, options, next)) {
-            refusal = next.refusal;
-            continue;
-        }
-        if (!found || next.predicted_us < plan.predicted_us)
-            plan = next;
-        found = true;
-        // A backend that reads the operands as they are may be faster than one whose best kernels cannot.
-        if (!next.repacks_a && !next.repacks_b && !backend->rows[next.row].unaligned)
-            break;
-    }
-    if (found)
+    if (find_plan(problem, device, options, candidates, plan, refusal))
         return ok;
+    char setting[48];
+    const bool obstacle = find_obstacle(problem, device, options, candidates, setting);
+    if (obstacle && !*options.kernel)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "no kernel serves this problem %s", setting);
+    if (obstacle)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel %s (HGEMM_KERNEL) serves this problem, but not %s",
+                    options.kernel, setting);
     if (*options.kernel)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel %s (HGEMM_KERNEL) cannot serve this problem: %s",
                     options.kernel, refusal);

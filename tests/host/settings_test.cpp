@@ -51,10 +51,13 @@ TEST(Settings, SlicesOfKAreAWholeNumber)
 }
 
 // What is wrong with HGEMM_KERNEL; "" where it is obeyed.
-std::string refusal_of(const Device& device, const std::string& kernel)
+std::string refusal_of(const Device& device, const std::string& kernel, Mode mode = Mode::Default,
+                       int sm_limit = 0)
 {
     const test::Variable variable("HGEMM_KERNEL", kernel);
     Options options{};
+    options.mode = mode;
+    options.sm_limit = sm_limit;
     const Backend* candidates[max_candidates];
     int count = 0;
     Plan plan{};
@@ -99,10 +102,33 @@ TEST(Settings, ThatAGpuBackendLacksAreRefused)
     const char* const sm100 = "sm100_pair_256x256_s";
     for (const char* setting : {"/stream", "/early"})
         expect_refused(b200, sm100, setting);
+    EXPECT_EQ(refusal_of(h200, "sm90_split_64x64/split=9"),
+              "kernel sm90_split_64x64 (HGEMM_KERNEL) serves this problem, but not with /split=9");
+    EXPECT_EQ(refusal_of(h200, "sm90_pp_128x128/split=2/swapped"),
+              "kernel sm90_pp_128x128 (HGEMM_KERNEL) serves this problem, but not with /split=2");
+    EXPECT_EQ(refusal_of(h200, "sm90_split_64x64/stream/late"),
+              "kernel sm90_split_64x64 (HGEMM_KERNEL) serves this problem, but not with /stream");
     for (const char* overlap : {"/late", "/alone"}) {
         EXPECT_EQ(refusal_of(rtx5090, std::string(sm120) + "/split=1/plain/whole" + overlap), "");
         EXPECT_EQ(refusal_of(b200, std::string(sm100) + "/split=1/swapped/whole" + overlap), "");
     }
+}
+
+TEST(Settings, OfTheHandleThatStandInTheWayAreNamed)
+{
+    NEEDS_CUDA_BUILD();
+    const auto refusal_with = [](Mode mode, int sm_limit) {
+        return refusal_of(h200, "sm90_split_64x64/split=4", mode, sm_limit);
+    };
+    EXPECT_EQ(refusal_with(Mode::Default, 0), "");
+    EXPECT_EQ(refusal_with(Mode::Default, 16),
+              "kernel sm90_split_64x64 (HGEMM_KERNEL) serves this problem, but not on 16 multiprocessors");
+    EXPECT_EQ(refusal_of(h200, "sm90_split_64x64/split=1", Mode::BatchInvariant), "");
+    EXPECT_EQ(refusal_of(h200, "sm90_gsplit_64x64/split=16/late", Mode::Default),
+              "kernel sm90_gsplit_64x64 (HGEMM_KERNEL) serves this problem, but not with /split=16");
+    EXPECT_EQ(
+        refusal_of(h200, "sm90_direct_64x8/split=2", Mode::BatchInvariant),
+        "kernel sm90_direct_64x8 (HGEMM_KERNEL) serves this problem, but not in batch-invariant mode");
 }
 
 }  // namespace
