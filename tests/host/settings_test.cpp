@@ -117,15 +117,11 @@ TEST(Settings, ThatAGpuBackendLacksAreRefused)
 TEST(Settings, OfTheHandleThatStandInTheWayAreNamed)
 {
     NEEDS_CUDA_BUILD();
-    const auto refusal_with = [](Mode mode, int sm_limit) {
-        return refusal_of(h200, "sm90_split_64x64/split=4", mode, sm_limit);
-    };
-    EXPECT_EQ(refusal_with(Mode::Default, 0), "");
-    EXPECT_EQ(refusal_with(Mode::Default, 16),
+    const std::string split = "sm90_split_64x64/split=4";
+    EXPECT_EQ(refusal_of(h200, split), "");
+    EXPECT_EQ(refusal_of(h200, split, Mode::Default, 16),
               "kernel sm90_split_64x64 (HGEMM_KERNEL) serves this problem, but not on 16 multiprocessors");
     EXPECT_EQ(refusal_of(h200, "sm90_split_64x64/split=1", Mode::BatchInvariant), "");
-    EXPECT_EQ(refusal_of(h200, "sm90_gsplit_64x64/split=16/late", Mode::Default),
-              "kernel sm90_gsplit_64x64 (HGEMM_KERNEL) serves this problem, but not with /split=16");
     EXPECT_EQ(
         refusal_of(h200, "sm90_direct_64x8/split=2", Mode::BatchInvariant),
         "kernel sm90_direct_64x8 (HGEMM_KERNEL) serves this problem, but not in batch-invariant mode");
