@@ -147,7 +147,8 @@ __device__ inline void store_part_of_tile(const SplitStore<C, T, MY>& out, const
     clear<C>(mailbox.at(part.first, 0), part.blocks() * mailbox.split);
     add_up(out, part, mailbox.split,
            {first, sums_bytes(C), static_cast<uint32_t>(mailbox.split * sums_bytes(C)), first, -1});
-    out.store(rows, part);
+    if (!out.store_typed(rows))
+        out.store_floats(part);
 }
 
 // From the slice's sums to its part of the tile, and those of slices that gave up if it was the last to

@@ -116,22 +116,22 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MY>& smem)
         ptx::cluster_wait();
 }
 
-// From a slice's sums to its part of the tile.
+// From a slice's sums to those of all slices in its part of the tile; false where it has none.
 template <Config C, Type T, Major MY>
-__device__ inline void sum_slices(const SplitStore<C, T, MY>& out, const float (&acc)[C.y / 2],
-                                  const Member& member, const Part& part, const VectorRows& rows)
+__device__ inline bool sum_slices(const SplitStore<C, T, MY>& out, const float (&acc)[C.y / 2],
+                                  const Member& member, const Part& part)
 {
     if constexpr (C.ctas() == 1)
         ptx::cluster_wait();
     send_parts<C>(out.p, acc, out.smem, member);
     if (part.blocks() == 0)
-        return;
+        return false;
     Terms terms{ptx::shared_address_once(out.smem.incoming + threadIdx.x * 16),
                 static_cast<uint32_t>(slot_pitch<C>(out.p)), sums_bytes(C),
                 ptx::shared_address_once(terms_of<C>(out.smem)), member.slice};
     ptx::mbarrier_wait_parity(ptx::shared_address(&out.smem.arrived), 0);
     add_up(out, part, out.p.split, terms);
-    out.store(rows, part);
+    return true;
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -159,12 +159,14 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int con
     out.begin(bias);
     if (out.is_whole()) {
         out.stage_all(acc[0]);
-        out.store(rows, part);
+        if (out.store_typed(rows)) [[likely]]
+            return;
     } else if constexpr (C.is_global()) {
-        join_slices(out, acc[0], part, rows);
-    } else {
-        sum_slices(out, acc[0], member, part, rows);
+        return join_slices(out, acc[0], part, rows);
+    } else if (!sum_slices(out, acc[0], member, part) || out.store_typed(rows)) {
+        return;
     }
+    out.store_floats(part);
 }
 
 template <Config C, Type T, Major MX, Major MY>

@@ -140,16 +140,17 @@ __device__ inline void store_part_elements(const Params& p, float alpha, const f
         });
 }
 
+// What takes alpha and a bias at most; false for any other output.
 template <Config C, bool Swapped, Major MY>
-__device__ inline void store_floats(const Params& p, const Scalars& s, const Smem<C, MY>& smem,
-                                    const Part& part)
+__device__ inline bool store_simple(const Params& p, float alpha, const Smem<C, MY>& smem, const Part& part)
 {
     if (p.vectors && p.output.bias_along == BiasAlong::None)
-        store_part_vectors<C, Swapped>(p, s.alpha, smem.partial, part, smem.at);
+        store_part_vectors<C, Swapped>(p, alpha, smem.partial, part, smem.at);
     else if (p.elements)
-        store_part_elements<C, Swapped>(p, s.alpha, smem.partial, part, smem.at);
+        store_part_elements<C, Swapped>(p, alpha, smem.partial, part, smem.at);
     else
-        store_part<C>(p, s, smem.partial, part, smem.at);
+        return false;
+    return true;
 }
 
 // From complete sums to the output. What decides how is read before the product, into a register: behind it
@@ -238,16 +239,22 @@ public:
         rows.store(&smem.stage[stage]);
     }
 
-    // All consumers of the CTA, which have staged the part.
-    __device__ void store(const VectorRows& rows, const Part& part) const
+    // All consumers of the CTA, which have staged the part: true if the output is of the operands' type.
+    __device__ bool store_typed(const VectorRows& rows) const
     {
         ptx::bar_sync(1, 128 * C.consumers);
-        if (has(Typed)) [[likely]]
-            rows.store(smem.partial);
-        else if (has(Swapped))
-            store_floats<C, true>(p, s, smem, part);
-        else
-            store_floats<C, false>(p, s, smem, part);
+        if (!has(Typed)) [[unlikely]]
+            return false;
+        rows.store(smem.partial);
+        return true;
+    }
+
+    // Any other output, after store_typed(). There is much of this: call it once in a kernel.
+    __device__ void store_floats(const Part& part) const
+    {
+        if (!(has(Swapped) ? store_simple<C, true>(p, s.alpha, smem, part)
+                           : store_simple<C, false>(p, s.alpha, smem, part)))
+            store_part<C>(p, s, smem.partial, part, smem.at);
     }
 
 private:
