@@ -67,8 +67,9 @@ TEST(DeviceKernels, each_one_forced)
 // From here on nobody cuts k into slices, but for kernels whose warps do.
 void keep_k_whole(Library& library, const std::string& kernel)
 {
-    if (!shares_k_among_warps(kernel))
+    if (!shares_k_among_warps(kernel)) {
         EXPECT_TRUE(library.set_batch_invariant(true));
+    }
 }
 
 void check_each_kernel(const std::vector<GemmCase>& cases, bool whole_k = false)
@@ -291,8 +292,9 @@ TEST(DeviceKernels, each_split_forced)
             ++splits;
         }
     const int generation = Cuda::get()->cc() / 10;
-    if (names_all_kernels())
+    if (names_all_kernels()) {
         EXPECT_EQ(splits > 0, generation >= 9 && generation <= 11);
+    }
 }
 
 class DeviceRules : public testing::TestWithParam<const char*> {};
