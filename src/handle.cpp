@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <optional>
 
@@ -19,17 +18,17 @@
 struct hgemm_handle {
     std::atomic<uint32_t> mark;
     hg::Handle body;
-    hgemm_handle* next_free;
+    hgemm_handle* older;
 };
 
 namespace hg {
 namespace {
 
-constexpr uint32_t live = 0x6d6d4748, dead = 0x64616564;
+constexpr uint32_t live = 0x6d6d4748, dead = 0x64616564, vacant = 0x65657266;
 constexpr size_t workspace_alignment = 256;
 
-std::mutex slots_mutex;
-hgemm_handle* free_slots = nullptr;
+// All slots. Without a lock: a child of fork() would wait for one that another thread held.
+std::atomic<hgemm_handle*> newest_slot = nullptr;
 
 #ifdef NDEBUG
 constexpr bool reuse_slots = true;
@@ -39,23 +38,18 @@ constexpr bool reuse_slots = false;
 
 hgemm_handle* take_slot()
 {
-    const std::lock_guard lock(slots_mutex);
-    if (hgemm_handle* slot = free_slots) {
-        free_slots = slot->next_free;
-        return slot;
+    for (hgemm_handle* slot = newest_slot; slot; slot = slot->older) {
+        uint32_t expected = vacant;
+        if (slot->mark.compare_exchange_strong(expected, dead))
+            return slot;
     }
-    return new (std::nothrow) hgemm_handle{};
+    auto* const slot = new (std::nothrow) hgemm_handle{dead, {}, newest_slot};
+    while (slot && !newest_slot.compare_exchange_weak(slot->older, slot)) {
+    }
+    return slot;
 }
 
-void give_slot(hgemm_handle* slot)
-{
-    const std::lock_guard lock(slots_mutex);
-    slot->mark = dead;
-    if (reuse_slots) {
-        slot->next_free = free_slots;
-        free_slots = slot;
-    }
-}
+void give_slot(hgemm_handle* slot) { slot->mark = reuse_slots ? vacant : dead; }
 
 Device host_device()
 {
@@ -324,7 +318,7 @@ extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* works
         if (reinterpret_cast<uintptr_t>(workspace) % workspace_alignment != 0)
             return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
                                  workspace_alignment);
-        h.user = {workspace, bytes, nullptr};
+        h.user = {workspace, bytes, nullptr, 0};
         return ok;
     });
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
+#include <type_traits>
 
 namespace hg {
 
@@ -42,6 +43,7 @@ public:
     void clear() { std::memset(tags_, 0, sizeof tags_); }
 
 private:
+    static_assert(std::is_trivially_default_constructible_v<Entry>, "would be written to");
     static constexpr size_t ways = 8;
     static size_t first_of(uint64_t hash) { return hash % sets * ways; }
     static uint64_t tag_of(uint64_t hash) { return hash | uint64_t{1} << 63; }  // 0 is an empty place's

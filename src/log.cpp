@@ -32,7 +32,7 @@ Log open_log() noexcept
         log.level = LogLevel::Trace;
     const char* path = std::getenv("HGEMM_LOG_FILE");
     if (log.level != LogLevel::Off && path && *path)
-        log.file = std::fopen(path, "a");
+        log.file = std::fopen(path, "ae");
     return log;
 }
 

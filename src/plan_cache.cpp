@@ -41,13 +41,36 @@ Workspace kind_of(const Workspace& workspace)
 
 uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }
 
+uint64_t bits(const auto* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+uint64_t hash_of(const Operand& o)
+{
+    uint64_t hash = mix(bits(o.ptr) << 32, bits(o.array));
+    for (const int64_t stride : {o.row_stride, o.k_stride, o.batch_stride})
+        hash = mix(hash, static_cast<uint64_t>(stride));
+    return hash;
+}
+
+uint64_t hash_of(const Matrix& m)
+{
+    uint64_t hash = mix(bits(m.ptr) << 32, bits(m.array) + static_cast<uint64_t>(m.type));
+    for (const int64_t stride : {m.ld, m.batch_stride})
+        hash = mix(hash, static_cast<uint64_t>(stride));
+    return hash;
+}
+
+// Of all members of a shape: entries with the same hash replace each other.
 uint64_t hash_of(const Problem& p, const Workspace& workspace)
 {
-    uint64_t hash = mix(static_cast<uint64_t>(p.type_ab), workspace.bytes);
-    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.a.row_stride, p.b.row_stride, p.d.ld})
+    uint64_t hash = mix(workspace.bytes, workspace.counter_words);
+    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.bias.batch_stride})
         hash = mix(hash, static_cast<uint64_t>(size));
-    for (const void* pointer : {p.a.ptr, p.b.ptr, static_cast<const void*>(p.d.ptr)})
-        hash = mix(hash, reinterpret_cast<uint64_t>(pointer));
+    for (const uint64_t part : {hash_of(p.a), hash_of(p.b), hash_of(p.c), hash_of(p.d), hash_of(p.aux)})
+        hash = mix(hash, part);
+    for (const auto kind : {static_cast<int>(p.type_ab), static_cast<int>(p.bias.type),
+                            static_cast<int>(p.bias.along), static_cast<int>(p.activation)})
+        hash = mix(hash, static_cast<uint64_t>(kind));
+    hash = mix(hash, bits(p.bias.ptr) << 32 | bits(p.alpha_device) << 8 | bits(p.beta_device));
     return mix(hash, hash >> 32);
 }
 

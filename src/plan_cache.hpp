@@ -13,7 +13,7 @@ struct Workspace {
     // Words that are 0 between kernels, with which the CTAs of a kernel count what they have done and leave
     // sums for each other. A workspace of the user's has none.
     uint32_t* counters;
-    size_t counter_words = 0;
+    size_t counter_words;
     bool operator==(const Workspace&) const = default;
 };
 

@@ -10,7 +10,7 @@
 namespace hg {
 namespace {
 
-constexpr Workspace none{nullptr, 0, nullptr};
+constexpr Workspace none{nullptr, 0, nullptr, 0};
 
 Request product(int64_t weight)
 {
@@ -93,7 +93,7 @@ TEST(PlanCache, TellsRequestsApartByEveryMember)
     differs([](Request& r) { r.activation = HGEMM_ACTIVATION_RELU; });
     differs([&](Request& r) { r.aux = pointer; });
     differs([](Request& r) { r.flags = 1; });
-    const Workspace workspace{pointer, 256, nullptr}, longer{pointer, 512, nullptr};
+    const Workspace workspace{pointer, 256, nullptr, 0}, longer{pointer, 512, nullptr, 0};
     keep(*cache, request, workspace, 2);
     EXPECT_EQ(row_of(*cache, request), 1);
     EXPECT_EQ(row_of(*cache, request, workspace), 2);
@@ -135,6 +135,43 @@ TEST(PlanCache, KnowsPlansByShape)
     }
     problem.a.ptr = reinterpret_cast<const void*>(8);
     EXPECT_FALSE(cache->find_plan(problem, none));
+}
+
+// Calls that take turns, as a layer with and one without a bias do, need not be planned each time.
+TEST(PlanCache, HoldsPlansThatDifferInOneMember)
+{
+    Problem problem{};
+    problem.m = problem.n = problem.k = problem.batch = 64;
+    void* const pointer = &problem;
+    const auto lives_beside = [&](auto change) {
+        const auto cache = std::make_unique<PlanCache>();
+        Problem other = problem;
+        change(other);
+        Plan plan{};
+        plan.row = 1;
+        cache->keep_plan(problem, none, plan);
+        plan.row = 2;
+        cache->keep_plan(other, none, plan);
+        const Plan *first = cache->find_plan(problem, none), *second = cache->find_plan(other, none);
+        return first && second && first->row == 1 && second->row == 2;
+    };
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.type_ab = Type::BF16; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.d.type = Type::F32; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.a.k_stride = 64; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.b.batch_stride = 64; }));
+    EXPECT_TRUE(lives_beside([&](Problem& p) { p.a.array = &p.a.ptr; }));
+    EXPECT_TRUE(lives_beside([&](Problem& p) { p.c.ptr = pointer; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.c.ld = 64; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.c.type = Type::F32; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.d.batch_stride = 64; }));
+    EXPECT_TRUE(lives_beside([&](Problem& p) { p.aux.ptr = pointer; }));
+    EXPECT_TRUE(lives_beside([&](Problem& p) { p.bias.ptr = pointer; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.bias.along = BiasAlong::Columns; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.bias.type = Type::BF16; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.bias.batch_stride = 64; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.activation = Activation::Relu; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.alpha_device = &p.alpha; }));
+    EXPECT_TRUE(lives_beside([](Problem& p) { p.beta_device = &p.beta; }));
 }
 
 }  // namespace
