@@ -35,8 +35,6 @@ public:
     void poison_c();
     // New values for scalars in memory; upload() puts them there. Scalars in the call stay.
     void set_scalars(float alpha, float beta);
-    // Data of the caller's own; `exact` promises that every sum is exact in fp32 in any order.
-    void set_exact(bool exact) { exact_ = exact; }
 
     // The call: pointers into the memory. upload() goes before it, download() behind it.
     const hgemm_args_t& args() const { return args_; }

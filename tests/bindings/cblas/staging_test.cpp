@@ -132,5 +132,16 @@ TEST(Staging, without_elements_of_k_the_host_scales)
     product.expect_same(run);
 }
 
+// Behind all others: a call that was never made has failed nobody.
+TEST(Staging, the_call_that_fails_was_made)
+{
+    if (!faulty())
+        return;
+    const std::string fault = std::getenv("EMU_FAULTS");  // call:number[+]=ERROR
+    const size_t colon = fault.find(':');
+    ASSERT_NE(colon, std::string::npos) << fault;
+    EXPECT_GE(driver_calls(fault.substr(0, colon).c_str()), std::stoull(fault.substr(colon + 1)));
+}
+
 }  // namespace
 }  // namespace hg::cblas

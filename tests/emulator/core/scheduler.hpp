@@ -21,7 +21,6 @@ public:
 
 private:
     void start_clusters();
-    std::unique_ptr<Cluster> make_cluster(uint64_t number);
     std::unique_ptr<Cta> make_cta(Cluster& cluster, const uint32_t (&id)[3], uint32_t rank);
     void make_warps(Cta& cta);
     bool take_cluster(uint32_t (&first_cta)[3]);

@@ -20,7 +20,7 @@ constexpr Format formats[] = {
     {11, 52, Specials::InfinityAndNan, 0xfff8000000000000},
 };
 
-constexpr uint64_t double_sign = uint64_t{1} << 63, hidden = uint64_t{1} << 52;
+constexpr uint64_t hidden = uint64_t{1} << 52;
 
 uint64_t infinity_bits(const Format& f)
 {
