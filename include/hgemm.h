@@ -119,7 +119,7 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
     functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
     little or nothing elsewhere. Beside it lie 16 KiB and up to a quarter as much, at most 64 KiB a
     multiprocessor, in which thread blocks count and leave sums for each other. Kernels are chosen that do
-    with what there is. */
+    with what there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL). */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
