@@ -68,12 +68,18 @@ int64_t most_copying(const Handle& handle)
     return int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : repack_residents);
 }
 
-// Beside copies that do not fill the device the product's CTAs crowd where there are none. What overlaps is
-// worth half a microsecond; 2 x 8192 x 28672 takes 164 us instead of 106.
+// The product may start beside the copies, worth half a microsecond, unless its CTAs would crowd where
+// nothing is copied (two a multiprocessor: 2 x 8192 x 8192 takes 39 us instead of 33), or is long and would
+// lie where multiprocessors have copied first (300 x 5001 x 5003 68 us instead of 58; short ones lose up to
+// 8 % if late).
 bool starts_beside_copies(const Handle& handle, const Plan& plan, int64_t tiles)
 {
-    constexpr double long_product = 40;  // us
-    return plan.predicted_us < long_product || tiles >= most_copying(handle);
+    constexpr double long_product = 20;  // us
+    if (plan.grid > handle.sm_count())
+        return true;
+    const bool crowds = configs[plan.row].residents > 1 && plan.grid + tiles > handle.sm_count();
+    const bool scatters = tiles >= most_copying(handle) && plan.predicted_us > long_product;
+    return !crowds && !scatters;
 }
 
 Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)

@@ -250,9 +250,11 @@ struct Params {
     uint8_t numbers[max_numbers];         // of clusters, in the order of their launch: see order.hpp
 };
 
-// sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies one vector of
-// eight elements in each of repack_lines lines at a time: the loads in flight.
-constexpr int repack_threads = 256, repack_residents = 3, repack_lines = 4, repack_vector = 8;
+// sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies a vector of
+// eight elements in each of repack_lines lines at a time, or one whose elements are apart: eight loads in
+// flight.
+constexpr int repack_log2_threads = 8, repack_threads = 1 << repack_log2_threads;
+constexpr int repack_residents = 3, repack_lines = 4, repack_vector = 8;
 
 // Element i of line l of problem z is at base(z) + l * line_stride + i * element_stride, base(z) as in
 // Operand; its copy is at to + (z * lines + l) * to_stride + i.
@@ -262,7 +264,7 @@ struct RepackOperand {
     int64_t batch_stride, line_stride, element_stride;
     uint16_t* to;
     int64_t to_stride, lines, length;
-    int32_t log2_along;                         // threads side by side along a line; the rest across lines
+    int32_t log2_along;                         // threads along a line; the others lie across lines
     uint32_t tiles_along, tiles_across, tiles;  // of a line, of a problem's lines, of all problems
 };
 

@@ -9,6 +9,20 @@ namespace hg::sm90 {
 
 __device__ inline uint4 load_vector(uintptr_t address) { return *reinterpret_cast<const uint4*>(address); }
 
+// As many of eight elements as exist, one by one, then zeros.
+__device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
+{
+    uint64_t halves[2] = {};
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            if (4 * half + i < count)
+                halves[half] |= uint64_t{from[(4 * half + i) * stride]} << 16 * i;
+    return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
+                      static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
+}
+
 __device__ inline const uint16_t* first_element(const DirectOperand& o, int32_t z)
 {
     return o.array ? o.array[z] : o.ptr + z * o.batch_stride;
@@ -76,7 +90,7 @@ struct DirectX {
 #pragma unroll
         for (int i = 0; i < direct_vectors; ++i) {
             const int32_t count = M == Major::K ? k_left - i % along * 32 : i < k_left ? rows_left : 0;
-            v[i] = gather_vector<4>(reinterpret_cast<const uint16_t*>(address(index, i)), 1, count);
+            v[i] = gather_vector(reinterpret_cast<const uint16_t*>(address(index, i)), 1, count);
         }
     }
 
@@ -129,8 +143,8 @@ struct DirectY {
     {
 #pragma unroll
         for (int i = 0; i < vectors; ++i)
-            v[i] = gather_vector<4>(row[i / along] + (k + i % along * 32) * k_stride, k_stride,
-                                    k_left - i % along * 32);
+            v[i] = gather_vector(row[i / along] + (k + i % along * 32) * k_stride, k_stride,
+                                 k_left - i % along * 32);
     }
 };
 

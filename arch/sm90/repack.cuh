@@ -5,6 +5,7 @@
 // to where nobody looks; nothing before an operand's first element or behind its last one is read.
 #pragma once
 
+#include "arch/common/ptx/global.cuh"
 #include "arch/common/ptx/grid.cuh"
 #include "arch/sm90/config.hpp"
 
@@ -27,41 +28,49 @@ __device__ inline uint4 take_vector(const uint4& low, const uint4& high, uint32_
         __funnelshift_r(singles[2], singles[3], bits), __funnelshift_r(singles[3], singles[4], bits));
 }
 
-// As many of eight elements as exist, one by one; Unroll of them, or of four, are read at a time.
-template <int Unroll>
-__device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
+// Eight elements, the last of `count` again where there are fewer: nobody looks at these. All loads first.
+__device__ inline uint4 gather_copied(const uint16_t* from, int64_t stride, int64_t count)
 {
-    uint64_t halves[2] = {};
+    const int last = count < repack_vector ? static_cast<int>(count) - 1 : repack_vector - 1;
+    uint32_t elements[repack_vector];
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll Unroll
-        for (int i = 0; i < 4; ++i)
-            if (4 * half + i < count)
-                halves[half] |= uint64_t{from[(4 * half + i) * stride]} << 16 * i;
-    return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
-                      static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
+    for (int i = 0; i < repack_vector; ++i)
+        elements[i] = from[min(i, last) * stride];
+    return make_uint4(elements[0] | elements[1] << 16, elements[2] | elements[3] << 16,
+                      elements[4] | elements[5] << 16, elements[6] | elements[7] << 16);
 }
 
-// This thread's part of a tile: vector `vector` of the lines first, first + step, ...
+// This thread's part of a tile: vector `vector` of the lines first, first + step, ... or, where elements
+// are apart, of `first` alone.
 struct RepackPart {
     const uint16_t* base;  // of the problem
     uint16_t* to;          // the vector's place in line `first`
     int64_t first, vector;
-    int32_t step;
+    int32_t step;  // lines
 };
 
+// Neighbours in a warp read what lies side by side: elements of a line or, where these are apart, of lines.
 __device__ inline RepackPart repack_part(const RepackOperand& o, uint32_t tile)
 {
     const uint32_t rest = tile / o.tiles_along, z = rest / o.tiles_across;
-    const int32_t step = repack_threads >> o.log2_along;
+    const auto thread = static_cast<int32_t>(threadIdx.x);
+    const int32_t log2_across = repack_log2_threads - o.log2_along;
+    const int32_t along = 1 << o.log2_along, across = 1 << log2_across;
+    const bool by_line = o.element_stride == 1;
     RepackPart part;
-    part.step = step;
+    part.step = across;
     part.vector = int64_t{tile - rest * o.tiles_along} << o.log2_along;
-    part.vector += threadIdx.x & ((1 << o.log2_along) - 1);
-    part.first = int64_t{rest - z * o.tiles_across} * (step * repack_lines) + (threadIdx.x >> o.log2_along);
+    part.vector += by_line ? thread & (along - 1) : thread >> log2_across;
+    part.first = int64_t{rest - z * o.tiles_across} * (by_line ? across * repack_lines : across);
+    part.first += by_line ? thread >> o.log2_along : thread & (across - 1);
     part.base = o.array ? o.array[z] : o.ptr + z * o.batch_stride;
     part.to = o.to + (z * o.lines + part.first) * o.to_stride + part.vector * repack_vector;
     return part;
+}
+
+__device__ inline void store_copied(uint16_t* to, const uint4& vector)
+{
+    ptx::store_global_v4(reinterpret_cast<uint4*>(to), vector);
 }
 
 // Contiguous elements. All loads first.
@@ -90,29 +99,24 @@ __device__ inline void repack_contiguous(const RepackOperand& o, const RepackPar
     for (int i = 0; i < repack_lines; ++i) {
         const auto offset = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from + i * stride)) % 16;
         if (whole >> i & 1)
-            *reinterpret_cast<uint4*>(part.to + i * to_stride) = take_vector(low[i], high[i], offset);
+            store_copied(part.to + i * to_stride, take_vector(low[i], high[i], offset));
     }
     if (whole == (1 << repack_lines) - 1)
         return;
 #pragma unroll 1
     for (int i = 0; i < repack_lines; ++i)
         if (i * part.step < left && !(whole >> i & 1))
-            *reinterpret_cast<uint4*>(part.to + i * to_stride) =
-                gather_vector<1>(from + i * stride, 1, o.length - element);
+            store_copied(part.to + i * to_stride, gather_copied(from + i * stride, 1, o.length - element));
 }
 
+// Elements with others between them.
 __device__ inline void repack_scattered(const RepackOperand& o, const RepackPart& part)
 {
     const int64_t element = part.vector * repack_vector;
-#pragma unroll 1
-    for (int i = 0; i < repack_lines; ++i) {
-        const int64_t line = part.first + i * part.step;
-        if (line >= o.lines)
-            return;
-        const uint16_t* from = part.base + line * o.line_stride + element * o.element_stride;
-        *reinterpret_cast<uint4*>(part.to + int64_t{i} * part.step * o.to_stride) =
-            gather_vector<4>(from, o.element_stride, o.length - element);
-    }
+    if (part.first < o.lines)
+        store_copied(part.to,
+                     gather_copied(part.base + part.first * o.line_stride + element * o.element_stride,
+                                   o.element_stride, o.length - element));
 }
 
 __device__ inline void run_repack(const RepackParams& p)

@@ -129,6 +129,21 @@ TEST(Repack, ThinRowsGetLinesAlongK)
     EXPECT_EQ(copies(wide, 64 * mib, kernel), "sm90 ");
 }
 
+// More of them where TMA cannot address them, so that they are copied in any case.
+TEST(Repack, UnalignedRowsSideBySideGetLinesAlongK)
+{
+    NEEDS_CUDA_BUILD();
+    constexpr int64_t k = 4096, span = 64;
+    const auto bytes = [](int64_t rows) {
+        Problem p = linear_layer(rows, 4096, k);
+        p.a = {p.a.ptr, nullptr, 1, rows, 0};
+        return static_cast<int64_t>(choose(h200, p, "", "sm90_split_64x64", 64 * mib).plan.workspace);
+    };
+    EXPECT_EQ(bytes(9), 9 * k * 2);
+    EXPECT_EQ(bytes(47), 47 * k * 2);
+    EXPECT_EQ(bytes(49), k * span * 2);
+}
+
 TEST(Repack, IsPrinted)
 {
     NEEDS_CUDA_BUILD();

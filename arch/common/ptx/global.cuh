@@ -39,6 +39,14 @@ __device__ inline void store_relaxed_gpu(uint32_t* word, uint32_t value)
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
+// st.global.v4.u32 [words], value;   sm_20. One instruction, where a struct may be stored by four.
+__device__ inline void store_global_v4(uint4* words, const uint4& v)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(words), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
+}
+
 // ld.relaxed.gpu.global.v4.u32 value, [words];   sm_70. Four words, each on its own.
 __device__ inline uint4 load_relaxed_gpu_v4(const uint4* words)
 {
