@@ -5,6 +5,7 @@
     hgemm-bench ways ways.txt --out measured.txt        # on the GPU
     hgemm-ways describe < measured.txt > seen.txt
     learn.py seen.txt [--start arch/sm90] [--write arch/sm90 --measured 'what, when and where'] [--folds 2]
+                      [--only sm90_row,... --margin 0.03]
 
 There are two, for products whose operands both are contiguous along k and for all others. They were fitted to
 tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 15 CUDA graphs over so many sets of
@@ -16,7 +17,9 @@ seen.txt has a line for each way: m n k layout row microseconds, then what the n
 What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
 that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter
 of the products out at a time and says how well they are chosen. --start goes on from networks that were written
-before, in small steps, so that choices change where there is a reason to.
+before, in small steps, so that choices change where there is a reason to. --only goes on with the numbers of some rows
+and holds all else, so that choices among other rows stay; it looks at the products with which these rows were measured,
+and takes them to be slower by --margin, so that they are chosen where it is plain that they are faster.
 """
 import argparse
 import re
@@ -83,8 +86,8 @@ def read(path, ways):
             "biases": jnp.array(biases + ways.mean @ seen, jnp.float32), "shares": jnp.array(shares, jnp.float32)}
 
 
-def fit(ways, use, seed=0, steps=1000, start=None):
-    """`use`: 1 for each product to learn from, else 0."""
+def fit(ways, use, seed=0, steps=1000, start=None, only=None):
+    """`use`: 1 for each product to learn from, else 0. `only`: rows whose numbers are fitted, all else is held."""
     products = len(ways.products)
     scaled = jnp.array((ways.features - ways.mean) / ways.deviation, jnp.float32)
     predicted, off, slower, weight = (jnp.array(a, jnp.float32) for a in
@@ -96,6 +99,10 @@ def fit(ways, use, seed=0, steps=1000, start=None):
          "weights": jax.random.normal(keys[1], (inputs, UNITS)) / inputs ** 0.5,
          "biases": jnp.zeros(UNITS), "shares": jax.random.normal(keys[2], (UNITS,)) * 0.1}
     p, fastest = (start, 0.002) if start else (p, 0.012)
+    held = {} if only is None else {name: jnp.zeros_like(value) for name, value in p.items()}
+    if only is not None:
+        held["traits"] = held["traits"].at[jnp.array(only)].set(1)
+        fastest = 0.02
 
     def of_products(values):
         return jax.ops.segment_sum(values, product, products)
@@ -114,6 +121,7 @@ def fit(ways, use, seed=0, steps=1000, start=None):
     @jax.jit
     def step(p, first, second, key, t):
         slope = jax.grad(loss)(p, 0.02 * jax.random.normal(key, scaled.shape))
+        slope = {name: value * held.get(name, 1) for name, value in slope.items()}
         first = jax.tree.map(lambda a, b: 0.9 * a + 0.1 * b, first, slope)
         second = jax.tree.map(lambda a, b: 0.99 * a + 0.01 * b * b, second, slope)
         rate = fastest * (1 - t / steps) + 1e-4
@@ -157,21 +165,43 @@ def write(path, ways, p, measured):
 """)
 
 
+def write_only(path, p, rows):
+    """Puts these rows' numbers in the place of those that the file has."""
+    text = path.read_text()
+    for row in rows:
+        line = f'{{"{KERNELS[row]}", {numbers(np.array(p["traits"][row], float))}}}'
+        text = re.sub(rf'\{{"{KERNELS[row]}", \{{.*?\}}\}}', line, text, flags=re.S)
+    path.write_text(text)
+
+
+def with_rows(seen, rows, margin):
+    """The ways of products with which any of these rows was measured; the rows' own slower by `margin`."""
+    own = np.isin(seen[:, 4], rows)
+    products = {tuple(p) for p in seen[own, :4]}
+    seen[own, 5] *= 1 + margin
+    return seen[[tuple(p) in products for p in seen[:, :4]]]
+
+
 def learn(seen, name, a):
     """Fits one network; prints what choices cost."""
-    ways = Ways(seen)
+    only = [KERNELS.index(row) for row in a.only.split(",")] if a.only else None
+    ways = Ways(with_rows(seen, only, a.margin) if only else seen)
     start = read(Path(a.start) / f"learned_{name}.def", ways) if a.start else None
     print(f"{name}: {len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
           f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
     fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
     for left_out in range(a.folds):
-        _, off = fit(ways, fold != left_out, left_out, a.steps, start)
+        _, off = fit(ways, fold != left_out, left_out, a.steps, start, only)
         costs = ways.loss_of_choices(off)
         print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
     if a.write:
-        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start)
+        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start, only)
         print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
-        write(Path(a.write) / f"learned_{name}.def", ways, p, a.measured)
+        path = Path(a.write) / f"learned_{name}.def"
+        if only:
+            write_only(path, p, only)
+        else:
+            write(path, ways, p, a.measured)
 
 
 def main():
@@ -182,7 +212,11 @@ def main():
     parser.add_argument("--measured", default="", metavar="TEXT")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--steps", type=int, default=2200)
+    parser.add_argument("--only", metavar="ROWS", default="")
+    parser.add_argument("--margin", type=float, default=0)
     a = parser.parse_args()
+    if a.only and not a.start:
+        parser.error("--only goes on from networks that --start names")
     seen = np.loadtxt(a.seen)
     along_k = seen[:, 3] == 0  # tn
     learn(seen[along_k], "along_k", a)
