@@ -44,13 +44,13 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
 bool can_join(const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
-    if (*o.kernel == '\0' && (way.split == 1 || 4 * way.launched() < 3 * sm_count))
+    if (*o.kernel == '\0' && (way.split == 1 || 4 * way.launched() * c.ctas() < 3 * sm_count))
         return false;
     if (way.split == 1)
         return true;
     const int64_t mail = mail_words(c, way.clusters, way.split);
     return way.launched() <= clusters_held(c.residents, c.ctas(), sm_count) &&
-           static_cast<size_t>(arrival_words(way.clusters) + mail) <= o.counters &&
+           static_cast<size_t>(arrival_words(way.clusters * c.ctas()) + mail) <= o.counters &&
            static_cast<size_t>(mail) * sizeof(uint32_t) <= o.workspace;
 }
 

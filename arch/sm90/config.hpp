@@ -12,7 +12,7 @@ namespace hg::sm90 {
 //   Cooperative  persistent; the consumers share each tile
 //   PingPong     persistent; the consumers take tiles in turn, one multiplies while the other stores
 //   Split        one tile a cluster, whose CTAs take a slice of k each and add up in shared memory
-//   SplitGlobal  the same by CTAs anywhere on the device, which add up in global memory
+//   SplitGlobal  the same, but the slices lie anywhere on the device and add up in global memory
 enum class Kind { Cooperative, PingPong, Split, SplitGlobal };
 
 // wgmma multiplies x rows by y columns. x is m and y is n of the output, or the other way round where
@@ -173,11 +173,12 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
-// Words that are 0 between kernels: arrivals of each tile, then what slices leave for each other.
+// Words that are 0 between kernels: arrivals of each tile, then what slices leave for each other, of so many
+// clusters of tiles.
 constexpr int64_t arrival_words(int64_t tiles) { return (tiles + 31) / 32 * 32; }
-constexpr int64_t mail_words(const Config& c, int64_t tiles, int split)
+constexpr int64_t mail_words(const Config& c, int64_t clusters, int split)
 {
-    return c.is_global() && split > 1 ? tiles * split * c.x * c.y : 0;
+    return c.is_global() && split > 1 ? clusters * c.ctas() * split * c.x * c.y : 0;
 }
 
 // A tile as wgmma sees it, in tiles.
@@ -190,7 +191,6 @@ struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MY), staging_bytes = C.is_split() ? 16 : boxes * box_bytes;
     static_assert(stages >= 2 && C.x % (64 * C.blocks()) == 0 && C.y % 8 == 0 && C.y <= 256);
     static_assert(!C.is_split() || C.blocks() == 1);
-    static_assert(!C.is_global() || C.ctas() == 1);
     static_assert(C.is_split() || C.consumers == 2);
     struct Stage {
         unsigned char x[x_bytes(C)];
@@ -241,7 +241,7 @@ struct Params {
     float* partials;                      // of these; SplitGlobal: words that are 0 between launches
     uint32_t* arrivals;                   // of these, or SplitGlobal: 0 between launches
     Divisor cluster;                      // CTAs of a cluster (Split)
-    Divisor all_tiles;                    // SplitGlobal
+    Divisor slice_clusters;               // of a slice of k (SplitGlobal)
     int32_t split;                        // slices of k
     int32_t slice_start[max_slices + 1];  // k tiles from here on belong to slice i
     int32_t part;                         // blocks of eight y that a slice owns, the last ones fewer

@@ -138,65 +138,80 @@ __device__ inline void wait_for_slices(const Mailbox<C>& mailbox, const Part& pa
     while (!__all_sync(0xffffffff, come) && --polls > 0);
 }
 
-// A part whose sums have come or will come, to the output.
+// A part whose sums have come, into the tile.
 template <Config C, Type T, Major MY>
-__device__ inline void store_part_of_tile(const SplitStore<C, T, MY>& out, const Mailbox<C>& mailbox,
-                                          const Part& part, const VectorRows& rows)
+__device__ inline void add_up_part(const SplitStore<C, T, MY>& out, const Mailbox<C>& mailbox,
+                                   const Part& part)
 {
     const uint32_t first = ptx::shared_address_once(terms_of<C>(out.smem));
     clear<C>(mailbox.at(part.first, 0), part.blocks() * mailbox.split);
     add_up(out, part, mailbox.split,
            {first, sums_bytes(C), static_cast<uint32_t>(mailbox.split * sums_bytes(C)), first, -1});
-    if (!out.store_typed(rows))
-        out.store_floats(part);
 }
 
-// From the slice's sums to its part of the tile, and those of slices that gave up if it was the last to
-// come.
-template <Config C, Type T, Major MY>
-__device__ inline void join_slices(const SplitStore<C, T, MY>& out, const float (&acc)[C.y / 2],
-                                   const Part& part, const VectorRows& rows)
+// Leaves the slice's sums and brings those of its part; false where it had to give up. `before`: of thread
+// 0, who had come until then.
+template <Config C, Major MY>
+__device__ inline bool exchange_sums(const Params& p, Smem<C, MY>& smem, const Mailbox<C>& mailbox,
+                                     const float (&acc)[C.y / 2], const Part& part, uint32_t& before)
 {
-    constexpr int32_t threads = 128 * C.consumers, many = INT32_MAX;
-    const Params& p = out.p;
-    Smem<C, MY>& smem = out.smem;
-    const Mailbox<C> mailbox(p, smem);
-    unsigned char* const terms = terms_of<C>(smem);
     uint32_t* const arrivals = p.arrivals + smem.tile;
     leave_sums<C>(mailbox, acc, smem.slice);
-    uint32_t before = 0;
     if (threadIdx.x == 0)
         before = ptx::atomic_add_relaxed_gpu(arrivals, one_came);
     if (threadIdx.x < 32)
         wait_for_slices<C>(mailbox, part);
+    constexpr int32_t threads = 128 * C.consumers;
     ptx::bar_sync(1, threads);
+    unsigned char* const terms = terms_of<C>(smem);
     const int32_t count = part.blocks() * p.split;
     const uint4* const from = mailbox.at(part.first, 0);
-    if (!ptx::bar_red_and(1, threads, collect<C>(from, terms, count, last_polls))) [[unlikely]] {
-        if (ask<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
-            return;
-        while (!collect<C>(from, terms, count, many)) {
-        }
+    if (ptx::bar_red_and(1, threads, collect<C>(from, terms, count, last_polls))) [[likely]]
+        return true;
+    if (ask<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
+        return false;
+    while (!collect<C>(from, terms, count, INT32_MAX)) {
     }
-    Part part_now = part;
-    VectorRows rows_now = rows;
-    uint32_t rescues = 0;
+    return true;
+}
+
+// From the slice's sums to its part of the tile, and those of slices that gave up if it was the last to
+// come. A single slice has the whole tile.
+template <Config C, Type T, Major MY>
+__device__ inline void join_slices(const SplitStore<C, T, MY>& out, float (&acc)[C.y / 2], Part part,
+                                   VectorRows rows)
+{
+    const Params& p = out.p;
+    Smem<C, MY>& smem = out.smem;
+    const Mailbox<C> mailbox(p, smem);
+    uint32_t before = 0, rescues = 0;
+    if (out.is_whole())
+        out.stage_all(acc);
+    else if (!exchange_sums<C>(p, smem, mailbox, acc, part, before))
+        return;
     for (bool own = true;; own = false) {
-        if (part_now.blocks() > 0)
-            store_part_of_tile(out, mailbox, part_now, rows_now);
+        if (part.blocks() > 0) {
+            if (!out.is_whole())
+                add_up_part(out, mailbox, part);
+            if (!out.store_typed(rows))
+                out.store_floats(part);
+        }
+        if (out.is_whole())
+            return;
         const uint32_t told = ask<C>(smem, [&] {
             if (!own || static_cast<int32_t>(before & came) != p.split - 1)
                 return 0u;
-            ptx::store_relaxed_gpu(arrivals, 0);
+            ptx::store_relaxed_gpu(p.arrivals + smem.tile, 0);
             return before / gave_up;
         });
         rescues |= told;
         if (rescues == 0)
             return;
-        part_now = Part::of<C>(p, __ffs(static_cast<int>(rescues)) - 1);
-        rows_now = VectorRows::of<C>(p, smem.at, part_now);
+        part = Part::of<C>(p, __ffs(static_cast<int>(rescues)) - 1);
+        rows = VectorRows::of<C>(p, smem.at, part);
         rescues &= rescues - 1;
-        while (!collect<C>(mailbox.at(part_now.first, 0), terms, part_now.blocks() * p.split, many)) {
+        while (
+            !collect<C>(mailbox.at(part.first, 0), terms_of<C>(smem), part.blocks() * p.split, INT32_MAX)) {
         }
     }
 }

@@ -47,7 +47,7 @@ struct Member {
     template <Config C>
     __device__ uint32_t rank_of(int32_t x, int32_t y) const
     {
-        return slice * C.ctas() + y * C.cluster + x;
+        return (C.is_global() ? 0 : slice * C.ctas()) + y * C.cluster + x;
     }
 
     template <Config C>
@@ -55,6 +55,13 @@ struct Member {
     {
         const auto rank = static_cast<int32_t>(ptx::cluster_ctarank());
         return {rank % C.ctas(), rank / C.ctas()};
+    }
+
+    // In a cluster that has no other slice.
+    template <Config C>
+    __device__ static Member of_slice(int32_t slice)
+    {
+        return {C.ctas() == 1 ? 0 : static_cast<int32_t>(ptx::cluster_ctarank()), slice};
     }
 };
 

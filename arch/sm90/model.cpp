@@ -124,7 +124,7 @@ double placed_cycles(const Problem& p, const Config& c, const Way& way, int sm_c
     const auto rows = static_cast<double>(
         rows_of_gpc(c, cluster, ceil_div(x, c.x * c.cluster), ceil_div(y, c.y * c.across)));
     const double slices =
-        c.is_global() ? std::max(1.0, usual_gpc / static_cast<double>(way.clusters)) : way.split;
+        c.is_global() ? std::max(1.0, usual_gpc / static_cast<double>(way.clusters * c.ctas())) : way.split;
     const double port = rows * slices * tile_k * 2.0 / gpc_port;
     return std::pow(std::pow(costs[way.row].placed, placed_norm) + std::pow(port, placed_norm),
                     1.0 / placed_norm);

@@ -96,7 +96,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     if (plan.streams)
         params.stream_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
     if (c.is_global())
-        params.all_tiles = divisor(static_cast<int32_t>(plan.tiles));
+        params.slice_clusters = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
     params.part = part_of(c, plan.split);
     params.vectors = is_vector_output(p);

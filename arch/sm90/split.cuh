@@ -61,10 +61,10 @@ struct SplitWork {
     {
         const auto cta = static_cast<int32_t>(blockIdx.x);
         if constexpr (C.is_global()) {
-            const int32_t number = number_of(p, cta), slice = p.all_tiles.quotient(number);
-            const int32_t tile = number - slice * p.all_tiles.value;
-            const Member member{0, slice};
-            return {member, tile, position_of<C>(p, member, tile)};
+            const int32_t number = number_of(p, cta / C.ctas()), slice = p.slice_clusters.quotient(number);
+            const int32_t cluster = number - slice * p.slice_clusters.value;
+            const auto member = Member::of_slice<C>(slice);
+            return {member, cluster * C.ctas() + member.neighbour, position_of<C>(p, member, cluster)};
         } else {
             const int32_t tile = number_of(p, p.cluster.quotient(cta));
             const auto member = Member::here<C>();
@@ -137,7 +137,7 @@ __device__ inline bool sum_slices(const SplitStore<C, T, MY>& out, const float (
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int consumer)
 {
-    const auto member = C.is_global() ? Member{0, smem.slice} : Member::here<C>();
+    const auto member = C.is_global() ? Member::of_slice<C>(smem.slice) : Member::here<C>();
     const Slice slice(p, member.slice);
     const Part part = Part::of<C>(p, member.slice);
     const auto rows = VectorRows::of<C>(p, smem.at, part);
@@ -157,12 +157,12 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int con
         return out.store_own(acc[0], lag.free_stage(ring.stage), rows);
     ptx::bar_sync(1, 128 * C.consumers);
     out.begin(bias);
+    if constexpr (C.is_global())
+        return join_slices(out, acc[0], part, rows);
     if (out.is_whole()) {
         out.stage_all(acc[0]);
         if (out.store_typed(rows)) [[likely]]
             return;
-    } else if constexpr (C.is_global()) {
-        return join_slices(out, acc[0], part, rows);
     } else if (!sum_slices(out, acc[0], member, part) || out.store_typed(rows)) {
         return;
     }

@@ -250,7 +250,29 @@ TEST(Sm90, SlicesMeetInGlobalMemory)
         EXPECT_FALSE(sm90::choose(p, h200, refused, plan));
 }
 
-// One slice has nobody to meet: such a kernel is no better than others, and only taken if asked for.
+// Two tiles that share an operand are one cluster; each has words of its own.
+TEST(Sm90, PairsMeetInGlobalMemory)
+{
+    const Problem p = linear_layer(256, 640, 8192);
+    Options o{};
+    std::strcpy(o.kernel, "sm90_gsplit_128x80_c1x2");
+    o.split = 8;
+    o.orientation = Orientation::Plain;
+    o.counters = 32 + size_t{16} * 8 * 128 * 80;
+    o.workspace = size_t{16} * 8 * 128 * 80 * 4;
+    Plan plan{};
+    ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
+    EXPECT_EQ(plan.grid, 128);
+    EXPECT_EQ(plan.cluster, 2);
+    EXPECT_EQ(plan.tiles, 8);
+    EXPECT_EQ(plan.workspace, o.workspace);
+
+    Options wordless = o;
+    wordless.counters -= 1;
+    EXPECT_FALSE(sm90::choose(p, h200, wordless, plan));
+}
+
+// One slice has nobody to meet: such a kernel is only taken if asked for.
 TEST(Sm90, OneSliceMeetsNobody)
 {
     Options o{};

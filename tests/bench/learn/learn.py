@@ -99,9 +99,9 @@ def fit(ways, use, seed=0, steps=1000, start=None, only=None):
          "weights": jax.random.normal(keys[1], (inputs, UNITS)) / inputs ** 0.5,
          "biases": jnp.zeros(UNITS), "shares": jax.random.normal(keys[2], (UNITS,)) * 0.1}
     p, fastest = (start, 0.002) if start else (p, 0.012)
-    held = {} if only is None else {name: jnp.zeros_like(value) for name, value in p.items()}
-    if only is not None:
-        held["traits"] = held["traits"].at[jnp.array(only)].set(1)
+    moves = {name: jnp.full_like(value, only is None) for name, value in p.items()}
+    if only:
+        moves["traits"] = moves["traits"].at[jnp.array(only)].set(1)
         fastest = 0.02
 
     def of_products(values):
@@ -121,7 +121,7 @@ def fit(ways, use, seed=0, steps=1000, start=None, only=None):
     @jax.jit
     def step(p, first, second, key, t):
         slope = jax.grad(loss)(p, 0.02 * jax.random.normal(key, scaled.shape))
-        slope = {name: value * held.get(name, 1) for name, value in slope.items()}
+        slope = {name: value * moves[name] for name, value in slope.items()}
         first = jax.tree.map(lambda a, b: 0.9 * a + 0.1 * b, first, slope)
         second = jax.tree.map(lambda a, b: 0.99 * a + 0.01 * b * b, second, slope)
         rate = fastest * (1 - t / steps) + 1e-4
@@ -217,6 +217,8 @@ def main():
     a = parser.parse_args()
     if a.only and not a.start:
         parser.error("--only goes on from networks that --start names")
+    if a.margin and not a.only:
+        parser.error("--margin is for the rows that --only names")
     seen = np.loadtxt(a.seen)
     along_k = seen[:, 3] == 0  # tn
     learn(seen[along_k], "along_k", a)
