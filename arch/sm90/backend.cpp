@@ -103,8 +103,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
         const auto sums = static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
         product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + plan.workspace - sums);
     } else if (c.is_global() && plan.split > 1) {
-        product.partials =
-            reinterpret_cast<float*>(product.arrivals + arrival_words(plan.tiles * c.ctas()));
+        product.partials = reinterpret_cast<float*>(product.arrivals + arrival_words(c, plan.tiles));
     }
     return status;
 }

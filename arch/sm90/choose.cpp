@@ -50,7 +50,7 @@ bool can_join(const Way& way, const Options& o, int sm_count)
         return true;
     const int64_t mail = mail_words(c, way.clusters, way.split);
     return way.launched() <= clusters_held(c.residents, c.ctas(), sm_count) &&
-           static_cast<size_t>(arrival_words(way.clusters * c.ctas()) + mail) <= o.counters &&
+           static_cast<size_t>(arrival_words(c, way.clusters) + mail) <= o.counters &&
            static_cast<size_t>(mail) * sizeof(uint32_t) <= o.workspace;
 }
 

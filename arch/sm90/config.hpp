@@ -173,9 +173,12 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
-// Words that are 0 between kernels: arrivals of each tile, then what slices leave for each other, of so
-// many clusters of tiles.
-constexpr int64_t arrival_words(int64_t tiles) { return (tiles + 31) / 32 * 32; }
+// Words that are 0 between kernels, of so many clusters of tiles: arrivals of each tile, then what slices
+// leave for each other.
+constexpr int64_t arrival_words(const Config& c, int64_t clusters)
+{
+    return (clusters * c.ctas() + 31) / 32 * 32;
+}
 constexpr int64_t mail_words(const Config& c, int64_t clusters, int split)
 {
     return c.is_global() && split > 1 ? clusters * c.ctas() * split * c.x * c.y : 0;

@@ -1,4 +1,4 @@
-// The sum over slices of k, by CTAs anywhere on the device. Each slice owns a part of the tile. All leave
+// The sum over slices of k that lie anywhere on the device. Each slice owns a part of the tile. All leave
 // their sums in global memory, in words that are 0 until they have come and that the owner clears behind
 // itself, so that a word says by itself that it is there and nothing else is waited for. An owner does not
 // wait for long, since a slice that it waits for may not have started: it then gives up, and the last slice

@@ -222,16 +222,24 @@ TEST(Sm90, WhatIsLearned)
     EXPECT_TRUE(sm90::is_learned(p, 132));
 }
 
+// A kernel, plain, in so many slices, with room for their `sums` and not a word more.
+Options meeting(const char* kernel, int split, size_t arrivals, size_t sums)
+{
+    Options o{};
+    std::strcpy(o.kernel, kernel);
+    o.split = split;
+    o.orientation = Orientation::Plain;
+    o.counters = arrivals + sums;
+    o.workspace = sums * sizeof(float);
+    return o;
+}
+
 // Slices that wait for each other run side by side, on every multiprocessor once at most, and have words
 // of their own to leave their sums in.
 TEST(Sm90, SlicesMeetInGlobalMemory)
 {
     const Problem p = linear_layer(256, 512, 8192);
-    Options o{};
-    std::strcpy(o.kernel, "sm90_gsplit_64x64");
-    o.split = 4;
-    o.counters = 32 + size_t{32} * 4 * 64 * 64;
-    o.workspace = size_t{32} * 4 * 64 * 64 * 4;
+    const Options o = meeting("sm90_gsplit_64x64", 4, 32, size_t{32} * 4 * 64 * 64);
     Plan plan{};
     ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
     EXPECT_EQ(plan.grid, 128);
@@ -250,21 +258,16 @@ TEST(Sm90, SlicesMeetInGlobalMemory)
         EXPECT_FALSE(sm90::choose(p, h200, refused, plan));
 }
 
-// Two tiles that share an operand are one cluster; each has words of its own.
+// Two tiles that share an operand are one cluster; each has words of its own, also to count who has come.
 TEST(Sm90, PairsMeetInGlobalMemory)
 {
-    const Problem p = linear_layer(256, 640, 8192);
-    Options o{};
-    std::strcpy(o.kernel, "sm90_gsplit_128x80_c1x2");
-    o.split = 8;
-    o.orientation = Orientation::Plain;
-    o.counters = 32 + size_t{16} * 8 * 128 * 80;
-    o.workspace = size_t{16} * 8 * 128 * 80 * 4;
+    const Problem p = linear_layer(384, 1120, 8192);
+    const Options o = meeting("sm90_gsplit_128x80_c1x2", 3, 64, size_t{42} * 3 * 128 * 80);
     Plan plan{};
     ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
-    EXPECT_EQ(plan.grid, 128);
+    EXPECT_EQ(plan.grid, 126);
     EXPECT_EQ(plan.cluster, 2);
-    EXPECT_EQ(plan.tiles, 8);
+    EXPECT_EQ(plan.tiles, 21);
     EXPECT_EQ(plan.workspace, o.workspace);
 
     Options wordless = o;

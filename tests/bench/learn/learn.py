@@ -165,9 +165,13 @@ def write(path, ways, p, measured):
 """)
 
 
-def write_only(path, p, rows):
-    """Puts these rows' numbers in the place of those that the file has."""
-    text = path.read_text()
+def write_only(path, ways, p, rows, measured):
+    """Puts these rows' numbers in the place of those that the file has, and says so at its head."""
+    names = ", ".join(KERNELS[row] for row in rows)
+    text = path.read_text().replace("\n{", f"""
+// {names}, all else held: to {ways.times.sum():,}
+// measurements of {len(ways.products):,} products: {measured}.
+{{""", 1)
     for row in rows:
         line = f'{{"{KERNELS[row]}", {numbers(np.array(p["traits"][row], float))}}}'
         text = re.sub(rf'\{{"{KERNELS[row]}", \{{.*?\}}\}}', line, text, flags=re.S)
@@ -199,7 +203,7 @@ def learn(seen, name, a):
         print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
         path = Path(a.write) / f"learned_{name}.def"
         if only:
-            write_only(path, p, only)
+            write_only(path, ways, p, only, a.measured)
         else:
             write(path, ways, p, a.measured)
 

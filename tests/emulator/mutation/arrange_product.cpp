@@ -325,7 +325,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
-    const int64_t counted = arrival_words(plan.tiles * config.ctas() * config.parts());
+    const int64_t counted = arrival_words(config, plan.tiles * config.parts());
     const size_t bytes =
         static_cast<size_t>(counted + mail_words(config, plan.tiles, plan.split)) * sizeof(uint32_t);
     params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
