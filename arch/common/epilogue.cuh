@@ -171,43 +171,35 @@ struct OutputBases {
     }
 };
 
-// Eight columns j ... of row i, of which `count` exist. C and the bias are read by the same code, aux and D
-// written: for each of them apart it would be a quarter of a kernel.
+// Eight columns j ... of row i, of which `count` exist.
 __device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const Scalars& s,
                                      const OutputBases& bases, int64_t i, int64_t j, int count)
 {
+    float other[8] = {};
+    if (bases.c)
+        load_elements(other, bases.c, i * p.ldc + j, p.type_c, count);
 #pragma unroll
-    for (float& x : v)
-        x = __fmul_rn(s.alpha, x);
-    const int terms = p.bias_along == BiasAlong::Columns ? 2 : 1;
-#pragma unroll 1
-    for (int term = bases.c ? 0 : 1; term < terms; ++term) {
-        const bool is_c = term == 0;
-        float other[8] = {};
-        load_elements(other, is_c ? bases.c : bases.bias, is_c ? i * p.ldc + j : j,
-                      is_c ? p.type_c : p.type_bias, count);
-        const float factor = is_c ? s.beta : 1.0f;
+    for (int e = 0; e < 8; ++e)
+        v[e] = bases.c ? fmaf(s.beta, other[e], s.alpha * v[e]) : s.alpha * v[e];
+    if (p.bias_along == BiasAlong::Columns) {
+        load_elements(other, bases.bias, j, p.type_bias, count);
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-            v[e] = fmaf(factor, other[e], v[e]);
-    }
-    if (p.bias_along == BiasAlong::Rows) {
+            v[e] += other[e];
+    } else if (p.bias_along == BiasAlong::Rows) {
         const float b = load_element(bases.bias, i, p.type_bias);
 #pragma unroll
-        for (float& x : v)
-            x += b;
+        for (int e = 0; e < 8; ++e)
+            v[e] += b;
     }
-#pragma unroll 1
-    for (int result = bases.aux ? 0 : 1; result < 2; ++result) {
-        const bool is_aux = result == 0;
-        if (!is_aux && p.activation != Activation::None) {
+    if (bases.aux)
+        store_elements(v, bases.aux, i * p.ldaux + j, p.type_d, count);
+    if (p.activation != Activation::None) {
 #pragma unroll
-            for (float& x : v)
-                x = activate(x, p.activation);
-        }
-        store_elements(v, is_aux ? bases.aux : bases.d, is_aux ? i * p.ldaux + j : i * p.ldd + j, p.type_d,
-                       count);
+        for (int e = 0; e < 8; ++e)
+            v[e] = activate(v[e], p.activation);
     }
+    store_elements(v, bases.d, i * p.ldd + j, p.type_d, count);
 }
 
 // Write out a chunk whose first element is (row, column) of the output, `columns` of it. Whole warp.

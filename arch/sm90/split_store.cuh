@@ -73,24 +73,23 @@ __device__ inline void stage_floats(float* partial, bool swapped, int block, con
 
 // The owned part of the tile where the output is made of whole vectors and has no bias. A thread has one
 // vector of columns, in every so many rows.
-template <Config C>
-__device__ inline void store_part_vectors(const Params& p, bool swapped, float alpha, const float* partial,
+template <Config C, bool Swapped>
+__device__ inline void store_part_vectors(const Params& p, float alpha, const float* partial,
                                           const Part& part, const Position& at)
 {
-    constexpr int threads = 128 * C.consumers;
-    const int vectors = (swapped ? C.x : C.y) / epilogue_vector, rows = swapped ? C.y : C.x;
-    const int rows_at_once = threads / vectors, first = static_cast<int>(threadIdx.x) / vectors;
-    const int vector = static_cast<int>(threadIdx.x) - first * vectors;
-    const int pitch = partial_pitch(C, swapped);
-    const int64_t i0 = int64_t{swapped ? at.y : at.x} * rows;
-    const int64_t j = (int64_t{swapped ? at.x : at.y} * vectors + vector) * epilogue_vector;
-    if (j >= p.output.n || first >= rows_at_once || (!swapped && !part.has(vector)))
+    constexpr int vectors = (Swapped ? C.x : C.y) / epilogue_vector;
+    constexpr int rows_at_once = 128 * C.consumers / vectors;
+    constexpr int rows = Swapped ? C.y : C.x, pitch = partial_pitch(C, Swapped);
+    const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
+    const int64_t i0 = int64_t{Swapped ? at.y : at.x} * rows;
+    const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
+    if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
         return;
     const VectorColumn<false> out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
 #pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
-        if (swapped && !part.has(r / 8))
+        if (Swapped && !part.has(r / 8))
             continue;
         out.store(i0 + r, partial + r * pitch + vector * epilogue_vector);
     }
@@ -127,27 +126,28 @@ __device__ inline void store_part(const Params& p, const Scalars& s, const float
 }
 
 // The owned part of the tile, one column a lane.
-template <Config C>
-__device__ inline void store_part_elements(const Params& p, bool swapped, float alpha, const float* partial,
+template <Config C, bool Swapped>
+__device__ inline void store_part_elements(const Params& p, float alpha, const float* partial,
                                            const Part& part, const Position& at)
 {
-    const int pitch = partial_pitch(C, swapped), first = 8 * part.first, count = 8 * part.blocks();
+    constexpr int pitch = partial_pitch(C, Swapped);
+    const int first = 8 * part.first, count = 8 * part.blocks();
     const int64_t x = int64_t{at.x} * C.x, y = int64_t{at.y} * C.y + first;
-    const float* const from = partial + first * (swapped ? pitch : 1);
-    store_by_element(p.output, alpha, at.batch, swapped ? y : x, swapped ? x : y, swapped ? count : C.x,
-                     swapped ? C.x : count, threadIdx.x / 32, 4 * C.consumers,
-                     [&](int row, int column) { return from[row * pitch + column]; });
+    store_by_element(
+        p.output, alpha, at.batch, Swapped ? y : x, Swapped ? x : y, Swapped ? count : C.x,
+        Swapped ? C.x : count, threadIdx.x / 32, 4 * C.consumers, [&](int row, int column) {
+            return partial[(Swapped ? first + row : row) * pitch + (Swapped ? column : first + column)];
+        });
 }
 
 // What takes alpha and a bias at most; false for any other output.
-template <Config C, Major MY>
-__device__ inline bool store_simple(const Params& p, bool swapped, float alpha, const Smem<C, MY>& smem,
-                                    const Part& part)
+template <Config C, bool Swapped, Major MY>
+__device__ inline bool store_simple(const Params& p, float alpha, const Smem<C, MY>& smem, const Part& part)
 {
     if (p.vectors && p.output.bias_along == BiasAlong::None)
-        store_part_vectors<C>(p, swapped, alpha, smem.partial, part, smem.at);
+        store_part_vectors<C, Swapped>(p, alpha, smem.partial, part, smem.at);
     else if (p.elements)
-        store_part_elements<C>(p, swapped, alpha, smem.partial, part, smem.at);
+        store_part_elements<C, Swapped>(p, alpha, smem.partial, part, smem.at);
     else
         return false;
     return true;
@@ -252,7 +252,8 @@ public:
     // Any other output, after store_typed(). There is much of this: call it once in a kernel.
     __device__ void store_floats(const Part& part) const
     {
-        if (!store_simple<C>(p, has(Swapped), s.alpha, smem, part))
+        if (!(has(Swapped) ? store_simple<C, true>(p, s.alpha, smem, part)
+                           : store_simple<C, false>(p, s.alpha, smem, part)))
             store_part<C>(p, s, smem.partial, part, smem.at);
     }
 
