@@ -9,6 +9,8 @@
 
 #include "arch/sm100/store.cuh"
 
+#include <utility>
+
 namespace hg::sm100 {
 
 // k tiles that a CTA multiplies.
@@ -83,6 +85,26 @@ __device__ inline void add_up(float (&sum)[8], const Strip& at, int block, const
     }
 }
 
+// See finish_vectors().
+struct OneRow {
+    static constexpr int vectors_of_c = 2;
+    float (&sums)[8];
+
+    __device__ void get(float (&v)[8], int) const
+    {
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            v[e] = sums[e];
+    }
+
+    __device__ void put(const float (&v)[8], int) const
+    {
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            sums[e] = v[e];
+    }
+};
+
 // 32 x by eight y. A lane has eight neighbours of an output's row; swapped, after exchanging them.
 __device__ inline void store_block(const Params& p, const Scalars& s, const OutputBases& bases,
                                    float (&v)[8], const Strip& at, int64_t y)
@@ -103,8 +125,23 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
         i = y + row;
         j = at.x + column;
     }
-    if (i < p.output.m && j < p.output.n)
-        finish_vector(v, p.output, s, bases, i, j, static_cast<int>(min(p.output.n - j, int64_t{8})));
+    __syncwarp();
+    if (i >= p.output.m || j >= p.output.n)
+        return;
+    if (bases.vectors && p.output.n - j >= epilogue_vector) {
+        const RowsOfThread row{i, j, 1, 1};
+        finish_vectors<likely_type>(p.output, s, OutputColumn<likely_type>(p.output, bases, row), 1,
+                                    OneRow{v}, [&] { return std::pair(bases, row); });
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+        if (j + e < p.output.n) {
+            const float c =
+                bases.c ? load_element(bases.c, i * p.output.ldc + j + e, p.output.type_c) : 0.0f;
+            const float sum = __fmul_rn(s.alpha, v[e]);
+            finish_element(p.output, bases, 1.0f, i, j + e, bases.c ? fmaf(s.beta, c, sum) : sum);
+        }
 }
 
 template <Config C>

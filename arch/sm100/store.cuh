@@ -45,6 +45,9 @@ struct Places {
     }
 };
 
+// A kernel does not know the type of its operands; outputs of this one are served first.
+constexpr Type likely_type = Type::BF16;
+
 // A tile as tcgen05 sees it, in tiles.
 struct Position {
     int32_t x, y, batch;
@@ -204,9 +207,9 @@ __device__ inline void store_strip_rows(const Params& p, const Scalars& s, const
         __syncwarp();
 #pragma unroll 1
         for (int half = 0; half < 2; ++half)
-            store_chunk<32>(p.output, s, bases, chunks + half * Rows::floats,
-                            (p.swapped ? y : at.x) + half * epilogue_rows, p.swapped ? at.x : y, 32,
-                            at.lane);
+            store_chunk<likely_type, 32>(p.output, s, bases, chunks + half * Rows::floats,
+                                         (p.swapped ? y : at.x) + half * epilogue_rows,
+                                         p.swapped ? at.x : y, 32, at.lane);
         __syncwarp();
     }
 }

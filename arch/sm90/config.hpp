@@ -113,8 +113,8 @@ constexpr int smem_room(const Config& c)
     return c.residents == 1 ? smem_limit : smem_per_sm / c.residents - smem_reserved;
 }
 
-// Accumulators of more than 160 registers leave too few for other ways of storing.
-constexpr bool stores_by_tma_only(const Config& c) { return !c.is_split() && c.blocks() * c.y / 2 > 160; }
+// Accumulators of more than 128 registers leave too few for other ways of storing: they spill.
+constexpr bool stores_by_tma_only(const Config& c) { return !c.is_split() && c.blocks() * c.y / 2 > 128; }
 
 // Blocks of eight y that an owner has, of `split` that share a tile: the last ones may have fewer or none,
 // since the longest part counts. Bytes of a block's sums.
@@ -230,7 +230,6 @@ struct Params {
     bool swapped;    // x is n and y is m
     bool tma_store;  // d is valid, and the output takes a bias at most
     bool vectors;    // is_vector_output()
-    bool elements;   // is_element_output()
     bool early;      // the next kernel may start at once
     bool lagging;    // the consumers end one after the other (Split)
     int32_t k_tiles;

@@ -173,7 +173,6 @@ void pack_direct(const Problem& p, const Plan& plan, DirectParams& params)
     for (int slice = 0; slice <= max_cluster; ++slice)
         params.slice_start[slice] = static_cast<int32_t>(steps * std::min(slice, plan.split) / plan.split);
     params.swapped = plan.swapped;
-    params.elements = is_element_output(p);
     params.prefetches = !params.x.array && !p.alpha_device && p.alpha != 0.0f;
     params.early = plan.early;
 }

@@ -14,13 +14,15 @@
 //                     all other slices; completes when these have landed. No CTA waits at the end.
 #pragma once
 
+#include "arch/common/finish.cuh"
 #include "arch/common/ptx/barrier.cuh"
 #include "arch/common/ptx/cluster.cuh"
 #include "arch/common/ptx/grid.cuh"
 #include "arch/common/ptx/mma.cuh"
 #include "arch/common/ptx/warp.cuh"
 #include "arch/sm90/direct_operands.cuh"
-#include "arch/sm90/element_store.cuh"
+
+#include <utility>
 
 namespace hg::sm90 {
 
@@ -197,36 +199,55 @@ __device__ inline void add_warps(const DirectParams& p, DirectSmem<C>& smem, int
     }
 }
 
-// Eight columns of the output at a time, or one a lane.
+// A thread's rows of the sums, which lie along x: see finish_vectors().
 template <DirectConfig C>
-__device__ inline void store_direct(const DirectParams& p, const Scalars& s,
-                                    const float (*sums)[direct_pitch(C)], const Tile& tile)
-{
-    const int rows = p.swapped ? C.y : C.x, vectors = (p.swapped ? C.x : C.y) / epilogue_vector;
-    const int64_t first_x = int64_t{tile.m} * C.x, first_y = int64_t{tile.n} * C.y;
-    if (p.elements) {
-        const int columns = p.swapped ? C.x : C.y;
-        store_by_element(
-            p.output, s.alpha, tile.batch, p.swapped ? first_y : first_x, p.swapped ? first_x : first_y,
-            rows, columns, threadIdx.x / 32, C.warps,
-            [&](int row, int column) { return p.swapped ? sums[row][column] : sums[column][row]; });
-        return;
+struct DirectRows {
+    static constexpr int vectors_of_c = 4;
+    float (*sums)[direct_pitch(C)];
+    bool swapped;
+    int first, step, column;
+
+    __device__ float& at(int row, int column) const
+    {
+        return swapped ? sums[row][column] : sums[column][row];
     }
-    const OutputBases bases(p.output, s, tile.batch);
-#pragma unroll 1
-    for (int index = threadIdx.x; index < rows * vectors; index += C.threads()) {
-        const int row = index / vectors, column = index % vectors * epilogue_vector;
-        const int64_t i = (p.swapped ? first_y : first_x) + row,
-                      j = (p.swapped ? first_x : first_y) + column;
-        if (i >= p.output.m || j >= p.output.n)
-            continue;
-        float v[8];
+
+    __device__ void get(float (&v)[8], int r) const
+    {
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-            v[e] = p.swapped ? sums[row][column + e] : sums[column + e][row];
-        finish_vector(v, p.output, s, bases, i, j,
-                      static_cast<int>(min(p.output.n - j, int64_t{epilogue_vector})));
+            v[e] = at(first + r * step, column + e);
     }
+
+    __device__ void put(const float (&v)[8], int r) const
+    {
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            at(first + r * step, column + e) = v[e];
+    }
+};
+
+template <DirectConfig C, Type T>
+__device__ inline void store_direct(const DirectParams& p, const Scalars& s, float (*sums)[direct_pitch(C)],
+                                    const Tile& tile)
+{
+    const int vectors = (p.swapped ? C.x : C.y) / epilogue_vector, step = C.threads() / vectors;
+    const DirectRows<C> own{sums, p.swapped, static_cast<int>(threadIdx.x) / vectors, step,
+                            static_cast<int>(threadIdx.x) % vectors * epilogue_vector};
+    const int64_t x = int64_t{tile.m} * C.x, y = int64_t{tile.n} * C.y;
+    const int64_t i = p.swapped ? y : x, j = p.swapped ? x : y;
+    const auto rows = static_cast<int>(min(p.output.m - i, int64_t{p.swapped ? C.y : C.x}));
+    const auto columns = static_cast<int>(min(p.output.n - j, int64_t{p.swapped ? C.x : C.y}));
+    const OutputBases bases(p.output, s, tile.batch);
+    if (!bases.vectors || columns % epilogue_vector != 0) {
+        finish_elements(p.output, s, bases, i, j, rows, columns, threadIdx.x / 32, C.warps,
+                        [&](int row, int column) -> float& { return own.at(row, column); });
+        return;
+    }
+    const RowsOfThread at{i + own.first, j + own.column, step, (rows - own.first + step - 1) / step};
+    if (own.column < columns && own.first < step)
+        finish_vectors<T>(p.output, s, OutputColumn<T>(p.output, bases, at), at.rows, own,
+                          [&] { return std::pair(bases, at); });
 }
 
 template <DirectConfig C>
@@ -280,7 +301,7 @@ __device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
     if (slice > 0)
         return;
     __syncthreads();
-    store_direct<C>(p, scalars, smem.sums[0], tile);
+    store_direct<C, T>(p, scalars, smem.sums[0], tile);
 }
 
 }  // namespace hg::sm90

@@ -67,7 +67,6 @@ struct DirectParams {
     Divisor split;                         // slices of k: CTAs of a cluster
     int32_t slice_start[max_cluster + 1];  // steps from here on belong to slice i
     bool swapped;                          // x is n and y is m
-    bool elements;                         // is_element_output()
     bool prefetches;                       // the first steps may be asked for before earlier kernels end
     bool early;                            // the next kernel may start at once
 };

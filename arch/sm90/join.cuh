@@ -194,7 +194,7 @@ __device__ inline void join_slices(const SplitStore<C, T, MY>& out, float (&acc)
             if (!out.is_whole())
                 add_up_part(out, mailbox, part);
             if (!out.store_typed(rows))
-                out.store_floats(part);
+                out.store_floats(part, rows.count);
         }
         if (out.is_whole())
             return;

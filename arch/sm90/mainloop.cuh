@@ -178,6 +178,17 @@ __device__ inline void prefetch_tile(const Params& p, const Member& member, cons
     }
 }
 
+// Consumers ask L2 for what the epilogue of `count_x` x from `first_x` on of a tile will read. Thread
+// number `thread` of `threads`.
+template <Config C>
+__device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, const Position& at,
+                                            int first_x, int count_x, int thread, int threads)
+{
+    const int64_t x = int64_t{at.x} * C.x + first_x, y = int64_t{at.y} * C.y;
+    prefetch_output(p.output, OutputBases(p.output, s, at.batch), p.swapped ? y : x, p.swapped ? x : y,
+                    p.swapped ? C.y : count_x, p.swapped ? count_x : C.y, thread, threads);
+}
+
 // Producer: a warp fills the stages with k tiles first ... last - 1 of a tile. All lanes wait and one, the
 // leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The
 // kernels in front are waited for at k tile `waits_at`: all that its loads need has been found by then. The

@@ -113,7 +113,6 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     }
     params.swapped = plan.swapped;
     params.tma_store = !c.is_split() && is_stored_by_tma(p);
-    params.elements = is_element_output(p);
     params.early = plan.early;
     params.prefetched = count_prefetched(p, c, plan, sm_count);
     params.x_policy = policy(p, x, rows_y, cluster_y);

@@ -37,6 +37,15 @@ __device__ inline void produce(const Params& p, Smem<C, MY>& smem)
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
 
+// Before the product of a tile, unless TMA stores it.
+template <Config C>
+__device__ inline void prefetch_output_of(const Params& p, const Scalars& scalars, const Position& at,
+                                          int first_block)
+{
+    if (!stores_by_tma_only(C) && !p.tma_store) [[unlikely]]
+        prefetch_tile_output<C>(p, scalars, at, first_block * 64, C.blocks() * 64, threadIdx.x % 128, 128);
+}
+
 // Stores a tile, unless others have to add to it.
 template <Config C, Type T, Major MY>
 __device__ inline void finish(const Params& p, const Scalars& scalars, const Member& member,
@@ -60,6 +69,7 @@ __device__ inline void consume_together(const Params& p, Smem<C, MY>& smem, int 
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         Accumulator<C> acc;
+        prefetch_output_of<C>(p, scalars, work.at, consumer * C.blocks());
         multiply_tile<C, T, MX, MY>(
             acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
         finish<C, T>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
@@ -83,6 +93,7 @@ __device__ inline void consume_in_turn(const Params& p, Smem<C, MY>& smem, int c
     for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         if (whose == consumer) {
             Accumulator<C> acc;
+            prefetch_output_of<C>(p, scalars, work.at, 0);
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
             multiply_tile<C, T, MX, MY>(

@@ -146,6 +146,7 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int con
     const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
     const BiasShare<C> bias(p, smem.at);
     SplitStore<C, T, MY> out(p, scalars, smem);
+    out.prepare(member, part);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     const Lag<C, MY> lag(out.is_lagging(), k_tiles, consumer);
@@ -166,7 +167,7 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MY>& smem, int con
     } else if (!sum_slices(out, acc[0], member, part) || out.store_typed(rows)) {
         return;
     }
-    out.store_floats(part);
+    out.store_floats(part, rows.count);
 }
 
 template <Config C, Type T, Major MX, Major MY>

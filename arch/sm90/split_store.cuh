@@ -8,8 +8,9 @@
 
 #include "arch/common/vector_store.cuh"
 #include "arch/sm90/bias.cuh"
-#include "arch/sm90/element_store.cuh"
 #include "arch/sm90/typed_tile.cuh"
+
+#include <utility>
 
 namespace hg::sm90 {
 
@@ -85,7 +86,7 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
     const int64_t j = int64_t{Swapped ? at.x : at.y} * vectors * epilogue_vector + vector * epilogue_vector;
     if (j >= p.output.n || first >= rows_at_once || (!Swapped && !part.has(vector)))
         return;
-    const VectorColumn<false> out(p.output, alpha, j, at.batch);
+    const VectorColumn out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
 #pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
@@ -95,63 +96,58 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
     }
 }
 
-// The owned part of the tile, eight columns of the output at a time.
-template <Config C>
-__device__ inline void store_part(const Params& p, const Scalars& s, const float* partial, const Part& part,
-                                  const Position& at)
-{
-    constexpr int threads = 128 * C.consumers;
-    const int first_y = 8 * part.first, count_y = 8 * part.blocks();
-    const int rows = p.swapped ? count_y : C.x, vectors = (p.swapped ? C.x : count_y) / epilogue_vector;
-    const int first_row = p.swapped ? first_y : 0, first_column = p.swapped ? 0 : first_y;
-    const int64_t tile_row = p.swapped ? int64_t{at.y} * C.y : int64_t{at.x} * C.x;
-    const int64_t tile_column = p.swapped ? int64_t{at.x} * C.x : int64_t{at.y} * C.y;
-    const int pitch = partial_pitch(C, p.swapped);
-    const OutputBases bases(p.output, s, at.batch);
-#pragma unroll 1
-    for (int index = threadIdx.x; index < rows * vectors; index += threads) {
-        const int r = first_row + index / vectors;
-        const int c = first_column + index % vectors * epilogue_vector;
-        const int64_t i = tile_row + r, j = tile_column + c;
-        if (i >= p.output.m || j >= p.output.n)
-            continue;
-        float v[8];
+// Where the owned part of a tile lies in the output, and what exists of it. Swapped, rows are y.
+struct PartPlace {
+    int64_t i, j;
+    int first_row, first_column, rows, columns;  // of the tile
+
+    template <Config C>
+    __device__ static PartPlace of(const Params& p, const Part& part, const Position& at)
+    {
+        const int first_row = p.swapped ? 8 * part.first : 0, first_column = p.swapped ? 0 : 8 * part.first;
+        const int64_t i = (p.swapped ? int64_t{at.y} * C.y : int64_t{at.x} * C.x) + first_row;
+        const int64_t j = (p.swapped ? int64_t{at.x} * C.x : int64_t{at.y} * C.y) + first_column;
+        const int64_t count_y = 8 * part.blocks();
+        return {i,
+                j,
+                first_row,
+                first_column,
+                static_cast<int>(min(p.swapped ? count_y : int64_t{C.x}, p.output.m - i)),
+                static_cast<int>(min(p.swapped ? int64_t{C.x} : count_y, p.output.n - j))};
+    }
+
+    // The rows of a thread.
+    __device__ RowsOfThread rows_of_thread(const Params& p) const
+    {
+        const auto thread = static_cast<int32_t>(threadIdx.x);
+        const int32_t step = p.rows_at_once.value, first = p.row_vectors.quotient(thread);
+        const int column = (thread - first * p.row_vectors.value) * epilogue_vector;
+        const bool none = first >= step || column >= columns || first >= rows;
+        return {i + first, j + column, step, none ? 0 : p.rows_at_once.quotient(rows - first - 1) + 1};
+    }
+};
+
+// A thread's rows of a tile of floats: see finish_vectors().
+template <int VectorsOfC>
+struct TileRows {
+    static constexpr int vectors_of_c = VectorsOfC;
+    float* first;
+    int step;  // floats from one to the next
+
+    __device__ void get(float (&v)[8], int r) const
+    {
 #pragma unroll
         for (int half = 0; half < 2; ++half)
-            reinterpret_cast<float4*>(v)[half] =
-                *reinterpret_cast<const float4*>(partial + r * pitch + c + 4 * half);
-        finish_vector(v, p.output, s, bases, i, j,
-                      static_cast<int>(min(p.output.n - j, int64_t{epilogue_vector})));
+            reinterpret_cast<float4*>(v)[half] = reinterpret_cast<const float4*>(first + r * step)[half];
     }
-}
 
-// The owned part of the tile, one column a lane.
-template <Config C, bool Swapped>
-__device__ inline void store_part_elements(const Params& p, float alpha, const float* partial,
-                                           const Part& part, const Position& at)
-{
-    constexpr int pitch = partial_pitch(C, Swapped);
-    const int first = 8 * part.first, count = 8 * part.blocks();
-    const int64_t x = int64_t{at.x} * C.x, y = int64_t{at.y} * C.y + first;
-    store_by_element(
-        p.output, alpha, at.batch, Swapped ? y : x, Swapped ? x : y, Swapped ? count : C.x,
-        Swapped ? C.x : count, threadIdx.x / 32, 4 * C.consumers, [&](int row, int column) {
-            return partial[(Swapped ? first + row : row) * pitch + (Swapped ? column : first + column)];
-        });
-}
-
-// What takes alpha and a bias at most; false for any other output.
-template <Config C, bool Swapped, Major MY>
-__device__ inline bool store_simple(const Params& p, float alpha, const Smem<C, MY>& smem, const Part& part)
-{
-    if (p.vectors && p.output.bias_along == BiasAlong::None)
-        store_part_vectors<C, Swapped>(p, alpha, smem.partial, part, smem.at);
-    else if (p.elements)
-        store_part_elements<C, Swapped>(p, alpha, smem.partial, part, smem.at);
-    else
-        return false;
-    return true;
-}
+    __device__ void put(const float (&v)[8], int r) const
+    {
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            reinterpret_cast<float4*>(first + r * step)[half] = reinterpret_cast<const float4*>(v)[half];
+    }
+};
 
 // From complete sums to the output. What decides how is read before the product, into a register: behind it
 // all consumers would wait for parameters.
@@ -166,10 +162,24 @@ public:
         : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.partial, p)))
     {
         const bool typed = p.vectors && p.output.type_d == T;
-        traits_ =
-            ptx::mov_b32((typed ? Typed : 0) | (p.swapped ? Swapped : 0) | (p.split == 1 ? Whole : 0) |
-                         (typed && p.output.bias_along != BiasAlong::None ? Biased : 0) |
-                         (does_lag<C>(p) ? Lagging : 0));
+        const bool biased = p.output.bias_along != BiasAlong::None;
+        traits_ = ptx::mov_b32((typed ? Typed : 0) | (p.swapped ? Swapped : 0) |
+                               (p.split == 1 ? Whole : 0) | (typed && biased ? Biased : 0) |
+                               (!p.vectors || (!typed && biased) ? Finished : 0) |
+                               (does_lag<C>(p) ? Lagging : 0));
+    }
+
+    // Before the product, of an output that needs finish_vectors() or finish_elements(): L2 is asked for
+    // what they read, and what a thread needs for them is found.
+    __device__ void prepare(const Member& member, const Part& part)
+    {
+        if (!has(Finished)) [[likely]]
+            return;
+        constexpr int threads = 128 * C.consumers;
+        prefetch_tile_output<C>(p, s, smem.at, 0, C.x,
+                                static_cast<int>(threadIdx.x) + member.slice * threads, p.split * threads);
+        if (finds_early && find(part, column_))
+            traits_ |= Aligned;
     }
 
     // All consumers of the CTA, which do not read the stages any more.
@@ -250,17 +260,87 @@ public:
     }
 
     // Any other output, after store_typed(). There is much of this: call it once in a kernel.
-    __device__ void store_floats(const Part& part) const
+    __device__ void store_floats(const Part& part, int32_t rows) const
     {
-        if (!(has(Swapped) ? store_simple<C, true>(p, s.alpha, smem, part)
-                           : store_simple<C, false>(p, s.alpha, smem, part)))
-            store_part<C>(p, s, smem.partial, part, smem.at);
+        if (has(Finished))
+            finish(part, rows);
+        else if (has(Swapped))
+            store_part_vectors<C, true>(p, s.alpha, smem.partial, part, smem.at);
+        else
+            store_part_vectors<C, false>(p, s.alpha, smem.partial, part, smem.at);
     }
 
 private:
-    enum Trait : uint32_t { Typed = 1, Swapped = 2, Whole = 4, Biased = 8, Lagging = 16 };
+    // Finished: by finish_vectors() where vectors are Aligned, else by finish_elements().
+    enum Trait : uint32_t {
+        Typed = 1,
+        Swapped = 2,
+        Whole = 4,
+        Biased = 8,
+        Lagging = 16,
+        Finished = 32,
+        Aligned = 64
+    };
+
+    // Three consumers have 128 registers a thread and would spill; parts of SplitGlobal may be others.
+    static constexpr bool finds_early = C.consumers < 3 && !C.is_global();
 
     __device__ bool has(Trait trait) const { return (traits_ & trait) != 0; }
+
+    // False where vectors do not fit.
+    __device__ bool find(const Part& part, OutputColumn<T>& column) const
+    {
+        const auto place = PartPlace::of<C>(p, part, smem.at);
+        const OutputBases bases(p.output, s, smem.at.batch);
+        const RowsOfThread rows = place.rows_of_thread(p);
+        if (!bases.vectors || place.columns % epilogue_vector != 0)
+            return false;
+        if (rows.rows > 0)
+            column = OutputColumn<T>(p.output, bases, rows);
+        return true;
+    }
+
+    __device__ void finish(const Part& part, int32_t rows) const
+    {
+        if constexpr (finds_early) {
+            if (has(Aligned))
+                return store_vectors(part, rows, column_);
+        } else {
+            OutputColumn<T> column;
+            if (find(part, column))
+                return store_vectors(part, rows, column);
+        }
+        store_elements(part);
+    }
+
+    __device__ int pitch() const { return partial_pitch(C, has(Swapped)); }
+
+    __device__ void store_elements(const Part& part) const
+    {
+        const auto place = PartPlace::of<C>(p, part, smem.at);
+        float* const sums = smem.partial + place.first_row * pitch() + place.first_column;
+        finish_elements(p.output, s, OutputBases(p.output, s, smem.at.batch), place.i, place.j, place.rows,
+                        place.columns, threadIdx.x / 32, 4 * C.consumers,
+                        [&](int row, int column) -> float& { return sums[row * pitch() + column]; });
+    }
+
+    // A thread's `rows`.
+    __device__ void store_vectors(const Part& part, int32_t rows, const OutputColumn<T>& found) const
+    {
+        if (rows == 0)
+            return;
+        const auto thread = static_cast<int32_t>(threadIdx.x);
+        const int32_t first = p.row_vectors.quotient(thread);
+        const int32_t column = (thread - first * p.row_vectors.value) * epilogue_vector;
+        const int32_t row = first + (has(Swapped) ? 8 * part.first : 0);
+        float* const sums = smem.partial + row * pitch() + column + (has(Swapped) ? 0 : 8 * part.first);
+        finish_vectors<T>(p.output, s, found, rows,
+                          TileRows < C.consumers < 3 ? 4 : 2 > {sums, p.rows_at_once.value * pitch()}, [&] {
+                              const auto place = PartPlace::of<C>(p, part, smem.at);
+                              return std::pair(OutputBases(p.output, s, smem.at.batch),
+                                               place.rows_of_thread(p));
+                          });
+    }
 
     __device__ void scale(float (&acc)[C.y / 2]) const
     {
@@ -281,6 +361,7 @@ private:
 
     const uint32_t to_;  // typed_place()
     uint32_t traits_;
+    OutputColumn<T> column_;       // Finished and Aligned, found early
     const float* bias_ = nullptr;  // where it begins for a warp
 };
 

@@ -4,9 +4,7 @@
 // for by the thread that issued them: before it lets a box be written again, and before it exits.
 #pragma once
 
-#include "arch/common/vector_store.cuh"
 #include "arch/sm90/bias.cuh"
-#include "arch/sm90/element_store.cuh"
 
 namespace hg::sm90 {
 
@@ -140,20 +138,6 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
             [&](uint32_t box, int i) { store(box, y + start(i, columns), x); });
 }
 
-// Sixteen rows and up to 64 columns, which begin at (row, column) of the output.
-__device__ inline void store_rows(const Params& p, const Scalars& s, const float* chunk, int64_t row,
-                                  int64_t column, int columns, const Block& at)
-{
-    if (p.vectors)
-        store_chunk_vectors<64>(p.output, s.alpha, at.batch, chunk, row, column, columns, at.lane);
-    else if (p.elements)
-        store_by_element(p.output, s.alpha, at.batch, row, column, epilogue_rows, columns, 0, 1,
-                         [&](int r, int c) { return chunk[4 * Chunk<64>::unit(r, c / 4) + c % 4]; });
-    else
-        store_chunk<64>(p.output, s, OutputBases(p.output, s, at.batch), chunk, row, column, columns,
-                        at.lane);
-}
-
 // The accumulators in chunks of 64 x and up to 64 y, one after the other: `body` gets a chunk's block and
 // its first y as constants, `then` may get them as numbers. The loop is not unrolled, so that what follows
 // a chunk is there once.
@@ -172,13 +156,14 @@ __device__ inline void for_each_chunk(Body body, Then then)
 }
 
 // Everything else: each warp walks 16 rows, up to 64 columns at a time, in its quarter of the staging.
-template <Config C>
+template <Config C, Type T>
 __device__ inline void store_tile_rows(const Params& p, const Scalars& s, const Accumulator<C>& acc,
                                        const Block& at)
 {
     using Rows = Chunk<64>;
     static_assert(4 * sizeof(float) * Rows::floats <= boxes * box_bytes);
     float* chunk = reinterpret_cast<float*>(at.staging) + at.warp * Rows::floats;
+    const OutputBases bases(p.output, s, at.batch);
     for_each_chunk<C>(
         [&](int block, int first) {
             __syncwarp();
@@ -189,18 +174,19 @@ __device__ inline void store_tile_rows(const Params& p, const Scalars& s, const 
         },
         [&](int block, int first) {
             __syncwarp();
-            store_rows(p, s, chunk, at.x + block * 64 + at.warp * epilogue_rows, at.y + first,
-                       min(64, C.y - first), at);
+            store_chunk<T, 64>(p.output, s, bases, chunk, at.x + block * 64 + at.warp * epilogue_rows,
+                               at.y + first, min(64, C.y - first), at.lane);
         });
 }
 
 // Swapped: the warps' columns meet in the staging, 64 rows at a time; then each warp walks 16 of them.
-template <Config C>
+template <Config C, Type T>
 __device__ inline void store_tile_columns(const Params& p, const Scalars& s, const Accumulator<C>& acc,
                                           const Block& at)
 {
     using Rows = Chunk<64>;
     float* chunks = reinterpret_cast<float*>(at.staging);
+    const OutputBases bases(p.output, s, at.batch);
     for_each_chunk<C>(
         [&](int block, int first) {
             ptx::bar_sync(1 + at.consumer, 128);
@@ -216,7 +202,8 @@ __device__ inline void store_tile_columns(const Params& p, const Scalars& s, con
             ptx::bar_sync(1 + at.consumer, 128);
             const int row = first + at.warp * epilogue_rows;
             if (row < C.y)
-                store_rows(p, s, chunks + at.warp * Rows::floats, at.y + row, at.x + block * 64, 64, at);
+                store_chunk<T, 64>(p.output, s, bases, chunks + at.warp * Rows::floats, at.y + row,
+                                   at.x + block * 64, 64, at.lane);
         });
 }
 
@@ -262,9 +249,9 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator
             store_block_tma<C, T>(p, alpha, acc[block], where);
     } else if constexpr (!stores_by_tma_only(C)) {
         if (p.swapped)
-            store_tile_columns<C>(p, s, acc, where);
+            store_tile_columns<C, T>(p, s, acc, where);
         else
-            store_tile_rows<C>(p, s, acc, where);
+            store_tile_rows<C, T>(p, s, acc, where);
     }
 }
 

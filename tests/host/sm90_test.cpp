@@ -176,7 +176,7 @@ TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
         Plan plan{};
         return sm90::choose(p, h200, o, plan);
     };
-    const char *wide = "sm90_pp_128x168_c2", *narrow = "sm90_pp_128x160_c2";
+    const char *wide = "sm90_pp_128x144_c2", *narrow = "sm90_pp_128x128_c2";
     ASSERT_TRUE(sm90::is_stored_by_tma(p));
     EXPECT_TRUE(takes(wide));
     p.bias.along = BiasAlong::Columns;

@@ -47,6 +47,17 @@ __device__ inline void store_global_v4(uint4* words, const uint4& v)
                  : "memory");
 }
 
+// ld.global.cg.v4.u32 value, [words];   sm_20 (9.7.9.8). Not kept in L1: it is read once.
+__device__ inline uint4 load_global_cg_v4(const void* words)
+{
+    uint4 v;
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(words)
+                 : "memory");
+    return v;
+}
+
 // ld.relaxed.gpu.global.v4.u32 value, [words];   sm_70. Four words, each on its own.
 __device__ inline uint4 load_relaxed_gpu_v4(const uint4* words)
 {

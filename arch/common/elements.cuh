@@ -1,0 +1,146 @@
+// Elements of C, D, bias and aux: their types, one at a time and in whole vectors of eight, and what an
+// activation makes of them.
+#pragma once
+
+#include "arch/common/ptx/global.cuh"
+#include "arch/common/types.hpp"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace hg {
+
+constexpr int epilogue_vector = 8;
+
+__device__ inline int64_t device_bytes_of(Type t) { return t == Type::F32 ? 4 : 2; }
+
+__device__ inline float to_float(uint16_t bits, Type type)
+{
+    return type == Type::F16 ? __half2float(__ushort_as_half(bits))
+                             : __bfloat162float(__ushort_as_bfloat16(bits));
+}
+
+__device__ inline uint16_t to_bits(float value, Type type)
+{
+    return type == Type::F16 ? __half_as_ushort(__float2half_rn(value))
+                             : __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+// Two neighbours, the first in the low half.
+__device__ inline uint32_t to_bits2(float low, float high, Type type)
+{
+    const __half2 h = __floats2half2_rn(low, high);
+    const __nv_bfloat162 b = __floats2bfloat162_rn(low, high);
+    return type == Type::F16 ? *reinterpret_cast<const uint32_t*>(&h)
+                             : *reinterpret_cast<const uint32_t*>(&b);
+}
+
+__device__ inline float load_element(const void* base, int64_t index, Type type)
+{
+    return type == Type::F32 ? static_cast<const float*>(base)[index]
+                             : to_float(static_cast<const uint16_t*>(base)[index], type);
+}
+
+__device__ inline void store_element(float v, void* base, int64_t index, Type type)
+{
+    if (type == Type::F32)
+        static_cast<float*>(base)[index] = v;
+    else
+        static_cast<uint16_t*>(base)[index] = to_bits(v, type);
+}
+
+template <Type T>
+__device__ inline void to_floats(float (&v)[8], const uint4& bits)
+{
+    const uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        v[i] = to_float(static_cast<uint16_t>(words[i / 2] >> i % 2 * 16), T);
+}
+
+// Eight of 16 bits, most often of type T. The type is asked for once, so that they overlap.
+template <Type T>
+__device__ inline void to_floats(float (&v)[8], const uint4& bits, Type type)
+{
+    if (type == T) [[likely]]
+        to_floats<T>(v, bits);
+    else
+        to_floats<T == Type::F16 ? Type::BF16 : Type::F16>(v, bits);
+}
+
+// Eight aligned ones.
+template <Type T>
+__device__ inline void load_vector(float (&v)[8], const void* from, Type type)
+{
+    if (type == Type::F32) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            reinterpret_cast<float4*>(v)[i] = static_cast<const float4*>(from)[i];
+    } else {
+        to_floats<T>(v, *static_cast<const uint4*>(from), type);
+    }
+}
+
+__device__ inline uint4 to_bits8(const float (&v)[8], Type type)
+{
+    return make_uint4(to_bits2(v[0], v[1], type), to_bits2(v[2], v[3], type), to_bits2(v[4], v[5], type),
+                      to_bits2(v[6], v[7], type));
+}
+
+template <Type T>
+__device__ inline void store_vector(const float (&v)[8], void* to, Type type)
+{
+    if (type == T) [[likely]] {
+        ptx::store_global_v4(static_cast<uint4*>(to), to_bits8(v, T));
+    } else if (type != Type::F32) {
+        ptx::store_global_v4(static_cast<uint4*>(to), to_bits8(v, type));
+    } else {
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            ptx::store_global_v4(static_cast<uint4*>(to) + i,
+                                 make_uint4(__float_as_uint(v[4 * i]), __float_as_uint(v[4 * i + 1]),
+                                            __float_as_uint(v[4 * i + 2]), __float_as_uint(v[4 * i + 3])));
+    }
+}
+
+// x / (1 + e^-y). Exact division would be a call.
+__device__ inline float logistic_product(float x, float y) { return __fdividef(x, 1.0f + expf(-y)); }
+
+__device__ inline float relu(float x) { return x <= 0.0f ? 0.0f : x; }  // NaN stays NaN
+__device__ inline float silu(float x) { return logistic_product(x, x); }
+
+// Without cancellation at x < 0: 0.5 * (1 + tanh(u)) is a logistic function, 0.5 * (1 + erf(u)) is erfc.
+__device__ inline float gelu_tanh(float x)
+{
+    constexpr float twice_sqrt_2_by_pi = 1.5957691216f;
+    return logistic_product(x, twice_sqrt_2_by_pi * (x + 0.044715f * x * x * x));
+}
+
+__device__ inline float gelu_erf(float x)
+{
+    constexpr float sqrt_half = 0.7071067812f;
+    return 0.5f * x * erfcf(-sqrt_half * x);
+}
+
+template <typename Function>
+__device__ inline void for_each_of(float (&v)[8], Function function)
+{
+#pragma unroll
+    for (float& x : v)
+        x = function(x);
+}
+
+__device__ inline float activate(float x, Activation activation)
+{
+    switch (activation) {
+    case Activation::Relu: return relu(x);
+    case Activation::GeluTanh: return gelu_tanh(x);
+    case Activation::GeluErf: return gelu_erf(x);
+    case Activation::Silu: return silu(x);
+    default: return x;
+    }
+}
+
+}  // namespace hg
