@@ -113,8 +113,12 @@ constexpr int smem_room(const Config& c)
     return c.residents == 1 ? smem_limit : smem_per_sm / c.residents - smem_reserved;
 }
 
-// Accumulators of more than 128 registers leave too few for other ways of storing: they spill.
-constexpr bool stores_by_tma_only(const Config& c) { return !c.is_split() && c.blocks() * c.y / 2 > 128; }
+// Accumulators of more than 128 registers leave too few for other ways of storing: they spill. Cooperative
+// kernels are never the fastest for what TMA does not store, since nothing is multiplied meanwhile.
+constexpr bool stores_by_tma_only(const Config& c)
+{
+    return c.kind == Kind::Cooperative || (c.kind == Kind::PingPong && c.blocks() * c.y / 2 > 128);
+}
 
 // Blocks of eight y that an owner has, of `split` that share a tile: the last ones may have fewer or none,
 // since the longest part counts. Bytes of a block's sums.
