@@ -281,6 +281,35 @@ __device__ inline void finish_element(const OutputParams& p, const OutputBases& 
     store_element(activate(v, p.activation), bases.d, i * p.ldd + j, p.type_d);
 }
 
+// The sums of a column, in rows warp, warp + warps, ..., with C, whose rows begin at `c`. Elements of
+// several rows are asked for at once: D may be C, so that no load passes a store.
+template <typename Bits, typename Sum>
+__device__ inline void add_c_to_column(const OutputParams& p, const Scalars& s, const Bits* c, int rows,
+                                       int warp, int warps, Sum sum)
+{
+    constexpr int at_once = 4;
+#pragma unroll 1
+    for (int first = warp; first < rows; first += at_once * warps, c += at_once * warps * p.ldc) {
+        Bits bits[at_once];
+#pragma unroll
+        for (int q = 0; q < at_once; ++q)
+            if (first + q * warps < rows)
+                bits[q] = c[q * warps * p.ldc];
+#pragma unroll
+        for (int q = 0; q < at_once; ++q) {
+            if (first + q * warps >= rows)
+                break;
+            float& v = sum(first + q * warps);
+            float of_c;
+            if constexpr (sizeof(Bits) == 4)
+                of_c = bits[q];
+            else
+                of_c = to_float(bits[q], p.type_c);
+            v = fmaf(s.beta, of_c, __fmul_rn(s.alpha, v));
+        }
+    }
+}
+
 // `rows` by `columns` that exist from (i, j) on, by warps side by side: `warp` of `warps` takes rows in
 // turn. The lanes store neighbours, so that L2 gets whole sectors: eight columns a lane are eight times as
 // many pieces. sum(row, column) is where the sums are; C is added there.
@@ -293,17 +322,13 @@ __device__ inline void finish_elements(const OutputParams& p, const Scalars& s, 
     const float alpha = bases.c ? 1.0f : s.alpha;
 #pragma unroll 1
     for (int column = threadIdx.x % 32; column < columns; column += 32) {
-        if (bases.c)
-#pragma unroll 4
-            for (int row = warp; row < rows; row += warps) {
-                const float c = load_element(bases.c, (i + row) * p.ldc + j + column, p.type_c);
-                const float v = fmaf(s.beta, c, __fmul_rn(s.alpha, sum(row, column)));
-                if (plain)
-                    store_element(v, bases.d, (i + row) * p.ldd + j + column, p.type_d);
-                else
-                    sum(row, column) = v;
-            }
-        int row = bases.c && plain ? rows : warp;
+        const auto of_row = [&](int row) -> float& { return sum(row, column); };
+        const char* const c = bases.c + ((i + warp) * p.ldc + j + column) * device_bytes_of(p.type_c);
+        if (bases.c && p.type_c == Type::F32)
+            add_c_to_column(p, s, reinterpret_cast<const float*>(c), rows, warp, warps, of_row);
+        else if (bases.c)
+            add_c_to_column(p, s, reinterpret_cast<const uint16_t*>(c), rows, warp, warps, of_row);
+        int row = warp;
         if (plain)
 #pragma unroll 4
             for (; row < rows; row += warps)
