@@ -232,9 +232,9 @@ __device__ inline void store_rows(Type type, float alpha, const OutputColumn<T>&
 
 // Whole vectors in memory that has them aligned. sums.get(v, r) gives a thread's sums of its r-th row,
 // sums.put(v, r) keeps others, Sums::vectors_of_c is how many vectors of C it has registers for, at least
-// two; where() says OutputBases and RowsOfThread, which are seldom asked for. A
-// warp is alone with this, so that every instruction is waited for, branches and those that it has to fetch
-// most: hence a short loop for each step and each activation.
+// two; where() says OutputBases and RowsOfThread, which are seldom asked for. A warp is alone with this, so
+// that every instruction is waited for, branches and those that it has to fetch most: hence a short loop
+// for each step and each activation.
 template <Type T, typename Sums, typename Where>
 __device__ inline void finish_vectors(const OutputParams& p, const Scalars& s, OutputColumn<T> column,
                                       int rows, Sums sums, Where where)
