@@ -183,9 +183,9 @@ int compare(const CompareOptions& options)
     constexpr size_t noise_every = 8;
     Comparison comparison(options);
     Run run{comparison.machine(), {}};
-    if (options.resume && std::filesystem::exists(options.outputs.csv))
-        run.rows = read_csv(options.outputs.csv).rows;
-    Csv csv(options.outputs.csv, run.machine, run.rows);
+    if (options.resume && std::filesystem::exists(options.files.csv))
+        run.rows = read_csv(options.files.csv).rows;
+    Csv csv(options.files.csv, run.machine, run.rows);
     fmt::print("{}", heading(run.machine));
     const Progress progress(options.products.size());
     size_t wrong = 0, done = 0;
@@ -216,7 +216,7 @@ int compare(const CompareOptions& options)
     if (done < options.products.size())
         fmt::print("\nOut of time: {} products are left.\n", options.products.size() - done);
     fmt::print("\n{} of {} products right.\n", run.rows.size() - wrong, run.rows.size());
-    write_outputs(run, options.outputs);
+    write_files(run, options.files);
     return wrong == 0 ? 0 : 1;
 }
 

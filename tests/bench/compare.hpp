@@ -2,14 +2,14 @@
 #pragma once
 
 #include "device.hpp"
-#include "outputs.hpp"
+#include "files.hpp"
 
 namespace hg::bench {
 
 struct CompareOptions {
     std::vector<Product> products;
     DeviceOptions device;
-    Outputs outputs;
+    Files files;
     std::string backend, kernel;  // as in HGEMM_BACKEND and HGEMM_KERNEL
     int pairs = 7;
     int algorithms = 16;           // heuristic results of cuBLASLt that are tried

@@ -44,7 +44,7 @@ void add_device(CLI::App& app, DeviceOptions& d)
     app.add_option("--budget", d.budget_s, "Stop cleanly before so many seconds have passed");
 }
 
-void add_outputs(CLI::App& app, Outputs& o)
+void add_files(CLI::App& app, Files& o)
 {
     app.add_option("--json", o.json, "File to write everything to as JSON");
     app.add_option("--svg-roofline", o.svg_roofline, "File for the plot of speed against intensity");
@@ -55,8 +55,8 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
 {
     add_selection(app, selection);
     add_device(app, options.device);
-    add_outputs(app, options.outputs);
-    app.add_option("--csv", options.outputs.csv, "File to write each measurement to as it comes");
+    add_files(app, options.files);
+    app.add_option("--csv", options.files.csv, "File to write each measurement to as it comes");
     app.add_flag("--resume", options.resume, "Leave out what the CSV file has, and add to it");
     app.add_option("--backend", options.backend, "Force a backend");
     app.add_option("--kernel", options.kernel,
@@ -97,14 +97,14 @@ void add_ways(CLI::App& app, WaysOptions& options)
     add_device(app, options.device);
 }
 
-int report(const std::string& path, const Outputs& outputs)
+int report(const std::string& path, const Files& files)
 {
     const Run run = read_csv(path);
     fmt::print("{}", heading(run.machine));
     for (const Measurement& m : run.rows)
         fmt::print("{}\n", line(m));
     fmt::print("{}", summary(run.rows));
-    write_outputs(run, outputs);
+    write_files(run, files);
     return 0;
 }
 
@@ -130,16 +130,16 @@ int run(int argc, char** argv)
     kernels_options.device.least_launches = 4;
     WaysOptions ways_options;
     std::string csv;
-    Outputs outputs;
+    Files files;
     add_compare(*comparing, selection, compare_options);
     add_kernels(*timing, selection, kernels_options);
     add_ways(*taking_turns, ways_options);
     reporting->add_option("csv", csv, "What `compare --csv` wrote")->required()->check(CLI::ExistingFile);
-    add_outputs(*reporting, outputs);
+    add_files(*reporting, files);
     CLI11_PARSE(app, argc, argv);
 
     if (*reporting)
-        return report(csv, outputs);
+        return report(csv, files);
     if (*comparing) {
         compare_options.products = products_of(selection);
         return compare(compare_options);

@@ -1,6 +1,6 @@
 // CSV there and back, the report, JSON, and pictures that a viewer can open.
 #include "csv.hpp"
-#include "outputs.hpp"
+#include "files.hpp"
 #include "picture.hpp"
 #include "report.hpp"
 #include "svg.hpp"

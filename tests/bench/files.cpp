@@ -1,4 +1,4 @@
-#include "outputs.hpp"
+#include "files.hpp"
 
 #include "picture.hpp"
 #include "report.hpp"
@@ -19,14 +19,14 @@ void write(const std::string& path, const std::string& text)
 
 }  // namespace
 
-void write_outputs(const Run& run, const Outputs& outputs)
+void write_files(const Run& run, const Files& files)
 {
-    if (!outputs.json.empty())
-        write(outputs.json, json(run));
-    if (!outputs.svg_roofline.empty())
-        write(outputs.svg_roofline, roofline(run));
-    if (!outputs.svg_map.empty())
-        write(outputs.svg_map, ratio_map(run));
+    if (!files.json.empty())
+        write(files.json, json(run));
+    if (!files.svg_roofline.empty())
+        write(files.svg_roofline, roofline(run));
+    if (!files.svg_map.empty())
+        write(files.svg_map, ratio_map(run));
 }
 
 }  // namespace hg::bench

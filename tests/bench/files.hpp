@@ -5,11 +5,11 @@
 
 namespace hg::bench {
 
-struct Outputs {
+struct Files {
     std::string csv, json, svg_roofline, svg_map;
 };
 
 // All but the CSV, which is written as the run goes.
-void write_outputs(const Run& run, const Outputs& outputs);
+void write_files(const Run& run, const Files& files);
 
 }  // namespace hg::bench
