@@ -15,12 +15,15 @@ struct Arithmetic {
 };
 Arithmetic arithmetic_of(int cc);  // compute capability, 90 for 9.0; 0: the host
 
+// How a library computes GELU: Approximate is the GPU's tanh.approx, whose relative error is 2^-11.
+enum class Tanh { Exact, Approximate };
+
 struct Verdict {
-    double error;  // the largest |D - exact| / bound; right if at most 1
+    double error;  // the largest |D - exact| / bound, of aux as well; right if at most 1
     bool guards_intact;
 
     bool right() const { return error <= 1 && guards_intact; }
-    // The error, infinite where something outside of D was written.
+    // The error, infinite where something outside of D and aux was written.
     double any_error() const { return guards_intact ? error : std::numeric_limits<double>::infinity(); }
 };
 
@@ -31,21 +34,34 @@ public:
     Expectation(const Numbers& numbers, const Product& product, const Operands& operands,
                 const Arithmetic& arithmetic);
 
-    // Fill D with NaN, run `multiply`, which returns when D is written, and compare. `split` is in how many
-    // slices k may have been summed. An element that is still NaN, even an unsampled one of the rows, or a
-    // write outside of D is wrong.
-    Verdict check(test::Memory& memory, int64_t split, const std::function<void()>& multiply) const;
+    // Fill D with C, or NaN if that is not read, and aux with NaN, run `multiply`, which returns when they
+    // are written, and compare. `split` is in how many slices k may have been summed. An element that is
+    // still NaN, even an unsampled one of the rows, or a write outside of D and aux is wrong.
+    Verdict check(test::Memory& memory, int64_t split, const std::function<void()>& multiply,
+                  Tanh tanh = Tanh::Exact) const;
 
 private:
     struct Sample {
         size_t row;  // of rows_
         int64_t column;
-        double sum, magnitude;
+        double sum = 0, magnitude = 0;  // of the products of elements
+        double c = 0, bias = 0;         // what is added, C as scaled
+    };
+    // D or aux, and how it was computed.
+    struct Result {
+        const void* begin;
+        hgemm_activation_t activation;
+        int64_t split;
+        Tanh tanh;
     };
     void choose();
-    void add_up(const Numbers& numbers, Sample& sample) const;
-    double error(const Sample& sample, int64_t split, double result) const;
+    void add_up(Sample& sample) const;
+    void prepare(test::Memory& memory) const;
+    std::vector<unsigned char> lines_of(test::Memory& memory, const Result& result) const;
+    void judge(test::Memory& memory, const Result& result, Verdict& verdict) const;
+    double error(const Sample& sample, const Result& result, double value) const;
 
+    const Numbers& numbers_;
     Product product_;
     Operands operands_;
     Arithmetic arithmetic_;

@@ -101,9 +101,10 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
         m.default_error =
             device_.check(expectation, sets[0], device_.most_slices(m.product), arms.standard).any_error();
     m.launches = device_.launches(m.product, sets, arms.list(Arms::Which::All));
-    if (!device_.cublaslt())
+    CublasLt* const cublaslt = device_.cublaslt_for(m.product);
+    if (!cublaslt)
         return;
-    arms.algorithms = device_.cublaslt()->algorithms(m.product, sets, options_.algorithms);
+    arms.algorithms = cublaslt->algorithms(m.product, sets, options_.algorithms);
     m.algorithms = static_cast<int>(arms.algorithms->count());
     m.best_rank = fastest(device_.timer(), sets, *arms.algorithms);
     if (m.best_rank < 0)
@@ -113,7 +114,8 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
             throw std::runtime_error("cublasLtMatmul refuses what it ran before");
     };
     m.best_error =
-        device_.check(expectation, sets[0], device_.most_slices(m.product), arms.best).any_error();
+        device_.check(expectation, sets[0], device_.most_slices(m.product), arms.best, Tanh::Approximate)
+            .any_error();
 }
 
 void Comparison::time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& m)

@@ -2,6 +2,9 @@
 
 #include "dynamic_library.hpp"
 
+#include <algorithm>
+#include <limits>
+
 namespace hg::bench {
 
 // Declarations follow cublas_api.h of cuBLAS 12 and 13.
@@ -57,15 +60,23 @@ Cublas::~Cublas()
         functions_->destroy(handle_);
 }
 
+bool Cublas::serves(const Product& p)
+{
+    constexpr int64_t largest = std::numeric_limits<int>::max();
+    return !p.output.has(~unsigned{Output::F32 | Output::Beta}) &&
+           std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldd()}) <= largest;
+}
+
 void Cublas::multiply(const Product& p, const Operands& o)
 {
     constexpr int compute_32f = 68, algorithm_default = -1;
-    const int type = p.type == HGEMM_F16 ? 2 : 14;  // CUDA_R_16F, CUDA_R_16BF
-    const float alpha = 1, beta = 0;
+    const int type = p.type == HGEMM_F16 ? 2 : 14;          // CUDA_R_16F, CUDA_R_16BF
+    const int type_d = p.type_d() == HGEMM_F32 ? 0 : type;  // CUDA_R_32F
+    const float alpha = 1, beta = p.output.beta();
     const int op_b = p.b_along_k() ? 1 : 0, op_a = p.a_along_k() ? 0 : 1;  // CUBLAS_OP_N, CUBLAS_OP_T
     require_success(functions_->gemm_ex(handle_, op_b, op_a, static_cast<int>(p.n), static_cast<int>(p.m),
                                         static_cast<int>(p.k), &alpha, o.b, type, static_cast<int>(p.ldb()),
-                                        o.a, type, static_cast<int>(p.lda()), &beta, o.d, type,
+                                        o.a, type, static_cast<int>(p.lda()), &beta, o.d, type_d,
                                         static_cast<int>(p.ldd()), compute_32f, algorithm_default),
                     "cublasGemmEx");
 }

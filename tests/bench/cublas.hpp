@@ -16,6 +16,8 @@ public:
                                         std::string* why);
     ~Cublas();
 
+    // It counts in ints, and stores nothing but alpha * A * B + beta * C.
+    static bool serves(const Product& product);
     // Default algorithm, fp32 compute, 64 MiB of workspace.
     void multiply(const Product& product, const Operands& operands);
     const std::string& version() const { return version_; }

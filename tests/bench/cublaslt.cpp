@@ -21,7 +21,9 @@ struct HeuristicResult {
 static_assert(sizeof(HeuristicResult) == 96);
 
 constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14, op_n = 0, op_t = 1;
-constexpr int desc_transa = 3, desc_transb = 4;
+constexpr int desc_transa = 3, desc_transb = 4, desc_epilogue = 7, desc_bias = 8, desc_aux = 11,
+              desc_ldaux = 12, desc_bias_type = 26;
+constexpr uint32_t epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_aux = 128;  // or'ed
 constexpr int pref_workspace = 1, pref_first_alignment = 5;  // then B, C and D
 
 constexpr size_t workspace_bytes = size_t{64} << 20;
@@ -30,7 +32,7 @@ const std::vector<const char*> usual_names = {"libcublasLt.so.13", "libcublasLt.
                                               "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"};
 
 // What every pointer of a set is a multiple of, in bytes; the libraries ask for 256 at most.
-uint32_t alignment_of(const std::vector<Operands>& sets, const uint16_t* (*pointer)(const Operands&))
+uint32_t alignment_of(const std::vector<Operands>& sets, const void* (*pointer)(const Operands&))
 {
     uintptr_t bits = 256;
     for (const Operands& operands : sets)
@@ -117,6 +119,12 @@ CublasLt::Algorithms::~Algorithms()
         f.destroy_operation(operation_);
 }
 
+bool CublasLt::serves(const Product& p)
+{
+    const bool aux = p.output.has(Output::Gelu) && p.ldd() % 8 == 0;
+    return !p.output.has(Output::Silu) && (aux || !p.output.has(Output::Aux));
+}
+
 // Column-major, transpose(D) = transpose(B) * transpose(A): B comes first.
 void CublasLt::Algorithms::describe(const Product& p)
 {
@@ -135,15 +143,46 @@ void CublasLt::Algorithms::describe(const Product& p)
                     what);
     require_success(f.create_layout(&second_, type, p.a_along_k() ? k : m, p.a_along_k() ? m : k, p.lda()),
                     what);
-    require_success(f.create_layout(&result_, type, n, m, p.ldd()), what);
+    require_success(f.create_layout(&result_, p.type_d() == HGEMM_F32 ? r_32f : type, n, m, p.ldd()), what);
+    beta_ = p.output.beta();
+    if (p.output.has(Output::Bias | Output::Relu | Output::Gelu))
+        describe_epilogue(p);
+}
+
+void CublasLt::Algorithms::describe_epilogue(const Product& p)
+{
+    const auto set = [&](int attribute, const auto& value) {
+        require_success(lt_.functions_->set_operation(operation_, attribute, &value, sizeof value),
+                        "cublasLtMatmulDescSetAttribute");
+    };
+    const Output& o = p.output;
+    const uint32_t epilogue =
+        (o.has(Output::Relu) ? epilogue_relu : 0) | (o.has(Output::Gelu) ? epilogue_gelu : 0) |
+        (o.has(Output::Bias) ? epilogue_bias : 0) | (o.has(Output::Aux) ? epilogue_aux : 0);
+    set(desc_epilogue, epilogue);
+    if (o.has(Output::Bias))
+        set(desc_bias_type, int32_t{p.type == HGEMM_F16 ? r_16f : r_16bf});
+    if (o.has(Output::Aux))
+        set(desc_ldaux, p.ldd());
+}
+
+// The operation holds the pointers of bias and aux; the heuristic looks at how they are aligned.
+int CublasLt::Algorithms::point_to(const Operands& o) const
+{
+    const auto set = lt_.functions_->set_operation;
+    int status = o.bias ? set(operation_, desc_bias, &o.bias, sizeof o.bias) : 0;
+    if (status == 0 && o.aux)
+        status = set(operation_, desc_aux, &o.aux, sizeof o.aux);
+    return status;
 }
 
 void CublasLt::Algorithms::ask(const std::vector<Operands>& sets, int wanted)
 {
     const Functions& f = *lt_.functions_;
-    const uint32_t first = alignment_of(sets, [](const Operands& o) { return o.b; });
-    const uint32_t second = alignment_of(sets, [](const Operands& o) { return o.a; });
-    const uint32_t result = alignment_of(sets, [](const Operands& o) -> const uint16_t* { return o.d; });
+    const uint32_t first = alignment_of(sets, [](const Operands& o) -> const void* { return o.b; });
+    const uint32_t second = alignment_of(sets, [](const Operands& o) -> const void* { return o.a; });
+    const uint32_t result = alignment_of(sets, [](const Operands& o) -> const void* { return o.d; });
+    require_success(point_to(sets[0]), "cublasLtMatmulDescSetAttribute");  // all are aligned alike
     void* preference = nullptr;
     require_success(f.create_preference(&preference), "cublasLtMatmulPreferenceCreate");
     const uint64_t bytes = workspace_bytes;
@@ -170,8 +209,10 @@ size_t CublasLt::Algorithms::count() const { return results_->list.size(); }
 
 bool CublasLt::Algorithms::multiply(size_t which, const Operands& o) const
 {
-    const float alpha = 1, beta = 0;
-    return lt_.functions_->matmul(lt_.handle_, operation_, &alpha, o.b, first_, o.a, second_, &beta, o.d,
+    const float alpha = 1;
+    if (point_to(o) != 0)
+        return false;
+    return lt_.functions_->matmul(lt_.handle_, operation_, &alpha, o.b, first_, o.a, second_, &beta_, o.d,
                                   result_, o.d, result_, &results_->list[which].algorithm,
                                   lt_.workspace_.get(), workspace_bytes, lt_.stream_) == 0;
 }

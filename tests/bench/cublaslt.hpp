@@ -20,6 +20,9 @@ public:
 
     const std::string& version() const { return version_; }
 
+    // It knows no SiLU, and stores the value before the activation for GELU alone, in lines of eights.
+    static bool serves(const Product& product);
+
     // A product with the algorithms for it, the one that the heuristic thinks best first: fp32 compute, 64
     // MiB of workspace. The CublasLt must outlive it.
     class Algorithms {
@@ -34,9 +37,12 @@ public:
         struct Results;
         explicit Algorithms(const CublasLt& lt);
         void describe(const Product& product);
+        void describe_epilogue(const Product& product);
+        int point_to(const Operands& operands) const;
         void ask(const std::vector<Operands>& sets, int wanted);
 
         const CublasLt& lt_;
+        float beta_ = 0;
         void *operation_ = nullptr, *first_ = nullptr, *second_ = nullptr, *result_ = nullptr;
         std::unique_ptr<Results> results_;
     };

@@ -23,14 +23,14 @@ private:
     std::vector<float> values_;
 };
 
-// A, B and D of one call. Element i of an operand with phase f is number (f + i) modulo the period, so that
-// a reference can be computed without reading it back.
+// What one call reads and writes; null is what its output does without. Element i of an operand with phase
+// f is number (f + i) modulo the period, so that a reference can be computed without reading it back.
 struct Operands {
-    static constexpr int64_t guard = 4096;  // elements before and behind D that belong to nobody
+    static constexpr int64_t guard = 4096;  // elements before and behind D and aux that belong to nobody
 
-    const uint16_t *a, *b;
-    uint16_t* d;
-    int64_t phase_a, phase_b;
+    const uint16_t *a, *b, *bias;
+    void *d, *aux;
+    int64_t phase_a, phase_b, phase_bias;
 };
 
 // Memory for the operands of one product after the other. The inputs are intervals of one long run of
@@ -41,11 +41,11 @@ public:
 
     const Numbers& numbers() const { return numbers_; }
     test::Memory& memory() { return memory_; }
-    // `count` sets; what an earlier call returned is gone.
+    // `count` sets; what an earlier call returned is gone. A D that is read begins as zeros.
     std::vector<Operands> operands(const Product& product, int count);
 
 private:
-    void hold(int64_t inputs, int64_t outputs);
+    void hold(int64_t inputs, size_t output_bytes);
 
     test::Memory& memory_;
     Numbers numbers_;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <limits>
 #include <stdexcept>
 
 namespace hg::bench {
@@ -60,12 +59,6 @@ Machine BenchDevice::machine() const
             {"library", hgemm_build_info()}};
 }
 
-Cublas* BenchDevice::cublas_for(const Product& p)
-{
-    constexpr int64_t largest = std::numeric_limits<int>::max();
-    return std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldd()}) <= largest ? cublas_.get() : nullptr;
-}
-
 std::vector<Operands> BenchDevice::operands(const Product& product)
 {
     const int sets = rotating_sets(product, cuda_.l2_bytes(), cuda_.free_bytes(), options_.most_sets);
@@ -78,12 +71,13 @@ Expectation BenchDevice::expect(const Product& product, const Operands& operands
 }
 
 Verdict BenchDevice::check(const Expectation& expectation, const Operands& operands, int64_t split,
-                           const Multiply& multiply)
+                           const Multiply& multiply, Tanh tanh)
 {
-    return expectation.check(memory_, split, [&] {
+    const auto run = [&] {
         multiply(operands);
         timer_.wait();
-    });
+    };
+    return expectation.check(memory_, split, run, tanh);
 }
 
 int64_t BenchDevice::most_slices(const Product& product) const

@@ -28,8 +28,9 @@ public:
 
     test::Cuda& cuda() { return cuda_; }
     GpuTimer& timer() { return timer_; }
-    Cublas* cublas_for(const Product& product);       // null if there is none, or it counts in 32 bits
-    CublasLt* cublaslt() { return cublaslt_.get(); }  // null if there is none
+    // Null if there is none, or it cannot serve the product.
+    Cublas* cublas_for(const Product& p) { return Cublas::serves(p) ? cublas_.get() : nullptr; }
+    CublasLt* cublaslt_for(const Product& p) { return CublasLt::serves(p) ? cublaslt_.get() : nullptr; }
     const Nvml& nvml() const { return nvml_; }
     Machine machine() const;
 
@@ -37,7 +38,7 @@ public:
     std::vector<Operands> operands(const Product& product);
     Expectation expect(const Product& product, const Operands& operands);
     Verdict check(const Expectation& expectation, const Operands& operands, int64_t split,
-                  const Multiply& multiply);
+                  const Multiply& multiply, Tanh tanh = Tanh::Exact);
     // In how many slices a library that does not say may have summed k: there are no more steps.
     int64_t most_slices(const Product& product) const;
     // How many launches of each arm a graph needs; the GPU is warm afterwards.

@@ -34,7 +34,8 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     hgemm_args_init(&args, sizeof args);
     args.transa = op_first(p);
     args.transb = op_second(p);
-    args.type_ab = args.type_c = args.type_d = p.type;
+    args.type_ab = args.bias_type = p.type;
+    args.type_c = args.type_d = p.type_d();
     args.m = p.n;
     args.n = p.m;
     args.k = p.k;
@@ -43,7 +44,12 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.c = args.d = o.d;
     args.lda = p.ldb();
     args.ldb = p.lda();
-    args.ldc = args.ldd = p.ldd();
+    args.ldc = args.ldd = args.ldaux = p.ldd();
+    args.beta = p.output.beta();
+    args.bias_mode = p.output.has(Output::Bias) ? HGEMM_BIAS_M : HGEMM_BIAS_NONE;
+    args.bias = o.bias;
+    args.activation = p.output.activation();
+    args.aux = o.aux;
     return args;
 }
 
@@ -63,9 +69,14 @@ void Ours::set_batch_invariant() { require(hgemm_set_mode(handle_, HGEMM_MODE_BA
 
 void Ours::multiply(const Product& p, const Operands& o)
 {
+    if (!p.output.plain()) {
+        const hgemm_args_t args = args_of(p, o);
+        require(hgemm_gemm_ex(handle_, &args));
+        return;
+    }
     const auto call = p.type == HGEMM_F16 ? hgemm : bgemm;
     require(call(handle_, HGEMM_COL_MAJOR, op_first(p), op_second(p), p.n, p.m, p.k, 1.0f, o.b, p.ldb(),
-                 o.a, p.lda(), 0.0f, o.d, p.ldd()));
+                 o.a, p.lda(), 0.0f, static_cast<uint16_t*>(o.d), p.ldd()));
 }
 
 bool Ours::serves(const Product& p, const Operands& o) const

@@ -1,5 +1,7 @@
 #include "product.hpp"
 
+#include "number.hpp"
+
 #include <fmt/format.h>
 
 namespace hg::bench {
@@ -13,15 +15,18 @@ double Product::bytes() const
 {
     const auto rows = static_cast<double>(m), columns = static_cast<double>(n),
                depth = static_cast<double>(k);
-    return 2 * (rows * depth + columns * depth + rows * columns);
+    const auto element = static_cast<double>(test::bytes_of(type_d()));
+    const auto passes = static_cast<double>(results() + output.has(Output::Beta));
+    return 2 * (rows * depth + columns * depth) + passes * element * rows * columns +
+           (output.has(Output::Bias) ? 2 * columns : 0);
 }
 
 double Product::intensity() const { return flops() / bytes(); }
 
 std::string Product::shape() const
 {
-    return fmt::format("{}x{}x{}{}{}", m, n, k, offset > 0 ? fmt::format("@{}", offset) : "",
-                       pad > 0 ? fmt::format("+{}", pad) : "");
+    return fmt::format("{}x{}x{}{}{}{}", m, n, k, offset > 0 ? fmt::format("@{}", offset) : "",
+                       pad > 0 ? fmt::format("+{}", pad) : "", output.plain() ? "" : " " + output.text());
 }
 
 }  // namespace hg::bench

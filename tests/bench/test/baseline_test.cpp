@@ -69,6 +69,60 @@ TEST_F(Baselines, cublaslt_multiplies_every_layout_with_every_algorithm)
     }
 }
 
+TEST_F(Baselines, outputs_are_those_that_were_asked_for)
+{
+    const auto cublas = Cublas::load(FAKE_CUBLAS, memory_, nullptr, &why_);
+    const auto lt = CublasLt::load(FAKE_CUBLAS, memory_, nullptr, &why_);
+    ASSERT_TRUE(cublas && lt) << why_;
+    for (const char* output : {"f32", "beta", "f32+beta", "bias", "relu", "gelu", "bias+relu",
+                               "beta+bias+gelu", "gelu+aux", "f32+beta+bias+gelu+aux"})
+        for (Product p : products()) {
+            p.output = Output(output);
+            Arena& arena = arena_of(p.type);
+            const Operands operands = arena.operands(p, 2)[1];
+            const Expectation expectation = expectation_of(arena, p, operands);
+            const auto expect_right = [&](const std::function<void()>& multiply, Tanh tanh) {
+                const Verdict verdict = expectation.check(memory_, 1, multiply, tanh);
+                EXPECT_TRUE(verdict.right()) << p.shape() << " " << p.layout << " " << verdict.error;
+            };
+            if (Cublas::serves(p))
+                expect_right([&] { cublas->multiply(p, operands); }, Tanh::Exact);
+            if (!CublasLt::serves(p))
+                continue;
+            const auto algorithms = lt->algorithms(p, {operands}, 16);
+            ASSERT_GT(algorithms->count(), 0u) << p.shape();
+            expect_right([&] { algorithms->multiply(0, operands); }, Tanh::Approximate);
+        }
+}
+
+TEST_F(Baselines, only_theirs_may_approximate_tanh)
+{
+    const auto lt = CublasLt::load(FAKE_CUBLAS, memory_, nullptr, &why_);
+    ASSERT_TRUE(lt) << why_;
+    const Product p{24, 40, 16, HGEMM_BF16, "tn", 0, 0, "", Output("f32+gelu")};
+    const Operands operands = bf16_.operands(p, 1)[0];
+    const Expectation expectation = expectation_of(bf16_, p, operands);
+    const auto algorithms = lt->algorithms(p, {operands}, 16);
+    const auto multiply = [&] { algorithms->multiply(0, operands); };
+    EXPECT_TRUE(expectation.check(memory_, 1, multiply, Tanh::Approximate).right());
+    EXPECT_FALSE(expectation.check(memory_, 1, multiply).right());
+}
+
+TEST(BaselineOutputs, are_what_the_libraries_offer)
+{
+    const auto product = [](const char* output, int64_t n = 16) {
+        return Product{16, n, 16, HGEMM_F16, "tn", 0, 0, "", Output(output)};
+    };
+    for (const char* output : {"plain", "f32", "beta", "f32+beta"})
+        EXPECT_TRUE(Cublas::serves(product(output)) && CublasLt::serves(product(output))) << output;
+    for (const char* output : {"bias", "relu", "bias+gelu", "gelu+aux"})
+        EXPECT_TRUE(!Cublas::serves(product(output)) && CublasLt::serves(product(output))) << output;
+    for (const char* output : {"silu", "aux", "relu+aux", "bias+silu+aux"})
+        EXPECT_FALSE(Cublas::serves(product(output)) || CublasLt::serves(product(output))) << output;
+    EXPECT_FALSE(CublasLt::serves(product("gelu+aux", 20)));
+    EXPECT_FALSE(Cublas::serves(product("plain", int64_t{1} << 31)));
+}
+
 TEST_F(Baselines, no_more_algorithms_than_wanted)
 {
     const auto lt = CublasLt::load(FAKE_CUBLAS, memory_, nullptr, &why_);
@@ -97,7 +151,7 @@ TEST_F(Baselines, check_sees_wrong_missing_and_stray_elements)
     const auto spoiled = [&](int64_t place, uint16_t bits) {
         return expectation.check(memory_, 1, [&] {
             cublas->multiply(p, operands);
-            operands.d[place] = bits;
+            static_cast<uint16_t*>(operands.d)[place] = bits;
         });
     };
     const uint16_t nan = 0xffff, seven = 0x4700;

@@ -1,23 +1,31 @@
 // Stands for libcublas and libcublasLt where there is none: multiplies host memory, slowly, exactly as the
-// arguments say. In a program that has loaded a CUDA driver it puts a fill of D on the stream instead, so
-// that graphs have something to hold.
+// arguments say, but for the tanh of GELU, which is as good as the GPU's fast one. In a program that has
+// loaded a CUDA driver it puts a fill of D on the stream instead, so that graphs have something to hold.
 #include "number.hpp"
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <cstring>
 
 namespace {
 
+using hg::test::bytes_of;
 using hg::test::decode;
-using hg::test::encode;
+using hg::test::load;
 
 constexpr int success = 0, invalid = 7, refused = 15;
 constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14;
 constexpr size_t workspace_wanted = size_t{64} << 20;
 
+enum Epilogue : uint32_t { Default = 1, Relu = 2, Bias = 4, Gelu = 32, Aux = 128 };
+
 struct Operation {
-    int first, second;
+    int first = 0, second = 0, bias_type = -1;
+    uint32_t epilogue = Default;
+    const void* bias = nullptr;
+    void* aux = nullptr;
+    int64_t ldaux = 0;
 };
 struct Layout {
     int type;
@@ -38,6 +46,12 @@ struct Result {
     float waves;
     int reserved[4];
 };
+
+hgemm_type_t type_of(int type)
+{
+    return type == r_32f ? HGEMM_F32 : type == r_16f ? HGEMM_F16 : HGEMM_BF16;
+}
+
 struct Matrix {
     const void* data;
     Layout layout;
@@ -46,8 +60,7 @@ struct Matrix {
     double at(int64_t row, int64_t column) const
     {
         const int64_t place = op == 1 ? column + row * layout.ld : row + column * layout.ld;
-        return decode(layout.type == r_16f ? HGEMM_F16 : HGEMM_BF16,
-                      static_cast<const uint16_t*>(data)[place]);
+        return decode(type_of(layout.type), static_cast<const uint16_t*>(data)[place]);
     }
     uint64_t rows() const { return op == 1 ? layout.columns : layout.rows; }
     uint64_t columns() const { return op == 1 ? layout.rows : layout.columns; }
@@ -61,29 +74,52 @@ Fill fill_of_driver()
     return driver ? reinterpret_cast<Fill>(dlsym(driver, "cuMemsetD8Async")) : nullptr;
 }
 
-int multiply(const Matrix& a, const Matrix& b, void* d, const Layout& out, void* stream)
+double activate(uint32_t epilogue, double x)
+{
+    if ((epilogue & Relu) != 0)
+        return std::fmax(x, 0);
+    if ((epilogue & Gelu) == 0)
+        return x;
+    const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+    return x / 2 * (1 + hg::test::round_to(HGEMM_F16, t));  // 11 digits
+}
+
+// One element of D, and of aux.
+void store(const Operation& o, const Layout& out, void* d, uint64_t i, uint64_t j, double value)
+{
+    const hgemm_type_t type = type_of(out.type);
+    const auto element = [&](void* base, int64_t ld) {
+        return static_cast<char*>(base) + (i + j * static_cast<uint64_t>(ld)) * bytes_of(type);
+    };
+    if ((o.epilogue & Bias) != 0)
+        value += load(type_of(o.bias_type), static_cast<const uint16_t*>(o.bias) + i);
+    if ((o.epilogue & Aux) != 0)
+        hg::test::store(type, element(o.aux, o.ldaux), value);
+    hg::test::store(type, element(d, out.ld), activate(o.epilogue, value));
+}
+
+int multiply(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d, const Layout& out,
+             void* stream)
 {
     if (a.columns() != b.rows() || a.rows() != out.rows || b.columns() != out.columns || !a.has_room() ||
         !b.has_room() || out.ld < static_cast<int64_t>(out.rows))
         return invalid;
     if (const Fill fill = fill_of_driver())
         return fill(reinterpret_cast<unsigned long long>(d), 0, out.rows * 2, stream);
+    const hgemm_type_t type = type_of(out.type);
     for (uint64_t j = 0; j < out.columns; ++j)
         for (uint64_t i = 0; i < out.rows; ++i) {
-            double sum = 0;
+            const uint64_t place = i + j * static_cast<uint64_t>(out.ld);
+            double sum = beta == 0 ? 0 : beta * load(type, static_cast<char*>(d) + place * bytes_of(type));
             for (uint64_t l = 0; l < a.columns(); ++l)
                 sum += a.at(static_cast<int64_t>(i), static_cast<int64_t>(l)) *
                        b.at(static_cast<int64_t>(l), static_cast<int64_t>(j));
-            const uint32_t bits = encode(out.type == r_16f ? HGEMM_F16 : HGEMM_BF16, sum);
-            static_cast<uint16_t*>(d)[i + j * static_cast<uint64_t>(out.ld)] = static_cast<uint16_t>(bits);
+            store(o, out, d, i, j, sum);
         }
     return success;
 }
 
-bool scalars_are_one_and_zero(const void* alpha, const void* beta)
-{
-    return *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
-}
+float value_of(const void* scalar) { return *static_cast<const float*>(scalar); }
 
 template <typename T>
 int create(void** out, T value)
@@ -127,13 +163,13 @@ int cublasGemmEx(void*, int transa, int transb, int m, int n, int k, const void*
                  int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c,
                  int type_c, int ldc, int compute, int)
 {
-    if (compute != compute_32f || workspace_set != workspace_wanted ||
-        !scalars_are_one_and_zero(alpha, beta))
+    if (compute != compute_32f || workspace_set != workspace_wanted || value_of(alpha) != 1)
         return invalid;
     const auto um = static_cast<uint64_t>(m), un = static_cast<uint64_t>(n), uk = static_cast<uint64_t>(k);
     const Layout first{type_a, transa == 1 ? uk : um, transa == 1 ? um : uk, lda};
     const Layout second{type_b, transb == 1 ? un : uk, transb == 1 ? uk : un, ldb};
-    return multiply({a, first, transa}, {b, second, transb}, c, {type_c, um, un, ldc}, nullptr);
+    return multiply({transa, transb}, {a, first, transa}, {b, second, transb}, value_of(beta), c,
+                    {type_c, um, un, ldc}, nullptr);
 }
 
 int cublasLtCreate(void** handle) { return create(handle, 0); }
@@ -141,20 +177,33 @@ int cublasLtDestroy(void* handle) { return destroy<int>(handle); }
 size_t cublasLtGetVersion() { return 990200; }
 int cublasLtMatmulDescCreate(void** out, int compute, int scale)
 {
-    return compute == compute_32f && scale == r_32f ? create(out, Operation{0, 0}) : invalid;
+    return compute == compute_32f && scale == r_32f ? create(out, Operation{}) : invalid;
 }
 int cublasLtMatmulDescDestroy(void* operation) { return destroy<Operation>(operation); }
 int cublasLtMatmulDescSetAttribute(void* operation, int which, const void* value, size_t bytes)
 {
-    if ((which != 3 && which != 4) || bytes != sizeof(int))
-        return invalid;
     auto* o = static_cast<Operation*>(operation);
-    std::memcpy(which == 3 ? &o->first : &o->second, value, bytes);
-    return success;
+    const auto set = [&](auto& attribute) {
+        if (bytes != sizeof attribute)
+            return invalid;
+        std::memcpy(&attribute, value, bytes);
+        return success;
+    };
+    switch (which) {
+    case 3: return set(o->first);
+    case 4: return set(o->second);
+    case 7: return set(o->epilogue);
+    case 8: return set(o->bias);
+    case 11: return set(o->aux);
+    case 12: return set(o->ldaux);
+    case 26: return set(o->bias_type);
+    default: return invalid;
+    }
 }
 int cublasLtMatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t ld)
 {
-    return type == r_16f || type == r_16bf ? create(out, Layout{type, rows, columns, ld}) : invalid;
+    return type == r_16f || type == r_16bf || type == r_32f ? create(out, Layout{type, rows, columns, ld})
+                                                            : invalid;
 }
 int cublasLtMatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }
 int cublasLtMatmulPreferenceCreate(void** out) { return create(out, Preference{0, {256, 256, 256, 256}}); }
@@ -201,11 +250,11 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
         return reinterpret_cast<uintptr_t>(pointer) % algorithm->data[0] != 0;
     };
     if (c != d || layout_c != layout_d || workspace != workspace_wanted || misaligned(a) || misaligned(b) ||
-        misaligned(d) || !scalars_are_one_and_zero(alpha, beta))
+        misaligned(d) || value_of(alpha) != 1)
         return invalid;
     const auto* o = static_cast<const Operation*>(operation);
-    return multiply({a, *static_cast<const Layout*>(layout_a), o->first},
-                    {b, *static_cast<const Layout*>(layout_b), o->second}, d,
+    return multiply(*o, {a, *static_cast<const Layout*>(layout_a), o->first},
+                    {b, *static_cast<const Layout*>(layout_b), o->second}, value_of(beta), d,
                     *static_cast<const Layout*>(layout_d), stream);
 }
 

@@ -65,7 +65,7 @@ void multiply(const Kernel& kernel, const Product& product, const Operands& oper
     encode(operands.b, type, product.k, product.n, kernel.k, 64, params.b);
     params.a_data = operands.a;
     params.b_data = operands.b;
-    params.d = operands.d;
+    params.d = static_cast<uint16_t*>(operands.d);
     params.n = static_cast<int32_t>(product.n);
     params.k = static_cast<int32_t>(product.k);
     params.columns_first = tile_grid(tiles_n, tiles_m, walked_together);
