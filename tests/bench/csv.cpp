@@ -68,6 +68,8 @@ const Column columns[] = {
     TEXT("set", product.set),
     WHOLE("offset", product.offset),
     WHOLE("pad", product.pad),
+    {"output", [](const Measurement& m) { return m.product.output.text(); },
+     [](Measurement& m, const std::string& text) { m.product.output = Output(text); }},
     REAL("hot", hot_us),
     REAL("hot_ratio_default", hot_ratio_default),
     REAL("hot_ratio_best", hot_ratio_best),

@@ -17,8 +17,8 @@ private:
     std::ofstream file_;
 };
 
-// Columns are found by name; those that follow from others are not read. An unfinished last line, as a run
-// that was killed leaves it, is left out.
+// Columns are found by name; those that follow from others are not read. Without one of outputs all are
+// plain. An unfinished last line, as a run that was killed leaves it, is left out.
 Run read_csv(const std::string& path);
 
 }  // namespace hg::bench

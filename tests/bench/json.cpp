@@ -27,6 +27,7 @@ ordered_json row_of(const Measurement& m)
                         {"dtype", test::name_of(p.type)},
                         {"offset", p.offset},
                         {"pad", p.pad},
+                        {"output", p.output.text()},
                         {"set", p.set},
                         {"region", region_of(p)},
                         {"bound", bound_of(p)},

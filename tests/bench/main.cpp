@@ -32,6 +32,17 @@ void add_selection(CLI::App& app, Selection& s)
     app.add_option("--pad", s.pad, "Elements between the lines of A, B and D")->check(CLI::Range(0, 4096));
 }
 
+// What is wrong with an output's text; "" for nothing.
+std::string wrong_with_output(const std::string& text)
+{
+    try {
+        const Output output(text);
+        return "";
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+}
+
 void add_device(CLI::App& app, DeviceOptions& d)
 {
     app.add_option("--cublas", d.cublas, "Path of libcublas, if the dynamic linker cannot find it");
@@ -56,6 +67,10 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
     add_selection(app, selection);
     add_device(app, options.device);
     add_files(app, options.files);
+    app.add_option("--output", selection.outputs,
+                   "plain, or of f32, beta, bias, relu, gelu, silu, aux, joined by '+'")
+        ->delimiter(',')
+        ->check(CLI::Validator(wrong_with_output, "OUTPUT"));
     app.add_option("--csv", options.files.csv, "File to write each measurement to as it comes");
     app.add_flag("--resume", options.resume, "Leave out what the CSV file has, and add to it");
     app.add_option("--backend", options.backend, "Force a backend");

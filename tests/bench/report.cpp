@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 namespace hg::bench {
@@ -13,6 +14,8 @@ namespace {
 
 using Ratio = double Measurement::*;
 constexpr const char* regions[] = {"tiny", "gemv", "decode", "mid", "thin-K", "deep-K", "large", "odd"};
+
+bool is_plain(const Measurement& m) { return m.product.output.plain(); }
 
 std::string cell(double value, int width, int digits)
 {
@@ -42,26 +45,45 @@ std::string spread_cells(const Spread& s)
            cell(100 * s.below, 6, 0) + " %";
 }
 
-std::string region_line(const char* name, const std::vector<Measurement>& rows)
+struct Part {
+    std::string name;
+    std::vector<Measurement> rows;
+};
+
+// Plain products by region and all of them, then others by output.
+std::vector<Part> parts_of(const std::vector<Measurement>& rows)
 {
-    return fmt::format("{:<20}{:>5}{}{}\n", name, rows.size(),
-                       spread_cells(spread_of(all_of(rows, &Measurement::ratio_default))),
-                       spread_cells(spread_of(all_of(rows, &Measurement::ratio_best))));
+    std::vector<Part> parts;
+    const auto add = [&](const std::string& name, std::vector<Measurement> part) {
+        if (!part.empty())
+            parts.push_back({name, std::move(part)});
+    };
+    const auto plain = those(rows, is_plain), others = those(rows, std::not_fn(is_plain));
+    for (const char* region : regions)
+        add(region, those(plain, [&](const Measurement& m) {
+                return std::string(region) == region_of(m.product);
+            }));
+    add("all", plain);
+    std::vector<Output> outputs;
+    for (const Measurement& m : others)
+        if (std::find(outputs.begin(), outputs.end(), m.product.output) == outputs.end())
+            outputs.push_back(m.product.output);
+    for (const Output& output : outputs)
+        add(output.text(), those(others, [&](const Measurement& m) { return m.product.output == output; }));
+    return parts;
 }
 
-std::string region_table(const std::vector<Measurement>& rows)
+std::string ratio_table(const std::vector<Measurement>& rows)
 {
     const std::string columns =
         fmt::format("  {:>7}{:>7}{:>7}{:>7}{:>8}", "geomean", "p5", "p50", "p95", "< 0.98");
     std::string text = fmt::format("\n{:<25}  {:<36}  {}\n{:<20}{:>5}{}{}\n", "", "vs cublasGemmEx",
                                    "vs best of cuBLASLt", "region", "n", columns, columns);
-    for (const char* region : regions) {
-        const auto part =
-            those(rows, [&](const Measurement& m) { return std::string(region) == region_of(m.product); });
-        if (!part.empty())
-            text += region_line(region, part);
-    }
-    return text + region_line("all", rows);
+    for (const Part& part : parts_of(rows))
+        text += fmt::format("{:<20}{:>5}{}{}\n", part.name, part.rows.size(),
+                            spread_cells(spread_of(all_of(part.rows, &Measurement::ratio_default))),
+                            spread_cells(spread_of(all_of(part.rows, &Measurement::ratio_best))));
+    return text;
 }
 
 // "1.084 / 1.070" and whether that is reached.
@@ -96,7 +118,7 @@ std::string goal_table(const std::vector<Measurement>& rows)
     return any ? text : "";
 }
 
-std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* against)
+std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* title)
 {
     constexpr size_t shown = 10;
     std::erase_if(rows, [&](const Measurement& m) { return !known(m.*ratio); });
@@ -105,7 +127,7 @@ std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* agains
     std::sort(rows.begin(), rows.end(),
               [&](const Measurement& x, const Measurement& y) { return x.*ratio < y.*ratio; });
     rows.resize(std::min(rows.size(), shown));
-    std::string text = fmt::format("\nWorst against {}:\n", against);
+    std::string text = fmt::format("\n{}:\n", title);
     for (const Measurement& m : rows)
         text +=
             fmt::format("  {:.3f}  {:<20} {} {:<5} {:<7} {}\n", m.*ratio, m.product.shape(),
@@ -113,7 +135,7 @@ std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* agains
     return text;
 }
 
-// What batch-invariant mode costs, by region.
+// What batch-invariant mode costs.
 std::string invariant_table(const std::vector<Measurement>& rows)
 {
     const auto timed = those(rows, [](const Measurement& m) { return known(m.invariant_cost); });
@@ -122,19 +144,12 @@ std::string invariant_table(const std::vector<Measurement>& rows)
     std::string text =
         fmt::format("\nBatch-invariant mode, its time / ours:\n{:<20}{:>5}  {:>7}{:>7}{:>7}\n", "region",
                     "n", "geomean", "p95", "most");
-    const auto add = [&](const char* name, const std::vector<Measurement>& part) {
-        const auto costs = all_of(part, &Measurement::invariant_cost);
+    for (const Part& part : parts_of(timed)) {
+        const auto costs = all_of(part.rows, &Measurement::invariant_cost);
         const Spread s = spread_of(costs);
-        text += fmt::format("{:<20}{:>5}  {:>7.3f}{:>7.3f}{:>7.3f}\n", name, part.size(), s.geomean, s.p95,
-                            quantile(costs, 1));
-    };
-    for (const char* region : regions) {
-        const auto part =
-            those(timed, [&](const Measurement& m) { return std::string(region) == region_of(m.product); });
-        if (!part.empty())
-            add(region, part);
+        text += fmt::format("{:<20}{:>5}  {:>7.3f}{:>7.3f}{:>7.3f}\n", part.name, part.rows.size(),
+                            s.geomean, s.p95, quantile(costs, 1));
     }
-    add("all", timed);
     return text;
 }
 
@@ -170,8 +185,9 @@ std::string heading(const Machine& machine)
 std::string line(const Measurement& m)
 {
     const Product& p = m.product;
-    std::string text =
-        fmt::format("{:<5}{:<3}{:>20} {:<28}", test::name_of(p.type), p.layout, p.shape(), m.kernel);
+    const std::string shape = p.shape();  // a long one takes room from the kernel's name
+    std::string text = fmt::format("{:<5}{:<3}{:>20} {:<{}}", test::name_of(p.type), p.layout, shape,
+                                   m.kernel, 48 - std::clamp<size_t>(shape.size(), 20, 48));
     text += cell(m.ours_us, 9, 2) + cell(m.default_us, 9, 2) + cell(m.best_us, 9, 2) +
             cell(m.ratio_default, 8, 3) + cell(m.ratio_best, 8, 3) + cell(m.aa_spread, 7, 3) +
             cell(m.tflops(), 8, 1) + cell(m.gbps(), 7, 0) + cell(floor_us(p), 9, 2);
@@ -197,10 +213,13 @@ std::string summary(const std::vector<Measurement>& rows)
         those(rows, [](const Measurement& m) { return known(m.ratio_default) || known(m.ratio_best); });
     if (compared.empty())
         return "\nNo baseline was measured.\n" + invariant_table(rows);
-    return region_table(compared) + goal_table(compared) +
-           worst(compared, &Measurement::ratio_default, "cublasGemmEx") +
-           worst(compared, &Measurement::ratio_best, "the best of cuBLASLt") + invariant_table(rows) +
-           noise(compared);
+    const auto plain = those(compared, is_plain), others = those(compared, std::not_fn(is_plain));
+    return ratio_table(compared) + goal_table(plain) +
+           worst(plain, &Measurement::ratio_default, "Worst against cublasGemmEx") +
+           worst(plain, &Measurement::ratio_best, "Worst against the best of cuBLASLt") +
+           worst(others, &Measurement::ratio_default, "Worst outputs against cublasGemmEx") +
+           worst(others, &Measurement::ratio_best, "Worst outputs against the best of cuBLASLt") +
+           invariant_table(rows) + noise(compared);
 }
 
 }  // namespace hg::bench

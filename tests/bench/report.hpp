@@ -8,7 +8,7 @@ namespace hg::bench {
 std::string heading(const Machine& machine);  // also names the columns of line()
 std::string line(const Measurement& measurement);
 
-// Ratios by region, the goals, the ten worst products, the noise.
+// Ratios by region, and of what is not plain by output; the goals, the ten worst products, the noise.
 std::string summary(const std::vector<Measurement>& rows);
 
 std::string json(const Run& run);

@@ -190,7 +190,8 @@ struct Lists {
     {
         for (const std::string& layout : layouts)
             for (const auto& [m, n, k] : sizes)
-                products.push_back({m, n, k, type, layout, offset, pad, set});
+                for (const std::string& output : selection.outputs)
+                    products.push_back({m, n, k, type, layout, offset, pad, set, Output(output)});
     }
     void add_set(const std::string& name);
 };

@@ -13,11 +13,12 @@ struct Selection {
     std::vector<std::string> sets;   // square, llm, grid, odd, mirror, all
     std::string dtype = "f16";       // f16, bf16, both
     std::vector<std::string> layouts = {"tn"};
+    std::vector<std::string> outputs = {"plain"};
     int64_t offset = 0, pad = 0;
     std::string sample = "160/1";  // of the grid's 1000 points: how many, and the seed
 };
 
-// Every list, for every type and layout. Throws std::runtime_error for what it does not understand.
+// Every list, for every type, layout and output. Throws std::runtime_error for what it does not understand.
 std::vector<Product> select(const Selection& selection);
 
 }  // namespace hg::bench

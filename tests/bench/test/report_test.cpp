@@ -117,6 +117,20 @@ TEST(Csv, columns_are_found_by_name)
     EXPECT_FALSE(known(run.rows[0].ratio_best));
 }
 
+TEST(Csv, outputs_come_back_and_are_plain_without_their_column)
+{
+    const TemporaryFile file;
+    auto run = sample_run();
+    run.rows[1].product.output = Output("f32+beta");
+    run.rows[2].product.output = Output("bias+gelu+aux");
+    {
+        Csv csv(file.path(), run.machine, run.rows);
+    }
+    expect_same(run, read_csv(file.path()));
+    std::ofstream(file.path()) << "m,n,k,layout,dtype,ours\n8,8,8,tn,f16,3\n";
+    EXPECT_TRUE(read_csv(file.path()).rows.at(0).product.output.plain());
+}
+
 TEST(Report, has_regions_goals_and_the_worst)
 {
     const std::string text = summary(sample_run().rows);
@@ -125,6 +139,33 @@ TEST(Report, has_regions_goals_and_the_worst)
           "2.000/1.70 ok", "grid large", "Worst against cublasGemmEx", "0.800  1024x2048x64", "0.0040"})
         EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
     EXPECT_EQ(text.find("thin-K"), std::string::npos) << text;
+}
+
+TEST(Report, keeps_outputs_apart)
+{
+    auto rows = sample_run().rows;
+    const std::string before = summary(rows);
+    Product product{64, 64, 64, HGEMM_F16, "tn", 0, 0, "llm", Output("bias+gelu")};
+    rows.push_back(measured(product, 3, unknown, 0.5));
+    product.output = Output("beta");
+    rows.push_back(measured(product, 3, 0.25, 0.8));
+    product.m = 128;
+    rows.push_back(measured(product, 4, 1, 1.25));
+    const std::string text = summary(rows);
+    for (const char* wanted : {"bias+gelu               1        -      -      -      -     - %    0.500",
+                               "beta                    2    0.500  0.287  0.625  0.962    50 %    1.000",
+                               "Worst outputs against cublasGemmEx:\n  0.250  64x64x64 beta",
+                               "Worst outputs against the best of cuBLASLt:\n  0.500  64x64x64 bias+gelu"})
+        EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+    for (const char* same : {"\nall ", "\nllm m 1-64 ", "\nWorst against cublasGemmEx:"}) {
+        const auto line_of = [&](const std::string& all) {
+            const size_t begin = all.find(same);
+            return all.substr(begin, all.find('\n', begin + 1) - begin);
+        };
+        EXPECT_EQ(line_of(text), line_of(before));
+    }
+    EXPECT_EQ(text.find("\ntiny"), std::string::npos) << text;
+    EXPECT_NE(line(rows[4]).find(" 64x64x64 bias+gelu sm90_"), std::string::npos);
 }
 
 TEST(Report, tells_what_batch_invariant_mode_costs)
@@ -174,6 +215,7 @@ TEST(Json, holds_every_row)
     EXPECT_EQ(document["machine"]["driver"], "580: 159");
     ASSERT_EQ(document["rows"].size(), 4u);
     EXPECT_EQ(document["rows"][0]["n"], 4096);
+    EXPECT_EQ(document["rows"][0]["output"], "plain");
     EXPECT_NEAR(document["rows"][0]["ratio_best"].get<double>(), 1.05, 1e-12);
     EXPECT_TRUE(document["rows"][3]["ratio_best"].is_null());
     EXPECT_EQ(document["rows"][2]["error"], "infinite");

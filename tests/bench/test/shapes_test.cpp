@@ -70,6 +70,11 @@ TEST(Shapes, lists_types_and_layouts_multiply)
     EXPECT_EQ(products[7], (Product{16, 32, 64, HGEMM_BF16, "nt", 1, 3, "list"}));
     EXPECT_EQ(products[0].shape(), "1x2x3@1+3");
     EXPECT_EQ(products[0].ldd(), 5);
+    selection.outputs = {"plain", "bias+gelu"};
+    const auto outputs = select(selection);
+    ASSERT_EQ(outputs.size(), 16u);
+    EXPECT_EQ(outputs[0], products[0]);
+    EXPECT_EQ(outputs[1], (Product{1, 2, 3, HGEMM_F16, "tn", 1, 3, "list", Output("bias+gelu")}));
     for (const char* wrong : {"1x2", "0x1x1", "axbxc"}) {
         selection.shapes = wrong;
         EXPECT_THROW(select(selection), std::runtime_error) << wrong;
