@@ -124,8 +124,8 @@ __device__ inline float gelu_erf(float x)
     return 0.5f * x * erfcf(-sqrt_half * x);
 }
 
-template <typename Function>
-__device__ inline void for_each_of(float (&v)[8], Function function)
+template <int Count, typename Function>
+__device__ inline void for_each_of(float (&v)[Count], Function function)
 {
 #pragma unroll
     for (float& x : v)

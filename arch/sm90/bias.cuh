@@ -34,16 +34,17 @@ struct TileBias {
 template <int Y>
 __device__ inline void add_bias(float* acc, const float* bias, bool along_y)
 {
-    const int lane = threadIdx.x % 32, x = lane / 4, y = lane % 4 * 2;
-    const float of_x[2] = {bias[x], bias[x + 8]};
+    const int lane = threadIdx.x % 32;
+    if (along_y) {
+        const float* const of_y = bias + lane % 4 * 2;
 #pragma unroll
-    for (int block = 0; block < Y / 8; ++block) {
-        float* const v = acc + 4 * block;
-        const float2 of_y = *reinterpret_cast<const float2*>(bias + (along_y ? 8 * block + y : 0));
-        v[0] = __fadd_rn(v[0], along_y ? of_y.x : of_x[0]);
-        v[1] = __fadd_rn(v[1], along_y ? of_y.y : of_x[0]);
-        v[2] = __fadd_rn(v[2], along_y ? of_y.x : of_x[1]);
-        v[3] = __fadd_rn(v[3], along_y ? of_y.y : of_x[1]);
+        for (int i = 0; i < Y / 2; ++i)
+            acc[i] = __fadd_rn(acc[i], of_y[i / 4 * 8 + i % 2]);
+    } else {
+        const float of_x[2] = {bias[lane / 4], bias[lane / 4 + 8]};
+#pragma unroll
+        for (int i = 0; i < Y / 2; ++i)
+            acc[i] = __fadd_rn(acc[i], of_x[i / 2 % 2]);
     }
 }
 

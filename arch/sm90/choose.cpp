@@ -89,7 +89,7 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
         return false;
     if (o.sharing != Sharing::Free && (o.sharing == Sharing::Stream) != way.streams)
         return false;
-    if (stores_by_tma_only(c) && !is_stored_by_tma(p))
+    if (!can_store(c, p))
         return false;
     if (!c.is_split())
         return sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));

@@ -90,6 +90,10 @@ constexpr int box_columns(const Config& c) { return round_up(c.y, 64) == round_u
 // Rows in a box of a swapped one, likewise.
 constexpr int swapped_box_rows = 32;
 
+// What is more than the product passes through registers in pieces of 64 x and so many y: a box each, of
+// 16-bit columns or floats, and sixteen sums a thread.
+constexpr int piece_y = 32, piece_floats = 16;
+
 constexpr int box_count(const Config& c, int width) { return (c.y + width - 1) / width; }
 // First of a tile's y in box i, of `width` y.
 constexpr int box_start(const Config& c, int i, int width)
@@ -113,11 +117,27 @@ constexpr int smem_room(const Config& c)
     return c.residents == 1 ? smem_limit : smem_per_sm / c.residents - smem_reserved;
 }
 
-// Accumulators of more than 128 registers leave too few for other ways of storing: they spill. Cooperative
-// kernels are never the fastest for what TMA does not store, since nothing is multiplied meanwhile.
-constexpr bool stores_by_tma_only(const Config& c)
+// How a persistent kernel stores a tile:
+//   Plain    alpha times the sums, by TMA
+//   InPlace  the same once a bias and an activation are in the accumulators
+//   Pieces   everything else: C, aux, D that TMA cannot address
+enum class Store : uint8_t { Plain, InPlace, Pieces };
+
+// All rows take a bias and ReLU in place; these, which are not too close to the limit of registers, GELU
+// (by tanh) and SiLU of so many sums in turn as well. Cooperative kernels are never the fastest for what
+// takes time, since nothing is multiplied meanwhile.
+constexpr int sums_in_turn = 32;
+constexpr int sums_a_thread(const Config& c) { return c.blocks() * c.y / 2; }
+constexpr bool takes_turns(const Config& c)
 {
-    return c.kind == Kind::Cooperative || (c.kind == Kind::PingPong && c.blocks() * c.y / 2 > 128);
+    return c.kind == Kind::PingPong && sums_a_thread(c) <= 160 && sums_a_thread(c) % sums_in_turn == 0;
+}
+// Others would spill or, with C, read again what they have stored where D is C and the last piece overlaps
+// with the one before it.
+constexpr bool takes_pieces(const Config& c) { return c.kind == Kind::PingPong && sums_a_thread(c) <= 176; }
+constexpr bool takes_c(const Config& c)
+{
+    return takes_pieces(c) && sums_a_thread(c) <= 128 && c.y % piece_y == 0;
 }
 
 // Blocks of eight y that an owner has, of `split` that share a tile: the last ones may have fewer or none,
@@ -188,6 +208,9 @@ constexpr int64_t mail_words(const Config& c, int64_t clusters, int split)
     return c.is_global() && split > 1 ? clusters * c.ctas() * split * c.x * c.y : 0;
 }
 
+// Elements of the bias that a consumer of a persistent kernel keeps.
+constexpr int most_bias(const Config& c) { return c.y > c.blocks() * 64 ? c.y : c.blocks() * 64; }
+
 // A tile as wgmma sees it, in tiles.
 struct Position {
     int32_t x, y, batch;
@@ -211,6 +234,8 @@ struct alignas(1024) Smem {
         alignas(16) unsigned char sums[C.is_split() ? terms_offset(C) + most_terms(C) : 1];
     };
     alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][staging_bytes];
+    // Of a tile, along x or y.
+    alignas(16) float bias[C.is_split() ? 1 : C.consumers][C.is_split() ? 1 : most_bias(C)];
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];
     uint64_t empty[stages];
@@ -232,7 +257,8 @@ struct Params {
     bool numbered;   // numbers hold, else those of the launch
     bool along_y;    // tiles that follow each other lie along y
     bool swapped;    // x is n and y is m
-    bool tma_store;  // d is valid, and the output takes a bias at most
+    bool tma_store;  // d is valid
+    Store store;     // (persistent kernels)
     bool vectors;    // is_vector_output()
     bool early;      // the next kernel may start at once
     bool lagging;    // the consumers end one after the other (Split)

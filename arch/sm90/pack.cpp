@@ -14,10 +14,12 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
     return encode_operand(o, p, rows_of_operand, span_elements, lines, map);
 }
 
-// Boxes as store_block_tma() fills them.
+// Boxes as store_block_tma() or fill_piece() fills them.
 Status pack_result(const Problem& p, const Config& config, bool swapped, CUtensorMap& map)
 {
-    const int columns = p.d.type == Type::F32 ? 32 : swapped ? 64 : box_columns(config);
+    static_assert(swapped_box_rows == piece_y);
+    const int width = store_of(config, p) == Store::Pieces ? piece_y : box_columns(config);
+    const int columns = p.d.type == Type::F32 ? 32 : swapped ? 64 : width;
     return encode_result(p, columns, swapped ? swapped_box_rows : 64, map);
 }
 
@@ -59,7 +61,25 @@ int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 
 bool is_stored_by_tma(const Problem& p)
 {
-    return takes_bias_at_most(p) && is_tma_output(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);
+    return is_tma_output(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);
+}
+
+Store store_of(const Config& c, const Problem& p)
+{
+    if (!is_stored_by_tma(p) || p.c.ptr || p.c.array || p.aux.ptr)
+        return Store::Pieces;
+    switch (p.activation) {
+    case Activation::None: return p.bias.along == BiasAlong::None ? Store::Plain : Store::InPlace;
+    case Activation::Relu: return Store::InPlace;
+    case Activation::GeluErf: return Store::Pieces;
+    default: return takes_turns(c) ? Store::InPlace : Store::Pieces;
+    }
+}
+
+bool can_store(const Config& c, const Problem& p)
+{
+    return c.is_split() || store_of(c, p) != Store::Pieces ||
+           (p.c.ptr || p.c.array ? takes_c(c) : takes_pieces(c));
 }
 
 int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, int sm_count)
@@ -113,6 +133,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     }
     params.swapped = plan.swapped;
     params.tma_store = !c.is_split() && is_stored_by_tma(p);
+    params.store = store_of(c, p);
     params.early = plan.early;
     params.prefetched = count_prefetched(p, c, plan, sm_count);
     params.x_policy = policy(p, x, rows_y, cluster_y);

@@ -37,13 +37,17 @@ __device__ inline void produce(const Params& p, Smem<C, MY>& smem)
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
 
-// Before the product of a tile, unless TMA stores it.
-template <Config C>
-__device__ inline void prefetch_output_of(const Params& p, const Scalars& scalars, const Position& at,
-                                          int first_block)
+// Before the product of a tile: what its output will read beside the sums.
+template <Config C, Major MY>
+__device__ inline void prepare_output(const Params& p, const Scalars& scalars, Smem<C, MY>& smem,
+                                      const Position& at, int consumer, int first_block)
 {
-    if (!stores_by_tma_only(C) && !p.tma_store) [[unlikely]]
+    if (p.store == Store::Plain) [[likely]]
+        return;
+    if (takes_c(C) && p.store == Store::Pieces)
         prefetch_tile_output<C>(p, scalars, at, first_block * 64, C.blocks() * 64, threadIdx.x % 128, 128);
+    if (p.output.bias_along != BiasAlong::None)
+        stage_bias<C>(p, smem.bias[consumer], at, first_block);
 }
 
 // Stores a tile, unless others have to add to it.
@@ -54,7 +58,8 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Mem
 {
     if (work.k_tiles() == k_tiles ||
         join_partials<C>(p, Stream::of<C>(p, k_tiles), member, work, acc, smem.answer[consumer], consumer))
-        store_tile<C, T>(p, scalars, acc, smem.staging[consumer], work.at, consumer, first_block);
+        store_tile<C, T>(p, scalars, acc, smem.staging[consumer], smem.bias[consumer], work.at, consumer,
+                         first_block);
 }
 
 // All consumers multiply each tile, C.blocks() blocks of 64 x each.
@@ -69,7 +74,7 @@ __device__ inline void consume_together(const Params& p, Smem<C, MY>& smem, int 
     auto ring = Ring<Smem<C, MY>::stages>::reader();
     for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         Accumulator<C> acc;
-        prefetch_output_of<C>(p, scalars, work.at, consumer * C.blocks());
+        prepare_output<C>(p, scalars, smem, work.at, consumer, consumer * C.blocks());
         multiply_tile<C, T, MX, MY>(
             acc, member, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
         finish<C, T>(p, scalars, member, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
@@ -93,7 +98,7 @@ __device__ inline void consume_in_turn(const Params& p, Smem<C, MY>& smem, int c
     for_each_work(Scheduler<C>(p, member, k_tiles), [&](const Work& work) {
         if (whose == consumer) {
             Accumulator<C> acc;
-            prefetch_output_of<C>(p, scalars, work.at, 0);
+            prepare_output<C>(p, scalars, smem, work.at, consumer, 0);
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
             multiply_tile<C, T, MX, MY>(

@@ -166,8 +166,8 @@ TEST(Sm90, TunedLinesAreForTheirOwnRows)
         EXPECT_NE(why(m), Why::Tuned) << m;
 }
 
-// What TMA cannot store goes to kernels that have another way.
-TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
+// Outputs that take registers or time go to kernels that have them.
+TEST(Sm90, OutputsGoToKernelsThatTakeThem)
 {
     Problem p = linear_layer(8192, 6144, 4096);
     const auto takes = [&](const char* kernel) {
@@ -176,16 +176,19 @@ TEST(Sm90, WideAccumulatorsAreForOutputsThatTmaStores)
         Plan plan{};
         return sm90::choose(p, h200, o, plan);
     };
-    const char *wide = "sm90_pp_128x144_c2", *narrow = "sm90_pp_128x128_c2";
-    ASSERT_TRUE(sm90::is_stored_by_tma(p));
-    EXPECT_TRUE(takes(wide));
+    const char *cooperative = "sm90_128x256_c2", *widest = "sm90_pp_128x192_c2",
+               *wide = "sm90_pp_128x144_c2", *narrow = "sm90_pp_128x128_c2";
+    for (const char* kernel : {cooperative, widest, wide, narrow})
+        EXPECT_TRUE(takes(kernel)) << kernel;
     p.bias.along = BiasAlong::Columns;
-    EXPECT_TRUE(sm90::is_stored_by_tma(p));
-    EXPECT_TRUE(takes(wide));
     p.activation = Activation::Relu;
-    EXPECT_FALSE(sm90::is_stored_by_tma(p));
-    EXPECT_FALSE(takes(wide));
-    EXPECT_TRUE(takes(narrow));
+    for (const char* kernel : {cooperative, widest, wide, narrow})
+        EXPECT_TRUE(takes(kernel)) << kernel;
+    p.activation = Activation::GeluTanh;
+    EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
+    p.c = p.d;
+    p.beta = 1;
+    EXPECT_TRUE(!takes(cooperative) && !takes(widest) && !takes(wide) && takes(narrow));
 }
 
 // The network corrects the model, by less than a factor of three.

@@ -59,6 +59,15 @@ __device__ inline uint32_t mov_b32(uint32_t value)
     return value;
 }
 
+// mov.f32 copy, value;   sm_20. Volatile keeps the compiler from choosing between values where it could
+// branch.
+__device__ inline float mov_f32(float value)
+{
+    float copy;
+    asm volatile("mov.f32 %0, %1;" : "=f"(copy) : "f"(value));
+    return copy;
+}
+
 // mov.u32 lane, %laneid;   sm_20
 __device__ inline uint32_t lane_id()
 {

@@ -139,15 +139,15 @@ struct Sm90Shape {
 };
 
 // Shape 0: many tiles of one CTA or pair, 16 bits by TMA, the ring gone round so often that a barrier that
-// is one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything but
-// plain, or a bias where TMA alone stores, and the same swapped; with nothing to multiply between one
-// tile's stores and the next's; at last tiles that two or three clusters share.
+// is one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything or as
+// much as the row can, and the same swapped; with nothing to multiply between one tile's stores and the
+// next's; tiles that two or three clusters share; at last a bias, by TMA.
 Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
 {
-    const bool by_tma = hg::sm90::stores_by_tma_only(config);
+    const bool takes_all = hg::sm90::takes_c(config);
     const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, false, true};
-    const Asked everything = by_tma ? biased : Asked{Type::F16, 1, true};
-    const Asked nothing = by_tma ? Asked{own, 8, false, true, true} : Asked{Type::F16, 1, true, true};
+    const Asked everything = takes_all ? Asked{Type::F16, 1, true} : biased;
+    const Asked nothing = takes_all ? Asked{Type::F16, 1, true, true} : Asked{own, 8, false, true, true};
     if (shape == 0 && config.kind == hg::sm90::Kind::PingPong)
         return {f16, false, 1, 1, 12, 1, config.stages + 1, 1};
     const Sm90Shape shapes[] = {
@@ -161,6 +161,7 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
         {nothing, true, 1, 1, 2, 2, 2, 1},
         {f16, false, 1, 1, 3, 1, 3, 2, true},
         {f32, true, 1, 1, 1, 1, 12, 3, true},
+        {biased, false, 1, 2, 2, 1, 2, 1},
     };
     return shapes[shape];
 }
