@@ -89,7 +89,7 @@ bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count
         return false;
     if (o.sharing != Sharing::Free && (o.sharing == Sharing::Stream) != way.streams)
         return false;
-    if (!can_store(c, p))
+    if (!can_store(c, p, way.swapped))
         return false;
     if (!c.is_split())
         return sm_count >= c.ctas() && (!way.streams || can_stream(p, way, o, sm_count));

@@ -119,11 +119,11 @@ constexpr int smem_room(const Config& c)
 
 // How a persistent kernel stores a tile:
 //   Plain    alpha times the sums, by TMA
-//   InPlace  the same once a bias and an activation are in the accumulators
-//   Pieces   everything else: C, aux, D that TMA cannot address
+//   InPlace  the same once C, a bias and an activation are in the accumulators
+//   Pieces   everything else: aux, C of floats, C whose lines lie along x, D that TMA cannot address
 enum class Store : uint8_t { Plain, InPlace, Pieces };
 
-// All rows take a bias and ReLU in place; these, which are not too close to the limit of registers, GELU
+// All rows take a bias and ReLU in place; these, which are not too close to the limit of registers, C, GELU
 // (by tanh) and SiLU of so many sums in turn as well. Cooperative kernels are never the fastest for what
 // takes time, since nothing is multiplied meanwhile.
 constexpr int sums_in_turn = 32;

@@ -44,7 +44,7 @@ __device__ inline void prepare_output(const Params& p, const Scalars& scalars, S
 {
     if (p.store == Store::Plain) [[likely]]
         return;
-    if (takes_c(C) && p.store == Store::Pieces)
+    if (takes_c(C) || takes_turns(C))
         prefetch_tile_output<C>(p, scalars, at, first_block * 64, C.blocks() * 64, threadIdx.x % 128, 128);
     if (p.output.bias_along != BiasAlong::None)
         stage_bias<C>(p, smem.bias[consumer], at, first_block);

@@ -77,10 +77,10 @@ constexpr bool is_direct(int row) { return row_count <= row && row < repack_row;
 bool is_stored_by_tma(const Problem& problem);
 
 // How a persistent kernel of this row stores this output, if it can.
-Store store_of(const Config& config, const Problem& problem);
+Store store_of(const Config& config, const Problem& problem, bool swapped);
 
 // Can a kernel of this row make this output?
-bool can_store(const Config& config, const Problem& problem);
+bool can_store(const Config& config, const Problem& problem, bool swapped);
 
 // Words behind a workspace of so many bytes: some that CTAs count arrivals with, and such as slices leave
 // for each other, of a tile of 128 x 128 for each multiprocessor, but no more bytes than a quarter of the

@@ -91,7 +91,7 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator
     }
     float alpha = s.alpha;
     if (p.store == Store::InPlace) [[unlikely]] {
-        finish_in_place<C>(p, alpha, acc, bias, where);
+        finish_in_place<C, T>(p, s, acc, bias, where);
         alpha = 1.0f;
     }
 #pragma unroll
