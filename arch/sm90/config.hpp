@@ -81,7 +81,7 @@ constexpr int lag(const Config& c, Major major)
     return left < most ? left : most;
 }
 
-// Staging of a consumer's output: two boxes, or 64 x 64 floats on their way to rows.
+// Staging of a consumer's output: two boxes.
 constexpr int box_bytes = 8192, boxes = 2;
 
 // 16-bit columns in a box of a plain store; the swizzle has the same span. The last box of a tile ends
