@@ -93,8 +93,8 @@ Store store_of(const Config& c, const Problem& p, bool swapped)
     return is_plain(p) ? Store::Plain : Store::InPlace;
 }
 
-// Pieces take 13,000 to 20,000 cycles a tile, in place takes half of that: the product of a tile should not
-// take less.
+// In pieces only where products are long enough to hide them: 8192 x 8192 x 1024 with a bias and GELU takes
+// 268 us by 128 x 176 in pieces, 233 by 128 x 128 in place, 512 x 11008 x 4096 by 128 x 168 in pieces 69.
 bool can_store(const Config& c, const Problem& p, bool swapped)
 {
     constexpr int64_t long_k = 2048;
