@@ -35,14 +35,15 @@ const char* name_of(Why why);
 // Plan: what was decided. A pure function of Problem, Device and Options.
 struct Plan {
     const Backend* backend;
-    int row;        // index in backend->rows
-    int variant;    // which entry point of the row (types and transposes); the backend's own numbering
-    bool swapped;   // the kernel computes the transposed product: tile_m counts columns of D
-    int split;      // slices of k
-    bool streams;   // the last waves are shared out by k tiles instead of whole tiles
-    int cluster;    // CTAs of a cluster; 0 or 1: none
-    bool overlaps;  // with the end of the kernel before it on the stream
-    bool early;     // lets the next one start at once
+    int row;         // index in backend->rows
+    int variant;     // which entry point of the row (types and transposes); the backend's own numbering
+    bool swapped;    // the kernel computes the transposed product: tile_m counts columns of D
+    int split;       // slices of k
+    bool streams;    // the last waves are shared out by k tiles instead of whole tiles
+    bool hands_out;  // persistent CTAs get whole tiles one at a time, as they come to them
+    int cluster;     // CTAs of a cluster; 0 or 1: none
+    bool overlaps;   // with the end of the kernel before it on the stream
+    bool early;      // lets the next one start at once
     int64_t tiles, grid;
     size_t workspace;           // bytes
     bool repacks_a, repacks_b;  // the operand is copied to the workspace first
@@ -76,7 +77,7 @@ struct Options {
 // The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,
 // pointers included, and may be launched again.
 struct Packed {
-    alignas(128) unsigned char bytes[1280];
+    alignas(128) unsigned char bytes[1536];
 
     // T is the backend's own struct, of plain data.
     template <typename T>

@@ -57,12 +57,12 @@ void Plan::print(char* text, size_t length) const
     const char* next[] = {"", " next=late", " next=early"};
     const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;
     std::snprintf(text, length,
-                  "backend=%s kernel=%s tile=%dx%dx%d%s cluster=%d stages=%d split=%d%s%s tiles=%" PRId64
+                  "backend=%s kernel=%s tile=%dx%dx%d%s cluster=%d stages=%d split=%d%s%s%s tiles=%" PRId64
                   " grid=%" PRId64 " waves=%.2f%s workspace=%zu predicted_us=%.1f why=%s",
                   backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, swapped ? " swapped" : "",
                   std::max(cluster, 1), r.stages, split, streams ? " stream" : "",
-                  copies[repacks_a + 2 * repacks_b], tiles, grid, waves, next[overlaps + early], workspace,
-                  predicted_us, name_of(why));
+                  hands_out ? " handed" : "", copies[repacks_a + 2 * repacks_b], tiles, grid, waves,
+                  next[overlaps + early], workspace, predicted_us, name_of(why));
 }
 
 }  // namespace hg

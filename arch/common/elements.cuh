@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
+#include "arch/common/ptx/math.cuh"
 #include "arch/common/types.hpp"
 
 #include <cuda_bf16.h>
@@ -105,17 +106,23 @@ __device__ inline void store_vector(const float (&v)[8], void* to, Type type)
     }
 }
 
-// x / (1 + e^-y). Exact division would be a call.
-__device__ inline float logistic_product(float x, float y) { return __fdividef(x, 1.0f + expf(-y)); }
+// x / (1 + 2^y), five instructions: it is computed where nothing else may run beside it. What 2^y is off
+// by, as y is rounded, grows with |y|, as the quotient falls.
+__device__ inline float logistic_product(float x, float y)
+{
+    return x * ptx::rcp_approx_ftz(1.0f + ptx::ex2_approx_ftz(y));
+}
+
+constexpr float log2_e = 1.4426950409f;
 
 __device__ inline float relu(float x) { return x <= 0.0f ? 0.0f : x; }  // NaN stays NaN
-__device__ inline float silu(float x) { return logistic_product(x, x); }
+__device__ inline float silu(float x) { return logistic_product(x, -log2_e * x); }
 
 // Without cancellation at x < 0: 0.5 * (1 + tanh(u)) is a logistic function, 0.5 * (1 + erf(u)) is erfc.
 __device__ inline float gelu_tanh(float x)
 {
-    constexpr float twice_sqrt_2_by_pi = 1.5957691216f;
-    return logistic_product(x, twice_sqrt_2_by_pi * (x + 0.044715f * x * x * x));
+    constexpr float twice_sqrt_2_by_pi = 1.5957691216f, linear = -log2_e * twice_sqrt_2_by_pi;
+    return logistic_product(x, x * fmaf(0.044715f * linear, x * x, linear));
 }
 
 __device__ inline float gelu_erf(float x)

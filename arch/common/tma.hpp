@@ -22,14 +22,20 @@ inline bool is_tma_operand(const Operand& o, int64_t batch)
            (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
 }
 
+// An output, C or aux.
+inline bool is_tma_matrix(const Matrix& matrix, int64_t batch)
+{
+    constexpr int64_t max_bytes = int64_t{1} << 40;
+    const int64_t bytes = bytes_of(matrix.type), batch_stride = batch > 1 ? matrix.batch_stride : 0;
+    return !matrix.array && matrix.ld > 0 && batch_stride >= 0 &&
+           is_vector_aligned(matrix.ptr, matrix.ld, batch_stride, bytes) && matrix.ld * bytes < max_bytes &&
+           batch_stride * bytes < max_bytes;
+}
+
 // A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies there.
 inline bool is_tma_output(const Problem& p)
 {
-    const int64_t bytes = bytes_of(p.d.type);
-    const int64_t batch_stride = p.batch > 1 ? p.d.batch_stride : 0;
-    return !p.d.array && p.n * bytes % 16 == 0 && p.d.ld > 0 && batch_stride >= 0 &&
-           is_vector_aligned(p.d.ptr, p.d.ld, batch_stride, bytes) && p.d.ld * bytes < int64_t{1} << 40 &&
-           batch_stride * bytes < int64_t{1} << 40;
+    return is_tma_matrix(p.d, p.batch) && p.n * bytes_of(p.d.type) % 16 == 0;
 }
 
 inline bool can_tma_store(const Problem& p) { return is_plain(p) && is_tma_output(p); }
@@ -56,18 +62,18 @@ inline Status encode_operand(const Operand& o, const Problem& p, int64_t rows, i
     return driver::encode_tensor_map(r, &map);
 }
 
-// Boxes of the output, their lines as long as the swizzle's span.
-inline Status encode_result(const Problem& p, int columns, int rows, CUtensorMap& map)
+// Boxes of an output, C or aux, their lines as long as the swizzle's span.
+inline Status encode_matrix(const Matrix& matrix, const Problem& p, int columns, int rows, CUtensorMap& map)
 {
-    const int64_t bytes = bytes_of(p.d.type);
+    const int64_t bytes = bytes_of(matrix.type);
     driver::TensorMapRequest r{};
-    r.base = p.d.ptr;
-    r.type = p.d.type;
+    r.base = matrix.ptr;
+    r.type = matrix.type;
     r.size[0] = p.n;
     r.size[1] = p.m;
     r.size[2] = p.batch;
-    r.stride_bytes[0] = bytes * p.d.ld;
-    r.stride_bytes[1] = p.batch > 1 ? bytes * p.d.batch_stride : 16;
+    r.stride_bytes[0] = bytes * matrix.ld;
+    r.stride_bytes[1] = p.batch > 1 ? bytes * matrix.batch_stride : 16;
     r.box[0] = static_cast<uint32_t>(columns);
     r.box[1] = static_cast<uint32_t>(rows);
     r.box[2] = 1;

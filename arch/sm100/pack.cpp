@@ -15,7 +15,7 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows, int box_ro
 Status pack_result(const Problem& p, bool swapped, CUtensorMap& map)
 {
     const int along_y = box_bytes / 32 / static_cast<int>(bytes_of(p.d.type));
-    return swapped ? encode_result(p, 32, along_y, map) : encode_result(p, along_y, 32, map);
+    return swapped ? encode_matrix(p.d, p, 32, along_y, map) : encode_matrix(p.d, p, along_y, 32, map);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ Status pack_product(const Problem& p, const Plan& plan, Params& params)
     if (status == ok)
         status = pack_operand(p.b, p, p.n, c.n, c.k, params.b);
     if (status == ok && params.tma_store)
-        status = encode_result(p, box_columns(c, p.d.type), box_rows, params.d);
+        status = encode_matrix(p.d, p, box_columns(c, p.d.type), box_rows, params.d);
     return status;
 }
 

@@ -99,6 +99,8 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Config& c = configs[plan.row];
     Params& product = launches.product;
     product.arrivals = handle.workspace().counters;
+    if (plan.hands_out)
+        product.handed = product.arrivals + streamed_words(c, product.stream_tiles);
     if (plan.streams) {
         const auto sums = static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
         product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + plan.workspace - sums);

@@ -35,7 +35,7 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
     const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
     return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
            length < INT32_MAX / shape.clusters &&
-           static_cast<size_t>(shape.tiles * c.ctas() * c.parts()) <= o.counters &&
+           static_cast<size_t>(streamed_words(c, shape.tiles)) < o.counters &&
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
@@ -278,6 +278,23 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& o, P
     return true;
 }
 
+// What CTAs leave for each other: sums in the workspace; words beside it, which count as well, since a
+// product on another stream must not use them.
+void add_shared_memory(const Problem& p, const Options& o, int sm_count, Plan& plan)
+{
+    const Config& c = configs[plan.row];
+    const int64_t clusters = plan.grid / c.ctas(), k_tiles = ceil_div(p.k, tile_k);
+    const int64_t streamed = plan.streams ? stream_shape(c, plan.tiles, p.k, sm_count).tiles : 0;
+    plan.hands_out = o.counters > 0 && o.workspace >= sizeof(uint32_t) &&
+                     hands_out_tiles(c, plan.tiles - streamed, clusters, k_tiles);
+    if (plan.streams)
+        plan.workspace += static_cast<size_t>(stream_bytes(c, clusters));
+    else if (plan.hands_out)
+        plan.workspace += sizeof(uint32_t);
+    else
+        plan.workspace += static_cast<size_t>(mail_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
+}
+
 bool choose_product(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
     Options options = o;
@@ -297,10 +314,7 @@ bool choose_product(const Problem& asked, const Device& device, const Options& o
         return false;
     }
     plan.predicted_us += predict_repack(plan);
-    if (const Config& c = configs[plan.row]; plan.streams)
-        plan.workspace += static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
-    else  // Beside the workspace, but as little to be shared with a product on another stream.
-        plan.workspace += static_cast<size_t>(mail_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
+    add_shared_memory(p, options, o.sm_count(device), plan);
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);
     return true;

@@ -119,25 +119,22 @@ constexpr int smem_room(const Config& c)
 
 // How a persistent kernel stores a tile:
 //   Plain    alpha times the sums, by TMA
-//   InPlace  the same once C, a bias and an activation are in the accumulators
-//   Pieces   everything else: aux, C of floats, C whose lines lie along x, D that TMA cannot address
+//   InPlace  the same once C, a bias and an activation are in the accumulators; aux, before that, likewise
+//   Pieces   everything else: what TMA cannot address, of other types, erf
 enum class Store : uint8_t { Plain, InPlace, Pieces };
 
-// All rows take a bias and ReLU in place; these, which are not too close to the limit of registers, C, GELU
-// (by tanh) and SiLU of so many sums in turn as well. Cooperative kernels are never the fastest for what
-// takes time, since nothing is multiplied meanwhile.
-constexpr int sums_in_turn = 32;
 constexpr int sums_a_thread(const Config& c) { return c.blocks() * c.y / 2; }
-constexpr bool takes_turns(const Config& c)
+// All rows take a bias and ReLU in place; these all the rest as well: more sums would spill, and while a
+// cooperative kernel does what takes time nothing is multiplied.
+constexpr bool takes_everything(const Config& c)
 {
-    return c.kind == Kind::PingPong && sums_a_thread(c) <= 160 && sums_a_thread(c) % sums_in_turn == 0;
+    return c.kind == Kind::PingPong && sums_a_thread(c) <= 160;
 }
-// Others would spill or, with C, read again what they have stored where D is C and the last piece overlaps
-// with the one before it.
-constexpr bool takes_pieces(const Config& c) { return c.kind == Kind::PingPong && sums_a_thread(c) <= 176; }
-constexpr bool takes_c(const Config& c)
+// C in pieces: others would spill or read again what they have stored, where D is C and the last piece
+// overlaps with the one before it.
+constexpr bool takes_pieces_of_c(const Config& c)
 {
-    return takes_pieces(c) && sums_a_thread(c) <= 128 && c.y % piece_y == 0;
+    return takes_everything(c) && sums_a_thread(c) <= 128 && c.y % piece_y == 0;
 }
 
 // Blocks of eight y that an owner has, of `split` that share a tile: the last ones may have fewer or none,
@@ -197,8 +194,10 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
-// Words that are 0 between kernels, of so many clusters of tiles: arrivals of each tile, then what slices
-// leave for each other.
+// Words that are 0 between kernels. Of streamed tiles, of so many clusters: arrivals of each.
+constexpr int64_t streamed_words(const Config& c, int64_t tiles) { return tiles * c.ctas() * c.parts(); }
+
+// Of clusters of tiles that slices share: arrivals of each tile, then what slices leave for each other.
 constexpr int64_t arrival_words(const Config& c, int64_t clusters)
 {
     return (clusters * c.ctas() + 31) / 32 * 32;
@@ -210,6 +209,21 @@ constexpr int64_t mail_words(const Config& c, int64_t clusters, int split)
 
 // Elements of the bias that a consumer of a persistent kernel keeps.
 constexpr int most_bias(const Config& c) { return c.y > c.blocks() * 64 ? c.y : c.blocks() * 64; }
+
+// Clusters of ping-pong kernels are handed tiles one at a time where products are long enough: several
+// waves, since some GPCs run at 1 or 2 % more than others, and so many k tiles that nobody waits for the
+// next number. Single CTAs and narrow tiles want their neighbours' tiles next to theirs in each wave: 4096
+// x 4096 x 7168 by 128 x 128 takes 408 us handed out, 365 in turn, 2048 x 18432 x 7168 by pairs of 128 x
+// 112 901 and 879 (H100).
+constexpr int announcements = 4, least_handed_waves = 4, least_handed_k_tiles = 32, least_handed_y = 128;
+constexpr bool can_hand_out(const Config& c)
+{
+    return c.kind == Kind::PingPong && c.ctas() > 1 && c.y >= least_handed_y;
+}
+constexpr bool hands_out_tiles(const Config& c, int64_t tiles, int64_t clusters, int64_t k_tiles)
+{
+    return can_hand_out(c) && k_tiles >= least_handed_k_tiles && tiles >= least_handed_waves * clusters;
+}
 
 // A tile as wgmma sees it, in tiles.
 struct Position {
@@ -239,7 +253,10 @@ struct alignas(1024) Smem {
     alignas(16) unsigned char incoming[most_incoming(C) + 16];  // Split: what other slices send
     uint64_t full[stages];
     uint64_t empty[stages];
-    uint64_t turn[2];              // PingPong
+    uint64_t turn[2];                   // PingPong
+    uint64_t of_c[2][boxes];            // PingPong: of a consumer's boxes
+    uint64_t announced[announcements];  // PingPong: tiles to come
+    int32_t announcement[announcements];
     uint64_t arrived;              // Split
     Position at;                   // Split
     int32_t tile, slice;           // SplitGlobal
@@ -251,7 +268,8 @@ struct alignas(1024) Smem {
 constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
 
 struct Params {
-    CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_result() in pack.cpp
+    CUtensorMap x, y, d;  // boxes: see pack_operand() and pack_results() in pack.cpp
+    CUtensorMap c, aux;   // (Store::InPlace)
     OutputParams output;
     // From here to the grid: what a CTA begins with, in few lines of constant memory.
     bool numbered;   // numbers hold, else those of the launch
@@ -265,16 +283,17 @@ struct Params {
     int32_t k_tiles;
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;  // rows: x, columns: y; or the other way round where along_y says so
-    int32_t x_batch_step, y_batch_step;   // 0: all problems share the operand
-    uint64_t x_policy, y_policy;          // what L2 should think of the operands
-    uint64_t d_policy;                    // and of the output
-    int32_t prefetched;                   // k tiles of a CTA's first tile that L2 is asked for early
-    int32_t stream_tiles;                 // the first ones, whose k tiles the clusters share evenly
-    float* partials;                      // of these; SplitGlobal: words that are 0 between launches
-    uint32_t* arrivals;                   // of these, or SplitGlobal: 0 between launches
-    Divisor cluster;                      // CTAs of a cluster (Split)
-    Divisor slice_clusters;               // of a slice of k (SplitGlobal)
-    int32_t split;                        // slices of k
+    int32_t x_batch_step, y_batch_step;  // 0: all problems share the operand
+    uint64_t x_policy, y_policy;         // what L2 should think of the operands
+    uint64_t d_policy;                   // and of the output
+    int32_t prefetched;                  // k tiles of a CTA's first tile that L2 is asked for early
+    int32_t stream_tiles;                // the first ones, whose k tiles the clusters share evenly
+    float* partials;                     // of these; SplitGlobal: words that are 0 between launches
+    uint32_t* arrivals;                  // of these, or SplitGlobal: 0 between launches
+    uint32_t* handed;                    // null, or how many tiles have been handed out: 0 between launches
+    Divisor cluster;                     // CTAs of a cluster (Split)
+    Divisor slice_clusters;              // of a slice of k (SplitGlobal)
+    int32_t split;                       // slices of k
     int32_t slice_start[max_slices + 1];  // k tiles from here on belong to slice i
     int32_t part;                         // blocks of eight y that a slice owns, the last ones fewer
     Divisor row_vectors;                  // of eight elements, in a row of the longest part (split kernels)

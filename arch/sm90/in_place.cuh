@@ -1,4 +1,10 @@
 // What becomes of sums before TMA stores them as it stores plain ones: C, a bias, an activation.
+//
+//   of_c[consumer][box]   the consumer's leader -> its 128 threads. Count 1: the leader's arrive, which
+//   also
+//                         announces the bytes of a box of C; completes when they have landed.
+//   named barrier 1 + consumer   these threads: all have read a box, so that the next one may take its
+//                         place; the bias of the tile is there.
 #pragma once
 
 #include "arch/sm90/boxes.cuh"
@@ -16,86 +22,131 @@ __device__ inline void stage_bias(const Params& p, float* staged, const Position
         staged[i] = bias.load(first + i);
 }
 
-// The body's code is there once, for so many sums, after which all of them move on by as many: registers
-// cannot be counted through.
-template <int Turn, int Count, typename Body>
-__device__ inline void for_each_turn(float (&sums)[Count], Body body)
-{
-    static_assert(Count % Turn == 0);
-#pragma unroll 1
-    for (int turn = 0; turn < Count / Turn; ++turn) {
-        float now[Turn];
-#pragma unroll
-        for (int i = 0; i < Turn; ++i)
-            now[i] = sums[i];
-        body(now, turn);
-#pragma unroll
-        for (int i = 0; i < Count - Turn; ++i)
-            sums[i] = sums[i + Turn];
-#pragma unroll
-        for (int i = 0; i < Turn; ++i)
-            sums[Count - Turn + i] = now[i];
+// C of a tile comes as D leaves: in boxes of 64 x and Width y, by TMA. Two have come or are on their way at
+// a time, the first two while the tile is multiplied; L2 is asked for the others meanwhile.
+template <Config C, int Width>
+struct BoxesOfC {
+    static constexpr int across = box_count(C, Width), count = C.blocks() * across;
+    static_assert(count % boxes == 0);
+
+    __device__ static int x(int i) { return i / across * 64; }
+    __device__ static int y(int i) { return box_start(C, i % across, Width); }
+
+    __device__ static uint32_t box_of(const Block& at, int i)
+    {
+        return ptx::shared_address(at.staging + i % boxes * box_bytes);
     }
-}
 
-// alpha times the sums and beta times C of type T, whose lines lie along y. A thread's sums are of the
-// lines lane / 4 and + 8 of each block of 64, of two neighbours in each eight of y.
-template <Config C, Type T>
-__device__ inline void add_c_in_place(const OutputParams& o, const Scalars& s,
-                                      float (&sums)[sums_a_thread(C)], const Block& at)
+    __device__ static void load(const Params& p, const Block& at, int i)
+    {
+        const uint32_t full = at.of_c + i % boxes * 8,
+                       bytes = Width * (p.output.type_c == Type::F32 ? 4 : 2);
+        ptx::tma_load_3d(box_of(at, i), &p.c, full, static_cast<int32_t>(at.y) + y(i),
+                         static_cast<int32_t>(at.x) + x(i), at.batch);
+        ptx::mbarrier_arrive_expect_tx(full, 64 * bytes);
+    }
+
+    // The leader, once the boxes of the tile before have been stored.
+    __device__ static void begin(const Params& p, const Block& at)
+    {
+#pragma unroll 1
+        for (int i = 0; i < count; ++i)
+            if (i < boxes)
+                load(p, at, i);
+            else
+                ptx::tma_prefetch_3d(&p.c, static_cast<int32_t>(at.y) + y(i),
+                                     static_cast<int32_t>(at.x) + x(i), at.batch);
+    }
+
+    // add(sums, box, done): the first `done` y of a box have been in the one before. After an odd number of
+    // phases each barrier gets one more, so that a tile begins with parity 0.
+    template <typename Add>
+    __device__ static void add_all(const Params& p, const Block& at, Accumulator<C>& acc, Add add)
+    {
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            ptx::mbarrier_wait_parity(at.of_c + i % boxes * 8, i / boxes & 1);
+            add(acc[i / across] + y(i) / 2, box_of(at, i), i % across * Width - y(i));
+            if (i + boxes < count) {
+                ptx::bar_sync(1 + at.consumer, 128);
+                if (at.leads())
+                    load(p, at, i + boxes);
+            }
+        }
+        if constexpr (count / boxes % 2 != 0) {
+            ptx::bar_sync(1 + at.consumer, 128);
+            if (at.leads())
+#pragma unroll
+                for (int box = 0; box < boxes; ++box)
+                    ptx::mbarrier_arrive(at.of_c + box * 8);
+        }
+    }
+};
+
+__device__ inline bool takes_c_in_place(const Params& p, const Scalars& s)
 {
-    constexpr int in_turn = 16;
-    const int64_t line = 2 * o.ldc, x = at.x + at.warp * 16 + at.lane / 4, y = at.y + at.lane % 4 * 2;
-    const char* const first = static_cast<const char*>(o.c) + x * line + 2 * (at.batch * o.stride_c + y);
-    const auto left_x = static_cast<int>(min(o.m - x, int64_t{C.x}));
-    const auto left_y = static_cast<int>(min(o.n - y, int64_t{C.y}));
-    for_each_turn<in_turn>(sums, [&](float(&v)[in_turn], int turn) {
-        uint32_t pairs[in_turn / 2];
-#pragma unroll
-        for (int i = 0; i < in_turn / 2; ++i) {
-            const int eight = turn * (in_turn / 4) + i / 2;
-            const int at_x = eight / (C.y / 8) * 64 + i % 2 * 8, at_y = eight % (C.y / 8) * 8;
-            if (at_x < left_x && at_y < left_y)
-                pairs[i] = __ldcg(reinterpret_cast<const uint32_t*>(first + at_x * line) + at_y / 2);
-        }
-#pragma unroll
-        for (int i = 0; i < in_turn / 2; ++i) {
-            const float of_c[2] = {to_float(static_cast<uint16_t>(pairs[i]), T),
-                                   to_float(static_cast<uint16_t>(pairs[i] >> 16), T)};
-            for (int e = 0; e < 2; ++e)
-                v[2 * i + e] = fmaf(s.beta, of_c[e], __fmul_rn(s.alpha, v[2 * i + e]));
-        }
-    });
+    return p.store == Store::InPlace && p.output.c && s.beta != 0.0f;
 }
 
-// alpha times the sums, C, the bias, which stage_bias() has left, and the activation.
+// Before the product of a tile that will read C.
+template <Config C>
+__device__ inline void begin_c(const Params& p, const Block& at)
+{
+    if (!at.leads())
+        return;
+    ptx::bulk_wait_group_read<0>();
+    if (p.output.type_c == Type::F32)
+        BoxesOfC<C, 32>::begin(p, at);
+    else
+        BoxesOfC<C, box_columns(C)>::begin(p, at);
+}
+
 template <Config C, Type T>
-__device__ inline void finish_in_place(const Params& p, const Scalars& s, Accumulator<C>& acc,
-                                       const float* bias, const Block& at)
+__device__ inline void add_c_in_place(const Params& p, const Scalars& s, Accumulator<C>& acc,
+                                      const Block& at)
+{
+    constexpr int columns = box_columns(C);
+    if (p.output.type_c == Type::F32)
+        BoxesOfC<C, 32>::add_all(
+            p, at, acc, [&](float* sums, uint32_t box, int done) { add_box_32(sums, box, done, s, at); });
+    else
+        BoxesOfC<C, columns>::add_all(p, at, acc, [&](float* sums, uint32_t box, int done) {
+            add_box_16<T, columns>(sums, box, done, s, at);
+        });
+}
+
+// alpha times the sums, C and the bias, which stage_bias() has left.
+template <Config C, Type T>
+__device__ inline void add_in_place(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
 {
     auto& sums = reinterpret_cast<float(&)[sums_a_thread(C)]>(acc);
-    const bool with_c = takes_turns(C) && p.output.c && s.beta != 0.0f;
+    const bool with_c = takes_everything(C) && takes_c_in_place(p, s);
     if (!with_c)
         for_each_of(sums, [&](float sum) { return __fmul_rn(s.alpha, sum); });
-    if constexpr (takes_turns(C)) {
+    if constexpr (takes_everything(C)) {
         if (with_c)
-            add_c_in_place<C, T>(p.output, s, sums, at);
+            add_c_in_place<C, T>(p, s, acc, at);
     }
     if (p.output.bias_along != BiasAlong::None) {
         const bool along_y = is_bias_along_y(p.output, p.swapped);
         ptx::bar_sync(1 + at.consumer, 128);
 #pragma unroll
         for (int block = 0; block < C.blocks(); ++block)
-            add_bias<C.y>(acc[block], bias + (along_y ? 0 : block * 64 + at.warp * 16), along_y);
+            add_bias<C.y>(acc[block], at.bias + (along_y ? 0 : block * 64 + at.warp * 16), along_y);
     }
-    if (p.output.activation == Activation::Relu)
+}
+
+template <Config C>
+__device__ inline void activate_in_place(Activation activation, Accumulator<C>& acc)
+{
+    auto& sums = reinterpret_cast<float(&)[sums_a_thread(C)]>(acc);
+    if (activation == Activation::Relu)
         for_each_of(sums, [](float x) { return relu(x); });
-    if constexpr (takes_turns(C)) {
-        if (p.output.activation == Activation::GeluTanh)
-            for_each_turn<sums_in_turn>(sums,
-                                        [](float(&v)[sums_in_turn], int) { for_each_of(v, gelu_tanh); });
-        else if (p.output.activation == Activation::Silu)
-            for_each_turn<sums_in_turn>(sums, [](float(&v)[sums_in_turn], int) { for_each_of(v, silu); });
+    if constexpr (takes_everything(C)) {
+        if (activation == Activation::GeluTanh)
+            for_each_of(sums, [](float x) { return gelu_tanh(x); });
+        else if (activation == Activation::Silu)
+            for_each_of(sums, [](float x) { return silu(x); });
     }
 }
 

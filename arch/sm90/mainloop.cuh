@@ -311,9 +311,15 @@ __device__ inline void init_barriers(const Params& p, Smem<C, MY>& smem)
         ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
         ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
     }
-    if constexpr (C.kind == Kind::PingPong)
+    if constexpr (C.kind == Kind::PingPong) {
         for (uint64_t& turn : smem.turn)
             ptx::mbarrier_init(ptx::shared_address(&turn), 4);
+        for (auto& of_consumer : smem.of_c)
+            for (uint64_t& box : of_consumer)
+                ptx::mbarrier_init(ptx::shared_address(&box), 1);
+        for (uint64_t& number : smem.announced)
+            ptx::mbarrier_init(ptx::shared_address(&number), 1);
+    }
     ptx::fence_mbarrier_init();
 }
 

@@ -14,15 +14,6 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
     return encode_operand(o, p, rows_of_operand, span_elements, lines, map);
 }
 
-// Boxes as store_block_tma() or fill_piece() fills them.
-Status pack_result(const Problem& p, const Config& config, bool swapped, CUtensorMap& map)
-{
-    static_assert(swapped_box_rows == piece_y);
-    const int width = store_of(config, p, swapped) == Store::Pieces ? piece_y : box_columns(config);
-    const int columns = p.d.type == Type::F32 ? 32 : swapped ? 64 : width;
-    return encode_result(p, columns, swapped ? swapped_box_rows : 64, map);
-}
-
 // Lines that only one cluster reads, since the `others` rows of the other operand fit one tile, need not
 // stay in L2.
 uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_in_tile)
@@ -68,30 +59,61 @@ namespace {
 
 bool reads_c(const Problem& p) { return p.c.ptr || p.c.array; }
 
-// Of the operands' type, in aligned pairs of neighbours.
-bool is_c_of_pairs(const Problem& p)
+// All problems may share C: a tensor map has no stride of 0.
+bool is_c_loaded_by_tma(const Problem& p)
 {
-    const int64_t batch_stride = p.batch > 1 ? p.c.batch_stride : 0;
-    return !p.c.array && p.c.type == p.type_ab && reinterpret_cast<uintptr_t>(p.c.ptr) % 4 == 0 &&
-           p.c.ld % 2 == 0 && batch_stride % 2 == 0 && p.n % 2 == 0;
+    return is_tma_matrix(p.c, p.batch) && (p.batch == 1 || p.c.batch_stride > 0) &&
+           (p.c.type == Type::F32 || p.c.type == p.type_ab);
+}
+
+// Of D's type, and of as many columns.
+bool is_aux_stored_by_tma(const Problem& p)
+{
+    return is_tma_matrix(p.aux, p.batch) && p.d.type == p.type_ab;
 }
 
 // Is there a row that finishes it in place?
 bool is_finished_in_place(const Problem& p)
 {
-    return is_stored_by_tma(p) && !p.aux.ptr && p.activation != Activation::GeluErf &&
-           (!reads_c(p) || is_c_of_pairs(p));
+    return is_stored_by_tma(p) && p.activation != Activation::GeluErf &&
+           (!p.aux.ptr || is_aux_stored_by_tma(p)) && (!reads_c(p) || is_c_loaded_by_tma(p));
 }
 
 }  // namespace
 
 Store store_of(const Config& c, const Problem& p, bool swapped)
 {
-    const bool in_turn = p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
-    if (!is_finished_in_place(p) || ((in_turn || reads_c(p)) && !takes_turns(c)) || (reads_c(p) && swapped))
+    const bool reads_or_writes_more = reads_c(p) || p.aux.ptr;
+    const bool asks_for_more =
+        reads_or_writes_more || p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
+    if (!is_finished_in_place(p) || (asks_for_more && !takes_everything(c)) ||
+        (reads_or_writes_more && swapped))
         return Store::Pieces;
     return is_plain(p) ? Store::Plain : Store::InPlace;
 }
+
+namespace {
+
+// Boxes as store_block_tma(), BoxesOfC and store_block_16() take them or, of D, fill_piece().
+Status pack_results(const Problem& p, const Config& c, bool swapped, Params& params)
+{
+    static_assert(swapped_box_rows == piece_y);
+    const auto columns_of = [&](Type type) { return type == Type::F32 ? 32 : box_columns(c); };
+    const bool halves = p.d.type != Type::F32;
+    const int columns = halves && swapped                         ? 64
+                        : halves && params.store == Store::Pieces ? piece_y
+                                                                  : columns_of(p.d.type);
+    Status status = encode_matrix(p.d, p, columns, swapped ? swapped_box_rows : 64, params.d);
+    if (params.store != Store::InPlace)
+        return status;
+    if (status == ok && reads_c(p))
+        status = encode_matrix(p.c, p, columns_of(p.c.type), 64, params.c);
+    if (status == ok && p.aux.ptr)
+        status = encode_matrix(p.aux, p, columns_of(p.aux.type), 64, params.aux);
+    return status;
+}
+
+}  // namespace
 
 // In pieces only where products are long enough to hide them: 8192 x 8192 x 1024 with a bias and GELU takes
 // 268 us by 128 x 176 in pieces, 233 by 128 x 128 in place, 512 x 11008 x 4096 by 128 x 168 in pieces 69.
@@ -100,7 +122,8 @@ bool can_store(const Config& c, const Problem& p, bool swapped)
     constexpr int64_t long_k = 2048;
     if (c.is_split() || store_of(c, p, swapped) != Store::Pieces)
         return true;
-    return (reads_c(p) ? takes_c(c) : takes_pieces(c)) && (p.k >= long_k || !is_finished_in_place(p));
+    return (reads_c(p) ? takes_pieces_of_c(c) : takes_everything(c)) &&
+           (p.k >= long_k || !is_finished_in_place(p));
 }
 
 int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, int sm_count)
@@ -164,7 +187,7 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     if (status == ok)
         status = pack_operand(y, p, rows_y, c.y / c.cluster, tile_k / c.cluster, params.y);
     if (status == ok && params.tma_store)
-        status = pack_result(p, c, plan.swapped, params.d);
+        status = pack_results(p, c, plan.swapped, params);
     return status;
 }
 

@@ -1,7 +1,7 @@
-// Outputs with C or aux, or that TMA does not store: from the accumulators of a persistent kernel one piece
-// of 64 x and 32 y after the other passes through the same code, in registers, on its way to a box of
-// shared memory. Unrolled over all of them it would be several times the kernel. A box leaves by TMA or,
-// where TMA cannot address D, and with aux, in vectors or elements.
+// Outputs that TMA cannot store, or of which it cannot load C: from the accumulators of a persistent kernel
+// one piece of 64 x and 32 y after the other passes through the same code, in registers, on its way to a
+// box of shared memory. Unrolled over all of them it would be several times the kernel. A box leaves by TMA
+// or, where TMA cannot address D, and with aux, in vectors or elements.
 //
 // Named barrier 1 + consumer: the 128 threads of a consumer. A box is free; it is filled. It also says that
 // the bias of a tile, which they stage before the product, is there, and that all are done with the one
@@ -50,7 +50,7 @@ __device__ inline void activate_piece(Piece& v, Activation activation)
 template <Config C>
 __device__ inline void wait_for_box(int piece, const Block& at)
 {
-    if (at.warp == 0 && at.lane == 0) {
+    if (at.leads()) {
         if (piece == 0 && pieces_of<C> % boxes != 0)
             ptx::bulk_wait_group_read<0>();
         else
@@ -80,7 +80,7 @@ __device__ inline void fill_piece(const OutputParams& o, bool swapped, unsigned 
     else if (swapped)
         fill_swapped_32(box, v, 1.0f, at);
     else
-        fill_box_32(box, v, 1.0f, at);
+        fill_box_32(ptx::shared_address(box), v, 1.0f, at);
 }
 
 __device__ inline void store_piece(const Params& p, uint32_t box, int32_t x, int32_t y, int32_t batch)
@@ -161,7 +161,7 @@ __device__ inline void store_to_d(const Params& p, const OutputBases& bases, con
     if (!p.tma_store) {
         store_rows_of_box(p.output, BoxRows(p.output, p.swapped, box), bases.d, p.output.ldd, bases.vectors,
                           p.swapped ? y : x, p.swapped ? x : y);
-    } else if (at.warp == 0 && at.lane == 0) {
+    } else if (at.leads()) {
         store_piece(p, ptx::shared_address(box), static_cast<int32_t>(x), static_cast<int32_t>(y),
                     at.batch);
         ptx::bulk_commit_group();
@@ -179,17 +179,17 @@ __device__ inline void store_to_aux(const Params& p, const OutputBases& bases, c
     ptx::bar_sync(1 + at.consumer, 128);
 }
 
-// `bias`: what stage_bias() has left. The round before the first piece only asks for its C.
+// The round before the first piece only asks for its C.
 template <Config C, Type T>
 __device__ inline void store_pieces(const Params& p, const Scalars& s, const Accumulator<C>& acc,
-                                    const float* bias, const Block& at)
+                                    const Block& at)
 {
     const bool along_y = is_bias_along_y(p.output, p.swapped);
     const auto x_of = [](int piece) { return piece / pieces_across<C> * 64; };
     const auto y_of = [](int piece) { return min(piece % pieces_across<C> * piece_y, C.y - piece_y); };
     const OutputBases bases(p.output, s, at.batch);
     const Activation activation = p.output.activation;
-    const ThreadOfC c(p.output, takes_c(C) ? bases.c : nullptr, p.swapped, at);
+    const ThreadOfC c(p.output, takes_pieces_of_c(C) ? bases.c : nullptr, p.swapped, at);
     PieceOfC of_c;
 #pragma unroll 1
     for (int piece = -1; piece < pieces_of<C>; ++piece) {
@@ -209,7 +209,7 @@ __device__ inline void store_pieces(const Params& p, const Scalars& s, const Acc
         const int x = x_of(piece), y = y_of(piece);
         unsigned char* const box = at.staging + piece % boxes * box_bytes;
         if (p.output.bias_along != BiasAlong::None)
-            add_bias<piece_y>(v, bias + (along_y ? y : x + at.warp * 16), along_y);
+            add_bias<piece_y>(v, at.bias + (along_y ? y : x + at.warp * 16), along_y);
         if (bases.aux)
             store_to_aux<T>(p, bases, v, box, at.x + x, at.y + y, at);
         activate_piece(v, activation);

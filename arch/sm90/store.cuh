@@ -13,7 +13,7 @@ namespace hg::sm90 {
 template <typename Fill, typename Store>
 __device__ inline void store_boxes(int count, const Block& at, Fill fill, Store store)
 {
-    const bool leader = at.warp == 0 && at.lane == 0;
+    const bool leader = at.leads();
 #pragma unroll
     for (int i = 0; i < count; ++i) {
         unsigned char* box = at.staging + i % boxes * box_bytes;
@@ -32,14 +32,32 @@ __device__ inline void store_boxes(int count, const Block& at, Fill fill, Store 
     }
 }
 
-// A plain output of floats or of the operands' type, by TMA.
+// Sums of the operands' type, whose lines lie along y.
+template <Config C, Type T>
+__device__ inline void store_block_16(const CUtensorMap& map, uint64_t policy, float alpha,
+                                      const float (&acc)[C.y / 2], const Block& at)
+{
+    constexpr int columns = box_columns(C);
+    const auto start = [](int i) { return box_start(C, i, columns); };
+    store_boxes(
+        box_count(C, columns), at,
+        [&](unsigned char* box, int i) {
+            fill_box_16<T, columns>(ptx::shared_address(box), acc + start(i) / 2, alpha, at);
+        },
+        [&](uint32_t box, int i) {
+            ptx::tma_store_3d_hint(&map, box, static_cast<int32_t>(at.y) + start(i),
+                                   static_cast<int32_t>(at.x), at.batch, policy);
+        });
+}
+
+// D, of floats or of the operands' type.
 template <Config C, Type T>
 __device__ inline void store_block_tma(const Params& p, float alpha, const float (&acc)[C.y / 2],
                                        const Block& at)
 {
     const bool floats = p.output.type_d == Type::F32;
     const auto x = static_cast<int32_t>(at.x), y = static_cast<int32_t>(at.y);
-    constexpr int columns = box_columns(C), rows = swapped_box_rows;
+    constexpr int rows = swapped_box_rows;
     const auto store = [&](uint32_t box, int column, int row) {
         ptx::tma_store_3d_hint(&p.d, box, column, row, at.batch, p.d_policy);
     };
@@ -62,41 +80,47 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
     else if (floats)
         store_boxes(
             box_count(C, 32), at,
-            [&](unsigned char* box, int i) { fill_box_32(box, acc + start(i, 32) / 2, alpha, at); },
+            [&](unsigned char* box, int i) {
+                fill_box_32(ptx::shared_address(box), acc + start(i, 32) / 2, alpha, at);
+            },
             [&](uint32_t box, int i) { store(box, y + start(i, 32), x); });
     else
-        store_boxes(
-            box_count(C, columns), at,
-            [&](unsigned char* box, int i) {
-                fill_box_16<T, columns>(ptx::shared_address(box), acc + start(i, columns) / 2, alpha, at);
-            },
-            [&](uint32_t box, int i) { store(box, y + start(i, columns), x); });
+        store_block_16<C, T>(p.d, p.d_policy, alpha, acc, at);
 }
 
-// `bias`: of the tile, as stage_bias() leaves it.
-template <Config C, Type T>
-__device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
-                                  unsigned char* staging, const float* bias, const Position& at,
-                                  int consumer, int first_block)
+// The blocks of a tile, one after the other.
+template <Config C, typename Store>
+__device__ inline void for_each_block(const Accumulator<C>& acc, Block at, Store store)
 {
-    const int thread = threadIdx.x % 128;
-    Block where{
-        consumer, thread / 32, thread % 32, int64_t{at.x} * C.x + first_block * 64, int64_t{at.y} * C.y,
-        at.batch, staging};
-    if constexpr (takes_pieces(C)) {
+#pragma unroll
+    for (int block = 0; block < C.blocks(); ++block, at.x += 64)
+        store(acc[block], at);
+}
+
+template <Config C, Type T>
+__device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
+{
+    if constexpr (takes_everything(C)) {
         if (p.store == Store::Pieces) [[unlikely]] {
-            store_pieces<C, T>(p, s, acc, bias, where);
+            store_pieces<C, T>(p, s, acc, at);
             return;
         }
     }
     float alpha = s.alpha;
     if (p.store == Store::InPlace) [[unlikely]] {
-        finish_in_place<C, T>(p, s, acc, bias, where);
+        add_in_place<C, T>(p, s, acc, at);
+        if constexpr (takes_everything(C)) {
+            if (p.output.aux)
+                for_each_block<C>(acc, at, [&](const float(&block)[C.y / 2], const Block& where) {
+                    store_block_16<C, T>(p.aux, p.d_policy, 1.0f, block, where);
+                });
+        }
+        activate_in_place<C>(p.output.activation, acc);
         alpha = 1.0f;
     }
-#pragma unroll
-    for (int block = 0; block < C.blocks(); ++block, where.x += 64)
-        store_block_tma<C, T>(p, alpha, acc[block], where);
+    for_each_block<C>(acc, at, [&](const float(&block)[C.y / 2], const Block& where) {
+        store_block_tma<C, T>(p, alpha, block, where);
+    });
 }
 
 }  // namespace hg::sm90

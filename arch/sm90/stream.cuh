@@ -1,9 +1,24 @@
 // How the tiles of a persistent kernel fall to the clusters, and the sum of a tile that several share.
 //
-// Whole tiles go round: cluster i takes tiles i, i + clusters, ... Where that would leave some clusters
-// idle at the end, the first Params::stream_tiles tiles are streamed: their k tiles, laid end to end, are
-// cut into one run of equal length for each cluster. A run that begins or ends inside a tile leaves
-// its sums in the workspace, and says so:
+// Whole tiles go round: cluster i takes tiles i, i + clusters, ... Long products hand them out instead, in
+// the order in which clusters get to them: GPCs do not run at the same clock, so that tiles in flight would
+// drift apart, and no longer find in L2 what others have just read, and the slowest would end last. Before
+// its turn, a consumer of the first CTA of a cluster fetches the number of the tile behind its own, and
+// tells all CTAs:
+//   announced[i % announcements]   consumer of the first CTA -> all roles of each CTA of the cluster. Count
+//   1:
+//                                  the arrive of the CTA's own consumer, with the four bytes that it waits
+//                                  for. Nobody says that he has read a number: who sends that of tile i + 1
+//                                  has multiplied tile i - 2, of more k tiles than all stages between two
+//                                  CTAs have room for, so that all CTAs have begun to, and all roles have
+//                                  read the number of tile i - 3.
+//   handed                         cluster -> cluster, in global memory: numbers fetched. Whoever fetches
+//   the
+//                                  last one, one behind the end for each cluster, sets it back to 0.
+//
+// Where whole tiles would leave some clusters idle at the end, the first Params::stream_tiles tiles are
+// streamed: their k tiles, laid end to end, are cut into one run of equal length for each cluster. A run
+// that begins or ends inside a tile leaves its sums in the workspace, and says so:
 //   arrivals[tile]   contributor -> contributor, in global memory, one word a consumer. Whoever finds that
 //                    all others have arrived adds up, in the order of k, and stores the tile. So nobody
 //                    waits, and the bits do not depend on who comes last. The word goes back to 0.
@@ -40,12 +55,14 @@ struct Stream {
 };
 
 // Hands out a run of streamed k tiles, then whole tiles.
-template <Config C>
+template <Config C, Major MY>
 class Scheduler {
 public:
-    __device__ Scheduler(const Params& p, const Member& member, int32_t k_tiles)
-        : p_(p), member_(member), stream_(Stream::of<C>(p, k_tiles)),
-          tile_(number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas())))
+    // `smem`: shared address of Smem.
+    __device__ Scheduler(const Params& p, const Member& member, int32_t k_tiles, uint32_t smem)
+        : p_(p), member_(member), stream_(Stream::of<C>(p, k_tiles)), smem_(smem),
+          tile_(number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()))),
+          hands_out_(can_hand_out(C) && p.handed && k_tiles > 0)
     {
         if (stream_.length > 0) {
             i_ = stream_.begin(tile_), end_ = stream_.begin(tile_ + 1);
@@ -53,37 +70,80 @@ public:
         }
     }
 
-    // False where nothing is left.
+    // False where nothing is left. Whole warps.
     __device__ bool next(Work& work)
     {
-        if (i_ >= end_ && tile_ >= p_.tiles)
+        const bool streams = i_ < end_;
+        if (hands_out_ && !streams && tile_ == unknown)
+            tile_ = read_number();
+        if (!streams && tile_ >= p_.tiles)
             return false;
         work = {{}, tile_, 0, stream_.k_tiles};
-        if (i_ < end_) {
+        if (streams) {
             work.tile = i_ / stream_.k_tiles;
             work.first = i_ - work.tile * stream_.k_tiles;
             work.last = min(stream_.k_tiles, work.first + end_ - i_);
             i_ += work.k_tiles();
         } else {
-            tile_ += stream_.clusters;
+            tile_ = hands_out_ ? unknown : tile_ + stream_.clusters;
         }
         work.at = position_of<C>(p_, member_, work.tile);
         return true;
     }
 
+    // A thread of the consumer that multiplies what next() has just said.
+    __device__ void announce_next() const
+    {
+        if (!hands_out_ || tile_ != unknown)
+            return;
+        ptx::mbarrier_arrive_expect_tx(full(), 4);
+        if (member_.neighbour != 0)
+            return;
+        const uint32_t fetched = ptx::atomic_add_relaxed_gpu(p_.handed, 1);
+        if (fetched + 1 == static_cast<uint32_t>(p_.tiles - p_.stream_tiles))
+            ptx::store_relaxed_gpu(p_.handed, 0);
+        const uint32_t tile = fetched + p_.stream_tiles + stream_.clusters;
+#pragma unroll
+        for (int rank = 0; rank < C.ctas(); ++rank)
+            ptx::store_async_u32(ptx::map_shared(number(), rank), tile, ptx::map_shared(full(), rank));
+    }
+
 private:
+    using Layout = Smem<C, MY>;
+    static constexpr int32_t unknown = -1;
+
     const Params& p_;
     const Member member_;
     const Stream stream_;
+    const uint32_t smem_;
     int32_t i_ = 0, end_ = 0, tile_;
+    uint32_t read_ = 0;  // numbers
+    const bool hands_out_;
+
+    __device__ uint32_t full() const
+    {
+        return smem_ + offsetof(Layout, announced) + read_ % announcements * 8;
+    }
+    __device__ uint32_t number() const
+    {
+        return smem_ + offsetof(Layout, announcement) + read_ % announcements * 4;
+    }
+
+    __device__ int32_t read_number()
+    {
+        ptx::mbarrier_wait_parity(full(), read_ / announcements % 2);
+        const auto tile = static_cast<int32_t>(ptx::load_shared_u32(number()));
+        ++read_;
+        return uniform(tile);
+    }
 };
 
 // For consumers: around a body that is no function ptxas moves accumulators, and then waits for each wgmma.
-template <Config C, typename Body>
-__device__ inline void for_each_work(Scheduler<C> scheduler, Body body)
+template <Config C, Major MY, typename Body>
+__device__ inline void for_each_work(Scheduler<C, MY> scheduler, Body body)
 {
     for (Work work; scheduler.next(work);)
-        body(work);
+        body(work, scheduler);
 }
 
 // Where a consumer leaves its sums, or looks for those of another cluster. A run that ends inside a tile

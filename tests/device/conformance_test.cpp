@@ -258,6 +258,47 @@ TEST(DeviceKernels, each_one_streamed)
     }
 }
 
+// Tiles that clusters get one at a time: four waves and more of long ones, on four multiprocessors. Several
+// times with one handle, whose count of tiles has to begin anew.
+TEST(DeviceKernels, each_one_handed_out)
+{
+    NEEDS_GPU();
+    const bool slow = thinning() > 1;
+    GemmCase plain = aligned_case(slow ? 520 : 1288, slow ? 520 : 776, 2056);
+    plain.transa = HGEMM_TRANS;
+    GemmCase with_c = plain;
+    with_c.beta = 0.5f;
+    with_c.type_ab = with_c.type_c = HGEMM_BF16;
+    with_c.type_d = HGEMM_F32;
+    with_c.in_place = false;
+    int handed = 0, seen = 0;
+    for (const std::string& name : kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created())
+            continue;
+        EXPECT_EQ(hgemm_set_sm_count(library.handle(), 4), HGEMM_STATUS_SUCCESS);
+        const Trial trial(plain, library.memory());
+        if (library.explain(trial.args()).find(" handed ") == std::string::npos)
+            continue;
+        ++handed;
+        if (slow && seen++ % 5 != 0)
+            continue;
+        SCOPED_TRACE(name);
+        Suite suite(library);
+        suite.check(plain);
+        if (!slow) {
+            suite.check(with_c);
+            suite.check(plain);
+        }
+        std::printf("%-24s ", name.c_str());
+        report(suite);
+        EXPECT_GT(suite.cases(), suite.not_applicable());
+    }
+    if (names_all_kernels()) {
+        EXPECT_EQ(handed > 0, Cuda::get()->cc() == 90);
+    }
+}
+
 // Is a product of this size given the split that was asked for?
 bool splits_some(Library& library, const std::string& asked, int64_t size)
 {

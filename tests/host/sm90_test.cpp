@@ -186,9 +186,53 @@ TEST(Sm90, OutputsGoToKernelsThatTakeThem)
         EXPECT_TRUE(takes(kernel)) << kernel;
     p.activation = Activation::GeluTanh;
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
-    p.c = p.d;
+    p.c = p.aux = p.d;
     p.beta = 1;
+    EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
+    ++p.c.ld;  // not for TMA
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && !takes(wide) && takes(narrow));
+}
+
+// In pieces what TMA cannot move or does not know; C and aux in place only as they lie.
+TEST(Sm90, OutputsAreFinishedWhereTheyCan)
+{
+    using sm90::Store;
+    const sm90::Config c{sm90::Kind::PingPong, 128, 128, 6, 2, 1, 1, 1};
+    const Problem plain = linear_layer(512, 512, 512);
+    EXPECT_EQ(sm90::store_of(c, plain, false), Store::Plain);
+    EXPECT_EQ(sm90::store_of(c, plain, true), Store::Plain);
+    Problem p = plain;
+    p.c = p.aux = p.d;
+    p.activation = Activation::Silu;
+    EXPECT_EQ(sm90::store_of(c, p, false), Store::InPlace);
+    EXPECT_EQ(sm90::store_of(c, p, true), Store::Pieces);
+    p.c.type = Type::F32;
+    EXPECT_EQ(sm90::store_of(c, p, false), Store::InPlace);
+    p.d.type = p.aux.type = Type::F32;
+    EXPECT_EQ(sm90::store_of(c, p, false), Store::Pieces);
+    p = plain;
+    p.activation = Activation::GeluErf;
+    EXPECT_EQ(sm90::store_of(c, p, false), Store::Pieces);
+}
+
+// Where there is a word to count with, and enough to do between two numbers.
+TEST(Sm90, LongProductsAreHandedOut)
+{
+    Options o{};
+    o.workspace = 4;
+    o.counters = 1;
+    std::strcpy(o.kernel, "sm90_pp_128x128_c2");
+    const auto handed = [&](int64_t m, int64_t k) {
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(linear_layer(m, 4096, k), h200, o, plan));
+        EXPECT_EQ(plan.workspace, plan.hands_out ? 4U : 0U);
+        return plan.hands_out;
+    };
+    EXPECT_TRUE(handed(4096, 4096));
+    EXPECT_FALSE(handed(1536, 4096));
+    EXPECT_FALSE(handed(4096, 1024));
+    o.counters = 0;
+    EXPECT_FALSE(handed(4096, 4096));
 }
 
 // The network corrects the model, by less than a factor of three.

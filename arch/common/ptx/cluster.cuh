@@ -51,6 +51,15 @@ __device__ inline void store_async_f32x4(uint32_t address, const float (&v)[4], 
         : "memory");
 }
 
+// st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [address], value, [bar];   sm_90. Likewise. Not
+// in a launch without clusters: an illegal instruction.
+__device__ inline void store_async_u32(uint32_t address, uint32_t value, uint32_t bar)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(address),
+                 "r"(value), "r"(bar)
+                 : "memory");
+}
+
 // mbarrier.arrive.shared::cluster.b64 _, [bar];   sm_90
 __device__ inline void mbarrier_arrive_cluster(uint32_t bar)
 {

@@ -25,6 +25,14 @@ __device__ inline uint32_t shared_address(const void* pointer)
     return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// ld.shared.u32 value, [address];   sm_20
+__device__ inline uint32_t load_shared_u32(uint32_t address)
+{
+    uint32_t value;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+    return value;
+}
+
 // ld.shared.v4.f32 v, [address];   sm_20
 __device__ inline float4 load_shared_f32x4(uint32_t address)
 {
@@ -52,11 +60,25 @@ __device__ inline uint32_t shared_address_once(const void* pointer)
 }
 
 // mov.b32 value, value;   sm_20. The value as it is; volatile keeps the compiler from working it out again
-// inside a loop.
+// inside a loop, or what follows from it before.
 __device__ inline uint32_t mov_b32(uint32_t value)
 {
     asm volatile("mov.b32 %0, %0;" : "+r"(value));
     return value;
+}
+
+// ld.shared.v2.f32 v, [address];   sm_20
+__device__ inline float2 load_shared_f32x2(uint32_t address)
+{
+    float2 v;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address) : "memory");
+    return v;
+}
+
+// st.shared.v2.f32 [address], {x, y};   sm_20
+__device__ inline void store_shared_f32x2(uint32_t address, float x, float y)
+{
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
 // mov.f32 copy, value;   sm_20. Volatile keeps the compiler from choosing between values where it could

@@ -56,6 +56,8 @@ struct Asked {
     bool everything = false;  // C, bias, activation, aux
     bool nothing = false;     // alpha is 0, which only the device knows
     bool biased = false;      // a bias
+    bool for_tma = false;     // lines of C are as long as those of D
+    Type type_c = Type::F16;
 };
 
 // The dispatcher turns an alpha of 0 that the host knows into k = 0; backends meet it in device memory.
@@ -100,10 +102,13 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     if (!asked.everything)
         return p;
     p.beta = 0.5f;
-    p.c.type = Type::F16;
-    p.c.ld = n + 1;
+    const bool floats = asked.type_c == Type::F32;
+    p.c.type = asked.type_c;
+    p.c.ld = asked.for_tma ? ld : n + 1;
     p.c.batch_stride = m * p.c.ld;
-    p.c.ptr = random_halves(machine, static_cast<size_t>(p.c.batch_stride * batch), false);
+    p.c.ptr = random_halves(machine, static_cast<size_t>(p.c.batch_stride * batch * (floats ? 2 : 1)),
+                            asked.type_c == Type::BF16);
+    p.aux.type = asked.type_d;
     p.aux.ld = ld;
     p.aux.batch_stride = m * ld;
     p.aux.ptr = empty_result(machine, setup, static_cast<size_t>(m * ld * batch * bytes));
@@ -138,18 +143,22 @@ struct Sm90Shape {
     bool streams = false;
 };
 
-// Shape 0: many tiles of one CTA or pair, 16 bits by TMA, the ring gone round so often that a barrier that
-// is one arrival ahead each time ends up a phase ahead. Then the other ways to store: f32, everything or as
-// much as the row can, and the same swapped; with nothing to multiply between one tile's stores and the
-// next's; tiles that two or three clusters share; at last a bias, by TMA.
+// Shape 0: many tiles of one CTA or pair, handed out where clusters can be, 16 bits by TMA, the ring gone
+// round so often that a barrier that is one arrival ahead each time ends up a phase ahead. Then the other
+// ways to store: f32, everything or as much as the row can, and the same swapped; with nothing to multiply
+// between one tile's stores and the next's; tiles that two or three clusters share; a bias, by TMA; at last
+// all that TMA moves, with C of either type.
 Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
 {
-    const bool takes_all = hg::sm90::takes_c(config);
+    const bool takes_all = hg::sm90::takes_pieces_of_c(config);
     const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, false, true};
     const Asked everything = takes_all ? Asked{Type::F16, 1, true} : biased;
+    const Asked in_place{own, 8, true, false, false, true, own};
+    const Asked with_floats{own, 8, true, false, false, true, Type::F32};
     const Asked nothing = takes_all ? Asked{Type::F16, 1, true, true} : Asked{own, 8, false, true, true};
+    const int stages_apart = config.ctas() > 2 ? 2 * config.stages : config.stages;
     if (shape == 0 && config.kind == hg::sm90::Kind::PingPong)
-        return {f16, false, 1, 1, 12, 1, config.stages + 1, 1};
+        return {f16, false, 1, 1, 12, 1, stages_apart + 1, 1};
     const Sm90Shape shapes[] = {
         {f16, false, 1, 1, 3, 1, 2 * config.stages + 1, 1},
         {f32, false, 1, 3, 2, 1, 2, 2},
@@ -162,6 +171,8 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
         {f16, false, 1, 1, 3, 1, 3, 2, true},
         {f32, true, 1, 1, 1, 1, 12, 3, true},
         {biased, false, 1, 2, 2, 1, 2, 1},
+        {takes_everything(config) ? in_place : biased, false, 1, 2, 2, 1, 2, 1},
+        {takes_everything(config) ? with_floats : biased, false, 1, 2, 2, 1, 2, 1},
     };
     return shapes[shape];
 }
@@ -187,7 +198,7 @@ Sm90Shape split_shape(const hg::sm90::Config& config, Type own, int split, int s
 hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm90::Config& config,
                               const Variant& variant, const Sm90Shape& shape)
 {
-    const bool edge = shape.asked.everything;
+    const bool edge = shape.asked.everything && !shape.asked.for_tma;
     const int64_t x = shape.tiles_x * config.x * config.cluster - (edge ? 27 : 24);
     const int64_t y = shape.tiles_y * config.y * config.across - (edge ? 3 : config.y > 8 ? 8 : 0);
     const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
@@ -331,6 +342,8 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
         static_cast<size_t>(counted + mail_words(config, plan.tiles, plan.split)) * sizeof(uint32_t);
     params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
     std::memset(params.arrivals, 0, bytes);
+    if (can_hand_out(config) && shape == 0)
+        params.handed = params.arrivals;
     params.partials = plan.streams
                           ? reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false))
                           : reinterpret_cast<float*>(params.arrivals + counted);
