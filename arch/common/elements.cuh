@@ -106,7 +106,7 @@ __device__ inline void store_vector(const float (&v)[8], void* to, Type type)
     }
 }
 
-// x / (1 + 2^y), five instructions: it is computed where nothing else may run beside it. What 2^y is off
+// x / (1 + 2^y), four instructions: it is computed where nothing else may run beside it. What 2^y is off
 // by, as y is rounded, grows with |y|, as the quotient falls.
 __device__ inline float logistic_product(float x, float y)
 {

@@ -36,7 +36,8 @@ __device__ inline void produce(const Params& p, Smem<C, MY>& smem)
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
 
-// Before the product of a tile, of which it has all k tiles: what its output will read beside the sums.
+// Before the product of a tile: what its output will read beside the sums; C in place only where it will
+// finish the tile, having all k tiles.
 template <Config C, Major MY>
 __device__ inline void prepare_output(const Params& p, const Scalars& scalars, Smem<C, MY>& smem,
                                       const Work& work, int32_t k_tiles, int consumer, int first_block)
