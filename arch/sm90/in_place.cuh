@@ -1,10 +1,9 @@
 // What becomes of sums before TMA stores them as it stores plain ones: C, a bias, an activation.
 //
 //   of_c[consumer][box]   the consumer's leader -> its 128 threads. Count 1: the leader's arrive, which
-//   also
-//                         announces the bytes of a box of C; completes when they have landed.
+//              also announces the bytes of a box of C; completes when they have landed.
 //   named barrier 1 + consumer   these threads: all have read a box, so that the next one may take its
-//                         place; the bias of the tile is there.
+//              place; the bias of the tile is there.
 #pragma once
 
 #include "arch/sm90/boxes.cuh"

@@ -5,16 +5,13 @@
 // drift apart, and no longer find in L2 what others have just read, and the slowest would end last. Before
 // its turn, a consumer of the first CTA of a cluster fetches the number of the tile behind its own, and
 // tells all CTAs:
-//   announced[i % announcements]   consumer of the first CTA -> all roles of each CTA of the cluster. Count
-//   1:
-//                                  the arrive of the CTA's own consumer, with the four bytes that it waits
-//                                  for. Nobody says that he has read a number: who sends that of tile i + 1
-//                                  has multiplied tile i - 2, of more k tiles than all stages between two
-//                                  CTAs have room for, so that all CTAs have begun to, and all roles have
-//                                  read the number of tile i - 3.
-//   handed                         cluster -> cluster, in global memory: numbers fetched. Whoever fetches
-//   the
-//                                  last one, one behind the end for each cluster, sets it back to 0.
+//   announced[i % announcements]   consumer of the first CTA -> all roles of each CTA of the cluster.
+//              Count 1: the arrive of the CTA's own consumer, with the four bytes that it waits for. Nobody
+//              says that he has read a number: who sends that of tile i + 1 has multiplied tile i - 2, of
+//              more k tiles than all stages between two CTAs have room for, so that all CTAs have begun to,
+//              and all roles have read the number of tile i - 3.
+//   handed     cluster -> cluster, in global memory: numbers fetched. Whoever fetches the last one, one
+//              behind the end for each cluster, sets it back to 0.
 //
 // Where whole tiles would leave some clusters idle at the end, the first Params::stream_tiles tiles are
 // streamed: their k tiles, laid end to end, are cut into one run of equal length for each cluster. A run
