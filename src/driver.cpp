@@ -163,7 +163,7 @@ Status describe(int ordinal, Device& device)
     Status status = check(calls().cuDeviceGet(&handle, ordinal), "cuDeviceGet");
     if (status != ok)
         return status;
-    int major = 0, minor = 0, l2 = 0;
+    int major = 0, minor = 0, l2 = 0, memory_khz = 0, memory_bits = 0;
     const struct {
         CUdevice_attribute attribute;
         int* value;
@@ -173,6 +173,8 @@ Status describe(int ordinal, Device& device)
         {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device.sm_count},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &device.smem_per_block},
         {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &memory_khz},
+        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &memory_bits},
     };
     for (const auto& w : wanted)
         if (Status s =
@@ -182,6 +184,7 @@ Status describe(int ordinal, Device& device)
     device.ordinal = ordinal;
     device.cc = major * 10 + minor;
     device.l2_bytes = l2;
+    device.memory_bandwidth = int64_t{2} * memory_khz * 1000 * memory_bits / 8;  // both edges of the clock
     return check(calls().cuDeviceGetName(device.name, sizeof device.name, handle), "cuDeviceGetName");
 }
 

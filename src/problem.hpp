@@ -77,6 +77,7 @@ struct Device {
     int sm_count;        // multiprocessors; threads on the host
     int smem_per_block;  // opt-in shared memory limit, bytes
     int64_t l2_bytes;
+    int64_t memory_bandwidth;  // bytes a second, by clock and bus; 0 where the driver does not say
     char name[64];
 };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <string_view>
 
 namespace hg::sm90 {
@@ -39,13 +40,10 @@ bool can_stream(const Problem& p, const Way& way, const Options& o, int sm_count
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
-// Slices that wait for each other run side by side. A single one does not need these kernels, and where
-// they leave a quarter of the device idle, clusters were faster wherever both were measured.
+// Slices that wait for each other run side by side.
 bool can_join(const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
-    if (*o.kernel == '\0' && (way.split == 1 || 4 * way.launched() * c.ctas() < 3 * sm_count))
-        return false;
     if (way.split == 1)
         return true;
     const int64_t mail = mail_words(c, way.clusters, way.split);
@@ -152,10 +150,18 @@ consteval const Row* row_named(std::string_view name)
 
 #define TUNED(n, k, over, m, name, orientation, split, streams, overlap, us, model)                        \
     {n, k, over, m, row_named(#name), orientation, split, streams, overlap},
-constexpr Tuned tuned[] = {
+constexpr Tuned tuned_h200[] = {
 #include "arch/sm90/tuned.def"
 };
+constexpr Tuned tuned_h100[] = {
+#include "arch/sm90/tuned_h100.def"
+};
 #undef TUNED
+
+std::span<const Tuned> tuned_on(Card card)
+{
+    return card == Card::H100 ? std::span<const Tuned>(tuned_h100) : tuned_h200;
+}
 
 // The same product read as its transpose swaps m with n, and the orientation: unless k is so small that it
 // matters along which dimension D is written.
@@ -165,7 +171,7 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
         major_of(p.a) != Major::K || major_of(p.b) != Major::K)
         return false;
     for (const bool mirrored : {false, true})
-        for (const Tuned& t : tuned) {
+        for (const Tuned& t : tuned_on(card_of(device))) {
             const int64_t m = mirrored ? p.n : p.m, n = mirrored ? p.m : p.n;
             if (n != t.n || p.k != t.k || m <= t.over || m > t.m || (mirrored && p.k <= writes_much))
                 continue;
@@ -201,6 +207,15 @@ void for_each_way(const Problem& p, Visit visit)
 
 constexpr int most_ways = row_count * 2 * 2 * (max_slices + 1);
 
+// What the model and the network are not asked about, unless it was asked for: slices that meet in global
+// memory where they leave a quarter of the device idle, since clusters were faster wherever both were
+// measured, and a single slice, which was measured for few products.
+bool is_considered(const Way& way, const Options& o, int sm_count)
+{
+    const Config& c = configs[way.row];
+    return *o.kernel || !c.is_global() || (way.split > 1 && 4 * way.launched() * c.ctas() >= 3 * sm_count);
+}
+
 struct Choice {
     Way way;
     Prediction prediction;
@@ -216,7 +231,7 @@ Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double
     Choice best = none;
     for_each_way(p, [&](const Way& way) {
         const Prediction prediction =
-            is_allowed(p, way, o, sm_count)
+            is_considered(way, o, sm_count) && is_allowed(p, way, o, sm_count)
                 ? predict(p, configs[way.row], way, sm_count, slack * best.prediction.us)
                 : none.prediction;
         *predicted++ = static_cast<float>(prediction.us);
@@ -236,7 +251,7 @@ double element_store_us(const Config& c, int split)
 }
 
 // The best way by what was measured, of those that the model expects to take less than `limit`.
-Choice choose_learned(const Problem& p, const Options& o, int sm_count, double limit,
+Choice choose_learned(const Problem& p, const Options& o, int sm_count, Card card, double limit,
                       const float* predicted)
 {
     const bool by_element = is_element_output(p);
@@ -246,7 +261,7 @@ Choice choose_learned(const Problem& p, const Options& o, int sm_count, double l
         if (us >= limit)
             return;
         const Config& c = configs[way.row];
-        const Learned learned = learned_us(p, c, way, us, sm_count);
+        const Learned learned = learned_us(p, c, way, us, sm_count, card);
         const bool late = way.alone || !c.is_split()   ? false
                           : o.overlap == Overlap::Free ? learned.late < learned.early
                                                        : o.overlap == Overlap::Late;
@@ -269,9 +284,10 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& o, P
     Choice best = choose_predicted(p, o, sm_count, slack, predicted);
     if (best.prediction.us == none.prediction.us)
         return false;
-    const bool ask = learned && best.prediction.us < longest_learned_us;
+    const Card card = card_of(device);
+    const bool ask = learned && best.prediction.us < longest_learned_us(card);
     if (ask)
-        best = choose_learned(p, o, sm_count, slack * best.prediction.us, predicted);
+        best = choose_learned(p, o, sm_count, card, slack * best.prediction.us, predicted);
     fill(p, best.way, best.prediction, sm_count, o, plan);
     if (ask && plan.why == Why::Model)
         plan.why = Why::Learned;

@@ -32,13 +32,23 @@ constexpr Network along_k =
 constexpr Network others =
 #include "arch/sm90/learned_others.def"
     ;
-static_assert(names_all_rows(along_k.kernels) && names_all_rows(others.kernels),
-              "learned_*.def and kernels.def have different rows");
 
-const Network& network_for(const Problem& p)
-{
-    return major_of(p.a) == Major::K && major_of(p.b) == Major::K ? along_k : others;
-}
+// What an H100 has in the place of the networks' own.
+struct Numbers {
+    float biases[units];
+    LearnedKernel kernels[row_count];
+};
+
+constexpr Numbers h100_along_k =
+#include "arch/sm90/learned_h100_along_k.def"
+    ;
+constexpr Numbers h100_others =
+#include "arch/sm90/learned_h100_others.def"
+    ;
+
+static_assert(names_all_rows(along_k.kernels) && names_all_rows(others.kernels) &&
+                  names_all_rows(h100_along_k.kernels) && names_all_rows(h100_others.kernels),
+              "learned_*.def and kernels.def have different rows");
 
 float log_of(double value) { return static_cast<float>(std::log(value)); }
 
@@ -97,19 +107,29 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
     f[Feature::ctas] = log_of(at.ctas / sm_count);
 }
 
+Card card_of(const Device& device)
+{
+    constexpr int64_t between = 4'200'000'000'000;  // 3.35 and 4.9 TB/s
+    return device.memory_bandwidth > 0 && device.memory_bandwidth < between ? Card::H100 : Card::H200;
+}
+
 bool is_learned(const Problem& p, int sm_count) { return sm_count == max_numbers && p.batch == 1; }
 
-Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count)
+Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count, Card card)
 {
     float features[Feature::count];
     describe(p, c, way, way.alone ? Overlap::None : Overlap::Early, us, sm_count, features);
-    const Network& network = network_for(p);
+    const bool both_along_k = major_of(p.a) == Major::K && major_of(p.b) == Major::K;
+    const Network& network = both_along_k ? along_k : others;
+    const Numbers& h100 = both_along_k ? h100_along_k : h100_others;
+    const bool is_h100 = card == Card::H100;
     float sums[units];
-    std::copy_n(network.biases, units, sums);
+    std::copy_n(is_h100 ? h100.biases : network.biases, units, sums);
     for (int i = 0; i < Feature::count; ++i)
         add(sums, features[i], network.feature_weights[i]);
+    const LearnedKernel& kernel = (is_h100 ? h100.kernels : network.kernels)[way.row];
     for (int i = 0; i < traits; ++i)
-        add(sums, network.kernels[way.row].numbers[i], network.trait_weights[i]);
+        add(sums, kernel.numbers[i], network.trait_weights[i]);
     const double early = us * answer(network, sums);
     add(sums, 1.0f, network.feature_weights[Feature::late]);
     return {early, us * answer(network, sums)};

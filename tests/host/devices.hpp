@@ -22,8 +22,15 @@ inline Device gpu(int cc, int sm_count, int smem_kib)
     return d;
 }
 
+inline Device with_memory(Device d, int64_t bytes_a_second)
+{
+    d.memory_bandwidth = bytes_a_second;
+    return d;
+}
+
 inline const Device b200 = gpu(100, 148, 227), h200 = gpu(90, 132, 227), a100 = gpu(80, 108, 163),
-                    a10 = gpu(86, 72, 99), rtx5090 = gpu(120, 170, 99), turing = gpu(75, 40, 64);
+                    a10 = gpu(86, 72, 99), rtx5090 = gpu(120, 170, 99), turing = gpu(75, 40, 64),
+                    h100 = with_memory(h200, 3'352'000'000'000);
 
 inline Device host()
 {

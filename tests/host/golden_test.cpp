@@ -94,6 +94,7 @@ std::string all_choices()
     add(out, "h200", h200, 8192, 16384, 64);
     add(out, "h200", h200, 512, 1024, 12288);
     add_awkward(out);
+    add_layers(out, "h100", h100);
     add_layers(out, "b200", b200);
     add(out, "a100", a100, 4096, 4096, 4096);
     add(out, "a100", a100, 64, 64, 4096);

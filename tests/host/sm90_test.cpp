@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace hg {
@@ -235,9 +236,10 @@ TEST(Sm90, LongProductsAreHandedOut)
     EXPECT_FALSE(handed(4096, 4096));
 }
 
-// The network corrects the model, by less than a factor of three.
+// The networks correct the model, by less than a factor of three.
 TEST(Sm90, LearnedTimesAreNearTheModels)
 {
+    using sm90::Card;
     for (const int64_t m : {1, 24, 128, 500, 1024})
         for (const int64_t n : {64, 1000, 4096})
             for (const int64_t k : {24, 512, 4096}) {
@@ -248,10 +250,12 @@ TEST(Sm90, LearnedTimesAreNearTheModels)
                                     plan.streams, plan.tiles,   !plan.overlaps};
                 const sm90::Config& c = sm90::configs[plan.row];
                 const double us = sm90::predict(p, c, way, 132).us;
-                const sm90::Learned learned = sm90::learned_us(p, c, way, us, 132);
-                for (const double time : {learned.early, learned.late}) {
-                    EXPECT_GT(time, us / 3) << m << 'x' << n << 'x' << k;
-                    EXPECT_LT(time, us * 3) << m << 'x' << n << 'x' << k;
+                for (const Card card : {Card::H100, Card::H200}) {
+                    const sm90::Learned learned = sm90::learned_us(p, c, way, us, 132, card);
+                    for (const double time : {learned.early, learned.late}) {
+                        EXPECT_GT(time, us / 3) << m << 'x' << n << 'x' << k;
+                        EXPECT_LT(time, us * 3) << m << 'x' << n << 'x' << k;
+                    }
                 }
             }
 }
@@ -267,6 +271,76 @@ TEST(Sm90, WhatIsLearned)
     p = linear_layer(64, 4096, 4096);
     p.b = {p.b.ptr, nullptr, 1, 4096, 0};
     EXPECT_TRUE(sm90::is_learned(p, 132));
+}
+
+// By bandwidth: 3.35 and 4.9 TB/s, 4.0 of a GH200 with HBM3. A driver need not say.
+TEST(Sm90, WhichCardItIs)
+{
+    using sm90::Card;
+    EXPECT_EQ(sm90::card_of(h100), Card::H100);
+    EXPECT_EQ(sm90::card_of(with_memory(h200, 4'000'000'000'000)), Card::H100);
+    EXPECT_EQ(sm90::card_of(with_memory(h200, 4'917'000'000'000)), Card::H200);
+    EXPECT_EQ(sm90::card_of(h200), Card::H200);
+}
+
+// Above 1 ms only H100s have been measured often enough.
+TEST(Sm90, LongProductsAreLearnedOnH100s)
+{
+    const auto why = [](const Device& device) {
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(linear_layer(8000, 8192, 16384), device, Options{}, plan));
+        return plan.why;
+    };
+    EXPECT_EQ(why(h100), Why::Learned);
+    EXPECT_EQ(why(h200), Why::Model);
+}
+
+struct Exception {
+    int64_t n, k, m;
+    const char* kernel;
+    bool swapped;
+    int split;
+    bool streams;
+    Overlap overlap;
+};
+
+constexpr bool Plain = false, Swapped = true, Whole = false, Stream = true;
+constexpr Overlap Early = Overlap::Early, Late = Overlap::Late, Alone = Overlap::None;
+
+#define TUNED(n, k, over, m, name, orientation, split, streams, overlap, us, without)                      \
+    {n, k, m, #name, orientation, split, streams, overlap},
+constexpr Exception exceptions_of_h200[] = {
+#include "arch/sm90/tuned.def"
+};
+constexpr Exception exceptions_of_h100[] = {
+#include "arch/sm90/tuned_h100.def"
+};
+#undef TUNED
+
+void expect_chosen(const Exception& e, const Device& device)
+{
+    Options o{};
+    o.workspace = size_t{64} << 20;
+    o.counters = sm90::counter_words(device, o.workspace);
+    Plan plan{};
+    ASSERT_TRUE(sm90::choose(linear_layer(e.m, e.n, e.k), device, o, plan));
+    SCOPED_TRACE(std::to_string(e.m) + 'x' + std::to_string(e.n) + 'x' + std::to_string(e.k));
+    EXPECT_EQ(plan.why, Why::Tuned);
+    EXPECT_STREQ(sm90::rows[plan.row].name, e.kernel);
+    EXPECT_EQ(plan.swapped, e.swapped);
+    EXPECT_EQ(plan.split, e.split);
+    EXPECT_EQ(plan.streams, e.streams);
+    EXPECT_EQ(plan.overlaps, e.overlap != Alone);
+    EXPECT_EQ(plan.early, e.overlap == Early);
+}
+
+// A line that no product gets, since another one comes first or it is not allowed, would say nothing.
+TEST(Sm90, EachExceptionIsChosen)
+{
+    for (const Exception& e : exceptions_of_h200)
+        expect_chosen(e, h200);
+    for (const Exception& e : exceptions_of_h100)
+        expect_chosen(e, h100);
 }
 
 // A kernel, plain, in so many slices, with room for their `sums` and not a word more.

@@ -5,7 +5,7 @@
     hgemm-bench ways ways.txt --out measured.txt        # on the GPU
     hgemm-ways describe < measured.txt > seen.txt
     learn.py seen.txt [--start arch/sm90] [--write arch/sm90 --measured 'what, when and where'] [--folds 2]
-                      [--only sm90_row,... --margin 0.03]
+                      [--only sm90_row,... --margin 0.03] [--card h100]
 
 There are two, for products whose operands both are contiguous along k and for all others. They were fitted to
 tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 15 CUDA graphs over so many sets of
@@ -19,7 +19,9 @@ that it has a slope), and the error of each way beside the others of its product
 of the products out at a time and says how well they are chosen. --start goes on from networks that were written
 before, in small steps, so that choices change where there is a reason to. --only goes on with the numbers of some rows
 and holds all else, so that choices among other rows stay; it looks at the products with which these rows were measured,
-and takes them to be slower by --margin, so that they are chosen where it is plain that they are faster.
+and takes them to be slower by --margin, so that they are chosen where it is plain that they are faster. --card goes on with
+the biases and all rows' numbers alone, held near where they start, and writes them as those of another card: learned_h100_*.def
+from h100_sm90_ways.txt.xz, and `hgemm-ways --memory 3352`.
 """
 import argparse
 import re
@@ -86,8 +88,9 @@ def read(path, ways):
             "biases": jnp.array(biases + ways.mean @ seen, jnp.float32), "shares": jnp.array(shares, jnp.float32)}
 
 
-def fit(ways, use, seed=0, steps=1000, start=None, only=None):
-    """`use`: 1 for each product to learn from, else 0. `only`: rows whose numbers are fitted, all else is held."""
+def fit(ways, use, seed=0, steps=1000, start=None, only=None, card=False):
+    """`use`: 1 for each product to learn from, else 0. `only`: rows whose numbers are fitted, all else is held. `card`: biases and
+    numbers are fitted, all else is held."""
     products = len(ways.products)
     scaled = jnp.array((ways.features - ways.mean) / ways.deviation, jnp.float32)
     predicted, off, slower, weight = (jnp.array(a, jnp.float32) for a in
@@ -103,6 +106,15 @@ def fit(ways, use, seed=0, steps=1000, start=None, only=None):
     if only:
         moves["traits"] = moves["traits"].at[jnp.array(only)].set(1)
         fastest = 0.02
+    if card:
+        moves = {name: jnp.full_like(value, name in ("biases", "traits")) for name, value in p.items()}
+        fastest = 0.004
+
+    def held(p):
+        """Keeps numbers small, or where they were."""
+        if card:
+            return 0.3 * sum(((p[name] - start[name]) ** 2).mean() for name in ("biases", "traits"))
+        return 3e-5 * sum((v ** 2).sum() for v in p.values())
 
     def of_products(values):
         return jax.ops.segment_sum(values, product, products)
@@ -115,8 +127,7 @@ def fit(ways, use, seed=0, steps=1000, start=None, only=None):
         chance = jnp.exp(cost - jax.ops.segment_max(cost, product, products)[product])
         chance /= of_products(chance)[product]
         terms = weight * beside ** 2 + 0.3 * chance * slower
-        return (((use[product] * terms).sum() + 0.2 * (use * mean ** 2).sum()) / use.sum()
-                + 3e-5 * sum((v ** 2).sum() for v in p.values()))
+        return ((use[product] * terms).sum() + 0.2 * (use * mean ** 2).sum()) / use.sum() + held(p)
 
     @jax.jit
     def step(p, first, second, key, t):
@@ -178,6 +189,18 @@ def write_only(path, ways, p, rows, measured):
     path.write_text(text)
 
 
+def write_card(path, ways, p, measured):
+    """The biases and the rows' numbers."""
+    p = {name: np.array(value, float) for name, value in p.items()}
+    biases = p["biases"] - ways.mean @ (p["weights"][:len(FEATURES)] / ways.deviation[:, None])
+    rows = table(f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"]))
+    path.write_text(f"""// Written by tests/bench/learn/learn.py, fitted to {ways.times.sum():,} measurements of
+// {len(ways.products):,} products: {measured}.
+{{{numbers(biases)},
+ {rows}}}
+""")
+
+
 def with_rows(seen, rows, margin):
     """The ways of products with which any of these rows was measured; the rows' own slower by `margin`."""
     own = np.isin(seen[:, 4], rows)
@@ -195,14 +218,16 @@ def learn(seen, name, a):
           f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
     fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
     for left_out in range(a.folds):
-        _, off = fit(ways, fold != left_out, left_out, a.steps, start, only)
+        _, off = fit(ways, fold != left_out, left_out, a.steps, start, only, bool(a.card))
         costs = ways.loss_of_choices(off)
         print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
     if a.write:
-        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start, only)
+        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start, only, bool(a.card))
         print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
         path = Path(a.write) / f"learned_{name}.def"
-        if only:
+        if a.card:
+            write_card(Path(a.write) / f"learned_{a.card}_{name}.def", ways, p, a.measured)
+        elif only:
             write_only(path, ways, p, only, a.measured)
         else:
             write(path, ways, p, a.measured)
@@ -218,9 +243,10 @@ def main():
     parser.add_argument("--steps", type=int, default=2200)
     parser.add_argument("--only", metavar="ROWS", default="")
     parser.add_argument("--margin", type=float, default=0)
+    parser.add_argument("--card", metavar="NAME", default="")
     a = parser.parse_args()
-    if a.only and not a.start:
-        parser.error("--only goes on from networks that --start names")
+    if (a.only or a.card) and not a.start:
+        parser.error("--only and --card go on from networks that --start names")
     if a.margin and not a.only:
         parser.error("--margin is for the rows that --only names")
     seen = np.loadtxt(a.seen)

@@ -1,6 +1,6 @@
-// Ways to run products on an H200, before and after `hgemm-bench ways` measures them. A line for each: "m n
-// k layout way us", where a layout is tn, nn, nt or tt and a way what HGEMM_KERNEL takes. Products are
-// bf16, and ways that are not allowed are left out.
+// Ways to run products on an H100 or H200, before and after `hgemm-bench ways` measures them. A line for
+// each: "m n k layout way us", where a layout is tn, nn, nt or tt and a way what HGEMM_KERNEL takes.
+// Products are bf16, and ways that are not allowed are left out.
 //   list      reads lines of "m n k layout"; writes the ways that are worth measuring, the best first, with
 //             the time that the library expects
 //   describe  reads measured ways; writes what learn.py is told of them in numbers: m, n, k, the layout,
@@ -24,12 +24,16 @@ namespace {
 
 using namespace hg;
 
-Device whole_h200()
+// A whole H100 or H200.
+Device& device()
 {
-    Device d{};
-    d.cc = 90;
-    d.sm_count = 132;
-    d.smem_per_block = sm90::smem_limit;
+    static Device d = [] {
+        Device whole{};
+        whole.cc = 90;
+        whole.sm_count = 132;
+        whole.smem_per_block = sm90::smem_limit;
+        return whole;
+    }();
     return d;
 }
 
@@ -53,12 +57,11 @@ Problem product(int64_t m, int64_t n, int64_t k, const std::string& layout)
 // The plan that HGEMM_KERNEL=way leads to.
 bool force(const Problem& p, const std::string& way, Plan& plan)
 {
-    static const Device h200 = whole_h200();
     Options options{};
     options.workspace = size_t{256} << 20;
-    options.counters = sm90::counter_words(h200, options.workspace);
+    options.counters = sm90::counter_words(device(), options.workspace);
     setenv("HGEMM_KERNEL", way.c_str(), 1);
-    return read_options(options) == ok && sm90::choose(p, h200, options, plan);
+    return read_options(options) == ok && sm90::choose(p, device(), options, plan);
 }
 
 struct Expected {
@@ -102,6 +105,29 @@ void list(double within, size_t most)
     }
 }
 
+// As HGEMM_KERNEL would ask for it.
+std::string way_of(const Plan& plan)
+{
+    const bool persistent = !sm90::is_direct(plan.row) && !sm90::configs[plan.row].is_split();
+    const std::string sharing = !persistent    ? "/split=" + std::to_string(plan.split)
+                                : plan.streams ? "/stream"
+                                               : "/whole";
+    return sm90::rows[plan.row].name + sharing + (plan.swapped ? "/swapped" : "/plain") +
+           (!plan.overlaps ? "/alone"
+            : plan.early   ? "/early"
+                           : "/late");
+}
+
+void list_chosen()
+{
+    int64_t m, n, k;
+    std::string layout;
+    while (std::cin >> m >> n >> k >> layout)
+        if (Plan plan{}; force(product(m, n, k, layout), "", plan))
+            std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %s %s %.3f\n", m, n, k, layout.c_str(),
+                        way_of(plan).c_str(), plan.predicted_us);
+}
+
 constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
 
 bool describe(const Problem& p, int layout, const std::string& text, double us)
@@ -109,12 +135,11 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
     Plan plan{};
     if (!force(p, text, plan) || plan.repacks_a || plan.repacks_b)  // its time has the copy's in it
         return false;
-    const int sm_count = whole_h200().sm_count;
     const sm90::Way way{plan.row, plan.swapped, plan.split, plan.streams, plan.tiles, !plan.overlaps};
     const Overlap overlap = way.alone ? Overlap::None : plan.early ? Overlap::Early : Overlap::Late;
-    const double predicted = sm90::predict(p, sm90::configs[way.row], way, sm_count).us;
+    const double predicted = sm90::predict(p, sm90::configs[way.row], way, device().sm_count).us;
     float features[sm90::Feature::count];
-    sm90::describe(p, sm90::configs[way.row], way, overlap, predicted, sm_count, features);
+    sm90::describe(p, sm90::configs[way.row], way, overlap, predicted, device().sm_count, features);
     std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, way.row, us);
     for (const float feature : features)
         std::printf(" %.6g", feature);
@@ -140,18 +165,24 @@ void describe_all()
 
 int main(int argc, char** argv)
 {
-    CLI::App app("Ways to run products on an H200: from standard input to standard output.");
+    CLI::App app("Ways to run products on an H100 or H200: from standard input to standard output.");
+    int64_t gigabytes = 0;
+    app.add_option("--memory", gigabytes, "Its bandwidth by clock and bus, GB/s; an H200's without");
     CLI::App* const listing = app.add_subcommand("list", "m n k layout -> ways worth measuring");
     double within = 1.3;
     size_t most = 24;
     listing->add_option("--within", within, "Times what the best one is expected to take")
         ->capture_default_str();
     listing->add_option("--most", most, "Ways a product")->capture_default_str();
+    CLI::App* const choosing = app.add_subcommand("chosen", "m n k layout -> what the library chooses");
     app.add_subcommand("describe", "m n k layout way us -> numbers for learn.py");
     app.require_subcommand(1);
     CLI11_PARSE(app, argc, argv);
+    device().memory_bandwidth = gigabytes * 1'000'000'000;
     if (*listing)
         list(within, most);
+    else if (*choosing)
+        list_chosen();
     else
         describe_all();
 }
