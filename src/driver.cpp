@@ -109,6 +109,17 @@ LoadedImage* find_image(const void* image)
     return nullptr;
 }
 
+// Bytes a second, by clock and bus; 0 where the driver does not say.
+int64_t memory_bandwidth(CUdevice device)
+{
+    int khz = 0, bits = 0;
+    if (calls().cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device) != CUDA_SUCCESS ||
+        calls().cuDeviceGetAttribute(&bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device) !=
+            CUDA_SUCCESS)
+        return 0;
+    return int64_t{2} * khz * 1000 * bits / 8;  // both edges of the clock
+}
+
 }  // namespace
 
 Status count_devices(int* count, const char** reason)
@@ -163,7 +174,7 @@ Status describe(int ordinal, Device& device)
     Status status = check(calls().cuDeviceGet(&handle, ordinal), "cuDeviceGet");
     if (status != ok)
         return status;
-    int major = 0, minor = 0, l2 = 0, memory_khz = 0, memory_bits = 0;
+    int major = 0, minor = 0, l2 = 0;
     const struct {
         CUdevice_attribute attribute;
         int* value;
@@ -173,8 +184,6 @@ Status describe(int ordinal, Device& device)
         {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &device.sm_count},
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &device.smem_per_block},
         {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
-        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, &memory_khz},
-        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, &memory_bits},
     };
     for (const auto& w : wanted)
         if (Status s =
@@ -184,7 +193,7 @@ Status describe(int ordinal, Device& device)
     device.ordinal = ordinal;
     device.cc = major * 10 + minor;
     device.l2_bytes = l2;
-    device.memory_bandwidth = int64_t{2} * memory_khz * 1000 * memory_bits / 8;  // both edges of the clock
+    device.memory_bandwidth = memory_bandwidth(handle);
     return check(calls().cuDeviceGetName(device.name, sizeof device.name, handle), "cuDeviceGetName");
 }
 

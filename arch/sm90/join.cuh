@@ -12,7 +12,7 @@
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
-#include "arch/sm90/split_store.cuh"
+#include "arch/sm90/terms.cuh"
 
 namespace hg::sm90 {
 
