@@ -167,7 +167,8 @@ int main(int argc, char** argv)
 {
     CLI::App app("Ways to run products on an H100 or H200: from standard input to standard output.");
     int64_t gigabytes = 0;
-    app.add_option("--memory", gigabytes, "Its bandwidth by clock and bus, GB/s; an H200's without");
+    app.add_option("--memory", gigabytes, "Its bandwidth by clock and bus, GB/s; an H200's without")
+        ->check(CLI::Range(1, 100'000));
     CLI::App* const listing = app.add_subcommand("list", "m n k layout -> ways worth measuring");
     double within = 1.3;
     size_t most = 24;
