@@ -3,6 +3,7 @@
 // Products are bf16, and ways that are not allowed are left out.
 //   list      reads lines of "m n k layout"; writes the ways that are worth measuring, the best first, with
 //             the time that the library expects
+//   chosen    reads the same; writes what the library chooses
 //   describe  reads measured ways; writes what learn.py is told of them in numbers: m, n, k, the layout,
 //             the row, microseconds, then what the network of sm90 sees
 #include "arch/sm90/learned.hpp"
