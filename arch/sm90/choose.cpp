@@ -284,7 +284,8 @@ bool choose_by_model(const Problem& p, const Device& device, const Options& o, P
     Choice best = choose_predicted(p, o, sm_count, slack, predicted);
     if (best.prediction.us == none.prediction.us)
         return false;
-    const Card card = card_of(device);
+    // Copies and direct kernels are compared by time, and theirs is known of H200s.
+    const Card card = plan.repacks_a || plan.repacks_b ? Card::H200 : card_of(device);
     const bool ask = learned && best.prediction.us < longest_learned_us(card);
     if (ask)
         best = choose_learned(p, o, sm_count, card, slack * best.prediction.us, predicted);
