@@ -86,13 +86,13 @@ TEST(Sm90, LongProductsAreLearnedOnH100s)
 // Where an operand has to be copied, times are compared with those of direct kernels on an H200.
 TEST(Sm90, CopiedOperandsAreChosenForAsOnH200s)
 {
-    Problem p = linear_layer(1, 4096, 11008);
-    p.a = {p.a.ptr, nullptr, 1, 1, 0};
-    p.b = {p.b.ptr, nullptr, 1, 4097, 0};
+    Problem p = linear_layer(2, 3584, 3584);
+    p.a = {p.a.ptr, nullptr, 1, 2, 0};
     Options o{};
     o.workspace = size_t{256} << 20;
     Plan on_h100{}, on_h200{};
     ASSERT_TRUE(sm90::choose(p, h100, o, on_h100) && sm90::choose(p, h200, o, on_h200));
+    EXPECT_TRUE(on_h200.repacks_a);
     EXPECT_EQ(on_h100.row, on_h200.row);
     EXPECT_EQ(on_h100.predicted_us, on_h200.predicted_us);
 }

@@ -1,4 +1,4 @@
-// A libcuda.so.1 that answers as an H200 would and does nothing: what a call costs beside it is the
+// A libcuda.so.1 that answers as an H100 would and does nothing: what a call costs beside it is the
 // library's own. Nothing is computed.
 #include <cuda.h>
 
@@ -37,6 +37,8 @@ CUresult get_attribute(int* value, CUdevice_attribute attribute, CUdevice)
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 227 << 10; break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 50 << 20; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 2'619'000; break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 5120; break;
     default: *value = 0;
     }
     return CUDA_SUCCESS;

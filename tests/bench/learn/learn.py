@@ -224,9 +224,9 @@ def learn(seen, name, a):
     if a.write:
         p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start, only, bool(a.card))
         print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
-        path = Path(a.write) / f"learned_{name}.def"
+        path = Path(a.write) / (f"learned_{a.card}_{name}.def" if a.card else f"learned_{name}.def")
         if a.card:
-            write_card(Path(a.write) / f"learned_{a.card}_{name}.def", ways, p, a.measured)
+            write_card(path, ways, p, a.measured)
         elif only:
             write_only(path, ways, p, only, a.measured)
         else:
@@ -247,6 +247,8 @@ def main():
     a = parser.parse_args()
     if (a.only or a.card) and not a.start:
         parser.error("--only and --card go on from networks that --start names")
+    if a.only and a.card:
+        parser.error("--card fits all rows, --only some")
     if a.margin and not a.only:
         parser.error("--margin is for the rows that --only names")
     seen = np.loadtxt(a.seen)

@@ -52,6 +52,7 @@ Problem product(int64_t m, int64_t n, int64_t k, const std::string& layout)
     p.b = {reinterpret_cast<void*>(0x2000), nullptr, layout[1] == 'n' ? k : 1, layout[1] == 'n' ? 1 : n, 0};
     p.d = {reinterpret_cast<void*>(0x4000), nullptr, n, 0, Type::BF16};
     p.alpha = 1;
+    p.align_unused_strides();
     return p;
 }
 
