@@ -39,4 +39,9 @@ bool shares_k_among_warps(const std::string& kernel)
     return kernel.find("_direct_") != std::string::npos;
 }
 
+bool wants_rows_side_by_side(const std::string& kernel)
+{
+    return shares_k_among_warps(kernel) && std::stoi(kernel.substr(kernel.rfind('x') + 1)) < 8;
+}
+
 }  // namespace hg::test

@@ -12,5 +12,7 @@ std::vector<std::string> kernel_names();
 bool names_all_kernels();
 // Direct kernels do; they sum in an order of their own, and batch-invariant mode leaves them out.
 bool shares_k_among_warps(const std::string& kernel);
+// Those of fewer than eight y serve no x that is contiguous along k.
+bool wants_rows_side_by_side(const std::string& kernel);
 
 }  // namespace hg::test

@@ -281,6 +281,18 @@ __device__ inline void finish_element(const OutputParams& p, const OutputBases& 
     store_element(activate(v, p.activation), bases.d, i * p.ldd + j, p.type_d);
 }
 
+// Likewise, and C is yet to be added.
+__device__ inline void finish_element(const OutputParams& p, const Scalars& s, const OutputBases& bases,
+                                      int64_t i, int64_t j, float sum)
+{
+    if (bases.c) {
+        const float c = load_element(bases.c, i * p.ldc + j, p.type_c);
+        finish_element(p, bases, 1.0f, i, j, fmaf(s.beta, c, __fmul_rn(s.alpha, sum)));
+    } else {
+        finish_element(p, bases, s.alpha, i, j, sum);
+    }
+}
+
 // The sums of a column, in rows warp, warp + warps, ..., with C, whose rows begin at `c`. Elements of
 // several rows are asked for at once: D may be C, so that no load passes a store.
 template <typename Bits, typename Sum>

@@ -348,11 +348,14 @@ size_t counter_words(const Device& device, size_t workspace)
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
+    if (!*options.kernel && is_for_lines(p) && choose_direct(p, device, options, DirectKind::Lines, plan))
+        return true;
     Plan direct = plan;
     const bool found = choose_product(p, device, options, plan);
     if (found && !plan.repacks_a && !plan.repacks_b)
         return true;
-    if (!choose_direct(p, device, options, direct) || (found && plan.predicted_us <= direct.predicted_us))
+    if (!choose_direct(p, device, options, DirectKind::Others, direct) ||
+        (found && plan.predicted_us <= direct.predicted_us))
         return found;
     plan = direct;
     return true;

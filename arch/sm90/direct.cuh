@@ -265,6 +265,19 @@ __device__ inline void prepare_direct(const DirectParams& p, DirectSmem<C>& smem
     ptx::cluster_arrive_relaxed();
 }
 
+struct DirectPart {
+    Tile tile;
+    int32_t slice;
+};
+
+// What this CTA multiplies.
+__device__ inline DirectPart direct_part(const DirectParams& p)
+{
+    const auto block = static_cast<int32_t>(blockIdx.x);
+    const int32_t cluster = p.split.quotient(block);
+    return {tile_at(p.grid, cluster), block - cluster * p.split.value};
+}
+
 template <DirectConfig C, Type T, Major M>
 __device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
 {
@@ -272,9 +285,7 @@ __device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
     constexpr int sharers = direct_sharers(C, M);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int sharer = warp % sharers, first_x = warp / sharers * direct_rows(C, M);
-    const auto block = static_cast<int32_t>(blockIdx.x);
-    const int32_t cluster = p.split.quotient(block), slice = block - cluster * p.split.value;
-    const Tile tile = tile_at(p.grid, cluster);
+    const auto [tile, slice] = direct_part(p);
     const int32_t first = p.slice_start[slice] + sharer, last = p.slice_start[slice + 1];
     const DirectPlace place{tile.m * C.x + first_x, tile.n * C.y, tile.batch, lane / 4, lane % 4};
     if (p.prefetches && (first + 1) * direct_step(C, M) <= p.k)

@@ -20,33 +20,44 @@ struct DirectConfig {
 // What a lane holds of x: eight vectors of eight elements.
 constexpr int direct_vectors = 8;
 
+// Is it one of direct_lines.cuh, for few rows and x that is not contiguous along k?
+constexpr bool takes_lines(const DirectConfig& c) { return c.y < 8; }
+
 constexpr int direct_rows(const DirectConfig& c, Major major) { return major == Major::K ? c.rows : c.x; }
 // k's of a step, which is what a warp multiplies at a time.
 constexpr int direct_step(const DirectConfig& c, Major major)
 {
     return direct_vectors * 8 * 32 / direct_rows(c, major);
 }
-// Warps that share k.
+// Warps, or parts of them, that share k.
 constexpr int direct_sharers(const DirectConfig& c, Major major)
 {
-    return c.warps * direct_rows(c, major) / c.x;
+    return takes_lines(c) ? c.warps * 32 * 8 / c.x : c.warps * direct_rows(c, major) / c.x;
 }
 
 // What there is room for.
 constexpr int direct_splits(const DirectConfig& c) { return c.x * c.y > 1024 ? 4 : max_cluster; }
 
-// A tile of floats, contiguous along x. The padding keeps a fragment's columns in different banks.
-constexpr int direct_pitch(const DirectConfig& c) { return c.x + 4; }
+// A tile of floats, contiguous along x. The padding keeps a fragment's columns in different banks, and the
+// vectors of a line.
+constexpr int direct_pitch(const DirectConfig& c) { return c.x + (takes_lines(c) ? c.x / 8 : 4); }
 
 // A lane holds eight vectors of eight rows where x is not contiguous along k.
 constexpr bool has_direct_major(const DirectConfig& c, Major major)
 {
-    return major == Major::K || c.x == 64;
+    return major == Major::K ? !takes_lines(c) : c.x == 64 || takes_lines(c);
+}
+
+// Rows of x that a tile gets. Lines that begin within a vector take one more.
+constexpr int direct_width(const DirectConfig& c, bool aligned)
+{
+    return takes_lines(c) && !aligned ? c.x - 8 : c.x;
 }
 
 template <DirectConfig C>
 struct DirectSmem {
-    float sums[C.warps][C.y][direct_pitch(C)];                   // of those that share k
+    static constexpr int sharers = takes_lines(C) ? direct_sharers(C, Major::MN) : C.warps;
+    float sums[sharers][C.y][direct_pitch(C)];                   // of those that share k
     alignas(16) float incoming[direct_splits(C) - 1][C.y][C.x];  // of the other slices of k
     uint64_t arrived;
 };
@@ -64,6 +75,7 @@ struct DirectParams {
     OutputParams output;
     TileGrid grid;  // rows: x, columns: y, which follow each other
     int32_t k;
+    int32_t width;                         // rows of x from tile to tile
     Divisor split;                         // slices of k: CTAs of a cluster
     int32_t slice_start[max_cluster + 1];  // steps from here on belong to slice i
     bool swapped;                          // x is n and y is m
@@ -71,8 +83,16 @@ struct DirectParams {
     bool early;                            // the next kernel may start at once
 };
 
-// Fill what a plan says of the kernel; false with plan.refusal set when none fits.
-bool choose_direct(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+// Those that multiply lines of x, for few rows of y, and all others.
+enum class DirectKind { Lines, Others };
+
+// Is it for the former, whatever else could serve it?
+bool is_for_lines(const Problem& problem);
+
+// Fill what a plan says of the kernel; false with plan.refusal set when none of this kind fits, or of
+// either if one is forced.
+bool choose_direct(const Problem& problem, const Device& device, const Options& options, DirectKind kind,
+                   Plan& plan);
 
 void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
 

@@ -3,7 +3,7 @@
 // direct.def, where y has no letter.
 //
 // Compiled once for each type, as HGEMM_TYPE = f16 or bf16: two images are compiled in half the time.
-#include "arch/sm90/direct.cuh"
+#include "arch/sm90/direct_lines.cuh"
 #include "arch/sm90/persistent.cuh"
 #include "arch/sm90/repack.cuh"
 #include "arch/sm90/split.cuh"
@@ -26,6 +26,16 @@ __device__ inline void run(const sm90::Params& p)
         sm90::run_split<C, T, MX, MY>(p, smem);
     else
         sm90::run_persistent<C, T, MX, MY>(p, smem);
+}
+
+template <sm90::DirectConfig C, Type T, Major M>
+__device__ inline void run(const sm90::DirectParams& p)
+{
+    auto& smem = *reinterpret_cast<sm90::DirectSmem<C>*>(dynamic_smem);
+    if constexpr (sm90::takes_lines(C))
+        sm90::run_direct_lines<C, T>(p, smem);
+    else
+        sm90::run_direct<C, T, M>(p, smem);
 }
 
 #define ENTRY(name, config, type, major_x, major_y)                                                        \
@@ -56,8 +66,7 @@ __device__ inline void run(const sm90::Params& p)
     extern "C" __global__ void __launch_bounds__((config).threads(), (config).residents)                   \
         name(const __grid_constant__ sm90::DirectParams p)                                                 \
     {                                                                                                      \
-        sm90::run_direct<config, type, major_x>(                                                           \
-            p, *reinterpret_cast<sm90::DirectSmem<config>*>(dynamic_smem));                                \
+        run<config, type, major_x>(p);                                                                     \
     }
 
 #define DIRECT_K_OF_TYPE(name, type) DIRECT_ENTRY(name##_##type##_k, name##_config, type, Major::K)
@@ -68,6 +77,10 @@ __device__ inline void run(const sm90::Params& p)
 #define DIRECT_K(name, ...)                                                                                \
     constexpr sm90::DirectConfig name##_config{__VA_ARGS__};                                               \
     DIRECT_K_OF(name, HGEMM_TYPE)
+
+#define DIRECT_M(name, ...)                                                                                \
+    constexpr sm90::DirectConfig name##_config{__VA_ARGS__};                                               \
+    DIRECT_M_OF(name, HGEMM_TYPE)
 
 #define DIRECT(name, ...)                                                                                  \
     DIRECT_K(name, __VA_ARGS__)                                                                            \

@@ -28,23 +28,33 @@ constexpr Row row_of(const char* name)
 
 #define DIRECT(name, ...)   DirectConfig{__VA_ARGS__},
 #define DIRECT_K(name, ...) DirectConfig{__VA_ARGS__},
+#define DIRECT_M(name, ...) DirectConfig{__VA_ARGS__},
 constexpr DirectConfig direct_configs[] = {
 #include "arch/sm90/direct.def"
 };
 #undef DIRECT
 #undef DIRECT_K
+#undef DIRECT_M
 
 template <DirectConfig C>
 constexpr Row direct_row_of(const char* name)
 {
     constexpr auto bytes = sizeof(DirectSmem<C>);
     static_assert(C.residents * (bytes + smem_reserved) <= smem_per_sm);
-    return {name, C.x, C.y, direct_step(C, Major::K), 1, C.threads(), static_cast<int>(bytes), true};
+    return {name,
+            C.x,
+            C.y,
+            direct_step(C, takes_lines(C) ? Major::MN : Major::K),
+            1,
+            C.threads(),
+            static_cast<int>(bytes),
+            true};
 }
 
 #define KERNEL(name, ...)   row_of<name##_config>(#name),
 #define DIRECT(name, ...)   direct_row_of<DirectConfig{__VA_ARGS__}>(#name),
 #define DIRECT_K(name, ...) DIRECT(name, __VA_ARGS__)
+#define DIRECT_M(name, ...) DIRECT(name, __VA_ARGS__)
 // Behind the rows of kernels.def and direct.def one that is no product: it is launched before a product
 // that needs it.
 constexpr Row rows[] = {
@@ -56,6 +66,7 @@ constexpr Row rows[] = {
 #undef KERNEL
 #undef DIRECT
 #undef DIRECT_K
+#undef DIRECT_M
 
 constexpr int row_count = sizeof configs / sizeof configs[0];
 constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];

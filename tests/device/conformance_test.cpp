@@ -129,6 +129,9 @@ TEST(DeviceKernels, each_one_deep)
         cases.push_back(aligned_case(136, 104, k));
         cases.back().transa = HGEMM_TRANS;
     }
+    // Of operands that lie the other way round, which some kernels want.
+    cases.push_back(aligned_case(136, 104, depths.back()));
+    cases.back().transb = HGEMM_TRANS;
     check_each_kernel(cases, true);
 }
 
@@ -151,11 +154,13 @@ TEST(DeviceKernels, each_one_without_operands)
         hgemm_args_t args;
         hgemm_args_init(&args, sizeof args);
         args.layout = HGEMM_ROW_MAJOR;
-        args.transb = HGEMM_TRANS;
+        const bool side_by_side = wants_rows_side_by_side(name);
+        args.transa = side_by_side ? HGEMM_TRANS : HGEMM_NO_TRANS;
+        args.transb = side_by_side ? HGEMM_NO_TRANS : HGEMM_TRANS;
         args.m = m, args.n = n, args.k = k;
         args.alpha_device = alpha.get<float>();
-        args.a = a.get(), args.lda = k;
-        args.b = b.get(), args.ldb = k;
+        args.a = a.get(), args.lda = side_by_side ? m : k;
+        args.b = b.get(), args.ldb = side_by_side ? n : k;
         args.d = d.get(), args.ldd = n;
         EXPECT_EQ(library.run(args), HGEMM_STATUS_SUCCESS) << name << ": " << library.story();
         std::vector<uint16_t> out(m * n);

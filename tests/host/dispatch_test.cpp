@@ -161,6 +161,9 @@ TEST(Dispatch, LegalityOfDirectRows)
     };
     EXPECT_TRUE(serves(along_rows));
     EXPECT_FALSE(serves(along_rows, "sm90_direct_32x16"));
+    // Those of 256 x want lines along the rows of x.
+    EXPECT_TRUE(serves(along_rows, "sm90_direct_256x4"));
+    EXPECT_FALSE(serves(nothing, "sm90_direct_256x4"));
     // Offsets in a tile have 31 bits, and vectors may reach into the next line.
     EXPECT_FALSE(serves([](Problem& p) { p.a.row_stride = p.b.row_stride = int64_t{1} << 24; }));
     EXPECT_FALSE(serves([](Problem& p) {
@@ -335,9 +338,12 @@ std::vector<std::string> kernels_of(const std::string& row, const std::vector<st
         return {row};
     std::vector<std::string> kernels;
     std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
-    if (row.starts_with("sm90_direct_"))
+    if (row.starts_with("sm90_direct_")) {
+        const bool for_lines = std::stoi(row.substr(row.rfind('x') + 1)) < 8;
         majors = row.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
+                 : for_lines                       ? std::vector<std::string>{"_m"}
                                                    : std::vector<std::string>{"_k", "_m"};
+    }
     for (const std::string& type : types)
         for (const std::string& of_row : majors)
             kernels.push_back(row + type + of_row);

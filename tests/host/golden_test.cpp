@@ -54,6 +54,21 @@ void add_awkward(std::ostream& out)
         add_majors(out, m, n, k);
 }
 
+// Few rows beside lines that TMA cannot address, or that are very many.
+void add_lines(std::ostream& out, const std::string& name, const Device& device)
+{
+    constexpr int64_t shapes[][3] = {
+        {1, 1001, 1000}, {2, 4097, 4097}, {4, 777, 12000}, {1, 50257, 768}, {1, 57344, 8192}};
+    for (const auto& [m, n, k] : shapes) {
+        Problem p = linear_layer(m, n, k);
+        p.b = {p.b.ptr, nullptr, 1, n, 0};
+        add(out, (name + "/tt").c_str(), device, p);
+    }
+    Problem vector = linear_layer(4097, 1, 4097);
+    vector.a = {vector.a.ptr, nullptr, 1, 4097, 0};
+    add(out, (name + "/nn").c_str(), device, vector);
+}
+
 // Squares, the layers of a language model with few and many rows, and what falls to the general path.
 void add_for_mma(std::ostream& out, const char* name, const Device& device, const char* backend)
 {
@@ -94,7 +109,9 @@ std::string all_choices()
     add(out, "h200", h200, 8192, 16384, 64);
     add(out, "h200", h200, 512, 1024, 12288);
     add_awkward(out);
+    add_lines(out, "h200", h200);
     add_layers(out, "h100", h100);
+    add_lines(out, "h100", h100);
     add_layers(out, "b200", b200);
     add(out, "a100", a100, 4096, 4096, 4096);
     add(out, "a100", a100, 64, 64, 4096);

@@ -97,6 +97,59 @@ TEST(Sm90, CopiedOperandsAreChosenForAsOnH200s)
     EXPECT_EQ(on_h100.predicted_us, on_h200.predicted_us);
 }
 
+// Who multiplies lines of x: up to four rows, x contiguous along its own, and no TMA for it or no end of
+// it.
+TEST(Sm90, WhatTakesLines)
+{
+    const auto kernel = [](Problem p, Mode mode = Mode::Default) -> std::string {
+        Options o{};
+        o.mode = mode;
+        o.workspace = size_t{256} << 20;
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h100, o, plan));
+        const std::string name = sm90::rows[plan.row].name;
+        return sm90::is_direct(plan.row) &&
+                       sm90::takes_lines(sm90::direct_configs[plan.row - sm90::row_count])
+                   ? name.substr(name.rfind('x'))
+                   : "others";
+    };
+    const auto product = [](int64_t m, int64_t n, int64_t k, int64_t ldb) {
+        Problem p = linear_layer(m, n, k);
+        p.b = {p.b.ptr, nullptr, 1, ldb, 0};
+        return p;
+    };
+    EXPECT_EQ(kernel(product(1, 1001, 1000, 1001)), "x1");
+    EXPECT_EQ(kernel(product(2, 1001, 1000, 1001)), "x2");
+    EXPECT_EQ(kernel(product(3, 1001, 1000, 1001)), "x4");
+    EXPECT_EQ(kernel(product(4, 1001, 1000, 1001)), "x4");
+    EXPECT_EQ(kernel(product(5, 1001, 1000, 1001)), "others");
+    EXPECT_EQ(kernel(product(1, 1001, 1000, 1001), Mode::BatchInvariant), "others");
+    EXPECT_EQ(kernel(linear_layer(1, 1001, 1001)), "others");
+    EXPECT_EQ(kernel(product(1, 129, 30000, 129)), "others");
+    EXPECT_EQ(kernel(product(1, 4096, 4096, 4096)), "others");
+    EXPECT_EQ(kernel(product(1, 57344, 8192, 57344)), "x1");
+    EXPECT_EQ(kernel(product(2, 57344, 8192, 57344)), "x2");
+    EXPECT_EQ(kernel(product(3, 57344, 8192, 57344)), "others");
+    Problem mirrored = linear_layer(1001, 1, 1000);
+    mirrored.a = {mirrored.a.ptr, nullptr, 1, 1001, 0};
+    EXPECT_EQ(kernel(mirrored), "x1");
+}
+
+// One long wave of them starts alone, so that none of its CTAs crowd.
+TEST(Sm90, LinesOfOneLongWaveStartAlone)
+{
+    const auto overlaps = [](int64_t n, int64_t k) {
+        Problem p = linear_layer(2, n, k);
+        p.b = {p.b.ptr, nullptr, 1, n, 0};
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h100, Options{}, plan));
+        EXPECT_FALSE(plan.early);
+        return plan.overlaps;
+    };
+    EXPECT_TRUE(overlaps(8191, 8191));
+    EXPECT_FALSE(overlaps(57344, 8192));
+}
+
 struct Exception {
     int64_t n, k, m;
     const char* kernel;

@@ -386,7 +386,7 @@ Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int sh
     device.cc = 90;
     device.sm_count = 4;
     hg::Plan plan{};
-    if (!choose_direct(p, device, options, plan))
+    if (!choose_direct(p, device, options, DirectKind::Others, plan))
         throw std::runtime_error("no launch of " + name);
     DirectParams params;
     pack_direct(p, plan, params);
