@@ -46,7 +46,7 @@ Status check_kernel_name(const char* wanted)
     for (const Backend* backend : all_backends())
         if (has_row(*backend, wanted))
             return ok;
-    char names[2048];
+    char names[4096];
     list_names(names, sizeof names, [](auto append) {
         for (const Backend* backend : all_backends())
             for (int i = 0; i < backend->row_count; ++i)

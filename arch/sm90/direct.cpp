@@ -201,15 +201,16 @@ DirectOperand pack_operand(const Operand& o, int64_t rows)
 // took 0.81 of their time, but not those of few rows and deep k, which tiles and slices are too few for: 1
 // x 129 x 30000 takes 14.5 us, copied 12.4. Where TMA can, that is so of what takes longest, if there are
 // tiles for all multiprocessors: 1 x 57344 x 8192 306 us, by TMA 320, 1 x 128256 x 4096 344 and 354.
+// Batches were not measured.
 bool is_for_lines(const Problem& p, const Operand& x, int64_t rows_x, int64_t rows_y)
 {
     constexpr int64_t most_rows = 4, most_rows_of_vast = 2, deep = 40, vast = int64_t{600} << 20,
                       wide = 224 * 256;
-    if (rows_y > most_rows || major_of(x) == Major::K || !has_lines(x))
+    if (p.batch > 1 || rows_y > most_rows || major_of(x) == Major::K || !has_lines(x))
         return false;
     if (!is_tma_operand(x, p.batch))
         return p.k <= deep * rows_x;
-    return p.batch == 1 && rows_y <= most_rows_of_vast && rows_x >= wide && 2 * rows_x * p.k >= vast;
+    return rows_y <= most_rows_of_vast && rows_x >= wide && 2 * rows_x * p.k >= vast;
 }
 
 }  // namespace

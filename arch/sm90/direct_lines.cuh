@@ -39,6 +39,7 @@ struct LinePart {
 template <DirectConfig C>
 struct LinesOfX {
     static constexpr int apart = LinePart<C>::count;
+    static_assert(apart == direct_step(C, Major::MN), "slices are counted in as many lines");
     uintptr_t at, begin, end;  // the operand's bytes are begin ... end - 1
     int64_t pitch;
     int32_t line, last;
@@ -276,11 +277,14 @@ __device__ inline void run_direct_lines(const DirectParams& p, DirectSmem<C>& sm
         ptx::launch_dependents();
     const Scalars scalars = load_scalars(p.output);
     LineSums<C> sums = {};
-    const LinesOfX<C> x(p, tile, slice, part);
-    if (scalars.alpha != 0.0f)
+    int shift = 0;
+    if (scalars.alpha != 0.0f) {
+        const LinesOfX<C> x(p, tile, slice, part);
+        shift = x.shift;
         multiply_lines<C, T>(sums, p, x, tile, part.lane);
+    }
     ptx::launch_dependents();
-    leave_lines<C>(smem.sums[part.index], sums, x.shift, part.lane);
+    leave_lines<C>(smem.sums[part.index], sums, shift, part.lane);
     __syncthreads();
     if (p.split.value > 1)
         ptx::cluster_wait();

@@ -41,14 +41,8 @@ constexpr Row direct_row_of(const char* name)
 {
     constexpr auto bytes = sizeof(DirectSmem<C>);
     static_assert(C.residents * (bytes + smem_reserved) <= smem_per_sm);
-    return {name,
-            C.x,
-            C.y,
-            direct_step(C, takes_lines(C) ? Major::MN : Major::K),
-            1,
-            C.threads(),
-            static_cast<int>(bytes),
-            true};
+    constexpr int step = direct_step(C, takes_lines(C) ? Major::MN : Major::K);
+    return {name, C.x, C.y, step, 1, C.threads(), static_cast<int>(bytes), !takes_lines(C)};
 }
 
 #define KERNEL(name, ...)   row_of<name##_config>(#name),

@@ -130,9 +130,22 @@ TEST(Sm90, WhatTakesLines)
     EXPECT_EQ(kernel(product(1, 57344, 8192, 57344)), "x1");
     EXPECT_EQ(kernel(product(2, 57344, 8192, 57344)), "x2");
     EXPECT_EQ(kernel(product(3, 57344, 8192, 57344)), "others");
+    Problem batched = product(1, 1001, 1000, 1001);
+    batched.batch = 2;
+    EXPECT_EQ(kernel(batched), "others");
     Problem mirrored = linear_layer(1001, 1, 1000);
     mirrored.a = {mirrored.a.ptr, nullptr, 1, 1001, 0};
     EXPECT_EQ(kernel(mirrored), "x1");
+}
+
+// No other backend is asked then: sm80's model, which knows nothing of memory, takes these to be faster.
+TEST(Sm90, LinesAreNotLeftToOtherBackends)
+{
+    for (const int64_t n : {151936, 152064}) {
+        Problem p = linear_layer(2, n, 8192);
+        p.b = {p.b.ptr, nullptr, 1, n, 0};
+        EXPECT_TRUE(choose(h100, p).kernel.starts_with("sm90_direct_256x2")) << choose(h100, p).kernel;
+    }
 }
 
 // One long wave of them starts alone, so that none of its CTAs crowd.
