@@ -96,9 +96,9 @@ void Expectation::choose()
 {
     const Product& p = product_;
     test::Random random(2);
-    const bool all_rows = p.m * p.n <= small_result || p.m <= rows_looked_at;
-    for (int64_t i = 0; i < (all_rows ? p.m : rows_looked_at); ++i)
-        rows_.push_back(all_rows ? i : i == 0 ? p.m - 1 : random.below(p.m));
+    const bool all_rows = p.rows() * p.n <= small_result || p.rows() <= rows_looked_at;
+    for (int64_t i = 0; i < (all_rows ? p.rows() : rows_looked_at); ++i)
+        rows_.push_back(all_rows ? i : i == 0 ? p.rows() - 1 : random.below(p.rows()));
     const int64_t budget = std::max<int64_t>(64, most_products / p.k);
     const auto rows = static_cast<int64_t>(rows_.size());
     if (rows * p.n <= budget) {
@@ -117,9 +117,11 @@ void Expectation::add_up(Sample& s) const
 {
     const Product& p = product_;
     const float* values = numbers_.values();
-    const int64_t row = rows_[s.row];
-    Walk a(operands_.phase_a + row * (p.a_along_k() ? p.lda() : 1), p.a_along_k() ? 1 : p.lda());
-    Walk b(operands_.phase_b + s.column * (p.b_along_k() ? p.ldb() : 1), p.b_along_k() ? 1 : p.ldb());
+    const int64_t row = rows_[s.row], problem = row / p.m, row_of_a = row % p.m;
+    Walk a(operands_.phase_a + problem * p.a_stride() + row_of_a * (p.a_along_k() ? p.lda() : 1),
+           p.a_along_k() ? 1 : p.lda());
+    Walk b(operands_.phase_b + problem * p.b_stride() + s.column * (p.b_along_k() ? p.ldb() : 1),
+           p.b_along_k() ? 1 : p.ldb());
     for (int64_t i = 0; i < p.k; ++i) {
         const double product = static_cast<double>(values[a.at]) * static_cast<double>(values[b.at]);
         s.sum += product;
@@ -162,7 +164,7 @@ void Expectation::prepare(test::Memory& memory) const
     for (void* result : {operands_.d, operands_.aux})
         if (result)
             memory.fill(static_cast<char*>(result) - guard, poison, span + 2 * guard);
-    for (int64_t row = 0; p.output.has(Output::Beta) && row < p.m; ++row)
+    for (int64_t row = 0; p.output.has(Output::Beta) && row < p.rows(); ++row)
         copy_numbers(memory, static_cast<char*>(operands_.d) + static_cast<size_t>(row * p.ldd()) * element,
                      numbers_, p.type_d(), phase_c + row * p.ldd(), p.n);
 }
@@ -174,7 +176,7 @@ Bytes Expectation::lines_of(test::Memory& memory, const Result& result) const
     const size_t line = static_cast<size_t>(p.ldd()) * test::bytes_of(p.type_d());
     const char* const begin = static_cast<const char*>(result.begin);
     // Those that are all read stand in memory as they are; of others each is read alone.
-    if (static_cast<int64_t>(rows_.size()) == p.m)
+    if (static_cast<int64_t>(rows_.size()) == p.rows())
         return read_back(memory, begin, rows_.size() * line);
     Bytes lines;
     for (const int64_t row : rows_) {
@@ -190,7 +192,7 @@ void Expectation::judge(test::Memory& memory, const Result& result, Verdict& ver
     const size_t element = test::bytes_of(p.type_d()), guard = Operands::guard * element;
     const size_t length = static_cast<size_t>(p.n) * element, line = static_cast<size_t>(p.ldd()) * element;
     const char* const begin = static_cast<const char*>(result.begin);
-    const char* const end = begin + static_cast<size_t>(p.m) * line;
+    const char* const end = begin + static_cast<size_t>(p.rows()) * line;
     verdict.guards_intact = verdict.guards_intact &&
                             all_poison(read_back(memory, begin - guard, guard).data(), guard) &&
                             all_poison(read_back(memory, end, guard).data(), guard);

@@ -28,7 +28,8 @@ struct Verdict {
 };
 
 // What a product of one set of operands must give: float64 sums at sampled elements, for any number of
-// implementations. All rows of a small D are looked at, of a larger one the last and some random ones.
+// implementations. All rows of a small D are looked at, of a larger one the last and some random ones;
+// those of a batch are one D below the other.
 class Expectation {
 public:
     Expectation(const Numbers& numbers, const Product& product, const Operands& operands,

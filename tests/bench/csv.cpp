@@ -48,6 +48,7 @@ const Column columns[] = {
     WHOLE("m", product.m),
     WHOLE("n", product.n),
     WHOLE("k", product.k),
+    WHOLE("batch", product.batch),
     TEXT("layout", product.layout),
     {"dtype", [](const Measurement& m) -> std::string { return test::name_of(m.product.type); },
      [](Measurement& m, const std::string& text) {

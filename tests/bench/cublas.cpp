@@ -16,6 +16,9 @@ struct Cublas::Functions {
     int (*set_workspace)(void*, void*, size_t);
     int (*gemm_ex)(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int,
                    int, const void*, void*, int, int, int, int);
+    int (*gemm_strided_batched_ex)(void*, int, int, int, int, int, const void*, const void*, int, int,
+                                   long long, const void*, int, int, long long, const void*, void*, int,
+                                   int, long long, int, int, int);
 };
 
 namespace {
@@ -42,6 +45,7 @@ std::unique_ptr<Cublas> Cublas::load(const std::string& path, test::Memory& memo
     resolve(library, "cublasSetStream_v2", f.set_stream);
     resolve(library, "cublasSetWorkspace_v2", f.set_workspace);
     resolve(library, "cublasGemmEx", f.gemm_ex);
+    resolve(library, "cublasGemmStridedBatchedEx", f.gemm_strided_batched_ex);
     require_success(f.create(&cublas->handle_), "cublasCreate");
     int version = 0;
     require_success(f.version(cublas->handle_, &version), "cublasGetVersion");
@@ -64,7 +68,7 @@ bool Cublas::serves(const Product& p)
 {
     constexpr int64_t largest = std::numeric_limits<int>::max();
     return !p.output.has(~unsigned{Output::F32 | Output::Beta}) &&
-           std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldd()}) <= largest;
+           std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldd(), p.batch}) <= largest;
 }
 
 void Cublas::multiply(const Product& p, const Operands& o)
@@ -74,11 +78,19 @@ void Cublas::multiply(const Product& p, const Operands& o)
     const int type_d = p.type_d() == HGEMM_F32 ? 0 : type;  // CUDA_R_32F
     const float alpha = 1, beta = p.output.beta();
     const int op_b = p.b_along_k() ? 1 : 0, op_a = p.a_along_k() ? 0 : 1;  // CUBLAS_OP_N, CUBLAS_OP_T
-    require_success(functions_->gemm_ex(handle_, op_b, op_a, static_cast<int>(p.n), static_cast<int>(p.m),
-                                        static_cast<int>(p.k), &alpha, o.b, type, static_cast<int>(p.ldb()),
-                                        o.a, type, static_cast<int>(p.lda()), &beta, o.d, type_d,
-                                        static_cast<int>(p.ldd()), compute_32f, algorithm_default),
-                    "cublasGemmEx");
+    const auto m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k),
+               lda = static_cast<int>(p.lda()), ldb = static_cast<int>(p.ldb()),
+               ldd = static_cast<int>(p.ldd());
+    if (p.batch == 1)
+        require_success(functions_->gemm_ex(handle_, op_b, op_a, n, m, k, &alpha, o.b, type, ldb, o.a, type,
+                                            lda, &beta, o.d, type_d, ldd, compute_32f, algorithm_default),
+                        "cublasGemmEx");
+    else
+        require_success(functions_->gemm_strided_batched_ex(
+                            handle_, op_b, op_a, n, m, k, &alpha, o.b, type, ldb, p.b_stride(), o.a, type,
+                            lda, p.a_stride(), &beta, o.d, type_d, ldd, p.d_stride(),
+                            static_cast<int>(p.batch), compute_32f, algorithm_default),
+                        "cublasGemmStridedBatchedEx");
 }
 
 }  // namespace hg::bench

@@ -1,4 +1,4 @@
-// cublasGemmEx, found at run time: nothing of cuBLAS is needed to build.
+// cublasGemmEx, for a batch cublasGemmStridedBatchedEx, found at run time: nothing of cuBLAS is needed to build.
 #pragma once
 
 #include "cuda_driver.hpp"

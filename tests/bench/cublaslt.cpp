@@ -3,6 +3,7 @@
 #include "dynamic_library.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hg::bench {
 namespace {
@@ -22,8 +23,9 @@ static_assert(sizeof(HeuristicResult) == 96);
 
 constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14, op_n = 0, op_t = 1;
 constexpr int desc_transa = 3, desc_transb = 4, desc_epilogue = 7, desc_bias = 8, desc_aux = 11,
-              desc_ldaux = 12, desc_bias_type = 26;
+              desc_ldaux = 12, desc_stride_aux = 13, desc_bias_type = 26;
 constexpr uint32_t epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_aux = 128;  // or'ed
+constexpr int layout_batch_count = 5, layout_batch_stride = 6;
 constexpr int pref_workspace = 1, pref_first_alignment = 5;  // then B, C and D
 
 constexpr size_t workspace_bytes = size_t{64} << 20;
@@ -51,6 +53,7 @@ struct CublasLt::Functions {
     int (*set_operation)(void*, int, const void*, size_t);
     int (*create_layout)(void**, int, uint64_t, uint64_t, int64_t);
     int (*destroy_layout)(void*);
+    int (*set_layout)(void*, int, const void*, size_t);
     int (*create_preference)(void**);
     int (*destroy_preference)(void*);
     int (*set_preference)(void*, int, const void*, size_t);
@@ -80,6 +83,7 @@ std::unique_ptr<CublasLt> CublasLt::load(const std::string& path, test::Memory& 
     resolve(library, "cublasLtMatmulDescSetAttribute", f.set_operation);
     resolve(library, "cublasLtMatrixLayoutCreate", f.create_layout);
     resolve(library, "cublasLtMatrixLayoutDestroy", f.destroy_layout);
+    resolve(library, "cublasLtMatrixLayoutSetAttribute", f.set_layout);
     resolve(library, "cublasLtMatmulPreferenceCreate", f.create_preference);
     resolve(library, "cublasLtMatmulPreferenceDestroy", f.destroy_preference);
     resolve(library, "cublasLtMatmulPreferenceSetAttribute", f.set_preference);
@@ -122,7 +126,7 @@ CublasLt::Algorithms::~Algorithms()
 bool CublasLt::serves(const Product& p)
 {
     const bool aux = p.output.has(Output::Gelu) && p.ldd() % 8 == 0;
-    return !p.output.has(Output::Silu) && (aux || !p.output.has(Output::Aux));
+    return p.batch <= INT32_MAX && !p.output.has(Output::Silu) && (aux || !p.output.has(Output::Aux));
 }
 
 // Column-major, transpose(D) = transpose(B) * transpose(A): B comes first.
@@ -144,9 +148,24 @@ void CublasLt::Algorithms::describe(const Product& p)
     require_success(f.create_layout(&second_, type, p.a_along_k() ? k : m, p.a_along_k() ? m : k, p.lda()),
                     what);
     require_success(f.create_layout(&result_, p.type_d() == HGEMM_F32 ? r_32f : type, n, m, p.ldd()), what);
+    describe_batch(p);
     beta_ = p.output.beta();
     if (p.output.has(Output::Bias | Output::Relu | Output::Gelu))
         describe_epilogue(p);
+}
+
+void CublasLt::Algorithms::describe_batch(const Product& p)
+{
+    const auto set = [&](void* layout, int attribute, const auto& value) {
+        require_success(lt_.functions_->set_layout(layout, attribute, &value, sizeof value),
+                        "cublasLtMatrixLayoutSetAttribute");
+    };
+    const std::pair<void*, int64_t> strides[] = {
+        {first_, p.b_stride()}, {second_, p.a_stride()}, {result_, p.d_stride()}};
+    for (const auto& [layout, stride] : strides) {
+        set(layout, layout_batch_count, static_cast<int32_t>(p.batch));
+        set(layout, layout_batch_stride, stride);
+    }
 }
 
 void CublasLt::Algorithms::describe_epilogue(const Product& p)
@@ -162,8 +181,10 @@ void CublasLt::Algorithms::describe_epilogue(const Product& p)
     set(desc_epilogue, epilogue);
     if (o.has(Output::Bias))
         set(desc_bias_type, int32_t{p.type == HGEMM_F16 ? r_16f : r_16bf});
-    if (o.has(Output::Aux))
+    if (o.has(Output::Aux)) {
         set(desc_ldaux, p.ldd());
+        set(desc_stride_aux, p.d_stride());
+    }
 }
 
 // The operation holds the pointers of bias and aux; the heuristic looks at how they are aligned.

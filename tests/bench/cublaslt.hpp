@@ -37,6 +37,7 @@ public:
         struct Results;
         explicit Algorithms(const CublasLt& lt);
         void describe(const Product& product);
+        void describe_batch(const Product& product);
         void describe_epilogue(const Product& product);
         int point_to(const Operands& operands) const;
         void ask(const std::vector<Operands>& sets, int wanted);

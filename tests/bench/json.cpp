@@ -23,6 +23,7 @@ ordered_json row_of(const Measurement& m)
     ordered_json row = {{"m", p.m},
                         {"n", p.n},
                         {"k", p.k},
+                        {"batch", p.batch},
                         {"layout", p.layout},
                         {"dtype", test::name_of(p.type)},
                         {"offset", p.offset},

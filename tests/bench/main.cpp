@@ -18,10 +18,12 @@ using namespace hg::bench;
 
 void add_selection(CLI::App& app, Selection& s)
 {
-    app.add_option("--shapes", s.shapes, "MxNxK,...: row-major D (MxN) = A * B, summed over K");
-    app.add_option("--file", s.files, "Files with one MxNxK a line, or CSV with columns m, n and k")
+    app.add_option("--shapes", s.shapes,
+                   "MxNxK or MxNxKxBATCH, ...: row-major D (MxN) = A * B, summed over K");
+    app.add_option("--file", s.files,
+                   "Files with one such a line, or CSV with columns m, n, k and maybe batch")
         ->check(CLI::ExistingFile);
-    app.add_option("--set", s.sets, "square, llm, grid, odd, mirror, all")->delimiter(',');
+    app.add_option("--set", s.sets, "square, llm, grid, odd, mirror, batch, all")->delimiter(',');
     app.add_option("--sample", s.sample, "How many of the grid's 1000 points, and the seed: 160/1");
     app.add_option("--dtype", s.dtype, "f16, bf16 or both")->check(CLI::IsMember({"f16", "bf16", "both"}));
     app.add_option("--layout", s.layouts, "tn: A and B contiguous along k; n.: A along m; .t: B along n")
@@ -99,7 +101,8 @@ void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
 
 void add_ways(CLI::App& app, WaysOptions& options)
 {
-    app.add_option("ways", options.file, "Lines of \"m n k layout way\", as `hgemm-ways list` writes them")
+    app.add_option("ways", options.file,
+                   "Lines of \"m n k layout way\", as `hgemm-ways list` writes them; k may be KxBATCH")
         ->required()
         ->check(CLI::ExistingFile);
     app.add_option("--out", options.out, "File to write each line to with microseconds, as they come");

@@ -45,6 +45,10 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.lda = p.ldb();
     args.ldb = p.lda();
     args.ldc = args.ldd = args.ldaux = p.ldd();
+    args.batch_count = p.batch;
+    args.stride_a = p.b_stride();
+    args.stride_b = p.a_stride();
+    args.stride_c = args.stride_d = args.stride_aux = p.d_stride();
     args.beta = p.output.beta();
     args.bias_mode = p.output.has(Output::Bias) ? HGEMM_BIAS_M : HGEMM_BIAS_NONE;
     args.bias = o.bias;
@@ -72,6 +76,13 @@ void Ours::multiply(const Product& p, const Operands& o)
     if (!p.output.plain()) {
         const hgemm_args_t args = args_of(p, o);
         require(hgemm_gemm_ex(handle_, &args));
+        return;
+    }
+    if (p.batch > 1) {
+        const auto call = p.type == HGEMM_F16 ? hgemm_strided_batched : bgemm_strided_batched;
+        require(call(handle_, HGEMM_COL_MAJOR, op_first(p), op_second(p), p.n, p.m, p.k, 1.0f, o.b, p.ldb(),
+                     p.b_stride(), o.a, p.lda(), p.a_stride(), 0.0f, static_cast<uint16_t*>(o.d), p.ldd(),
+                     p.d_stride(), p.batch));
         return;
     }
     const auto call = p.type == HGEMM_F16 ? hgemm : bgemm;

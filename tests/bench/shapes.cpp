@@ -12,9 +12,11 @@
 namespace hg::bench {
 namespace {
 
-using Size = std::array<int64_t, 3>;  // m, n, k
+struct Size {
+    int64_t m, n, k, batch = 1;
+};
 
-constexpr const char* set_names[] = {"square", "llm", "grid", "odd", "mirror"};
+constexpr const char* set_names[] = {"square", "llm", "grid", "odd", "mirror", "batch"};
 
 constexpr int64_t square_sizes[] = {128,  256,  512,  1024, 1536,  2048,  3072,
                                     4096, 5120, 6144, 8192, 10240, 12288, 16384};
@@ -35,6 +37,17 @@ constexpr Size ragged_shapes[] = {
     {257, 4100, 2052},  {512, 513, 8191},   {3000, 1001, 2001}, {100, 3333, 1500}};
 constexpr Size even_shapes[] = {
     {1024, 1024, 1024}, {4096, 4096, 4096}, {16, 4096, 4096}, {512, 8192, 2048}, {8192, 512, 4096}};
+// Batches of attention, scores and values of a prompt and of a token; of experts of a layer with few and
+// with many tokens each; of small matrices; of sizes that suit nobody.
+constexpr Size batches[] = {
+    {128, 128, 64, 192},   {512, 512, 64, 128},   {512, 64, 512, 128},   {1024, 1024, 128, 64},
+    {1024, 128, 1024, 64}, {2048, 2048, 128, 32}, {2048, 128, 2048, 32}, {1, 2048, 128, 256},
+    {1, 128, 2048, 256},   {8, 4096, 128, 64},    {8, 128, 4096, 64},    {1, 4096, 4096, 8},
+    {16, 4096, 4096, 8},   {64, 14336, 4096, 8},  {128, 7168, 2048, 32}, {256, 2048, 7168, 16},
+    {512, 4096, 1024, 16}, {16, 16, 16, 4096},    {32, 32, 32, 4096},    {64, 64, 64, 1024},
+    {128, 128, 128, 256},  {256, 256, 256, 64},   {512, 512, 512, 16},   {1024, 1024, 1024, 4},
+    {2048, 2048, 2048, 4}, {77, 77, 64, 96},      {197, 197, 64, 192},   {197, 64, 197, 192},
+    {63, 65, 33, 512},     {300, 301, 303, 32}};
 constexpr std::array<int64_t, 2> misalignments[] = {{1, 0}, {0, 1}, {1, 3}, {4, 4}};  // offset, pad
 
 // `count` of the list, chosen by the seed and kept in order.
@@ -110,9 +123,10 @@ std::vector<int64_t> numbers_in(std::string text)
 Size parse_shape(const std::string& text)
 {
     const std::vector<int64_t> sizes = numbers_in(text);
-    if (sizes.size() < 3 || *std::min_element(sizes.begin(), sizes.begin() + 3) < 1)
-        throw std::runtime_error("'" + text + "' is no shape; MxNxK is wanted, each at least 1");
-    return {sizes[0], sizes[1], sizes[2]};
+    if (sizes.size() < 3 || sizes.size() > 4 || *std::min_element(sizes.begin(), sizes.end()) < 1)
+        throw std::runtime_error("'" + text +
+                                 "' is no shape; MxNxK or MxNxKxBATCH is wanted, each at least 1");
+    return {sizes[0], sizes[1], sizes[2], sizes.size() == 4 ? sizes[3] : 1};
 }
 
 std::vector<std::string> cells_of(const std::string& line)
@@ -124,16 +138,17 @@ std::vector<std::string> cells_of(const std::string& line)
     return cells;
 }
 
-// Where m, n and k stand in a CSV file's heading.
-std::array<size_t, 3> columns_of(const std::string& heading)
+// Where m, n, k and, if there is such a column, batch stand in a CSV file's heading.
+std::vector<size_t> columns_of(const std::string& heading)
 {
     const std::vector<std::string> names = cells_of(heading);
-    std::array<size_t, 3> columns{};
-    for (size_t i = 0; i < 3; ++i) {
-        const auto found = std::find(names.begin(), names.end(), std::string(1, "mnk"[i]));
-        if (found == names.end())
+    std::vector<size_t> columns;
+    for (const char* name : {"m", "n", "k", "batch"}) {
+        const auto found = std::find(names.begin(), names.end(), name);
+        if (found != names.end())
+            columns.push_back(static_cast<size_t>(found - names.begin()));
+        else if (columns.size() < 3)
             throw std::runtime_error("no columns m, n and k in '" + heading + "'");
-        columns[i] = static_cast<size_t>(found - names.begin());
     }
     return columns;
 }
@@ -144,7 +159,7 @@ std::vector<Size> read_shapes(const std::string& path)
     if (!file)
         throw std::runtime_error("cannot read " + path);
     std::vector<Size> sizes;
-    std::array<size_t, 3> columns = {0, 1, 2};
+    std::vector<size_t> columns = {0, 1, 2};
     bool first = true;
     for (std::string line; std::getline(file, line);) {
         if (line.empty() || line[0] == '#')
@@ -156,11 +171,13 @@ std::vector<Size> read_shapes(const std::string& path)
             continue;
         }
         const std::vector<std::string> cells = cells_of(line);
-        if (cells.size() <= *std::max_element(columns.begin(), columns.end()))
-            sizes.push_back(parse_shape(line));
-        else
-            sizes.push_back(
-                parse_shape(cells[columns[0]] + "x" + cells[columns[1]] + "x" + cells[columns[2]]));
+        std::string text = line;
+        if (cells.size() > *std::max_element(columns.begin(), columns.end())) {
+            text.clear();
+            for (const size_t column : columns)
+                text += cells[column] + "x";
+        }
+        sizes.push_back(parse_shape(text));
     }
     return sizes;
 }
@@ -189,9 +206,9 @@ struct Lists {
              const std::string& set, int64_t offset, int64_t pad)
     {
         for (const std::string& layout : layouts)
-            for (const auto& [m, n, k] : sizes)
+            for (const auto& [m, n, k, batch] : sizes)
                 for (const std::string& output : selection.outputs)
-                    products.push_back({m, n, k, type, layout, offset, pad, set, Output(output)});
+                    products.push_back({m, n, k, type, layout, offset, pad, set, Output(output), batch});
     }
     void add_set(const std::string& name);
 };
@@ -208,6 +225,8 @@ void Lists::add_set(const std::string& name)
         add(llm(), layouts, name);
     } else if (name == "grid") {
         add(grid(selection.sample), layouts, name);
+    } else if (name == "batch") {
+        add({std::begin(batches), std::end(batches)}, layouts, name);
     } else if (name == "mirror") {
         add(mirror(), {"nn", "nt", "tt"}, name);
     } else if (name == "odd") {
@@ -215,7 +234,8 @@ void Lists::add_set(const std::string& name)
         for (const auto& [offset, pad] : misalignments)
             add({std::begin(even_shapes), std::end(even_shapes)}, layouts, name, offset, pad);
     } else {
-        throw std::runtime_error("no set '" + name + "'; square, llm, grid, odd, mirror and all are known");
+        throw std::runtime_error("no set '" + name +
+                                 "'; square, llm, grid, odd, mirror, batch and all are known");
     }
 }
 

@@ -8,9 +8,9 @@
 namespace hg::bench {
 
 struct Selection {
-    std::string shapes;              // "MxNxK,..."
-    std::vector<std::string> files;  // one shape a line, or CSV with columns m, n and k
-    std::vector<std::string> sets;   // square, llm, grid, odd, mirror, all
+    std::string shapes;              // "MxNxK,..." or "MxNxKxBATCH,..."
+    std::vector<std::string> files;  // one shape a line, or CSV with columns m, n, k and maybe batch
+    std::vector<std::string> sets;   // square, llm, grid, odd, mirror, batch, all
     std::string dtype = "f16";       // f16, bf16, both
     std::vector<std::string> layouts = {"tn"};
     std::vector<std::string> outputs = {"plain"};

@@ -28,8 +28,12 @@ std::vector<Asked> read(const WaysOptions& options)
     for (std::string line; std::getline(file, line);) {
         Product p{};
         std::string way;
-        if (!(std::istringstream(line) >> p.m >> p.n >> p.k >> p.layout >> way) || p.m < 1 || p.n < 1 ||
-            p.k < 1 || (p.layout != "tn" && p.layout != "nn" && p.layout != "nt" && p.layout != "tt"))
+        std::istringstream words(line);
+        words >> p.m >> p.n >> p.k;
+        if (words.peek() == 'x')
+            words.ignore() >> p.batch;
+        if (!(words >> p.layout >> way) || p.m < 1 || p.n < 1 || p.k < 1 || p.batch < 1 ||
+            (p.layout != "tn" && p.layout != "nn" && p.layout != "nt" && p.layout != "tt"))
             throw std::runtime_error("not \"m n k layout way\": " + line);
         p.type = type;
         if (asked.empty() || asked.back().product != p)
@@ -185,7 +189,8 @@ std::string lines(const Product& p, const std::vector<Timed>& timed)
 {
     std::string text;
     for (const Timed& t : timed)
-        text += fmt::format("{} {} {} {} {} {:.3f}\n", p.m, p.n, p.k, p.layout, t.way, t.us);
+        text += fmt::format("{} {} {}{} {} {} {:.3f}\n", p.m, p.n, p.k,
+                            p.batch > 1 ? fmt::format("x{}", p.batch) : "", p.layout, t.way, t.us);
     return text;
 }
 

@@ -1,5 +1,6 @@
 // Ways to run products on an H100 or H200, before and after `hgemm-bench ways` measures them. A line for
-// each: "m n k layout way us", where a layout is tn, nn, nt or tt and a way what HGEMM_KERNEL takes.
+// each: "m n k layout way us", where k may be KxBATCH, a layout is tn, nn, nt or tt and a way what
+// HGEMM_KERNEL takes.
 // Products are bf16, and ways that are not allowed are left out.
 //   list      reads lines of "m n k layout"; writes the ways that are worth measuring, the best first, with
 //             the time that the library expects
@@ -38,21 +39,48 @@ Device& device()
     return d;
 }
 
+// "m n k layout" or "m n kxbatch layout".
+struct Line {
+    int64_t m, n, k, batch;
+    std::string layout;
+
+    std::string text() const
+    {
+        return std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k) +
+               (batch > 1 ? "x" + std::to_string(batch) : "") + " " + layout;
+    }
+};
+
+std::istream& operator>>(std::istream& in, Line& line)
+{
+    line.batch = 1;
+    in >> line.m >> line.n >> line.k;
+    if (in.peek() == 'x')
+        in.ignore() >> line.batch;
+    return in >> line.layout;
+}
+
 // D = A * B, row-major, packed; nothing is read or written. As in the Fortran BLAS, where D is
 // column-major, a layout names the operands' transposes in reverse: in tn both are contiguous along k.
-Problem product(int64_t m, int64_t n, int64_t k, const std::string& layout)
+Problem product(const Line& line)
 {
+    const auto& [m, n, k, batch, layout] = line;
     Problem p{};
     p.m = m;
     p.n = n;
     p.k = k;
-    p.batch = 1;
+    p.batch = batch;
     p.type_ab = p.d.type = Type::BF16;
     p.a = {reinterpret_cast<void*>(0x1000), nullptr, layout[0] == 't' ? k : 1, layout[0] == 't' ? 1 : m, 0};
     p.b = {reinterpret_cast<void*>(0x2000), nullptr, layout[1] == 'n' ? k : 1, layout[1] == 'n' ? 1 : n, 0};
     p.d = {reinterpret_cast<void*>(0x4000), nullptr, n, 0, Type::BF16};
+    if (batch > 1) {
+        p.a.batch_stride = m * k;
+        p.b.batch_stride = n * k;
+        p.d.batch_stride = m * n;
+    }
     p.alpha = 1;
-    p.align_unused_strides();
+    p.simplify();
     return p;
 }
 
@@ -97,13 +125,11 @@ std::vector<Expected> all_ways(const Problem& p)
 
 void list(double within, size_t most)
 {
-    int64_t m, n, k;
-    std::string layout;
-    while (std::cin >> m >> n >> k >> layout) {
-        const std::vector<Expected> ways = all_ways(product(m, n, k, layout));
+    Line line;
+    while (std::cin >> line) {
+        const std::vector<Expected> ways = all_ways(product(line));
         for (size_t i = 0; i < std::min(most, ways.size()) && ways[i].us <= within * ways[0].us; ++i)
-            std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %s %s %.3f\n", m, n, k, layout.c_str(),
-                        ways[i].way.c_str(), ways[i].us);
+            std::printf("%s %s %.3f\n", line.text().c_str(), ways[i].way.c_str(), ways[i].us);
     }
 }
 
@@ -122,12 +148,10 @@ std::string way_of(const Plan& plan)
 
 void list_chosen()
 {
-    int64_t m, n, k;
-    std::string layout;
-    while (std::cin >> m >> n >> k >> layout)
-        if (Plan plan{}; force(product(m, n, k, layout), "", plan))
-            std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %s %s %.3f\n", m, n, k, layout.c_str(),
-                        way_of(plan).c_str(), plan.predicted_us);
+    Line line;
+    while (std::cin >> line)
+        if (Plan plan{}; force(product(line), "", plan))
+            std::printf("%s %s %.3f\n", line.text().c_str(), way_of(plan).c_str(), plan.predicted_us);
 }
 
 constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
@@ -151,14 +175,14 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
 
 void describe_all()
 {
-    int64_t m, n, k;
-    std::string layout, way;
+    Line line;
+    std::string way;
     double us;
     long long left_out = 0;
-    while (std::cin >> m >> n >> k >> layout >> way >> us) {
-        const auto* known = std::find(std::begin(layouts), std::end(layouts), layout);
+    while (std::cin >> line >> way >> us) {
+        const auto* known = std::find(std::begin(layouts), std::end(layouts), line.layout);
         left_out += known == std::end(layouts) ||
-                    !describe(product(m, n, k, layout), static_cast<int>(known - layouts), way, us);
+                    !describe(product(line), static_cast<int>(known - layouts), way, us);
     }
     std::cerr << left_out << " ways left out\n";
 }

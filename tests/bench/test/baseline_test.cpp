@@ -21,6 +21,7 @@ std::vector<Product> products()
             list.push_back({24, 40, 16, type, layout});
             list.push_back({1, 33, 65, type, layout});
             list.push_back({7, 5, 9, type, layout, 1, 3});
+            list.push_back({5, 6, 7, type, layout, 0, 2, "", {}, 3});
         }
     return list;
 }

@@ -25,12 +25,14 @@ struct Operation {
     uint32_t epilogue = Default;
     const void* bias = nullptr;
     void* aux = nullptr;
-    int64_t ldaux = 0;
+    int64_t ldaux = 0, stride_aux = 0;
 };
 struct Layout {
     int type;
     uint64_t rows, columns;
     int64_t ld;
+    int32_t batch = 1;
+    int64_t stride = 0;
 };
 struct Preference {
     uint64_t workspace;
@@ -119,6 +121,29 @@ int multiply(const Operation& o, const Matrix& a, const Matrix& b, double beta, 
     return success;
 }
 
+// All problems of a batch.
+int multiply_all(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d,
+                 const Layout& out, void* stream)
+{
+    if (a.layout.batch != out.batch || b.layout.batch != out.batch)
+        return invalid;
+    int status = success;
+    for (int64_t i = 0; i < out.batch && status == success; ++i) {
+        const auto problem = [&](const void* data, const Layout& layout) {
+            return static_cast<const char*>(data) +
+                   i * layout.stride * static_cast<int64_t>(bytes_of(type_of(layout.type)));
+        };
+        Operation of_problem = o;
+        if (o.aux)
+            of_problem.aux = static_cast<char*>(o.aux) +
+                             i * o.stride_aux * static_cast<int64_t>(bytes_of(type_of(out.type)));
+        status = multiply(of_problem, {problem(a.data, a.layout), a.layout, a.op},
+                          {problem(b.data, b.layout), b.layout, b.op}, beta,
+                          const_cast<char*>(problem(d, out)), out, stream);
+    }
+    return status;
+}
+
 float value_of(const void* scalar) { return *static_cast<const float*>(scalar); }
 
 template <typename T>
@@ -159,17 +184,25 @@ int cublasSetWorkspace_v2(void*, void*, size_t bytes)
     workspace_set = bytes;
     return success;
 }
-int cublasGemmEx(void*, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
-                 int type_a, int lda, const void* b, int type_b, int ldb, const void* beta, void* c,
-                 int type_c, int ldc, int compute, int)
+int cublasGemmStridedBatchedEx(void*, int transa, int transb, int m, int n, int k, const void* alpha,
+                               const void* a, int type_a, int lda, long long stride_a, const void* b,
+                               int type_b, int ldb, long long stride_b, const void* beta, void* c,
+                               int type_c, int ldc, long long stride_c, int batch, int compute, int)
 {
     if (compute != compute_32f || workspace_set != workspace_wanted || value_of(alpha) != 1)
         return invalid;
     const auto um = static_cast<uint64_t>(m), un = static_cast<uint64_t>(n), uk = static_cast<uint64_t>(k);
-    const Layout first{type_a, transa == 1 ? uk : um, transa == 1 ? um : uk, lda};
-    const Layout second{type_b, transb == 1 ? un : uk, transb == 1 ? uk : un, ldb};
-    return multiply({transa, transb}, {a, first, transa}, {b, second, transb}, value_of(beta), c,
-                    {type_c, um, un, ldc}, nullptr);
+    const Layout first{type_a, transa == 1 ? uk : um, transa == 1 ? um : uk, lda, batch, stride_a};
+    const Layout second{type_b, transb == 1 ? un : uk, transb == 1 ? uk : un, ldb, batch, stride_b};
+    return multiply_all({transa, transb}, {a, first, transa}, {b, second, transb}, value_of(beta), c,
+                        {type_c, um, un, ldc, batch, stride_c}, nullptr);
+}
+int cublasGemmEx(void* handle, int transa, int transb, int m, int n, int k, const void* alpha,
+                 const void* a, int type_a, int lda, const void* b, int type_b, int ldb, const void* beta,
+                 void* c, int type_c, int ldc, int compute, int algorithm)
+{
+    return cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, a, type_a, lda, 0, b, type_b,
+                                      ldb, 0, beta, c, type_c, ldc, 0, 1, compute, algorithm);
 }
 
 int cublasLtCreate(void** handle) { return create(handle, 0); }
@@ -196,6 +229,7 @@ int cublasLtMatmulDescSetAttribute(void* operation, int which, const void* value
     case 8: return set(o->bias);
     case 11: return set(o->aux);
     case 12: return set(o->ldaux);
+    case 13: return set(o->stride_aux);
     case 26: return set(o->bias_type);
     default: return invalid;
     }
@@ -204,6 +238,17 @@ int cublasLtMatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t col
 {
     return type == r_16f || type == r_16bf || type == r_32f ? create(out, Layout{type, rows, columns, ld})
                                                             : invalid;
+}
+int cublasLtMatrixLayoutSetAttribute(void* layout, int which, const void* value, size_t bytes)
+{
+    auto* l = static_cast<Layout*>(layout);
+    if (which == 5 && bytes == sizeof l->batch)
+        std::memcpy(&l->batch, value, bytes);
+    else if (which == 6 && bytes == sizeof l->stride)
+        std::memcpy(&l->stride, value, bytes);
+    else
+        return invalid;
+    return success;
 }
 int cublasLtMatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }
 int cublasLtMatmulPreferenceCreate(void** out) { return create(out, Preference{0, {256, 256, 256, 256}}); }
@@ -253,9 +298,9 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
         misaligned(d) || value_of(alpha) != 1)
         return invalid;
     const auto* o = static_cast<const Operation*>(operation);
-    return multiply(*o, {a, *static_cast<const Layout*>(layout_a), o->first},
-                    {b, *static_cast<const Layout*>(layout_b), o->second}, value_of(beta), d,
-                    *static_cast<const Layout*>(layout_d), stream);
+    return multiply_all(*o, {a, *static_cast<const Layout*>(layout_a), o->first},
+                        {b, *static_cast<const Layout*>(layout_b), o->second}, value_of(beta), d,
+                        *static_cast<const Layout*>(layout_d), stream);
 }
 
 }  // extern "C"

@@ -26,7 +26,8 @@ TEST(Shapes, sets_have_what_they_promise)
     EXPECT_EQ(set_of("grid").size(), 160u);
     EXPECT_EQ(set_of("odd").size(), 36u);
     EXPECT_EQ(set_of("mirror").size(), 120u);
-    EXPECT_EQ(set_of("all").size(), 14u + 187u + 160u + 36u + 120u);
+    EXPECT_EQ(set_of("batch").size(), 30u);
+    EXPECT_EQ(set_of("all").size(), 14u + 187u + 160u + 36u + 120u + 30u);
     EXPECT_THROW(set_of("oval"), std::runtime_error);
     for (const Product& p : set_of("odd"))
         EXPECT_STREQ(region_of(p), "odd") << p.shape();
