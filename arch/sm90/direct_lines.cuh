@@ -62,17 +62,6 @@ struct LinesOfX {
 
     __device__ bool has(int i) const { return line + i * apart < last; }
 
-    // Are the next vectors all there, and the operand's own or between its lines?
-    __device__ bool has_vectors() const
-    {
-        return has(lines_at_once - 1) && at >= begin && at + (lines_at_once - 1) * pitch + 16 <= end;
-    }
-
-    __device__ bool has_vector(int i) const
-    {
-        return has(i) && at + i * pitch >= begin && at + i * pitch + 16 <= end;
-    }
-
     // One of which a part is the operand's: its other elements are zeros.
     __device__ uint4 gather(int i) const
     {
@@ -86,28 +75,38 @@ struct LinesOfX {
                           static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
     }
 
+    __device__ static void put(uint4 (&v)[lines_at_once], int place, const uint4& vector)
+    {
+#pragma unroll
+        for (int i = 0; i < lines_at_once; ++i)
+            if (i == place)
+                v[i] = vector;
+    }
+
     // The next vectors; zeros for what does not exist.
     __device__ void load(uint4 (&v)[lines_at_once]) const
     {
-        if (has_vectors()) {
+        const int count = max(0, min(lines_at_once, (last - line + apart - 1) / apart));
+        // Only the operand's first and last vector may be another's in part.
+        const bool gathers_first = count > 0 && at < begin,
+                   gathers_last = count > 0 && at + (count - 1) * pitch + 16 > end;
+        if (count == lines_at_once && !gathers_first && !gathers_last) [[likely]] {
 #pragma unroll
             for (int i = 0; i < lines_at_once; ++i)
                 v[i] = load_vector(at + i * pitch);
             return;
         }
+        const int stop = gathers_last ? count - 1 : count;
 #pragma unroll
-        for (int i = 0; i < lines_at_once; ++i)
-            v[i] = has_vector(i) ? load_vector(at + i * pitch) : make_uint4(0, 0, 0, 0);
-#pragma unroll 1
         for (int i = 0; i < lines_at_once; ++i) {
-            if (!has(i) || has_vector(i))
-                continue;
-            const uint4 part = gather(i);
-#pragma unroll
-            for (int other = 0; other < lines_at_once; ++other)
-                if (other == i)
-                    v[other] = part;
+            v[i] = make_uint4(0, 0, 0, 0);
+            if (i < stop && !(i == 0 && gathers_first))
+                v[i] = load_vector(at + i * pitch);
         }
+        if (gathers_first)
+            v[0] = gather(0);
+        if (gathers_last)
+            put(v, count - 1, gather(count - 1));
     }
 
     __device__ void prefetch() const
