@@ -390,7 +390,7 @@ Problem to_problem(const hgemm_args_t& g)
     p.activation = static_cast<Activation>(g.activation);
     if (g.aux)
         p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d)};
-    p.align_unused_strides();
+    p.simplify();
     return p;
 }
 

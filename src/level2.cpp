@@ -81,7 +81,7 @@ Problem to_problem(const VectorCall& v)
     p.d = {const_cast<void*>(first_element(v.y, p.m, v.incy)), nullptr, v.incy, 0, v.type};
     if (v.beta != 0.0f)
         p.c = p.d;
-    p.align_unused_strides();
+    p.simplify();
     return p;
 }
 

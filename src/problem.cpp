@@ -3,10 +3,26 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <utility>
 
 namespace hg {
 
 const char* name_of(Type t) { return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32"; }
+
+void Problem::simplify()
+{
+    const auto is_column = [](const Matrix& matrix) {
+        return (!matrix.ptr && !matrix.array) || matrix.ld == 1;
+    };
+    if (n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
+        std::swap(m, n);
+        std::swap(a, b);
+        bias.along = bias.along == BiasAlong::Rows      ? BiasAlong::Columns
+                     : bias.along == BiasAlong::Columns ? BiasAlong::Rows
+                                                        : BiasAlong::None;
+    }
+    align_unused_strides();
+}
 
 void Problem::align_unused_strides()
 {

@@ -60,14 +60,19 @@ struct Problem {
     float alpha, beta;                        // unless read on the device:
     const float *alpha_device, *beta_device;  // null or where the value lies
 
-    // A stride along a dimension of size 1 leads nowhere, nor does that of a batch of pointer arrays; make
-    // it one that vectors can have.
-    void align_unused_strides();
+    // The same product as kernels like it best. A contiguous column of D is a row of its transpose, which
+    // vectors can be stored to.
+    void simplify();
 
     bool operator==(const Problem&) const = default;
 
     // One line, cut to `length` bytes with the NUL: the equation's sizes, types and strides.
     void print(char* text, size_t length) const;
+
+private:
+    // A stride along a dimension of size 1 leads nowhere, nor does that of a batch of pointer arrays; make
+    // it one that vectors can have.
+    void align_unused_strides();
 };
 
 // Device: what is available.

@@ -25,6 +25,38 @@ TEST(Dispatch, EachDeviceGetsItsBackends)
     EXPECT_EQ(choose(rtx5090, p).plan.backend->name, std::string("sm120"));
 }
 
+// A contiguous column of D is stored as a row: A and B, m and n, the bias's rows and columns change places.
+TEST(Problem, ColumnsBecomeRows)
+{
+    const auto simplified = [](auto change) {
+        Problem p = linear_layer(1000, 1, 64);
+        change(p);
+        p.simplify();
+        return p;
+    };
+    const Problem row = simplified([](Problem& p) {
+        p.c = p.aux = p.d;
+        p.bias = {reinterpret_cast<void*>(0x3000), 0, Type::F16, BiasAlong::Rows};
+    });
+    EXPECT_EQ(row.m, 1);
+    EXPECT_EQ(row.n, 1000);
+    EXPECT_EQ(row.a.ptr, linear_layer(1000, 1, 64).b.ptr);
+    EXPECT_EQ(row.b, linear_layer(1000, 1, 64).a);
+    EXPECT_EQ(row.bias.along, BiasAlong::Columns);
+    EXPECT_EQ(row.d.ld, 1000);
+    for (const Problem& column : {simplified([](Problem& p) { p.d.ld = 2; }), simplified([](Problem& p) {
+                                      p.c = p.d;
+                                      p.c.ld = 3;
+                                  }),
+                                  simplified([](Problem& p) {
+                                      p.aux = p.d;
+                                      p.aux.ld = -1;
+                                  })})
+        EXPECT_EQ(column.m, 1000);
+    EXPECT_EQ(simplified([](Problem& p) { p.bias.along = BiasAlong::Columns; }).bias.along,
+              BiasAlong::Rows);
+}
+
 TEST(Dispatch, HostServesTheHostAlone)
 {
     const Problem p = linear_layer(64, 64, 64);

@@ -1,4 +1,5 @@
 // White-box tests of operands that are copied before they are multiplied.
+#include "arch/sm90/repack.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 Problem odd_layer(int64_t size)
 {
     Problem p = linear_layer(size, size, size);
-    p.align_unused_strides();
+    p.simplify();
     return p;
 }
 
@@ -99,6 +100,28 @@ TEST(Repack, SizesOfBatches)
     p.batch = INT32_MAX - 2000;
     p.m = p.n = p.k = INT32_MAX - 2000;
     EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pp_128x128"), "refused");
+}
+
+// Problems that follow each other without a gap are copied as one, by fewer tiles.
+TEST(Repack, PackedBatchesAreCopiedAsOne)
+{
+    NEEDS_CUDA_BUILD();
+    constexpr int64_t size = 77, batch = 64;
+    const auto copied = [](int64_t gap) {
+        Problem p = odd_layer(size);
+        p.batch = batch;
+        p.a.batch_stride = p.b.batch_stride = size * size + gap;
+        p.d.batch_stride = size * size;
+        const Choice choice = choose(h200, p, "", "sm90_pp_128x128", 64 * mib);
+        EXPECT_TRUE(choice.plan.repacks_a && choice.plan.repacks_b);
+        sm90::RepackParams params;
+        sm90::pack_repack(p, choice.plan, reinterpret_cast<void*>(0x10000), params);
+        return params.operands[0];
+    };
+    EXPECT_EQ(copied(0).lines, size * batch);
+    EXPECT_EQ(copied(1).lines, size);
+    EXPECT_EQ(copied(0).to_stride, copied(1).to_stride);
+    EXPECT_LT(2 * copied(0).tiles, 3 * copied(1).tiles);
 }
 
 // Where copies and a launch would take longer than reading the operands as they are.
