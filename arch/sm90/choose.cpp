@@ -209,11 +209,16 @@ constexpr int most_ways = row_count * 2 * 2 * (max_slices + 1);
 
 // What the model and the network are not asked about, unless it was asked for: slices that meet in global
 // memory where they leave a quarter of the device idle, since clusters were faster wherever both were
-// measured, and a single slice, which was measured for few products.
-bool is_considered(const Way& way, const Options& o, int sm_count)
+// measured, and a single slice, which was measured for few products; tiles of 32 y and more four a
+// multiprocessor, which were measured for batches alone.
+bool is_considered(const Problem& p, const Way& way, const Options& o, int sm_count)
 {
     const Config& c = configs[way.row];
-    return *o.kernel || !c.is_global() || (way.split > 1 && 4 * way.launched() * c.ctas() >= 3 * sm_count);
+    if (*o.kernel)
+        return true;
+    if (c.residents == 4 && c.y >= 32 && !is_light_batch(p))
+        return false;
+    return !c.is_global() || (way.split > 1 && 4 * way.launched() * c.ctas() >= 3 * sm_count);
 }
 
 struct Choice {
@@ -223,31 +228,37 @@ struct Choice {
 
 constexpr Choice none{{}, {std::numeric_limits<double>::infinity(), Overlap::Free}};
 
+// With what it takes to store tiles element by element, which no measurement that the network knows did:
+// 1024^3 by 64 x 128, which one consumer stores, 12.8 us, by 128 x 64, which two do, 10.8. Nothing hides
+// many waves of them: 500000 x 2 x 64 by 64 x 256 takes 113 us.
+double add_element_stores(double us, const Config& c, const Way& way, int sm_count)
+{
+    constexpr double element = 0.06;  // of a thread
+    const int consumers = c.kind == Kind::PingPong ? 1 : c.consumers;
+    const double tile = element * c.x * c.y / (128.0 * consumers * way.split);
+    return std::max(us + tile, place(c, way, sm_count).waves * tile);
+}
+
 // The best way that the model finds. `predicted` gets the predictions, in the order of the ways: infinite
 // where a way is not allowed, and too low, but above the limit, where it takes more than `slack` times as
 // long as the best.
 Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double slack, float* predicted)
 {
+    // predict() knows of those of light batches.
+    const bool by_element = is_element_output(p) && !is_light_batch(p);
     Choice best = none;
     for_each_way(p, [&](const Way& way) {
-        const Prediction prediction =
-            is_considered(way, o, sm_count) && is_allowed(p, way, o, sm_count)
+        Prediction prediction =
+            is_considered(p, way, o, sm_count) && is_allowed(p, way, o, sm_count)
                 ? predict(p, configs[way.row], way, sm_count, slack * best.prediction.us)
                 : none.prediction;
         *predicted++ = static_cast<float>(prediction.us);
+        if (by_element)
+            prediction.us = add_element_stores(prediction.us, configs[way.row], way, sm_count);
         if (prediction.us < best.prediction.us)
             best = {way, prediction};
     });
     return best;
-}
-
-// What it takes to store a tile element by element, which no measurement that the network knows did: 1024^3
-// by 64 x 128, which one consumer stores, 12.8 us, by 128 x 64, which two do, 10.8.
-double element_store_us(const Config& c, int split)
-{
-    constexpr double element = 0.06;  // of a thread
-    const int consumers = c.kind == Kind::PingPong ? 1 : c.consumers;
-    return element * c.x * c.y / (128.0 * consumers * split);
 }
 
 // The best way by what was measured, of those that the model expects to take less than `limit`.
@@ -265,8 +276,9 @@ Choice choose_learned(const Problem& p, const Options& o, int sm_count, Card car
         const bool late = way.alone || !c.is_split()   ? false
                           : o.overlap == Overlap::Free ? learned.late < learned.early
                                                        : o.overlap == Overlap::Late;
-        const double time =
-            (late ? learned.late : learned.early) + (by_element ? element_store_us(c, way.split) : 0.0);
+        double time = late ? learned.late : learned.early;
+        if (by_element)
+            time = add_element_stores(time, c, way, sm_count);
         if (time < best.prediction.us)
             best = {way, {time, way.alone ? Overlap::None : late ? Overlap::Late : Overlap::Early}};
     });
@@ -330,7 +342,7 @@ bool choose_product(const Problem& asked, const Device& device, const Options& o
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
     }
-    plan.predicted_us += predict_repack(plan);
+    plan.predicted_us += predict_repack(asked, plan);
     add_shared_memory(p, options, o.sm_count(device), plan);
     const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
     plan.variant = major_variant(p.type_ab, x, y);

@@ -74,6 +74,7 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
 {
     const auto x = static_cast<double>(way.swapped ? p.n : p.m);
     const auto y = static_cast<double>(way.swapped ? p.m : p.n);
+    const auto problems = static_cast<double>(p.batch);
     const double x_side = c.x * c.cluster, y_side = c.y * c.across;
     const Placement at = place(c, way, sm_count);
     const auto clusters = static_cast<double>(way.launched());
@@ -87,8 +88,8 @@ void describe(const Problem& p, const Config& c, const Way& way, Overlap overlap
     f[Feature::streams] = way.streams;
     f[Feature::alone] = way.alone;
     f[Feature::late] = overlap == Overlap::Late;
-    f[Feature::x_rows] = log_of(x);
-    f[Feature::y_rows] = log_of(y);
+    f[Feature::x_rows] = log_of(way.swapped ? x : x * problems);
+    f[Feature::y_rows] = log_of(way.swapped ? y * problems : y);
     f[Feature::depth] = log_of(static_cast<double>(p.k));
     f[Feature::all_clusters] = log_of(clusters);
     f[Feature::k_tiles] = log_of(std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / way.split));
@@ -113,7 +114,7 @@ Card card_of(const Device& device)
     return device.memory_bandwidth > 0 && device.memory_bandwidth < between ? Card::H100 : Card::H200;
 }
 
-bool is_learned(const Problem& p, int sm_count) { return sm_count == max_numbers && p.batch == 1; }
+bool is_learned(const Problem& p, int sm_count) { return sm_count == max_numbers && !is_light_batch(p); }
 
 Learned learned_us(const Problem& p, const Config& c, const Way& way, double us, int sm_count, Card card)
 {

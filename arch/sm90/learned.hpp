@@ -46,7 +46,8 @@ void describe(const Problem& problem, const Config& config, const Way& way, Over
 enum class Card { H100, H200 };
 Card card_of(const Device& device);
 
-// Is this a product like those that were measured: one problem, on a whole card?
+// Is this a product like those that were measured, on a whole card? The rows of a batch count as one
+// problem's.
 bool is_learned(const Problem& problem, int sm_count);
 
 // Products that the model expects to take longer were hardly measured on H200s; on H100s the model's

@@ -47,6 +47,10 @@ Placement place(const Config& config, const Way& way, int sm_count);
 
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
+// Of a batch with less than 140 flops a byte the way from tile to tile decides, which single products hide.
+// predict() has other constants for those.
+bool is_light_batch(const Problem& problem);
+
 struct Prediction {
     double us;
     Overlap overlap;

@@ -13,7 +13,7 @@ bool plan_repack(const Problem& problem, size_t room, Plan& plan);
 Problem repacked(const Problem& problem, const Plan& plan, void* workspace);
 
 // What the copies add to a product, in microseconds.
-double predict_repack(const Plan& plan);
+double predict_repack(const Problem& problem, const Plan& plan);
 
 // What the kernel is told, and how many tiles it has.
 int64_t pack_repack(const Problem& problem, const Plan& plan, void* workspace, RepackParams& params);

@@ -69,6 +69,22 @@ void add_lines(std::ostream& out, const std::string& name, const Device& device)
     add(out, (name + "/nn").c_str(), device, vector);
 }
 
+// Heads of attention, experts, small matrices, sizes that suit nobody.
+void add_batches(std::ostream& out, const char* name, const Device& device)
+{
+    constexpr int64_t shapes[][4] = {{16, 16, 16, 4096},    {64, 64, 64, 1024},    {512, 512, 64, 128},
+                                     {2048, 128, 2048, 32}, {1, 2048, 128, 256},   {16, 4096, 4096, 8},
+                                     {512, 512, 512, 16},   {2048, 2048, 2048, 4}, {63, 65, 33, 512}};
+    for (const auto& [m, n, k, batch] : shapes) {
+        Problem p = linear_layer(m, n, k);
+        p.batch = batch;
+        p.a.batch_stride = m * k;
+        p.b.batch_stride = n * k;
+        p.d.batch_stride = m * n;
+        add(out, (std::string(name) + "/" + std::to_string(batch)).c_str(), device, p);
+    }
+}
+
 // Squares, the layers of a language model with few and many rows, and what falls to the general path.
 void add_for_mma(std::ostream& out, const char* name, const Device& device, const char* backend)
 {
@@ -112,6 +128,8 @@ std::string all_choices()
     add_lines(out, "h200", h200);
     add_layers(out, "h100", h100);
     add_lines(out, "h100", h100);
+    add_batches(out, "h200", h200);
+    add_batches(out, "h100", h100);
     add_layers(out, "b200", b200);
     add(out, "a100", a100, 4096, 4096, 4096);
     add(out, "a100", a100, 64, 64, 4096);

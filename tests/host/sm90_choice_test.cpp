@@ -56,9 +56,40 @@ TEST(Sm90, WhatIsLearned)
     EXPECT_FALSE(sm90::is_learned(p, 100));
     p.batch = 2;
     EXPECT_FALSE(sm90::is_learned(p, 132));
+    p = linear_layer(512, 512, 512);
+    EXPECT_TRUE(sm90::is_learned(p, 132));
+    p.batch = 2;
+    EXPECT_TRUE(sm90::is_learned(p, 132));
     p = linear_layer(64, 4096, 4096);
     p.b = {p.b.ptr, nullptr, 1, 4096, 0};
     EXPECT_TRUE(sm90::is_learned(p, 132));
+}
+
+Problem batch_of(int64_t batch, Problem p)
+{
+    p.batch = batch;
+    p.a.batch_stride = p.m * p.k;
+    p.b.batch_stride = p.n * p.k;
+    p.d.batch_stride = p.m * p.n;
+    return p;
+}
+
+// Many small products: as many CTAs a multiprocessor as there is room for. They were measured for nothing
+// else.
+TEST(Sm90, SmallProductsOfBatchesCrowd)
+{
+    const auto crowds = [](const Problem& p) {
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h100, Options{}, plan));
+        const sm90::Config& c = sm90::configs[plan.row];
+        return c.residents == 4 && c.y >= 32;
+    };
+    for (const int64_t size : {16, 32, 48, 64}) {
+        EXPECT_TRUE(crowds(batch_of(2048, linear_layer(size, size, size)))) << size;
+        EXPECT_FALSE(crowds(linear_layer(size, size, size))) << size;
+        EXPECT_FALSE(crowds(linear_layer(size * 32, size * 32, size))) << size;
+    }
+    EXPECT_FALSE(crowds(batch_of(16, linear_layer(512, 512, 512))));
 }
 
 // By bandwidth: 3.35 and 4.9 TB/s, 4.0 of a GH200 with HBM3. A driver need not say.
