@@ -64,7 +64,7 @@ Operand copy_of(const Lines& lines, void* workspace, int64_t offset)
 }
 
 // Problems whose lines follow each other are copied as one: fewer tiles that are not full, and fewer ends,
-// which are gathered. 63 x 65 x 33 512 times takes 15.5 us instead of 21 (H100).
+// which are gathered.
 Lines merge(const Operand& o, Lines lines)
 {
     if (!o.array && o.batch_stride == lines.count * lines.stride) {
