@@ -51,7 +51,7 @@ void trace(const Log& log, const Problem& p)
 {
     log.line("trace hgemm-bench compare --shapes %" PRId64 "x%" PRId64 "x%" PRId64
              " --dtype %s --layout %s%s",
-             p.m, p.n, p.k, name_of(p.type_ab), p.a.k_stride == 1 ? "t" : "n",
+             p.m, p.n, p.k, name_of(p.type_ab), p.a.k_stride == 1 || p.m == 1 ? "t" : "n",
              p.b.k_stride == 1 || p.n == 1 ? "n" : "t");
 }
 

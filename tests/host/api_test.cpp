@@ -367,8 +367,8 @@ TEST_F(Api, log_goes_to_its_file)
     };
     const std::string trace = "trace hgemm-bench compare --shapes ";
     EXPECT_EQ(lines(trace + "16x16x16 --dtype f16 --layout tn"), 1) << text.str();
-    EXPECT_EQ(lines(trace + "3x1x5 --dtype f16 --layout nn"), 1) << text.str();
-    EXPECT_EQ(lines(trace + "5x1x3 --dtype bf16 --layout tn"), 2) << text.str();
+    EXPECT_EQ(lines(trace + "1x3x5 --dtype f16 --layout tt"), 1) << text.str();
+    EXPECT_EQ(lines(trace + "1x5x3 --dtype bf16 --layout tn"), 2) << text.str();
     EXPECT_EQ(lines(" k=24 ldd=16 "), 2) << "a plan for each problem: " << text.str();
     std::remove(path.c_str());
 }
