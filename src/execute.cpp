@@ -4,6 +4,7 @@
 #include "handle.hpp"
 
 #include <cinttypes>
+#include <cstdio>
 
 namespace hg {
 
@@ -46,12 +47,16 @@ Status check_workspace(const Handle& handle, const Plan& plan)
 
 namespace {
 
-// A line that runs the same product again: m, n and k as the row-major D = op(A) * op(B) of the bench.
+// A line that runs the same product again: m, n and k as the row-major D = op(A) * op(B) of the bench, and
+// how many of them.
 void trace(const Log& log, const Problem& p)
 {
+    char batch[24] = "";
+    if (p.batch > 1)
+        std::snprintf(batch, sizeof batch, "x%" PRId64, p.batch);
     log.line("trace hgemm-bench compare --shapes %" PRId64 "x%" PRId64 "x%" PRId64
-             " --dtype %s --layout %s%s",
-             p.m, p.n, p.k, name_of(p.type_ab), p.a.k_stride == 1 || p.m == 1 ? "t" : "n",
+             "%s --dtype %s --layout %s%s",
+             p.m, p.n, p.k, batch, name_of(p.type_ab), p.a.k_stride == 1 || p.m == 1 ? "t" : "n",
              p.b.k_stride == 1 || p.n == 1 ? "n" : "t");
 }
 

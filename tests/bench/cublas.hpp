@@ -1,4 +1,5 @@
-// cublasGemmEx, for a batch cublasGemmStridedBatchedEx, found at run time: nothing of cuBLAS is needed to build.
+// cublasGemmEx, for a batch cublasGemmStridedBatchedEx, found at run time: nothing of cuBLAS is needed to
+// build.
 #pragma once
 
 #include "cuda_driver.hpp"

@@ -14,8 +14,8 @@
 namespace hg::bench {
 namespace {
 
-constexpr const char* columns =
-    "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours,default,ratio_default,tflops,floor,predicted,error";
+constexpr const char* columns = "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours,default,ratio_"
+                                "default,tflops,floor,predicted,error";
 
 struct Timed {
     std::string name;
@@ -26,8 +26,8 @@ struct Timed {
 
 std::string key_of(const Product& p)
 {
-    return fmt::format("{},{},{},{},{},{},{},{},", p.m, p.n, p.k, p.batch, p.layout,
-                       test::name_of(p.type), p.offset, p.pad);
+    return fmt::format("{},{},{},{},{},{},{},{},", p.m, p.n, p.k, p.batch, p.layout, test::name_of(p.type),
+                       p.offset, p.pad);
 }
 
 class Trials {

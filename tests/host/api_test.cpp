@@ -337,6 +337,9 @@ TEST_F(Api, log_goes_to_its_file)
     EXPECT_EQ(hgemv_n(logging, 3, 5, 1, data, 16, x, 2, 0, y, 1), HGEMM_STATUS_SUCCESS);
     for (int call = 0; call < 2; ++call)
         EXPECT_EQ(bgemv_t(logging, 3, 5, 1, data, 16, x, -1, 0, y, 1), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_strided_batched(logging, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 4, 8, 16, 1,
+                                    data, 16, 64, x, 8, 0, 0, y, 8, 32, 3),
+              HGEMM_STATUS_SUCCESS);
     hgemm_args_t problems[2];
     for (hgemm_args_t& args : problems) {
         hgemm_args_init(&args, sizeof args);
@@ -369,6 +372,7 @@ TEST_F(Api, log_goes_to_its_file)
     EXPECT_EQ(lines(trace + "16x16x16 --dtype f16 --layout tn"), 1) << text.str();
     EXPECT_EQ(lines(trace + "1x3x5 --dtype f16 --layout tt"), 1) << text.str();
     EXPECT_EQ(lines(trace + "1x5x3 --dtype bf16 --layout tn"), 2) << text.str();
+    EXPECT_EQ(lines(trace + "4x8x16x3 --dtype f16 --layout tt"), 1) << text.str();
     EXPECT_EQ(lines(" k=24 ldd=16 "), 2) << "a plan for each problem: " << text.str();
     std::remove(path.c_str());
 }

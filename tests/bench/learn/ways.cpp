@@ -5,8 +5,8 @@
 //   list      reads lines of "m n k layout"; writes the ways that are worth measuring, the best first, with
 //             the time that the library expects
 //   chosen    reads the same; writes what the library chooses
-//   describe  reads measured ways; writes what learn.py is told of them in numbers: m, n, k, the layout,
-//             the row, microseconds, then what the network of sm90 sees
+//   describe  reads measured ways, of batches none; writes what learn.py is told of them in numbers: m, n,
+//             k, the layout, the row, microseconds, then what the network of sm90 sees
 #include "arch/sm90/learned.hpp"
 #include "arch/sm90/rows.hpp"
 #include "src/options.hpp"
@@ -181,7 +181,7 @@ void describe_all()
     long long left_out = 0;
     while (std::cin >> line >> way >> us) {
         const auto* known = std::find(std::begin(layouts), std::end(layouts), line.layout);
-        left_out += known == std::end(layouts) ||
+        left_out += known == std::end(layouts) || line.batch > 1 ||
                     !describe(product(line), static_cast<int>(known - layouts), way, us);
     }
     std::cerr << left_out << " ways left out\n";
