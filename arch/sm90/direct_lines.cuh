@@ -88,8 +88,8 @@ struct LinesOfX {
     {
         const int count = max(0, min(lines_at_once, (last - line + apart - 1) / apart));
         // Only the operand's first and last vector may be another's in part.
-        const bool gathers_first =
-            count > 0 && at<begin, gathers_last = count> 0 && at + (count - 1) * pitch + 16 > end;
+        const bool gathers_first = count > 0 && at < begin;
+        const bool gathers_last = count > 0 && at + (count - 1) * pitch + 16 > end;
         if (count == lines_at_once && !gathers_first && !gathers_last) [[likely]] {
 #pragma unroll
             for (int i = 0; i < lines_at_once; ++i)

@@ -14,8 +14,8 @@
 namespace hg::bench {
 namespace {
 
-constexpr const char* columns = "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours,default,ratio_"
-                                "default,tflops,floor,predicted,error";
+constexpr const char* columns = "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours,default,"
+                                "ratio_default,tflops,floor,predicted,error";
 
 struct Timed {
     std::string name;
