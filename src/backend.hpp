@@ -117,6 +117,8 @@ struct Backend {
     bool batch_invariant;
     // If set: on which devices does it serve only where HGEMM_BACKEND or HGEMM_KERNEL names it?
     bool (*stands_aside)(const Device&) = nullptr;
+    // Has kernels for problems with Groups.
+    bool takes_groups = false;
 };
 
 }  // namespace hg

@@ -73,7 +73,8 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
     for (const Backend* backend : candidates) {
         Plan next{};
         next.backend = backend;
-        if (*options.kernel && !has_row(*backend, options.kernel))
+        if ((*options.kernel && !has_row(*backend, options.kernel)) ||
+            (problem.is_grouped() && !backend->takes_groups))
             continue;
         if (!backend->choose(problem, device, options, next)) {
             refusal = next.refusal;
@@ -180,7 +181,9 @@ size_t counter_words(const Device& device, std::span<const Backend* const> candi
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
                  std::span<const Backend* const> candidates, Plan& plan)
 {
-    const char* refusal = "no backend";
+    const char* refusal = problem.is_grouped() ? "no kernel for groups whose sizes lie on the device; "
+                                                 "HGEMM_GROUPED_HOST is served"
+                                               : "no backend";
     if (find_plan(problem, device, options, candidates, plan, refusal))
         return ok;
     char setting[48];

@@ -47,10 +47,20 @@ Status check_workspace(const Handle& handle, const Plan& plan)
 
 namespace {
 
+// No command runs these again.
+void trace_groups(const Log& log, const Problem& p)
+{
+    char asked[256];
+    p.print(asked, sizeof asked);
+    log.line("trace grouped %s", asked);
+}
+
 // A line that runs the same product again: m, n and k as the row-major D = op(A) * op(B) of the bench, and
 // how many of them.
 void trace(const Log& log, const Problem& p)
 {
+    if (p.is_grouped())
+        return trace_groups(log, p);
     char batch[24] = "";
     if (p.batch > 1)
         std::snprintf(batch, sizeof batch, "x%" PRId64, p.batch);

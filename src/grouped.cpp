@@ -1,5 +1,5 @@
-// The C wall of grouped products. Groups described on the host run one behind the other; groups whose
-// sizes lie in device memory need a kernel that reads them, which only the host backend has so far.
+// The C wall of grouped products. Groups described on the host run one behind the other, as do all groups on
+// the host backend; of groups whose sizes lie in device memory a kernel reads them.
 #include "general_form.hpp"
 
 #include <algorithm>
@@ -55,6 +55,13 @@ Status check_shared(const hgemm_grouped_args_t& g)
     return status == ok ? check_strides(g) : status;
 }
 
+Status check_sizes(const char* name, const int64_t* sizes)
+{
+    if (!sizes)
+        return fail_argument(2, name, "is NULL, must hold the groups' rows");
+    return check_pointer(2, name, sizes, sizeof *sizes);
+}
+
 Status check_group_sizes(const hgemm_grouped_args_t& g)
 {
     if (is_masked(g)) {
@@ -75,25 +82,29 @@ Status check_group_sizes(const hgemm_grouped_args_t& g)
     return ok;
 }
 
-int64_t rows_of(const hgemm_grouped_args_t& g, int64_t group)
+struct Rows {
+    int64_t first, count;
+};
+
+Rows rows_of(const hgemm_grouped_args_t& g, int64_t group)
 {
-    return is_masked(g) ? g.counts[group] : g.offsets[group + 1] - g.offsets[group];
+    return is_masked(g) ? Rows{0, g.counts[group]}
+                        : Rows{g.offsets[group], g.offsets[group + 1] - g.offsets[group]};
 }
 
 // A group's product reads D as its C, a name that D does not have here.
 Status check_output(const hgemm_grouped_args_t& g)
 {
     for (int64_t i = 0; i < g.group_count; ++i)
-        if (rows_of(g, i) > 0 && g.n > 0)
+        if (rows_of(g, i).count > 0 && g.n > 0)
             return check_pointer(2, "args->d", g.d, bytes_of_d(g));
     return ok;
 }
 
-// Rows [first, first + rows) of the group's storage, as a product of its own.
-hgemm_args_t group_args(const hgemm_grouped_args_t& g, int64_t group)
+// Rows of the group's storage, as a product of its own.
+hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows rows)
 {
     const bool masked = is_masked(g);
-    const int64_t first = masked ? 0 : g.offsets[group];
     const auto* a = static_cast<const char*>(g.a);
     auto* d = static_cast<char*>(g.d);
     hgemm_args_t args;
@@ -102,16 +113,16 @@ hgemm_args_t group_args(const hgemm_grouped_args_t& g, int64_t group)
     args.transb = g.transb;
     args.type_ab = g.type_ab;
     args.type_c = args.type_d = g.type_d;
-    args.m = rows_of(g, group);
+    args.m = rows.count;
     args.n = g.n;
     args.k = g.k;
     args.alpha = g.alpha;
     args.beta = g.beta;
-    args.a = a ? a + 2 * ((masked ? group * g.stride_a : 0) + first * g.lda) : nullptr;
+    args.a = a ? a + 2 * ((masked ? group * g.stride_a : 0) + rows.first * g.lda) : nullptr;
     args.lda = g.lda;
     args.b = g.b ? static_cast<const char*>(g.b) + 2 * group * g.stride_b : nullptr;
     args.ldb = g.ldb;
-    args.d = d ? d + bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + first * g.ldd) : nullptr;
+    args.d = d ? d + bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd) : nullptr;
     args.ldd = args.ldc = g.ldd;
     args.c = args.d;
     return args;
@@ -169,7 +180,7 @@ Status for_each_product(Handle& handle, const hgemm_grouped_args_t& g,
             const AtProblem at(i);
             status = step(handle, problem_at(g, i));
         } else {
-            const hgemm_args_t args = group_args(g, i);
+            const hgemm_args_t args = args_of_rows(g, i, rows_of(g, i));
             status = step(handle, &args);
         }
     }
@@ -201,29 +212,99 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
     return ok;
 }
 
+bool reads_operands(const hgemm_grouped_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
+
+// All but the groups' sizes, which the host does not know: as one product of all rows.
+Status check_matrices(const hgemm_grouped_args_t& g)
+{
+    const Status status = g.m > 0 && g.n > 0 ? check_pointer(2, "args->d", g.d, bytes_of_d(g)) : ok;
+    const hgemm_args_t args = args_of_rows(g, 0, {0, g.m});
+    hgemm_args_t checked;
+    return status == ok ? check_args(&args, Pointers::Checked, checked) : status;
+}
+
+Problem to_problem(const hgemm_grouped_args_t& g)
+{
+    const bool reads = reads_operands(g), masked = is_masked(g), along_k = g.transb != HGEMM_NO_TRANS;
+    Problem p{};
+    p.m = g.m;
+    p.n = g.n;
+    p.k = reads ? g.k : 0;
+    p.batch = g.group_count;
+    p.type_ab = static_cast<Type>(g.type_ab);
+    p.alpha = reads ? g.alpha : 0.0f;
+    p.beta = g.beta;
+    if (reads) {
+        p.a = {g.a, nullptr, g.lda, 1, masked ? g.stride_a : 0};
+        p.b = {g.b, nullptr, along_k ? g.ldb : 1, along_k ? 1 : g.ldb, g.stride_b};
+    }
+    p.d = {g.d, nullptr, g.ldd, masked ? g.stride_d : 0, static_cast<Type>(g.type_d)};
+    if (g.beta != 0.0f)
+        p.c = p.d;
+    p.groups = {masked ? nullptr : g.offsets, masked ? g.counts : nullptr};
+    p.simplify();
+    return p;
+}
+
+// Of a size that no hgemm_args_t has.
+Request to_request(const hgemm_grouped_args_t& g)
+{
+    Request r{};
+    r.size = g.grouping;
+    r.transb = g.transb;
+    r.type_ab = g.type_ab;
+    r.type_d = g.type_d;
+    r.batch_count = g.group_count;
+    r.m = g.m;
+    r.n = g.n;
+    r.k = g.k;
+    r.alpha = g.alpha;
+    r.beta = g.beta;
+    r.a = g.a;
+    r.lda = g.lda;
+    r.stride_a = g.stride_a;
+    r.b = g.b;
+    r.ldb = g.ldb;
+    r.stride_b = g.stride_b;
+    r.d = g.d;
+    r.ldd = g.ldd;
+    r.stride_d = g.stride_d;
+    r.c = is_masked(g) ? g.counts : g.offsets;
+    return r;
+}
+
+Status run_on_device(Handle& handle, const hgemm_grouped_args_t& g)
+{
+    if (const Status status = check_matrices(g); status != ok || g.m == 0 || g.n == 0)
+        return status;
+    return execute(handle, to_request(g), to_problem(g));
+}
+
+Status run_described(Handle& handle, const hgemm_grouped_args_t& g)
+{
+    if (!g.problems)
+        return fail_argument(2, "args->problems", "is NULL, must point to %" PRId64 " hgemm_args_t",
+                             g.group_count);
+    const Status status = check_problem_sizes(g);
+    return status == ok ? run_all(handle, g) : status;
+}
+
 Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
 {
     if (g.group_count == 0)
         return ok;
-    if (g.grouping == HGEMM_GROUPED_HOST) {
-        if (!g.problems)
-            return fail_argument(2, "args->problems", "is NULL, must point to %" PRId64 " hgemm_args_t",
-                                 g.group_count);
-        const Status status = check_problem_sizes(g);
-        return status == ok ? run_all(handle, g) : status;
-    }
-    if (Status status = check_shared(g); status != ok)
+    if (g.grouping == HGEMM_GROUPED_HOST)
+        return run_described(handle, g);
+    Status status;
+    if (handle.context && repeat(handle, to_request(g), status))
         return status;
-    const bool masked = is_masked(g);
-    if (!(masked ? g.counts : g.offsets))
-        return fail_argument(2, masked ? "args->counts" : "args->offsets",
-                             "is NULL, must hold the groups' rows");
-    if (handle.context)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                    "backend %s has no kernel for groups whose sizes lie on the device; HGEMM_GROUPED_HOST "
-                    "is served",
-                    handle.candidates[0]->name);
-    Status status = check_group_sizes(g);
+    status = check_shared(g);
+    const char* const name = is_masked(g) ? "args->counts" : "args->offsets";
+    if (status == ok)
+        status = check_sizes(name, is_masked(g) ? g.counts : g.offsets);
+    if (status != ok || handle.context)
+        return status == ok ? run_on_device(handle, g) : status;
+    status = check_group_sizes(g);
     if (status == ok)
         status = check_output(g);
     return status == ok ? run_all(handle, g) : status;

@@ -29,6 +29,7 @@ Problem shape_of(const Problem& problem)
     shape.bias.ptr = presence(shape.bias.ptr);
     shape.alpha_device = presence(shape.alpha_device);
     shape.beta_device = presence(shape.beta_device);
+    shape.groups = {presence(shape.groups.offsets), presence(shape.groups.counts)};
     shape.alpha = shape.beta = 1.0f;
     return shape;
 }
@@ -71,6 +72,7 @@ uint64_t hash_of(const Problem& p, const Workspace& workspace)
                             static_cast<int>(p.bias.along), static_cast<int>(p.activation)})
         hash = mix(hash, static_cast<uint64_t>(kind));
     hash = mix(hash, bits(p.bias.ptr) << 32 | bits(p.alpha_device) << 8 | bits(p.beta_device));
+    hash = mix(hash, bits(p.groups.offsets) << 8 | bits(p.groups.counts));
     return mix(hash, hash >> 32);
 }
 

@@ -14,7 +14,7 @@ void Problem::simplify()
     const auto is_column = [](const Matrix& matrix) {
         return (!matrix.ptr && !matrix.array) || matrix.ld == 1;
     };
-    if (n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
+    if (!is_grouped() && n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
         std::swap(m, n);
         std::swap(a, b);
         bias.along = bias.along == BiasAlong::Rows      ? BiasAlong::Columns
@@ -32,7 +32,7 @@ void Problem::align_unused_strides()
         a.row_stride = aligned(k);
     if (n == 1 && b.k_stride == 1)
         b.row_stride = aligned(k);
-    if (k == 1 && a.row_stride == 1)
+    if (k == 1 && a.row_stride == 1 && !is_grouped())
         a.k_stride = aligned(m);
     if (k == 1 && b.row_stride == 1)
         b.k_stride = aligned(n);
@@ -53,11 +53,14 @@ void Problem::print(char* text, size_t length) const
 {
     std::snprintf(text, length,
                   "D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
-                  ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s",
+                  ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s%s",
                   m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
                   name_of(type_ab), k, d.ld, batch, static_cast<double>(alpha), static_cast<double>(beta),
                   bias.along == BiasAlong::None ? "" : " bias",
-                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "");
+                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
+                  groups.offsets  ? " rows=offsets"
+                  : groups.counts ? " rows=counts"
+                                  : "");
 }
 
 const char* name_of(Why why)

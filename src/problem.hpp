@@ -59,9 +59,12 @@ struct Problem {
     Activation activation;
     float alpha, beta;                        // unless read on the device:
     const float *alpha_device, *beta_device;  // null or where the value lies
+    Groups groups;  // m counts the rows of all, or those that each has room for; or nothing is set
+
+    bool is_grouped() const { return groups.offsets || groups.counts; }
 
     // The same product as kernels like it best. A contiguous column of D is a row of its transpose, which
-    // vectors can be stored to.
+    // vectors can be stored to. Groups keep their rows, and A its lines along k.
     void simplify();
 
     bool operator==(const Problem&) const = default;

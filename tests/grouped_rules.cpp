@@ -1,76 +1,103 @@
-#include "buffer.hpp"
+#include "grouped_rules.hpp"
+
 #include "library_rules.hpp"
 #include "reference.hpp"
 
 #include <gtest/gtest.h>
 
-#include <vector>
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <numeric>
 
 namespace hg::test {
 namespace {
 
-constexpr int64_t rows[] = {3, 0, 70, 1, 16}, groups = 5, n = 40, k = 50, capacity = 70;
-
-// Groups of all three kinds over the same data: fp16 integers, fp32 results.
-class Groups {
-public:
-    Groups(Memory& memory, hgemm_grouping_t grouping);
-    hgemm_status_t run(Library& library);
-    void expect_right();
-
-private:
-    // Contiguous groups are one matrix; the others have room for `capacity` rows each.
-    bool contiguous() const { return grouping_ == HGEMM_GROUPED_CONTIGUOUS; }
-    int64_t matrix(int64_t group) const { return contiguous() ? 0 : group; }
-    int64_t first_row(int64_t group) const
-    {
-        return contiguous() ? offsets_[static_cast<size_t>(group)] : 0;
-    }
-    std::vector<hgemm_args_t> problems() const;
-
-    hgemm_grouping_t grouping_;
-    std::vector<int64_t> offsets_ = {0}, counts_;
-    Buffer a_, b_, d_;
-    Block sizes_;
-};
-
-Groups::Groups(Memory& memory, hgemm_grouping_t grouping)
-    : grouping_(grouping), counts_(rows, rows + groups)
+// More groups than a warp has lanes, and empty ones among the first, the last, and between.
+std::vector<int64_t> many_groups()
 {
-    for (const int64_t count : rows)
-        offsets_.push_back(offsets_.back() + count);
-    const int64_t matrices = contiguous() ? 1 : groups, lines = contiguous() ? offsets_.back() : capacity;
-    a_ = Buffer(memory, HGEMM_F16, {lines, k, k + 5, matrices, capacity * (k + 5)}, 1, Guard::Pads);
-    b_ = Buffer(memory, HGEMM_F16, {n, k, k, groups, n * k + 3}, 2, Guard::Pads);
-    d_ = Buffer(memory, HGEMM_F32, {lines, n, n + 1, matrices, capacity * (n + 1)}, 3, Guard::Pads);
+    Random random(7);
+    std::vector<int64_t> rows(70);
+    for (size_t i = 2; i < 69; ++i)
+        rows[i] = random.one_in(3) ? 0 : random.below(20);
+    rows[40] = 140;
+    return rows;
+}
+
+}  // namespace
+
+GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grouped)
+{
+    lines_ = contiguous() ? 2 * g_.room + std::accumulate(g_.rows.begin(), g_.rows.end(), int64_t{0})
+                          : g_.room + *std::max_element(g_.rows.begin(), g_.rows.end());
+    const int64_t matrices = contiguous() ? 1 : groups();
+    const int64_t length = along_k() ? g_.k : g_.n, lda = g_.k + g_.pad, ldb = length + g_.pad,
+                  ldd = g_.n + g_.pad, lines_b = along_k() ? g_.n : g_.k;
+    a_ = Buffer(memory, g_.type_ab, {lines_, g_.k, lda, matrices, lines_ * lda}, g_.shift, Guard::Pads);
+    b_ = Buffer(memory, g_.type_ab, {lines_b, length, ldb, groups(), lines_b * ldb + g_.pad}, g_.shift,
+                Guard::Pads);
+    d_ = Buffer(memory, g_.type_d, {lines_, g_.n, ldd, matrices, lines_ * ldd}, g_.shift, Guard::Pads);
+    sizes_ = Block(memory, (g_.rows.size() + contiguous()) * sizeof(int64_t), Guard::Fence);
+    fill();
+    send_sizes();
+}
+
+void GroupedTrial::fill()
+{
     Random random(32);
     for (Buffer* buffer : {&a_, &b_})
         for (int64_t z = 0; z < buffer->extent().batch; ++z)
             for (int64_t i = 0; i < buffer->extent().lines; ++i)
-                for (int64_t j = 0; j < k; ++j)
+                for (int64_t j = 0; j < buffer->extent().length; ++j)
                     buffer->set(z, i, j, static_cast<double>(random.below(5) - 2));
+    for (int64_t z = 0; z < d_.extent().batch; ++z)
+        for (int64_t i = 0; i < lines_; ++i)
+            for (int64_t j = 0; j < g_.n; ++j) {
+                if (g_.beta != 0)
+                    d_.set(z, i, j, static_cast<double>(random.below(9) - 4));
+                before_.push_back(d_.get(z, i, j));
+            }
     for (Buffer* buffer : {&a_, &b_, &d_})
         buffer->upload();
-    const std::vector<int64_t>& sizes = contiguous() ? offsets_ : counts_;
-    sizes_ = Block(memory, sizes.size() * sizeof(int64_t), Guard::Fence);
-    sizes_.copy_in(sizes.data());
 }
 
-std::vector<hgemm_args_t> Groups::problems() const
+void GroupedTrial::send_sizes()
 {
-    std::vector<hgemm_args_t> list(groups);
-    for (int64_t z = 0; z < groups; ++z) {
+    offsets_ = {g_.room};
+    for (const int64_t count : g_.rows)
+        offsets_.push_back(offsets_.back() + count);
+    set_sizes(contiguous() ? offsets_ : g_.rows);
+}
+
+void GroupedTrial::set_rows(const std::vector<int64_t>& rows)
+{
+    g_.rows = rows;
+    send_sizes();
+    for (int64_t z = 0; z < d_.extent().batch; ++z)
+        for (int64_t i = 0; i < lines_; ++i)
+            for (int64_t j = 0; j < g_.n; ++j)
+                d_.set(z, i, j, before(z, i, j));
+    d_.upload();
+}
+
+std::vector<hgemm_args_t> GroupedTrial::problems() const
+{
+    std::vector<hgemm_args_t> list(g_.rows.size());
+    for (int64_t z = 0; z < groups(); ++z) {
         hgemm_args_t& p = list[static_cast<size_t>(z)];
         hgemm_args_init(&p, sizeof p);
         p.layout = HGEMM_ROW_MAJOR;
-        p.transb = HGEMM_TRANS;
-        p.type_c = p.type_d = HGEMM_F32;
-        p.m = rows[z];
-        p.n = n;
-        p.k = k;
-        p.a = a_.ptr(matrix(z));
+        p.transb = g_.transb;
+        p.type_ab = g_.type_ab;
+        p.type_c = p.type_d = g_.type_d;
+        p.m = g_.rows[static_cast<size_t>(z)];
+        p.n = g_.n;
+        p.k = g_.k;
+        p.alpha = g_.alpha;
+        p.beta = g_.beta;
+        p.a = a_.ptr(z);
         p.b = b_.ptr(z);
-        p.c = p.d = d_.ptr(matrix(z));
+        p.c = p.d = d_.ptr(z);
         p.lda = a_.extent().ld;
         p.ldb = b_.extent().ld;
         p.ldc = p.ldd = d_.extent().ld;
@@ -78,21 +105,26 @@ std::vector<hgemm_args_t> Groups::problems() const
     return list;
 }
 
-hgemm_status_t Groups::run(Library& library)
+hgemm_status_t GroupedTrial::start(Library& library) const
 {
-    const std::vector<hgemm_args_t> list = problems();
+    const std::vector<hgemm_args_t> list =
+        g_.grouping == HGEMM_GROUPED_HOST ? problems() : std::vector<hgemm_args_t>();
     hgemm_grouped_args_t args;
     hgemm_grouped_args_init(&args, sizeof args);
-    args.grouping = grouping_;
-    args.type_d = HGEMM_F32;
-    args.group_count = groups;
-    args.m = a_.extent().lines;
-    args.n = n;
-    args.k = k;
-    args.a = a_.ptr();
+    args.grouping = g_.grouping;
+    args.transb = g_.transb;
+    args.type_ab = g_.type_ab;
+    args.type_d = g_.type_d;
+    args.group_count = groups();
+    args.m = lines_;
+    args.n = g_.n;
+    args.k = g_.k;
+    args.alpha = g_.alpha;
+    args.beta = g_.beta;
+    args.a = g_.null_operands ? nullptr : a_.ptr();
     args.lda = a_.extent().ld;
     args.stride_a = a_.extent().stride;
-    args.b = b_.ptr();
+    args.b = g_.null_operands ? nullptr : b_.ptr();
     args.ldb = b_.extent().ld;
     args.stride_b = b_.extent().stride;
     args.d = d_.ptr();
@@ -100,38 +132,110 @@ hgemm_status_t Groups::run(Library& library)
     args.stride_d = d_.extent().stride;
     args.offsets = args.counts = sizes_.get<const int64_t>();
     args.problems = list.data();
-    return library.wait(hgemm_grouped_ex(library.handle(), &args));
+    return hgemm_grouped_ex(library.handle(), &args);
 }
 
-void Groups::expect_right()
+double GroupedTrial::expected(int64_t group, int64_t z, int64_t row, int64_t j) const
+{
+    double sum = 0;
+    for (int64_t p = 0; p < g_.k; ++p)
+        sum += a_.get(z, row, p) * (along_k() ? b_.get(group, j, p) : b_.get(group, p, j));
+    return double{g_.alpha} * sum + (g_.beta != 0 ? double{g_.beta} * before(z, row, j) : 0);
+}
+
+// The group of each row; -1: of none.
+std::vector<int64_t> GroupedTrial::owners() const
+{
+    std::vector<int64_t> owners(static_cast<size_t>(lines_ * d_.extent().batch), -1);
+    for (int64_t z = 0; z < groups(); ++z)
+        std::fill_n(owners.begin() + (contiguous() ? offsets_[static_cast<size_t>(z)] : z * lines_),
+                    g_.rows[static_cast<size_t>(z)], z);
+    return owners;
+}
+
+void GroupedTrial::expect_right()
 {
     for (Buffer* buffer : {&a_, &b_, &d_})
         buffer->download();
     EXPECT_EQ(a_.damage(true) + b_.damage(true) + d_.damage(false), "");
-    for (int64_t z = 0; z < groups; ++z)
-        for (int64_t i = 0; i < (contiguous() ? rows[z] : capacity); ++i)
-            for (int64_t j = 0; j < n; ++j) {
-                const int64_t row = first_row(z) + i;
-                // What lies behind a group's rows keeps its NaN.
-                double sum = i < rows[z] ? 0 : decode(HGEMM_F32, sentinel(HGEMM_F32));
-                for (int64_t p = 0; p < k; ++p)
-                    sum += a_.get(matrix(z), row, p) * b_.get(z, j, p);
-                EXPECT_TRUE(matches(HGEMM_F32, d_.get(matrix(z), row, j), sum, 0))
-                    << "group " << z << " row " << i;
-            }
+    int64_t wrong = 0, line = 0;
+    for (const int64_t group : owners()) {
+        const int64_t z = line / lines_, row = line % lines_;
+        for (int64_t j = 0; j < g_.n; ++j) {
+            const double value = group < 0 ? before(z, row, j) : expected(group, z, row, j);
+            if (matches(g_.type_d, d_.get(z, row, j), value, 0) || wrong++ > 0)
+                continue;
+            ADD_FAILURE() << "matrix " << z << " row " << row << " (group " << group << ") column " << j
+                          << " is " << d_.get(z, row, j) << ", should be " << value;
+        }
+        ++line;
+    }
+    EXPECT_EQ(wrong, 0) << g_.describe();
 }
 
-}  // namespace
-
-bool check_grouped(Library& library, hgemm_grouping_t grouping)
+std::string GroupedCase::describe() const
 {
-    Groups grouped(library.memory(), grouping);
-    const hgemm_status_t status = grouped.run(library);
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "%s, %zu groups, %" PRId64 " rows, n %" PRId64 " k %" PRId64
+                  " %s to %s b %s alpha %g beta %g room %" PRId64 " shift %" PRId64 " pad %" PRId64,
+                  grouping == HGEMM_GROUPED_CONTIGUOUS ? "contiguous"
+                  : grouping == HGEMM_GROUPED_MASKED   ? "masked"
+                                                       : "host",
+                  rows.size(), std::accumulate(rows.begin(), rows.end(), int64_t{0}), n, k,
+                  name_of(type_ab), name_of(type_d), transb == HGEMM_TRANS ? "t" : "n", double{alpha},
+                  double{beta}, room, shift, pad);
+    return text;
+}
+
+std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
+{
+    const std::vector<int64_t> few = {3, 0, 70, 1, 16}, high = {128, 0, 300, 64, 129};
+    constexpr auto f16 = HGEMM_F16, bf16 = HGEMM_BF16, f32 = HGEMM_F32;
+    constexpr auto t = HGEMM_TRANS, nt = HGEMM_NO_TRANS;
+    const std::vector<GroupedCase> cases = {
+        // Copied operands, D without vectors.
+        {grouping, few, 40, 50, f16, f32, t, 1, 0, 0, 1, 5},
+        {grouping, few, 41, 53, bf16, bf16, nt, 1, 0, 2, 3, 1},
+        // Tiles that groups fill, and such as they do not.
+        {grouping, high, 264, 136, f16, f16, t, 1, 0, 0, 0, 0},
+        {grouping, high, 136, 584, bf16, bf16, nt, 2, 0, 3, 0, 8},
+        {grouping, high, 136, 72, bf16, f32, t, 1, -1, 1, 0, 8},
+        {grouping, high, 264, 200, f16, f16, nt, 0.5f, 2, 0, 0, 0},
+        {grouping, high, 72, 72, f16, f16, t, 1, 3, 2, 1, 0},
+        // D of the other type.
+        {grouping, high, 136, 136, bf16, f16, t, 1, 0, 0, 0, 0},
+        {grouping, many_groups(), 72, 72, f16, f16, t, 1, 0, 0, 0, 0},
+        {grouping, {0, 0, 0}, 72, 72, f16, f16, t, 1, 0, 4, 0, 0},
+        {grouping, {200}, 72, 72, f16, bf16, nt, 1, 1, 0, 0, 0},
+        // Columns, and a line of few.
+        {grouping, few, 1, 72, f16, f16, t, 1, 0, 0, 0, 0},
+        {grouping, few, 8, 1, f16, f16, nt, 1, 0, 0, 0, 0},
+        // Neither A nor B is read.
+        {grouping, high, 72, 72, f16, f16, t, 0, 2, 0, 0, 0, true},
+        {grouping, few, 72, 72, f16, f16, t, 0, 0, 1, 1, 3, true},
+    };
+    return cases;
+}
+
+bool check_grouped(Library& library, const GroupedCase& grouped)
+{
+    SCOPED_TRACE(grouped.describe());
+    GroupedTrial trial(library.memory(), grouped);
+    const hgemm_status_t status = trial.run(library);
     if (status == HGEMM_STATUS_NOT_SUPPORTED)
         return false;
     EXPECT_EQ(status, HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    grouped.expect_right();
+    trial.expect_right();
     return true;
+}
+
+bool check_grouped(Library& library, hgemm_grouping_t grouping)
+{
+    bool supported = true;
+    for (const GroupedCase& grouped : grouped_cases(grouping))
+        supported = check_grouped(library, grouped) && supported;
+    return supported;
 }
 
 }  // namespace hg::test

@@ -9,8 +9,12 @@
 
 namespace hg::test {
 
+namespace {
+
+bool takes_groups(const std::string& kernel) { return kernel.find("_grouped_") != std::string::npos; }
+
 // The message that refuses a wrong name lists the right ones.
-std::vector<std::string> kernel_names()
+std::vector<std::string> names_of(bool grouped)
 {
     const Variable variable("HGEMM_KERNEL", "?");
     hgemm_handle_t handle = nullptr;
@@ -25,12 +29,23 @@ std::vector<std::string> kernel_names()
     const char* part = std::getenv("HGEMM_TEST_KERNELS");
     std::vector<std::string> names;
     for (std::string name; rest >> name;)
-        if (!part || name.find(part) != std::string::npos)
+        if ((!part || name.find(part) != std::string::npos) && takes_groups(name) == grouped)
             names.push_back(name);
-    if (names.empty())
-        throw std::runtime_error(std::string("no kernel has HGEMM_TEST_KERNELS in its name: ") + part);
     return names;
 }
+
+}  // namespace
+
+std::vector<std::string> kernel_names()
+{
+    const std::vector<std::string> names = names_of(false);
+    if (names.empty())
+        throw std::runtime_error(std::string("no kernel has HGEMM_TEST_KERNELS in its name: ") +
+                                 std::getenv("HGEMM_TEST_KERNELS"));
+    return names;
+}
+
+std::vector<std::string> grouped_kernel_names() { return names_of(true); }
 
 bool names_all_kernels() { return !std::getenv("HGEMM_TEST_KERNELS"); }
 

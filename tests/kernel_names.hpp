@@ -7,7 +7,9 @@
 namespace hg::test {
 
 // HGEMM_TEST_KERNELS=text: only those with that text in their names, to force kernels in several processes.
+// Of those for groups of rows, which serve nothing else, there is a list of their own.
 std::vector<std::string> kernel_names();
+std::vector<std::string> grouped_kernel_names();
 // Without HGEMM_TEST_KERNELS, so that some of each kind must be there.
 bool names_all_kernels();
 // Direct kernels do; they sum in an order of their own, and batch-invariant mode leaves them out.

@@ -33,13 +33,15 @@ bool direct_symbol(int row, int variant, char (&name)[80])
            has_direct_major(direct_configs[row - row_count], k_major ? Major::K : Major::MN);
 }
 
-// Entry points are named after the majors of x and y, the direct ones after that of x; sm90_repack is one
-// for both types.
+// Entry points are named after the majors of x and y, the direct ones after that of x; x of groups is
+// contiguous along k; sm90_repack is one for both types.
 bool symbol(const Row& row, int variant, char (&name)[80])
 {
     const auto index = static_cast<int>(&row - rows);
     if (is_direct(index))
         return direct_symbol(index, variant, name);
+    if (is_grouped(index) && (variant & 2) != 0)
+        return false;
     if (index != repack_row)
         return major_symbol(row, variant, name);
     std::snprintf(name, sizeof name, "%s", row.name);
@@ -77,7 +79,7 @@ bool starts_beside_copies(const Handle& handle, const Plan& plan, int64_t tiles)
     constexpr double long_product = 20;  // us
     if (plan.grid > handle.sm_count())
         return true;
-    const bool crowds = configs[plan.row].residents > 1 && plan.grid + tiles > handle.sm_count();
+    const bool crowds = config_of(plan.row).residents > 1 && plan.grid + tiles > handle.sm_count();
     const bool scatters = tiles >= most_copying(handle) && plan.predicted_us > long_product;
     return !crowds && !scatters;
 }
@@ -94,8 +96,10 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
         launches.copies.early = starts_beside_copies(handle, plan, launches.copy_tiles);
     }
-    const Status status =
-        pack_product(repacked(p, plan, workspace), plan, handle.sm_count(), launches.product);
+    const Problem left = repacked(p, plan, workspace);
+    if (is_grouped(plan.row))
+        return pack_groups(left, plan, launches.product);
+    const Status status = pack_product(left, plan, handle.sm_count(), launches.product);
     const Config& c = configs[plan.row];
     Params& product = launches.product;
     product.arrivals = handle.workspace().counters;
@@ -145,6 +149,8 @@ const Backend sm90_backend = {
     sm90::choose,
     sm90::pack,
     sm90::launch,
+    true,
+    nullptr,
     true,
 };
 

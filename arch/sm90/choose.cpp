@@ -360,6 +360,8 @@ size_t counter_words(const Device& device, size_t workspace)
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
+    if (p.is_grouped())
+        return choose_groups(p, device, options, plan);
     if (!*options.kernel && is_for_lines(p) && choose_direct(p, device, options, DirectKind::Lines, plan))
         return true;
     Plan direct = plan;

@@ -299,6 +299,8 @@ struct Params {
     Divisor row_vectors;                  // of eight elements, in a row of the longest part (split kernels)
     Divisor rows_at_once;                 // that the consumers store of it (split kernels)
     uint8_t numbers[max_numbers];         // of clusters, in the order of their launch: see order.hpp
+    Groups groups;                        // (groups.cuh)
+    int32_t group_count, group_tiles_y;   // likewise: clusters that lie along y
 };
 
 // sm90_repack: copies operands that TMA cannot address to lines that it can. A thread copies a vector of

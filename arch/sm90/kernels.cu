@@ -1,10 +1,10 @@
 // Entry points: one for each row of kernels.def and pair of majors, named <row>_<type>_<xy> with k or m for
 // the contiguous dimension of x and k or n for that of y. Before them sm90_repack, behind them those of
-// direct.def, where y has no letter.
+// grouped.def, whose x is contiguous along k, and of direct.def, where y has no letter.
 //
 // Compiled once for each type, as HGEMM_TYPE = f16 or bf16: two images are compiled in half the time.
 #include "arch/sm90/direct_lines.cuh"
-#include "arch/sm90/persistent.cuh"
+#include "arch/sm90/groups.cuh"
 #include "arch/sm90/repack.cuh"
 #include "arch/sm90/split.cuh"
 
@@ -61,6 +61,25 @@ __device__ inline void run(const sm90::DirectParams& p)
     MAJORS_OF(name, HGEMM_TYPE)
 
 #include "arch/sm90/kernels.def"
+
+#define GROUPED_ENTRY(name, config, type, major_y)                                                         \
+    extern "C" __global__ void __launch_bounds__((config).threads(), (config).residents)                   \
+        name(const __grid_constant__ sm90::Params p)                                                       \
+    {                                                                                                      \
+        auto& smem = *reinterpret_cast<sm90::Smem<config, major_y>*>(dynamic_smem);                        \
+        sm90::run_groups<config, type, Major::K, major_y>(p, smem);                                        \
+    }
+
+#define GROUPED_OF_TYPE(name, type)                                                                        \
+    GROUPED_ENTRY(name##_##type##_kk, name##_config, type, Major::K)                                       \
+    GROUPED_ENTRY(name##_##type##_kn, name##_config, type, Major::MN)
+#define GROUPED_OF(name, type) GROUPED_OF_TYPE(name, type)
+
+#define GROUPED(name, kind, ...)                                                                           \
+    constexpr sm90::Config name##_config{sm90::Kind::kind, __VA_ARGS__};                                   \
+    GROUPED_OF(name, HGEMM_TYPE)
+
+#include "arch/sm90/grouped.def"
 
 #define DIRECT_ENTRY(name, config, type, major_x)                                                          \
     extern "C" __global__ void __launch_bounds__((config).threads(), (config).residents)                   \

@@ -82,6 +82,13 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
 // The same in all lanes of a warp, and known to be.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
+// The first row of x of a tile.
+template <Config C>
+__device__ inline int32_t first_x(const Position& at)
+{
+    return at.x * C.x;
+}
+
 // Where it is, nothing is loaded. An alpha that the host knows to be 0 comes as k = 0, to other kernels.
 __device__ inline bool is_alpha_zero_on_device(const OutputParams& o)
 {
@@ -133,14 +140,15 @@ __device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint3
     }
 }
 
-template <Config C, Major MX, Major MY>
+// `at`: a Position, or what else first_x() knows, with y and batch.
+template <Config C, Major MX, Major MY, typename At>
 __device__ inline void load_stage(const Params& p, const Member& member, uint32_t x_smem, uint32_t bar,
-                                  const Position& at, int32_t k)
+                                  const At& at, int32_t k)
 {
     constexpr uint32_t along_x = (1u << C.cluster) - 1;
     constexpr uint32_t along_y = ((1u << C.ctas()) - 1) / along_x;  // every C.cluster-th bit
     const int32_t x = member.x<C>(), y = member.y<C>();
-    load_operand<C.x, C.across, MX>(x_smem, &p.x, bar, at.x * C.x, k, at.batch * p.x_batch_step, y,
+    load_operand<C.x, C.across, MX>(x_smem, &p.x, bar, first_x<C>(at), k, at.batch * p.x_batch_step, y,
                                     along_y << member.rank_of<C>(x, 0), p.x_policy);
     load_operand<C.y, C.cluster, MY>(x_smem + x_bytes(C), &p.y, bar, at.y * C.y, k,
                                      at.batch * p.y_batch_step, x, along_x << member.rank_of<C>(0, y),
@@ -193,9 +201,9 @@ __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, c
 // leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The
 // kernels in front are waited for at k tile `waits_at`: all that its loads need has been found by then. The
 // arrive comes behind the loads, which it would delay; until then the barrier cannot complete.
-template <Config C, Major MX, Major MY>
+template <Config C, Major MX, Major MY, typename At>
 __device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
-                                 Ring<Smem<C, MY>::stages>& ring, const Position& at, int32_t first,
+                                 Ring<Smem<C, MY>::stages>& ring, const At& at, int32_t first,
                                  int32_t last, int32_t waits_at, bool leader)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
@@ -298,15 +306,19 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         release_stage<C>(member, previous, lane);
 }
 
-// One thread, first of all. Like all that comes before wait_for_earlier_grids(), which each role calls, it
-// overlaps with the end of earlier kernels on the stream.
-template <Config C, Major MY>
-__device__ inline void init_barriers(const Params& p, Smem<C, MY>& smem)
+// One thread, first of all, then init_barriers(). Like all that comes before wait_for_earlier_grids(), which
+// each role calls, it overlaps with the end of earlier kernels on the stream.
+__device__ inline void prefetch_maps(const Params& p)
 {
     ptx::prefetch_tensormap(&p.x);
     ptx::prefetch_tensormap(&p.y);
     if (p.tma_store)
         ptx::prefetch_tensormap(&p.d);
+}
+
+template <Config C, Major MY>
+__device__ inline void init_barriers(Smem<C, MY>& smem)
+{
     for (int i = 0; i < Smem<C, MY>::stages; ++i) {
         ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
         ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());

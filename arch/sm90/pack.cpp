@@ -191,4 +191,31 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
     return status;
 }
 
+// D and C in TMA's boxes where a group fills a tile.
+Status pack_groups(const Problem& p, const Plan& plan, Params& params)
+{
+    const Config& c = config_of(plan.row);
+    const Problem in_rows = rows_of_groups(p);
+    params = {};
+    params.output = pack_output(p);
+    params.groups = p.groups;
+    params.group_count = static_cast<int32_t>(p.batch);
+    params.group_tiles_y = static_cast<int32_t>(ceil_div(p.n, int64_t{c.y} * c.across));
+    params.k_tiles = static_cast<int32_t>(ceil_div(p.k, tile_k));
+    params.x_batch_step = p.a.batch_stride != 0;
+    params.y_batch_step = p.b.batch_stride != 0;
+    params.x_policy = params.y_policy = evict_normal;
+    params.d_policy = output_policy(in_rows);
+    params.tma_store = is_stored_by_tma(in_rows);
+    params.store = store_of(c, in_rows, false);
+    Status status = ok;
+    if (p.k > 0)
+        status = pack_operand(p.a, in_rows, p.m, c.x / c.across, tile_k / c.across, params.x);
+    if (status == ok && p.k > 0)
+        status = pack_operand(p.b, p, p.n, c.y, tile_k, params.y);
+    if (status == ok && params.tma_store)
+        status = pack_results(in_rows, c, false, params);
+    return status;
+}
+
 }  // namespace hg::sm90

@@ -141,8 +141,10 @@ __device__ inline void run_persistent(const Params& p, Smem<C, MY>& smem)
         if (warp == 0)
             produce<C, MX, MY>(p, smem);
     } else {
-        if (threadIdx.x == 128)
-            init_barriers<C>(p, smem);
+        if (threadIdx.x == 128) {
+            prefetch_maps(p);
+            init_barriers<C>(smem);
+        }
         meet<C>(p);
         ptx::setmaxnreg_inc<consumer_registers>();
         const int consumer = warp / 4 - 1;

@@ -152,15 +152,16 @@ __device__ inline void store_rows_of_box(const OutputParams& o, const BoxRows& f
 
 // A finished piece, whose first x and y those are, to D.
 template <Type T>
-__device__ inline void store_to_d(const Params& p, const OutputBases& bases, const Piece& v,
-                                  unsigned char* box, int64_t x, int64_t y, const Block& at)
+__device__ inline void store_to_d(const Params& p, const OutputParams& o, bool by_tma,
+                                  const OutputBases& bases, const Piece& v, unsigned char* box, int64_t x,
+                                  int64_t y, const Block& at)
 {
-    fill_piece<T>(p.output, p.swapped, box, v, at);
+    fill_piece<T>(o, p.swapped, box, v, at);
     ptx::fence_proxy_async();
     ptx::bar_sync(1 + at.consumer, 128);
-    if (!p.tma_store) {
-        store_rows_of_box(p.output, BoxRows(p.output, p.swapped, box), bases.d, p.output.ldd, bases.vectors,
-                          p.swapped ? y : x, p.swapped ? x : y);
+    if (!by_tma) {
+        store_rows_of_box(o, BoxRows(o, p.swapped, box), bases.d, o.ldd, bases.vectors, p.swapped ? y : x,
+                          p.swapped ? x : y);
     } else if (at.leads()) {
         store_piece(p, ptx::shared_address(box), static_cast<int32_t>(x), static_cast<int32_t>(y),
                     at.batch);
@@ -179,17 +180,17 @@ __device__ inline void store_to_aux(const Params& p, const OutputBases& bases, c
     ptx::bar_sync(1 + at.consumer, 128);
 }
 
-// The round before the first piece only asks for its C.
+// The round before the first piece only asks for its C. `o`: the output, of Params or with fewer rows.
 template <Config C, Type T>
-__device__ inline void store_pieces(const Params& p, const Scalars& s, const Accumulator<C>& acc,
-                                    const Block& at)
+__device__ inline void store_pieces(const Params& p, const OutputParams& o, bool by_tma, const Scalars& s,
+                                    const Accumulator<C>& acc, const Block& at)
 {
-    const bool along_y = is_bias_along_y(p.output, p.swapped);
+    const bool along_y = is_bias_along_y(o, p.swapped);
     const auto x_of = [](int piece) { return piece / pieces_across<C> * 64; };
     const auto y_of = [](int piece) { return min(piece % pieces_across<C> * piece_y, C.y - piece_y); };
-    const OutputBases bases(p.output, s, at.batch);
-    const Activation activation = p.output.activation;
-    const ThreadOfC c(p.output, takes_pieces_of_c(C) ? bases.c : nullptr, p.swapped, at);
+    const OutputBases bases(o, s, at.batch);
+    const Activation activation = o.activation;
+    const ThreadOfC c(o, takes_pieces_of_c(C) ? bases.c : nullptr, p.swapped, at);
     PieceOfC of_c;
 #pragma unroll 1
     for (int piece = -1; piece < pieces_of<C>; ++piece) {
@@ -208,12 +209,12 @@ __device__ inline void store_pieces(const Params& p, const Scalars& s, const Acc
             continue;
         const int x = x_of(piece), y = y_of(piece);
         unsigned char* const box = at.staging + piece % boxes * box_bytes;
-        if (p.output.bias_along != BiasAlong::None)
+        if (o.bias_along != BiasAlong::None)
             add_bias<piece_y>(v, at.bias + (along_y ? y : x + at.warp * 16), along_y);
         if (bases.aux)
             store_to_aux<T>(p, bases, v, box, at.x + x, at.y + y, at);
         activate_piece(v, activation);
-        store_to_d<T>(p, bases, v, box, at.x + x, at.y + y, at);
+        store_to_d<T>(p, o, by_tma, bases, v, box, at.x + x, at.y + y, at);
     }
 }
 

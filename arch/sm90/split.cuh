@@ -178,8 +178,10 @@ __device__ inline void run_split(const Params& p, Smem<C, MY>& smem)
         produce_slice<C, MX, MY>(p, smem);
         return;
     }
-    if (threadIdx.x == 0)
-        init_barriers<C>(p, smem);
+    if (threadIdx.x == 0) {
+        prefetch_maps(p);
+        init_barriers<C>(smem);
+    }
     if (threadIdx.x == 32)
         prepare_split<C>(p, smem);
     meet<C>(p);

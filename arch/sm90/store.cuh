@@ -102,7 +102,7 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator
 {
     if constexpr (takes_everything(C)) {
         if (p.store == Store::Pieces) [[unlikely]] {
-            store_pieces<C, T>(p, s, acc, at);
+            store_pieces<C, T>(p, p.output, p.tma_store, s, acc, at);
             return;
         }
     }

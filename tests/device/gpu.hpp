@@ -50,6 +50,18 @@ inline std::string missing(const std::string& backend)
     if (Cuda::get()->free_bytes() < (size_t{gib} << 30))                                                   \
     GTEST_SKIP() << "needs " << (gib) << " GiB of free device memory"
 
+class Stream {
+public:
+    Stream() : stream_(Cuda::get()->create_stream()) {}
+    ~Stream() { Cuda::get()->destroy(stream_); }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    operator CUstream_st*() const { return stream_; }
+
+private:
+    CUstream_st* stream_;
+};
+
 // HGEMM_TEST_THINNING=n runs one case in n, for devices that are slow.
 inline unsigned thinning()
 {

@@ -9,18 +9,6 @@
 namespace hg::test {
 namespace {
 
-class Stream {
-public:
-    Stream() : stream_(Cuda::get()->create_stream()) {}
-    ~Stream() { Cuda::get()->destroy(stream_); }
-    Stream(const Stream&) = delete;
-    Stream& operator=(const Stream&) = delete;
-    operator CUstream_st*() const { return stream_; }
-
-private:
-    CUstream_st* stream_;
-};
-
 // Work that occupies a stream until was_waited_for() is called, ten seconds at most.
 class Hold {
 public:

@@ -1,0 +1,94 @@
+// Problem with groups -> row: how many rows each group has is known on the device alone.
+#include "arch/common/tma.hpp"
+#include "arch/sm90/model.hpp"
+#include "arch/sm90/repack.hpp"
+#include "arch/sm90/rows.hpp"
+
+#include <algorithm>
+
+namespace hg::sm90 {
+namespace {
+
+// Rows of a group, as far as can be told: of contiguous groups the average, of masked ones half of what
+// they have room for.
+int64_t expected_rows(const Problem& p)
+{
+    return std::max<int64_t>(p.groups.offsets ? p.m / p.batch : p.m / 2, 1);
+}
+
+bool is_allowed(const Problem& p, int index, const Options& o, int sm_count)
+{
+    const Config& c = grouped_configs[index];
+    const bool forced_away = is_forced_away(o, rows[first_grouped_row + index]);
+    return !forced_away && c.ctas() <= sm_count && count_tiles(p, c.x, c.y) <= max_tiles && o.split <= 1 &&
+           o.orientation != Orientation::Swapped && o.sharing != Sharing::Stream;
+}
+
+// The lowest tile that holds the rows of a group, else the highest.
+int choose_row(const Problem& p, const Options& o, int sm_count)
+{
+    int chosen = -1;
+    for (int index = 0; index < grouped_count; ++index) {
+        const Config& c = grouped_configs[index];
+        const bool better = chosen < 0 || (grouped_configs[chosen].x < expected_rows(p) &&
+                                           c.x > grouped_configs[chosen].x);
+        if (is_allowed(p, index, o, sm_count) && better)
+            chosen = index;
+    }
+    return chosen;
+}
+
+// Of the groups that have rows; those of B that others multiply are not read.
+double predict_groups(const Problem& p, const Config& c, int sm_count, const Device& device)
+{
+    constexpr double launch = 4, flops_per_sm = 4.8e6, usual_bandwidth = 3.35e6, reached = 0.85;
+    const double expected = static_cast<double>(expected_rows(p));
+    const double groups = static_cast<double>(p.groups.offsets ? std::min(p.batch, p.m) : p.batch);
+    const double n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+    const double tiles = static_cast<double>(ceil_div(expected_rows(p), int64_t{c.x}));
+    const double bytes = groups * (2 * n * k + expected * (2 * k + n * static_cast<double>(bytes_of(p.d.type))));
+    const double bandwidth = device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) / 1e6
+                                                         : usual_bandwidth;
+    return launch + std::max(bytes / (reached * bandwidth),
+                             2 * groups * tiles * c.x * n * k / (flops_per_sm * sm_count));
+}
+
+}  // namespace
+
+Problem rows_of_groups(const Problem& p)
+{
+    Problem rows = p;
+    if (p.groups.offsets)
+        rows.batch = 1;
+    return rows;
+}
+
+bool choose_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
+{
+    plan.refusal = nullptr;
+    if (std::max({asked.m, asked.n, asked.k, asked.batch}) > max_tma_extent)
+        plan.refusal = "a size is 2^31 or more";
+    else if (asked.k > 0 && !plan_repack(asked, o.workspace, plan))
+        plan.refusal = "TMA cannot address A or B: 16-byte alignment is needed, or workspace for a copy";
+    if (plan.refusal)
+        return false;
+    const int sm_count = o.sm_count(device), index = choose_row(asked, o, sm_count);
+    if (index < 0) {
+        plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
+        return false;
+    }
+    const Config& c = grouped_configs[index];
+    const Problem p = asked.k > 0 ? repacked(asked, plan, nullptr) : asked;
+    plan.row = first_grouped_row + index;
+    plan.variant = (p.type_ab == Type::BF16 ? 4 : 0) + (p.k > 0 && major_of(p.b) == Major::MN ? 1 : 0);
+    plan.split = 1;
+    plan.cluster = c.ctas();
+    plan.overlaps = o.overlap != Overlap::None;
+    plan.tiles = count_tiles(p, c.x, int64_t{c.y} * c.across);
+    plan.grid = std::min(plan.tiles, clusters_held(c.residents, c.ctas(), sm_count)) * plan.cluster;
+    plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
+    plan.why = *o.kernel ? Why::Forced : Why::Model;
+    return true;
+}
+
+}  // namespace hg::sm90

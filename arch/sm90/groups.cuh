@@ -1,0 +1,225 @@
+// Groups of rows, each multiplied by its own B, whose sizes lie in device memory. Persistent CTAs of one
+// producer and two consumers that take tiles in turn, as in persistent.cuh. Each role finds the tiles of its
+// CTA by itself: a warp reads the sizes of 32 groups at a time. Tiles of a group follow each other along x, so
+// that those in flight read the same columns of B.
+//
+// A tile that the group fills leaves as any other; of one that it does not, rows beyond belong to the next
+// group, or to nobody, and it leaves in pieces, without TMA.
+//
+// Barriers: those of mainloop.cuh, in_place.cuh and persistent.cuh.
+#pragma once
+
+#include "arch/sm90/persistent.cuh"
+
+namespace hg::sm90 {
+
+// The scheduler takes registers of the producer: all of a multiprocessor's 65,536 are shared out.
+constexpr int group_producer_registers = 56, group_consumer_registers = 224;
+
+// A tile of group `batch`: rows `row` ... `end` - 1 of A and D, if there are so many.
+struct GroupTile {
+    int32_t row, end, y, batch;
+
+    template <Config C>
+    __device__ bool is_full() const
+    {
+        return end - row >= C.x;
+    }
+};
+
+template <Config C>
+__device__ inline int32_t first_x(const GroupTile& at)
+{
+    return at.row;
+}
+
+// Rows first ... first + count - 1 of A and D. What lies outside of 0 ... m is cut off.
+struct GroupRows {
+    int32_t first, count;
+
+    __device__ static GroupRows of(const Params& p, int32_t group)
+    {
+        if (group >= p.group_count)
+            return {0, 0};
+        if (p.groups.counts)
+            return {0, cut(p.groups.counts[group], 0, p.output.m)};
+        const int32_t first = cut(p.groups.offsets[group], 0, p.output.m);
+        return {first, cut(p.groups.offsets[group + 1], first, p.output.m) - first};
+    }
+
+    __device__ static int32_t cut(int64_t value, int64_t least, int64_t most)
+    {
+        return static_cast<int32_t>(max(least, min(value, most)));
+    }
+};
+
+// The tiles of a cluster, one after the other. Whole warps: lane i knows group chunk_ + i.
+template <Config C>
+class GroupScheduler {
+public:
+    __device__ GroupScheduler(const Params& p, const Member& member)
+        : p_(p), member_(member), tile_(static_cast<int32_t>(blockIdx.x / C.ctas()))
+    {
+        take_chunk();
+    }
+
+    // False where nothing is left.
+    __device__ bool next(GroupTile& at)
+    {
+        constexpr uint32_t all = 0xffffffff;
+        int32_t tiles = __shfl_sync(all, end_, 31);
+        while (tile_ >= tiles) {
+            tile_ -= tiles;
+            chunk_ += 32;
+            if (chunk_ >= p_.group_count)
+                return false;
+            take_chunk();
+            tiles = __shfl_sync(all, end_, 31);
+        }
+        const int lane = __ffs(static_cast<int>(__ballot_sync(all, tile_ < end_))) - 1;
+        const int32_t within = tile_ - __shfl_sync(all, begin_, lane);
+        const int32_t first = __shfl_sync(all, rows_.first, lane), count = __shfl_sync(all, rows_.count, lane);
+        const int32_t along_x = ceil_div(count), y = within / along_x, x = within - y * along_x;
+        at = {uniform(first + x * C.x), uniform(first + count), uniform(y * C.across + member_.y<C>()),
+              uniform(chunk_ + lane)};
+        tile_ += static_cast<int32_t>(gridDim.x / C.ctas());
+        return true;
+    }
+
+private:
+    const Params& p_;
+    const Member member_;
+    int32_t tile_, chunk_ = 0;  // `tile_` counts from the first tile of the chunk's first group
+    GroupRows rows_;
+    int32_t begin_, end_;  // of the group's tiles, likewise
+
+    __device__ static int32_t ceil_div(int32_t rows) { return (rows + C.x - 1) / C.x; }
+
+    __device__ void take_chunk()
+    {
+        const auto lane = static_cast<int>(ptx::lane_id());
+        rows_ = GroupRows::of(p_, chunk_ + lane);
+        const int32_t tiles = ceil_div(rows_.count) * p_.group_tiles_y;
+        end_ = tiles;
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const int32_t before = __shfl_up_sync(0xffffffff, end_, step);
+            end_ += lane >= step ? before : 0;
+        }
+        begin_ = end_ - tiles;
+    }
+};
+
+// For consumers: see for_each_work().
+template <Config C, typename Body>
+__device__ inline void for_each_group_tile(GroupScheduler<C> scheduler, Body body)
+{
+    for (GroupTile at; scheduler.next(at);)
+        body(at);
+}
+
+template <Config C, Major MX, Major MY>
+__device__ inline void produce_groups(const Params& p, Smem<C, MY>& smem)
+{
+    const Stages<C, MY> stages(smem);
+    const bool leader = ptx::elect_one();
+    const auto member = Member::here<C>();
+    meet<C>(p);
+    ptx::wait_for_earlier_grids();
+    auto ring = Ring<Smem<C, MY>::stages>::writer();
+    for_each_group_tile(GroupScheduler<C>(p, member), [&](const GroupTile& at) {
+        load_tile<C, MX, MY>(p, member, stages, ring, at, 0, p.k_tiles, no_k_tile, leader);
+    });
+    // As produce() does.
+    if constexpr (C.ctas() > 1)
+#pragma unroll 1
+        for (int i = 0; i < Smem<C, MY>::stages; ++i, ring.advance())
+            ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
+}
+
+// Rows of contiguous groups lie in one matrix.
+template <Config C, Major MY>
+__device__ inline Block block_of(const Params& p, Smem<C, MY>& smem, const GroupTile& at, int consumer)
+{
+    Block block = Block::of<C>(smem, {0, at.y, p.groups.counts ? at.batch : 0}, consumer, 0);
+    block.x = at.row;
+    return block;
+}
+
+template <Config C, Type T>
+__device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
+                                        const GroupTile& tile, const Block& at)
+{
+    if (tile.is_full<C>() && p.store != Store::Pieces)
+        return store_tile<C, T>(p, s, acc, at);
+    // Pieces take for granted that no TMA store reads their boxes.
+    if (at.leads())
+        ptx::bulk_wait_group_read<0>();
+    OutputParams rows = p.output;
+    rows.m = tile.end;
+    store_pieces<C, T>(p, rows, false, s, acc, at);
+}
+
+// Each of the two consumers multiplies every other tile and steps over the stages of the rest.
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void consume_groups(const Params& p, Smem<C, MY>& smem, int consumer)
+{
+    const Stages<C, MY> stages(smem);
+    const auto member = Member::here<C>();
+    const uint32_t mine = ptx::shared_address(&smem.turn[consumer]);
+    const uint32_t other = ptx::shared_address(&smem.turn[1 - consumer]);
+    uint32_t phase = consumer == 0;  // the first turn of the first consumer needs nobody
+    int whose = 0;
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    auto ring = Ring<Smem<C, MY>::stages>::reader();
+    for_each_group_tile(GroupScheduler<C>(p, member), [&](const GroupTile& tile) {
+        if (whose == consumer) {
+            Accumulator<C> acc;
+            const Block at = block_of<C>(p, smem, tile, consumer);
+            if (tile.is_full<C>() && takes_c_in_place(p, scalars)) {
+                // All have read what the tile before may have left in pieces.
+                ptx::fence_proxy_async();
+                ptx::bar_sync(1 + consumer, 128);
+                begin_c<C>(p, at);
+            }
+            ptx::mbarrier_wait_parity(mine, phase);
+            phase ^= 1;
+            multiply_tile<C, T, MX, MY>(
+                acc, member, stages, ring, p.k_tiles, 0, [](int32_t) {},
+                [&] {
+                    if (threadIdx.x % 32 == 0)
+                        ptx::mbarrier_arrive(other);
+                });
+            store_group_tile<C, T>(p, scalars, acc, tile, at);
+        } else {
+            ring.advance(p.k_tiles);
+        }
+        whose ^= 1;
+    });
+}
+
+template <Config C, Type T, Major MX, Major MY>
+__device__ inline void run_groups(const Params& p, Smem<C, MY>& smem)
+{
+    static_assert(C.kind == Kind::PingPong && C.cluster == 1 && takes_pieces_of_c(C));
+    const int warp = uniform(threadIdx.x / 32);
+    if (warp < 4) {
+        ptx::setmaxnreg_dec<group_producer_registers>();
+        if (warp == 0)
+            produce_groups<C, MX, MY>(p, smem);
+    } else {
+        if (threadIdx.x == 128) {
+            if (p.k_tiles > 0)
+                prefetch_maps(p);
+            init_barriers<C>(smem);
+        }
+        meet<C>(p);
+        ptx::setmaxnreg_inc<group_consumer_registers>();
+        consume_groups<C, T, MX, MY>(p, smem, warp / 4 - 1);
+        ptx::launch_dependents();
+        ptx::bulk_wait_group<0>();
+    }
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,139 @@
+// Groups of rows whose sizes lie in device memory.
+#include "../grouped_rules.hpp"
+#include "gpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <vector>
+
+namespace hg::test {
+namespace {
+
+constexpr hgemm_grouping_t groupings[] = {HGEMM_GROUPED_CONTIGUOUS, HGEMM_GROUPED_MASKED};
+
+// Tiles that a group fills, and such as it does not; aligned, and read with D.
+GroupedCase case_of(hgemm_grouping_t grouping)
+{
+    GroupedCase g;
+    g.grouping = grouping;
+    g.rows = {130, 0, 64, 5, 200};
+    g.n = 264;
+    g.k = 136;
+    g.beta = -1;
+    return g;
+}
+
+TEST(DeviceGroups, each_kernel_forced)
+{
+    NEEDS_BACKEND("sm90");
+    for (const std::string& name : grouped_kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created())
+            continue;
+        SCOPED_TRACE(name);
+        int supported = 0;
+        for (const hgemm_grouping_t grouping : groupings)
+            for (const GroupedCase& g : grouped_cases(grouping))
+                supported += check_grouped(library, g);
+        EXPECT_GT(supported, 0);
+        std::printf("%-28s cases %d\n", name.c_str(), supported);
+    }
+}
+
+// A graph reads the sizes that are there when it is launched.
+TEST(DeviceGroups, graph_with_other_sizes)
+{
+    NEEDS_BACKEND("sm90");
+    for (const hgemm_grouping_t grouping : groupings) {
+        const auto library = make("sm90");
+        const Stream stream;
+        GroupedTrial trial(library->memory(), case_of(grouping));
+        ASSERT_EQ(hgemm_set_stream(library->handle(), stream), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        CUgraphExec_st* graph = Cuda::get()->capture(
+            stream, [&] { EXPECT_EQ(trial.start(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error(); });
+        for (const std::vector<int64_t>& rows : std::vector<std::vector<int64_t>>{
+                 {130, 0, 64, 5, 200}, {0, 0, 199, 200, 0}, {100, 100, 99, 64, 36}, {0, 0, 0, 0, 0}}) {
+            trial.set_rows(rows);
+            Cuda::get()->launch(graph, stream);
+            Cuda::get()->wait(stream);
+            trial.expect_right();
+        }
+        Cuda::get()->destroy(graph);
+    }
+}
+
+// Sizes that no group can have are cut to those that it can, so that nothing else is written.
+TEST(DeviceGroups, sizes_out_of_range)
+{
+    NEEDS_BACKEND("sm90");
+    const auto library = make("sm90");
+    constexpr int64_t huge = int64_t{1} << 40;
+    GroupedTrial masked(library->memory(), case_of(HGEMM_GROUPED_MASKED));
+    masked.set_rows({200, 0, 0, 5, 200});
+    masked.set_sizes({huge, -huge, -1, 5, 201});
+    EXPECT_EQ(masked.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    masked.expect_right();
+    GroupedTrial contiguous(library->memory(), case_of(HGEMM_GROUPED_CONTIGUOUS));
+    contiguous.set_rows({130, 0, 269, 0, 0});
+    contiguous.set_sizes({-huge, 130, 130, huge, huge, -huge});
+    EXPECT_EQ(contiguous.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    contiguous.expect_right();
+}
+
+// Fewer multiprocessors, batch-invariant mode and a second call give the same; nothing waits.
+TEST(DeviceGroups, settings)
+{
+    NEEDS_BACKEND("sm90");
+    for (const hgemm_grouping_t grouping : groupings)
+        for (const int sm_count : {0, 1, 3}) {
+            const auto library = make("sm90");
+            EXPECT_EQ(hgemm_set_sm_count(library->handle(), sm_count), HGEMM_STATUS_SUCCESS);
+            EXPECT_TRUE(library->set_batch_invariant(sm_count == 3));
+            GroupedTrial trial(library->memory(), case_of(grouping));
+            for (int call = 0; call < 2; ++call) {
+                EXPECT_EQ(trial.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+                trial.expect_right();
+                trial.set_rows({64, 130, 0, 200, 5});
+            }
+        }
+}
+
+TEST(DeviceGroups, what_is_refused)
+{
+    NEEDS_BACKEND("sm90");
+    const auto library = make("sm90");
+    const Block sizes(library->memory(), 6 * sizeof(int64_t)), d(library->memory(), 2 * 64 * 64);
+    hgemm_grouped_args_t good;
+    hgemm_grouped_args_init(&good, sizeof good);
+    good.group_count = 5;
+    good.m = good.n = good.k = good.lda = good.ldb = good.ldd = 64;
+    good.a = good.b = good.d = d.get();
+    good.offsets = sizes.get<const int64_t>();
+    const auto expect_refused = [&](const hgemm_grouped_args_t& args, const char* name) {
+        EXPECT_EQ(hgemm_grouped_ex(library->handle(), &args), HGEMM_STATUS_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(hgemm_last_error()).find(name), std::string::npos) << hgemm_last_error();
+    };
+    hgemm_grouped_args_t args = good;
+    args.offsets = nullptr;
+    expect_refused(args, "args->offsets");
+    args.offsets = reinterpret_cast<const int64_t*>(sizes.get<const char>() + 4);
+    expect_refused(args, "args->offsets");
+    args = good, args.a = nullptr;
+    expect_refused(args, "args->a");
+    args = good, args.b = d.get<char>() + 1;
+    expect_refused(args, "args->b");
+    args = good, args.d = nullptr;
+    expect_refused(args, "args->d");
+    args = good, args.ldb = 63;
+    expect_refused(args, "args->ldb");
+    args = good, args.transb = static_cast<hgemm_op_t>(7);
+    expect_refused(args, "args->transb");
+    args = good, args.m = -1;
+    expect_refused(args, "args->m");
+    args = good, args.m = 0, args.a = args.b = args.d = nullptr;
+    EXPECT_EQ(hgemm_grouped_ex(library->handle(), &args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+}
+
+}  // namespace
+}  // namespace hg::test

@@ -1,0 +1,72 @@
+// Grouped products: each of them against its groups, one by one.
+#pragma once
+
+#include "buffer.hpp"
+#include "library.hpp"
+
+#include <string>
+#include <vector>
+
+namespace hg::test {
+
+// A and B are integers so small that every sum is one, and fits what it is rounded to but for that rounding.
+struct GroupedCase {
+    hgemm_grouping_t grouping = HGEMM_GROUPED_CONTIGUOUS;
+    std::vector<int64_t> rows;  // of each group
+    int64_t n = 1, k = 1;
+    hgemm_type_t type_ab = HGEMM_F16, type_d = HGEMM_F16;
+    hgemm_op_t transb = HGEMM_TRANS;
+    float alpha = 1, beta = 0;
+    int64_t room = 0;   // rows that a masked group has room for, or that lie around contiguous ones, more than needed
+    int64_t shift = 0;  // elements between A, B and D and where vectors may begin
+    int64_t pad = 0;    // and between their lines
+    bool null_operands = false;
+
+    std::string describe() const;
+};
+
+// A grouped product with its data.
+class GroupedTrial {
+public:
+    GroupedTrial(Memory& memory, const GroupedCase& grouped);
+
+    hgemm_status_t start(Library& library) const;
+    hgemm_status_t run(Library& library) const { return library.wait(start(library)); }
+    // Other groups of the same rows, or of no more than each has room for; D as it was at the beginning.
+    void set_rows(const std::vector<int64_t>& rows);
+    // What the kernel is told, whatever the rows are taken to be.
+    void set_sizes(const std::vector<int64_t>& sizes) { sizes_.copy_in(sizes.data()); }
+    // Compares all that lies in D.
+    void expect_right();
+
+private:
+    // Contiguous groups are rows of one matrix; the others have one each.
+    bool contiguous() const { return g_.grouping == HGEMM_GROUPED_CONTIGUOUS; }
+    int64_t groups() const { return std::ssize(g_.rows); }
+    bool along_k() const { return g_.transb != HGEMM_NO_TRANS; }
+
+    void fill();
+    void send_sizes();
+    std::vector<hgemm_args_t> problems() const;
+    double before(int64_t z, int64_t row, int64_t j) const
+    {
+        return before_[static_cast<size_t>((z * lines_ + row) * g_.n + j)];
+    }
+    double expected(int64_t group, int64_t z, int64_t row, int64_t j) const;
+    std::vector<int64_t> owners() const;
+
+    GroupedCase g_;
+    std::vector<int64_t> offsets_;
+    int64_t lines_;
+    Buffer a_, b_, d_;
+    std::vector<double> before_;  // D
+    Block sizes_;
+};
+
+// Sizes, types, layouts and alignments, for kernels that take groups of any size.
+std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping);
+
+// Runs the product. False if it is not supported.
+bool check_grouped(Library& library, const GroupedCase& grouped);
+
+}  // namespace hg::test
