@@ -130,6 +130,12 @@ constexpr bool takes_everything(const Config& c)
 {
     return c.kind == Kind::PingPong && sums_a_thread(c) <= 160;
 }
+// C by TMA too, whose boxes are loaded in turn: an even number of them, of 16-bit columns and of floats.
+constexpr bool takes_boxes_of_c(const Config& c)
+{
+    return takes_everything(c) && c.blocks() * box_count(c, box_columns(c)) % boxes == 0 &&
+           c.blocks() * box_count(c, 32) % boxes == 0;
+}
 // C in pieces: others would spill or read again what they have stored, where D is C and the last piece
 // overlaps with the one before it.
 constexpr bool takes_pieces_of_c(const Config& c)

@@ -21,7 +21,8 @@ bool is_allowed(const Problem& p, int index, const Options& o, int sm_count)
     const Config& c = grouped_configs[index];
     const bool forced_away = is_forced_away(o, rows[first_grouped_row + index]);
     return !forced_away && c.ctas() <= sm_count && count_tiles(p, c.x, c.y) <= max_tiles && o.split <= 1 &&
-           o.orientation != Orientation::Swapped && o.sharing != Sharing::Stream;
+           o.orientation != Orientation::Swapped && o.sharing != Sharing::Stream &&
+           (!p.c.ptr || (takes_pieces_of_c(c) && takes_boxes_of_c(c)));
 }
 
 // The lowest tile that holds the rows of a group, else the highest.

@@ -1,7 +1,7 @@
 // Groups of rows, each multiplied by its own B, whose sizes lie in device memory. Persistent CTAs of one
 // producer and two consumers that take tiles in turn, as in persistent.cuh. Each role finds the tiles of its
 // CTA by itself: a warp reads the sizes of 32 groups at a time. Tiles of a group follow each other along x, so
-// that those in flight read the same columns of B.
+// that those in flight read the same columns of B, and of high groups in bands.
 //
 // A tile that the group fills leaves as any other; of one that it does not, rows beyond belong to the next
 // group, or to nobody, and it leaves in pieces, without TMA.
@@ -79,7 +79,11 @@ public:
         const int lane = __ffs(static_cast<int>(__ballot_sync(all, tile_ < end_))) - 1;
         const int32_t within = tile_ - __shfl_sync(all, begin_, lane);
         const int32_t first = __shfl_sync(all, rows_.first, lane), count = __shfl_sync(all, rows_.count, lane);
-        const int32_t along_x = ceil_div(count), y = within / along_x, x = within - y * along_x;
+        // Bands of a group, so high that the tiles in flight form a block whose sides are about equal.
+        const int32_t in_band = band_tiles * p_.group_tiles_y, first_of_band = within / in_band * band_tiles;
+        const int32_t along_x = min(band_tiles, ceil_div(count) - first_of_band);
+        const int32_t left = within - first_of_band * p_.group_tiles_y, y = left / along_x;
+        const int32_t x = first_of_band + left - y * along_x;
         at = {uniform(first + x * C.x), uniform(first + count), uniform(y * C.across + member_.y<C>()),
               uniform(chunk_ + lane)};
         tile_ += static_cast<int32_t>(gridDim.x / C.ctas());
@@ -87,6 +91,8 @@ public:
     }
 
 private:
+    static constexpr int32_t band_tiles = 1536 / C.x;
+
     const Params& p_;
     const Member member_;
     int32_t tile_, chunk_ = 0;  // `tile_` counts from the first tile of the chunk's first group
@@ -177,11 +183,13 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MY>& smem, int co
         if (whose == consumer) {
             Accumulator<C> acc;
             const Block at = block_of<C>(p, smem, tile, consumer);
-            if (tile.is_full<C>() && takes_c_in_place(p, scalars)) {
-                // All have read what the tile before may have left in pieces.
-                ptx::fence_proxy_async();
-                ptx::bar_sync(1 + consumer, 128);
-                begin_c<C>(p, at);
+            if constexpr (takes_boxes_of_c(C)) {
+                if (tile.is_full<C>() && takes_c_in_place(p, scalars)) {
+                    // All have read what the tile before may have left in pieces.
+                    ptx::fence_proxy_async();
+                    ptx::bar_sync(1 + consumer, 128);
+                    begin_c<C>(p, at);
+                }
             }
             ptx::mbarrier_wait_parity(mine, phase);
             phase ^= 1;
@@ -202,7 +210,7 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MY>& smem, int co
 template <Config C, Type T, Major MX, Major MY>
 __device__ inline void run_groups(const Params& p, Smem<C, MY>& smem)
 {
-    static_assert(C.kind == Kind::PingPong && C.cluster == 1 && takes_pieces_of_c(C));
+    static_assert(C.kind == Kind::PingPong && C.cluster == 1 && takes_everything(C));
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4) {
         ptx::setmaxnreg_dec<group_producer_registers>();

@@ -119,10 +119,10 @@ template <Config C, Type T>
 __device__ inline void add_in_place(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
 {
     auto& sums = reinterpret_cast<float(&)[sums_a_thread(C)]>(acc);
-    const bool with_c = takes_everything(C) && takes_c_in_place(p, s);
+    const bool with_c = takes_boxes_of_c(C) && takes_c_in_place(p, s);
     if (!with_c)
         for_each_of(sums, [&](float sum) { return __fmul_rn(s.alpha, sum); });
-    if constexpr (takes_everything(C)) {
+    if constexpr (takes_boxes_of_c(C)) {
         if (with_c)
             add_c_in_place<C, T>(p, s, acc, at);
     }
