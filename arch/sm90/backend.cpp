@@ -97,11 +97,10 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
         launches.copies.early = starts_beside_copies(handle, plan, launches.copy_tiles);
     }
     const Problem left = repacked(p, plan, workspace);
-    if (is_grouped(plan.row))
-        return pack_groups(left, plan, launches.product);
-    const Status status = pack_product(left, plan, handle.sm_count(), launches.product);
-    const Config& c = configs[plan.row];
+    const Config& c = config_of(plan.row);
     Params& product = launches.product;
+    const Status status = is_grouped(plan.row) ? pack_groups(left, plan, product)
+                                               : pack_product(left, plan, handle.sm_count(), product);
     product.arrivals = handle.workspace().counters;
     if (plan.hands_out)
         product.handed = product.arrivals + streamed_words(c, product.stream_tiles);

@@ -16,6 +16,13 @@ int64_t expected_rows(const Problem& p)
     return std::max<int64_t>(p.groups.offsets ? p.m / p.batch : p.m / 2, 1);
 }
 
+// Of clusters, of groups that have rows.
+int64_t expected_tiles(const Problem& p, const Config& c)
+{
+    const int64_t groups = p.groups.offsets ? std::min(p.batch, p.m) : p.batch;
+    return groups * ceil_div(expected_rows(p), int64_t{c.x}) * ceil_div(p.n, int64_t{c.y} * c.across);
+}
+
 bool is_allowed(const Problem& p, int index, const Options& o, int sm_count)
 {
     const Config& c = grouped_configs[index];
@@ -87,6 +94,9 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.overlaps = o.overlap != Overlap::None;
     plan.tiles = count_tiles(p, c.x, int64_t{c.y} * c.across);
     plan.grid = std::min(plan.tiles, clusters_held(c.residents, c.ctas(), sm_count)) * plan.cluster;
+    plan.hands_out = o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
+                     hands_out_tiles(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));
+    plan.workspace += plan.hands_out ? sizeof(uint32_t) : 0;
     plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
     plan.why = *o.kernel ? Why::Forced : Why::Model;
     return true;

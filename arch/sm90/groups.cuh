@@ -6,15 +6,12 @@
 // A tile that the group fills leaves as any other; of one that it does not, rows beyond belong to the next
 // group, or to nobody, and it leaves in pieces, without TMA.
 //
-// Barriers: those of mainloop.cuh, in_place.cuh and persistent.cuh.
+// Barriers: those of mainloop.cuh, in_place.cuh, stream.cuh and persistent.cuh.
 #pragma once
 
 #include "arch/sm90/persistent.cuh"
 
 namespace hg::sm90 {
-
-// The scheduler takes registers of the producer: all of a multiprocessor's 65,536 are shared out.
-constexpr int group_producer_registers = 56, group_consumer_registers = 224;
 
 // A tile of group `batch`: rows `row` ... `end` - 1 of A and D, if there are so many.
 struct GroupTile {
@@ -53,12 +50,15 @@ struct GroupRows {
     }
 };
 
-// The tiles of a cluster, one after the other. Whole warps: lane i knows group chunk_ + i.
-template <Config C>
+// The tiles of a cluster, one after the other: every so many, or such as it is handed, as stream.cuh has it.
+// Whole warps: lane i knows group chunk_ + i.
+template <Config C, Major MY>
 class GroupScheduler {
 public:
-    __device__ GroupScheduler(const Params& p, const Member& member)
-        : p_(p), member_(member), tile_(static_cast<int32_t>(blockIdx.x / C.ctas()))
+    // `smem`: shared address of Smem.
+    __device__ GroupScheduler(const Params& p, const Member& member, uint32_t smem)
+        : p_(p), member_(member), tile_(static_cast<int32_t>(blockIdx.x / C.ctas())), number_(tile_),
+          numbers_(smem), hands_out_(can_hand_out(C) && p.handed)
     {
         take_chunk();
     }
@@ -67,6 +67,9 @@ public:
     __device__ bool next(GroupTile& at)
     {
         constexpr uint32_t all = 0xffffffff;
+        if (!first_)
+            advance();
+        first_ = false;
         int32_t tiles = __shfl_sync(all, end_, 31);
         while (tile_ >= tiles) {
             tile_ -= tiles;
@@ -86,8 +89,25 @@ public:
         const int32_t x = first_of_band + left - y * along_x;
         at = {uniform(first + x * C.x), uniform(first + count), uniform(y * C.across + member_.y<C>()),
               uniform(chunk_ + lane)};
-        tile_ += static_cast<int32_t>(gridDim.x / C.ctas());
         return true;
+    }
+
+    // A thread of the consumer that multiplies what next() has just said.
+    __device__ void announce_next() const
+    {
+        if (!hands_out_)
+            return;
+        numbers_.expect();
+        if (member_.neighbour == 0)
+            numbers_.send(ptx::atomic_add_relaxed_gpu(p_.handed, 1) + clusters());
+    }
+
+    // The same once nothing is left. Each tile has had one number fetched for the one behind it, so that the
+    // last of them is as many behind the end as there are clusters, but for one.
+    __device__ void end() const
+    {
+        if (hands_out_ && member_.neighbour == 0 && tile_ == clusters() - 1)
+            ptx::store_relaxed_gpu(p_.handed, 0);
     }
 
 private:
@@ -96,8 +116,21 @@ private:
     const Params& p_;
     const Member member_;
     int32_t tile_, chunk_ = 0;  // `tile_` counts from the first tile of the chunk's first group
+    int32_t number_;            // of the tile, counted from the first of all
+    Announcements<C, MY> numbers_;
+    const bool hands_out_;
+    bool first_ = true;
     GroupRows rows_;
     int32_t begin_, end_;  // of the group's tiles, likewise
+
+    __device__ static int32_t clusters() { return static_cast<int32_t>(gridDim.x / C.ctas()); }
+
+    __device__ void advance()
+    {
+        const int32_t next = hands_out_ ? numbers_.read() : number_ + clusters();
+        tile_ += next - number_;
+        number_ = next;
+    }
 
     __device__ static int32_t ceil_div(int32_t rows) { return (rows + C.x - 1) / C.x; }
 
@@ -117,8 +150,8 @@ private:
 };
 
 // For consumers: see for_each_work().
-template <Config C, typename Body>
-__device__ inline void for_each_group_tile(GroupScheduler<C> scheduler, Body body)
+template <Config C, Major MY, typename Body>
+__device__ inline void for_each_group_tile(GroupScheduler<C, MY>& scheduler, Body body)
 {
     for (GroupTile at; scheduler.next(at);)
         body(at);
@@ -133,7 +166,8 @@ __device__ inline void produce_groups(const Params& p, Smem<C, MY>& smem)
     meet<C>(p);
     ptx::wait_for_earlier_grids();
     auto ring = Ring<Smem<C, MY>::stages>::writer();
-    for_each_group_tile(GroupScheduler<C>(p, member), [&](const GroupTile& at) {
+    GroupScheduler<C, MY> scheduler(p, member, stages.base);
+    for_each_group_tile(scheduler, [&](const GroupTile& at) {
         load_tile<C, MX, MY>(p, member, stages, ring, at, 0, p.k_tiles, no_k_tile, leader);
     });
     // As produce() does.
@@ -179,9 +213,12 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MY>& smem, int co
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     auto ring = Ring<Smem<C, MY>::stages>::reader();
-    for_each_group_tile(GroupScheduler<C>(p, member), [&](const GroupTile& tile) {
+    GroupScheduler<C, MY> scheduler(p, member, stages.base);
+    for_each_group_tile(scheduler, [&](const GroupTile& tile) {
         if (whose == consumer) {
             Accumulator<C> acc;
+            if (threadIdx.x % 128 == 0)
+                scheduler.announce_next();
             const Block at = block_of<C>(p, smem, tile, consumer);
             if constexpr (takes_boxes_of_c(C)) {
                 if (tile.is_full<C>() && takes_c_in_place(p, scalars)) {
@@ -205,6 +242,8 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MY>& smem, int co
         }
         whose ^= 1;
     });
+    if (threadIdx.x == 128)
+        scheduler.end();
 }
 
 template <Config C, Type T, Major MX, Major MY>
@@ -213,7 +252,7 @@ __device__ inline void run_groups(const Params& p, Smem<C, MY>& smem)
     static_assert(C.kind == Kind::PingPong && C.cluster == 1 && takes_everything(C));
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4) {
-        ptx::setmaxnreg_dec<group_producer_registers>();
+        ptx::setmaxnreg_dec<producer_registers>();
         if (warp == 0)
             produce_groups<C, MX, MY>(p, smem);
     } else {
@@ -223,7 +262,7 @@ __device__ inline void run_groups(const Params& p, Smem<C, MY>& smem)
             init_barriers<C>(smem);
         }
         meet<C>(p);
-        ptx::setmaxnreg_inc<group_consumer_registers>();
+        ptx::setmaxnreg_inc<consumer_registers>();
         consume_groups<C, T, MX, MY>(p, smem, warp / 4 - 1);
         ptx::launch_dependents();
         ptx::bulk_wait_group<0>();

@@ -51,13 +51,51 @@ struct Stream {
     __device__ int32_t owner(int32_t i) const { return ((i + 1) * clusters - 1) / length; }
 };
 
+// The numbers of the tiles that a cluster is handed, on their way to all roles of its CTAs.
+template <Config C, Major MY>
+class Announcements {
+public:
+    // `smem`: shared address of Smem.
+    __device__ explicit Announcements(uint32_t smem) : smem_(smem) {}
+
+    // A thread of the consumer, in each CTA: the next number will come.
+    __device__ void expect() const { ptx::mbarrier_arrive_expect_tx(full(), 4); }
+    // And the one that sends it.
+    __device__ void send(uint32_t tile) const
+    {
+#pragma unroll
+        for (int rank = 0; rank < C.ctas(); ++rank)
+            ptx::store_async_u32(ptx::map_shared(number(), rank), tile, ptx::map_shared(full(), rank));
+    }
+    __device__ int32_t read()
+    {
+        ptx::mbarrier_wait_parity(full(), read_ / announcements % 2);
+        const auto tile = static_cast<int32_t>(ptx::load_shared_u32(number()));
+        ++read_;
+        return uniform(tile);
+    }
+
+private:
+    using Layout = Smem<C, MY>;
+    uint32_t smem_, read_ = 0;
+
+    __device__ uint32_t full() const
+    {
+        return smem_ + offsetof(Layout, announced) + read_ % announcements * 8;
+    }
+    __device__ uint32_t number() const
+    {
+        return smem_ + offsetof(Layout, announcement) + read_ % announcements * 4;
+    }
+};
+
 // Hands out a run of streamed k tiles, then whole tiles.
 template <Config C, Major MY>
 class Scheduler {
 public:
     // `smem`: shared address of Smem.
     __device__ Scheduler(const Params& p, const Member& member, int32_t k_tiles, uint32_t smem)
-        : p_(p), member_(member), stream_(Stream::of<C>(p, k_tiles)), smem_(smem),
+        : p_(p), member_(member), stream_(Stream::of<C>(p, k_tiles)), numbers_(smem),
           tile_(number_of(p, static_cast<int32_t>(blockIdx.x / C.ctas()))),
           hands_out_(can_hand_out(C) && p.handed && k_tiles > 0)
     {
@@ -72,7 +110,7 @@ public:
     {
         const bool streams = i_ < end_;
         if (hands_out_ && !streams && tile_ == unknown)
-            tile_ = read_number();
+            tile_ = numbers_.read();
         if (!streams && tile_ >= p_.tiles)
             return false;
         work = {{}, tile_, 0, stream_.k_tiles};
@@ -93,46 +131,24 @@ public:
     {
         if (!hands_out_ || tile_ != unknown)
             return;
-        ptx::mbarrier_arrive_expect_tx(full(), 4);
+        numbers_.expect();
         if (member_.neighbour != 0)
             return;
         const uint32_t fetched = ptx::atomic_add_relaxed_gpu(p_.handed, 1);
         if (fetched + 1 == static_cast<uint32_t>(p_.tiles - p_.stream_tiles))
             ptx::store_relaxed_gpu(p_.handed, 0);
-        const uint32_t tile = fetched + p_.stream_tiles + stream_.clusters;
-#pragma unroll
-        for (int rank = 0; rank < C.ctas(); ++rank)
-            ptx::store_async_u32(ptx::map_shared(number(), rank), tile, ptx::map_shared(full(), rank));
+        numbers_.send(fetched + p_.stream_tiles + stream_.clusters);
     }
 
 private:
-    using Layout = Smem<C, MY>;
     static constexpr int32_t unknown = -1;
 
     const Params& p_;
     const Member member_;
     const Stream stream_;
-    const uint32_t smem_;
+    Announcements<C, MY> numbers_;
     int32_t i_ = 0, end_ = 0, tile_;
-    uint32_t read_ = 0;  // numbers
     const bool hands_out_;
-
-    __device__ uint32_t full() const
-    {
-        return smem_ + offsetof(Layout, announced) + read_ % announcements * 8;
-    }
-    __device__ uint32_t number() const
-    {
-        return smem_ + offsetof(Layout, announcement) + read_ % announcements * 4;
-    }
-
-    __device__ int32_t read_number()
-    {
-        ptx::mbarrier_wait_parity(full(), read_ / announcements % 2);
-        const auto tile = static_cast<int32_t>(ptx::load_shared_u32(number()));
-        ++read_;
-        return uniform(tile);
-    }
 };
 
 // For consumers: around a body that is no function ptxas moves accumulators, and then waits for each wgmma.

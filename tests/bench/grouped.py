@@ -241,6 +241,7 @@ def main():
     parser.add_argument("--layer", default=",".join(LAYERS))
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--layouts", default="tn,tt", help="tn: B is n x k, tt: k x n")
     parser.add_argument("--alone", action="store_true", help="without the others")
     args = parser.parse_args()
     args.libraries = {"ours": Hgemm(args.library)}
@@ -259,8 +260,8 @@ def main():
                   "layer,groups,rows,n,k,layout,way,us,error\n")
     for name in args.layer.split(","):
         for rows in map(int, args.rows.split(",")):
-            for transposed in (True, False):
-                measure(args, name, rows, transposed, out)
+            for layout in args.layouts.split(","):
+                measure(args, name, rows, layout == "tn", out)
     return 0
 
 

@@ -41,6 +41,31 @@ TEST(DeviceGroups, each_kernel_forced)
     }
 }
 
+// Tiles that clusters are handed, one after the other, from a word that is 0 again behind each call: also
+// where there are fewer tiles than clusters, or none.
+TEST(DeviceGroups, each_kernel_handed_out)
+{
+    NEEDS_BACKEND("sm90");
+    GroupedCase g = case_of(HGEMM_GROUPED_CONTIGUOUS);
+    g.rows = {130, 0, 260};
+    g.k = 2048;
+    for (const std::string& name : grouped_kernel_names()) {
+        Library library(Cuda::get(), "", name);
+        if (!library.created() || name.find("_c1x2") == std::string::npos)
+            continue;
+        SCOPED_TRACE(name);
+        g.beta = name.find("128x128") == std::string::npos ? 0 : -1;
+        EXPECT_EQ(hgemm_set_sm_count(library.handle(), 4), HGEMM_STATUS_SUCCESS);
+        GroupedTrial trial(library.memory(), g);
+        for (const std::vector<int64_t>& rows :
+             std::vector<std::vector<int64_t>>{{130, 0, 260}, {1, 0, 0}, {0, 0, 0}, {0, 390, 0}}) {
+            trial.set_rows(rows);
+            EXPECT_EQ(trial.run(library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+            trial.expect_right();
+        }
+    }
+}
+
 // A graph reads the sizes that are there when it is launched.
 TEST(DeviceGroups, graph_with_other_sizes)
 {
