@@ -306,6 +306,10 @@ typedef enum hgemm_grouping {
  * D_g = alpha * A_g * op(B_g) + beta * D_g for g = 0 ... group_count - 1, row-major. The groups share
  * n, k and the types; op(B_g) is k x n at b + g * stride_b. Groups may be empty.
  * Several masked ones need a stride_d other than 0.
+ *
+ * Offsets and counts are read when the kernel runs, so that a captured call serves whatever sizes are there when
+ * its graph is launched. On a GPU what is outside of 0 ... m is cut off; on the host it is refused. Of rows that
+ * no group owns D keeps what it has. All rows of A must be readable, whatever belongs to a group.
  */
 typedef struct hgemm_grouped_args {
     size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled */
@@ -331,7 +335,7 @@ typedef struct hgemm_grouped_args {
 HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
 
 /** A refused call runs no group. hgemm_last_error() says args->problems[2].lda for what is wrong in an
-    entry. */
+    entry. As a product of hgemm_gemm_ex() may, it may use the handle's workspace: see hgemm_set_workspace(). */
 HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
 
 /* ---- Level 2 ---------------------------------------------------------------------------------- */

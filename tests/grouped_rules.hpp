@@ -9,7 +9,8 @@
 
 namespace hg::test {
 
-// A and B are integers so small that every sum is one, and fits what it is rounded to but for that rounding.
+// A and B are integers so small that every sum is one, and fits what it is rounded to but for that
+// rounding.
 struct GroupedCase {
     hgemm_grouping_t grouping = HGEMM_GROUPED_CONTIGUOUS;
     std::vector<int64_t> rows;  // of each group
@@ -17,7 +18,8 @@ struct GroupedCase {
     hgemm_type_t type_ab = HGEMM_F16, type_d = HGEMM_F16;
     hgemm_op_t transb = HGEMM_TRANS;
     float alpha = 1, beta = 0;
-    int64_t room = 0;   // rows that a masked group has room for, or that lie around contiguous ones, more than needed
+    int64_t room =
+        0;  // rows that a masked group has room for, or that lie around contiguous ones, more than needed
     int64_t shift = 0;  // elements between A, B and D and where vectors may begin
     int64_t pad = 0;    // and between their lines
     bool null_operands = false;

@@ -5,6 +5,7 @@
 #include "arch/common/tile_order.hpp"
 #include "src/backend.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -123,6 +124,17 @@ inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
     const bool overflow = __builtin_mul_overflow(ceil_div(p.m, m), ceil_div(p.n, n), &tiles) ||
                           __builtin_mul_overflow(tiles, p.batch, &tiles);
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+}
+
+// The same where contiguous groups end, as the device alone knows, anywhere: each has a tile more at most.
+inline int64_t count_most_tiles(const Problem& p, int64_t m, int64_t n)
+{
+    if (!p.groups.offsets)
+        return count_tiles(p, m, n);
+    Problem rows = p;
+    rows.m += std::min(p.batch, p.m) * (m - 1);
+    rows.batch = 1;
+    return count_tiles(rows, m, n);
 }
 
 inline int64_t count_tiles(const Problem& p, const Row& row)

@@ -12,7 +12,8 @@ enum class BiasAlong : int32_t { None, Rows, Columns };  // Rows: element i belo
 // Which dimension of an operand is contiguous in memory: k, or the other one (m of A, n of B).
 enum class Major : int32_t { K, MN };
 
-// Which rows of A and D belong to which problem of a batch, read on the device when the kernel runs. One is set:
+// Which rows of A and D belong to which problem of a batch, read on the device when the kernel runs. One is
+// set:
 //   offsets  problem z has rows offsets[z] ... offsets[z + 1] - 1 of one A and one D
 //   counts   problem z has the first counts[z] rows of its own
 struct Groups {

@@ -7,6 +7,8 @@
 #include "src/kernel_table.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 extern "C" {
 extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm100[],
@@ -35,7 +37,8 @@ const unsigned char* image_for(const Device& device)
 // An image that was left out of the build is empty.
 bool serves(const Device& device) { return device.cc >= 80 && image_for(device)[0] != 0; }
 
-bool symbol_name(const Row& row, int variant, char (&name)[80])
+// Of a product; general rows have one a type.
+bool product_symbol(const Row& row, int variant, char (&name)[80])
 {
     if (!configs[&row - rows].general)
         return major_symbol(row, variant, name);
@@ -43,10 +46,23 @@ bool symbol_name(const Row& row, int variant, char (&name)[80])
     return variant < 2;
 }
 
+bool symbol_name(const Row& row, int variant, char (&name)[80])
+{
+    if (variant < group_variants)
+        return product_symbol(row, variant, name);
+    const int of_product = variant - group_variants;
+    const bool a_along_k = configs[&row - rows].general || (of_product & 2) == 0;
+    if (!product_symbol(row, of_product, name) || !a_along_k)
+        return false;
+    const size_t length = std::strlen(name);
+    std::snprintf(name + length, sizeof name - length, "_groups");
+    return true;
+}
+
 Status open(const Device& device, void** state)
 {
     const void* const image = image_for(device);
-    return open_kernels({image, image}, device, rows, major_variants, symbol_name, state);
+    return open_kernels({image, image}, device, rows, 2 * group_variants, symbol_name, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }
@@ -65,7 +81,13 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
     params.b = pack_operand(p.b);
     params.output = pack_output(p);
     params.k = p.k;
-    params.grid = pack_grid(p, rows[plan.row], group_m);
+    if (p.is_grouped()) {
+        params.groups = p.groups;
+        params.group_count = static_cast<int32_t>(p.batch);
+        params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, rows[plan.row].tile_n));
+    } else {
+        params.grid = pack_grid(p, rows[plan.row], group_m);
+    }
     return ok;
 }
 
@@ -102,6 +124,8 @@ const Backend sm80_backend = {
     sm80::choose,
     sm80::pack,
     sm80::launch,
+    true,
+    nullptr,
     true,
 };
 

@@ -19,7 +19,9 @@ const char* refusal(const Problem& p, const Device& device, const Config& config
         return "k is 2^31 or more";
     if (row.smem_bytes > device.smem_per_block)
         return "the device has too little shared memory";
-    if (count_tiles(p, row) > max_tiles)
+    if (p.is_grouped() && std::max({p.m, p.n, p.batch}) > INT32_MAX - 512)
+        return "a size is 2^31 or more";
+    if (count_most_tiles(p, row.tile_m, row.tile_n) > max_tiles)
         return "more than 2^30 tiles";
     return nullptr;
 }
@@ -54,13 +56,14 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
             plan.refusal = why_not;
             continue;
         }
-        const int64_t tiles = count_tiles(p, rows[i]);
+        const int64_t tiles = count_most_tiles(p, rows[i].tile_m, rows[i].tile_n);
         const double us = predict(p, sm_count, configs[i], tiles);
         if (found && us >= plan.predicted_us)
             continue;
         found = true;
         plan.row = i;
         plan.variant = configs[i].general ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
+        plan.variant += p.is_grouped() ? group_variants : 0;
         plan.split = 1;
         plan.tiles = tiles;
         plan.grid = options.sm_limit > 0 ? std::min<int64_t>(tiles, sm_count) : tiles;

@@ -39,6 +39,8 @@ struct Params {
     int64_t k;
     TileGrid grid;
     int32_t first;  // tile of this launch
+    Groups groups;  // of kernels for groups, instead of the grid:
+    int32_t group_count, group_tiles_n;
 };
 
 }  // namespace hg::sm80

@@ -71,14 +71,16 @@ private:
     uint32_t held_[passes][chunk_elements / 2];
 };
 
-template <Config C, Type T>
+template <Config C, Type T, typename Find = Tiles>
 __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
 {
     using Share = WarpTile<T, Major::K, Major::K, C.k, C.warp_m(), C.warp_n()>;
     static_assert(C.stages == 2);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const Tile tile = tile_at(p.grid, tile_index(p));
+    const Place at = Find::template find<C>(p, tile_index(p));
+    if (!Find::exists(at))
+        return;
     const Scalars scalars = load_scalars(p.output);
     const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
 
@@ -86,10 +88,8 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     typename Share::Accumulator acc;
     acc.clear();
     if (k > 0) {
-        GeneralProducer<C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch,
-                                                 threadIdx.x);
-        GeneralProducer<C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch,
-                                                 threadIdx.x);
+        GeneralProducer<C.m, C.k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
+        GeneralProducer<C.n, C.k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
         a.read(0, k);
         b.read(0, k);
         int stage = 0;
@@ -106,7 +106,7 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
         }
     }
     __syncthreads();
-    store<C>(p, scalars, acc, &smem, tile, warp, lane);
+    store<C>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
 }
 
 }  // namespace hg::sm80

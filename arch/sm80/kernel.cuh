@@ -5,6 +5,7 @@
 // barrier says that all warps have read the stage before, which is filled again right after it.
 #pragma once
 
+#include "arch/common/groups.cuh"
 #include "arch/common/ptx/cp_async.cuh"
 #include "arch/common/ptx/warp.cuh"
 #include "arch/common/warp_store.cuh"
@@ -14,6 +15,44 @@ namespace hg::sm80 {
 
 // This CTA's tile.
 __device__ inline uint32_t tile_index(const Params& p) { return p.first + blockIdx.x; }
+
+// Where it lies: rows `row` ... `end` - 1 at most of A and D, columns from `column` on.
+struct Place {
+    int64_t row, end, column;
+    int32_t batch;
+};
+
+// Which tile that is: of a product,
+struct Tiles {
+    template <Config C>
+    __device__ static Place find(const Params& p, uint32_t index)
+    {
+        const Tile tile = tile_at(p.grid, static_cast<int32_t>(index));
+        return {int64_t{tile.m} * C.m, p.output.m, int64_t{tile.n} * C.n, tile.batch};
+    }
+    __device__ static bool exists(const Place&) { return true; }
+    __device__ static const OutputParams& output(const Params& p, const Place&) { return p.output; }
+};
+
+// or of groups, of which the last CTAs may find none.
+struct TilesOfGroups {
+    template <Config C>
+    __device__ static Place find(const Params& p, uint32_t index)
+    {
+        GroupTile at{};
+        GroupWalk<C.m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n,
+                            static_cast<int32_t>(index));
+        walk.find(at);
+        return {at.row, at.end, int64_t{at.y} * C.n, at.batch};
+    }
+    __device__ static bool exists(const Place& at) { return at.row < at.end; }
+    __device__ static OutputParams output(const Params& p, const Place& at)
+    {
+        OutputParams rows = p.output;
+        rows.m = at.end;
+        return rows;
+    }
+};
 
 // Producer: this thread's share of the copies of one operand. A tile is a number of lines of contiguous
 // chunks: rows of k (K-major) or k's of rows (MN-major).
@@ -66,29 +105,30 @@ private:
 
 // Epilogue: through the warp's own corner of shared memory.
 template <Config C, typename Accumulator>
-__device__ inline void store(const Params& p, const Scalars& s, const Accumulator& acc, void* smem,
-                             const Tile& tile, int warp, int lane)
+__device__ inline void store(const OutputParams& o, const Scalars& s, const Accumulator& acc, void* smem,
+                             const Place& at, int warp, int lane)
 {
     constexpr int chunk_floats = Chunk<chunk_columns(C.warp_n())>::floats;
     static_assert(sizeof(float) * chunk_floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));
-    store_warp_tile<C.warp_m(), C.warp_n()>(p.output, s, acc,
-                                            static_cast<float*>(smem) + warp * chunk_floats, tile.batch,
-                                            int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
-                                            int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), lane);
+    store_warp_tile<C.warp_m(), C.warp_n()>(o, s, acc, static_cast<float*>(smem) + warp * chunk_floats,
+                                            at.batch, at.row + warp / C.warps_n * C.warp_m(),
+                                            at.column + warp % C.warps_n * C.warp_n(), lane);
 }
 
-template <Config C, Type T, Major MA, Major MB>
+template <Config C, Type T, Major MA, Major MB, typename Find = Tiles>
 __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 {
     using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const Tile tile = tile_at(p.grid, tile_index(p));
+    const Place at = Find::template find<C>(p, tile_index(p));
+    if (!Find::exists(at))
+        return;
     const Scalars scalars = load_scalars(p.output);
     const int k = scalars.alpha == 0.0f ? 0 : static_cast<int>(p.k);
 
-    Producer<MA, C.m, C.k, C.threads()> a(p.a, int64_t{tile.m} * C.m, p.output.m, tile.batch, threadIdx.x);
-    Producer<MB, C.n, C.k, C.threads()> b(p.b, int64_t{tile.n} * C.n, p.output.n, tile.batch, threadIdx.x);
+    Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
+    Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
     const uint32_t smem_a = ptx::shared_address(smem.a), smem_b = ptx::shared_address(smem.b);
     constexpr int bytes_a = sizeof smem.a[0], bytes_b = sizeof smem.b[0];
     int k_to_fill = k;
@@ -144,8 +184,8 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     ptx::cp_async_wait_group<0>();
     __syncthreads();
     // Found anew: kept over all products, it would spill.
-    const Tile done = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(tile_index(p))));
-    store<C>(p, scalars, acc, &smem, done, warp, lane);
+    const Place done = Find::template find<C>(p, ptx::mov_b32(tile_index(p)));
+    store<C>(Find::output(p, done), scalars, acc, &smem, done, warp, lane);
 }
 
 }  // namespace hg::sm80

@@ -1,5 +1,6 @@
 // Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>[_<a><b>]
-// with k or m (A), k or n (B) for the contiguous dimension.
+// with k or m (A), k or n (B) for the contiguous dimension; those for groups, whose A is contiguous along
+// k, end in _groups.
 #include "arch/sm80/general.cuh"
 
 using namespace hg;
@@ -18,16 +19,24 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
     ENTRY(name##_kk, config, (sm80::run_tile<config, type, Major::K, Major::K>))                           \
     ENTRY(name##_kn, config, (sm80::run_tile<config, type, Major::K, Major::MN>))                          \
     ENTRY(name##_mk, config, (sm80::run_tile<config, type, Major::MN, Major::K>))                          \
-    ENTRY(name##_mn, config, (sm80::run_tile<config, type, Major::MN, Major::MN>))
+    ENTRY(name##_mn, config, (sm80::run_tile<config, type, Major::MN, Major::MN>))                         \
+    ENTRY(name##_kk_groups, config,                                                                        \
+          (sm80::run_tile<config, type, Major::K, Major::K, sm80::TilesOfGroups>))                         \
+    ENTRY(name##_kn_groups, config,                                                                        \
+          (sm80::run_tile<config, type, Major::K, Major::MN, sm80::TilesOfGroups>))
 
 #define TILE(name, ...)                                                                                    \
     constexpr sm80::Config name##_config{__VA_ARGS__, false};                                              \
     TILE_MAJORS(name##_f16, name##_config, Type::F16)                                                      \
     TILE_MAJORS(name##_bf16, name##_config, Type::BF16)
 
+#define ANY_OF(name, config, type)                                                                         \
+    ENTRY(name, config, (sm80::run_general_tile<config, type>))                                            \
+    ENTRY(name##_groups, config, (sm80::run_general_tile<config, type, sm80::TilesOfGroups>))
+
 #define ANY(name, ...)                                                                                     \
     constexpr sm80::Config name##_config{__VA_ARGS__, true};                                               \
-    ENTRY(name##_f16, name##_config, (sm80::run_general_tile<name##_config, Type::F16>))                   \
-    ENTRY(name##_bf16, name##_config, (sm80::run_general_tile<name##_config, Type::BF16>))
+    ANY_OF(name##_f16, name##_config, Type::F16)                                                           \
+    ANY_OF(name##_bf16, name##_config, Type::BF16)
 
 #include "arch/sm80/kernels.def"

@@ -36,6 +36,9 @@ constexpr Row rows[] = {
 
 constexpr int row_count = sizeof rows / sizeof rows[0];
 
+// Variants from here on are those for groups, in the order of those for products.
+constexpr int group_variants = 8;
+
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm80

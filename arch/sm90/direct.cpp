@@ -199,8 +199,8 @@ DirectOperand pack_operand(const Operand& o, int64_t rows)
 
 // Is x, beside the few rows of y, best read as lines? Where TMA cannot address it, 217 products of an H100
 // took 0.81 of their time, but not those of few rows and deep k, which tiles and slices are too few for: 1
-// x 129 x 30000 takes 14.5 us, by others 12.4. Where TMA can, that is so of what takes longest, if there are
-// tiles for all multiprocessors: 1 x 57344 x 8192 306 us, by TMA 320, 1 x 128256 x 4096 344 and 354.
+// x 129 x 30000 takes 14.5 us, by others 12.4. Where TMA can, that is so of what takes longest, if there
+// are tiles for all multiprocessors: 1 x 57344 x 8192 306 us, by TMA 320, 1 x 128256 x 4096 344 and 354.
 // Batches were not measured.
 bool is_for_lines(const Problem& p, const Operand& x, int64_t rows_x, int64_t rows_y)
 {

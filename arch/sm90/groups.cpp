@@ -27,23 +27,36 @@ bool is_allowed(const Problem& p, int index, const Options& o, int sm_count)
 {
     const Config& c = grouped_configs[index];
     const bool forced_away = is_forced_away(o, rows[first_grouped_row + index]);
-    return !forced_away && c.ctas() <= sm_count && count_tiles(p, c.x, c.y) <= max_tiles && o.split <= 1 &&
-           o.orientation != Orientation::Swapped && o.sharing != Sharing::Stream &&
+    return !forced_away && c.ctas() <= sm_count && count_most_tiles(p, c.x, c.y) <= max_tiles &&
+           o.split <= 1 && o.orientation != Orientation::Swapped && o.sharing != Sharing::Stream &&
            (!p.c.ptr || (takes_pieces_of_c(c) && takes_boxes_of_c(c)));
 }
 
-// The lowest tile that holds the rows of a group, else the highest.
+// Microseconds by 64 x 128, pairs of 128 x 128, of 128 x 160, single CTAs of both (h100_grouped.csv and
+// before it): 128 groups of 32 rows on average, 1536 x 2048, 298, 302, 303, 306, 308; 32 of 512, 4096 x
+// 7168, 2,240, 1,647, 1,667, 1,719, 1,764; 8 of 8,192, 4096 x 14336, 29,000, 13,237, 11,267, 23,700,
+// 16,890. Of short k, 128 of 512, 2048 x 768, 591, 592, 467, 610, 469.
+int wanted_row(const Problem& p)
+{
+    constexpr int few = 0, more = 1, many = 2;
+    constexpr int64_t many_rows = 1024, short_k = 1024;
+    const int64_t expected = expected_rows(p);
+    if (expected <= grouped_configs[few].x)
+        return few;
+    return expected >= many_rows || p.k < short_k ? many : more;
+}
+
+// That row, or the next one that is allowed; -1 if none is.
 int choose_row(const Problem& p, const Options& o, int sm_count)
 {
-    int chosen = -1;
-    for (int index = 0; index < grouped_count; ++index) {
-        const Config& c = grouped_configs[index];
-        const bool better = chosen < 0 || (grouped_configs[chosen].x < expected_rows(p) &&
-                                           c.x > grouped_configs[chosen].x);
-        if (is_allowed(p, index, o, sm_count) && better)
-            chosen = index;
-    }
-    return chosen;
+    const int wanted = wanted_row(p);
+    for (int index = wanted; index >= 0; --index)
+        if (is_allowed(p, index, o, sm_count))
+            return index;
+    for (int index = wanted + 1; index < grouped_count; ++index)
+        if (is_allowed(p, index, o, sm_count))
+            return index;
+    return -1;
 }
 
 // Of the groups that have rows; those of B that others multiply are not read.
@@ -54,9 +67,10 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
     const double groups = static_cast<double>(p.groups.offsets ? std::min(p.batch, p.m) : p.batch);
     const double n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     const double tiles = static_cast<double>(ceil_div(expected_rows(p), int64_t{c.x}));
-    const double bytes = groups * (2 * n * k + expected * (2 * k + n * static_cast<double>(bytes_of(p.d.type))));
-    const double bandwidth = device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) / 1e6
-                                                         : usual_bandwidth;
+    const double bytes =
+        groups * (2 * n * k + expected * (2 * k + n * static_cast<double>(bytes_of(p.d.type))));
+    const double bandwidth =
+        device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) / 1e6 : usual_bandwidth;
     return launch + std::max(bytes / (reached * bandwidth),
                              2 * groups * tiles * c.x * n * k / (flops_per_sm * sm_count));
 }
@@ -92,7 +106,7 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.split = 1;
     plan.cluster = c.ctas();
     plan.overlaps = o.overlap != Overlap::None;
-    plan.tiles = count_tiles(p, c.x, int64_t{c.y} * c.across);
+    plan.tiles = count_most_tiles(p, c.x, int64_t{c.y} * c.across);
     plan.grid = std::min(plan.tiles, clusters_held(c.residents, c.ctas(), sm_count)) * plan.cluster;
     plan.hands_out = o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
                      hands_out_tiles(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));

@@ -1,7 +1,6 @@
 // Groups of rows, each multiplied by its own B, whose sizes lie in device memory. Persistent CTAs of one
-// producer and two consumers that take tiles in turn, as in persistent.cuh. Each role finds the tiles of its
-// CTA by itself: a warp reads the sizes of 32 groups at a time. Tiles of a group follow each other along x, so
-// that those in flight read the same columns of B, and of high groups in bands.
+// producer and two consumers that take tiles in turn, as in persistent.cuh. Each role finds the tiles of
+// its CTA by itself.
 //
 // A tile that the group fills leaves as any other; of one that it does not, rows beyond belong to the next
 // group, or to nobody, and it leaves in pieces, without TMA.
@@ -13,82 +12,39 @@
 
 namespace hg::sm90 {
 
-// A tile of group `batch`: rows `row` ... `end` - 1 of A and D, if there are so many.
-struct GroupTile {
-    int32_t row, end, y, batch;
-
-    template <Config C>
-    __device__ bool is_full() const
-    {
-        return end - row >= C.x;
-    }
-};
-
+// Does its group fill a tile?
 template <Config C>
-__device__ inline int32_t first_x(const GroupTile& at)
+__device__ inline bool is_full(const GroupTile& at)
 {
-    return at.row;
+    return at.end - at.row >= C.x;
 }
 
-// Rows first ... first + count - 1 of A and D. What lies outside of 0 ... m is cut off.
-struct GroupRows {
-    int32_t first, count;
-
-    __device__ static GroupRows of(const Params& p, int32_t group)
-    {
-        if (group >= p.group_count)
-            return {0, 0};
-        if (p.groups.counts)
-            return {0, cut(p.groups.counts[group], 0, p.output.m)};
-        const int32_t first = cut(p.groups.offsets[group], 0, p.output.m);
-        return {first, cut(p.groups.offsets[group + 1], first, p.output.m) - first};
-    }
-
-    __device__ static int32_t cut(int64_t value, int64_t least, int64_t most)
-    {
-        return static_cast<int32_t>(max(least, min(value, most)));
-    }
-};
-
-// The tiles of a cluster, one after the other: every so many, or such as it is handed, as stream.cuh has it.
-// Whole warps: lane i knows group chunk_ + i.
+// The tiles of a cluster, one after the other: every so many, or such as it is handed, as stream.cuh has
+// it.
 template <Config C, Major MY>
 class GroupScheduler {
 public:
     // `smem`: shared address of Smem.
     __device__ GroupScheduler(const Params& p, const Member& member, uint32_t smem)
-        : p_(p), member_(member), tile_(static_cast<int32_t>(blockIdx.x / C.ctas())), number_(tile_),
-          numbers_(smem), hands_out_(can_hand_out(C) && p.handed)
+        : p_(p), member_(member), number_(static_cast<int32_t>(blockIdx.x / C.ctas())),
+          walk_(p.groups, p.group_count, p.output.m, p.group_tiles_y, number_), numbers_(smem),
+          hands_out_(can_hand_out(C) && p.handed)
     {
-        take_chunk();
     }
 
-    // False where nothing is left.
+    // False where nothing is left. Whole warps.
     __device__ bool next(GroupTile& at)
     {
-        constexpr uint32_t all = 0xffffffff;
-        if (!first_)
-            advance();
-        first_ = false;
-        int32_t tiles = __shfl_sync(all, end_, 31);
-        while (tile_ >= tiles) {
-            tile_ -= tiles;
-            chunk_ += 32;
-            if (chunk_ >= p_.group_count)
-                return false;
-            take_chunk();
-            tiles = __shfl_sync(all, end_, 31);
+        if (!first_) {
+            const int32_t next = hands_out_ ? numbers_.read() : number_ + clusters();
+            walk_.advance(next - number_);
+            number_ = next;
         }
-        const int lane = __ffs(static_cast<int>(__ballot_sync(all, tile_ < end_))) - 1;
-        const int32_t within = tile_ - __shfl_sync(all, begin_, lane);
-        const int32_t first = __shfl_sync(all, rows_.first, lane), count = __shfl_sync(all, rows_.count, lane);
-        // Bands of a group, so high that the tiles in flight form a block whose sides are about equal.
-        const int32_t in_band = band_tiles * p_.group_tiles_y, first_of_band = within / in_band * band_tiles;
-        const int32_t along_x = min(band_tiles, ceil_div(count) - first_of_band);
-        const int32_t left = within - first_of_band * p_.group_tiles_y, y = left / along_x;
-        const int32_t x = first_of_band + left - y * along_x;
-        at = {uniform(first + x * C.x), uniform(first + count), uniform(y * C.across + member_.y<C>()),
-              uniform(chunk_ + lane)};
+        first_ = false;
+        if (!walk_.find(at))
+            return false;
+        at = {uniform(at.row), uniform(at.end), uniform(at.y * C.across + member_.y<C>()),
+              uniform(at.batch)};
         return true;
     }
 
@@ -102,51 +58,24 @@ public:
             numbers_.send(ptx::atomic_add_relaxed_gpu(p_.handed, 1) + clusters());
     }
 
-    // The same once nothing is left. Each tile has had one number fetched for the one behind it, so that the
-    // last of them is as many behind the end as there are clusters, but for one.
+    // The same once nothing is left. Each tile has had one number fetched for the one behind it, so that
+    // the last of them is as many behind the end as there are clusters, but for one.
     __device__ void end() const
     {
-        if (hands_out_ && member_.neighbour == 0 && tile_ == clusters() - 1)
+        if (hands_out_ && member_.neighbour == 0 && walk_.behind() == clusters() - 1)
             ptx::store_relaxed_gpu(p_.handed, 0);
     }
 
 private:
-    static constexpr int32_t band_tiles = 1536 / C.x;
-
     const Params& p_;
     const Member member_;
-    int32_t tile_, chunk_ = 0;  // `tile_` counts from the first tile of the chunk's first group
-    int32_t number_;            // of the tile, counted from the first of all
+    int32_t number_;
+    GroupWalk<C.x> walk_;
     Announcements<C, MY> numbers_;
     const bool hands_out_;
     bool first_ = true;
-    GroupRows rows_;
-    int32_t begin_, end_;  // of the group's tiles, likewise
 
     __device__ static int32_t clusters() { return static_cast<int32_t>(gridDim.x / C.ctas()); }
-
-    __device__ void advance()
-    {
-        const int32_t next = hands_out_ ? numbers_.read() : number_ + clusters();
-        tile_ += next - number_;
-        number_ = next;
-    }
-
-    __device__ static int32_t ceil_div(int32_t rows) { return (rows + C.x - 1) / C.x; }
-
-    __device__ void take_chunk()
-    {
-        const auto lane = static_cast<int>(ptx::lane_id());
-        rows_ = GroupRows::of(p_, chunk_ + lane);
-        const int32_t tiles = ceil_div(rows_.count) * p_.group_tiles_y;
-        end_ = tiles;
-#pragma unroll
-        for (int step = 1; step < 32; step *= 2) {
-            const int32_t before = __shfl_up_sync(0xffffffff, end_, step);
-            end_ += lane >= step ? before : 0;
-        }
-        begin_ = end_ - tiles;
-    }
 };
 
 // For consumers: see for_each_work().
@@ -190,7 +119,7 @@ template <Config C, Type T>
 __device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                         const GroupTile& tile, const Block& at)
 {
-    if (tile.is_full<C>() && p.store != Store::Pieces)
+    if (is_full<C>(tile) && p.store != Store::Pieces)
         return store_tile<C, T>(p, s, acc, at);
     // Pieces take for granted that no TMA store reads their boxes.
     if (at.leads())
@@ -221,7 +150,7 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MY>& smem, int co
                 scheduler.announce_next();
             const Block at = block_of<C>(p, smem, tile, consumer);
             if constexpr (takes_boxes_of_c(C)) {
-                if (tile.is_full<C>() && takes_c_in_place(p, scalars)) {
+                if (is_full<C>(tile) && takes_c_in_place(p, scalars)) {
                     // All have read what the tile before may have left in pieces.
                     ptx::fence_proxy_async();
                     ptx::bar_sync(1 + consumer, 128);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "arch/common/epilogue.cuh"
+#include "arch/common/groups.cuh"
 #include "arch/common/ptx/barrier.cuh"
 #include "arch/common/ptx/cluster.cuh"
 #include "arch/common/ptx/grid.cuh"
@@ -82,11 +83,16 @@ __device__ inline Position position_of(const Params& p, const Member& member, in
 // The same in all lanes of a warp, and known to be.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
-// The first row of x of a tile.
+// The first row of x of a tile, also of one of groups.
 template <Config C>
 __device__ inline int32_t first_x(const Position& at)
 {
     return at.x * C.x;
+}
+template <Config C>
+__device__ inline int32_t first_x(const GroupTile& at)
+{
+    return at.row;
 }
 
 // Where it is, nothing is loaded. An alpha that the host knows to be 0 comes as k = 0, to other kernels.
@@ -140,7 +146,7 @@ __device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint3
     }
 }
 
-// `at`: a Position, or what else first_x() knows, with y and batch.
+// `at`: a Position or a GroupTile.
 template <Config C, Major MX, Major MY, typename At>
 __device__ inline void load_stage(const Params& p, const Member& member, uint32_t x_smem, uint32_t bar,
                                   const At& at, int32_t k)
@@ -203,8 +209,8 @@ __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, c
 // arrive comes behind the loads, which it would delay; until then the barrier cannot complete.
 template <Config C, Major MX, Major MY, typename At>
 __device__ inline void load_tile(const Params& p, const Member& member, const Stages<C, MY>& stages,
-                                 Ring<Smem<C, MY>::stages>& ring, const At& at, int32_t first,
-                                 int32_t last, int32_t waits_at, bool leader)
+                                 Ring<Smem<C, MY>::stages>& ring, const At& at, int32_t first, int32_t last,
+                                 int32_t waits_at, bool leader)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
@@ -306,8 +312,8 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const Member& member, 
         release_stage<C>(member, previous, lane);
 }
 
-// One thread, first of all, then init_barriers(). Like all that comes before wait_for_earlier_grids(), which
-// each role calls, it overlaps with the end of earlier kernels on the stream.
+// One thread, first of all, then init_barriers(). Like all that comes before wait_for_earlier_grids(),
+// which each role calls, it overlaps with the end of earlier kernels on the stream.
 __device__ inline void prefetch_maps(const Params& p)
 {
     ptx::prefetch_tensormap(&p.x);

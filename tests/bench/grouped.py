@@ -99,7 +99,10 @@ class CublasGrouped:
         count, (_, n, k) = len(groups), b.shape
         ints = lambda values: (ctypes.c_int * count)(*values)
         starts = [sum(rows[:g]) for g in range(len(rows))]
-        pointers = lambda t, at: torch.tensor([t.data_ptr() + 2 * at(g) for g in groups], dtype=torch.int64, device="cuda")
+
+        def pointers(t, at):
+            return torch.tensor([t.data_ptr() + 2 * at(g) for g in groups], dtype=torch.int64, device="cuda")
+
         one, zero = (ctypes.c_float * count)(*[1.0] * count), (ctypes.c_float * count)(*[0.0] * count)
         b_ptr, a_ptr = pointers(b, lambda g: g * n * k), pointers(a, lambda g: starts[g] * k)
         d_ptr = pointers(d, lambda g: starts[g] * n)
@@ -189,7 +192,8 @@ def measure(args, name, rows, transposed, out):
     ways = {}
 
     def contiguous(library):
-        return lambda i: library.multiply(CONTIGUOUS, x.a[i % x.sets], x.b[i % x.sets], x.d[i % x.sets], x.offsets, transb)
+        return lambda i: library.multiply(CONTIGUOUS, x.a[i % x.sets], x.b[i % x.sets], x.d[i % x.sets],
+                                          x.offsets, transb)
 
     for kernel, library in args.libraries.items():
         ways[kernel] = contiguous(library)
@@ -225,12 +229,23 @@ def measure(args, name, rows, transposed, out):
     flops, moved = 2.0 * rows * n * k, 2.0 * (sum(r > 0 for r in x.rows) * n * k + rows * (n + k))
     layout = "tn" if transposed else "tt"
     text = " ".join(f"{way} {t:.1f}" for way, t in us.items())
-    print(f"{name:14s} {rows:6d} {layout} {flops / us['ours'] / 1e6:6.1f} TFLOP/s {moved / us['ours'] / 1e3:6.0f} GB/s  "
-          f"{text}  error {max(errors.values()):.4f}", flush=True)
+    speed = f"{flops / us['ours'] / 1e6:6.1f} TFLOP/s {moved / us['ours'] / 1e3:6.0f} GB/s"
+    print(f"{name:14s} {rows:6d} {layout} {speed}  {text}  error {max(errors.values()):.4f}", flush=True)
     if out:
         for way, t in us.items():
             out.write(f"{name},{groups},{rows},{n},{k},{layout},{way},{t:.2f},{errors.get(way, '')}\n")
         out.flush()
+    return us
+
+
+def summarize(name, all_us):
+    """Geometric means of the others' times over ours."""
+    ratios = {}
+    for us in all_us:
+        for way, t in us.items():
+            ratios.setdefault(way, []).append(t / us["ours"])
+    means = (f"{way} {statistics.geometric_mean(r):.3f}" for way, r in ratios.items() if way != "ours")
+    print(f"{name}: {len(all_us)} products, time / ours: {' '.join(means)}", flush=True)
 
 
 def main():
@@ -258,10 +273,14 @@ def main():
                                 capture_output=True, text=True).stdout.strip()
         out.write(f"# {device}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}; bf16, microseconds\n"
                   "layer,groups,rows,n,k,layout,way,us,error\n")
+    times = {}
     for name in args.layer.split(","):
         for rows in map(int, args.rows.split(",")):
             for layout in args.layouts.split(","):
-                measure(args, name, rows, layout == "tn", out)
+                times.setdefault(rows, []).append(measure(args, name, rows, layout == "tn", out))
+    for rows, all_us in times.items():
+        summarize(f"{rows} rows", all_us)
+    summarize("all", sum(times.values(), []))
     return 0
 
 

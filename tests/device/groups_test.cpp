@@ -24,10 +24,20 @@ GroupedCase case_of(hgemm_grouping_t grouping)
     return g;
 }
 
+// Those for groups alone, and those of sm80, which serve products as well.
+std::vector<std::string> kernels()
+{
+    std::vector<std::string> names = grouped_kernel_names();
+    for (const std::string& name : kernel_names())
+        if (name.rfind("sm80_", 0) == 0)
+            names.push_back(name);
+    return names;
+}
+
 TEST(DeviceGroups, each_kernel_forced)
 {
-    NEEDS_BACKEND("sm90");
-    for (const std::string& name : grouped_kernel_names()) {
+    NEEDS_BACKEND("sm80");
+    for (const std::string& name : kernels()) {
         Library library(Cuda::get(), "", name);
         if (!library.created())
             continue;
@@ -66,12 +76,15 @@ TEST(DeviceGroups, each_kernel_handed_out)
     }
 }
 
+// From each backend on: those that have no kernel for groups leave them to sm80.
+class DeviceGroupsOf : public testing::TestWithParam<const char*> {};
+
 // A graph reads the sizes that are there when it is launched.
-TEST(DeviceGroups, graph_with_other_sizes)
+TEST_P(DeviceGroupsOf, graph_with_other_sizes)
 {
-    NEEDS_BACKEND("sm90");
+    NEEDS_BACKEND(GetParam());
     for (const hgemm_grouping_t grouping : groupings) {
-        const auto library = make("sm90");
+        const auto library = make(GetParam());
         const Stream stream;
         GroupedTrial trial(library->memory(), case_of(grouping));
         ASSERT_EQ(hgemm_set_stream(library->handle(), stream), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
@@ -89,10 +102,10 @@ TEST(DeviceGroups, graph_with_other_sizes)
 }
 
 // Sizes that no group can have are cut to those that it can, so that nothing else is written.
-TEST(DeviceGroups, sizes_out_of_range)
+TEST_P(DeviceGroupsOf, sizes_out_of_range)
 {
-    NEEDS_BACKEND("sm90");
-    const auto library = make("sm90");
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
     constexpr int64_t huge = int64_t{1} << 40;
     GroupedTrial masked(library->memory(), case_of(HGEMM_GROUPED_MASKED));
     masked.set_rows({200, 0, 0, 5, 200});
@@ -107,12 +120,12 @@ TEST(DeviceGroups, sizes_out_of_range)
 }
 
 // Fewer multiprocessors, batch-invariant mode and a second call give the same; nothing waits.
-TEST(DeviceGroups, settings)
+TEST_P(DeviceGroupsOf, settings)
 {
-    NEEDS_BACKEND("sm90");
+    NEEDS_BACKEND(GetParam());
     for (const hgemm_grouping_t grouping : groupings)
         for (const int sm_count : {0, 1, 3}) {
-            const auto library = make("sm90");
+            const auto library = make(GetParam());
             EXPECT_EQ(hgemm_set_sm_count(library->handle(), sm_count), HGEMM_STATUS_SUCCESS);
             EXPECT_TRUE(library->set_batch_invariant(sm_count == 3));
             GroupedTrial trial(library->memory(), case_of(grouping));
@@ -124,10 +137,10 @@ TEST(DeviceGroups, settings)
         }
 }
 
-TEST(DeviceGroups, what_is_refused)
+TEST_P(DeviceGroupsOf, what_is_refused)
 {
-    NEEDS_BACKEND("sm90");
-    const auto library = make("sm90");
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
     const Block sizes(library->memory(), 6 * sizeof(int64_t)), d(library->memory(), 2 * 64 * 64);
     hgemm_grouped_args_t good;
     hgemm_grouped_args_init(&good, sizeof good);
@@ -159,6 +172,9 @@ TEST(DeviceGroups, what_is_refused)
     args = good, args.m = 0, args.a = args.b = args.d = nullptr;
     EXPECT_EQ(hgemm_grouped_ex(library->handle(), &args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
 }
+
+INSTANTIATE_TEST_SUITE_P(, DeviceGroupsOf, testing::ValuesIn(backends),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace hg::test

@@ -1,0 +1,133 @@
+// White-box tests of what is chosen for groups of rows: no GPU is needed.
+#include "arch/sm90/rows.hpp"
+#include "devices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hg {
+namespace {
+
+const int64_t* const on_device = reinterpret_cast<const int64_t*>(0x1000);
+
+// `m` rows of all groups, each times a matrix of its own.
+Problem contiguous(int64_t m, int64_t n, int64_t k, int64_t groups)
+{
+    Problem p = linear_layer(m, n, k);
+    p.batch = groups;
+    p.b.batch_stride = n * k;
+    p.groups.offsets = on_device;
+    return p;
+}
+
+// Room for `m` rows in each group.
+Problem masked(int64_t m, int64_t n, int64_t k, int64_t groups)
+{
+    Problem p = contiguous(m, n, k, groups);
+    p.groups = {nullptr, on_device};
+    p.a.batch_stride = m * k;
+    p.d.batch_stride = m * n;
+    return p;
+}
+
+std::string kernel_for(const Problem& p, const Device& device = h200)
+{
+    return choose(device, p, "", "", size_t{192} << 20).kernel;
+}
+
+TEST(Groups, RowsDecide)
+{
+    NEEDS_CUDA_BUILD();
+    EXPECT_EQ(kernel_for(contiguous(64, 1536, 2048, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(128 * 64, 1536, 2048, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(128 * 65, 1536, 2048, 128)), "sm90_grouped_128x128_c1x2");
+    EXPECT_EQ(kernel_for(contiguous(8 * 4096, 14336, 4096, 8)), "sm90_grouped_128x160_c1x2");
+    EXPECT_EQ(kernel_for(contiguous(65536, 2048, 768, 128)), "sm90_grouped_128x160_c1x2");
+    EXPECT_EQ(kernel_for(masked(128, 4096, 7168, 32)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(masked(1024, 4096, 7168, 32)), "sm90_grouped_128x128_c1x2");
+}
+
+// D that is read passes through registers that 160 columns do not leave.
+TEST(Groups, WhatReadsD)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = contiguous(8 * 4096, 14336, 4096, 8);
+    p.beta = 1;
+    p.c = p.d;
+    EXPECT_EQ(kernel_for(p), "sm90_grouped_128x128_c1x2");
+}
+
+TEST(Groups, TilesAreHandedOut)
+{
+    NEEDS_CUDA_BUILD();
+    const auto plan_of = [](const Problem& p, size_t counters) {
+        Options o{};
+        o.workspace = size_t{192} << 20;
+        o.counters = counters;
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
+        return plan;
+    };
+    const Problem longest = contiguous(8 * 4096, 14336, 4096, 8);
+    EXPECT_TRUE(plan_of(longest, 1).hands_out);
+    EXPECT_EQ(plan_of(longest, 1).workspace, 4u);
+    EXPECT_FALSE(plan_of(longest, 0).hands_out);
+    EXPECT_FALSE(plan_of(contiguous(8 * 4096, 14336, 1024, 8), 1).hands_out);  // short k
+    EXPECT_FALSE(plan_of(contiguous(8 * 128, 512, 4096, 8), 1).hands_out);     // few tiles
+    EXPECT_FALSE(plan_of(contiguous(64, 14336, 4096, 8), 1).hands_out);        // single CTAs
+}
+
+// Contiguous groups have a tile more than their rows each, masked ones what they have room for.
+TEST(Groups, TilesAtMost)
+{
+    NEEDS_CUDA_BUILD();
+    Plan plan{};
+    ASSERT_TRUE(sm90::choose(contiguous(640, 256, 256, 10), h200, Options{}, plan));
+    EXPECT_EQ(plan.tiles, (640 + 10 * 63 + 63) / 64 * 2);
+    EXPECT_EQ(plan.grid, plan.tiles);
+    ASSERT_TRUE(sm90::choose(masked(100, 256, 256, 10), h200, Options{}, plan));
+    EXPECT_EQ(plan.tiles, 10 * 2 * 2);
+    ASSERT_TRUE(sm90::choose(contiguous(1 << 20, 16384, 256, 1024), h200, Options{}, plan));
+    EXPECT_EQ(plan.grid, 132);
+}
+
+TEST(Groups, WhatIsForced)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem p = contiguous(640, 256, 256, 10);
+    EXPECT_EQ(choose(h200, p, "", "sm90_grouped_128x128_c1x2").kernel, "sm90_grouped_128x128_c1x2");
+    Options o{};
+    std::strcpy(o.kernel, "sm90_pp_128x128");
+    Plan plan{};
+    EXPECT_FALSE(sm90::choose(p, h200, o, plan));
+    std::strcpy(o.kernel, "sm90_grouped_64x128");
+    EXPECT_FALSE(sm90::choose(linear_layer(640, 256, 256), h200, o, plan));
+    o.split = 2;
+    EXPECT_FALSE(sm90::choose(p, h200, o, plan));
+}
+
+// Other devices have sm80's kernels, and so has this one where there is no room for copies.
+TEST(Groups, EveryDeviceHasAKernel)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem p = contiguous(640, 256, 256, 10);
+    for (const Device& device : {a100, a10, b200, rtx5090})
+        EXPECT_EQ(kernel_for(p, device).rfind("sm80_", 0), 0u) << device.cc;
+    Problem odd = p;
+    odd.b.row_stride = 257;
+    EXPECT_EQ(choose(h200, odd, "", "", 0).kernel.rfind("sm80_any_", 0), 0u);
+}
+
+// Neither A nor B is read: there is nothing to address.
+TEST(Groups, NoOperands)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = contiguous(640, 256, 256, 10);
+    p.k = 0;
+    p.a = p.b = {};
+    EXPECT_EQ(kernel_for(p), "sm90_grouped_64x128");
+}
+
+}  // namespace
+}  // namespace hg
