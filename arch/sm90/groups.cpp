@@ -43,7 +43,8 @@ int wanted_row(const Problem& p)
     const int64_t expected = expected_rows(p);
     if (expected <= grouped_configs[few].x)
         return few;
-    return expected >= many_rows || p.k < short_k ? many : more;
+    const bool whole_panels = p.k == 0 || major_of(p.b) == Major::K;  // 160 y are read as 192 else
+    return p.k < short_k || (expected >= many_rows && whole_panels) ? many : more;
 }
 
 // That row, or the next one that is allowed; -1 if none is.

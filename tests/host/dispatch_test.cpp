@@ -363,13 +363,18 @@ TEST(Dispatch, GridsFitALaunch)
 
 #ifdef HGEMM_PTXAS_LOGS
 // The entry points of a row: one for each type, and of most rows for each pair of majors, of direct ones
-// for the majors of x; of sm100 one.
+// for the majors of x, of those for groups for the majors of y; of sm100 one. Those of sm80 come for groups
+// too.
 std::vector<std::string> kernels_of(const std::string& row, const std::vector<std::string>& types)
 {
     if (row.starts_with("sm100_"))
         return {row};
     std::vector<std::string> kernels;
     std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
+    if (row.starts_with("sm90_grouped_"))
+        majors = {"_kk", "_kn"};
+    if (row.starts_with("sm80_"))
+        majors.insert(majors.end(), {"_kk_groups", "_kn_groups"});
     if (row.starts_with("sm90_direct_")) {
         const bool for_lines = std::stoi(row.substr(row.rfind('x') + 1)) < 8;
         majors = row.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
@@ -380,7 +385,7 @@ std::vector<std::string> kernels_of(const std::string& row, const std::vector<st
         for (const std::string& of_row : majors)
             kernels.push_back(row + type + of_row);
     if (row.find("_any_") != std::string::npos)
-        kernels = {row + "_f16", row + "_bf16"};
+        kernels = {row + "_f16", row + "_bf16", row + "_f16_groups", row + "_bf16_groups"};
     return kernels;
 }
 

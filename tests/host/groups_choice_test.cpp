@@ -44,6 +44,9 @@ TEST(Groups, RowsDecide)
     EXPECT_EQ(kernel_for(contiguous(128 * 65, 1536, 2048, 128)), "sm90_grouped_128x128_c1x2");
     EXPECT_EQ(kernel_for(contiguous(8 * 4096, 14336, 4096, 8)), "sm90_grouped_128x160_c1x2");
     EXPECT_EQ(kernel_for(contiguous(65536, 2048, 768, 128)), "sm90_grouped_128x160_c1x2");
+    Problem along_n = contiguous(8 * 4096, 14336, 4096, 8);
+    along_n.b.row_stride = 1, along_n.b.k_stride = 14336;
+    EXPECT_EQ(kernel_for(along_n), "sm90_grouped_128x128_c1x2");
     EXPECT_EQ(kernel_for(masked(128, 4096, 7168, 32)), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_for(masked(1024, 4096, 7168, 32)), "sm90_grouped_128x128_c1x2");
 }
