@@ -203,6 +203,8 @@ std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
         {grouping, high, 136, 72, bf16, f32, t, 1, -1, 1, 0, 8},
         {grouping, high, 264, 200, f16, f16, nt, 0.5f, 2, 0, 0, 0},
         {grouping, high, 72, 72, f16, f16, t, 1, 3, 2, 1, 0},
+        // A consumer that stores less than a tile, then takes C of a whole one.
+        {grouping, {100, 128, 128, 100, 128, 128, 100}, 136, 72, f16, f16, t, 1, -1, 0, 0, 0},
         // D of the other type.
         {grouping, high, 136, 136, bf16, f16, t, 1, 0, 0, 0, 0},
         {grouping, many_groups(), 72, 72, f16, f16, t, 1, 0, 0, 0, 0},

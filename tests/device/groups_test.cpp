@@ -1,10 +1,13 @@
 // Groups of rows whose sizes lie in device memory.
+#include "../environment.hpp"
 #include "../grouped_rules.hpp"
 #include "gpu.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <vector>
 
 namespace hg::test {
@@ -56,10 +59,14 @@ TEST(DeviceGroups, each_kernel_forced)
 TEST(DeviceGroups, each_kernel_handed_out)
 {
     NEEDS_BACKEND("sm90");
+    const std::string log = testing::TempDir() + "groups_handed_out.log";
+    const Variable level("HGEMM_LOG", "plan"), file("HGEMM_LOG_FILE", log.c_str());
     GroupedCase g = case_of(HGEMM_GROUPED_CONTIGUOUS);
     g.rows = {130, 0, 260};
+    g.n = 400;
     g.k = 2048;
     for (const std::string& name : grouped_kernel_names()) {
+        std::remove(log.c_str());
         Library library(Cuda::get(), "", name);
         if (!library.created() || name.find("_c1x2") == std::string::npos)
             continue;
@@ -73,7 +80,11 @@ TEST(DeviceGroups, each_kernel_handed_out)
             EXPECT_EQ(trial.run(library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
             trial.expect_right();
         }
+        std::stringstream plans;
+        plans << std::ifstream(log).rdbuf();
+        EXPECT_NE(plans.str().find(" handed "), std::string::npos) << plans.str();
     }
+    std::remove(log.c_str());
 }
 
 // From each backend on: those that have no kernel for groups leave them to sm80.
