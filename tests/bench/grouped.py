@@ -5,8 +5,7 @@
 
 Layers of mixtures of experts, bf16, with tokens that choose their experts at random: `rows` rows in all, groups of
 as many as happen to come. Medians of CUDA graphs over operands that are not in a cache; the ways take turns. cuBLAS
-is told the groups' sizes on the host, which the others read on the device, and cannot be captured; its time is that
-of calls one behind the other. Needs PyTorch.
+and the product a group are told the groups' sizes on the host, the others read them on the device. Needs PyTorch.
 """
 
 import argparse
@@ -130,14 +129,6 @@ def graph_of(run, launches):
     return graph.replay
 
 
-def calls_of(run, launches):
-    def replay():
-        for i in range(launches):
-            run(i)
-    replay()
-    return replay
-
-
 def time_us(replay, launches):
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
@@ -220,7 +211,7 @@ def measure(args, name, rows, transposed, out):
             ways[way](0)
             errors[way] = x.error()
     launches = x.sets * max(1, 8 // x.sets)
-    replays = {way: (calls_of if way == "cublas" else graph_of)(run, launches) for way, run in ways.items()}
+    replays = {way: graph_of(run, launches) for way, run in ways.items()}
     times = {way: [] for way in ways}
     for _ in range(args.rounds):
         for way, replay in replays.items():
