@@ -18,8 +18,7 @@ struct GroupedCase {
     hgemm_type_t type_ab = HGEMM_F16, type_d = HGEMM_F16;
     hgemm_op_t transb = HGEMM_TRANS;
     float alpha = 1, beta = 0;
-    int64_t room =
-        0;  // rows that a masked group has room for, or that lie around contiguous ones, more than needed
+    int64_t room = 0;   // rows more than a masked group needs, or before and behind contiguous ones
     int64_t shift = 0;  // elements between A, B and D and where vectors may begin
     int64_t pad = 0;    // and between their lines
     bool null_operands = false;

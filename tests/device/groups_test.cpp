@@ -130,7 +130,7 @@ TEST_P(DeviceGroupsOf, sizes_out_of_range)
     contiguous.expect_right();
 }
 
-// Fewer multiprocessors, batch-invariant mode and a second call give the same; nothing waits.
+// On fewer multiprocessors, in batch-invariant mode, and in a second call with other sizes.
 TEST_P(DeviceGroupsOf, settings)
 {
     NEEDS_BACKEND(GetParam());
