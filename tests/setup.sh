@@ -1,16 +1,8 @@
-# Sourced by tests/demo and tests/check: installs what is missing, configures and builds in build/.
+# Sourced by tests/demo, tests/check and tests/configurations: installs what is missing, configures and builds
+# in build/.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
-
-# Runs a command as root.
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then
-        "$@"
-    else
-        sudo "$@"
-    fi
-}
 
 # Debian's names of the packages that are not there yet.
 missing_packages() {
@@ -31,22 +23,46 @@ missing_test_packages() {
     command -v cargo >/dev/null || echo cargo
     command -v abidiff >/dev/null || echo abigail-tools
     command -v dpkg-shlibdeps >/dev/null || echo dpkg-dev
+    command -v file >/dev/null || echo file
+}
+
+# list_missing <function that lists packages>...
+list_missing() {
+    local list
+    for list in "$@"; do
+        "$list"
+    done
 }
 
 # install_missing <function that lists packages>...
 install_missing() {
-    local packages
-    mapfile -t packages < <(for list in "$@"; do "$list"; done)
+    local packages as_root=()
+    mapfile -t packages < <(list_missing "$@")
     if [ ${#packages[@]} -eq 0 ]; then
         return
     fi
-    if ! command -v apt-get >/dev/null; then
-        echo "Please install: ${packages[*]} (Debian's names; there is no apt-get here)" >&2
+    if [ "$(id -u)" -ne 0 ]; then
+        as_root=(sudo)
+    fi
+    if ! command -v apt-get >/dev/null || ! command -v "${as_root[@]:-true}" >/dev/null; then
+        echo "Please install: ${packages[*]} (Debian's names), for which this needs apt-get and root or sudo." >&2
+        echo "The library alone needs a C++ compiler, make and CMake: cmake -S . -B build -DHGEMM_TESTS=OFF" >&2
         exit 1
     fi
     echo "Installing: ${packages[*]}"
-    as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"
+}
+
+# What the scripts are about to do: say_missing <function that lists packages>...
+say_missing() {
+    local packages
+    mapfile -t packages < <(list_missing "$@")
+    if [ ${#packages[@]} -eq 0 ]; then
+        echo "Nothing has to be installed."
+    else
+        echo "Would be installed with apt-get: ${packages[*]}"
+    fi
 }
 
 # build_targets [target...]: all of them without arguments.
