@@ -1,0 +1,30 @@
+# shipped(<target>...): options of all that is installed.
+#
+# Protection: canaries on the stack, the C library's checks of sizes where the compiler optimises, relocations
+# that are resolved at load and read-only from then on, no executable stack. And what nothing refers to is left
+# out, of the static libstdc++ above all, which raises the version of the C library that is needed.
+include(CheckCXXSourceCompiles)
+
+# Level 3 where compiler and C library have it; they warn where they do not.
+set(CMAKE_REQUIRED_FLAGS "-O2 -Werror -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3")
+check_cxx_source_compiles("#include <cstring>\nint main() {}" HGEMM_HAS_FORTIFY_3)
+unset(CMAKE_REQUIRED_FLAGS)
+set(fortified -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${HGEMM_HAS_FORTIFY_3}>,3,2>)
+
+function(shipped)
+    foreach(target IN LISTS ARGN)
+        target_compile_options(${target} PRIVATE
+            $<$<COMPILE_LANGUAGE:C,CXX>:-ffunction-sections>
+            $<$<COMPILE_LANGUAGE:C,CXX>:-fdata-sections>
+            $<$<COMPILE_LANGUAGE:C,CXX>:-fstack-protector-strong>)
+        if(NOT HGEMM_SANITIZE)  # sanitizers check the same calls themselves
+            target_compile_options(${target} PRIVATE
+                "$<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:${fortified}>")
+        endif()
+        target_link_options(${target} PRIVATE
+            LINKER:--gc-sections
+            LINKER:-z,relro
+            LINKER:-z,now
+            LINKER:-z,noexecstack)
+    endforeach()
+endfunction()
