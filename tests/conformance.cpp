@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace hg::test {
+
+unsigned thinning(unsigned otherwise)
+{
+    const char* text = std::getenv("HGEMM_TEST_THINNING");
+    return text ? static_cast<unsigned>(std::max(1, std::atoi(text))) : otherwise;
+}
 
 bool Suite::run(const GemmCase& description, Trial& trial)
 {

@@ -52,6 +52,9 @@ private:
     std::vector<std::string> failures_;
 };
 
+// HGEMM_TEST_THINNING=n runs one case in n, for devices that are slow.
+unsigned thinning(unsigned otherwise = 1);
+
 inline constexpr hgemm_layout_t layouts[] = {HGEMM_ROW_MAJOR, HGEMM_COL_MAJOR};
 inline constexpr hgemm_op_t ops[] = {HGEMM_NO_TRANS, HGEMM_TRANS};
 inline constexpr hgemm_type_t halves[] = {HGEMM_F16, HGEMM_BF16};

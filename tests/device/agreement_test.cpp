@@ -1,5 +1,6 @@
 // Every kernel adds in the same order with the same instruction's arithmetic: on one device they agree
 // bit for bit, which is what lets a batch-invariant handle use several.
+#include "../conformance.hpp"
 #include "../trial.hpp"
 #include "gpu.hpp"
 

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -61,12 +59,5 @@ public:
 private:
     CUstream_st* stream_;
 };
-
-// HGEMM_TEST_THINNING=n runs one case in n, for devices that are slow.
-inline unsigned thinning()
-{
-    const char* text = std::getenv("HGEMM_TEST_THINNING");
-    return text ? static_cast<unsigned>(std::max(1, std::atoi(text))) : 1;
-}
 
 }  // namespace hg::test

@@ -17,10 +17,10 @@ TEST_P(HostConformance, holds)
 {
     const auto library = make();
     ASSERT_TRUE(library->created()) << library->story();
-    Suite suite(*library);
+    Suite suite(*library, thinning());
     GetParam().run(suite);
     std::printf("%s\n", suite.summary().c_str());
-    EXPECT_GT(suite.cases(), 0);
+    EXPECT_TRUE(suite.cases() > 0 || thinning() > 1);
     for (const std::string& failure : suite.failures())
         ADD_FAILURE() << failure;
 }

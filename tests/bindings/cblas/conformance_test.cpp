@@ -82,10 +82,9 @@ class Conformance : public testing::TestWithParam<Family> {};
 
 TEST_P(Conformance, holds)
 {
-    const char* thinning = std::getenv("HGEMM_TEST_THINNING");
     // The host backend has passed all cases by itself.
     CblasEngine engine;
-    Suite suite(engine, thinning ? static_cast<unsigned>(std::max(1, std::atoi(thinning))) : 4);
+    Suite suite(engine, thinning(4));
     GetParam().run(suite);
     std::printf("%s\n", suite.summary().c_str());
     for (const std::string& failure : suite.failures())
