@@ -2,8 +2,10 @@
 !
 ! Matrices, streams and handles are type(c_ptr): c_loc() of an array with the target attribute for a host
 ! handle, a device address for one on a GPU. A Fortran array is column-major, as the short forms want it.
-! There is no half-precision kind: elements are integer(c_int16_t) that hold the bits. iso_c_binding comes
-! along with this module, which cannot be called hgemm because a function is.
+! There is no half-precision kind: elements are integer(c_int16_t) that hold the bits. hgemm_*batched take arrays
+! of batch_count type(c_ptr). A text is a C string, of which hgemm_text() makes a Fortran one; that of
+! hgemm_explain() ends with c_null_char. iso_c_binding comes along with this module, which cannot be called
+! hgemm because a function is.
 module libhgemm
     use, intrinsic :: iso_c_binding
     implicit none
@@ -67,8 +69,9 @@ module libhgemm
         type(c_ptr) :: offsets, counts, problems
     end type
 
-    ! ---- Handle ----------------------------------------------------------------------------------------
     interface
+        ! ==== Functions, as interfaces.awk writes them ====
+        ! ---- Handle
         function hgemm_create(handle) bind(c, name='hgemm_create') result(status)
             import
             type(c_ptr), intent(out) :: handle
@@ -83,7 +86,7 @@ module libhgemm
         end function
 
         function hgemm_create_sized(handle, device, workspace_bytes) &
-                bind(c, name='hgemm_create_sized') result(status)
+            bind(c, name='hgemm_create_sized') result(status)
             import
             type(c_ptr), intent(out) :: handle
             integer(c_int), value :: device
@@ -132,18 +135,15 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        ! A C string: hgemm_text() makes a Fortran one of it.
         function hgemm_backend(handle) bind(c, name='hgemm_backend') result(text)
             import
             type(c_ptr), value :: handle
             type(c_ptr) :: text
         end function
-    end interface
 
-    ! ---- Products --------------------------------------------------------------------------------------
-    abstract interface
-        function hgemm_short_form(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
-            bind(c) result(status)
+        ! ---- Level 3, column-major short forms
+        function hgemm_nn(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='hgemm_nn') result(status)
             import
             type(c_ptr), value :: handle, A, B, C
             integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
@@ -151,8 +151,72 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        function hgemm_cblas_form(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, &
-                                  C, ldc) bind(c) result(status)
+        function hgemm_nt(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='hgemm_nt') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_tn(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='hgemm_tn') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_tt(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='hgemm_tt') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bgemm_nn(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='bgemm_nn') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bgemm_nt(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='bgemm_nt') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bgemm_tn(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='bgemm_tn') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bgemm_tt(handle, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='bgemm_tt') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        ! ---- Level 3, CBLAS form
+        function hgemm(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='hgemm') result(status)
             import
             type(c_ptr), value :: handle, A, B, C
             integer(c_int), value :: layout, transa, transb
@@ -161,9 +225,19 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        function hgemm_strided_form(handle, layout, transa, transb, m, n, k, alpha, A, lda, stride_a, B, &
-                                    ldb, stride_b, beta, C, ldc, stride_c, batch_count) &
-            bind(c) result(status)
+        function bgemm(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='bgemm') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, transa, transb
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_strided_batched(handle, layout, transa, transb, m, n, k, alpha, A, lda, stride_a, B, &
+                ldb, stride_b, beta, C, ldc, stride_c, batch_count) &
+            bind(c, name='hgemm_strided_batched') result(status)
             import
             type(c_ptr), value :: handle, A, B, C
             integer(c_int), value :: layout, transa, transb
@@ -172,9 +246,20 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        ! A, B and C: arrays of batch_count type(c_ptr).
-        function hgemm_batched_form(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, &
-                                    C, ldc, batch_count) bind(c) result(status)
+        function bgemm_strided_batched(handle, layout, transa, transb, m, n, k, alpha, A, lda, stride_a, B, &
+                ldb, stride_b, beta, C, ldc, stride_c, batch_count) &
+            bind(c, name='bgemm_strided_batched') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, transa, transb
+            integer(c_int64_t), value :: m, n, k, lda, stride_a, ldb, stride_b, ldc, stride_c, batch_count
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemm_batched(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc, &
+                batch_count) &
+            bind(c, name='hgemm_batched') result(status)
             import
             type(c_ptr), value :: handle, A, B, C
             integer(c_int), value :: layout, transa, transb
@@ -183,38 +268,18 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        function hgemm_vector_form(handle, m, n, alpha, A, lda, x, incx, beta, y, incy) &
-            bind(c) result(status)
+        function bgemm_batched(handle, layout, transa, transb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc, &
+                batch_count) &
+            bind(c, name='bgemm_batched') result(status)
             import
-            type(c_ptr), value :: handle, A, x, y
-            integer(c_int64_t), value :: m, n, lda, incx, incy
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, transa, transb
+            integer(c_int64_t), value :: m, n, k, lda, ldb, ldc, batch_count
             real(c_float), value :: alpha, beta
             integer(c_int) :: status
         end function
-    end interface
 
-    procedure(hgemm_short_form), bind(c, name='hgemm_nn') :: hgemm_nn
-    procedure(hgemm_short_form), bind(c, name='hgemm_nt') :: hgemm_nt
-    procedure(hgemm_short_form), bind(c, name='hgemm_tn') :: hgemm_tn
-    procedure(hgemm_short_form), bind(c, name='hgemm_tt') :: hgemm_tt
-    procedure(hgemm_short_form), bind(c, name='bgemm_nn') :: bgemm_nn
-    procedure(hgemm_short_form), bind(c, name='bgemm_nt') :: bgemm_nt
-    procedure(hgemm_short_form), bind(c, name='bgemm_tn') :: bgemm_tn
-    procedure(hgemm_short_form), bind(c, name='bgemm_tt') :: bgemm_tt
-    procedure(hgemm_cblas_form), bind(c, name='hgemm') :: hgemm
-    procedure(hgemm_cblas_form), bind(c, name='bgemm') :: bgemm
-    procedure(hgemm_strided_form), bind(c, name='hgemm_strided_batched') :: hgemm_strided_batched
-    procedure(hgemm_strided_form), bind(c, name='bgemm_strided_batched') :: bgemm_strided_batched
-    procedure(hgemm_batched_form), bind(c, name='hgemm_batched') :: hgemm_batched
-    procedure(hgemm_batched_form), bind(c, name='bgemm_batched') :: bgemm_batched
-    procedure(hgemm_vector_form), bind(c, name='hgemv_n') :: hgemv_n
-    procedure(hgemm_vector_form), bind(c, name='hgemv_t') :: hgemv_t
-    procedure(hgemm_vector_form), bind(c, name='bgemv_n') :: bgemv_n
-    procedure(hgemm_vector_form), bind(c, name='bgemv_t') :: bgemv_t
-
-    ! ---- General and grouped products ------------------------------------------------------------------
-    interface
-        ! call hgemm_args_init(args, c_sizeof(args))
+        ! ---- Level 3, general form
         subroutine hgemm_args_init(args, size) bind(c, name='hgemm_args_init')
             import
             type(hgemm_args_t), intent(inout) :: args
@@ -228,8 +293,7 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        function hgemm_workspace_size(handle, args, bytes) &
-            bind(c, name='hgemm_workspace_size') result(status)
+        function hgemm_workspace_size(handle, args, bytes) bind(c, name='hgemm_workspace_size') result(status)
             import
             type(c_ptr), value :: handle
             type(hgemm_args_t), intent(in) :: args
@@ -237,7 +301,6 @@ module libhgemm
             integer(c_int) :: status
         end function
 
-        ! The text ends with c_null_char.
         function hgemm_explain(handle, args, buffer, length) bind(c, name='hgemm_explain') result(status)
             import
             type(c_ptr), value :: handle
@@ -247,6 +310,7 @@ module libhgemm
             integer(c_int) :: status
         end function
 
+        ! ---- Grouped products
         subroutine hgemm_grouped_args_init(args, size) bind(c, name='hgemm_grouped_args_init')
             import
             type(hgemm_grouped_args_t), intent(inout) :: args
@@ -259,10 +323,45 @@ module libhgemm
             type(hgemm_grouped_args_t), intent(in) :: args
             integer(c_int) :: status
         end function
-    end interface
 
-    ! ---- Errors and version: C strings, for hgemm_text() -------------------------------------------------
-    interface
+        ! ---- Level 2
+        function hgemv_n(handle, m, n, alpha, A, lda, x, incx, beta, y, incy) &
+            bind(c, name='hgemv_n') result(status)
+            import
+            type(c_ptr), value :: handle, A, x, y
+            integer(c_int64_t), value :: m, n, lda, incx, incy
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hgemv_t(handle, m, n, alpha, A, lda, x, incx, beta, y, incy) &
+            bind(c, name='hgemv_t') result(status)
+            import
+            type(c_ptr), value :: handle, A, x, y
+            integer(c_int64_t), value :: m, n, lda, incx, incy
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bgemv_n(handle, m, n, alpha, A, lda, x, incx, beta, y, incy) &
+            bind(c, name='bgemv_n') result(status)
+            import
+            type(c_ptr), value :: handle, A, x, y
+            integer(c_int64_t), value :: m, n, lda, incx, incy
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bgemv_t(handle, m, n, alpha, A, lda, x, incx, beta, y, incy) &
+            bind(c, name='bgemv_t') result(status)
+            import
+            type(c_ptr), value :: handle, A, x, y
+            integer(c_int64_t), value :: m, n, lda, incx, incy
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        ! ---- Errors and version
         function hgemm_status_string(status) bind(c, name='hgemm_status_string') result(text)
             import
             integer(c_int), value :: status
@@ -274,20 +373,22 @@ module libhgemm
             type(c_ptr) :: text
         end function
 
-        function hgemm_last_error_argument() bind(c, name='hgemm_last_error_argument') result(position)
+        function hgemm_last_error_argument() bind(c, name='hgemm_last_error_argument') result(number)
             import
-            integer(c_int) :: position
+            integer(c_int) :: number
         end function
 
-        function hgemm_version() bind(c, name='hgemm_version') result(version)
+        function hgemm_version() bind(c, name='hgemm_version') result(number)
             import
-            integer(c_int) :: version
+            integer(c_int) :: number
         end function
 
         function hgemm_build_info() bind(c, name='hgemm_build_info') result(text)
             import
             type(c_ptr) :: text
         end function
+
+        ! ==== End of the functions ====
     end interface
 
 contains

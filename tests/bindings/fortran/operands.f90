@@ -1,0 +1,125 @@
+! What every_function.inc calls the module with. Matrices hold 0, 1 and 2 and k is 2, so results are 0 to 8 and
+! exact, and a wrong transpose, size or leading dimension shows.
+module operands
+    use libhgemm
+    implicit none
+    integer(c_int64_t), parameter :: m = 3, n = 4, k = 2, one = 1, two = 2, none = 0
+    integer(c_int), parameter :: ok = HGEMM_STATUS_SUCCESS
+    ! The bits of 0 to 8.
+    integer(c_int16_t), parameter, private :: &
+        f16(0:8) = int([0, 15360, 16384, 16896, 17408, 17664, 17920, 18176, 18432], c_int16_t), &
+        bf16(0:8) = int([0, 16256, 16384, 16448, 16512, 16544, 16576, 16608, 16640], c_int16_t)
+    integer, parameter, private :: a_values(m, k) = reshape([0, 1, 2, 2, 1, 1], [3, 2]), &
+        b_values(k, n) = reshape([1, 2, 2, 0, 0, 1, 2, 2], [2, 4]), &
+        product_values(m, n) = matmul(a_values, b_values)
+
+    ! Of one element type. A and B as they are and transposed, x the first column of B, ones as many as A has rows.
+    type set_t
+        integer(c_int16_t) :: A(m, k), B(k, n), At(k, m), Bt(n, k), x(k), ones(m)
+        integer(c_int16_t) :: C(m, n), batch(m, n, 2), y(m), z(k)
+        integer(c_int16_t) :: wanted(m, n), wanted_y(m), wanted_z(k)
+        type(c_ptr) :: as(2), bs(2), cs(2)
+    end type
+    type(set_t), target :: h, b
+    real(c_float), target :: D(m, n), Dt(n, m)
+    real(c_float), target :: bias(n) = -3.0
+    real, parameter :: wanted_relu(m, n) = max(product_values - 3, 0), &
+        wanted_rows(n, m) = transpose(product_values)
+    integer(c_int64_t), target :: offsets(3) = [0, 1, 3]
+    integer :: failures = 0
+
+    type(c_ptr) :: handle, stream
+    type(hgemm_args_t) :: args
+    type(hgemm_grouped_args_t) :: grouped
+    integer(c_int) :: status
+    integer(c_size_t) :: bytes
+    character(kind=c_char) :: line(512)
+
+contains
+
+    subroutine prepare()
+        call fill(h, f16)
+        call fill(b, bf16)
+        call clear()
+    end subroutine
+
+    subroutine fill(set, bits)
+        type(set_t), intent(inout), target :: set
+        integer(c_int16_t), intent(in) :: bits(0:8)
+        set%A = reshape(bits([a_values]), shape(set%A))
+        set%B = reshape(bits([b_values]), shape(set%B))
+        set%At = transpose(set%A)
+        set%Bt = transpose(set%B)
+        set%x = set%B(:, 1)
+        set%ones = bits(1)
+        set%wanted = reshape(bits([product_values]), shape(set%wanted))
+        set%wanted_y = set%wanted(:, 1)
+        set%wanted_z = bits(sum(a_values, 1))
+        set%as = c_loc(set%A)
+        set%bs = c_loc(set%B)
+        set%cs = [c_loc(set%batch(1, 1, 1)), c_loc(set%batch(1, 1, 2))]
+    end subroutine
+
+    ! What the next function is to write.
+    subroutine clear()
+        h%C = -1
+        b%C = -1
+        h%batch = -1
+        b%batch = -1
+        h%y = -1
+        b%y = -1
+        h%z = -1
+        b%z = -1
+        D = -1
+        Dt = -1
+        status = -1
+        bytes = huge(bytes)
+        line = c_null_char
+    end subroutine
+
+    subroutine expect(what, right)
+        character(*), intent(in) :: what
+        logical, intent(in) :: right
+        if (.not. right) then
+            failures = failures + 1
+            print '(4a)', 'FAILED: ', what, ': ', hgemm_text(hgemm_last_error())
+        end if
+        call clear()
+    end subroutine
+
+    ! relu(A * B - 3), with the results in fp32.
+    subroutine describe_relu()
+        args%m = m
+        args%n = n
+        args%k = k
+        args%type_c = HGEMM_F32
+        args%type_d = HGEMM_F32
+        args%a = c_loc(h%A)
+        args%lda = m
+        args%b = c_loc(h%B)
+        args%ldb = k
+        args%d = c_loc(D)
+        args%ldd = m
+        args%bias_mode = HGEMM_BIAS_N
+        args%bias_type = HGEMM_F32
+        args%bias = c_loc(bias)
+        args%activation = HGEMM_ACTIVATION_RELU
+    end subroutine
+
+    ! Row-major: the transpose of each Fortran array. Two groups, of one row and of two.
+    subroutine describe_rows()
+        grouped%transb = HGEMM_NO_TRANS
+        grouped%type_d = HGEMM_F32
+        grouped%group_count = 2
+        grouped%m = m
+        grouped%n = n
+        grouped%k = k
+        grouped%a = c_loc(h%At)
+        grouped%lda = k
+        grouped%b = c_loc(h%Bt)
+        grouped%ldb = n
+        grouped%d = c_loc(Dt)
+        grouped%ldd = n
+        grouped%offsets = c_loc(offsets)
+    end subroutine
+end module
