@@ -3,6 +3,7 @@
 #include "hgemm_cblas.h"
 
 #include "arch/host/convert.hpp"
+#include "fork.hpp"
 #include "route.hpp"
 #include "src/arguments.hpp"
 #include "src/log.hpp"
@@ -19,13 +20,11 @@ constexpr Arg arguments[] = {Layout, TransA, TransB, M, N, K, Alpha, A, Lda, B, 
 std::atomic<hgemm_cblas_handler_t> error_handler = nullptr;
 thread_local hgemm_status_t last_status = HGEMM_STATUS_SUCCESS;
 
-void report(const char* function)
+void log_error()
 {
     static const Log log = open_log();
     if (log.wants(LogLevel::Error))
         log.line("%s", error_text());
-    if (const hgemm_cblas_handler_t handler = error_handler)
-        handler(function, error_argument(), error_text());
 }
 
 hgemm_op_t real_op(hgemm_op_t op) { return static_cast<int>(op) == 114 ? HGEMM_NO_TRANS : op; }
@@ -72,16 +71,25 @@ hgemm_args_t to_args(const Types& types, const Sizes& sizes, float alpha, float 
     return g;
 }
 
+Status compute(const hgemm_args_t& args)
+{
+    const InProduct in_product;
+    Status status = check_arguments({arguments, false}, args, Pointers::Checked);
+    if (status == ok && !is_empty(args))
+        status = run(row_major(args));
+    if (status != ok)
+        log_error();
+    return status;
+}
+
 void product(const char* function, const Types& types, const Sizes& sizes, float alpha, float beta,
              const Operands& operands)
 {
     const Call call(function);
-    const hgemm_args_t args = to_args(types, sizes, alpha, beta, operands);
-    last_status = check_arguments({arguments, false}, args, Pointers::Checked);
-    if (last_status == ok && !is_empty(args))
-        last_status = run(row_major(args));
-    if (last_status != ok)
-        report(function);
+    last_status = compute(to_args(types, sizes, alpha, beta, operands));
+    const hgemm_cblas_handler_t handler = error_handler;
+    if (last_status != ok && handler)
+        handler(function, error_argument(), error_text());
 }
 
 constexpr Types f16{HGEMM_F16, HGEMM_F16}, bf16{HGEMM_BF16, HGEMM_BF16};

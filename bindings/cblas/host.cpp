@@ -1,6 +1,6 @@
 #include "host.hpp"
 
-#include <unistd.h>
+#include "fork.hpp"
 
 #include <mutex>
 #include <vector>
@@ -11,7 +11,6 @@ namespace {
 struct FreeHandles {
     std::mutex mutex;
     std::vector<hgemm_handle_t> handles;
-    pid_t process = getpid();
 };
 
 FreeHandles& free_handles()
@@ -29,10 +28,6 @@ HostLease::HostLease()
     FreeHandles& list = free_handles();
     {
         const std::lock_guard lock(list.mutex);
-        if (list.process != getpid()) {  // the threads of these handles stayed with the parent
-            list.handles.clear();
-            list.process = getpid();
-        }
         if (!list.handles.empty()) {
             handle_ = list.handles.back();
             list.handles.pop_back();
@@ -40,6 +35,7 @@ HostLease::HostLease()
         }
     }
     created_ = adopt(hgemm_create_on(&handle_, HGEMM_DEVICE_HOST));
+    watch_forks_before_openblas();
 }
 
 HostLease::~HostLease()
@@ -55,6 +51,8 @@ Status HostLease::run(const hgemm_args_t& args) const
 {
     return handle_ ? gemm_ex(handle_, args) : created_;
 }
+
+void forget_host_handles() { free_handles().handles.clear(); }
 
 Status gemm_ex(hgemm_handle_t handle, const hgemm_args_t& args)
 {

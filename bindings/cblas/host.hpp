@@ -20,6 +20,9 @@ private:
     Status created_ = ok;
 };
 
+// In a forked child, before any product of it: the handles' threads stayed with the parent.
+void forget_host_handles();
+
 // hgemm_gemm_ex, with libhgemm's error as ours.
 Status gemm_ex(hgemm_handle_t handle, const hgemm_args_t& args);
 
