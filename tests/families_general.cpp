@@ -1,6 +1,7 @@
 // Families on arbitrary data, held to the error bound, and those about memory: batches, epilogues, fences.
 #include "conformance.hpp"
 
+#include <array>
 #include <cmath>
 #include <initializer_list>
 
@@ -23,6 +24,74 @@ void draw_sizes(Random& random, GemmCase& g, int64_t limit)
     g.m = 1 + random.below(limit);
     g.n = 1 + random.below(limit);
     g.k = 1 + random.below(limit);
+}
+
+// Where the activations come close to 0 they are as exact as elsewhere.
+void small_activations(Suite& suite)
+{
+    for (const hgemm_activation_t activation :
+         {HGEMM_ACTIVATION_GELU_TANH, HGEMM_ACTIVATION_GELU_ERF, HGEMM_ACTIVATION_SILU}) {
+        GemmCase g;
+        g.type_d = HGEMM_F32;
+        g.m = g.n = g.k = 20;
+        g.alpha = 0;
+        g.beta = 1;
+        g.in_place = false;
+        g.activation = activation;
+        suite.check(g, [](Trial& trial) {
+            trial.fill_c(
+                [](int64_t, int64_t i, int64_t j) { return static_cast<double>(20 * i + j) / -32; });
+        });
+    }
+}
+
+// Row i has the i-th of -infinity, infinity, NaN, 1 and -1 before the activation: from A, from the bias,
+// from C, or, where the type has the range, by an overflow of the sum.
+void check_limits(Suite& suite, GemmCase g)
+{
+    const auto special = [](int64_t i) {
+        return std::array{-double{INFINITY}, double{INFINITY}, double{NAN}, 1.0, -1.0}[i % 5];
+    };
+    // One product a sum; the others are 0.
+    const auto first_of_k = [](const auto& value) {
+        return [value](int64_t, int64_t i, int64_t p) { return p == 0 ? value(i) : 0.0; };
+    };
+    const auto ones = [](int64_t, int64_t p, int64_t) { return p == 0 ? 1.0 : 0.0; };
+    suite.check(g, [&](Trial& trial) {
+        trial.fill_a(first_of_k(special));
+        trial.fill_b(ones);
+    });
+    if (g.type_ab == HGEMM_BF16)
+        suite.check(g, [&](Trial& trial) {
+            trial.fill_a([](int64_t, int64_t i, int64_t) { return i % 2 == 0 ? -0x1p127 : 0x1p127; });
+            trial.fill_b([](auto...) { return 2; });
+        });
+    g.bias = HGEMM_BIAS_M;
+    suite.check(
+        g, [&](Trial& trial) { trial.fill_bias([&](int64_t, int64_t, int64_t i) { return special(i); }); });
+    g.bias = HGEMM_BIAS_NONE;
+    g.beta = 1;
+    suite.check(
+        g, [&](Trial& trial) { trial.fill_c([&](int64_t, int64_t i, int64_t) { return special(i); }); });
+}
+
+void special_activations(Suite& suite)
+{
+    for (int activation = HGEMM_ACTIVATION_NONE; activation <= HGEMM_ACTIVATION_SILU; ++activation)
+        for (const hgemm_type_t type_ab : halves)
+            for (const hgemm_type_t type_d : types)
+                for (const int64_t size : {1, 24}) {
+                    GemmCase g;
+                    g.layout = size == 1 ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+                    g.type_ab = type_ab;
+                    g.type_c = g.type_d = g.bias_type = type_d;
+                    g.activation = static_cast<hgemm_activation_t>(activation);
+                    g.aux = true;
+                    g.m = 20;
+                    g.n = g.k = size;
+                    g.aligned = size > 1;
+                    check_limits(suite, g);
+                }
 }
 
 }  // namespace
@@ -127,33 +196,8 @@ void epilogues(Suite& suite)
                         }
                         suite.check(g);
                     }
-    // Where the others come close to 0 they are as exact as elsewhere.
-    for (const hgemm_activation_t activation :
-         {HGEMM_ACTIVATION_GELU_TANH, HGEMM_ACTIVATION_GELU_ERF, HGEMM_ACTIVATION_SILU}) {
-        GemmCase g;
-        g.type_d = HGEMM_F32;
-        g.m = g.n = g.k = 20;
-        g.alpha = 0;
-        g.beta = 1;
-        g.in_place = false;
-        g.activation = activation;
-        suite.check(g, [](Trial& trial) {
-            trial.fill_c([](int64_t, int64_t i, int64_t j) { return static_cast<double>(20 * i + j) / -32; });
-        });
-    }
-    // A NaN goes through the rectifier.
-    for (const hgemm_type_t type_ab : halves)
-        for (const hgemm_type_t type_d : types) {
-            GemmCase g;
-            g.type_ab = type_ab;
-            g.type_d = type_d;
-            g.m = g.n = g.k = 20;
-            g.activation = HGEMM_ACTIVATION_RELU;
-            g.beta = 1;
-            suite.check(g, [](Trial& trial) {
-                trial.fill_c([](int64_t, int64_t i, int64_t j) { return i == j ? NAN : -1; });
-            });
-        }
+    small_activations(suite);
+    special_activations(suite);
 }
 
 // The last element of every operand is the last that may be touched.

@@ -102,6 +102,9 @@ Product multiply(const Dense& a, const Dense& b, const Arithmetic& arithmetic)
 
 double activate(hgemm_activation_t activation, double x)
 {
+    // What the formulas below tend to; they themselves would take infinity times 0.
+    if (x == -INFINITY && activation != HGEMM_ACTIVATION_NONE)
+        return 0;
     switch (activation) {
     case HGEMM_ACTIVATION_NONE: return x;
     case HGEMM_ACTIVATION_RELU: return x < 0 ? 0 : x;
@@ -117,9 +120,14 @@ double activated_error(hgemm_activation_t activation, double value, double error
 {
     if (activation == HGEMM_ACTIVATION_NONE || activation == HGEMM_ACTIVATION_RELU)
         return error;
+    if (std::isinf(value))
+        return 0;
     constexpr double steepest = 1.13;  // no derivative of the three is larger
     const double result = std::fabs(activate(activation, value));
-    return steepest * error + 0x1p-21 * std::min(std::fabs(value), result * (1 + value * value)) + 0x1p-118;
+    double spread = steepest * error;
+    if (value + error < -2)  // on the left of their minima they only come closer to 0
+        spread = std::min(spread, std::fabs(activate(activation, value + error)));
+    return spread + 0x1p-21 * std::min(std::fabs(value), result * (1 + value * value)) + 0x1p-118;
 }
 
 bool matches(hgemm_type_t type, double result, double value, double error)

@@ -42,6 +42,7 @@ struct Product {
 // On a CPU the order is unknown: k roundings of at most the sum of all magnitudes.
 Product multiply(const Dense& a, const Dense& b, const Arithmetic& arithmetic);
 
+// GELU and SiLU of minus infinity are 0, their limit.
 double activate(hgemm_activation_t activation, double value);
 // Error of the activated value from that of the value: relu has none of its own, the others are fp32
 // functions, good to a few units in the last place of their argument and, where they come close to 0, of the

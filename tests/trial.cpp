@@ -157,7 +157,7 @@ void Trial::fill_with_data()
     fill_b(data_b(case_));
     fill_c(data_c(case_));
     if (bias_.exists())
-        fill(bias_, true, drawn(case_, OperandBias));
+        fill_bias(drawn(case_, OperandBias));
 }
 
 Trial::Generator Trial::data_a(const GemmCase& g)

@@ -30,6 +30,7 @@ public:
     void fill_a(const Generator& value) { fill(a_, case_.a_by_rows(), value); }
     void fill_b(const Generator& value) { fill(b_, case_.b_by_rows(), value); }
     void fill_c(const Generator& value) { fill(stored_c(), case_.d_by_rows(), value); }
+    void fill_bias(const Generator& value) { fill(bias_, true, value); }  // its elements are one row
     void poison_a();  // NaN in every element
     void poison_b();
     void poison_c();

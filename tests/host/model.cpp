@@ -171,6 +171,9 @@ void Model::store_results(const hgemm_args_t& g, const Problem& problem, const D
             const auto activated = [&](float x) {
                 if (is(Defect::relu_swallows_nan) && g.activation == HGEMM_ACTIVATION_RELU)
                     return x > 0 ? x : 0;
+                if (is(Defect::activation_of_minus_infinity_is_nan) && x == -INFINITY &&
+                    g.activation > HGEMM_ACTIVATION_RELU)
+                    return NAN;
                 if (is(Defect::gelu_cancels) && g.activation == HGEMM_ACTIVATION_GELU_ERF)
                     return 0.5f * x * (1 + std::erf(std::sqrt(0.5f) * x));
                 return fp32(activate(g.activation, x));

@@ -46,6 +46,7 @@ namespace hg::test {
     D(bias_along_the_other_side)                                                                           \
     D(activation_before_bias)                                                                              \
     D(relu_swallows_nan)                                                                                   \
+    D(activation_of_minus_infinity_is_nan)                                                                 \
     D(gelu_cancels)                                                                                        \
     D(aux_after_activation)                                                                                \
     D(order_of_sum_changes_between_runs)                                                                   \
