@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace hg {
 namespace {
@@ -112,6 +113,10 @@ void Product::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_
     }
 }
 
+// Minus infinity, of which the activations would make infinity times 0, as a number that they take to its
+// limit. NaN stays NaN.
+float bounded(float x) { return std::max(x, std::numeric_limits<float>::lowest()); }
+
 void activate(Activation activation, float* values, int64_t count)
 {
     const auto apply = [=](auto function) { std::transform(values, values + count, values, function); };
@@ -122,13 +127,17 @@ void activate(Activation activation, float* values, int64_t count)
     // 0.5 * (1 + tanh(u)) as a logistic function and 0.5 * (1 + erf(u)) as erfc: no cancellation at x < 0.
     case Activation::GeluTanh:
         apply([](float x) {
+            x = bounded(x);
             return x / (1.0f + std::exp(-1.5957691216f * (x + 0.044715f * x * x * x)));  // 2 sqrt(2 / pi)
         });
         break;
     case Activation::GeluErf:
-        apply([](float x) { return 0.5f * x * std::erfc(-0.70710678119f * x); });  // sqrt(1 / 2)
+        apply([](float x) {
+            x = bounded(x);
+            return 0.5f * x * std::erfc(-0.70710678119f * x);  // sqrt(1 / 2)
+        });
         break;
-    case Activation::Silu: apply([](float x) { return x / (1.0f + std::exp(-x)); }); break;
+    case Activation::Silu: apply([](float x) { return bounded(x) / (1.0f + std::exp(-x)); }); break;
     }
 }
 
