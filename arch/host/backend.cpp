@@ -3,6 +3,7 @@
 #include "arch/common/pack.hpp"
 #include "arch/common/settings.hpp"
 #include "arch/host/gemm.hpp"
+#include "src/float_environment.hpp"
 #include "src/handle.hpp"
 
 #include <algorithm>
@@ -20,6 +21,8 @@ bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; 
 Status open(const Device& device, void** state)
 {
     *state = nullptr;
+    // The threads that OpenBLAS and the pool start compute in the environment of the one that starts them.
+    const FloatEnvironment environment;
     OpenBlas blas;
     if (const Status status = load_openblas(openblas_names, blas); status != ok)
         return status;
@@ -65,6 +68,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     if (workspace.bytes < plan.workspace)
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
                     plan.workspace, workspace.bytes);
+    const FloatEnvironment environment;
     multiply(*static_cast<HostState*>(state), packed.as<Problem>(), workspace.ptr, handle.sm_count());
     return ok;
 }
