@@ -27,7 +27,7 @@ Status open(const Device& device, void** state)
     if (const Status status = load_openblas(openblas_names, blas); status != ok)
         return status;
     try {
-        *state = new HostState{blas, Pool(device.sm_count - 1)};
+        *state = new HostState{blas, Pool::shared(device.sm_count - 1)};
     } catch (const std::bad_alloc&) {
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for the state of the host backend");
     }

@@ -85,7 +85,7 @@ void Product::convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, i
     const int64_t line_stride = to.along_k ? x.row_stride : x.k_stride;
     const int64_t stride = to.along_k ? x.k_stride : x.row_stride;
     const Type type = p.type_ab;
-    state.pool.parallel_for(useful_threads(rows * depth, threads), lines, [=](int64_t begin, int64_t end) {
+    state.pool->parallel_for(useful_threads(rows * depth, threads), lines, [=](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line)
             to_float(type, source, offset + line * line_stride, stride, length, values + line * to.ld);
     });
@@ -184,7 +184,7 @@ void Product::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t col
                 store_chunk(z, i0 + i, j0 + j, count, values);
             }
     };
-    state.pool.parallel_for(useful_threads(rows * columns, threads), rows, store_rows);
+    state.pool->parallel_for(useful_threads(rows * columns, threads), rows, store_rows);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "arch/host/pool.hpp"
 #include "src/problem.hpp"
 
+#include <memory>
+
 namespace hg {
 
 // Largest block of D, and the slice of k that one call of cblas_sgemm sums.
@@ -34,7 +36,7 @@ size_t largest_workspace();
 
 struct HostState {
     OpenBlas blas;
-    Pool pool;
+    std::shared_ptr<Pool> pool;
 };
 
 // `workspace` has blocks_of(problem).workspace() bytes. Uses `threads` threads beside OpenBLAS's own.

@@ -1,8 +1,10 @@
 #include "arch/host/pool.hpp"
 
+#include "src/float_environment.hpp"
+
 #include <unistd.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -13,20 +15,60 @@ namespace hg {
 // The threads and what they share.
 struct Pool::Crew {
     ~Crew();
-    void start(int count);
-    void run(const Job& wanted);
-    void take_parts(std::unique_lock<std::mutex>& lock);
+    void grow(int count);
+    void run(Job& job);
+    void append(Job& job);
+    void remove(const Job& job);
+    void take_part(Job& job, std::unique_lock<std::mutex>& lock);
     void serve();
 
     std::mutex mutex;
-    std::condition_variable work_ready, work_done;
-    Job job{};
-    int next = 0, unfinished = 0;  // parts of job not yet taken start at next
+    std::condition_variable work_ready;
+    Job* oldest = nullptr;  // of the jobs that have a part which nobody has taken
     bool stop = false;
     std::vector<std::thread> workers;
 };
 
-Pool::Pool(int workers) : process_(getpid()), crew_(std::make_unique<Crew>()) { crew_->start(workers); }
+namespace {
+
+// What leads the handles of a process to their pool. A forked child begins its own, since another thread
+// may hold the lock of the one that it inherits.
+struct Meeting {
+    const pid_t process = getpid();
+    std::mutex mutex;
+    std::weak_ptr<Pool> pool;
+};
+
+// Never freed: handles may be made until the process ends.
+std::atomic<Meeting*> newest_meeting = nullptr;
+
+Meeting& meeting()
+{
+    Meeting* known = newest_meeting;
+    while (!known || known->process != getpid()) {
+        auto* const own = new Meeting;
+        if (newest_meeting.compare_exchange_strong(known, own))
+            return *own;
+        delete own;
+    }
+    return *known;
+}
+
+}  // namespace
+
+std::shared_ptr<Pool> Pool::shared(int workers)
+{
+    Meeting& here = meeting();
+    const std::lock_guard<std::mutex> lock(here.mutex);
+    std::shared_ptr<Pool> pool = here.pool.lock();
+    if (pool)
+        pool->crew_->grow(workers);
+    else
+        here.pool = pool = std::make_shared<Pool>(workers);
+    return pool;
+}
+
+Pool::Pool(int workers) : process_(getpid()), crew_(std::make_unique<Crew>()) { crew_->grow(workers); }
 
 // The threads are not there in a forked child: to join them, or to destroy what they wait for or have
 // locked, would take for ever.
@@ -38,15 +80,12 @@ Pool::~Pool()
 
 bool Pool::is_forked() const { return getpid() != process_; }
 
-void Pool::run(const Job& job) { crew_->run(job); }
+void Pool::run(Job& job) { crew_->run(job); }
 
-void Pool::Crew::start(int count)
+void Pool::Crew::grow(int count)
 {
-    if (count <= 0)
-        return;
-    workers.reserve(static_cast<size_t>(count));
     try {
-        for (int i = 0; i < count; ++i)
+        while (static_cast<int>(workers.size()) < count)
             workers.emplace_back([this] { serve(); });
     } catch (const std::exception&) {
         // The calling thread takes every part that no worker takes.
@@ -64,41 +103,59 @@ Pool::Crew::~Crew()
         worker.join();
 }
 
-void Pool::Crew::run(const Job& wanted)
+void Pool::Crew::run(Job& job)
 {
     std::unique_lock<std::mutex> lock(mutex);
-    job = wanted;
-    next = 0;
-    unfinished = wanted.parts;
-    for (int i = 1; i < wanted.parts; ++i)
+    append(job);
+    for (int i = 1; i < job.parts; ++i)
         work_ready.notify_one();
-    take_parts(lock);
-    work_done.wait(lock, [this] { return unfinished == 0; });
+    while (job.next < job.parts)
+        take_part(job, lock);
+    job.done.wait(lock, [&] { return job.unfinished == 0; });
+}
+
+void Pool::Crew::append(Job& job)
+{
+    Job** end = &oldest;
+    while (*end)
+        end = &(*end)->younger;
+    *end = &job;
+}
+
+void Pool::Crew::remove(const Job& job)
+{
+    Job** place = &oldest;
+    while (*place != &job)
+        place = &(*place)->younger;
+    *place = job.younger;
 }
 
 // The range of a part depends on its number alone, so it does not matter who takes it.
-void Pool::Crew::take_parts(std::unique_lock<std::mutex>& lock)
+void Pool::Crew::take_part(Job& job, std::unique_lock<std::mutex>& lock)
 {
-    while (next < job.parts) {
-        const int part = next++;
-        const int64_t length = job.count / job.parts, longer = job.count % job.parts;
-        const int64_t begin = part * length + (part < longer ? part : longer);
-        const int64_t end = begin + length + (part < longer ? 1 : 0);
-        lock.unlock();
-        if (begin < end)
-            job.call(job.work, begin, end);
-        lock.lock();
-        if (--unfinished == 0)
-            work_done.notify_one();
-    }
+    const int part = job.next++;
+    if (job.next == job.parts)
+        remove(job);
+    const int64_t length = job.count / job.parts, longer = job.count % job.parts;
+    const int64_t begin = part * length + (part < longer ? part : longer);
+    const int64_t end = begin + length + (part < longer ? 1 : 0);
+    lock.unlock();
+    if (begin < end)
+        job.call(job.work, begin, end);
+    lock.lock();
+    if (--job.unfinished == 0)
+        job.done.notify_one();
 }
 
 void Pool::Crew::serve()
 {
+    const FloatEnvironment environment;
     std::unique_lock<std::mutex> lock(mutex);
     while (!stop) {
-        take_parts(lock);
-        work_ready.wait(lock, [this] { return stop || next < job.parts; });
+        if (oldest)
+            take_part(*oldest, lock);
+        else
+            work_ready.wait(lock);
     }
 }
 

@@ -1,8 +1,10 @@
-// Pool: the threads that convert operands and write results, beside those that OpenBLAS has of its own.
+// Pool: the threads that convert operands, multiply few rows and write results, beside those that OpenBLAS
+// has of its own.
 #pragma once
 
 #include <sys/types.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 
@@ -16,9 +18,13 @@ public:
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
 
+    // The pool of this process, with at least `workers` threads. It ends with the last that holds it.
+    static std::shared_ptr<Pool> shared(int workers);
+
     // Call work(begin, end) for `parts` ranges that cover 0 ... count - 1, on at most `parts` threads with
-    // the calling one, and return when all are done. In a forked child, which has no other threads, one
-    // range covers them all. Called by one thread at a time; `work` must not throw.
+    // the calling one, and return when all are done. Many threads may call at once: each takes parts of its
+    // own work, and the workers of the oldest. In a forked child, which has no other threads, one range
+    // covers them all. `work` must not throw.
     template <class Work>
     void parallel_for(int parts, int64_t count, const Work& work)
     {
@@ -26,22 +32,31 @@ public:
             work(int64_t{0}, count);
             return;
         }
-        run({parts, count, &work, [](const void* w, int64_t begin, int64_t end) {
-                 (*static_cast<const Work*>(w))(begin, end);
-             }});
+        Job job(parts, count, &work, [](const void* w, int64_t begin, int64_t end) {
+            (*static_cast<const Work*>(w))(begin, end);
+        });
+        run(job);
     }
 
 private:
+    using Call = void (*)(const void* work, int64_t begin, int64_t end);
     struct Job {
-        int parts;
-        int64_t count;
-        const void* work;
-        void (*call)(const void* work, int64_t begin, int64_t end);
+        Job(int p, int64_t n, const void* w, Call c) : parts(p), count(n), work(w), call(c), unfinished(p)
+        {
+        }
+
+        const int parts;
+        const int64_t count;
+        const void* const work;
+        const Call call;
+        int next = 0, unfinished;  // parts that nobody has taken start at next
+        std::condition_variable done;
+        Job* younger = nullptr;
     };
     struct Crew;
 
     bool is_forked() const;
-    void run(const Job& job);
+    void run(Job& job);
 
     const pid_t process_;  // that has the threads
     std::unique_ptr<Crew> crew_;
