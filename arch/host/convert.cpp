@@ -1,7 +1,5 @@
 #include "arch/host/convert.hpp"
 
-#include <cstring>
-
 // One copy of a loop for each width of vector register. The loader picks, before a thread sanitizer that
 // would instrument the choice has started.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
@@ -37,10 +35,11 @@ HGEMM_CLONES void narrow_bfloat16(const float* values, int64_t count, uint16_t* 
         target[i] = float_to_bfloat16(values[i]);
 }
 
-// Gather with the stride first where there is one, so that the arithmetic is the same loop.
+// With a stride elements are gathered first or scattered last, so that the arithmetic is the same loop.
+constexpr int64_t chunk = 256;
+
 void widen_strided(Type type, const uint16_t* source, int64_t stride, int64_t count, float* values)
 {
-    constexpr int64_t chunk = 256;
     uint16_t gathered[chunk];
     for (int64_t done = 0; done < count; done += chunk) {
         const int64_t length = count - done < chunk ? count - done : chunk;
@@ -50,6 +49,20 @@ void widen_strided(Type type, const uint16_t* source, int64_t stride, int64_t co
             widen_half(gathered, length, values + done);
         else
             widen_bfloat16(gathered, length, values + done);
+    }
+}
+
+void narrow_strided(Type type, const float* values, int64_t count, uint16_t* target, int64_t stride)
+{
+    uint16_t narrow[chunk];
+    for (int64_t done = 0; done < count; done += chunk) {
+        const int64_t length = count - done < chunk ? count - done : chunk;
+        if (type == Type::F16)
+            narrow_half(values + done, length, narrow);
+        else
+            narrow_bfloat16(values + done, length, narrow);
+        for (int64_t i = 0; i < length; ++i)
+            target[(done + i) * stride] = narrow[i];
     }
 }
 
@@ -72,15 +85,21 @@ void to_float(Type type, const void* source, int64_t offset, int64_t stride, int
         widen_bfloat16(first, count, values);
 }
 
-void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset)
+void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset, int64_t stride)
 {
-    if (type == Type::F32)
-        std::memcpy(static_cast<float*>(target) + offset, values,
-                    static_cast<size_t>(count) * sizeof(float));
+    if (type == Type::F32) {
+        float* const first = static_cast<float*>(target) + offset;
+        for (int64_t i = 0; i < count; ++i)
+            first[i * stride] = values[i];
+        return;
+    }
+    uint16_t* const first = static_cast<uint16_t*>(target) + offset;
+    if (stride != 1)
+        narrow_strided(type, values, count, first, stride);
     else if (type == Type::F16)
-        narrow_half(values, count, static_cast<uint16_t*>(target) + offset);
+        narrow_half(values, count, first);
     else
-        narrow_bfloat16(values, count, static_cast<uint16_t*>(target) + offset);
+        narrow_bfloat16(values, count, first);
 }
 
 }  // namespace hg

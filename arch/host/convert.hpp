@@ -60,7 +60,8 @@ inline uint16_t float_to_bfloat16(float value)
 // `count` elements of `type`, `stride` elements apart, from element `offset` of `source` on.
 void to_float(Type type, const void* source, int64_t offset, int64_t stride, int64_t count, float* values);
 
-// To `count` contiguous elements of `type` from element `offset` of `target` on.
-void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset);
+// To `count` elements of `type`, `stride` elements apart, from element `offset` of `target` on.
+void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset,
+                int64_t stride = 1);
 
 }  // namespace hg

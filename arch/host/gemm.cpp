@@ -1,15 +1,14 @@
 #include "arch/host/gemm.hpp"
 
 #include "arch/host/convert.hpp"
+#include "arch/host/epilogue.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace hg {
 namespace {
 
-constexpr int64_t epilogue_chunk = 512;                      // elements that the epilogue takes at a time
+constexpr int64_t chunk_of_zeros = 512;  // sums at a time where there is no panel of them
 constexpr int row_major = 101, no_trans = 111, trans = 112;  // CBLAS's values
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -41,22 +40,13 @@ int useful_threads(int64_t elements, int threads)
     return static_cast<int>(std::clamp<int64_t>(elements / elements_per_thread, 1, threads));
 }
 
-// Where problem z of a batch lies: what element offsets count from.
-template <class View>
-auto* base(const View& x, int64_t z, int64_t& offset)
-{
-    offset = x.array ? 0 : z * x.batch_stride;
-    return x.array ? x.array[z] : x.ptr;
-}
-
 // One call of multiply(): the problem, its scalars and its place in the workspace.
 struct Product {
     HostState& state;
     const Problem& p;
     const int threads;
     const Blocks blocks = blocks_of(p);
-    float alpha = p.alpha_device ? *p.alpha_device : p.alpha;
-    const float beta = p.beta_device ? *p.beta_device : p.beta;
+    const Epilogue epilogue{p};
     float *a = nullptr, *b = nullptr, *sum = nullptr;  // panels; null where A * B is not wanted
 
     void place_panels(float* workspace);
@@ -65,7 +55,6 @@ struct Product {
     void sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep);
     void accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns);
     void store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns);
-    void store_chunk(int64_t z, int64_t i, int64_t j, int64_t count, float* values);
 };
 
 void Product::place_panels(float* workspace)
@@ -113,75 +102,20 @@ void Product::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_
     }
 }
 
-// Minus infinity, of which the activations would make infinity times 0, as a number that they take to its
-// limit. NaN stays NaN.
-float bounded(float x) { return std::max(x, std::numeric_limits<float>::lowest()); }
-
-void activate(Activation activation, float* values, int64_t count)
-{
-    const auto apply = [=](auto function) { std::transform(values, values + count, values, function); };
-    switch (activation) {
-    case Activation::None: break;
-    // NaN stays NaN.
-    case Activation::Relu: apply([](float x) { return x <= 0.0f ? 0.0f : x; }); break;
-    // 0.5 * (1 + tanh(u)) as a logistic function and 0.5 * (1 + erf(u)) as erfc: no cancellation at x < 0.
-    case Activation::GeluTanh:
-        apply([](float x) {
-            x = bounded(x);
-            return x / (1.0f + std::exp(-1.5957691216f * (x + 0.044715f * x * x * x)));  // 2 sqrt(2 / pi)
-        });
-        break;
-    case Activation::GeluErf:
-        apply([](float x) {
-            x = bounded(x);
-            return 0.5f * x * std::erfc(-0.70710678119f * x);  // sqrt(1 / 2)
-        });
-        break;
-    case Activation::Silu: apply([](float x) { return bounded(x) / (1.0f + std::exp(-x)); }); break;
-    }
-}
-
-// The epilogue of `count` elements of row i from column j on; `values` holds their sums.
-void Product::store_chunk(int64_t z, int64_t i, int64_t j, int64_t count, float* values)
-{
-    float operand[epilogue_chunk];
-    int64_t offset = 0;
-    for (int64_t e = 0; e < count; ++e)
-        values[e] *= alpha;
-    if (beta != 0.0f) {
-        const void* c = base(p.c, z, offset);
-        to_float(p.c.type, c, offset + i * p.c.ld + j, 1, count, operand);
-        for (int64_t e = 0; e < count; ++e)
-            values[e] += beta * operand[e];
-    }
-    if (p.bias.along != BiasAlong::None) {
-        const bool columns = p.bias.along == BiasAlong::Columns;
-        to_float(p.bias.type, p.bias.ptr, z * p.bias.batch_stride + (columns ? j : i), columns ? 1 : 0,
-                 count, operand);
-        for (int64_t e = 0; e < count; ++e)
-            values[e] += operand[e];
-    }
-    if (p.aux.ptr || p.aux.array) {
-        void* aux = base(p.aux, z, offset);
-        from_float(p.aux.type, values, count, aux, offset + i * p.aux.ld + j);
-    }
-    activate(p.activation, values, count);
-    void* d = base(p.d, z, offset);
-    from_float(p.d.type, values, count, d, offset + i * p.d.ld + j);
-}
-
 void Product::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     const auto store_rows = [&](int64_t begin, int64_t end) {
-        float values[epilogue_chunk];
+        if (sum) {
+            for (int64_t i = begin; i < end; ++i)
+                epilogue.store(z, i0 + i, j0, Along::Row, columns, sum + i * blocks.sum.ld);
+            return;
+        }
+        float zeros[chunk_of_zeros];
         for (int64_t i = begin; i < end; ++i)
-            for (int64_t j = 0; j < columns; j += epilogue_chunk) {
-                const int64_t count = std::min(epilogue_chunk, columns - j);
-                if (sum)
-                    std::copy_n(sum + i * blocks.sum.ld + j, count, values);
-                else
-                    std::fill_n(values, count, 0.0f);
-                store_chunk(z, i0 + i, j0 + j, count, values);
+            for (int64_t j = 0; j < columns; j += chunk_of_zeros) {
+                const int64_t count = std::min(chunk_of_zeros, columns - j);
+                std::fill_n(zeros, count, 0.0f);
+                epilogue.store(z, i0 + i, j0 + j, Along::Row, count, zeros);
             }
     };
     state.pool->parallel_for(useful_threads(rows * columns, threads), rows, store_rows);
@@ -211,10 +145,8 @@ size_t largest_workspace()
 void multiply(HostState& state, const Problem& problem, void* workspace, int threads)
 {
     Product product{state, problem, threads};
-    if (problem.k > 0 && product.alpha != 0.0f)
+    if (product.epilogue.wants_sums())
         product.place_panels(static_cast<float*>(workspace));
-    else
-        product.alpha = 0.0f;  // not an infinity or NaN, which would make something of the sum 0
     const Blocks& blocks = product.blocks;
     for (int64_t z = 0; z < problem.batch; ++z)
         for (int64_t i = 0; i < problem.m; i += blocks.m)

@@ -124,6 +124,14 @@ TEST_P(Conversion, ArraysAgreeWithSingleElements)
                 ASSERT_TRUE(is_same(values[i], x)) << stride << " " << i;
                 ASSERT_EQ(back[i + 1], narrow(format_.type, values[i])) << stride << " " << i;
             }
+            const int64_t step = std::abs(stride), last = std::max<int64_t>(0, count - 1) * step;
+            std::vector<uint16_t> scattered(last + 2, 0xabcd);
+            from_float(format_.type, values.data(), count, scattered.data(), stride < 0 ? last : 0, stride);
+            for (int64_t i = 0; i <= last + 1; ++i) {
+                const bool written = i % step == 0 && i / step < count;
+                const int64_t from = stride < 0 ? count - 1 - i / step : i / step;
+                ASSERT_EQ(scattered[i], written ? back[from + 1] : 0xabcd) << stride << " " << i;
+            }
             ASSERT_EQ(values[count], -7.0f);
             ASSERT_EQ(back[0], 0xabcd);
             ASSERT_EQ(back[count + 1], 0xabcd);

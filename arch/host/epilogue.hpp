@@ -1,0 +1,39 @@
+// What becomes of the sums: alpha, beta * C, bias, aux, activation, all in fp32, and one rounding to D's
+// type.
+#pragma once
+
+#include "src/problem.hpp"
+
+namespace hg {
+
+// A run of elements of D in one row or in one column.
+enum class Along { Row, Column };
+
+class Epilogue {
+public:
+    explicit Epilogue(const Problem& problem);
+
+    // Are A and B to be read? Else all sums are 0.
+    bool wants_sums() const { return wants_sums_; }
+
+    // Elements of problem z from (i, j) on; `sums` are `count` values, which it changes.
+    void store(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* sums) const;
+
+private:
+    static constexpr int64_t chunk = 512;
+    void store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* values) const;
+
+    const Problem& p_;
+    float alpha_, beta_;
+    bool wants_sums_;
+};
+
+// Where problem z of a batch lies: what element offsets count from.
+template <class View>
+auto* base(const View& x, int64_t z, int64_t& offset)
+{
+    offset = x.array ? 0 : z * x.batch_stride;
+    return x.array ? x.array[z] : x.ptr;
+}
+
+}  // namespace hg
