@@ -2,54 +2,24 @@
 
 #include "dispatch.hpp"
 #include "driver.hpp"
+#include "handle_table.hpp"
 #include "options.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <memory>
 #include <optional>
-
-// A public handle is a slot that is never freed, so that using a destroyed one is an error instead of
-// a read of freed memory. Release builds use slots again.
-struct hgemm_handle {
-    std::atomic<uint32_t> mark;
-    hg::Handle body;
-    hgemm_handle* older;
-};
 
 namespace hg {
 namespace {
 
-constexpr uint32_t live = 0x6d6d4748, dead = 0x64616564, vacant = 0x65657266;
 constexpr size_t workspace_alignment = 256;
 
-// All slots. Without a lock: a child of fork() would wait for one that another thread held.
-std::atomic<hgemm_handle*> newest_slot = nullptr;
-
-#ifdef NDEBUG
-constexpr bool reuse_slots = true;
-#else
-constexpr bool reuse_slots = false;
-#endif
-
-hgemm_handle* take_slot()
-{
-    for (hgemm_handle* slot = newest_slot; slot; slot = slot->older) {
-        uint32_t expected = vacant;
-        if (slot->mark.compare_exchange_strong(expected, dead))
-            return slot;
-    }
-    auto* const slot = new (std::nothrow) hgemm_handle{dead, {}, newest_slot};
-    while (slot && !newest_slot.compare_exchange_weak(slot->older, slot)) {
-    }
-    return slot;
-}
-
-void give_slot(hgemm_handle* slot) { slot->mark = reuse_slots ? vacant : dead; }
+constexpr int place_bits = 16, generation_bits = sizeof(uintptr_t) * 8 - 4 - place_bits;
+constinit HandleTable<Handle, place_bits, generation_bits> handles;
 
 Device host_device()
 {
@@ -147,7 +117,8 @@ Status allocate_workspace(Handle& handle, size_t bytes)
     return ok;
 }
 
-void destroy_handle(Handle& handle)
+// Gives back all that the handle holds.
+void release(Handle& handle)
 {
     {
         const driver::Scope scope(handle.context);
@@ -161,7 +132,6 @@ void destroy_handle(Handle& handle)
     }
     driver::release_primary(handle.primary);
     close_log(handle.log);
-    handle = {};
 }
 
 // What a creating function is asked for. Without a size the backends choose it.
@@ -193,6 +163,13 @@ Status create_handle(Handle& handle, const Wanted& wanted)
     return status;
 }
 
+void fail_creation(Handle& handle, Status status)
+{
+    if (handle.log.wants(LogLevel::Error))
+        handle.log.line("error %s: %s", hgemm_status_string(status), hgemm_last_error());
+    release(handle);
+}
+
 Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) noexcept
 {
     const Call call(function);
@@ -205,33 +182,31 @@ Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) n
     constexpr size_t most_bytes = size_t{1} << 46;
     if (wanted.workspace.value_or(0) > most_bytes)
         return fail_argument(3, "workspace_bytes", "is %zu, must be at most 2^46", *wanted.workspace);
-    hgemm_handle* slot = take_slot();
-    if (!slot)
-        return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a handle");
+    const uintptr_t place = handles.take();
+    if (place == 0)
+        return fail(HGEMM_STATUS_ALLOC_FAILED, "there are %d handles, the most that a process may have",
+                    1 << place_bits);
+    std::unique_ptr<Handle> created;
     Status status;
     try {
-        status = create_handle(slot->body, wanted);
+        created = std::make_unique<Handle>();
+        status = create_handle(*created, wanted);
     } catch (...) {
         status = fail(HGEMM_STATUS_ALLOC_FAILED, "out of host memory or threads");
     }
     if (status != ok) {
-        if (slot->body.log.wants(LogLevel::Error))
-            slot->body.log.line("error %s: %s", hgemm_status_string(status), hgemm_last_error());
-        destroy_handle(slot->body);
-        give_slot(slot);
+        if (created)
+            fail_creation(*created, status);
+        handles.give_back(place);
         return status;
     }
-    slot->mark = live;
-    *out = slot;
+    *out = reinterpret_cast<hgemm_handle_t>(handles.open(place, created.release()));
     return ok;
 }
 
 }  // namespace
 
-Handle* find_handle(hgemm_handle_t handle)
-{
-    return handle && handle->mark.load(std::memory_order_relaxed) == live ? &handle->body : nullptr;
-}
+Handle* find_handle(hgemm_handle_t handle) { return handles.find(reinterpret_cast<uintptr_t>(handle)); }
 
 Status fail_handle(hgemm_handle_t handle)
 {
@@ -265,11 +240,12 @@ extern "C" hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
     if (!handle)
         return ok;
     const Call call("hgemm_destroy");
-    uint32_t expected = live;
-    if (!handle->mark.compare_exchange_strong(expected, dead))
+    const auto key = reinterpret_cast<uintptr_t>(handle);
+    const std::unique_ptr<Handle> body(handles.close(key));
+    if (!body)
         return fail_handle(handle);
-    destroy_handle(handle->body);
-    give_slot(handle);
+    release(*body);
+    handles.give_back(key);
     return ok;
 }
 
