@@ -10,19 +10,34 @@
 
 namespace hg {
 
-// The caller's struct, called <name>_t, may be older and shorter, or newer and longer, than ours: is it one
-// that this version can read, as argument 2?
+// The longest struct that a newer version may have. What was never initialised is most likely longer, and
+// is refused before it is read.
+constexpr size_t most_struct_bytes = 1024;
+
+// The caller's struct, called <name>_t, may be newer and longer than ours: is it one that this version can
+// read, as argument 2?
 template <typename Args>
 Status check_size(const Args* args, const char* name)
 {
-    if (args->size < sizeof *args)
-        return fail_argument(2, "args->size", "is %zu, must be at least %zu: use %s_init", args->size,
-                             sizeof *args, name);
+    const size_t size = args->size;
+    if (size < sizeof *args || size > most_struct_bytes || size % alignof(Args) != 0)
+        return fail_argument(2, "args->size",
+                             "is %zu, must be a multiple of %zu from %zu to %zu: use %s_init", size,
+                             alignof(Args), sizeof *args, most_struct_bytes, name);
     const auto* bytes = reinterpret_cast<const unsigned char*>(args);
-    if (std::any_of(bytes + sizeof *args, bytes + std::min(args->size, size_t{4096}),
-                    [](unsigned char b) { return b != 0; }))
-        return fail_argument(2, "args->size", "is %zu, members beyond %zu must be 0 for this version",
-                             args->size, sizeof *args);
+    if (std::any_of(bytes + sizeof *args, bytes + size, [](unsigned char b) { return b != 0; }))
+        return fail_argument(2, "args->size", "is %zu, members beyond %zu must be 0 for this version", size,
+                             sizeof *args);
+    return ok;
+}
+
+// Can the structs at `args`, called `argument`, be read?
+template <typename Args>
+Status check_struct(const char* argument, const Args* args)
+{
+    if (reinterpret_cast<uintptr_t>(args) % alignof(Args) != 0)
+        return fail_argument(2, argument, "is %p, must be aligned to %zu bytes",
+                             static_cast<const void*>(args), alignof(Args));
     return ok;
 }
 
@@ -32,7 +47,10 @@ Status copy_struct(const Args* args, const char* name, Args& copy)
 {
     if (!args)
         return fail_argument(2, "args", "is NULL, must point to an %s_t", name);
-    if (Status status = check_size(args, name); status != ok)
+    Status status = check_struct("args", args);
+    if (status == ok)
+        status = check_size(args, name);
+    if (status != ok)
         return status;
     std::memcpy(&copy, args, sizeof copy);
     copy.size = sizeof copy;

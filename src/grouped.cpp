@@ -285,7 +285,9 @@ Status run_described(Handle& handle, const hgemm_grouped_args_t& g)
     if (!g.problems)
         return fail_argument(2, "args->problems", "is NULL, must point to %" PRId64 " hgemm_args_t",
                              g.group_count);
-    const Status status = check_problem_sizes(g);
+    Status status = check_struct("args->problems", g.problems);
+    if (status == ok)
+        status = check_problem_sizes(g);
     return status == ok ? run_all(handle, g) : status;
 }
 

@@ -200,54 +200,6 @@ TEST_F(Api, explain)
     EXPECT_EQ(hgemm_explain(handle(), &empty, text, sizeof text), HGEMM_STATUS_SUCCESS);
 }
 
-TEST_F(Api, args_init_fills_what_the_caller_has)
-{
-    hgemm_args_init(nullptr, sizeof(hgemm_args_t));
-    hgemm_grouped_args_init(nullptr, sizeof(hgemm_grouped_args_t));
-    hgemm_args_t args;
-    std::memset(&args, 0xff, sizeof args);
-    hgemm_args_init(&args, sizeof args);
-    hgemm_args_t expected;
-    std::memset(&expected, 0, sizeof expected);
-    expected.size = sizeof expected;
-    expected.layout = HGEMM_COL_MAJOR;
-    expected.transa = expected.transb = HGEMM_NO_TRANS;
-    expected.type_ab = expected.type_c = expected.type_d = HGEMM_F16;
-    expected.alpha = 1;
-    expected.batch_count = 1;
-    args.bias_type = expected.bias_type;  // free, since there is no bias
-    EXPECT_EQ(std::memcmp(&args, &expected, sizeof args), 0);
-
-    // An older caller's shorter struct is not overrun, a newer caller's longer one is cleared to its end.
-    unsigned char raw[sizeof(hgemm_args_t) + 64];
-    for (const size_t size : {size_t{40}, sizeof raw}) {
-        std::memset(raw, 0xff, sizeof raw);
-        hgemm_args_init(reinterpret_cast<hgemm_args_t*>(raw), size);
-        for (size_t i = sizeof(hgemm_args_t); i < size; ++i)
-            EXPECT_EQ(raw[i], 0);
-        for (size_t i = size; i < sizeof raw; ++i)
-            EXPECT_EQ(raw[i], 0xff);
-    }
-}
-
-TEST_F(Api, longer_args_of_a_newer_caller)
-{
-    struct Newer {
-        hgemm_args_t args;
-        uint64_t added;
-    } newer;
-    std::vector<uint16_t> matrix(3 * 256, 0x3c00);
-    hgemm_args_init(&newer.args, sizeof newer);
-    newer.args.m = newer.args.n = newer.args.k = newer.args.lda = newer.args.ldb = newer.args.ldd = 16;
-    newer.args.a = &matrix[0];
-    newer.args.b = &matrix[256];
-    newer.args.d = &matrix[512];
-    EXPECT_EQ(hgemm_gemm_ex(handle(), &newer.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    newer.added = 1;
-    expect_invalid(hgemm_gemm_ex(handle(), &newer.args), 2, "args->size");
-    expect_invalid(hgemm_gemm_ex(handle(), nullptr), 2, "(args) is NULL");
-}
-
 TEST_F(Api, errors_belong_to_their_thread)
 {
     expect_invalid(hgemm_set_sm_count(handle(), -1), 2, "(count) is -1");

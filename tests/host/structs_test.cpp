@@ -1,0 +1,166 @@
+// The structs that callers pass: their defaults, and sizes that tell the caller's version or are nonsense.
+#include "../library.hpp"
+#include "../memory.hpp"
+#include "message.hpp"
+
+#include "hgemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace hg::test {
+namespace {
+
+class StructSizes : public testing::Test {
+protected:
+    // Structs that lie directly before memory that cannot be read.
+    template <typename Struct>
+    Struct* place(size_t count = 1)
+    {
+        block_ = Block(memory_, count * sizeof(Struct), Guard::Fence);
+        return block_.get<Struct>();
+    }
+    Library library{nullptr};
+
+private:
+    HostMemory memory_;
+    Block block_;
+};
+
+// What uninitialised memory may hold.
+const size_t nonsense[] = {0,
+                           1,
+                           8,
+                           sizeof(hgemm_args_t) - 8,
+                           sizeof(hgemm_args_t) + 4,
+                           1023,
+                           1032,
+                           4096,
+                           4100,
+                           100'000'000'000,
+                           SIZE_MAX - 7,
+                           SIZE_MAX};
+
+TEST_F(StructSizes, that_are_nonsense_are_refused_unread)
+{
+    auto* args = place<hgemm_args_t>();
+    hgemm_args_init(args, sizeof *args);
+    for (const size_t size : nonsense) {
+        args->size = size;
+        const std::string text = "argument 2 (args->size) is " + std::to_string(size) +
+                                 ", must be a multiple of 8 from " + std::to_string(sizeof *args) +
+                                 " to 1024: use hgemm_args_init";
+        size_t bytes;
+        char line[64];
+        expect_invalid(hgemm_gemm_ex(library.handle(), args), 2, "hgemm_gemm_ex: " + text);
+        expect_invalid(hgemm_workspace_size(library.handle(), args, &bytes), 2, text);
+        expect_invalid(hgemm_explain(library.handle(), args, line, sizeof line), 2, text);
+    }
+    args->size = sizeof *args;
+    EXPECT_EQ(hgemm_gemm_ex(library.handle(), args), HGEMM_STATUS_INVALID_ARGUMENT) << "m = 0, lda = 0";
+    EXPECT_TRUE(contains(hgemm_last_error(), "args->lda")) << hgemm_last_error();
+}
+
+TEST_F(StructSizes, of_groups_that_are_nonsense_are_refused_unread)
+{
+    auto* grouped = place<hgemm_grouped_args_t>();
+    hgemm_grouped_args_init(grouped, sizeof *grouped);
+    for (const size_t size : nonsense) {
+        if (size == sizeof *grouped || (size > sizeof *grouped && size <= 1024 && size % 8 == 0))
+            continue;
+        grouped->size = size;
+        expect_invalid(hgemm_grouped_ex(library.handle(), grouped), 2,
+                       "argument 2 (args->size) is " + std::to_string(size) +
+                           ", must be a multiple of 8 from " + std::to_string(sizeof *grouped) +
+                           " to 1024: use hgemm_grouped_args_init");
+    }
+}
+
+// The first entry's size is the distance to the second.
+TEST_F(StructSizes, of_entries_that_are_nonsense_are_refused_unread)
+{
+    auto* problems = place<hgemm_args_t>(2);
+    hgemm_args_init(&problems[0], sizeof *problems);
+    hgemm_args_init(&problems[1], sizeof *problems);
+    hgemm_grouped_args_t grouped;
+    hgemm_grouped_args_init(&grouped, sizeof grouped);
+    grouped.grouping = HGEMM_GROUPED_HOST;
+    grouped.group_count = 2;
+    grouped.problems = problems;
+    for (const size_t size : nonsense) {
+        problems[0].size = problems[1].size = size;
+        expect_invalid(hgemm_grouped_ex(library.handle(), &grouped), 2,
+                       "argument 2 (args->problems[0].size) is " + std::to_string(size) +
+                           ", must be a multiple of 8 from " + std::to_string(sizeof *problems) +
+                           " to 1024: use hgemm_args_init");
+    }
+}
+
+TEST_F(StructSizes, misaligned_structs_are_refused)
+{
+    alignas(8) char bytes[sizeof(hgemm_args_t) + 8] = {};
+    const auto* args = reinterpret_cast<const hgemm_args_t*>(bytes + 4);
+    expect_invalid(hgemm_gemm_ex(library.handle(), args), 2, "(args) is 0x");
+    EXPECT_TRUE(contains(hgemm_last_error(), "must be aligned to 8 bytes")) << hgemm_last_error();
+    hgemm_grouped_args_t grouped;
+    hgemm_grouped_args_init(&grouped, sizeof grouped);
+    grouped.grouping = HGEMM_GROUPED_HOST;
+    grouped.group_count = 1;
+    grouped.problems = args;
+    expect_invalid(hgemm_grouped_ex(library.handle(), &grouped), 2, "(args->problems) is 0x");
+}
+
+TEST(Structs, are_filled_as_far_as_the_caller_has_them)
+{
+    hgemm_args_init(nullptr, sizeof(hgemm_args_t));
+    hgemm_grouped_args_init(nullptr, sizeof(hgemm_grouped_args_t));
+    hgemm_args_t args;
+    std::memset(&args, 0xff, sizeof args);
+    hgemm_args_init(&args, sizeof args);
+    hgemm_args_t expected;
+    std::memset(&expected, 0, sizeof expected);
+    expected.size = sizeof expected;
+    expected.layout = HGEMM_COL_MAJOR;
+    expected.transa = expected.transb = HGEMM_NO_TRANS;
+    expected.type_ab = expected.type_c = expected.type_d = HGEMM_F16;
+    expected.alpha = 1;
+    expected.batch_count = 1;
+    args.bias_type = expected.bias_type;  // free, since there is no bias
+    EXPECT_EQ(std::memcmp(&args, &expected, sizeof args), 0);
+
+    // An older caller's shorter struct is not overrun, a newer caller's longer one is cleared to its end.
+    unsigned char raw[sizeof(hgemm_args_t) + 64];
+    for (const size_t size : {size_t{40}, sizeof raw}) {
+        std::memset(raw, 0xff, sizeof raw);
+        hgemm_args_init(reinterpret_cast<hgemm_args_t*>(raw), size);
+        for (size_t i = sizeof(hgemm_args_t); i < size; ++i)
+            EXPECT_EQ(raw[i], 0);
+        for (size_t i = size; i < sizeof raw; ++i)
+            EXPECT_EQ(raw[i], 0xff);
+    }
+}
+
+TEST_F(StructSizes, of_a_newer_caller_are_served)
+{
+    struct Newer {
+        hgemm_args_t args;
+        uint64_t added;
+    } newer;
+    std::vector<uint16_t> matrix(3 * 256, 0x3c00);
+    hgemm_args_init(&newer.args, sizeof newer);
+    newer.args.m = newer.args.n = newer.args.k = newer.args.lda = newer.args.ldb = newer.args.ldd = 16;
+    newer.args.a = &matrix[0];
+    newer.args.b = &matrix[256];
+    newer.args.d = &matrix[512];
+    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &newer.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    newer.added = 1;
+    expect_invalid(hgemm_gemm_ex(library.handle(), &newer.args), 2, "args->size");
+    expect_invalid(hgemm_gemm_ex(library.handle(), nullptr), 2, "(args) is NULL");
+}
+
+}  // namespace
+}  // namespace hg::test
