@@ -1,72 +1,15 @@
 #include "arguments.hpp"
 
+#include "aliasing.hpp"
+#include "host_memory.hpp"
+#include "overlap.hpp"
+
 #include <algorithm>
 #include <cinttypes>
+#include <cstdio>
 
 namespace hg {
 namespace {
-
-struct Name {
-    const char* plain;
-    const char* member;
-};
-
-Name name_of(Arg arg)
-{
-    switch (arg) {
-    case Arg::Handle: return {"handle", "handle"};
-    case Arg::Args: return {"args", "args"};
-    case Arg::Size: return {"size", "args->size"};
-    case Arg::Layout: return {"layout", "args->layout"};
-    case Arg::TransA: return {"transa", "args->transa"};
-    case Arg::TransB: return {"transb", "args->transb"};
-    case Arg::TypeAb: return {"type_ab", "args->type_ab"};
-    case Arg::TypeC: return {"type_c", "args->type_c"};
-    case Arg::TypeD: return {"type_d", "args->type_d"};
-    case Arg::M: return {"m", "args->m"};
-    case Arg::N: return {"n", "args->n"};
-    case Arg::K: return {"k", "args->k"};
-    case Arg::Alpha: return {"alpha", "args->alpha_device"};
-    case Arg::Beta: return {"beta", "args->beta_device"};
-    case Arg::A: return {"A", "args->a"};
-    case Arg::Lda: return {"lda", "args->lda"};
-    case Arg::StrideA: return {"stride_a", "args->stride_a"};
-    case Arg::B: return {"B", "args->b"};
-    case Arg::Ldb: return {"ldb", "args->ldb"};
-    case Arg::StrideB: return {"stride_b", "args->stride_b"};
-    case Arg::C: return {"C", "args->c"};
-    case Arg::Ldc: return {"ldc", "args->ldc"};
-    case Arg::StrideC: return {"stride_c", "args->stride_c"};
-    case Arg::D: return {"D", "args->d"};
-    case Arg::Ldd: return {"ldd", "args->ldd"};
-    case Arg::StrideD: return {"stride_d", "args->stride_d"};
-    case Arg::Count: return {"batch_count", "args->batch_count"};
-    case Arg::InOut: return {"C", "C"};
-    case Arg::LdInOut: return {"ldc", "ldc"};
-    case Arg::StrideInOut: return {"stride_c", "stride_c"};
-    case Arg::BiasMode: return {"bias_mode", "args->bias_mode"};
-    case Arg::BiasType: return {"bias_type", "args->bias_type"};
-    case Arg::Bias: return {"bias", "args->bias"};
-    case Arg::Activation: return {"activation", "args->activation"};
-    case Arg::Aux: return {"aux", "args->aux"};
-    case Arg::Ldaux: return {"ldaux", "args->ldaux"};
-    case Arg::StrideAux: return {"stride_aux", "args->stride_aux"};
-    case Arg::Flags: return {"flags", "args->flags"};
-    }
-    return {"?", "?"};
-}
-
-// The same in a batch of pointer arrays.
-Name array_name_of(Arg arg)
-{
-    switch (arg) {
-    case Arg::A: return {"A", "args->a_array"};
-    case Arg::B: return {"B", "args->b_array"};
-    case Arg::C: return {"C", "args->c_array"};
-    case Arg::D: return {"D", "args->d_array"};
-    default: return name_of(arg);
-    }
-}
 
 // A function of many problems without strides is given pointers to each.
 bool takes_arrays(const Signature& signature)
@@ -96,11 +39,7 @@ private:
         return fail_argument(position_, name(), format, values...);
     }
 
-    const char* name() const
-    {
-        const Name names = arrays_ ? array_name_of(arg_) : name_of(arg_);
-        return signature_.in_struct ? names.member : names.plain;
-    }
+    const char* name() const { return name_of(arg_, signature_.in_struct, arrays_); }
 
     Status check_scalar();
     Status check_matrix();
@@ -123,26 +62,11 @@ private:
     {
         return arrays_ ? ok : stride(name(), value, type);
     }
-    Status output_stride(int64_t value) const;
-    Status pointer(const void* ptr, const void* array, bool needed, hgemm_type_t type) const;
+    Status output_stride(int64_t value, int64_t ld) const;
+    Status pointer(const void* ptr, const void* const* array, bool needed, hgemm_type_t type) const;
+    Status pointers_of(const void* const* array, hgemm_type_t type) const;
     Status scalar_pointer(const void* ptr) const;
     Status aliased_c() const;
-
-    bool column_major() const { return g_.layout == HGEMM_COL_MAJOR; }
-    bool reads_ab() const { return !is_empty(g_) && g_.k > 0 && (g_.alpha_device || g_.alpha != 0.0f); }
-    bool reads_c() const { return !is_empty(g_) && (g_.beta_device || g_.beta != 0.0f); }
-
-    Stored a() const
-    {
-        const bool along_m = column_major() == (g_.transa == HGEMM_NO_TRANS);
-        return along_m ? Stored{g_.m, g_.k, "m"} : Stored{g_.k, g_.m, "k"};
-    }
-    Stored b() const
-    {
-        const bool along_k = column_major() == (g_.transb == HGEMM_NO_TRANS);
-        return along_k ? Stored{g_.k, g_.n, "k"} : Stored{g_.n, g_.k, "n"};
-    }
-    Stored d() const { return column_major() ? Stored{g_.m, g_.n, "m"} : Stored{g_.n, g_.m, "n"}; }
 
     const Signature& signature_;
     const hgemm_args_t& g_;
@@ -162,38 +86,64 @@ Status Checker::stride(const char* name, int64_t value, hgemm_type_t type) const
     return ok;
 }
 
-Status Checker::output_stride(int64_t value) const
+Status Checker::output_stride(int64_t value, int64_t ld) const
 {
-    if (g_.batch_count > 1 && !arrays_ && !is_empty(g_) && value == 0)
+    if (g_.batch_count < 2 || arrays_ || is_empty(g_))
+        return ok;
+    if (value == 0)
         return bad("is 0, must separate the outputs of %" PRId64 " problems", g_.batch_count);
-    return matrix_stride(value, g_.type_d);
+    const Stored d = stored_d(g_);
+    if (const int64_t distance = overlapping_distance(value, g_.batch_count, d.outer, ld, d.inner))
+        return bad("is %" PRId64 ", must separate the outputs of %" PRId64
+                   " problems: those of problems 0 and %" PRId64 " share elements",
+                   value, g_.batch_count, distance);
+    return stride(name(), value, g_.type_d);
 }
 
-Status Checker::pointer(const void* ptr, const void* array, bool needed, hgemm_type_t type) const
+// The entries of an array that the CPU can read.
+Status Checker::pointers_of(const void* const* array, hgemm_type_t type) const
+{
+    for (int64_t i = 0; i < g_.batch_count; ++i) {
+        char entry[40];
+        const bool wrong = !array[i] || reinterpret_cast<uintptr_t>(array[i]) % element_bytes(type) != 0;
+        if (!wrong && i > 0)
+            continue;
+        std::snprintf(entry, sizeof entry, "%s[%" PRId64 "]", name(), i);
+        if (const Status status = check_pointer(position_, entry, array[i], element_bytes(type), pointers_);
+            status != ok)
+            return status;
+    }
+    return ok;
+}
+
+Status Checker::pointer(const void* ptr, const void* const* array, bool needed, hgemm_type_t type) const
 {
     if (pointers_ == Pointers::Unchecked || !needed)
         return ok;
-    if (arrays_ && !array)
+    if (!arrays_)
+        return check_pointer(position_, name(), ptr, element_bytes(type), pointers_);
+    if (!array)
         return bad("is NULL, must be an array of %" PRId64 " pointers", g_.batch_count);
-    if (arrays_ && reinterpret_cast<uintptr_t>(array) % alignof(void*) != 0)
-        return bad("is %p, must be aligned to %zu bytes", array, alignof(void*));
-    if (arrays_)
+    if (reinterpret_cast<uintptr_t>(array) % alignof(void*) != 0)
+        return bad("is %p, must be aligned to %zu bytes", static_cast<const void*>(array), alignof(void*));
+    if (pointers_ != Pointers::OnHost)
         return ok;
-    return check_pointer(position_, name(), ptr, element_bytes(type));
+    const Status status = check_host_memory(position_, name(), array);
+    return status == ok ? pointers_of(array, type) : status;
 }
 
 Status Checker::scalar_pointer(const void* ptr) const
 {
     if (reinterpret_cast<uintptr_t>(ptr) % alignof(float) != 0)
         return bad("is %p, must be aligned to 4 bytes", ptr);
-    return ok;
+    return ptr && pointers_ == Pointers::OnHost ? check_host_memory(position_, name(), ptr) : ok;
 }
 
 // D may be C itself, element by element; any other overlap would read what was written.
 Status Checker::aliased_c() const
 {
     const bool same = arrays_ ? g_.c_array && g_.c_array == g_.d_array : g_.c && g_.c == g_.d;
-    if (!same || !reads_c())
+    if (!same || !reads_c(g_))
         return ok;
     const char* d = arrays_ ? "args->d_array" : "args->d";
     if (g_.type_c != g_.type_d)
@@ -208,7 +158,7 @@ Status Checker::aliased_c() const
 
 Status Checker::check_scalar()
 {
-    const char* ops = "111 (no), 112 (transpose) or 113 (conjugate transpose)";
+    const char* ops = "111 (NO_TRANS), 112 (TRANS) or 113 (CONJ_TRANS)";
     const char* types = "1 (F16), 2 (BF16) or 3 (F32)";
     switch (arg_) {
     case Arg::Layout: return one_of(g_.layout, 101, 102, "101 (row-major) or 102 (column-major)");
@@ -231,24 +181,24 @@ Status Checker::check_matrix()
 {
     const bool writes = !is_empty(g_);
     switch (arg_) {
-    case Arg::A: return pointer(g_.a, g_.a_array, reads_ab(), g_.type_ab);
-    case Arg::B: return pointer(g_.b, g_.b_array, reads_ab(), g_.type_ab);
+    case Arg::A: return pointer(g_.a, g_.a_array, reads_ab(g_), g_.type_ab);
+    case Arg::B: return pointer(g_.b, g_.b_array, reads_ab(g_), g_.type_ab);
     case Arg::C: {
-        const Status status = pointer(g_.c, g_.c_array, reads_c(), g_.type_c);
+        const Status status = pointer(g_.c, g_.c_array, reads_c(g_), g_.type_c);
         return status == ok ? aliased_c() : status;
     }
     case Arg::D:
     case Arg::InOut: return pointer(g_.d, g_.d_array, writes, g_.type_d);
-    case Arg::Lda: return leading(g_.lda, a(), g_.type_ab);
-    case Arg::Ldb: return leading(g_.ldb, b(), g_.type_ab);
-    case Arg::Ldc: return reads_c() ? leading(g_.ldc, d(), g_.type_c) : ok;
+    case Arg::Lda: return leading(g_.lda, stored_a(g_), g_.type_ab);
+    case Arg::Ldb: return leading(g_.ldb, stored_b(g_), g_.type_ab);
+    case Arg::Ldc: return reads_c(g_) ? leading(g_.ldc, stored_d(g_), g_.type_c) : ok;
     case Arg::Ldd:
-    case Arg::LdInOut: return leading(g_.ldd, d(), g_.type_d);
+    case Arg::LdInOut: return leading(g_.ldd, stored_d(g_), g_.type_d);
     case Arg::StrideA: return matrix_stride(g_.stride_a, g_.type_ab);
     case Arg::StrideB: return matrix_stride(g_.stride_b, g_.type_ab);
-    case Arg::StrideC: return reads_c() ? matrix_stride(g_.stride_c, g_.type_c) : ok;
+    case Arg::StrideC: return reads_c(g_) ? matrix_stride(g_.stride_c, g_.type_c) : ok;
     case Arg::StrideD:
-    case Arg::StrideInOut: return output_stride(g_.stride_d);
+    case Arg::StrideInOut: return output_stride(g_.stride_d, g_.ldd);
     default: return ok;
     }
 }
@@ -260,19 +210,21 @@ Status Checker::check_epilogue()
     case Arg::BiasMode: return one_of(g_.bias_mode, 0, 2, "0 (none), 1 (along m) or 2 (along n)");
     case Arg::BiasType: return biased ? one_of(g_.bias_type, 1, 3, "1 (F16), 2 (BF16) or 3 (F32)") : ok;
     case Arg::Bias:
+        if (!biased && g_.bias)
+            return bad("is %p, must be NULL while args->bias_mode is 0 (none)", g_.bias);
         if (!biased || is_empty(g_))
             return ok;
         if (Status status = stride("args->stride_bias", g_.stride_bias, g_.bias_type);
             status != ok || pointers_ == Pointers::Unchecked)
             return status;
-        return check_pointer(position_, name(), g_.bias, element_bytes(g_.bias_type));
+        return check_pointer(position_, name(), g_.bias, element_bytes(g_.bias_type), pointers_);
     case Arg::Activation: return one_of(g_.activation, 0, 4, "an hgemm_activation_t from 0 to 4");
     case Arg::Aux:
         if (g_.aux && arrays_)
             return bad("is set, must be NULL in a batch of pointer arrays");
-        return g_.aux ? check_pointer(position_, name(), g_.aux, element_bytes(g_.type_d)) : ok;
-    case Arg::Ldaux: return g_.aux ? leading(g_.ldaux, d(), g_.type_d) : ok;
-    case Arg::StrideAux: return g_.aux ? output_stride(g_.stride_aux) : ok;
+        return g_.aux ? check_pointer(position_, name(), g_.aux, element_bytes(g_.type_d), pointers_) : ok;
+    case Arg::Ldaux: return g_.aux ? leading(g_.ldaux, stored_d(g_), g_.type_d) : ok;
+    case Arg::StrideAux: return g_.aux ? output_stride(g_.stride_aux, g_.ldaux) : ok;
     case Arg::Flags: return g_.flags == 0 ? ok : bad("is %u, must be 0", g_.flags);
     default: return ok;
     }
@@ -286,22 +238,6 @@ Status Checker::check(Arg arg, int position)
     if (status == ok)
         status = check_matrix();
     return status == ok ? check_epilogue() : status;
-}
-
-// C where it is read. Only where pointers are not looked at may it be NULL; it is well aligned then.
-Matrix to_c(const hgemm_args_t& g, bool arrays)
-{
-    constexpr uintptr_t anywhere = 256;
-    void* ptr = arrays ? nullptr : const_cast<void*>(g.c);
-    if (!ptr && !g.c_array)
-        ptr = reinterpret_cast<void*>(anywhere);
-    return {ptr, const_cast<void* const*>(g.c_array), g.ldc, g.stride_c, static_cast<Type>(g.type_c)};
-}
-
-Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_t batch_stride,
-                   bool contiguous_k)
-{
-    return {ptr, array, contiguous_k ? ld : 1, contiguous_k ? 1 : ld, batch_stride};
 }
 
 }  // namespace
@@ -329,17 +265,40 @@ Status check_leading(int position, const char* name, int64_t ld, const Stored& s
     return ok;
 }
 
-Status check_pointer(int position, const char* name, const void* ptr, int64_t bytes)
+Status check_pointer(int position, const char* name, const void* ptr, int64_t bytes, Pointers pointers)
 {
     if (!ptr)
         return fail_argument(position, name, "is NULL, must point to its elements");
     if (reinterpret_cast<uintptr_t>(ptr) % bytes != 0)
         return fail_argument(position, name, "is %p, must be aligned to its elements of %" PRId64 " bytes",
                              ptr, bytes);
-    return ok;
+    return pointers == Pointers::OnHost ? check_host_memory(position, name, ptr) : ok;
 }
 
 bool is_empty(const hgemm_args_t& args) { return args.m == 0 || args.n == 0 || args.batch_count == 0; }
+
+bool reads_ab(const hgemm_args_t& g)
+{
+    return !is_empty(g) && g.k > 0 && (g.alpha_device || g.alpha != 0.0f);
+}
+bool reads_c(const hgemm_args_t& g) { return !is_empty(g) && (g.beta_device || g.beta != 0.0f); }
+
+Stored stored_a(const hgemm_args_t& g)
+{
+    const bool along_m = (g.layout == HGEMM_COL_MAJOR) == (g.transa == HGEMM_NO_TRANS);
+    return along_m ? Stored{g.m, g.k, "m"} : Stored{g.k, g.m, "k"};
+}
+
+Stored stored_b(const hgemm_args_t& g)
+{
+    const bool along_k = (g.layout == HGEMM_COL_MAJOR) == (g.transb == HGEMM_NO_TRANS);
+    return along_k ? Stored{g.k, g.n, "k"} : Stored{g.n, g.k, "n"};
+}
+
+Stored stored_d(const hgemm_args_t& g)
+{
+    return g.layout == HGEMM_COL_MAJOR ? Stored{g.m, g.n, "m"} : Stored{g.n, g.m, "n"};
+}
 
 Status check_arguments(const Signature& signature, const hgemm_args_t& args, Pointers pointers)
 {
@@ -350,48 +309,7 @@ Status check_arguments(const Signature& signature, const hgemm_args_t& args, Poi
         if (const Status status = checker.check(arg, position); status != ok)
             return status;
     }
-    return ok;
-}
-
-Problem to_problem(const hgemm_args_t& g)
-{
-    const bool column = g.layout == HGEMM_COL_MAJOR;
-    const bool reads_ab = g.k > 0 && (g.alpha_device || g.alpha != 0.0f);
-    const bool reads_c = g.beta_device || g.beta != 0.0f;
-    const bool a_no = g.transa == HGEMM_NO_TRANS, b_no = g.transb == HGEMM_NO_TRANS;
-
-    Problem p{};
-    p.batch = g.batch_count;
-    p.k = reads_ab ? g.k : 0;
-    p.type_ab = static_cast<Type>(g.type_ab);
-    p.alpha = reads_ab ? g.alpha : 0.0f;
-    p.alpha_device = reads_ab ? g.alpha_device : nullptr;
-    p.beta = g.beta;
-    p.beta_device = g.beta_device;
-
-    const bool arrays = g.a_array || g.b_array || g.c_array || g.d_array;
-    const Operand first = to_operand(g.a, g.a_array, g.lda, g.stride_a, column != a_no);
-    const Operand second = to_operand(g.b, g.b_array, g.ldb, g.stride_b, column == b_no);
-    p.m = column ? g.n : g.m;
-    p.n = column ? g.m : g.n;
-    if (reads_ab) {
-        p.a = column ? second : first;
-        p.b = column ? first : second;
-    }
-    if (reads_c)
-        p.c = to_c(g, arrays);
-    p.d = {arrays ? nullptr : g.d, g.d_array, g.ldd, g.stride_d, static_cast<Type>(g.type_d)};
-
-    if (g.bias_mode != HGEMM_BIAS_NONE) {
-        const bool along_rows = (g.bias_mode == HGEMM_BIAS_M) != column;
-        p.bias = {g.bias, g.stride_bias, static_cast<Type>(g.bias_type),
-                  along_rows ? BiasAlong::Rows : BiasAlong::Columns};
-    }
-    p.activation = static_cast<Activation>(g.activation);
-    if (g.aux)
-        p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d)};
-    p.simplify();
-    return p;
+    return pointers == Pointers::Unchecked || is_empty(args) ? ok : check_apart(signature, args);
 }
 
 }  // namespace hg

@@ -57,6 +57,12 @@ Status copy_struct(const Args* args, const char* name, Args& copy)
     return ok;
 }
 
+// How far the pointers of a call can be looked at.
+inline Pointers pointers_of(const Handle& handle)
+{
+    return handle.context ? Pointers::Checked : Pointers::OnHost;
+}
+
 // Copy the caller's struct, as copy_struct() does, and check its members.
 Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy);
 

@@ -55,11 +55,11 @@ Status check_shared(const hgemm_grouped_args_t& g)
     return status == ok ? check_strides(g) : status;
 }
 
-Status check_sizes(const char* name, const int64_t* sizes)
+Status check_sizes(const char* name, const int64_t* sizes, Pointers pointers)
 {
     if (!sizes)
         return fail_argument(2, name, "is NULL, must hold the groups' rows");
-    return check_pointer(2, name, sizes, sizeof *sizes);
+    return check_pointer(2, name, sizes, sizeof *sizes, pointers);
 }
 
 Status check_group_sizes(const hgemm_grouped_args_t& g)
@@ -97,7 +97,7 @@ Status check_output(const hgemm_grouped_args_t& g)
 {
     for (int64_t i = 0; i < g.group_count; ++i)
         if (rows_of(g, i).count > 0 && g.n > 0)
-            return check_pointer(2, "args->d", g.d, bytes_of_d(g));
+            return check_pointer(2, "args->d", g.d, bytes_of_d(g), Pointers::OnHost);
     return ok;
 }
 
@@ -153,7 +153,7 @@ Status check_problem_sizes(const hgemm_grouped_args_t& g)
 Status check_product(Handle& handle, const hgemm_args_t* args)
 {
     hgemm_args_t checked;
-    Status status = check_args(args, Pointers::Checked, checked);
+    Status status = check_args(args, pointers_of(handle), checked);
     if (status != ok || is_empty(checked))
         return status;
     Plan decided;
@@ -164,7 +164,7 @@ Status check_product(Handle& handle, const hgemm_args_t* args)
 Status run_product(Handle& handle, const hgemm_args_t* args)
 {
     hgemm_args_t checked;
-    Status status = check_args(args, Pointers::Checked, checked);
+    Status status = check_args(args, pointers_of(handle), checked);
     if (status == ok && !repeat(handle, checked, status))
         status = run_checked(handle, checked);
     return status;
@@ -217,7 +217,8 @@ bool reads_operands(const hgemm_grouped_args_t& g) { return g.k > 0 && g.alpha !
 // All but the groups' sizes, which the host does not know: as one product of all rows.
 Status check_matrices(const hgemm_grouped_args_t& g)
 {
-    const Status status = g.m > 0 && g.n > 0 ? check_pointer(2, "args->d", g.d, bytes_of_d(g)) : ok;
+    const Status status =
+        g.m > 0 && g.n > 0 ? check_pointer(2, "args->d", g.d, bytes_of_d(g), Pointers::Checked) : ok;
     const hgemm_args_t args = args_of_rows(g, 0, {0, g.m});
     hgemm_args_t checked;
     return status == ok ? check_args(&args, Pointers::Checked, checked) : status;
@@ -303,7 +304,7 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
     status = check_shared(g);
     const char* const name = is_masked(g) ? "args->counts" : "args->offsets";
     if (status == ok)
-        status = check_sizes(name, is_masked(g) ? g.counts : g.offsets);
+        status = check_sizes(name, is_masked(g) ? g.counts : g.offsets, pointers_of(handle));
     if (status != ok || handle.context)
         return status == ok ? run_on_device(handle, g) : status;
     status = check_group_sizes(g);

@@ -62,7 +62,7 @@ Status run(const char* function, hgemm_handle_t handle, std::span<const Arg> arg
         Status status;
         if (repeat(h, g, status))
             return status;
-        status = check_arguments({args, false}, g, Pointers::Checked);
+        status = check_arguments({args, false}, g, pointers_of(h));
         return status == ok ? run_checked(h, g) : status;
     });
 }
@@ -184,7 +184,7 @@ extern "C" hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_
         Status status = copy_args(args, g);
         if (status != ok || repeat(h, g, status))
             return status;
-        status = check_arguments({ex_args, true}, g, Pointers::Checked);
+        status = check_arguments({ex_args, true}, g, pointers_of(h));
         return status == ok ? run_checked(h, g) : status;
     });
 }

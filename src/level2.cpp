@@ -1,8 +1,10 @@
 // The C wall of Level 2: a matrix-vector product is a product with n = 1.
 #include "arguments.hpp"
 #include "handle.hpp"
+#include "overlap.hpp"
 
 #include <cinttypes>
+#include <cstdlib>
 
 namespace hg {
 namespace {
@@ -23,10 +25,10 @@ struct VectorCall {
 };
 
 Status check_vector(int position, const char* name, const void* vector, int64_t length, int64_t increment,
-                    bool needed)
+                    Pointers pointers)
 {
-    if (needed)
-        if (Status status = check_pointer(position, name, vector, 2); status != ok)
+    if (pointers != Pointers::Unchecked)
+        if (Status status = check_pointer(position, name, vector, 2, pointers); status != ok)
             return status;
     const char* increment_name = *name == 'x' ? "incx" : "incy";
     if (increment == 0)
@@ -38,22 +40,42 @@ Status check_vector(int position, const char* name, const void* vector, int64_t 
     return ok;
 }
 
-Status check(const VectorCall& v)
+// Elements of 2 bytes as lines of one, whichever end of the vector comes first.
+Region region_of(const void* vector, int64_t length, int64_t increment)
+{
+    return {reinterpret_cast<uintptr_t>(vector), length, 2 * std::abs(increment), 2};
+}
+
+// y is written; A and x are read, unless alpha is 0.
+Status check_apart(const VectorCall& v)
+{
+    const Region y = region_of(v.y, v.transposed ? v.n : v.m, v.incy);
+    if (overlap(y, {reinterpret_cast<uintptr_t>(v.a), v.n, 2 * v.lda, 2 * v.m}))
+        return fail_argument(10, "y", "overlaps A, must lie apart from it");
+    if (overlap(y, region_of(v.x, v.transposed ? v.m : v.n, v.incx)))
+        return fail_argument(10, "y", "overlaps x, must lie apart from it");
+    return ok;
+}
+
+Status check(const VectorCall& v, Pointers pointers)
 {
     const bool empty = v.m == 0 || v.n == 0;
     const bool reads = !empty && v.alpha != 0.0f;
+    const Pointers read = reads ? pointers : Pointers::Unchecked;
     if (v.m < 0)
         return fail_argument(2, "m", "is %" PRId64 ", must be at least 0", v.m);
     if (v.n < 0)
         return fail_argument(3, "n", "is %" PRId64 ", must be at least 0", v.n);
     if (reads)
-        if (Status status = check_pointer(5, "A", v.a, 2); status != ok)
+        if (Status status = check_pointer(5, "A", v.a, 2, pointers); status != ok)
             return status;
-    if (Status status = check_leading(6, "lda", v.lda, {v.m, v.n, "m"}, 2); status != ok)
-        return status;
-    if (Status status = check_vector(7, "x", v.x, v.transposed ? v.m : v.n, v.incx, reads); status != ok)
-        return status;
-    return check_vector(10, "y", v.y, v.transposed ? v.n : v.m, v.incy, !empty);
+    Status status = check_leading(6, "lda", v.lda, {v.m, v.n, "m"}, 2);
+    if (status == ok)
+        status = check_vector(7, "x", v.x, v.transposed ? v.m : v.n, v.incx, read);
+    if (status == ok)
+        status = check_vector(10, "y", v.y, v.transposed ? v.n : v.m, v.incy,
+                              empty ? Pointers::Unchecked : pointers);
+    return status == ok && reads ? check_apart(v) : status;
 }
 
 // Where element 0 of a vector lies: with a negative increment it is stored last.
@@ -111,7 +133,7 @@ Status run(hgemm_handle_t handle, const VectorCall& v) noexcept
         Status status;
         if (repeat(h, request, status))
             return status;
-        status = check(v);
+        status = check(v, h.context ? Pointers::Checked : Pointers::OnHost);
         if (status != ok || v.m == 0 || v.n == 0)
             return status;
         return execute(h, request, to_problem(v));

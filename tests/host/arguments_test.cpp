@@ -3,6 +3,7 @@
 #include "../library.hpp"
 #include "../number.hpp"
 #include "message.hpp"
+#include "operands.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,70 +14,6 @@
 
 namespace hg::test {
 namespace {
-
-constexpr int64_t m = 6, n = 7, k = 8, count = 3;
-
-// Valid operands for any form, and a call that writes them.
-class Operands {
-public:
-    explicit Operands(Form form, hgemm_type_t type = HGEMM_F16)
-        : a(count * m * k, 0x3c00), b(count * k * n, 0x3c00), d(count * m * n, 0x1234), aux(d),
-          bias(count * m)
-    {
-        hgemm_args_init(&args, sizeof args);
-        args.type_ab = args.type_c = args.type_d = type;
-        args.m = m;
-        args.n = n;
-        args.k = k;
-        args.beta = 1;
-        args.a = a.data();
-        args.b = b.data();
-        args.c = args.d = d.data();
-        args.lda = m;
-        args.ldb = k;
-        args.ldc = args.ldd = m;
-        if (form == Form::Strided || form == Form::General) {
-            args.batch_count = count;
-            args.stride_a = m * k;
-            args.stride_b = k * n;
-            args.stride_c = args.stride_d = m * n;
-        }
-        if (form == Form::Batched) {
-            args.batch_count = count;
-            for (int64_t z = 0; z < count; ++z) {
-                arrays[0][z] = &a[static_cast<size_t>(z * m * k)];
-                arrays[1][z] = &b[static_cast<size_t>(z * k * n)];
-                arrays[2][z] = &d[static_cast<size_t>(z * m * n)];
-            }
-            args.a_array = arrays[0];
-            args.b_array = arrays[1];
-            args.c_array = args.d_array = arrays[2];
-        }
-        if (form == Form::General) {
-            args.bias_mode = HGEMM_BIAS_M;
-            args.bias_type = HGEMM_F32;
-            args.bias = bias.data();
-            args.aux = aux.data();
-            args.ldaux = m;
-            args.stride_aux = m * n;
-        }
-    }
-    Operands(const Operands&) = delete;
-    Operands& operator=(const Operands&) = delete;
-
-    bool untouched() const
-    {
-        const auto is_old = [](uint16_t x) { return x == 0x1234; };
-        return std::all_of(d.begin(), d.end(), is_old) && std::all_of(aux.begin(), aux.end(), is_old);
-    }
-
-    hgemm_args_t args;
-
-private:
-    std::vector<uint16_t> a, b, d, aux;
-    std::vector<float> bias;
-    void* arrays[3][count];
-};
 
 using Change = std::function<void(hgemm_args_t&)>;
 
@@ -97,8 +34,10 @@ std::vector<Wrong> wrong_scalars()
          [](auto& g) { g.layout = static_cast<hgemm_layout_t>(100); }},
         {"layout", "103", "101 (row-major) or 102",
          [](auto& g) { g.layout = static_cast<hgemm_layout_t>(103); }},
-        {"transa", "0", "111 (no), 112", [](auto& g) { g.transa = static_cast<hgemm_op_t>(0); }},
-        {"transb", "114", "111 (no), 112", [](auto& g) { g.transb = static_cast<hgemm_op_t>(114); }},
+        {"transa", "0", "111 (NO_TRANS), 112 (TRANS)",
+         [](auto& g) { g.transa = static_cast<hgemm_op_t>(0); }},
+        {"transb", "114", "111 (NO_TRANS), 112 (TRANS)",
+         [](auto& g) { g.transb = static_cast<hgemm_op_t>(114); }},
         {"batch_count", "-1", "at least 0", [](auto& g) { g.batch_count = -1; }},
     };
 }
@@ -121,6 +60,10 @@ std::vector<Wrong> wrong_matrices()
         {"stride_a", std::to_string(far), "too large", [](auto& g) { g.stride_a = far; }},
         {"stride_b", std::to_string(-far), "too large", [](auto& g) { g.stride_b = -far; }},
         {"stride_c", "0", "must separate the outputs", [](auto& g) { g.stride_c = g.stride_d = 0; }},
+        {"stride_c", "41", "problems 0 and 1 share elements",
+         [](auto& g) { g.stride_c = g.stride_d = 41; }},
+        {"stride_c", "-20", "must separate the outputs of 3 problems",
+         [](auto& g) { g.stride_c = g.stride_d = -20; }},
         {"stride_c", std::to_string(far), "too large", [](auto& g) { g.stride_c = g.stride_d = far; }},
     };
 }
@@ -177,16 +120,19 @@ std::vector<Wrong> wrong_members()
         {"d", "0x", "aligned", [](auto& g) { g.d = odd(g.d); }},
         {"ldd", "5", "at least m = 6", [](auto& g) { g.c = g.b, g.ldd = 5; }},
         {"stride_d", "0", "must separate the outputs", [](auto& g) { g.c = g.b, g.stride_d = 0; }},
+        {"stride_d", "6", "must separate the outputs", [](auto& g) { g.c = g.b, g.stride_d = 6; }},
         {"bias_mode", "3", "0 (none), 1 (along m) or 2",
          [](auto& g) { g.bias_mode = static_cast<hgemm_bias_t>(3); }},
         {"bias_type", "0", "1 (F16), 2 (BF16) or 3 (F32)", [=](auto& g) { g.bias_type = type(0); }},
         {"bias", "NULL", "elements", [](auto& g) { g.bias = nullptr; }},
+        {"bias", "0x", "NULL while args->bias_mode is 0", [](auto& g) { g.bias_mode = HGEMM_BIAS_NONE; }},
         {"stride_bias", std::to_string(far), "too large", [](auto& g) { g.stride_bias = far; }},
         {"bias", "0x", "aligned", [](auto& g) { g.bias = odd(g.bias); }},
         {"activation", "5", "0 to 4", [](auto& g) { g.activation = static_cast<hgemm_activation_t>(5); }},
         {"aux", "0x", "aligned", [](auto& g) { g.aux = odd(g.aux); }},
         {"ldaux", "5", "at least m = 6", [](auto& g) { g.ldaux = 5; }},
         {"stride_aux", "0", "must separate the outputs", [](auto& g) { g.stride_aux = 0; }},
+        {"stride_aux", "8", "must separate the outputs", [](auto& g) { g.stride_aux = 8; }},
         {"flags", "1", "must be 0", [](auto& g) { g.flags = 1; }},
     };
     list.insert(list.end(), more.begin(), more.end());
@@ -337,6 +283,7 @@ TEST_P(Arguments, unread_operands_may_be_null)
                             g.alpha = alpha;
                             g.beta = beta;
                             g.bias_mode = HGEMM_BIAS_NONE;
+                            g.bias = nullptr;
                             const bool reads = !no_m && !no_n && !no_k && alpha != 0,
                                        writes = !no_m && !no_n;
                             if (null & 1)
@@ -351,79 +298,6 @@ TEST_P(Arguments, unread_operands_may_be_null)
                                 << "m " << g.m << " n " << g.n << " k " << g.k << " alpha " << alpha
                                 << " beta " << beta << " null " << null << ": " << hgemm_last_error();
                         }
-}
-
-// hgemm_gemm_ex() with arrays, three problems.
-class ArrayArguments : public testing::Test {
-protected:
-    ArrayArguments()
-    {
-        o.args.bias_mode = HGEMM_BIAS_NONE;
-        o.args.size = sizeof o.args;
-    }
-    hgemm_status_t multiply() { return hgemm_gemm_ex(library.handle(), &o.args); }
-
-    Library library{nullptr};
-    Operands o{Form::Batched};
-};
-
-TEST_F(ArrayArguments, are_named)
-{
-    const std::pair<const char*, Change> missing[] = {
-        {"args->a_array", [](auto& g) { g.a_array = nullptr; }},
-        {"args->b_array", [](auto& g) { g.b_array = nullptr; }},
-        {"args->c_array", [](auto& g) { g.c_array = nullptr; }},
-        {"args->d_array", [](auto& g) { g.d_array = nullptr; }},
-    };
-    for (const auto& [name, change] : missing) {
-        Operands wrong(Form::Batched);
-        change(wrong.args);
-        EXPECT_EQ(hgemm_gemm_ex(library.handle(), &wrong.args), HGEMM_STATUS_INVALID_ARGUMENT);
-        EXPECT_TRUE(contains(hgemm_last_error(), std::string("(") + name + ") is NULL"))
-            << hgemm_last_error();
-    }
-}
-
-TEST_F(ArrayArguments, have_no_strides)
-{
-    o.args.stride_a = o.args.stride_b = o.args.stride_c = o.args.stride_d = INT64_MAX;
-    EXPECT_EQ(multiply(), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    EXPECT_FALSE(o.untouched());
-}
-
-// D may be C, element by element; one array for both says that it is.
-TEST_F(ArrayArguments, of_c_and_d_that_are_one_have_the_same_lines)
-{
-    o.args.ldc = m + 1;
-    EXPECT_EQ(multiply(), HGEMM_STATUS_INVALID_ARGUMENT);
-    EXPECT_TRUE(contains(hgemm_last_error(), "(args->c_array) equals args->d_array, so args->ldc = 7"))
-        << hgemm_last_error();
-    o.args.ldc = m;
-    o.args.type_c = HGEMM_F32;
-    EXPECT_EQ(multiply(), HGEMM_STATUS_INVALID_ARGUMENT);
-    o.args.beta = 0;
-    EXPECT_EQ(multiply(), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-}
-
-TEST(SingleArguments, have_no_batch_strides)
-{
-    const Library library(nullptr);
-    Operands o(Form::Cblas);
-    o.args.size = sizeof o.args;
-    o.args.stride_a = o.args.stride_b = o.args.stride_c = o.args.stride_d = INT64_MAX;
-    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    EXPECT_FALSE(o.untouched());
-}
-
-// Of C only what is read is looked at.
-TEST(BatchArguments, have_no_stride_of_c_without_beta)
-{
-    const Library library(nullptr);
-    Operands o(Form::General);
-    o.args.stride_c = INT64_MAX;
-    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &o.args), HGEMM_STATUS_INVALID_ARGUMENT);
-    o.args.beta = 0;
-    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
 }
 
 std::string name_of_form(const testing::TestParamInfo<std::tuple<Form, hgemm_type_t>>& info)

@@ -75,7 +75,7 @@ TEST_F(CblasErrors, right_arguments_are_accepted)
 TEST_F(CblasErrors, each_wrong_argument_is_named)
 {
     const std::string f = "cblas_hgemm: argument ";
-    const std::string ops = "must be 111 (no), 112 (transpose) or 113 (conjugate transpose)";
+    const std::string ops = "must be 111 (NO_TRANS), 112 (TRANS) or 113 (CONJ_TRANS)";
     expect_refusal({.layout = 100}, 1,
                    f + "1 (layout) is 100, must be 101 (row-major) or 102 (column-major)");
     expect_refusal({.transa = 110}, 2, f + "2 (transa) is 110, " + ops);
