@@ -248,10 +248,11 @@ Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double
     const bool by_element = is_element_output(p) && !is_light_batch(p);
     Choice best = none;
     for_each_way(p, [&](const Way& way) {
-        Prediction prediction =
-            is_considered(p, way, o, sm_count) && is_allowed(p, way, o, sm_count)
-                ? predict(p, configs[way.row], way, sm_count, slack * best.prediction.us)
-                : none.prediction;
+        if (!is_considered(p, way, o, sm_count) || !is_allowed(p, way, o, sm_count)) {
+            *predicted++ = std::numeric_limits<float>::infinity();
+            return;
+        }
+        Prediction prediction = predict(p, configs[way.row], way, sm_count, slack * best.prediction.us);
         *predicted++ = static_cast<float>(prediction.us);
         if (by_element)
             prediction.us = add_element_stores(prediction.us, configs[way.row], way, sm_count);

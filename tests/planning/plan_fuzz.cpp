@@ -1,0 +1,191 @@
+// Plans random problems on devices of each kind, without launching anything, and holds each plan against
+// what all plans keep to. Under the sanitizers every table that is read behind its end shows as well.
+#include "dispatch.hpp"
+#include "random_problem.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hg::planning {
+namespace {
+
+struct Question {
+    Device device;
+    Problem problem;
+    Options options;
+};
+
+struct Answer {
+    Status status;
+    Plan plan;
+};
+
+Answer ask(const Question& q)
+{
+    Answer answer{};
+    const Backend* candidates[max_candidates];
+    int count = 0;
+    answer.status = find_candidates(q.device, q.options, candidates, count);
+    const std::span<const Backend* const> found(candidates, static_cast<size_t>(count));
+    if (answer.status == ok)
+        answer.status = make_plan(q.problem, q.device, q.options, found, answer.plan);
+    return answer;
+}
+
+Question draw(uint64_t seed, uint64_t index)
+{
+    Random random(seed, index);
+    Question q{};
+    q.device = devices()[static_cast<size_t>(random.below(static_cast<int64_t>(devices().size())))];
+    q.problem = draw_problem(random);
+    q.options = draw_options(random, q.device);
+    const Backend* candidates[max_candidates];
+    int count = 0;
+    if (find_candidates(q.device, q.options, candidates, count) == ok && q.options.workspace > 0 &&
+        random.one_in(2))
+        q.options.counters =
+            counter_words(q.device, {candidates, static_cast<size_t>(count)}, q.options.workspace);
+    return q;
+}
+
+// All that a plan's line tells, and what it does not.
+std::string text_of(const Answer& answer)
+{
+    if (answer.status != ok)
+        return fmt::format("{}: {}", hgemm_status_string(answer.status), hgemm_last_error());
+    char line[384];
+    answer.plan.print(line, sizeof line);
+    return fmt::format("{} variant={}", line, answer.plan.variant);
+}
+
+std::string text_of(const Question& q)
+{
+    char line[256];
+    q.problem.print(line, sizeof line);
+    const Options& o = q.options;
+    return fmt::format(
+        "{} on {}, backend '{}', kernel '{}', split {}, orientation {}, sharing {}, overlap {}, "
+        "mode {}, {} multiprocessors, {} bytes of workspace, {} counters",
+        line, q.device.name, o.backend, o.kernel, o.split, static_cast<int>(o.orientation),
+        static_cast<int>(o.sharing), static_cast<int>(o.overlap), static_cast<int>(o.mode), o.sm_limit,
+        o.workspace, o.counters);
+}
+
+bool is_forced(const Options& o) { return *o.kernel || o.mode != Mode::Default || o.sm_limit > 0; }
+
+// Elements of D, and of all tiles.
+bool covers_output(const Problem& p, const Plan& plan)
+{
+    const Row& row = plan.backend->rows[plan.row];
+    const int64_t outputs = p.groups.offsets ? 1 : p.batch, ctas = std::max(plan.cluster, 1);
+    return static_cast<double>(plan.tiles) * static_cast<double>(ctas) * row.tile_m * row.tile_n >=
+           static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(outputs);
+}
+
+// What the hardware takes. Null where all is well, else what is not.
+const char* exceeds(const Device& device, const Plan& plan)
+{
+    constexpr int64_t most_tiles = int64_t{1} << 30;
+    constexpr int most_threads = 1024, most_ctas = 8, most_slices = 16;
+    const Row& row = plan.backend->rows[plan.row];
+    if (row.smem_bytes > device.smem_per_block || row.threads < 32 || row.threads > most_threads)
+        return "its kernel does not fit the device";
+    if (plan.tiles < 1 || plan.tiles > most_tiles || plan.grid < 1 || plan.grid > INT32_MAX)
+        return "tiles or CTAs are too many or none";
+    if (plan.cluster < 0 || plan.cluster > most_ctas || plan.grid % std::max(plan.cluster, 1) != 0)
+        return "CTAs make no whole clusters";
+    if (plan.split < 1 || plan.split > most_slices)
+        return "slices of k are too many or none";
+    return nullptr;
+}
+
+// What the caller asked for.
+const char* disobeys(const Question& q, const Plan& plan)
+{
+    const Options& o = q.options;
+    if (*o.kernel && std::string_view(o.kernel) != plan.backend->rows[plan.row].name)
+        return "another kernel was forced";
+    if (o.split > 0 && plan.split != o.split)
+        return "other slices were forced";
+    if (o.orientation != Orientation::Free && plan.swapped != (o.orientation == Orientation::Swapped))
+        return "the other orientation was forced";
+    if (o.mode == Mode::BatchInvariant && (plan.split > 1 || plan.streams))
+        return "sums depend on the batch";
+    if (o.sm_limit > 0 && plan.grid > o.sm_count(q.device))
+        return "CTAs are more than the multiprocessors that it may use";
+    if (plan.workspace > o.workspace)
+        return "it wants more workspace than there is";
+    return nullptr;
+}
+
+const char* find_fault(const Question& q, const Answer& answer)
+{
+    if (text_of(ask(q)) != text_of(answer))
+        return "a second plan is different";
+    const int64_t most_rows = int64_t{1} << 21;  // tiles of 128 x 128 within 2^30
+    const bool few = q.problem.m <= most_rows && q.problem.n <= most_rows && q.problem.batch == 1;
+    if (answer.status != ok)
+        return !few || is_forced(q.options) || *q.options.backend ? nullptr : "no kernel serves it";
+    const Plan& plan = answer.plan;
+    if (plan.row < 0 || plan.row >= plan.backend->row_count)
+        return "there is no such kernel";
+    if (const char* fault = exceeds(q.device, plan))
+        return fault;
+    if (!covers_output(q.problem, plan))
+        return "tiles do not cover D";
+    if (!std::isfinite(plan.predicted_us) || plan.predicted_us <= 0)
+        return "no time is predicted";
+    return disobeys(q, plan);
+}
+
+struct Wanted {
+    uint64_t seed = 1, first = 0, count = DEFAULT_COUNT;
+    bool print = false;
+};
+
+int run(const Wanted& wanted)
+{
+    std::map<std::string_view, uint64_t> planned;  // by backend
+    uint64_t faults = 0;
+    for (uint64_t index = wanted.first; index < wanted.first + wanted.count; ++index) {
+        const Question question = draw(wanted.seed, index);
+        if (wanted.print)
+            fmt::print(stderr, "{}: {}\n", index, text_of(question));
+        const Answer answer = ask(question);
+        if (answer.status == ok)
+            ++planned[answer.plan.backend->name];
+        if (const char* const fault = find_fault(question, answer)) {
+            ++faults;
+            fmt::print("--seed {} --first {} --count 1: {}\n  {}\n  {}\n", wanted.seed, index, fault,
+                       text_of(question), text_of(ask(question)));
+        }
+    }
+    fmt::print("seed {}: {} problems, {} faults", wanted.seed, wanted.count, faults);
+    for (const auto& [backend, count] : planned)
+        fmt::print(", {} planned for {}", count, backend);
+    fmt::print("\n");
+    return faults == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace hg::planning
+
+int main(int argc, char** argv)
+{
+    CLI::App app("Plans random problems on devices of each kind and checks the plans.");
+    hg::planning::Wanted wanted;
+    app.add_option("--seed", wanted.seed, "of the random numbers");
+    app.add_option("--first", wanted.first, "number of the first problem");
+    app.add_option("--count", wanted.count, "problems");
+    app.add_flag("--print", wanted.print, "each problem to standard error before it is planned");
+    CLI11_PARSE(app, argc, argv);
+    return hg::planning::run(wanted);
+}
