@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cfloat>
 #include <cstdint>
 
 namespace hg {
@@ -106,11 +107,14 @@ __device__ inline void store_vector(const float (&v)[8], void* to, Type type)
     }
 }
 
-// x / (1 + 2^y), four instructions: it is computed where nothing else may run beside it. What 2^y is off
-// by, as y is rounded, grows with |y|, as the quotient falls.
+// What is multiplied with 0 where an activation's limit is 0: minus infinity would make that NaN.
+__device__ inline float finite_below(float x) { return fmaxf(x, -FLT_MAX); }
+
+// x / (1 + 2^y), five instructions: it is computed where nothing else may run beside it. What 2^y is off
+// by, as y is rounded, grows with |y|, as the quotient falls. NaN stays NaN by way of y.
 __device__ inline float logistic_product(float x, float y)
 {
-    return x * ptx::rcp_approx_ftz(1.0f + ptx::ex2_approx_ftz(y));
+    return finite_below(x) * ptx::rcp_approx_ftz(1.0f + ptx::ex2_approx_ftz(y));
 }
 
 constexpr float log2_e = 1.4426950409f;
@@ -128,7 +132,7 @@ __device__ inline float gelu_tanh(float x)
 __device__ inline float gelu_erf(float x)
 {
     constexpr float sqrt_half = 0.7071067812f;
-    return 0.5f * x * erfcf(-sqrt_half * x);
+    return 0.5f * finite_below(x) * erfcf(-sqrt_half * x);
 }
 
 template <int Count, typename Function>
