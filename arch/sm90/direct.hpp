@@ -1,9 +1,8 @@
 // Kernels that read operands straight into registers, whatever their alignment: rows and parameters, host
-// and device; the host's functions.
+// and device.
 #pragma once
 
 #include "arch/sm90/config.hpp"
-#include "src/backend.hpp"
 
 namespace hg::sm90 {
 
@@ -82,18 +81,5 @@ struct DirectParams {
     bool prefetches;                       // the first steps may be asked for before earlier kernels end
     bool early;                            // the next kernel may start at once
 };
-
-// Those that multiply lines of x, for few rows of y, and all others.
-enum class DirectKind { Lines, Others };
-
-// Is it for the former, whatever else could serve it?
-bool is_for_lines(const Problem& problem);
-
-// Fill what a plan says of the kernel; false with plan.refusal set when none of this kind fits, or of
-// either if one is forced.
-bool choose_direct(const Problem& problem, const Device& device, const Options& options, DirectKind kind,
-                   Plan& plan);
-
-void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
 
 }  // namespace hg::sm90

@@ -117,6 +117,17 @@ size_t counter_words(const Device& device, size_t workspace);
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
+// Kernels of direct.def: those that multiply lines of x, for few rows of y, and all others.
+enum class DirectKind { Lines, Others };
+
+// Is it for the former, whatever else could serve it?
+bool is_for_lines(const Problem& problem);
+
+// Fill what a plan says of the kernel; false with plan.refusal set when none of this kind fits, or of
+// either if one is forced.
+bool choose_direct(const Problem& problem, const Device& device, const Options& options, DirectKind kind,
+                   Plan& plan);
+
 // The same for problems with groups, by the kernels of grouped.def.
 bool choose_groups(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
@@ -130,5 +141,6 @@ int32_t count_prefetched(const Problem& problem, const Config& config, const Pla
 // Fill the kernel's parameters for a legal plan, but for the memory of a streamed one.
 Status pack_product(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 Status pack_groups(const Problem& problem, const Plan& plan, Params& params);
+void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
 
 }  // namespace hg::sm90
