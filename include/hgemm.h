@@ -7,9 +7,15 @@
  * Conventions, for every function below:
  *   - Sizes, leading dimensions, increments, strides and batch counts are int64_t and count elements.
  *   - Pointers are device pointers for a handle on a GPU and host pointers for a handle on
- *     HGEMM_DEVICE_HOST. They need the alignment of one element and no more.
+ *     HGEMM_DEVICE_HOST. They need the alignment of one element and no more. A handle on the host refuses
+ *     device memory, if the process had loaded the CUDA driver when the handle was created.
  *   - m, n or k may be 0. beta = 0: C is not read. alpha = 0 or k = 0: A and B are not read.
- *   - Operands that are not read may be NULL. The output must not overlap A or B.
+ *   - Operands that are not read may be NULL. Where nothing is multiplied (alpha = 0 or k = 0), beta = 1, D is
+ *     C, and there is no bias, activation or aux, nothing is written.
+ *   - The output must not overlap A, B or aux, nor C unless it is C, nor may outputs of a batch overlap. What
+ *     addresses and strides tell is refused, however lines lie between each other. Not looked at are pointer
+ *     arrays, groups beside each other, a batch's problems behind the first unless they lie behind or beside
+ *     each other in memory, a bias, and scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
  *     may be captured into a CUDA graph. A call on the host returns when the result is written.
  *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
@@ -35,6 +41,13 @@
 #define HGEMM_API __attribute__((visibility("default")))
 #endif
 
+/* A C++ enum has undefined values unless its type is fixed; to C it is the same. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HGEMM_ENUM(name) enum name : int
+#else
+#define HGEMM_ENUM(name) enum name
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -46,14 +59,15 @@ typedef uint16_t hgemm_half_t;
 /** Bit pattern of a bfloat16 number; the same bits as CUDA's __nv_bfloat16. */
 typedef uint16_t hgemm_bfloat16_t;
 
-/** What a program holds while it uses the library; see hgemm_create(). */
+/** What a program holds while it uses the library; see hgemm_create(). It is no address: a handle that was
+    destroyed, or any other pointer, is refused (NOT_INITIALIZED), also beside newer handles. */
 typedef struct hgemm_handle *hgemm_handle_t;
 /** A cudaStream_t or CUstream passes unchanged; NULL is the default stream. */
 typedef struct CUstream_st *hgemm_stream_t;
 
-typedef enum hgemm_status {
+typedef HGEMM_ENUM(hgemm_status) {
     HGEMM_STATUS_SUCCESS = 0,
-    HGEMM_STATUS_NOT_INITIALIZED = 1,     /* the handle is NULL or was destroyed */
+    HGEMM_STATUS_NOT_INITIALIZED = 1,     /* the handle is NULL, was destroyed or is none */
     HGEMM_STATUS_INVALID_ARGUMENT = 2,    /* see hgemm_last_error() and hgemm_last_error_argument() */
     HGEMM_STATUS_NOT_SUPPORTED = 3,       /* a legal request that this backend or device cannot serve */
     HGEMM_STATUS_ALLOC_FAILED = 4,        /* no memory, on the host or the device */
@@ -65,15 +79,15 @@ typedef enum hgemm_status {
 } hgemm_status_t;
 
 /** Storage order of every matrix of a call; CBLAS's values. */
-typedef enum hgemm_layout { HGEMM_ROW_MAJOR = 101, HGEMM_COL_MAJOR = 102 } hgemm_layout_t;
+typedef HGEMM_ENUM(hgemm_layout) { HGEMM_ROW_MAJOR = 101, HGEMM_COL_MAJOR = 102 } hgemm_layout_t;
 
 /** op(X) = X or its transpose; CBLAS's values. HGEMM_CONJ_TRANS equals HGEMM_TRANS on real data. */
-typedef enum hgemm_op { HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113 } hgemm_op_t;
+typedef HGEMM_ENUM(hgemm_op) { HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113 } hgemm_op_t;
 
 /** Element types. A and B are F16 or BF16 (the same for both); C, D, bias and aux also F32. */
-typedef enum hgemm_type { HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3 } hgemm_type_t;
+typedef HGEMM_ENUM(hgemm_type) { HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3 } hgemm_type_t;
 
-typedef enum hgemm_mode {
+typedef HGEMM_ENUM(hgemm_mode) {
     HGEMM_MODE_DEFAULT = 0,
     /** An element's bits depend only on its row of A, column of B, c, alpha, beta and k: not on m, n,
         the batch count or the place in the batch. */
@@ -81,7 +95,7 @@ typedef enum hgemm_mode {
 } hgemm_mode_t;
 
 /** What is applied to each element of alpha * op(A) * op(B) + beta * C + bias before it is stored. */
-typedef enum hgemm_activation {
+typedef HGEMM_ENUM(hgemm_activation) {
     HGEMM_ACTIVATION_NONE = 0,
     HGEMM_ACTIVATION_RELU = 1,
     HGEMM_ACTIVATION_GELU_TANH = 2,
@@ -91,7 +105,7 @@ typedef enum hgemm_activation {
 
 /** HGEMM_BIAS_M: bias has m elements, element i is added to row i. HGEMM_BIAS_N: n elements, one per
     column. Rows and columns are those of the mathematical m x n result, whatever the layout. */
-typedef enum hgemm_bias { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2 } hgemm_bias_t;
+typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2 } hgemm_bias_t;
 
 /** Device number for hgemm_create_on(): compute on the CPU, with host pointers. */
 #define HGEMM_DEVICE_HOST (-1)
@@ -103,11 +117,15 @@ typedef enum hgemm_bias { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 
 /**
  * Create a handle on the current CUDA context's device, else on device 0's primary context, else
  * (no driver or no device) on the host. HGEMM_BACKEND, HGEMM_KERNEL, HGEMM_LOG and HGEMM_LOG_FILE are
- * read from the environment here and nowhere else.
- * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED; NO_DEVICE (HGEMM_BACKEND names a
- *   GPU backend and there is no driver or no device); NOT_SUPPORTED (compute capability under 8.0, an
- *   HGEMM_BACKEND or HGEMM_KERNEL that is unknown or does not run on the device, or no OpenBLAS for a
- *   host handle); DRIVER_ERROR. *handle is NULL unless SUCCESS.
+ * read from the environment here and nowhere else, and not by programs with rights that their caller
+ * has not (setuid, setgid, file capabilities). HGEMM_LOG_FILE is appended to and must be a regular file,
+ * or a link to one; else a line on standard error says why, and the log goes there.
+ * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE
+ *   (HGEMM_BACKEND names a GPU backend and there is no driver or no device); NOT_SUPPORTED (compute
+ *   capability under 8.0, an HGEMM_BACKEND or HGEMM_KERNEL that is unknown, not built in or does not run on
+ *   the device, an unknown HGEMM_LOG, no OpenBLAS for a host handle, or a device in a machine whose libhgemm
+ *   was built without GPU backends, unless hgemm_create_on() or HGEMM_BACKEND asks for the host);
+ *   DRIVER_ERROR. *handle is NULL unless SUCCESS.
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
 
@@ -119,7 +137,9 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
     functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
     little or nothing elsewhere. Beside it lie 16 KiB and up to a quarter as much, at most 64 KiB a
     multiprocessor, in which thread blocks count and leave sums for each other. Kernels are chosen that do
-    with what there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL). */
+    with what there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL).
+    Workspaces, on the host and on the device, hold copies of operands and are not wiped: what products left in
+    them stays in the memory that hgemm_destroy() frees, and in one of the caller's. */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
@@ -136,17 +156,46 @@ HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t 
     handle's own; NULL with 0 bytes goes back to the handle's own. Products that use a workspace must not
     run at the same time with the same one: those on different streams, and graphs, need one each. */
 HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *workspace, size_t bytes);
+/** The one in use: the caller's, else the handle's own; NULL with 0 bytes if there is none. */
+HGEMM_API hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void **workspace, size_t *bytes);
 
 /** Choose among hgemm_mode_t. NOT_SUPPORTED where the backend cannot keep the promise. */
 HGEMM_API hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode);
+HGEMM_API hgemm_status_t hgemm_get_mode(hgemm_handle_t handle, hgemm_mode_t *mode);
 
 /** Use at most `count` multiprocessors; 0 means all of them. On the host it bounds the library's own
     threads; how many OpenBLAS uses is the program's setting. */
 HGEMM_API hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count);
+/** The limit as it was set; 0: none. */
+HGEMM_API hgemm_status_t hgemm_get_sm_count(hgemm_handle_t handle, int *count);
+
+/** The device that the handle computes on: CUDA's number of it, or HGEMM_DEVICE_HOST. */
+HGEMM_API hgemm_status_t hgemm_get_device(hgemm_handle_t handle, int *device);
 
 /** Name of the backend, such as "sm90" or "host"; "" for an invalid handle. Lives as long as the
     library. */
 HGEMM_API const char *hgemm_backend(hgemm_handle_t handle);
+
+/* ---- Log -------------------------------------------------------------------------------------- */
+
+/** What is logged: nothing; failed calls; also each handle and how each product runs; also a command that
+    runs the product again. HGEMM_LOG calls the levels off, error, plan and trace. */
+typedef HGEMM_ENUM(hgemm_log_level) {
+    HGEMM_LOG_OFF = 0,
+    HGEMM_LOG_ERROR = 1,
+    HGEMM_LOG_PLAN = 2,
+    HGEMM_LOG_TRACE = 3
+} hgemm_log_level_t;
+
+/** Takes one line, without its end or other control characters, valid during the call. It is called by the
+    threads that use handles, several at a time, and must neither throw nor use the same handle. */
+typedef void (*hgemm_logger_t)(void *data, const char *line);
+
+/** Log what handles do that are created later, in the whole process, to `logger`, which is given `data`,
+    whatever HGEMM_LOG and HGEMM_LOG_FILE say. A NULL logger leaves it to these again. A handle keeps the
+    logger that it was created with.
+    @return SUCCESS; INVALID_ARGUMENT (level); ALLOC_FAILED. */
+HGEMM_API hgemm_status_t hgemm_set_logger(hgemm_log_level_t level, hgemm_logger_t logger, void *data);
 
 /* ---- Level 3, column-major short forms -------------------------------------------------------- */
 /*
@@ -221,7 +270,8 @@ HGEMM_API hgemm_status_t bgemm_strided_batched(hgemm_handle_t handle, hgemm_layo
                                                int64_t batch_count);
 
 /** As above with arrays of batch_count pointers. The arrays lie in device memory for a GPU handle and
-    are read when the kernel runs; each pointer needs the alignment of one element. */
+    are read when the kernel runs; each pointer needs the alignment of one element. The host refuses wrong
+    pointers. */
 HGEMM_API hgemm_status_t hgemm_batched(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa,
                                        hgemm_op_t transb, int64_t m, int64_t n, int64_t k, float alpha,
                                        const hgemm_half_t *const *A, int64_t lda,
@@ -240,7 +290,7 @@ HGEMM_API hgemm_status_t bgemm_batched(hgemm_handle_t handle, hgemm_layout_t lay
  * Fill with hgemm_args_init(), then set what differs. Every other Level 3 call is a special case.
  */
 typedef struct hgemm_args {
-    size_t size;           /* sizeof(hgemm_args_t) as the caller was compiled */
+    size_t size;           /* sizeof(hgemm_args_t) as the caller was compiled; 1024 at most */
     hgemm_layout_t layout; /* of A, B, C, D and aux */
     hgemm_op_t transa, transb;
     hgemm_type_t type_ab;        /* F16 or BF16 */
@@ -265,7 +315,7 @@ typedef struct hgemm_args {
     void *const *d_array;
     hgemm_bias_t bias_mode;
     hgemm_type_t bias_type;
-    const void *bias;    /* m or n elements, contiguous */
+    const void *bias;    /* m or n elements, contiguous; NULL without a mode */
     int64_t stride_bias; /* between problems of a batch */
     hgemm_activation_t activation;
     void *aux; /* not NULL: m x n of type_d, receives the value before the activation */
@@ -293,7 +343,7 @@ HGEMM_API hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_t
 
 /* ---- Grouped products ------------------------------------------------------------------------- */
 
-typedef enum hgemm_grouping {
+typedef HGEMM_ENUM(hgemm_grouping) {
     /** Rows of A and D lie one group behind the other: group g owns rows offsets[g] to offsets[g + 1] - 1. */
     HGEMM_GROUPED_CONTIGUOUS = 1,
     /** Group g has room for m rows at a + g * stride_a and uses the first counts[g] of them. */
@@ -312,7 +362,7 @@ typedef enum hgemm_grouping {
  * no group owns D keeps what it has. All rows of A must be readable, whatever belongs to a group.
  */
 typedef struct hgemm_grouped_args {
-    size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled */
+    size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled; 1024 at most */
     hgemm_grouping_t grouping;
     hgemm_op_t transb;
     hgemm_type_t type_ab, type_d;
@@ -365,7 +415,7 @@ HGEMM_API hgemm_status_t bgemv_t(hgemm_handle_t handle, int64_t m, int64_t n, fl
 HGEMM_API const char *hgemm_status_string(hgemm_status_t status);
 
 /** What was wrong with this thread's last failed call, in one line; "" if none failed. Valid until this
-    thread's next call of the library. */
+    thread's next call of the library. Control characters in values stand there as \x0a and the like. */
 HGEMM_API const char *hgemm_last_error(void);
 
 /** 1-based position of the wrong argument of this thread's last failed call; 0 if it was no argument. */

@@ -224,8 +224,38 @@ public:
         return to_status(
             hgemm_set_workspace(handle_, memory.empty() ? nullptr : memory.data(), memory.size()));
     }
+    // The one in use; its memory is the device's for a handle on a GPU.
+    Result<std::span<std::byte>> workspace() const
+    {
+        void* memory = nullptr;
+        std::size_t bytes = 0;
+        const hgemm_status_t status = hgemm_get_workspace(handle_, &memory, &bytes);
+        if (status != HGEMM_STATUS_SUCCESS)
+            return last_error(status);
+        return std::span(static_cast<std::byte*>(memory), bytes);
+    }
     Status set_mode(hgemm_mode_t mode) { return to_status(hgemm_set_mode(handle_, mode)); }
+    Result<hgemm_mode_t> mode() const
+    {
+        hgemm_mode_t mode = HGEMM_MODE_DEFAULT;
+        const hgemm_status_t status = hgemm_get_mode(handle_, &mode);
+        return status == HGEMM_STATUS_SUCCESS ? Result<hgemm_mode_t>(mode) : last_error(status);
+    }
+    // 0: all.
     Status set_sm_count(int count) { return to_status(hgemm_set_sm_count(handle_, count)); }
+    Result<int> sm_count() const
+    {
+        int count = 0;
+        const hgemm_status_t status = hgemm_get_sm_count(handle_, &count);
+        return status == HGEMM_STATUS_SUCCESS ? Result<int>(count) : last_error(status);
+    }
+    // CUDA's number of it, or HGEMM_DEVICE_HOST.
+    Result<int> device() const
+    {
+        int device = HGEMM_DEVICE_HOST;
+        const hgemm_status_t status = hgemm_get_device(handle_, &device);
+        return status == HGEMM_STATUS_SUCCESS ? Result<int>(device) : last_error(status);
+    }
 
     template <HalfElement T, Element U>
     Status multiply(const Gemm& gemm, Matrix<const T> a, Matrix<const T> b, Matrix<U> c)

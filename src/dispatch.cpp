@@ -1,5 +1,7 @@
 #include "dispatch.hpp"
 
+#include "nearest.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -19,6 +21,9 @@ void list_names(char* text, size_t length, Append for_each)
     });
 }
 
+// Those that a build may have.
+constexpr const char* backend_names[] = {"sm100", "sm90", "sm120", "sm80", "host"};
+
 Status check_backend_name(const char* wanted)
 {
     for (const Backend* backend : all_backends())
@@ -29,6 +34,11 @@ Status check_backend_name(const char* wanted)
         for (const Backend* backend : all_backends())
             append(backend->name);
     });
+    const bool known =
+        std::ranges::any_of(backend_names, [=](const char* name) { return !std::strcmp(name, wanted); });
+    if (known)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend '%s' (HGEMM_BACKEND) is not built in, known:%s",
+                    wanted, names);
     return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown backend '%s' (HGEMM_BACKEND), known:%s", wanted,
                 names);
 }
@@ -41,18 +51,37 @@ bool has_row(const Backend& backend, const char* wanted)
     return false;
 }
 
-Status check_kernel_name(const char* wanted)
+template <typename Append>
+void for_each_kernel(Append append)
 {
     for (const Backend* backend : all_backends())
-        if (has_row(*backend, wanted))
-            return ok;
+        for (int i = 0; i < backend->row_count; ++i)
+            append(backend->rows[i].name);
+}
+
+Status list_all_kernels()
+{
     char names[4096];
-    list_names(names, sizeof names, [](auto append) {
-        for (const Backend* backend : all_backends())
-            for (int i = 0; i < backend->row_count; ++i)
-                append(backend->rows[i].name);
+    list_names(names, sizeof names, [](auto append) { for_each_kernel(append); });
+    return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernels (HGEMM_KERNEL=?), known:%s", names);
+}
+
+Status check_kernel_name(const char* wanted)
+{
+    if (!std::strcmp(wanted, "?"))
+        return list_all_kernels();
+    bool known = false;
+    NearestNames<4> nearest(wanted);
+    for_each_kernel([&](const char* name) {
+        known = known || !std::strcmp(name, wanted);
+        nearest.offer(name);
     });
-    return fail(HGEMM_STATUS_NOT_SUPPORTED, "unknown kernel '%s' (HGEMM_KERNEL), known:%s", wanted, names);
+    if (known)
+        return ok;
+    char names[512];
+    list_names(names, sizeof names, [&](auto append) { nearest.for_each(append); });
+    return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                "unknown kernel '%s' (HGEMM_KERNEL), nearest:%s; HGEMM_KERNEL=? lists all", wanted, names);
 }
 
 bool runs_on(const Device& device, const char* kernel)

@@ -138,6 +138,8 @@ Status count_devices(int* count, const char** reason)
     return check(calls().cuDeviceGetCount(count), "cuDeviceGetCount");
 }
 
+Status check_unserved() { return ok; }
+
 Status current_context(void** context, int* ordinal)
 {
     CUcontext current = nullptr;

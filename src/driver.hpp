@@ -11,6 +11,10 @@ namespace hg::driver {
 // driver that does not start is an error.
 Status count_devices(int* count, const char** reason);
 
+// NOT_SUPPORTED where there is a device that this build has no backend for, so that the host would serve in
+// silence.
+Status check_unserved();
+
 // The context of the calling thread and its device; *context is null when there is none.
 Status current_context(void** context, int* ordinal);
 // A primary context that was retained; `device` is the driver's handle, so that giving it back needs no

@@ -1,8 +1,23 @@
-// The driver of a build without CUDA: it has no devices, so nothing but count_devices() is ever called.
+// The driver of a build without CUDA: it has no devices, so nothing but count_devices() and check_unserved()
+// is ever called.
 #include "driver.hpp"
+
+#include <dlfcn.h>
 
 namespace hg::driver {
 namespace {
+
+// How many devices a CUDA driver sees, if there is one. It stays loaded, as drivers do.
+int count_unserved()
+{
+    void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return 0;
+    const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
+    const auto count_devices = reinterpret_cast<int (*)(int*)>(dlsym(library, "cuDeviceGetCount"));
+    int count = 0;
+    return init && count_devices && init(0) == 0 && count_devices(&count) == 0 ? count : 0;
+}
 
 Status absent() { return fail(HGEMM_STATUS_NO_DEVICE, "this libhgemm was built without CUDA"); }
 
@@ -13,6 +28,17 @@ Status count_devices(int* count, const char** reason)
     *count = 0;
     *reason = "this libhgemm was built without CUDA";
     return ok;
+}
+
+Status check_unserved()
+{
+    static const int devices = count_unserved();
+    if (devices == 0)
+        return ok;
+    return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                "this libhgemm was built without GPU backends, and the CUDA driver sees %d device%s; ask for "
+                "the host by hgemm_create_on(&handle, HGEMM_DEVICE_HOST) or HGEMM_BACKEND=host",
+                devices, devices == 1 ? "" : "s");
 }
 
 Status current_context(void**, int*) { return absent(); }

@@ -41,8 +41,11 @@ Status check_workspace(const Handle& handle, const Plan& plan)
     const size_t bytes = handle.workspace().bytes;
     if (plan.workspace <= bytes)
         return ok;
-    return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu", plan.workspace,
-                bytes);
+    return fail(
+        HGEMM_STATUS_WORKSPACE_TOO_SMALL,
+        "needs %zu bytes of workspace, has %zu: set a larger one by hgemm_set_workspace or create the "
+        "handle with one by hgemm_create_sized",
+        plan.workspace, bytes);
 }
 
 namespace {

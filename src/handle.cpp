@@ -3,6 +3,7 @@
 #include "dispatch.hpp"
 #include "driver.hpp"
 #include "handle_table.hpp"
+#include "host_memory.hpp"
 #include "options.hpp"
 
 #include <sched.h>
@@ -16,8 +17,6 @@
 namespace hg {
 namespace {
 
-constexpr size_t workspace_alignment = 256;
-
 constexpr int place_bits = 16, generation_bits = sizeof(uintptr_t) * 8 - 4 - place_bits;
 constinit HandleTable<Handle, place_bits, generation_bits> handles;
 
@@ -30,6 +29,13 @@ Device host_device()
     device.sm_count = known ? CPU_COUNT(&cpus) : 1;
     std::strcpy(device.name, "the host");
     return device;
+}
+
+Status use_host(Handle& handle)
+{
+    handle.device = host_device();
+    find_loaded_driver();
+    return ok;
 }
 
 Status find_gpu(Handle& handle, bool automatic, int ordinal)
@@ -55,10 +61,8 @@ Status find_device(Handle& handle, int ordinal)
     const bool automatic = ordinal == HGEMM_DEVICE_CURRENT;
     const bool host_forced = !std::strcmp(handle.options.backend, "host");
     const char* reason = nullptr;
-    if (ordinal == HGEMM_DEVICE_HOST || (automatic && host_forced)) {
-        handle.device = host_device();
-        return ok;
-    }
+    if (ordinal == HGEMM_DEVICE_HOST || (automatic && host_forced))
+        return use_host(handle);
     int devices = 0;
     if (const Status status = driver::count_devices(&devices, &reason); status != ok)
         return status;
@@ -77,8 +81,8 @@ Status find_device(Handle& handle, int ordinal)
     if (*handle.options.backend)
         return fail(HGEMM_STATUS_NO_DEVICE, "backend '%s' (HGEMM_BACKEND) needs a GPU: %s",
                     handle.options.backend, reason);
-    handle.device = host_device();
-    return ok;
+    const Status status = driver::check_unserved();
+    return status == ok ? use_host(handle) : status;
 }
 
 size_t default_workspace(const Handle& handle)
@@ -142,9 +146,10 @@ struct Wanted {
 
 Status create_handle(Handle& handle, const Wanted& wanted)
 {
-    handle.log = open_log();
     handle.cache = std::make_unique<PlanCache>();
-    Status status = read_options(handle.options);
+    Status status = open_log(handle.log);
+    if (status == ok)
+        status = read_options(handle.options);
     if (status == ok)
         status = check_names(handle.options);
     if (status == ok)
@@ -247,87 +252,4 @@ extern "C" hgemm_status_t hgemm_destroy(hgemm_handle_t handle)
     release(*body);
     handles.give_back(key);
     return ok;
-}
-
-extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream)
-{
-    return with_handle("hgemm_set_stream", handle, [&](Handle& h) {
-        if (!h.context && stream)
-            return fail_argument(2, "stream", "is %p, must be NULL: the handle computes on the host",
-                                 static_cast<void*>(stream));
-        if (h.context && stream) {
-            const driver::Scope scope(h.context);
-            void* owner = nullptr;
-            Status status = scope.status();
-            if (status == ok)
-                status = driver::stream_context(stream, &owner);
-            if (status != ok)
-                return status;
-            if (!owner)
-                return fail_argument(2, "stream", "is %p, must be a CUDA stream",
-                                     static_cast<void*>(stream));
-            if (owner != h.context)
-                return fail_argument(2, "stream",
-                                     "is %p of context %p, must belong to the handle's context %p",
-                                     static_cast<void*>(stream), owner, h.context);
-        }
-        h.stream = stream;
-        return ok;
-    });
-}
-
-extern "C" hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t* stream)
-{
-    return with_handle("hgemm_get_stream", handle, [&](Handle& h) {
-        if (!stream)
-            return fail_argument(2, "stream", "is NULL, must point to an hgemm_stream_t");
-        *stream = h.stream;
-        return ok;
-    });
-}
-
-extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* workspace, size_t bytes)
-{
-    return with_handle("hgemm_set_workspace", handle, [&](Handle& h) {
-        if (!workspace && bytes > 0)
-            return fail_argument(2, "workspace", "is NULL, must point to %zu bytes", bytes);
-        if (reinterpret_cast<uintptr_t>(workspace) % workspace_alignment != 0)
-            return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
-                                 workspace_alignment);
-        h.user = {workspace, bytes, nullptr, 0};
-        return ok;
-    });
-}
-
-extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode)
-{
-    return with_handle("hgemm_set_mode", handle, [&](Handle& h) {
-        const int value = mode;
-        if (value != HGEMM_MODE_DEFAULT && value != HGEMM_MODE_BATCH_INVARIANT)
-            return fail_argument(2, "mode", "is %d, must be 0 (default) or 1 (batch-invariant)", value);
-        for (int i = 0; value == HGEMM_MODE_BATCH_INVARIANT && i < h.candidate_count; ++i)
-            if (!h.candidates[i]->batch_invariant)
-                return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend %s has no batch-invariant mode",
-                            h.candidates[i]->name);
-        h.options.mode = static_cast<Mode>(value);
-        h.cache->clear();
-        return ok;
-    });
-}
-
-extern "C" hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count)
-{
-    return with_handle("hgemm_set_sm_count", handle, [&](Handle& h) {
-        if (count < 0)
-            return fail_argument(2, "count", "is %d, must be at least 0", count);
-        h.options.sm_limit = count;
-        h.cache->clear();
-        return ok;
-    });
-}
-
-extern "C" const char* hgemm_backend(hgemm_handle_t handle)
-{
-    const Handle* h = find_handle(handle);
-    return h ? h->candidates[0]->name : "";
 }

@@ -14,6 +14,7 @@
 namespace hg {
 
 constexpr int max_candidates = 4;
+constexpr size_t workspace_alignment = 256;
 
 struct Handle {
     Device device;

@@ -1,46 +1,112 @@
 #include "log.hpp"
 
+#include "environment.hpp"
+#include "escape.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdarg>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace hg {
+namespace {
+
+constexpr size_t line_bytes = error_text_bytes + 128;
+
+// In one piece, as long as there is room for it.
+void write_whole(int file, const char* text, size_t length)
+{
+    while (length > 0) {
+        const ssize_t written = write(file, text, length);
+        if (written < 0 && errno != EINTR)
+            return;
+        if (written > 0) {
+            text += written;
+            length -= static_cast<size_t>(written);
+        }
+    }
+}
+
+bool read_level(LogLevel& level)
+{
+    constexpr const char* names[] = {"off", "error", "plan", "trace"};
+    const char* const text = environment("HGEMM_LOG");
+    level = LogLevel::Off;
+    if (!text || !*text)
+        return true;
+    for (size_t i = 0; i < std::size(names); ++i)
+        if (!std::strcmp(text, names[i])) {
+            level = static_cast<LogLevel>(i);
+            return true;
+        }
+    return false;
+}
+
+// To append to; -1 with the reason. What is no file, such as a pipe without a reader, is not waited for.
+int open_file(const char* path, const char*& reason)
+{
+    const int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    struct stat status;
+    if (file < 0 || fstat(file, &status) != 0) {
+        reason = std::strerror(errno);
+    } else if (!S_ISREG(status.st_mode)) {
+        reason = "not a regular file";
+    } else {
+        return file;
+    }
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+}  // namespace
 
 void Log::line(const char* format, ...) const noexcept
 {
-    char text[1024];
+    constexpr std::string_view prefix = "hgemm: ";
+    char raw[line_bytes], text[prefix.size() + line_bytes + 1];
     va_list values;
     va_start(values, format);
-    std::vsnprintf(text, sizeof text, format, values);
+    std::vsnprintf(raw, sizeof raw, format, values);
     va_end(values);
-    std::FILE* out = file ? file : stderr;
-    std::fprintf(out, "hgemm: %s\n", text);
-    std::fflush(out);
+    std::memcpy(text, prefix.data(), prefix.size());
+    char* const own = text + prefix.size();
+    escape(raw, own, line_bytes);
+    if (logger)
+        return logger(data, own);
+    std::strcat(own, "\n");
+    if (file >= 0)
+        write_whole(file, text, std::strlen(text));
+    else
+        std::fputs(text, stderr);
 }
 
-Log open_log() noexcept
+bool open_log_of_environment(Log& log) noexcept
 {
-    Log log{LogLevel::Off, nullptr};
-    const char* level = std::getenv("HGEMM_LOG");
-    if (!level)
-        return log;
-    if (!std::strcmp(level, "error"))
-        log.level = LogLevel::Error;
-    else if (!std::strcmp(level, "plan"))
-        log.level = LogLevel::Plan;
-    else if (!std::strcmp(level, "trace"))
-        log.level = LogLevel::Trace;
-    const char* path = std::getenv("HGEMM_LOG_FILE");
-    if (log.level != LogLevel::Off && path && *path)
-        log.file = std::fopen(path, "ae");
-    return log;
+    log = {};
+    if (!read_level(log.level))
+        return false;
+    const char* const path = environment("HGEMM_LOG_FILE");
+    if (log.level == LogLevel::Off || !path || !*path)
+        return true;
+    const char* reason = nullptr;
+    const int file = open_file(path, reason);
+    if (file < 0)
+        log.line("'%.1024s' (HGEMM_LOG_FILE) cannot be written to: %s; the log goes on here", path, reason);
+    log.file = file;
+    return true;
 }
 
 void close_log(Log& log) noexcept
 {
-    if (log.file)
-        std::fclose(log.file);
-    log = {LogLevel::Off, nullptr};
+    if (log.file >= 0)
+        close(log.file);
+    log = {};
 }
 
 }  // namespace hg

@@ -1,7 +1,8 @@
 #include "options.hpp"
 
+#include "environment.hpp"
+
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -10,7 +11,7 @@ namespace {
 
 Status copy_variable(const char* name, char* text, size_t length)
 {
-    const char* value = std::getenv(name);
+    const char* value = environment(name);
     if (value && std::strlen(value) >= length)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s is longer than %zu characters", name, length - 1);
     std::strcpy(text, value ? value : "");

@@ -1,8 +1,11 @@
 #include "status.hpp"
 
+#include "escape.hpp"
+
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -10,7 +13,7 @@ namespace hg {
 namespace {
 
 struct ThreadError {
-    char text[2304];  // holds the names of all kernels
+    char text[error_text_bytes];
     int argument;
     const char* function;
     std::optional<int64_t> problem;  // which of args->problems
@@ -31,6 +34,11 @@ void write_rest(int used, const char* format, va_list values) noexcept
 {
     if (used >= 0 && used < static_cast<int>(sizeof error.text))
         std::vsnprintf(error.text + used, sizeof error.text - used, format, values);
+    if (!has_control(error.text))
+        return;
+    char raw[sizeof error.text];
+    std::strcpy(raw, error.text);
+    escape(raw, error.text, sizeof error.text);
 }
 
 // The members of an entry of args->problems are checked by the names that they have in args.

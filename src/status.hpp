@@ -9,6 +9,9 @@ namespace hg {
 using Status = hgemm_status_t;
 constexpr Status ok = HGEMM_STATUS_SUCCESS;
 
+// Of an error's text with its NUL: holds the names of all kernels.
+constexpr size_t error_text_bytes = 2304;
+
 // Remember "<function>: <text>" as this thread's error and return `status`. The function is the public
 // one that the thread is in (see Call).
 [[gnu::format(printf, 2, 3)]] Status fail(Status status, const char* format, ...) noexcept;
@@ -18,7 +21,7 @@ constexpr Status ok = HGEMM_STATUS_SUCCESS;
 [[gnu::format(printf, 3, 4)]] Status fail_argument(int position, const char* name, const char* format,
                                                    ...) noexcept;
 
-// What the thread's last failure left.
+// What the thread's last failure left. The text has no control characters.
 const char* error_text() noexcept;
 int error_argument() noexcept;
 

@@ -22,7 +22,11 @@ thread_local hgemm_status_t last_status = HGEMM_STATUS_SUCCESS;
 
 void log_error()
 {
-    static const Log log = open_log();
+    static const Log log = [] {
+        Log opened;
+        open_log_of_environment(opened);
+        return opened;
+    }();
     if (log.wants(LogLevel::Error))
         log.line("%s", error_text());
 }

@@ -3,12 +3,12 @@
 #include "host.hpp"
 #include "stager.hpp"
 
+#include "src/environment.hpp"
 #include "src/problem.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -19,7 +19,7 @@ enum class Choice { Auto, Host, Gpu };
 
 Choice read_choice()
 {
-    const char* text = std::getenv("HGEMM_CBLAS");
+    const char* text = environment("HGEMM_CBLAS");
     if (text && !std::strcmp(text, "host"))
         return Choice::Host;
     return text && !std::strcmp(text, "gpu") ? Choice::Gpu : Choice::Auto;

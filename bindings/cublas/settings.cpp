@@ -14,7 +14,7 @@ constexpr std::string_view mode_names[] = {"off", "on", "verify"};
 
 std::string_view environment(const char* name)
 {
-    const char* value = std::getenv(name);
+    const char* value = secure_getenv(name);
     return value ? value : "";
 }
 

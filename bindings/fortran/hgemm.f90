@@ -19,6 +19,8 @@ module libhgemm
     integer(c_int), parameter :: HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113
     integer(c_int), parameter :: HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3
     integer(c_int), parameter :: HGEMM_MODE_DEFAULT = 0, HGEMM_MODE_BATCH_INVARIANT = 1
+    integer(c_int), parameter :: HGEMM_LOG_OFF = 0, HGEMM_LOG_ERROR = 1, HGEMM_LOG_PLAN = 2, &
+                                 HGEMM_LOG_TRACE = 3
     integer(c_int), parameter :: &
         HGEMM_ACTIVATION_NONE = 0, HGEMM_ACTIVATION_RELU = 1, HGEMM_ACTIVATION_GELU_TANH = 2, &
         HGEMM_ACTIVATION_GELU_ERF = 3, HGEMM_ACTIVATION_SILU = 4
@@ -121,10 +123,26 @@ module libhgemm
             integer(c_int) :: status
         end function
 
+        function hgemm_get_workspace(handle, workspace, bytes) &
+            bind(c, name='hgemm_get_workspace') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(c_ptr), intent(out) :: workspace
+            integer(c_size_t), intent(out) :: bytes
+            integer(c_int) :: status
+        end function
+
         function hgemm_set_mode(handle, mode) bind(c, name='hgemm_set_mode') result(status)
             import
             type(c_ptr), value :: handle
             integer(c_int), value :: mode
+            integer(c_int) :: status
+        end function
+
+        function hgemm_get_mode(handle, mode) bind(c, name='hgemm_get_mode') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int), intent(out) :: mode
             integer(c_int) :: status
         end function
 
@@ -135,10 +153,33 @@ module libhgemm
             integer(c_int) :: status
         end function
 
+        function hgemm_get_sm_count(handle, count) bind(c, name='hgemm_get_sm_count') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int), intent(out) :: count
+            integer(c_int) :: status
+        end function
+
+        function hgemm_get_device(handle, device) bind(c, name='hgemm_get_device') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int), intent(out) :: device
+            integer(c_int) :: status
+        end function
+
         function hgemm_backend(handle) bind(c, name='hgemm_backend') result(text)
             import
             type(c_ptr), value :: handle
             type(c_ptr) :: text
+        end function
+
+        ! ---- Log
+        function hgemm_set_logger(level, logger, data) bind(c, name='hgemm_set_logger') result(status)
+            import
+            integer(c_int), value :: level
+            type(c_funptr), value :: logger
+            type(c_ptr), value :: data
+            integer(c_int) :: status
         end function
 
         ! ---- Level 3, column-major short forms

@@ -60,8 +60,8 @@ function read_statement(text) {
     sub(/^ /, "", text)
     if (sub(/^@/, "", text))
         title = text
-    else if (text ~ /typedef enum /)
-        fortran[last_word(text)] = "integer(c_int)"
+    else if (text ~ /typedef HGEMM_ENUM\(/)
+        fortran[between(text, "HGEMM_ENUM(", ")") "_t"] = "integer(c_int)"
     else if (text ~ /typedef struct [a-zA-Z_]+ \*/)
         fortran[last_word(text)] = "type(c_ptr)"
     else if (text ~ /typedef .*\(\*/)

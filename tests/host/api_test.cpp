@@ -9,7 +9,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -65,6 +64,8 @@ TEST_F(Api, handles_have_the_workspace_that_they_were_created_with)
     };
     EXPECT_EQ(run(size_t{256} << 20), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(run(0), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
+    EXPECT_TRUE(contains(hgemm_last_error(), "set a larger one by hgemm_set_workspace"))
+        << hgemm_last_error();
 }
 
 TEST_F(Api, forked_children_multiply_and_destroy_the_handle)
@@ -93,8 +94,12 @@ TEST_F(Api, create_obeys_the_environment)
         << unknown_backend.story();
     const Library unknown_kernel(nullptr, "", "no_such_kernel");
     EXPECT_FALSE(unknown_kernel.created());
-    EXPECT_TRUE(contains(unknown_kernel.story(), "unknown kernel 'no_such_kernel' (HGEMM_KERNEL)"))
+    EXPECT_TRUE(
+        contains(unknown_kernel.story(), "unknown kernel 'no_such_kernel' (HGEMM_KERNEL), nearest: "))
         << unknown_kernel.story();
+    EXPECT_LT(unknown_kernel.story().size(), 300u) << unknown_kernel.story();
+    const Library misspelt(nullptr, "", "hots_blocked");
+    EXPECT_TRUE(contains(misspelt.story(), "nearest: host_blocked")) << misspelt.story();
     EXPECT_TRUE(Library(nullptr, "host").created());
     EXPECT_TRUE(Library(nullptr, "", "host_blocked").created());
     const std::vector<std::string> names = kernel_names();
@@ -123,8 +128,9 @@ TEST_F(Api, automatic_handle)
         GTEST_SKIP() << "the rest is for a machine without a GPU";
     const hgemm_status_t status = create_with_backend("sm90", handle);
     const bool built_in = contains(hgemm_build_info(), "sm90");
-    EXPECT_TRUE(status == HGEMM_STATUS_NO_DEVICE || (!built_in && status == HGEMM_STATUS_NOT_SUPPORTED))
-        << hgemm_last_error();
+    EXPECT_EQ(status, built_in ? HGEMM_STATUS_NO_DEVICE : HGEMM_STATUS_NOT_SUPPORTED) << hgemm_last_error();
+    const std::string absent = "backend 'sm90' (HGEMM_BACKEND) is not built in, known: host";
+    EXPECT_EQ(contains(hgemm_last_error(), absent), !built_in) << hgemm_last_error();
     EXPECT_EQ(handle, nullptr);
     ASSERT_EQ(create_with_backend("", handle), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
     EXPECT_STREQ(hgemm_backend(handle), "host");
@@ -173,6 +179,55 @@ TEST_F(Api, mode_and_sm_count)
     EXPECT_EQ(hgemm_set_sm_count(handle(), 1), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(hgemm_set_sm_count(handle(), 0), HGEMM_STATUS_SUCCESS);
     expect_invalid(hgemm_set_sm_count(handle(), -1), 2, "(count) is -1, must be at least 0");
+}
+
+TEST_F(Api, settings_are_told)
+{
+    hgemm_mode_t mode = HGEMM_MODE_BATCH_INVARIANT;
+    int count = -1, device = 7;
+    EXPECT_EQ(hgemm_get_mode(handle(), &mode), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(mode, HGEMM_MODE_DEFAULT);
+    EXPECT_EQ(hgemm_get_device(handle(), &device), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(device, HGEMM_DEVICE_HOST);
+    for (const int limit : {3, 1 << 30, 0}) {
+        EXPECT_EQ(hgemm_set_sm_count(handle(), limit), HGEMM_STATUS_SUCCESS);
+        EXPECT_EQ(hgemm_get_sm_count(handle(), &count), HGEMM_STATUS_SUCCESS);
+        EXPECT_EQ(count, limit);
+    }
+    EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_BATCH_INVARIANT), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(hgemm_get_mode(handle(), &mode), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(mode, HGEMM_MODE_DEFAULT) << "a refused mode is not set";
+    expect_invalid(hgemm_get_mode(handle(), nullptr), 2, "hgemm_get_mode: argument 2 (mode) is NULL");
+    expect_invalid(hgemm_get_sm_count(handle(), nullptr), 2, "(count) is NULL");
+    expect_invalid(hgemm_get_device(handle(), nullptr), 2, "(device) is NULL");
+}
+
+TEST_F(Api, workspace_in_use_is_told)
+{
+    void* memory = nullptr;
+    size_t bytes = 0;
+    hgemm_handle_t sized = nullptr;
+    ASSERT_EQ(hgemm_create_sized(&sized, HGEMM_DEVICE_HOST, 1000), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_get_workspace(sized, &memory, &bytes), HGEMM_STATUS_SUCCESS);
+    EXPECT_NE(memory, nullptr);
+    EXPECT_EQ(bytes, 1024u);
+    void* const own = memory;
+    alignas(256) static char mine[512];
+    EXPECT_EQ(hgemm_set_workspace(sized, mine, 300), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_get_workspace(sized, &memory, &bytes), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(memory, mine);
+    EXPECT_EQ(bytes, 300u);
+    EXPECT_EQ(hgemm_set_workspace(sized, nullptr, 0), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_get_workspace(sized, &memory, &bytes), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(memory, own);
+    expect_invalid(hgemm_get_workspace(sized, nullptr, &bytes), 2, "(workspace) is NULL");
+    expect_invalid(hgemm_get_workspace(sized, &memory, nullptr), 3, "(bytes) is NULL");
+    hgemm_destroy(sized);
+    ASSERT_EQ(hgemm_create_sized(&sized, HGEMM_DEVICE_HOST, 0), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_get_workspace(sized, &memory, &bytes), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(memory, nullptr);
+    EXPECT_EQ(bytes, 0u);
+    hgemm_destroy(sized);
 }
 
 TEST_F(Api, explain)
@@ -237,67 +292,6 @@ TEST_F(Api, version)
     EXPECT_EQ(std::string(hgemm_build_info()).find(version.str()), 0u) << hgemm_build_info();
     EXPECT_TRUE(contains(hgemm_build_info(), "host"));
     EXPECT_FALSE(contains(hgemm_build_info(), "\n"));
-}
-
-TEST_F(Api, log_goes_to_its_file)
-{
-    const std::string path = testing::TempDir() + "hgemm_log_test.txt";
-    std::remove(path.c_str());
-    setenv("HGEMM_LOG", "trace", 1);
-    setenv("HGEMM_LOG_FILE", path.c_str(), 1);
-    hgemm_handle_t logging = nullptr;
-    ASSERT_EQ(hgemm_create_on(&logging, HGEMM_DEVICE_HOST), HGEMM_STATUS_SUCCESS);
-    unsetenv("HGEMM_LOG");
-    unsetenv("HGEMM_LOG_FILE");
-    std::vector<uint16_t> matrix(3 * 256);
-    hgemm_half_t* data = matrix.data();
-    EXPECT_EQ(hgemm_tn(logging, 16, 16, 16, 1, data, 16, data + 256, 16, 0, data + 512, 16),
-              HGEMM_STATUS_SUCCESS);
-    EXPECT_EQ(hgemm_tn(logging, -5, 16, 16, 1, data, 16, data + 256, 16, 0, data + 512, 16),
-              HGEMM_STATUS_INVALID_ARGUMENT);
-    hgemm_half_t* const x = data + 256;
-    hgemm_half_t* const y = data + 512;
-    EXPECT_EQ(hgemv_n(logging, 3, 5, 1, data, 16, x, 2, 0, y, 1), HGEMM_STATUS_SUCCESS);
-    for (int call = 0; call < 2; ++call)
-        EXPECT_EQ(bgemv_t(logging, 3, 5, 1, data, 16, x, -1, 0, y, 1), HGEMM_STATUS_SUCCESS);
-    EXPECT_EQ(hgemm_strided_batched(logging, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 4, 8, 16, 1,
-                                    data, 16, 64, x, 8, 0, 0, y, 8, 32, 3),
-              HGEMM_STATUS_SUCCESS);
-    hgemm_args_t problems[2];
-    for (hgemm_args_t& args : problems) {
-        hgemm_args_init(&args, sizeof args);
-        args.m = args.n = args.lda = args.ldd = 16;
-        args.k = args.ldb = 24;
-        args.a = args.b = data;
-        args.d = data + 512;
-    }
-    hgemm_grouped_args_t grouped;
-    hgemm_grouped_args_init(&grouped, sizeof grouped);
-    grouped.grouping = HGEMM_GROUPED_HOST;
-    grouped.group_count = 2;
-    grouped.problems = problems;
-    EXPECT_EQ(hgemm_grouped_ex(logging, &grouped), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    hgemm_destroy(logging);
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    EXPECT_TRUE(contains(text.str(), "plan ")) << text.str();
-    EXPECT_TRUE(contains(text.str(), "hgemm-bench ")) << text.str();
-    EXPECT_TRUE(contains(text.str(), "is -5")) << text.str();
-    const auto lines = [&](const std::string& part) {
-        int count = 0;
-        for (std::string line; std::getline(text, line);)
-            count += contains(line, part);
-        text.clear();
-        text.seekg(0);
-        return count;
-    };
-    const std::string trace = "trace hgemm-bench compare --shapes ";
-    EXPECT_EQ(lines(trace + "16x16x16 --dtype f16 --layout tn"), 1) << text.str();
-    EXPECT_EQ(lines(trace + "1x3x5 --dtype f16 --layout tt"), 1) << text.str();
-    EXPECT_EQ(lines(trace + "1x5x3 --dtype bf16 --layout tn"), 2) << text.str();
-    EXPECT_EQ(lines(trace + "4x8x16x3 --dtype f16 --layout tt"), 1) << text.str();
-    EXPECT_EQ(lines(" k=24 ldd=16 "), 2) << "a plan for each problem: " << text.str();
-    std::remove(path.c_str());
 }
 
 }  // namespace

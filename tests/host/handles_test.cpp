@@ -56,11 +56,18 @@ std::vector<hgemm_status_t> ask_all(hgemm_handle_t h)
     hgemm_stream_t stream;
     size_t bytes;
     char text[10];
+    void* workspace;
+    hgemm_mode_t mode;
+    int number;
     return {hgemm_set_stream(h, nullptr),
             hgemm_get_stream(h, &stream),
             hgemm_set_workspace(h, nullptr, 0),
             hgemm_set_mode(h, HGEMM_MODE_DEFAULT),
             hgemm_set_sm_count(h, 0),
+            hgemm_get_workspace(h, &workspace, &bytes),
+            hgemm_get_mode(h, &mode),
+            hgemm_get_sm_count(h, &number),
+            hgemm_get_device(h, &number),
             hgemm_gemm_ex(h, &args),
             hgemm_workspace_size(h, &args, &bytes),
             hgemm_explain(h, &args, text, sizeof text),

@@ -124,8 +124,17 @@ TEST(Cpp, settings)
     EXPECT_EQ(*handle.stream(), nullptr);
     EXPECT_TRUE(handle.set_workspace({}));
     EXPECT_TRUE(handle.set_mode(HGEMM_MODE_DEFAULT));
+    EXPECT_EQ(*handle.mode(), HGEMM_MODE_DEFAULT);
     EXPECT_TRUE(handle.set_sm_count(1));
     EXPECT_FALSE(handle.set_sm_count(-1));
+    EXPECT_EQ(*handle.sm_count(), 1);
+    EXPECT_EQ(*handle.device(), HGEMM_DEVICE_HOST);
+    alignas(256) static std::byte memory[512];
+    EXPECT_TRUE(handle.set_workspace(memory));
+    EXPECT_EQ(handle.workspace()->data(), memory);
+    EXPECT_EQ(handle.workspace()->size(), sizeof memory);
+    EXPECT_TRUE(handle.set_workspace({}));
+    EXPECT_NE(handle.workspace()->data(), memory);
     EXPECT_TRUE(Handle::create());
     EXPECT_TRUE(Handle::create_sized(HGEMM_DEVICE_HOST, 1 << 20));
     EXPECT_FALSE(Handle::create_sized(-3, 0));

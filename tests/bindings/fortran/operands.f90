@@ -28,10 +28,10 @@ module operands
     integer(c_int64_t), target :: offsets(3) = [0, 1, 3]
     integer :: failures = 0
 
-    type(c_ptr) :: handle, stream
+    type(c_ptr) :: handle, stream, address
     type(hgemm_args_t) :: args
     type(hgemm_grouped_args_t) :: grouped
-    integer(c_int) :: status
+    integer(c_int) :: status, number
     integer(c_size_t) :: bytes
     character(kind=c_char) :: line(512)
 

@@ -59,6 +59,14 @@ pub type hgemm_mode_t = c_int;
 pub const HGEMM_MODE_DEFAULT: hgemm_mode_t = 0;
 pub const HGEMM_MODE_BATCH_INVARIANT: hgemm_mode_t = 1;
 
+pub type hgemm_log_level_t = c_int;
+pub const HGEMM_LOG_OFF: hgemm_log_level_t = 0;
+pub const HGEMM_LOG_ERROR: hgemm_log_level_t = 1;
+pub const HGEMM_LOG_PLAN: hgemm_log_level_t = 2;
+pub const HGEMM_LOG_TRACE: hgemm_log_level_t = 3;
+/// `None` goes back to the environment.
+pub type hgemm_logger_t = Option<unsafe extern "C" fn(data: *mut c_void, line: *const c_char)>;
+
 pub type hgemm_activation_t = c_int;
 pub const HGEMM_ACTIVATION_NONE: hgemm_activation_t = 0;
 pub const HGEMM_ACTIVATION_RELU: hgemm_activation_t = 1;
@@ -163,9 +171,18 @@ extern "C" {
     pub fn hgemm_set_workspace(
         handle: hgemm_handle_t, workspace: *mut c_void, bytes: usize,
     ) -> hgemm_status_t;
+    pub fn hgemm_get_workspace(
+        handle: hgemm_handle_t, workspace: *mut *mut c_void, bytes: *mut usize,
+    ) -> hgemm_status_t;
     pub fn hgemm_set_mode(handle: hgemm_handle_t, mode: hgemm_mode_t) -> hgemm_status_t;
+    pub fn hgemm_get_mode(handle: hgemm_handle_t, mode: *mut hgemm_mode_t) -> hgemm_status_t;
     pub fn hgemm_set_sm_count(handle: hgemm_handle_t, count: c_int) -> hgemm_status_t;
+    pub fn hgemm_get_sm_count(handle: hgemm_handle_t, count: *mut c_int) -> hgemm_status_t;
+    pub fn hgemm_get_device(handle: hgemm_handle_t, device: *mut c_int) -> hgemm_status_t;
     pub fn hgemm_backend(handle: hgemm_handle_t) -> *const c_char;
+    pub fn hgemm_set_logger(
+        level: hgemm_log_level_t, logger: hgemm_logger_t, data: *mut c_void,
+    ) -> hgemm_status_t;
     pub fn hgemm_nn(
         handle: hgemm_handle_t, m: i64, n: i64, k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
         b: *const hgemm_half_t, ldb: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,

@@ -75,9 +75,36 @@ impl Handle {
         check(unsafe { sys::hgemm_set_mode(self.raw, mode) })
     }
 
+    pub fn is_batch_invariant(&self) -> Result<bool> {
+        let mut mode = sys::HGEMM_MODE_DEFAULT;
+        check(unsafe { sys::hgemm_get_mode(self.raw, &mut mode) })?;
+        Ok(mode == sys::HGEMM_MODE_BATCH_INVARIANT)
+    }
+
     /// At most `count` multiprocessors, or of the library's threads on the CPU; 0: all.
     pub fn set_sm_count(&mut self, count: u16) -> Result<()> {
         check(unsafe { sys::hgemm_set_sm_count(self.raw, c_int::from(count)) })
+    }
+
+    /// The limit as it was set; 0: none.
+    pub fn sm_count(&self) -> Result<usize> {
+        let mut count = 0;
+        check(unsafe { sys::hgemm_get_sm_count(self.raw, &mut count) })?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// CUDA's number of the device; `None` on the CPU.
+    pub fn device(&self) -> Result<Option<usize>> {
+        let mut device = sys::HGEMM_DEVICE_HOST;
+        check(unsafe { sys::hgemm_get_device(self.raw, &mut device) })?;
+        Ok(usize::try_from(device).ok())
+    }
+
+    /// Bytes of the workspace in use.
+    pub fn workspace_bytes(&self) -> Result<usize> {
+        let (mut workspace, mut bytes) = (ptr::null_mut(), 0);
+        check(unsafe { sys::hgemm_get_workspace(self.raw, &mut workspace, &mut bytes) })?;
+        Ok(bytes)
     }
 
     /// D = activation(alpha * op(A) * op(B) + beta * D), on the CPU.

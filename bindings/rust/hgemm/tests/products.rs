@@ -189,6 +189,10 @@ fn handles_tell_about_themselves_and_move_to_threads() {
     let mut handle = Handle::host().unwrap();
     assert!(handle.is_host());
     handle.set_sm_count(1).unwrap();
+    assert_eq!(handle.sm_count().unwrap(), 1);
+    assert_eq!(handle.device().unwrap(), None);
+    assert!(!handle.is_batch_invariant().unwrap());
+    assert!(handle.workspace_bytes().unwrap() > 0);
     handle.set_batch_invariant(false).unwrap();
     let gemm = Gemm::new(8, 8, 8);
     assert!(handle.explain::<F16, F16>(&gemm).unwrap().contains("host"));

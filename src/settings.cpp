@@ -1,0 +1,131 @@
+// The settings of a handle: what the public functions set, and what they tell of it.
+#include "driver.hpp"
+#include "handle.hpp"
+
+using namespace hg;
+
+extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream)
+{
+    return with_handle("hgemm_set_stream", handle, [&](Handle& h) {
+        if (!h.context && stream)
+            return fail_argument(2, "stream", "is %p, must be NULL: the handle computes on the host",
+                                 static_cast<void*>(stream));
+        if (h.context && stream) {
+            const driver::Scope scope(h.context);
+            void* owner = nullptr;
+            Status status = scope.status();
+            if (status == ok)
+                status = driver::stream_context(stream, &owner);
+            if (status != ok)
+                return status;
+            if (!owner)
+                return fail_argument(2, "stream", "is %p, must be a CUDA stream",
+                                     static_cast<void*>(stream));
+            if (owner != h.context)
+                return fail_argument(2, "stream",
+                                     "is %p of context %p, must belong to the handle's context %p",
+                                     static_cast<void*>(stream), owner, h.context);
+        }
+        h.stream = stream;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t* stream)
+{
+    return with_handle("hgemm_get_stream", handle, [&](Handle& h) {
+        if (!stream)
+            return fail_argument(2, "stream", "is NULL, must point to an hgemm_stream_t");
+        *stream = h.stream;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* workspace, size_t bytes)
+{
+    return with_handle("hgemm_set_workspace", handle, [&](Handle& h) {
+        if (!workspace && bytes > 0)
+            return fail_argument(2, "workspace", "is NULL, must point to %zu bytes", bytes);
+        if (reinterpret_cast<uintptr_t>(workspace) % workspace_alignment != 0)
+            return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
+                                 workspace_alignment);
+        h.user = {workspace, bytes, nullptr, 0};
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode)
+{
+    return with_handle("hgemm_set_mode", handle, [&](Handle& h) {
+        const int value = mode;
+        if (value != HGEMM_MODE_DEFAULT && value != HGEMM_MODE_BATCH_INVARIANT)
+            return fail_argument(2, "mode", "is %d, must be 0 (default) or 1 (batch-invariant)", value);
+        for (int i = 0; value == HGEMM_MODE_BATCH_INVARIANT && i < h.candidate_count; ++i)
+            if (!h.candidates[i]->batch_invariant)
+                return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend %s has no batch-invariant mode",
+                            h.candidates[i]->name);
+        h.options.mode = static_cast<Mode>(value);
+        h.cache->clear();
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count)
+{
+    return with_handle("hgemm_set_sm_count", handle, [&](Handle& h) {
+        if (count < 0)
+            return fail_argument(2, "count", "is %d, must be at least 0", count);
+        h.options.sm_limit = count;
+        h.cache->clear();
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void** workspace, size_t* bytes)
+{
+    return with_handle("hgemm_get_workspace", handle, [&](Handle& h) {
+        if (!workspace)
+            return fail_argument(2, "workspace", "is NULL, must point to a void *");
+        if (!bytes)
+            return fail_argument(3, "bytes", "is NULL, must point to a size_t");
+        *workspace = h.workspace().ptr;
+        *bytes = h.workspace().bytes;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_mode(hgemm_handle_t handle, hgemm_mode_t* mode)
+{
+    return with_handle("hgemm_get_mode", handle, [&](Handle& h) {
+        if (!mode)
+            return fail_argument(2, "mode", "is NULL, must point to an hgemm_mode_t");
+        *mode = static_cast<hgemm_mode_t>(h.options.mode);
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_sm_count(hgemm_handle_t handle, int* count)
+{
+    return with_handle("hgemm_get_sm_count", handle, [&](Handle& h) {
+        if (!count)
+            return fail_argument(2, "count", "is NULL, must point to an int");
+        *count = h.options.sm_limit;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_device(hgemm_handle_t handle, int* device)
+{
+    return with_handle("hgemm_get_device", handle, [&](Handle& h) {
+        if (!device)
+            return fail_argument(2, "device", "is NULL, must point to an int");
+        *device = h.device.ordinal;
+        return ok;
+    });
+}
+
+extern "C" const char* hgemm_backend(hgemm_handle_t handle)
+{
+    const Handle* h = find_handle(handle);
+    return h ? h->candidates[0]->name : "";
+}
