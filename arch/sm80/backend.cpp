@@ -11,8 +11,8 @@
 #include <cstring>
 
 extern "C" {
-extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm90[], hgemm_image_sm80_sm100[],
-    hgemm_image_sm80_sm120[], hgemm_image_sm80_ptx[];
+extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm87[], hgemm_image_sm80_sm90[],
+    hgemm_image_sm80_sm100[], hgemm_image_sm80_sm120[], hgemm_image_sm80_ptx[];
 }
 
 namespace hg {
@@ -21,10 +21,14 @@ namespace {
 
 constexpr int group_m = 8;  // rows of tiles walked together
 
+// Machine code for 8.0 runs on the desktop's 8.6 and 8.9; Orin, 8.7, has an image of its own (see
+// arch/CMakeLists.txt). A device that none is for gets PTX.
 const unsigned char* image_for(const Device& device)
 {
-    if (device.cc / 10 == 8)
+    if (device.cc == 80 || device.cc == 86 || device.cc == 89)
         return hgemm_image_sm80_sm80;
+    if (device.cc == 87)
+        return hgemm_image_sm80_sm87;
     if (device.cc == 90)
         return hgemm_image_sm80_sm90;
     if (device.cc / 10 == 10 && hgemm_image_sm80_sm100[0] != 0)

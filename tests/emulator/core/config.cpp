@@ -27,7 +27,7 @@ uint64_t number(const char* name, uint64_t otherwise, uint64_t least, uint64_t m
 
 int architecture(const std::string& text)
 {
-    for (const int cc : {80, 86, 87, 89, 90, 100, 103, 120, 121}) {
+    for (const int cc : {80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121}) {
         const std::string plain = "sm_" + std::to_string(cc);
         if (text == plain || text == plain + "a" || text == plain + "f")
             return cc;
@@ -40,7 +40,8 @@ int shared_memory(int cc)
 {
     switch (cc) {
     case 80:
-    case 87: return 163 * 1024;
+    case 87:
+    case 88: return 163 * 1024;
     case 86:
     case 89:
     case 120:

@@ -57,7 +57,8 @@ Limits limits(const Config& config)
     switch (config.cc) {
     case 80: return {2048, 32, 164 * kib, 40 * mib};
     case 86: return {1536, 16, 100 * kib, 6 * mib};
-    case 87: return {1536, 16, 164 * kib, 4 * mib};
+    case 87:
+    case 88: return {1536, 16, 164 * kib, 4 * mib};
     case 89: return {1536, 24, 100 * kib, 72 * mib};
     case 90: return {2048, 32, 228 * kib, 50 * mib};
     case 100:

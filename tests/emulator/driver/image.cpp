@@ -64,9 +64,28 @@ bool looks_like_text(const char* bytes)
 struct Contents {
     std::vector<Ptx> texts;
     std::string cubins, compressed;  // architectures, for messages
+    bool has_fitting_cubin = false;
 };
 
-Contents read_fatbin(const char* image)
+// Machine code runs on devices of the same major version that are not older, a family's on its later
+// members, 'a' code on that one alone. None goes from desktop to Tegra devices, from those to desktops or
+// from one to another (CUDA C++ Programming Guide, Binary Compatibility).
+bool cubin_fits(const EntryHeader& entry, int cc)
+{
+    constexpr uint64_t exact = 0x100000, family = 0x200000;
+    const int own = static_cast<int>(entry.architecture);
+    const auto is_tegra = [](int number) {
+        return number == 53 || number == 62 || number == 72 || number == 87 || number == 88 ||
+               number == 110;
+    };
+    if (own == cc)
+        return true;
+    if (entry.flags & exact && !(entry.flags & family))
+        return false;
+    return own / 10 == cc / 10 && own < cc && !is_tegra(own) && !is_tegra(cc);
+}
+
+Contents read_fatbin(const char* image, int cc)
 {
     FatbinHeader header;
     std::memcpy(&header, image, sizeof header);
@@ -78,8 +97,10 @@ Contents read_fatbin(const char* image)
         if (entry.header_bytes < sizeof entry || entry.bytes > static_cast<size_t>(end - at))
             throw Failure{CUDA_ERROR_INVALID_IMAGE, "broken fatbin"};
         const std::string architecture = " sm_" + std::to_string(entry.architecture);
-        if (entry.kind == kind_cubin)
+        if (entry.kind == kind_cubin) {
             contents.cubins += architecture;
+            contents.has_fitting_cubin |= cubin_fits(entry, cc);
+        }
         if (entry.kind != kind_ptx)
             continue;
         const char* text = at + entry.header_bytes;
@@ -118,6 +139,17 @@ Contents read_fatbin(const char* image)
     throw Failure{CUDA_ERROR_NO_BINARY_FOR_GPU, text};
 }
 
+// The images of a library have PTX beside the machine code for the emulator's sake: without it, would the
+// device have code to run?
+void require_machine_code(const Contents& contents, int cc)
+{
+    const char* setting = std::getenv("EMU_MACHINE_CODE");
+    if (setting && *setting == '1' && !contents.cubins.empty() && !contents.has_fitting_cubin)
+        throw Failure{CUDA_ERROR_NO_BINARY_FOR_GPU, "no machine code that runs on sm_" +
+                                                        std::to_string(cc) + ", but for" + contents.cubins +
+                                                        " (EMU_MACHINE_CODE=1)"};
+}
+
 }  // namespace
 
 int suitability(const std::string& target, int cc)
@@ -149,7 +181,7 @@ Ptx choose_ptx(const void* image, int cc)
     const char* bytes = static_cast<const char*>(image);
     Contents contents;
     if (magic == fatbin_magic) {
-        contents = read_fatbin(bytes);
+        contents = read_fatbin(bytes, cc);
     } else if (magic == elf_magic) {
         contents.cubins = " a cubin";
     } else if (looks_like_text(bytes)) {
@@ -157,6 +189,7 @@ Ptx choose_ptx(const void* image, int cc)
     } else {
         throw Failure{CUDA_ERROR_INVALID_IMAGE, "neither fatbin, cubin nor PTX"};
     }
+    require_machine_code(contents, cc);
     Ptx* best = nullptr;
     for (Ptx& ptx : contents.texts)
         if (suitability(ptx.target, cc) > (best ? suitability(best->target, cc) : 0))
