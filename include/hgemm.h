@@ -147,8 +147,10 @@ HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, 
     accepted. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
-/** Run later calls on `stream`, which must belong to the handle's context (INVALID_ARGUMENT). A host
-    handle accepts NULL only. */
+/** Run later calls on `stream`, which must belong to the handle's context, or to a green context of the
+    device whose primary context that is (INVALID_ARGUMENT). On a green context's stream kernels are chosen
+    for its multiprocessors, or for those of hgemm_set_sm_count() if they are fewer, until another stream is
+    set; the driver must be 12.5 or newer. A host handle accepts NULL only. */
 HGEMM_API hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream);
 HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t *stream);
 

@@ -40,10 +40,26 @@ constexpr int abi = 12000;
     X(cuLaunchKernelEx)                                                                                    \
     X(cuTensorMapEncodeTiled)
 
+// Those of green contexts, which drivers older than 12.5 and the cuda.h of older toolkits do not have.
+struct SmResource {  // CUdevResource of that type
+    int type;
+    unsigned char unused[92];
+    unsigned sm_count, least, alignment;
+    unsigned char reserved[36];
+};
+static_assert(sizeof(SmResource) == 144);
+constexpr int sm_resource = 1;  // CU_DEV_RESOURCE_TYPE_SM
+
+using GreenContext = void*;
+using StreamGetContexts = CUresult (*)(CUstream, CUcontext* primary, GreenContext*);  // cuStreamGetCtx_v2
+using GreenCtxGetDevResource = CUresult (*)(GreenContext, SmResource*, int type);
+
 struct Calls {
 #define HGEMM_MEMBER(name) decltype(&::name) name;
     HGEMM_DRIVER_CALLS(HGEMM_MEMBER)
 #undef HGEMM_MEMBER
+    StreamGetContexts cuStreamGetCtx_v2;  // null, and the next one, where there are no green contexts
+    GreenCtxGetDevResource cuGreenCtxGetDevResource;
     const char* absent;  // null when every entry point was found
     CUresult started;    // what cuInit then answered
 };
@@ -65,6 +81,11 @@ const char* resolve(Calls& calls)
     calls.name = reinterpret_cast<decltype(calls.name)>(address);
     HGEMM_DRIVER_CALLS(HGEMM_RESOLVE)
 #undef HGEMM_RESOLVE
+    constexpr int abi_of_green_contexts = 12040;
+    calls.cuStreamGetCtx_v2 = reinterpret_cast<StreamGetContexts>(dlsym(library, "cuStreamGetCtx_v2"));
+    if (get("cuGreenCtxGetDevResource", &address, abi_of_green_contexts, CU_GET_PROC_ADDRESS_DEFAULT,
+            nullptr) == CUDA_SUCCESS)
+        calls.cuGreenCtxGetDevResource = reinterpret_cast<GreenCtxGetDevResource>(address);
     calls.started = calls.cuInit(0);
     return nullptr;
 }
@@ -247,13 +268,30 @@ Status clear(void* memory, size_t bytes)
     return status;
 }
 
-Status stream_context(hgemm_stream_t stream, void** context)
+Status find_owner(hgemm_stream_t stream, StreamOwner& owner)
 {
-    CUcontext owner = nullptr;
-    const CUresult result = calls().cuStreamGetCtx(stream, &owner);
-    const bool no_stream = result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE;
-    *context = no_stream ? nullptr : owner;
-    return no_stream ? ok : check(result, "cuStreamGetCtx");
+    owner = {};
+    const auto is_no_stream = [](CUresult result) {
+        return result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE;
+    };
+    CUcontext context = nullptr, primary = nullptr;
+    const CUresult result = calls().cuStreamGetCtx(stream, &context);
+    if (is_no_stream(result))
+        return ok;
+    Status status = check(result, "cuStreamGetCtx");
+    owner.context = context;
+    if (status != ok || !calls().cuStreamGetCtx_v2 || !calls().cuGreenCtxGetDevResource)
+        return status;
+    GreenContext green = nullptr;
+    status = check(calls().cuStreamGetCtx_v2(stream, &primary, &green), "cuStreamGetCtx_v2");
+    if (status != ok || !green)
+        return status;
+    SmResource resource{};
+    status =
+        check(calls().cuGreenCtxGetDevResource(green, &resource, sm_resource), "cuGreenCtxGetDevResource");
+    owner.primary = primary;
+    owner.sm_count = static_cast<int>(resource.sm_count);
+    return status;
 }
 
 Status load_image(const void* image)

@@ -46,8 +46,15 @@ void release(void* memory);
 // Sets the bytes to 0; waits for that.
 Status clear(void* memory, size_t bytes);
 
-// The context that a stream belongs to; null for a handle that the driver says is no stream.
-Status stream_context(hgemm_stream_t stream, void** context);
+// Where a stream's kernels run. A green context has some of a device's multiprocessors and shares its
+// primary context's memory.
+struct StreamOwner {
+    void* context;  // that it belongs to; null where the driver says that it is no stream
+    void* primary;  // of a green context's stream: the primary context behind it, else null
+    int sm_count;   // likewise: how many multiprocessors it has, else 0
+};
+// NULL and the other special streams are those of the current context.
+Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 
 // Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per
 // process and unloaded with its last user.

@@ -50,7 +50,7 @@ Scope::~Scope() = default;
 Status allocate(size_t, void**) { return absent(); }
 void release(void*) {}
 Status clear(void*, size_t) { return absent(); }
-Status stream_context(hgemm_stream_t, void**) { return absent(); }
+Status find_owner(hgemm_stream_t, StreamOwner&) { return absent(); }
 Status load_image(const void*) { return absent(); }
 void unload_image(const void*) {}
 Status get_kernel(const void*, int, const KernelRequest&, Kernel*) { return absent(); }

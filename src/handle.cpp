@@ -51,7 +51,19 @@ Status find_gpu(Handle& handle, bool automatic, int ordinal)
         context = handle.primary.context;
     }
     handle.context = context;
-    return driver::describe(ordinal, handle.device);
+    const Status status = driver::describe(ordinal, handle.device);
+    handle.all_sm_count = handle.device.sm_count;
+    return status;
+}
+
+// A handle may have been created in a green context.
+Status adopt_default_stream(Handle& handle)
+{
+    driver::StreamOwner owner{};
+    const Status status = handle.context ? driver::find_owner(nullptr, owner) : ok;
+    if (status == ok && handle.context)
+        adopt(handle, owner);
+    return status;
 }
 
 // The device that was asked for, or for an automatic handle the first of: current context, device 0,
@@ -163,6 +175,8 @@ Status create_handle(Handle& handle, const Wanted& wanted)
         status = handle.candidates[i]->open(handle.device, &handle.states[i]);
     if (status == ok)
         status = allocate_workspace(handle, wanted.workspace.value_or(default_workspace(handle)));
+    if (status == ok)
+        status = adopt_default_stream(handle);
     if (status == ok && handle.log.wants(LogLevel::Plan))
         handle.log.line("handle on %s, backend %s", handle.device.name, handle.candidates[0]->name);
     return status;
@@ -210,6 +224,18 @@ Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) n
 }
 
 }  // namespace
+
+// Kernels on a stream of a green context have its multiprocessors alone: plans are made for these, since
+// CTAs that wait for each other must all have a place.
+void adopt(Handle& handle, const driver::StreamOwner& owner)
+{
+    const int sm_count =
+        owner.sm_count > 0 ? std::min(owner.sm_count, handle.all_sm_count) : handle.all_sm_count;
+    if (sm_count == handle.device.sm_count)
+        return;
+    handle.device.sm_count = sm_count;
+    handle.cache->clear();
+}
 
 Handle* find_handle(hgemm_handle_t handle) { return handles.find(reinterpret_cast<uintptr_t>(handle)); }
 

@@ -17,7 +17,8 @@ constexpr int max_candidates = 4;
 constexpr size_t workspace_alignment = 256;
 
 struct Handle {
-    Device device;
+    Device device;     // with the multiprocessors that the stream's kernels have
+    int all_sm_count;  // of the whole device
     Options options;
     Log log;
     void* context;            // the CUcontext; null on the host
@@ -42,6 +43,8 @@ struct Handle {
 // The live handle behind a public one, else null.
 Handle* find_handle(hgemm_handle_t handle);
 Status fail_handle(hgemm_handle_t handle);  // for when that is null
+// Plan for the multiprocessors of the stream that `owner` tells of.
+void adopt(Handle& handle, const driver::StreamOwner& owner);
 
 // If the same was asked lately, run it again on the handle's stream, with `status` for the outcome; false
 // if it was not, or is to be logged.

@@ -2,6 +2,28 @@
 #include "driver.hpp"
 #include "handle.hpp"
 
+namespace hg {
+namespace {
+
+// Is it a stream that the handle can use?
+Status check_owner(const Handle& handle, hgemm_stream_t stream, const driver::StreamOwner& owner)
+{
+    auto* const address = static_cast<void*>(stream);
+    if (!owner.context)
+        return fail_argument(2, "stream", "is %p, must be a CUDA stream", address);
+    if (owner.context == handle.context || owner.primary == handle.context)
+        return ok;
+    if (owner.primary)
+        return fail_argument(
+            2, "stream", "is %p of a green context of context %p, must belong to the handle's context %p",
+            address, owner.primary, handle.context);
+    return fail_argument(2, "stream", "is %p of context %p, must belong to the handle's context %p",
+                         address, owner.context, handle.context);
+}
+
+}  // namespace
+}  // namespace hg
+
 using namespace hg;
 
 extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream)
@@ -10,21 +32,17 @@ extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t
         if (!h.context && stream)
             return fail_argument(2, "stream", "is %p, must be NULL: the handle computes on the host",
                                  static_cast<void*>(stream));
-        if (h.context && stream) {
+        if (h.context) {
             const driver::Scope scope(h.context);
-            void* owner = nullptr;
+            driver::StreamOwner owner{};
             Status status = scope.status();
             if (status == ok)
-                status = driver::stream_context(stream, &owner);
+                status = driver::find_owner(stream, owner);
+            if (status == ok && stream)
+                status = check_owner(h, stream, owner);
             if (status != ok)
                 return status;
-            if (!owner)
-                return fail_argument(2, "stream", "is %p, must be a CUDA stream",
-                                     static_cast<void*>(stream));
-            if (owner != h.context)
-                return fail_argument(2, "stream",
-                                     "is %p of context %p, must belong to the handle's context %p",
-                                     static_cast<void*>(stream), owner, h.context);
+            adopt(h, owner);
         }
         h.stream = stream;
         return ok;

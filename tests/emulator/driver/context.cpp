@@ -100,7 +100,8 @@ CUcontext current_context_or_null() { return top(); }
 
 CUctx_st& current_context()
 {
-    CUctx_st& context = get_context(top());
+    CUctx_st& current = get_context(top());
+    CUctx_st& context = current.green ? *current.green->primary : current;
     require(context.lost == CUDA_SUCCESS, context.lost);
     return context;
 }
@@ -129,11 +130,26 @@ void end_context(CUctx_st& context)
         release_memory(address);
 }
 
+CUctx_st& retain_primary(Device& device)
+{
+    CUctx_st& primary = primary_of(device);
+    ++primary.retained;
+    return primary;
+}
+
+void release_primary(Device& device)
+{
+    CUcontext primary = device.primary;
+    require(primary && primary->live && primary->retained > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--primary->retained == 0)
+        end_context(*primary);
+}
+
 size_t live_contexts()
 {
     size_t count = 0;
     for (const auto& context : driver().contexts)
-        if (context->live)
+        if (context->live && !context->green)
             count += context->primary ? context->retained : 1;
     return count;
 }
@@ -144,20 +160,14 @@ size_t live_contexts()
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device)
 {
     return call("cuDevicePrimaryCtxRetain", Needs::Driver, [&] {
-        CUctx_st& primary = primary_of(get_device(device));
-        ++primary.retained;
-        out(context) = &primary;
+        require(context != nullptr, CUDA_ERROR_INVALID_VALUE);
+        *context = &retain_primary(get_device(device));
     });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
-    return call("cuDevicePrimaryCtxRelease", Needs::Driver, [&] {
-        CUcontext primary = get_device(device).primary;
-        require(primary && primary->live && primary->retained > 0, CUDA_ERROR_INVALID_CONTEXT);
-        if (--primary->retained == 0)
-            end_context(*primary);
-    });
+    return call("cuDevicePrimaryCtxRelease", Needs::Driver, [&] { release_primary(get_device(device)); });
 }
 
 // Those who retained it keep it, emptied and usable again.

@@ -15,6 +15,9 @@
 #include <thread>
 #include <unordered_map>
 
+struct CUgreenCtx_st;
+struct CUdevResourceDesc_st;
+
 namespace emu::driver {
 
 // What an entry point answers instead of CUDA_SUCCESS. A text goes to stderr: for what the caller cannot
@@ -128,6 +131,8 @@ struct Driver {
     std::vector<std::unique_ptr<CUctx_st>> contexts;
     std::map<uint64_t, Allocation> allocations;  // by address
     Registry<CUstream_st> streams;
+    Registry<CUgreenCtx_st> greens;
+    Registry<CUdevResourceDesc_st> descriptions;
     Registry<CUevent_st> events;
     Registry<CUgraph_st> graphs;
     Registry<CUgraphExec_st> executables;
@@ -141,8 +146,11 @@ struct Driver {
 
 Driver& driver();
 
-// The context of the calling thread; throws if there is none, it has ended or it is lost.
+// The context of the calling thread, or the primary one behind a green context; throws if there is none, it
+// has ended or it is lost.
 CUctx_st& current_context();
+CUctx_st& retain_primary(Device& device);
+void release_primary(Device& device);
 CUcontext current_context_or_null();
 void end_context(CUctx_st& context);  // frees what it owns
 size_t live_contexts();               // created ones and retains of primary ones
@@ -185,6 +193,10 @@ struct Item {
 };
 
 CUstream_st& get_stream(CUstream handle);
+// `owner`: the current context, or that of a green context.
+void create_stream(CUstream* stream, unsigned flags, int priority, CUctx_st& owner);
+// As cuStreamGetCtx() tells it: a green context has one of its own.
+CUcontext context_of(CUstream handle);
 // Null if the stream is capturing: then the work is part of the graph.
 std::shared_ptr<Item> submit(CUstream handle, Work work);
 void finish(const std::shared_ptr<Item>& item);  // null: nothing to do
@@ -226,6 +238,17 @@ struct CUstream_st {
     emu::driver::Nodes last;  // what the next captured node depends on
     std::shared_ptr<emu::driver::Item> last_item = nullptr;
     std::vector<std::shared_ptr<emu::driver::Item>> waits = {};  // events that the next item comes after
+    CUgreenCtx_st* green = nullptr;
+};
+
+struct CUdevResourceDesc_st {
+    emu::driver::Device* device = nullptr;
+    unsigned sm_count = 0;
+};
+
+struct CUgreenCtx_st {
+    CUcontext primary, converted;
+    unsigned sm_count;
 };
 
 struct CUevent_st {
@@ -249,4 +272,5 @@ struct CUctx_st {
     CUstream_st default_stream, thread_stream;
     std::map<uint64_t, std::shared_ptr<emu::driver::Item>> pending;  // by number: as they were submitted
     std::map<int, size_t> limits;
+    CUgreenCtx_st* green = nullptr;  // whose CUcontext it is: nothing else of it is used
 };

@@ -181,12 +181,30 @@ bool strict()
     return text && std::string(text) == "1";
 }
 
-void execute(const Function& function, const emu::Launch& launch, CUctx_st& context)
+// While it lives the machine has no more multiprocessors than a green context.
+class Partition {
+public:
+    Partition(emu::Machine& machine, unsigned sm_count) : machine_(machine), all_(machine.config.sm_count)
+    {
+        if (sm_count > 0)
+            machine.config.sm_count = static_cast<int>(sm_count);
+    }
+    ~Partition() { machine_.config.sm_count = all_; }
+    Partition(const Partition&) = delete;
+    Partition& operator=(const Partition&) = delete;
+
+private:
+    emu::Machine& machine_;
+    int all_;
+};
+
+void execute(const Function& function, const emu::Launch& launch, CUctx_st& context, unsigned sm_count)
 {
     require(context.live && context.lost == CUDA_SUCCESS,
             context.lost ? context.lost : CUDA_ERROR_CONTEXT_IS_DESTROYED);
     Device& device = *context.device;
     const emu::Program& program = function.program(&context);
+    const Partition partition(device.machine, sm_count);
     try {
         device.machine.run(program, launch);
     } catch (const emu::Fault& fault) {
@@ -212,8 +230,11 @@ void launch(CUfunction handle, const CUlaunchConfig& config, void** parameters, 
     CUctx_st& context = *get_stream(config.hStream).context;
     require(!function->loaded->context || function->loaded->context == &context, CUDA_ERROR_INVALID_HANDLE);
     function->program(&context);  // decoded now: what is not understood is this call's error
-    submit(config.hStream, {CU_GRAPH_NODE_TYPE_KERNEL,
-                            [function, launch, &context] { execute(*function, launch, context); }});
+    const CUcontext owner = context_of(config.hStream);
+    const unsigned sm_count = owner->green ? owner->green->sm_count : 0;
+    submit(config.hStream, {CU_GRAPH_NODE_TYPE_KERNEL, [function, launch, &context, sm_count] {
+                                execute(*function, launch, context, sm_count);
+                            }});
 }
 
 }  // namespace

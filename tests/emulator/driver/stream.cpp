@@ -15,29 +15,35 @@ CUstream_st& get_stream(CUstream handle)
     return *driver().streams.get(handle);
 }
 
-}  // namespace emu::driver
-
-namespace {
-
-void create(CUstream* stream, unsigned flags, int priority, CUctx_st& context)
+void create_stream(CUstream* stream, unsigned flags, int priority, CUctx_st& owner)
 {
     require(stream && !(flags & ~unsigned{CU_STREAM_NON_BLOCKING}), CUDA_ERROR_INVALID_VALUE);
     Driver& d = driver();
+    CUctx_st& context = owner.green ? *owner.green->primary : owner;
     *stream = d.streams.add(std::make_shared<CUstream_st>(
         CUstream_st{&context, flags, std::clamp(priority, -5, 0), d.next_id++, nullptr, {}}));
+    (*stream)->green = owner.green;
 }
 
-}  // namespace
+CUcontext context_of(CUstream handle)
+{
+    const CUstream_st& stream = get_stream(handle);
+    const bool special = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+    return special ? current_context_or_null() : stream.green ? stream.green->converted : stream.context;
+}
+
+}  // namespace emu::driver
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags)
 {
-    return call("cuStreamCreate", [&](CUctx_st& context) { create(stream, flags, 0, context); });
+    return call("cuStreamCreate",
+                [&](CUctx_st&) { create_stream(stream, flags, 0, *current_context_or_null()); });
 }
 
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority)
 {
     return call("cuStreamCreateWithPriority",
-                [&](CUctx_st& context) { create(stream, flags, priority, context); });
+                [&](CUctx_st&) { create_stream(stream, flags, priority, *current_context_or_null()); });
 }
 
 CUresult cuStreamDestroy(CUstream handle)
@@ -71,7 +77,7 @@ CUresult cuStreamQuery(CUstream handle)
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context)
 {
-    return call("cuStreamGetCtx", [&](CUctx_st&) { out(context) = get_stream(stream).context; });
+    return call("cuStreamGetCtx", [&](CUctx_st&) { out(context) = context_of(stream); });
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags)
