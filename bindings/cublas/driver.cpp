@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <mutex>
 
 namespace hg::shim::driver {
 namespace {
@@ -24,32 +23,32 @@ bool find(void* library, const char* name, Function*& function)
     return function;
 }
 
-const Calls* load()
+bool load(Calls& calls)
 {
-    static std::mutex mutex;
-    static Calls calls;
-    const std::lock_guard lock(mutex);
     void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    const bool complete =
-        library && find(library, "cuCtxGetCurrent", calls.cuCtxGetCurrent) &&
-        find(library, "cuStreamIsCapturing", calls.cuStreamIsCapturing) &&
-        find(library, "cuThreadExchangeStreamCaptureMode", calls.cuThreadExchangeStreamCaptureMode) &&
-        find(library, "cuStreamSynchronize", calls.cuStreamSynchronize) &&
-        find(library, "cuMemcpyDtoHAsync_v2", calls.cuMemcpyDtoHAsync_v2) &&
-        find(library, "cuMemcpyHtoDAsync_v2", calls.cuMemcpyHtoDAsync_v2);
-    return complete ? &calls : nullptr;
+    return library && find(library, "cuCtxGetCurrent", calls.cuCtxGetCurrent) &&
+           find(library, "cuStreamIsCapturing", calls.cuStreamIsCapturing) &&
+           find(library, "cuThreadExchangeStreamCaptureMode", calls.cuThreadExchangeStreamCaptureMode) &&
+           find(library, "cuStreamSynchronize", calls.cuStreamSynchronize) &&
+           find(library, "cuMemcpyDtoHAsync_v2", calls.cuMemcpyDtoHAsync_v2) &&
+           find(library, "cuMemcpyHtoDAsync_v2", calls.cuMemcpyHtoDAsync_v2);
 }
 
-// Null until the driver is loaded.
+// Null until the driver is loaded. Without a lock, which a forked child could inherit held.
 const Calls* calls()
 {
-    static std::atomic<const Calls*> known;
-    const Calls* found = known.load(std::memory_order_acquire);
-    if (!found) {
-        found = load();
-        known.store(found, std::memory_order_release);
-    }
-    return found;
+    static constinit std::atomic<const Calls*> known = nullptr;
+    if (const Calls* found = known.load(std::memory_order_acquire))
+        return found;
+    Calls found;
+    if (!load(found))
+        return nullptr;
+    const auto* const made = new Calls(found);
+    const Calls* other = nullptr;
+    if (known.compare_exchange_strong(other, made, std::memory_order_acq_rel))
+        return made;
+    delete made;
+    return other;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "handles.hpp"
 
 #include "driver.hpp"
+#include "lazy.hpp"
+#include "quietly.hpp"
 #include "settings.hpp"
 
 #include <algorithm>
@@ -45,14 +47,15 @@ struct Entries {
     std::unordered_map<void*, std::unique_ptr<Entry>> map;
 };
 
-// Made when first needed and never destroyed: libraries call while they start, before we are initialised,
-// and while the process ends, when the driver may be gone already.
-std::atomic<Entries*>& current_entries()
-{
-    static std::atomic<Entries*> entries = new Entries;
-    return entries;
-}
-Entries& entries() { return *current_entries().load(std::memory_order_acquire); }
+constinit Lazy<Entries> entries;
+
+// The contexts of which a handle stays: see retire().
+struct Kept {
+    std::mutex mutex;
+    std::vector<void*> contexts;
+};
+
+constinit Lazy<Kept> kept_contexts;
 
 // Changes when an entry goes, so that what threads remember is not used any more.
 std::atomic<uint64_t> generation{1};
@@ -69,7 +72,7 @@ Entry& find_entry(void* handle)
     const uint64_t now = generation.load(std::memory_order_acquire);
     if (last.handle == handle && last.generation == now)
         return *last.entry;
-    Entries& all = entries();
+    Entries& all = entries.get();
     const std::lock_guard lock(all.mutex);
     std::unique_ptr<Entry>& entry = all.map[handle];
     if (!entry)
@@ -81,7 +84,7 @@ Entry& find_entry(void* handle)
 // Null if nothing is known of the handle.
 std::unique_ptr<Entry> take_out(void* handle)
 {
-    Entries& all = entries();
+    Entries& all = entries.get();
     const std::lock_guard lock(all.mutex);
     const auto place = all.map.find(handle);
     if (place == all.map.end())
@@ -96,16 +99,15 @@ std::unique_ptr<Entry> take_out(void* handle)
 // kernels loaded, for graphs that outlive the program's handles.
 void retire(const Engine& engine)
 {
-    static std::mutex mutex;
-    static std::vector<void*>& kept = *new std::vector<void*>;
     if (!engine.handle)
         return;
-    const std::lock_guard lock(mutex);
-    const bool has_keeper = std::find(kept.begin(), kept.end(), engine.context) != kept.end();
+    Kept& kept = kept_contexts.get();
+    const std::lock_guard lock(kept.mutex);
+    const bool has_keeper = std::ranges::find(kept.contexts, engine.context) != kept.contexts.end();
     if (engine.has_own || has_keeper)
         hgemm_destroy(engine.handle);
     else
-        kept.push_back(engine.context);
+        kept.contexts.push_back(engine.context);
 }
 
 Engine make_engine(void* context, size_t workspace_bytes)
@@ -230,35 +232,41 @@ Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
     return done ? Reason::None : Reason::Refused;
 }
 
+// An entry that there is no memory for had no workspace, and products go to the real library.
 void set_workspace(void* handle, Workspace workspace)
 {
-    Entry& entry = find_entry(handle);
-    const std::lock_guard lock(entry.mutex);
-    entry.workspace = workspace.ptr ? workspace : nothing;
+    quietly([&] {
+        Entry& entry = find_entry(handle);
+        const std::lock_guard lock(entry.mutex);
+        entry.workspace = workspace.ptr ? workspace : nothing;
+    });
 }
 
 void take_workspace(void* handle)
 {
-    Entry& entry = find_entry(handle);
-    const std::lock_guard lock(entry.mutex);
-    entry.workspace = {};
+    quietly([&] {
+        Entry& entry = find_entry(handle);
+        const std::lock_guard lock(entry.mutex);
+        entry.workspace = {};
+    });
 }
 
 // Taken out before: as soon as it is destroyed, another thread may get a handle with the same address.
 int forget(void* handle, const std::function<int()>& destroy)
 {
-    const std::unique_ptr<Entry> gone = take_out(handle);
+    std::unique_ptr<Entry> gone;
+    quietly([&] { gone = take_out(handle); });
     const int status = destroy();
     if (gone)
         for (const Engine& engine : gone->engines)
-            retire(engine);
+            quietly([&] { retire(engine); });
     return status;
 }
 
-// What there was stays behind: its locks may be held by threads that the child does not have.
-void forget_all()
+void leave_handles_behind()
 {
-    current_entries() = new Entries;
+    entries.leave_behind();
+    kept_contexts.leave_behind();
     generation.fetch_add(1, std::memory_order_release);
 }
 

@@ -35,6 +35,6 @@ void take_workspace(void* handle);
 int forget(void* handle, const std::function<int()>& destroy);
 
 // In a child process nothing of the parent's device state is usable.
-void forget_all();
+void leave_handles_behind();
 
 }  // namespace hg::shim

@@ -1,5 +1,8 @@
 #include "lt_call.hpp"
 
+#include "lazy.hpp"
+#include "quietly.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -55,19 +58,14 @@ size_t hash_of(const LtAlgorithm& algorithm)
     return std::hash<std::string_view>()(bytes);
 }
 
-// A program that tries thousands of algorithms gets all of them honoured.
+// A program that tries thousands of algorithms, or leaves us no memory, gets all of them honoured.
 constexpr size_t most_known = 4096;
 
 struct Known {
     std::mutex mutex;
     std::unordered_map<size_t, Reason> reasons;  // by the algorithm's hash
 };
-// Made when first needed: libraries call while they start.
-Known& known()
-{
-    static Known& all = *new Known;
-    return all;
-}
+constinit Lazy<Known> known;
 std::atomic<size_t> known_count;
 
 }  // namespace
@@ -108,11 +106,21 @@ bool forbids_split(const Real& real, void* preference)
 
 void remember(const LtAlgorithm& algorithm, Reason reason)
 {
-    Known& all = known();
-    const std::lock_guard lock(all.mutex);
-    if (all.reasons.size() < most_known)
-        all.reasons.insert_or_assign(hash_of(algorithm), reason);
-    known_count = all.reasons.size();
+    const bool done = quietly([&] {
+        Known& all = known.get();
+        const std::lock_guard lock(all.mutex);
+        if (all.reasons.size() < most_known)
+            all.reasons.insert_or_assign(hash_of(algorithm), reason);
+        known_count = all.reasons.size();
+    });
+    if (!done)
+        known_count = most_known;
+}
+
+void leave_algorithms_behind()
+{
+    known.leave_behind();
+    known_count = 0;
 }
 
 Reason check(const LtAlgorithm* algorithm)
@@ -128,7 +136,7 @@ Reason check(const LtAlgorithm* algorithm)
         return Reason::None;
     if (count == most_known)
         return Reason::Algorithm;
-    Known& all = known();
+    Known& all = known.get();
     const std::lock_guard lock(all.mutex);
     const auto place = all.reasons.find(hash_of(*algorithm));
     return place == all.reasons.end() ? Reason::None : place->second;

@@ -22,4 +22,7 @@ bool forbids_split(const Real& real, void* preference);
 void remember(const LtAlgorithm& algorithm, Reason reason);
 Reason check(const LtAlgorithm* algorithm);
 
+// In a child process.
+void leave_algorithms_behind();
+
 }  // namespace hg::shim

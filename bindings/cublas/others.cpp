@@ -3,6 +3,7 @@
 #include "lt_call.hpp"
 #include "real.hpp"
 #include "serve.hpp"
+#include "verify.hpp"
 
 #include <pthread.h>
 
@@ -94,10 +95,14 @@ HGEMM_SHIM_EXPORT cublasLtDestroy(void* handle)
 
 namespace {
 
+// A child has none of the threads that may hold our locks: what those protect stays behind.
 [[gnu::constructor]] void watch_forks()
 {
     pthread_atfork(nullptr, nullptr, [] {
-        forget_all();
+        leave_search_behind();
+        leave_handles_behind();
+        leave_algorithms_behind();
+        leave_differences_behind();
         reset_counts();
     });
 }

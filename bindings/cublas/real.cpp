@@ -1,5 +1,8 @@
 #include "real.hpp"
 
+#include "lazy.hpp"
+#include "quietly.hpp"
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -47,22 +50,23 @@ Real look_up(Library wanted, void* scope)
     return found;
 }
 
-std::mutex mutex;
+constinit Lazy<std::mutex> searching;
 std::atomic<const Real*> known[library_count];
 
-const Real& find(Library library)
+constinit const Real nothing;
+
+const Real* find(Library library)
 {
-    static const Real nothing;
     const auto index = static_cast<int>(library);
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(searching.get());
     if (const Real* found = known[index].load())
-        return *found;
+        return found;
     void* scope = find_scope(library);
     if (!scope)
-        return nothing;
+        return &nothing;
     const Real* found = new Real(look_up(library, scope));
     known[index].store(found);
-    return *found;
+    return found;
 }
 
 }  // namespace
@@ -70,7 +74,9 @@ const Real& find(Library library)
 const Real& real(Library library)
 {
     const Real* found = known[static_cast<int>(library)].load(std::memory_order_acquire);
-    return found ? *found : find(library);
+    return found ? *found : *quietly(&nothing, [&] { return find(library); });
 }
+
+void leave_search_behind() { searching.leave_behind(); }
 
 }  // namespace hg::shim

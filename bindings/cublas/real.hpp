@@ -23,6 +23,9 @@ struct Real {
 // as the library is not loaded. What was found stays loaded.
 const Real& real(Library library);
 
+// In a child process, where nobody may be searching any more.
+void leave_search_behind();
+
 template <typename Function, typename... Arguments>
 int call_real(Function* function, Arguments... arguments)
 {

@@ -4,6 +4,10 @@
 
 #include "route_common.hpp"
 
+#include "arch/host/convert.hpp"
+
+#include <cstring>
+
 namespace hg::shim {
 namespace {
 
@@ -34,12 +38,11 @@ bool is_sound(const GemmCall& g)
            fits(op_n, g.ldc, g.m, g.n) && g.alpha && g.beta && g.a && g.b && g.c;
 }
 
-// fp16 widened: every value has an fp32 twin.
 float widen(const void* half)
 {
-    _Float16 value;
-    __builtin_memcpy(&value, half, sizeof value);
-    return static_cast<float>(value);
+    uint16_t bits;
+    std::memcpy(&bits, half, sizeof bits);
+    return half_to_float(bits);
 }
 
 void set_matrices(const GemmCall& g, hgemm_args_t& args)

@@ -1,6 +1,7 @@
 #include "serve.hpp"
 
 #include "describe.hpp"
+#include "quietly.hpp"
 #include "settings.hpp"
 #include "verify.hpp"
 
@@ -67,7 +68,9 @@ void note(Product product, const Call& call, Reason reason)
     if (!logs(LogLevel::Calls))
         return;
     const char* verdict = reason == Reason::None ? "" : "passed on: ";
-    log_line("%s %s: %s%s", name_of(product), describe(call).c_str(), verdict, text_of(reason));
+    quietly([&] {
+        log_line("%s %s: %s%s", name_of(product), describe(call).c_str(), verdict, text_of(reason));
+    });
 }
 
 template <typename Call>
@@ -80,7 +83,7 @@ int finish(Product product, void* handle, const Call& call, Reason reason, const
         return status;
     }
     if (reason == Reason::None)
-        reason = multiply(handle, place, args);
+        reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, args); });
     note(product, call, reason);
     return reason == Reason::None ? status_success : real_call();
 }
@@ -101,7 +104,7 @@ int serve(Product product, void* handle, const GemmCall& call, const RealCall& r
 {
     Place place;
     hgemm_args_t args;
-    const Reason reason = prepare(handle, call, place, args);
+    const Reason reason = quietly(Reason::NoHandle, [&] { return prepare(handle, call, place, args); });
     return finish(product, handle, call, reason, place, args, real_call);
 }
 
@@ -109,7 +112,7 @@ int serve(void* handle, const LtPlace& lt, LtCall& call, const RealCall& real_ca
 {
     Place place;
     hgemm_args_t args;
-    const Reason reason = prepare(handle, lt, call, place, args);
+    const Reason reason = quietly(Reason::NoHandle, [&] { return prepare(handle, lt, call, place, args); });
     return finish(Product::cublasLtMatmul, handle, call, reason, place, args, real_call);
 }
 

@@ -1,11 +1,20 @@
 #include "settings.hpp"
 
 #include "hgemm_shim.h"
+#include "lazy.hpp"
+
+#include "src/escape.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace hg::shim {
 namespace {
@@ -21,25 +30,42 @@ std::string_view environment(const char* name)
 struct Settings {
     std::atomic<Mode> mode = Mode::On;
     LogLevel level = LogLevel::Off;
-    std::FILE* file = nullptr;
+    int file = -1;  // stderr
 };
 
-// Never destroyed: calls come while the process ends.
-Settings& settings()
+constinit Lazy<Settings> lazy_settings;
+Settings& settings() { return lazy_settings.get(); }
+
+// Null, or why not. What is no file, such as a pipe without a reader, is not waited for.
+const char* open_file(const char* path, int& file)
 {
-    static Settings& s = *new Settings;
-    return s;
+    const int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
+    if (opened < 0)
+        return std::strerror(errno);
+    struct stat status;
+    if (fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) {
+        file = opened;
+        return nullptr;
+    }
+    close(opened);
+    return "not a regular file";
 }
 
 [[gnu::constructor]] void read_environment()
 {
-    set_mode(environment("HGEMM_SHIM"));
-    const std::string_view level = environment("HGEMM_SHIM_LOG");
+    const std::string_view mode = environment("HGEMM_SHIM"), level = environment("HGEMM_SHIM_LOG");
+    if (!mode.empty() && !set_mode(mode))
+        log_line("HGEMM_SHIM is '%s', must be off, on or verify", mode.data());
     if (level == "summary" || level == "calls")
         settings().level = level == "calls" ? LogLevel::Calls : LogLevel::Summary;
+    else if (!level.empty())
+        log_line("HGEMM_SHIM_LOG is '%s', must be summary or calls", level.data());
     const std::string_view path = environment("HGEMM_SHIM_LOG_FILE");
-    if (settings().level != LogLevel::Off && !path.empty())
-        settings().file = std::fopen(path.data(), "ae");
+    if (settings().level == LogLevel::Off || path.empty())
+        return;
+    if (const char* reason = open_file(path.data(), settings().file))
+        log_line("'%s' (HGEMM_SHIM_LOG_FILE) cannot be written to: %s; the log goes on here", path.data(),
+                 reason);
 }
 
 }  // namespace
@@ -62,14 +88,19 @@ bool logs(LogLevel level) { return settings().level >= level; }
 
 void log_line(const char* format, ...)
 {
-    char text[1024];
+    constexpr std::string_view prefix = "hgemm-shim: ";
+    char raw[2560], line[prefix.size() + sizeof raw + 1];
     va_list values;
     va_start(values, format);
-    std::vsnprintf(text, sizeof text, format, values);
+    std::vsnprintf(raw, sizeof raw, format, values);
     va_end(values);
-    std::FILE* out = settings().file ? settings().file : stderr;
-    std::fprintf(out, "hgemm-shim: %s\n", text);
-    std::fflush(out);
+    prefix.copy(line, prefix.size());
+    escape(raw, line + prefix.size(), sizeof raw);
+    const size_t length = std::strlen(line);
+    line[length] = '\n';
+    // In one piece: lines of other threads and processes go to the same place.
+    const ssize_t written = write(settings().file >= 0 ? settings().file : STDERR_FILENO, line, length + 1);
+    static_cast<void>(written);
 }
 
 }  // namespace hg::shim

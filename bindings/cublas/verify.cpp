@@ -2,6 +2,10 @@
 
 #include "describe.hpp"
 #include "driver.hpp"
+#include "lazy.hpp"
+#include "quietly.hpp"
+
+#include "arch/host/convert.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +13,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <new>
 #include <vector>
 
 namespace hg::shim {
@@ -19,16 +22,21 @@ using Bytes = std::vector<unsigned char>;
 
 size_t size_of(hgemm_type_t type) { return type == HGEMM_F32 ? 4 : 2; }
 
-// A large result may not fit a second time.
+// A large result may not fit a second time, and a batch may have more problems than a list can.
 template <typename T>
 bool resize(std::vector<T>& list, size_t size)
 {
-    try {
-        list.resize(size);
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
-    return true;
+    return quietly([&] { list.resize(size); });
+}
+
+// Bytes from the first element to the last; 0 where no memory is that large.
+size_t extent(int64_t lines, int64_t ld, int64_t length, size_t element)
+{
+    size_t before = 0, elements = 0, bytes = 0;
+    const bool fits = !__builtin_mul_overflow(lines - 1, ld, &before) &&
+                      !__builtin_add_overflow(before, length, &elements) &&
+                      !__builtin_mul_overflow(elements, element, &bytes);
+    return fits ? bytes : 0;
 }
 
 // The memory that a product writes to: problem by problem, from the first element to the last.
@@ -37,7 +45,7 @@ public:
     Output(const hgemm_args_t& args, void* stream)
         : args_(args), stream_(stream), lines_(args.layout == HGEMM_COL_MAJOR ? args.n : args.m),
           length_(args.layout == HGEMM_COL_MAJOR ? args.m : args.n),
-          bytes_(static_cast<size_t>((lines_ - 1) * args.ldd + length_) * size_of(args.type_d))
+          bytes_(extent(lines_, args.ldd, length_, size_of(args.type_d)))
     {
     }
 
@@ -45,21 +53,23 @@ public:
     bool find()
     {
         const driver::AllowWhileRecording allow;
-        if (!resize(problems_, static_cast<size_t>(args_.batch_count)))
+        if (bytes_ == 0 || !resize(problems_, static_cast<size_t>(args_.batch_count)))
             return false;
         if (args_.d_array)
             return done(driver::copy_out(problems_.data(), args_.d_array, problems_.size() * sizeof(void*),
                                          stream_));
-        const auto stride = args_.stride_d * static_cast<int64_t>(size_of(args_.type_d));
+        const auto first = reinterpret_cast<uintptr_t>(args_.d);
+        const auto stride = static_cast<uintptr_t>(args_.stride_d) * size_of(args_.type_d);
         for (size_t i = 0; i < problems_.size(); ++i)
-            problems_[i] = static_cast<char*>(args_.d) + static_cast<int64_t>(i) * stride;
+            problems_[i] = reinterpret_cast<void*>(first + i * stride);
         return true;
     }
 
     bool read(Bytes& to) const
     {
         const driver::AllowWhileRecording allow;
-        if (!resize(to, problems_.size() * bytes_))
+        size_t size = 0;
+        if (__builtin_mul_overflow(problems_.size(), bytes_, &size) || !resize(to, size))
             return false;
         bool copied = true;
         for (size_t i = 0; copied && i < problems_.size(); ++i)
@@ -101,19 +111,15 @@ private:
 
     double decode(const unsigned char* at) const
     {
-        if (args_.type_d == HGEMM_F16) {
-            _Float16 value;
+        if (args_.type_d == HGEMM_F32) {
+            float value;
             std::memcpy(&value, at, sizeof value);
             return static_cast<double>(value);
         }
-        uint32_t bits = 0;
-        if (args_.type_d == HGEMM_BF16)
-            std::memcpy(reinterpret_cast<unsigned char*>(&bits) + 2, at, 2);
-        else
-            std::memcpy(&bits, at, 4);
-        float value;
-        std::memcpy(&value, &bits, sizeof value);
-        return static_cast<double>(value);
+        uint16_t bits;
+        std::memcpy(&bits, at, sizeof bits);
+        return static_cast<double>(args_.type_d == HGEMM_F16 ? half_to_float(bits)
+                                                             : bfloat16_to_float(bits));
     }
 
     const hgemm_args_t& args_;
@@ -133,12 +139,7 @@ struct Differences {
     std::mutex mutex;
     std::map<std::string, Difference> by_shape;
 };
-// Never destroyed: the summary comes late.
-Differences& found()
-{
-    static Differences& all = *new Differences;
-    return all;
-}
+constinit Lazy<Differences> found;
 
 void record(const std::string& shape, const Output& output, const Bytes& ours, const Bytes& theirs)
 {
@@ -152,7 +153,7 @@ void record(const std::string& shape, const Output& output, const Bytes& ours, c
             difference = std::max(difference, std::abs(o - t));
         }
     });
-    Differences& all = found();
+    Differences& all = found.get();
     const std::lock_guard lock(all.mutex);
     Difference& known = all.by_shape[shape];
     ++known.calls;
@@ -166,26 +167,31 @@ int verify(Product product, void* handle, const Place& place, const hgemm_args_t
            const RealCall& real_call, Reason& reason)
 {
     if (driver::is_capturing(place.stream)) {
-        reason = multiply(handle, place, args);
+        reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, args); });
         return reason == Reason::None ? status_success : real_call();
     }
     Output output(args, place.stream);
     Bytes before, ours, theirs;
-    reason = output.find() && output.read(before) ? multiply(handle, place, args) : Reason::Refused;
+    reason = quietly(Reason::NoHandle, [&] {
+        return output.find() && output.read(before) ? multiply(handle, place, args) : Reason::Refused;
+    });
     const bool have_ours = reason == Reason::None && output.read(ours);
     // Where it cannot be put back, the real library would read what we wrote.
     if (reason == Reason::None && !output.write(before))
         return status_success;
     const int status = real_call();
     if (have_ours && status == status_success && output.read(theirs))
-        record(std::string(name_of(product)) + " " + describe(args), output, ours, theirs);
+        quietly(
+            [&] { record(std::string(name_of(product)) + " " + describe(args), output, ours, theirs); });
     return status;
 }
+
+void leave_differences_behind() { found.leave_behind(); }
 
 std::string differences()
 {
     std::string text;
-    Differences& all = found();
+    Differences& all = found.get();
     const std::lock_guard lock(all.mutex);
     for (const auto& [shape, d] : all.by_shape) {
         char line[128];

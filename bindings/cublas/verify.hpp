@@ -18,4 +18,7 @@ int verify(Product product, void* handle, const Place& place, const hgemm_args_t
 // Lines of the summary, each with a newline before it: by shape the largest difference found.
 std::string differences();
 
+// In a child process, which begins to count anew.
+void leave_differences_behind();
+
 }  // namespace hg::shim

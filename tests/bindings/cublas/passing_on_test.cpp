@@ -218,5 +218,26 @@ TEST_F(LtShim, honours_algorithms_that_are_not_to_split_k)
     cublasLtMatmulPreferenceDestroy(preference);
 }
 
+// Results that no memory holds a second time: too many problems for a list, for an allocation, with their
+// bytes for an integer; lines too far apart.
+TEST_F(Shim, verify_passes_on_what_it_cannot_keep)
+{
+    ASSERT_EQ(hgemm_shim_set_mode("verify"), 0);
+    const Operands o(*memory_, {});
+    const auto product = [&](int64_t ldc, int64_t batch) {
+        return cublasGemmStridedBatchedEx_64(
+            handle_, 0, 0, o.size.m, o.size.n, o.size.k, &o.alpha, o.a.ptr(), r_16f, o.a.ld(), 0, o.b.ptr(),
+            r_16f, o.b.ld(), 0, &o.beta, o.c.ptr(), r_16f, ldc, 1, batch, compute_32f, algo_default);
+    };
+    for (const int power : {61, 59, 56}) {
+        EXPECT_EQ(product(o.c.ld(), int64_t{1} << power), 0);
+        EXPECT_EQ(calls(), "cublasGemmStridedBatchedEx_64 ") << power;
+    }
+    EXPECT_EQ(product(int64_t{1} << 62, 1), 0);
+    EXPECT_EQ(calls(), "cublasGemmStridedBatchedEx_64 ");
+    EXPECT_EQ(passed_on(), 4u);
+    EXPECT_EQ(served(), 0u);
+}
+
 }  // namespace
 }  // namespace hg::test

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -20,7 +21,7 @@ struct Outcome {
 Outcome run(const std::string& program, const std::string& settings = "HGEMM_SHIM_LOG=summary",
             const std::string& preload = "LD_PRELOAD=" SHIM)
 {
-    const std::string command = "env " + preload + " " + settings + " " + program + " 2>&1";
+    const std::string command = "timeout 60 env " + preload + " " + settings + " " + program + " 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     std::string text;
     for (std::array<char, 4096> part; const size_t got = fread(part.data(), 1, part.size(), pipe);)
@@ -126,6 +127,13 @@ TEST(ShimProcess, survives_a_fork)
     EXPECT_TRUE(before.says("child ended with 0\nright\n")) << before.text;
 }
 
+TEST(ShimProcess, survives_forks_beside_calls)
+{
+    const Outcome o = run(linked + "fork-beside-threads", "");
+    EXPECT_EQ(o.status, 0);
+    EXPECT_EQ(o.text, "0 failed\n");
+}
+
 TEST(ShimProcess, survives_calls_while_the_process_ends)
 {
     const Outcome first = run(linked + "at-exit");
@@ -153,6 +161,35 @@ TEST(ShimProcess, reads_its_settings)
     EXPECT_EQ(run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_SHIM_LOG_FILE=" + file).text,
               "right\n");
     EXPECT_TRUE(run("cat " + file, "").says(one_served));
+}
+
+TEST(ShimProcess, says_which_settings_it_does_not_know)
+{
+    const Outcome o = run(linked + "product", "HGEMM_SHIM=maybe HGEMM_SHIM_LOG=loud");
+    EXPECT_EQ(o.status, 0);
+    EXPECT_EQ(o.text, "hgemm-shim: HGEMM_SHIM is 'maybe', must be off, on or verify\n"
+                      "hgemm-shim: HGEMM_SHIM_LOG is 'loud', must be summary or calls\nright\n");
+}
+
+// A pipe that nobody reads would be waited for.
+TEST(ShimProcess, logs_to_regular_files_alone)
+{
+    const std::string pipe = testing::TempDir() + "shim_" + std::to_string(getpid()) + ".pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    for (const std::string& path : {pipe, std::string("/dev/full"), testing::TempDir()}) {
+        const Outcome o = run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_SHIM_LOG_FILE=" + path);
+        EXPECT_EQ(o.status, 0) << path;
+        EXPECT_TRUE(o.says("'" + path + "' (HGEMM_SHIM_LOG_FILE) cannot be written to: ")) << o.text;
+        EXPECT_TRUE(o.says(one_served)) << o.text;
+    }
+    std::remove(pipe.c_str());
+}
+
+TEST(ShimProcess, logs_values_of_the_environment_in_one_line)
+{
+    const Outcome o = run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_KERNEL='a\nb'");
+    EXPECT_TRUE(o.says("a\\x0ab")) << o.text;
+    EXPECT_FALSE(o.says("a\nb")) << o.text;
 }
 
 TEST(ShimProcess, passes_on_where_libhgemm_has_no_device)

@@ -1,4 +1,5 @@
 // A program linked with cuBLAS, to be run under the shim. Prints what happened for the test to read.
+#include "../forks.hpp"
 #include "cublas.hpp"
 #include "plugin.hpp"
 
@@ -41,6 +42,21 @@ void use_at_exit()
 
 void destroy_at_exit() { std::printf("at exit: destroyed %d\n", plugin_destroy()); }
 
+// What goes through the shim without a GPU: handles found in its list, algorithms remembered.
+bool call_without_device()
+{
+    void* handles[2] = {};
+    uint64_t algorithm[8];
+    bool right = true;
+    for (void*& handle : handles)
+        right = right && cublasCreate_v2(&handle) == 0;
+    for (int i = 0; i < 50; ++i)
+        right = right && cublasSetStream_v2(handles[i % 2], nullptr) == 0 &&
+                cublasLtMatmulAlgoInit(handles[0], 68, 0, 2, 2, 2, 2, 66,
+                                       reinterpret_cast<hg::shim::LtAlgorithm*>(algorithm)) == 0;
+    return right;
+}
+
 }  // namespace
 
 int main(int, char** arguments)
@@ -48,6 +64,10 @@ int main(int, char** arguments)
     const std::string what = arguments[1];
     if (what == "at-exit") {
         std::atexit(use_at_exit);
+        return 0;
+    }
+    if (what == "fork-beside-threads") {
+        std::printf("%d failed\n", hg::test::count_failures(200, call_without_device));
         return 0;
     }
     if (what == "fork-before")

@@ -1,0 +1,40 @@
+// Objects that are made when first needed and never destroyed: calls come while libraries start, and while
+// the process ends.
+#pragma once
+
+#include <atomic>
+
+namespace hg {
+
+// Unlike a function's static variable it has no lock that a forked child could inherit held. Threads that
+// come at the same time make one each, of which one stays.
+template <typename T>
+class Lazy {
+public:
+    T& get()
+    {
+        T* const made = object_.load(std::memory_order_acquire);
+        return made ? *made : make();
+    }
+
+    bool is_made() const { return object_.load(std::memory_order_acquire); }
+
+    // In a forked child: threads that only the parent has may hold the object's locks. The next get() makes
+    // another.
+    void leave_behind() { object_.store(nullptr, std::memory_order_release); }
+
+private:
+    T& make()
+    {
+        auto* const fresh = new T;
+        T* other = nullptr;
+        if (object_.compare_exchange_strong(other, fresh, std::memory_order_acq_rel))
+            return *fresh;
+        delete fresh;
+        return *other;
+    }
+
+    std::atomic<T*> object_ = nullptr;
+};
+
+}  // namespace hg
