@@ -3,7 +3,8 @@
 install(FILES include/hgemm.h include/hgemm.hpp bindings/fortran/hgemm.f90
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
 install(TARGETS hgemm EXPORT hgemmTargets
-    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_COMPONENT development)
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
 
 # ${pcfiledir} makes the file relocatable. An absolute libdir or includedir stays as it was given, and
 # then only an absolute prefix means anything.
@@ -20,6 +21,14 @@ endif()
 if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
     string(PREPEND pc_includedir "\${prefix}/")
 endif()
+set(pc_libs_private "")
+set(config_dependencies "")
+if(NOT BUILD_SHARED_LIBS)
+    list(JOIN static_libraries " -l" pc_libs_private)
+    set(pc_libs_private "-l${pc_libs_private} -pthread")
+    set(config_dependencies "include(CMakeFindDependencyMacro)\nset(THREADS_PREFER_PTHREAD_FLAG ON)
+find_dependency(Threads)")
+endif()
 configure_file(pkgconfig/hgemm.pc.in generated/hgemm.pc @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/generated/hgemm.pc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
@@ -35,6 +44,6 @@ install(FILES
     DESTINATION "${package_dir}" COMPONENT development)
 install(EXPORT hgemmTargets NAMESPACE hgemm:: DESTINATION "${package_dir}" COMPONENT development)
 
-if(PROJECT_IS_TOP_LEVEL)
+if(PROJECT_IS_TOP_LEVEL AND BUILD_SHARED_LIBS)
     include(pkgconfig/packages.cmake)
 endif()

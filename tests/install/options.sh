@@ -22,6 +22,7 @@ answers() {
 answers works "CMake Warning.*CMAKE_CUDA_ARCHITECTURES is '90;100', .*HGEMM_TARGETS" \
     -DHGEMM_CUDA=OFF "-DCMAKE_CUDA_ARCHITECTURES=90;100"
 answers fails "HGEMM_SANITIZE is 'memory', known: address thread" -DHGEMM_CUDA=OFF -DHGEMM_SANITIZE=memory
+answers fails "HGEMM_TESTS is ON and BUILD_SHARED_LIBS is OFF" -DHGEMM_CUDA=OFF -DBUILD_SHARED_LIBS=OFF -DHGEMM_TESTS=ON
 if [ "$cuda_found" = TRUE ]; then
     answers fails "HGEMM_TARGETS is empty, must name some of sm80 sm90 sm100 sm120; .*HGEMM_CUDA=OFF" -DHGEMM_TARGETS=
     answers fails "HGEMM_TARGETS has 'sm_90', known: sm80 sm90 sm100 sm120" -DHGEMM_TARGETS=sm_90

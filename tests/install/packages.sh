@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Makes the Debian packages and checks what is in them, what they need, and that they work when unpacked.
-# usage: packages.sh <build folder> <library folder, relative to the prefix>
+# usage: packages.sh <build folder> <library folder, relative to the prefix> <architecture, as Debian names it>
+#        <is the cuBLAS shim built: 0 or 1> [program that runs the architecture's programs and its arguments...]
 set -euo pipefail
-build=$1 libdir=usr/$2
+build=$1 libdir=usr/$2 architecture=$3 shim=$4
+emulator=("${@:5}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -22,7 +24,9 @@ contains() {
     done
 }
 # nothing_but <package> <extended regular expression>
-nothing_but() { ! files "$1" | grep -Ev -- "^($2|usr/share/doc/$1/(copyright|changelog.gz))$"; }
+nothing_but() {
+    if files "$1" | grep -Ev -- "^($2|usr/share/doc/$1/(copyright|changelog.gz))$"; then fail "$1 has that as well"; fi
+}
 
 version=$(field libhgemm1 Version)
 for package in libhgemm1 libhgemm-dev hgemm-tools; do
@@ -30,32 +34,60 @@ for package in libhgemm1 libhgemm-dev hgemm-tools; do
     files "$package"
     has "$package" Version "^[0-9]+\.[0-9]+\.[0-9]+$"
     has "$package" Maintainer ".+ <.+@.+>"
+    has "$package" Architecture "^$architecture$"
+    if field "$package" Maintainer | grep localhost; then fail "$package: nobody is reached at localhost"; fi
+    field "$package" Description | head -n 1 >>"$work/synopses"
     contains "$package" "usr/share/doc/$package/copyright"
 done
 
+[ "$(sort -u "$work/synopses" | wc -l)" -eq 3 ] || fail "packages are described by the same words"
+
 contains libhgemm1 "$libdir/libhgemm.so.1" "$libdir/libhgemm.so.$version" \
     "$libdir/libhgemm_cblas.so.1" "$libdir/libhgemm_cblas.so.$version"
-nothing_but libhgemm1 "$libdir/lib[a-z_]+\.so\.[0-9.]+"
+nothing_but libhgemm1 "$libdir/(lib[a-z_]+\.so\.[0-9.]+|libhgemm_cublas.so)"
 contains libhgemm-dev usr/include/hgemm.h usr/include/hgemm.hpp usr/include/hgemm.f90 \
-    usr/include/hgemm_cblas.h usr/include/hgemm_shim.h "$libdir/libhgemm.so" "$libdir/libhgemm_cblas.so" \
-    "$libdir/pkgconfig/hgemm.pc" "$libdir/cmake/hgemm/hgemmConfig.cmake"
-nothing_but libhgemm-dev "usr/include/.*|$libdir/(lib[a-z_]+\.so|pkgconfig/.*|cmake/hgemm/.*)"
-contains hgemm-tools usr/bin/hgemm-bench "$libdir/libhgemm_cublas.so"
-nothing_but hgemm-tools "usr/bin/.*|$libdir/libhgemm_cublas.so"
+    usr/include/hgemm_cblas.h "$libdir/libhgemm.so" "$libdir/libhgemm_cblas.so" \
+    "$libdir/pkgconfig/hgemm.pc" "$libdir/cmake/hgemm/hgemmConfig.cmake" usr/share/man/man7/hgemm.7.gz \
+    usr/share/doc/libhgemm-dev/README.md usr/share/doc/libhgemm-dev/examples/example.c \
+    usr/share/doc/libhgemm-dev/examples/example.cpp usr/share/doc/libhgemm-dev/examples/example.f90 \
+    usr/share/doc/libhgemm-dev/examples/linear.rs usr/share/hgemm/rust/Cargo.toml \
+    usr/share/hgemm/rust/hgemm/Cargo.toml usr/share/hgemm/rust/hgemm/src/lib.rs \
+    usr/share/hgemm/rust/hgemm-sys/build.rs usr/share/hgemm/rust/hgemm-sys/src/lib.rs
+nothing_but libhgemm-dev "usr/include/.*|$libdir/(lib[a-z_]+\.so|pkgconfig/.*|cmake/hgemm/.*)|\
+usr/share/(doc/libhgemm-dev/(README.md|examples/.*)|hgemm/rust/.*|man/man7/hgemm.7.gz)"
+if [ "$shim" -eq 1 ]; then
+    contains libhgemm1 "$libdir/libhgemm_cublas.so"
+    contains libhgemm-dev usr/include/hgemm_shim.h
+fi
+contains hgemm-tools usr/bin/hgemm-bench usr/share/man/man1/hgemm-bench.1.gz
+nothing_but hgemm-tools "usr/bin/.*|usr/share/man/man1/hgemm-bench.1.gz"
 
 has libhgemm1 Depends "^libc6 \(>= [0-9.]+\)$"
 has libhgemm1 Recommends "^libopenblas0$"
 has libhgemm-dev Depends "^libhgemm1 \(= $version\)$"
-has hgemm-tools Depends "^libhgemm1 \(= $version\), libc6 "
+has hgemm-tools Depends "libhgemm1 \(= $version\)"
+has hgemm-tools Depends "libc6 \(>= [0-9.]+\)"
 dpkg-deb -I "$work"/libhgemm1_*.deb shlibs | grep -qx "libhgemm 1 libhgemm1 (>= $version)" ||
     fail "libhgemm1 says nothing of its libraries to dpkg-shlibdeps"
 
 for package in "$work"/*.deb; do
     dpkg-deb -x "$package" "$work/root"
 done
-for file in "$work/root/$libdir"/*.so.*.* "$work/root/$libdir/libhgemm_cublas.so" "$work/root/usr/bin"/*; do
+while read -r file; do
     if readelf -d "$file" | grep -E 'RPATH|RUNPATH'; then fail "$file has an rpath"; fi
+done < <(find "$work/root/$libdir" "$work/root/usr/bin" -maxdepth 1 -type f)
+
+# bench <argument>...: the installed program, with the installed library.
+bench() { LD_LIBRARY_PATH=$work/root/$libdir "${emulator[@]}" "$work/root/usr/bin/hgemm-bench" "$@"; }
+bench --help >/dev/null
+if [ ${#emulator[@]} -eq 0 ]; then
+    LD_LIBRARY_PATH="$work/root/$libdir" ldd "$work/root/usr/bin/hgemm-bench" |
+        grep "libhgemm.so.1 => $work/root/$libdir"
+fi
+# Each option has its line in the manual page.
+page=$(gzip -dc "$work/root/usr/share/man/man1/hgemm-bench.1.gz" | sed 's/\\-/-/g')
+for subcommand in compare kernels ways report; do
+    for option in $(bench "$subcommand" --help | grep -o "^  --[a-z-]*"); do
+        grep -q "^\.B $option" <<<"$page" || fail "hgemm-bench(1) has no $option of $subcommand"
+    done
 done
-LD_LIBRARY_PATH="$work/root/$libdir" "$work/root/usr/bin/hgemm-bench" --help >/dev/null
-LD_LIBRARY_PATH="$work/root/$libdir" ldd "$work/root/usr/bin/hgemm-bench" |
-    grep "libhgemm.so.1 => $work/root/$libdir"
