@@ -54,12 +54,25 @@ protected:
     CUevent event = nullptr, other = nullptr;
 };
 
+// From 12.5 on the same name has a function that tells the green context as well.
 TEST_F(Streams, KnowTheirContext)
 {
+    constexpr int introduced = 9020;
+    const auto get_context =
+        reinterpret_cast<decltype(&::cuStreamGetCtx)>(entry_point("cuStreamGetCtx", introduced));
     CUcontext owner = nullptr;
-    EXPECT_CU(CU(cuStreamGetCtx)(stream, &owner), success);
+    EXPECT_CU(get_context(stream, &owner), success);
     EXPECT_EQ(owner, context);
-    EXPECT_CU(CU(cuStreamGetCtx)(reinterpret_cast<CUstream>(&owner), &owner), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_CU(get_context(reinterpret_cast<CUstream>(&owner), &owner), CUDA_ERROR_INVALID_HANDLE);
+#if CUDA_VERSION >= 12050
+    const auto get_contexts =
+        reinterpret_cast<decltype(&::cuStreamGetCtx_v2)>(entry_point("cuStreamGetCtx", CUDA_VERSION));
+    auto green = reinterpret_cast<CUgreenCtx>(&owner);
+    owner = nullptr;
+    EXPECT_CU(get_contexts(stream, &owner, &green), success);
+    EXPECT_EQ(owner, context);
+    EXPECT_EQ(green, nullptr);
+#endif
     EXPECT_CU(CU(cuStreamDestroy)(stream), success);
     EXPECT_CU(CU(cuStreamSynchronize)(stream), CUDA_ERROR_INVALID_HANDLE);
     EXPECT_CU(CU(cuStreamCreate)(&stream, 8), CUDA_ERROR_INVALID_VALUE);
