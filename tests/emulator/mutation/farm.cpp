@@ -1,6 +1,7 @@
 #include "mutation/farm.hpp"
 
 #include <poll.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,9 +20,14 @@ struct Child {
     std::string text;
 };
 
+// One that sleeps instead of working is stopped by the clock.
+constexpr int waiting = 30;
+
 [[noreturn]] void work(const Task& task, int pipe, int seconds)
 {
-    alarm(static_cast<unsigned>(seconds));
+    const itimerval limit{{0, 0}, {seconds, 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
+    alarm(static_cast<unsigned>(seconds * waiting));
     int status = 1;
     try {
         const std::string text = task();
@@ -70,7 +76,7 @@ Answer finish(const Child& child)
     close(child.pipe);
     waitpid(child.process, &status, 0);
     Answer answer{child.text};
-    answer.late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    answer.late = WIFSIGNALED(status) && (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM);
     answer.failed = !answer.late && status != 0;
     return answer;
 }

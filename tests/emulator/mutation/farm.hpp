@@ -1,4 +1,5 @@
-// Tasks in child processes, some at once, each with a time limit.
+// Tasks in child processes, some at once, each with a limit on its processor time, which other work on the
+// machine does not change.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@ using Task = std::function<std::string()>;
 
 struct Answer {
     std::string text;
-    bool late = false;    // it was stopped after the time limit
+    bool late = false;    // it was stopped at the limit
     bool failed = false;  // it crashed or threw
 };
 

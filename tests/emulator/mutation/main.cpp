@@ -188,7 +188,7 @@ int run(const Options& options)
 {
     std::vector<Result> results;
     for (const Kernel& kernel : kernels()) {
-        if (std::string(kernel.name).find(options.filter) == std::string::npos)
+        if (!std::string(kernel.name).starts_with(options.filter))
             continue;
         const Subject subject = make_subject(kernel, options);
         for (Result& result : try_all(subject, options))
@@ -225,12 +225,13 @@ int main(int count, char** values)
         "Breaks working kernels in all ways that it knows and counts how many the emulator catches.");
     mutation::Options options;
     app.add_option("--build", options.build, "the build folder, with the kernels' PTX");
-    app.add_option("--kernel", options.filter, "only kernels whose name contains this");
+    app.add_option("--kernel", options.filter, "only kernels whose name begins with this");
     app.add_option("--instruction", options.instruction, "only mutants of lines that contain this");
     app.add_option("--sample", options.sample, "so many of each kind of mutant a kernel; 0: all");
     app.add_option("--seeds", options.seeds, "orders to try before a mutant counts as missed");
     app.add_option("--jobs", options.at_once, "processes at once");
-    app.add_option("--seconds", options.seconds, "after which a mutant counts as hanging");
+    app.add_option("--seconds", options.seconds,
+                   "of processor time after which a mutant counts as hanging");
     app.add_option("--required", options.required, "percentage to be caught");
     app.add_option("--list", options.list, "file for the list, CSV");
     app.add_option("--totals", options.totals, "file for the totals, Markdown");
