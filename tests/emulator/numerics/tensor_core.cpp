@@ -10,6 +10,12 @@
 #include <limits>
 #include <vector>
 
+#if defined(__x86_64__)
+#define EMU_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), noinline))
+#else
+#define EMU_CLONES __attribute__((noinline))
+#endif
+
 namespace emu {
 
 namespace {
@@ -214,8 +220,7 @@ struct Accumulator {
            0.0f;
 }
 
-__attribute__((target_clones("avx512f", "avx2", "default"), noinline)) void
-run_block(const Tile& tile, Step step, uint32_t* d)
+EMU_CLONES void run_block(const Tile& tile, Step step, uint32_t* d)
 {
     const MatrixShape& shape = tile.shape;
     int first = step.block * lanes, count = std::min(lanes, shape.n - first), fraction = tile.core.fraction;
@@ -241,8 +246,7 @@ run_block(const Tile& tile, Step step, uint32_t* d)
 }
 
 // Plain fp32 products and sums; an f16 result is rounded at the end.
-__attribute__((target_clones("avx512f", "avx2", "default"), noinline)) void
-fast_row(const float* a, const float* b, int depth, float* sum)
+EMU_CLONES void fast_row(const float* a, const float* b, int depth, float* sum)
 {
     Floats total, right;
     std::memcpy(&total, sum, sizeof total);
