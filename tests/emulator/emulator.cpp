@@ -95,17 +95,6 @@ const Program* LoadedModule::find(const std::string& name) const
     return (programs_[name] = std::move(program)).get();
 }
 
-std::vector<std::string> LoadedModule::refused() const
-{
-    std::vector<std::string> all;
-    for (ptx::Kernel& kernel : module_.kernels) {
-        ptx::read_body(module_, kernel);
-        for (std::string& text : refusals(module_, kernel, global_address_))
-            all.push_back(std::move(text));
-    }
-    return all;
-}
-
 void* LoadedModule::global(const std::string& name, size_t* bytes) const
 {
     const ptx::Variable* variable = find_global(module_, name);
@@ -114,6 +103,23 @@ void* LoadedModule::global(const std::string& name, size_t* bytes) const
     if (bytes)
         *bytes = static_cast<size_t>(variable->bytes);
     return reinterpret_cast<void*>(global_address_[variable - module_.globals.data()]);
+}
+
+std::vector<std::string> list_refused(std::string text, std::string file)
+{
+    std::vector<std::string> refused;
+    try {
+        ptx::Module module = ptx::parse(std::move(text), std::move(file), &refused);
+        for (ptx::Kernel& kernel : module.kernels) {
+            ptx::read_body(module, kernel, &refused);
+            const std::vector<uint64_t> nowhere(module.globals.size());
+            for (std::string& why : refusals(module, kernel, nowhere))
+                refused.push_back(std::move(why));
+        }
+    } catch (const ptx::Error& error) {  // nothing behind this can be read
+        refused.push_back(error.what());
+    }
+    return refused;
 }
 
 }  // namespace emu

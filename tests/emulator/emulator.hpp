@@ -17,7 +17,6 @@ public:
     const Program* find(const std::string& kernel) const;
     const ptx::Kernel* kernel(const std::string& name) const;  // its body is read
     const ptx::Module& module() const { return module_; }
-    std::vector<std::string> refused() const;  // what is wrong with instructions that find() would refuse
     // Address and size of a .global variable; null if there is none.
     void* global(const std::string& name, size_t* bytes) const;
 
@@ -27,6 +26,10 @@ private:
     std::vector<uint64_t> global_address_;
     mutable std::map<std::string, std::unique_ptr<Program>> programs_;
 };
+
+// Everything in a text that would be refused: file, line and what is wrong with each declaration or
+// instruction. Any bytes may be given.
+std::vector<std::string> list_refused(std::string text, std::string file);
 
 // Tensor maps: the emulator's own 128-byte encoding, with the real driver's argument checks. Nothing is
 // kept in the second eight bytes: CUTLASS clears a bit there, against a defect of real drivers.

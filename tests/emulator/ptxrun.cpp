@@ -130,25 +130,34 @@ std::vector<uint8_t> parameters(emu::Arguments& arguments, const emu::Program& p
     }
 }
 
-// The number of instructions that cannot be run.
-size_t list_refused(const emu::LoadedModule& module)
+// Is there anything that cannot be run?
+bool print_refused(const std::string& file)
 {
-    const std::vector<std::string> refused = module.refused();
+    const std::vector<std::string> refused = emu::list_refused(read_file(file), file);
     for (const std::string& text : refused)
         fmt::print("{}\n", text);
-    fmt::print("{} instructions are refused\n", refused.size());
-    return refused.size();
+    fmt::print("{} instructions and declarations are refused\n", refused.size());
+    return !refused.empty();
 }
 
-// The number of hazards.
-size_t run(const Options& options, const emu::Config& config)
+// Is anything wrong that ends in status 1: without EMU_STRICT=defects, all but what is harmless?
+bool any_fails(const emu::ReportCounts& counts, emu::Strict strict)
 {
+    bool any = false;
+    for (size_t i = 0; i < emu::report_classes; ++i)
+        any |= counts[i] != 0 && emu::fails(static_cast<emu::ReportClass>(i),
+                                            strict == emu::Strict::Off ? emu::Strict::Document : strict);
+    return any;
+}
+
+bool run(const Options& options, const emu::Config& config)
+{
+    if (options.refused)
+        return print_refused(options.file);
     emu::Machine machine(config);
     emu::LoadedModule module(machine, read_file(options.file), options.file);
     if (options.list)
-        return list_kernels(module), 0;
-    if (options.refused)
-        return list_refused(module);
+        return list_kernels(module), false;
     const auto& kernels = module.module().kernels;
     if (options.kernel.empty() && kernels.size() != 1)
         throw std::runtime_error(fmt::format("--kernel must name one of {} kernels", kernels.size()));
@@ -172,10 +181,10 @@ size_t run(const Options& options, const emu::Config& config)
         dump(arguments, what);
     print_statistics(machine.statistics, options.top);
     print_banks(machine.statistics, module.module(), options.top);
-    for (const emu::Report& report : machine.reports.all())
-        fmt::print("{}\n", report.print());
-    fmt::print("{} hazards\n", machine.reports.all().size());
-    return machine.reports.all().size();
+    for (const std::string& text : emu::digest(machine.reports.all()))
+        fmt::print("{}\n", text);
+    fmt::print("{}\n", emu::tally(machine.reports.places()));
+    return any_fails(machine.reports.places(), config.strict);
 }
 
 }  // namespace
@@ -198,7 +207,7 @@ int main(int count, char** values)
     app.add_option("--dump", options.dumps, "BUFFER=FILE, afterwards");
     app.add_option("--top", options.top, "instructions to list");
     app.add_flag("--list", options.list, "list the kernels and stop");
-    app.add_flag("--refused", options.refused, "list the instructions that are not emulated and stop");
+    app.add_flag("--refused", options.refused, "list what is not emulated and stop");
     app.footer(emu::Arguments::help());
     CLI11_PARSE(app, count, values);
     try {

@@ -65,7 +65,7 @@ std::string place_text(const Place& place)
 
 const char* relation(const std::string& kind)
 {
-    if (kind == "missing-proxy-fence")
+    if (kind == "missing-proxy-fence" || kind == "missing-init-fence")
         return "; no fence.proxy.async since ";
     if (kind == "missing-syncwarp")
         return "; the warp has not synchronised since ";

@@ -32,7 +32,8 @@ void Checker::State::report(const char* kind, const Cta& owner, const Place& pla
 }
 
 // What is wrong with the order of two conflicting accesses; null: nothing.
-const char* Checker::State::fault(const Record& old, const Record& now, PlaceIn in, bool before) const
+const char* Checker::State::fault(const Record& old, const Record& now, const Cta& owner,
+                                  const Place& place, bool before) const
 {
     const bool same_warp = agents.own_of(old, now.agent);
     if (!before) {
@@ -41,12 +42,16 @@ const char* Checker::State::fault(const Record& old, const Record& now, PlaceIn 
             return nullptr;
         return same_warp || agents.known_to_warp(old, now) ? "missing-syncwarp" : "race";
     }
-    if (in == PlaceIn::Global)
+    if (place.in == PlaceIn::Global)
         return nullptr;
-    if (in == PlaceIn::Tensor)
+    if (place.in == PlaceIn::Tensor)
         return agents.tensor_before(old, now.agent) ? nullptr : "missing-tcgen05-fence";
     const bool crosses = old.proxy == Proxy::Generic && now.proxy == Proxy::Async && writes(old.kind);
-    return crosses && !agents.fenced(old, now) ? "missing-proxy-fence" : nullptr;
+    if (!crosses || agents.fenced(old, now))
+        return nullptr;
+    // An mbarrier that TMA completes on was initialised by a generic write.
+    const bool mbarrier = now.kind == Access::Atomic && owner.mbarriers.count(place.first) != 0;
+    return mbarrier ? "missing-init-fence" : "missing-proxy-fence";
 }
 
 void Checker::State::touch(Granule& granule, const Cta& owner, const Place& place, const Record& now)
@@ -75,7 +80,7 @@ void Checker::State::touch(Granule& granule, const Cta& owner, const Place& plac
                                 ? agents.before(part_of(old, common), part_of(now, common))
                                 : agents.before(old, now);
         if (conflict(old, now))
-            if (const char* kind = fault(old, now, place.in, before))
+            if (const char* kind = fault(old, now, owner, place, before))
                 report(kind, owner, place, now, &old);
         if (now.kind == Access::Write)
             old.cells &= ~now.cells;

@@ -29,7 +29,8 @@ struct Checker::State {
     Shadows& of(const Cta& owner);
     void report(const char* kind, const Cta& owner, const Place& place, const Record& now,
                 const Record* before);
-    const char* fault(const Record& old, const Record& now, PlaceIn in, bool before) const;
+    const char* fault(const Record& old, const Record& now, const Cta& owner, const Place& place,
+                      bool before) const;
     void touch(Granule& granule, const Cta& owner, const Place& place, const Record& now);
     void touch_all(const Cta& owner, const Place& place, Record now, Shadow* shadow);
     void touch_lanes(const Cta& owner, const Place& place, Record now, Shadow* shadow);

@@ -35,6 +35,13 @@ int architecture(const std::string& text)
     throw std::runtime_error("EMU_ARCH=" + text + " is no architecture this emulator knows");
 }
 
+Strict strictness(const std::string& text)
+{
+    if (text != "0" && text != "1" && text != "defects")
+        throw std::runtime_error("EMU_STRICT=" + text + " is neither 0 nor 1 nor defects");
+    return text == "0" ? Strict::Off : text == "1" ? Strict::Document : Strict::Defects;
+}
+
 // Opt-in shared memory per block, from the CUDA programming guide's table of technical specifications.
 int shared_memory(int cc)
 {
@@ -69,6 +76,8 @@ Config Config::from_environment()
             throw std::runtime_error("EMU_ARITHMETIC=" + text + " is neither exact nor fast");
         config.arithmetic = text == "exact" ? Arithmetic::Exact : Arithmetic::Fast;
     }
+    if (const char* name = setting("EMU_STRICT"))
+        config.strict = strictness(name);
     if (const char* faults = setting("EMU_FAULTS"))
         config.faults = faults;
     return config;

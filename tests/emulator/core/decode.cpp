@@ -272,6 +272,8 @@ Program decode(const ptx::Module& module, const ptx::Kernel& kernel,
     return program;
 }
 
+constexpr size_t most_refused = 1000;  // that are listed of a kernel
+
 std::vector<std::string> refusals(const ptx::Module& module, const ptx::Kernel& kernel,
                                   const std::vector<uint64_t>& global_address)
 {
@@ -282,6 +284,8 @@ std::vector<std::string> refusals(const ptx::Module& module, const ptx::Kernel& 
             decode_one(instruction, full_name(instruction), program, program.ops.emplace_back());
         } catch (const ptx::Error& error) {
             refused.push_back(error.what());
+            if (refused.size() == most_refused)
+                break;
         }
     return refused;
 }

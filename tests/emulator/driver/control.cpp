@@ -73,7 +73,8 @@ void emu_clear_reports()
     const std::lock_guard lock(mutex());
     for (const auto& device : driver().devices) {
         device->machine.reports.clear();
-        device->reports_printed = device->hazards_seen = 0;
+        device->reports_printed = 0;
+        device->reports_seen = {};
     }
     driver().fault_texts.clear();
 }

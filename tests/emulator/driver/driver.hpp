@@ -79,7 +79,7 @@ struct Device {
     CUcontext primary = nullptr;
     unsigned primary_flags = 0;
     size_t reports_printed = 0;
-    uint64_t hazards_seen = 0;
+    ReportCounts reports_seen{};  // by class, as often as they were met
 };
 
 // A library or a module: what the PTX chosen from an image became on each device.

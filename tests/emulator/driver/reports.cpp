@@ -2,14 +2,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 namespace emu::driver {
 namespace {
 
-void publish(const std::string& text)
+void write_file(const std::string& text)
 {
-    std::fprintf(stderr, "%s\n", text.c_str());
     const char* name = std::getenv("EMU_REPORT");
     if (!name)
         return;
@@ -25,20 +25,26 @@ void publish(const std::string& text)
 
 bool publish_reports(Device& device)
 {
-    const auto& all = device.machine.reports.all();
-    uint64_t seen = 0;
-    for (const Report& report : all)
-        seen += report.count;
-    while (device.reports_printed < all.size())
-        publish(all[device.reports_printed++].print());
-    return std::exchange(device.hazards_seen, seen) != seen;
+    const std::span all(device.machine.reports.all());
+    const auto fresh = all.subspan(std::exchange(device.reports_printed, all.size()));
+    for (const Report& report : fresh)
+        write_file(report.print());
+    for (const std::string& text : digest(fresh))
+        std::fprintf(stderr, "%s\n", text.c_str());
+    const ReportCounts now = device.machine.reports.times();
+    const ReportCounts before = std::exchange(device.reports_seen, now);
+    bool failed = false;
+    for (size_t i = 0; i < report_classes; ++i)
+        failed |= now[i] != before[i] && fails(static_cast<ReportClass>(i), device.machine.config.strict);
+    return failed;
 }
 
 void publish_fault(const std::string& text)
 {
     const std::string line = "fault: " + text;
     driver().fault_texts += line + "\n";
-    publish(line);
+    std::fprintf(stderr, "%s\n", line.c_str());
+    write_file(line);
 }
 
 }  // namespace emu::driver

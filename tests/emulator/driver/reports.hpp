@@ -5,7 +5,8 @@
 
 namespace emu::driver {
 
-// Prints each hazard when it is first seen; did any occur since the last time?
+// Prints what is new, defects first and the rest shortened; the file has all. Did anything occur, since the
+// last time, that EMU_STRICT fails a launch for?
 bool publish_reports(Device& device);
 void publish_fault(const std::string& text);
 

@@ -16,8 +16,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapFloatOOBfill fill)
 {
     return call("cuTensorMapEncodeTiled", Needs::Driver, [&] {
-        require(map && base && size && box && element_stride && (stride || rank == 1),
-                CUDA_ERROR_INVALID_VALUE);
+        require(map && size && box && element_stride && (stride || rank == 1), CUDA_ERROR_INVALID_VALUE);
         require(address(map) % 64 == 0, CUDA_ERROR_INVALID_VALUE);
         require(promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CUDA_ERROR_INVALID_VALUE);
         emu::TensorMap encoded{};

@@ -1,4 +1,4 @@
-// mov (ISA 9.7.9.3-4): copies, addresses, special registers, packing and unpacking.
+// mov (ISA 9.7.9.3-4): copies, also of vectors, addresses, special registers, packing and unpacking.
 #include "ops/arithmetic.hpp"
 
 #include <bit>
@@ -83,15 +83,73 @@ void decode_vector(const ptx::Instruction& instruction, Program& program, Op& op
     op.run = packs ? pack : unpack;
 }
 
+constexpr int most_elements = 4;
+
+// args: the destinations, then the sources, which may be the same registers in another order.
+void copy_vector(Exec& x)
+{
+    const size_t count = x.op.args.size() / 2;
+    for (Mask rest = x.lanes; rest; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        uint64_t values[most_elements];
+        for (size_t i = 0; i < count; ++i)
+            values[i] = lane_value(x, x.op.args[count + i], lane);
+        for (size_t i = 0; i < count; ++i)
+            set_lane(x, x.op.args[i], lane, values[i]);
+    }
+}
+
+// The elements of a vector, of a special register such as %tid, or of a literal, which fills them all.
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand, size_t count)
+{
+    using Form = ptx::Operand::Form;
+    if (operand.form == Form::Vector)
+        return operand.parts;
+    if (operand.form != Form::Immediate && operand.form != Form::Special)
+        return {};
+    std::vector<ptx::Operand> elements(count, operand);
+    for (size_t i = 0; operand.form == Form::Special && i < count; ++i) {
+        if (i < 3) {
+            elements[i].name += std::string(".") + "xyz"[i];
+        } else {
+            elements[i] = {};
+            elements[i].form = Form::Immediate;  // zero
+        }
+    }
+    return elements;
+}
+
+// mov.v4.u32 a, %tid;
+void decode_vector_copy(const ptx::Instruction& instruction, Program& program, Op& op, const ptx::Type& t,
+                        size_t count)
+{
+    const ptx::Operand& to = instruction.operands[0];
+    const std::vector<ptx::Operand> from = elements_of(instruction.operands[1], count);
+    if (to.form != ptx::Operand::Form::Vector || to.parts.size() != count || from.size() != count ||
+        t.bytes() > 8)
+        refuse(instruction, program, "no such form");
+    for (const ptx::Operand& part : to.parts)
+        op.args.push_back(decode_arg(part, program, instruction, t));
+    for (const ptx::Operand& part : from)
+        op.args.push_back(decode_arg(part, program, instruction, t));
+    for (size_t i = 0; i < 2 * count; ++i)
+        if (op.args[i].form == Arg::Form::None || (i < count && op.args[i].form != Arg::Form::Register))
+            refuse(instruction, program, "the destination is no register, or there is no source");
+    op.run = copy_vector;
+}
+
 void decode_mov(const ptx::Instruction& instruction, Program& program, Op& op)
 {
     Modifiers m(instruction, program);
+    const int vector = m.take_one({"v2", "v4"});
     const ptx::Type t = m.type();
     m.done();
     expect_operands(instruction, program, 2, 2);
     const auto is_vector = [&](int i) {
         return instruction.operands[i].form == ptx::Operand::Form::Vector;
     };
+    if (vector >= 0)
+        return decode_vector_copy(instruction, program, op, t, size_t{2} << vector);
     if (is_vector(0) && is_vector(1))
         refuse(instruction, program, "no such form");
     if (is_vector(0) || is_vector(1))

@@ -71,6 +71,8 @@ BoxCopy box_copy(Exec& x, int lane)
         x.fault("tensor-map", "there is no tensor map at this address");
     if (const char* complaint = copy.map.replaced ? check_tensor_map(copy.map) : nullptr)
         x.fault("tensor-map", complaint);
+    if (copy.map.base == 0)
+        x.fault("tensor-map", "the tensor map has the address 0, which nothing has replaced");
     if (copy.map.rank != static_cast<uint32_t>(x.op.imm[slot_rank]))
         x.fault("tensor-map", "the tensor map has " + std::to_string(copy.map.rank) + " dimensions");
     for (uint32_t i = 0; i < copy.map.rank; i++)

@@ -86,8 +86,8 @@ const char* check_tensor_map(TensorMap& map)
         return "the rank is not in 1 ... 5";
     if (map.interleave != 0)
         return "interleaved layouts are not emulated";
-    if (map.base == 0 || map.base % 16 != 0)
-        return "the address is null or no multiple of 16";
+    if (map.base % 16 != 0)
+        return "the address is no multiple of 16";
     if (map.swizzle >= std::size(swizzle_span) || map.swizzle == swizzle_flip)
         return "the swizzle is unknown or not emulated";
     bool floating = map.type >= type_f16;

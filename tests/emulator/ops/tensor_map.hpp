@@ -9,7 +9,8 @@ namespace emu {
 
 constexpr uint64_t tensor_map_magic = 0x70616d726f736e74;
 
-// The arguments of cuTensorMapEncodeTiled, enumerations as numbers. Null, or what is wrong with them.
+// The arguments of cuTensorMapEncodeTiled, enumerations as numbers. Null, or what is wrong with them. The
+// address may be 0, as for drivers: a kernel replaces it before it uses the map.
 const char* encode_tensor_map(TensorMap& map, uint32_t type, uint32_t rank, uint64_t base,
                               const uint64_t* size, const uint64_t* stride, const uint32_t* box,
                               const uint32_t* element_stride, uint32_t interleave, uint32_t swizzle,

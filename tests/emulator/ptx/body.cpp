@@ -21,8 +21,30 @@ void Body::parse(Function* function)
             close(lexer_.peek().line);
             lexer_.take();
         } else {
-            statement();
+            guarded_statement();
         }
+    }
+}
+
+void Body::open()
+{
+    if (scopes_.size() == limit::nesting)
+        lexer_.fail("nested too deeply", lexer_.peek().line);
+    scopes_.emplace_back();
+    ++scope_count_;
+}
+
+// With a list of refusals, a statement that is not understood is passed over.
+void Body::guarded_statement()
+{
+    if (!context_.refused)
+        return statement();
+    const Place start = lexer_.place();
+    try {
+        statement();
+    } catch (const Error& error) {
+        note_refusal(context_, error);
+        lexer_.skip_statement(start);
     }
 }
 
@@ -43,8 +65,10 @@ void Body::close(int line)
         if (found != scope.labels.end()) {
             target.form = Operand::Form::Label;
             target.index = found->second;
-        } else if (scopes_.empty()) {
+        } else if (scopes_.empty() && !context_.refused) {
             lexer_.fail("no label '" + target.name + "'", instruction.line);
+        } else if (scopes_.empty()) {
+            continue;  // and refused when it is decoded
         } else {
             scopes_.back().fixups.push_back(fixup);
         }
@@ -61,10 +85,10 @@ void Body::statement()
     if (lexer_.accept("@")) {
         const bool negated = lexer_.accept("!");
         const std::string name(lexer_.take().text);
-        int guard = -1;
-        if (!find_register(name, guard) || kernel_.registers[guard].type.kind != Kind::Predicate)
+        RegisterName guard;
+        if (!find_register(name, guard) || kernel_.registers[guard.first].type.kind != Kind::Predicate)
             lexer_.fail("no predicate '" + name + "'");
-        return instruction(guard, negated);
+        return instruction(guard.first, negated);
     }
     if (token.form != Token::Form::Word)
         lexer_.fail("unexpected '" + std::string(token.text) + "'");
@@ -73,17 +97,28 @@ void Body::statement()
     instruction(-1, false);
 }
 
+// A word and the modifiers or the component behind it. Blanks may precede each of their dots ("ld
+// .global.u32",
+// "%tid .x"), also where an opcode has several words: ptxas refuses "mbarrier .init".
+std::string Body::dotted()
+{
+    std::string text(lexer_.take().text);
+    while (lexer_.peek().form == Token::Form::Directive && lexer_.peek().text != ".")
+        text += lexer_.take().text;
+    return text;
+}
+
 void Body::instruction(int guard, bool negated)
 {
-    const Token word = lexer_.take();
-    if (word.form != Token::Form::Word)
-        lexer_.fail("expected an instruction, found '" + std::string(word.text) + "'", word.line);
+    if (lexer_.peek().form != Token::Form::Word)
+        lexer_.fail("expected an instruction, found '" + std::string(lexer_.peek().text) + "'");
     Instruction instruction;
     instruction.guard = guard;
     instruction.guard_negated = negated;
-    instruction.line = word.line;
+    instruction.line = lexer_.peek().line;
     instruction.used_bytes = std::exchange(used_bytes_, ~uint32_t{0});
-    std::string_view rest = word.text;
+    const std::string words = dotted();
+    std::string_view rest = words;
     for (bool first = true; !rest.empty(); first = false) {
         const size_t point = std::min(rest.find('.'), rest.size());
         if (first)
@@ -111,6 +146,8 @@ void Body::finish(Instruction instruction)
         for (auto scope = scopes_.rbegin(); scope != scopes_.rend() && operands.size() == 1; ++scope)
             if (const auto found = scope->targets.find(list); found != scope->targets.end())
                 for (const std::string& target : found->second) {
+                    if (++context_.declared.branch_targets > limit::branch_targets)
+                        lexer_.fail("too many branch targets", instruction.line);
                     operands.emplace_back().form = Operand::Form::Name;
                     operands.back().name = target;
                 }
@@ -126,6 +163,7 @@ void Body::finish(Instruction instruction)
 
 Operand Body::operand()
 {
+    const Nesting nesting(context_);
     if (lexer_.accept("{"))
         return list("}");
     if (lexer_.accept("("))
@@ -145,7 +183,7 @@ Operand Body::operand()
         return number(false);
     if (lexer_.peek().form != Token::Form::Word)
         lexer_.fail("unexpected '" + std::string(lexer_.peek().text) + "'");
-    Operand result = word(std::string(lexer_.take().text));
+    Operand result = word(dotted());
     if (result.form == Operand::Form::Symbol && lexer_.accept("+"))
         result.value = lexer_.integer();
     return result;
@@ -211,9 +249,14 @@ Operand Body::word(const std::string& name)
     result.name = name;
     if (name == "_")
         return result;
-    if (find_register(name, result.index)) {
-        result.form = Operand::Form::Register;
+    if (RegisterName found; find_register(name, found)) {
+        result.form = found.width == 1 ? Operand::Form::Register : Operand::Form::Vector;
+        result.index = found.first;
         result.name.clear();
+        for (int i = 0; found.width > 1 && i < found.width; ++i) {
+            result.parts.emplace_back().form = Operand::Form::Register;
+            result.parts.back().index = found.first + i;
+        }
     } else if (find_variable(name, result)) {
         result.form = Operand::Form::Symbol;
     } else if (name == "WARP_SZ") {

@@ -6,12 +6,17 @@
 
 namespace emu::ptx {
 
+// One register, or one of `width` components, each of which has a place of its own among a kernel's.
+struct RegisterName {
+    int first = 0, width = 1;
+};
+
 struct Scope {
     struct Range {
-        int first = 0;
+        RegisterName start;
         int64_t count = 0;
     };
-    std::unordered_map<std::string, int> registers;
+    std::unordered_map<std::string, RegisterName> registers;
     std::unordered_map<std::string, Range> ranges;  // of %r<10>: by prefix
     std::unordered_map<std::string, std::pair<Space, int>> variables;
     std::unordered_map<std::string, int> labels;
@@ -28,15 +33,17 @@ public:
     void parse(Function* function);
 
 private:
-    void open() { scopes_.emplace_back(), ++scope_count_; }
+    void open();
     void close(int line);
     void statement();
+    void guarded_statement();
     void directive();
     void pragma();
     void declare_registers();
-    void declare_range(const std::string& prefix, const Type& type);
+    void declare_range(const std::string& prefix, const Type& type, int width);
     void declare_variables(Space space);
-    void add_register(const std::string& name, const Type& type);
+    void add_register(const std::string& name, const Type& type, int width);
+    RegisterName place_register(const std::string& name, const Type& type, int width);
     void add_variable(Variable variable);
     void label();
     void instruction(int guard, bool negated);
@@ -47,7 +54,9 @@ private:
     Operand address();
     Operand number(bool negative);
     Operand word(const std::string& name);
-    bool find_register(const std::string& name, int& index) const;
+    std::string dotted();
+    bool find_name(const std::string& name, RegisterName& found) const;
+    bool find_register(const std::string& name, RegisterName& found) const;
     bool find_variable(const std::string& name, Operand& symbol);
     int shared_index(const std::string& name);
 

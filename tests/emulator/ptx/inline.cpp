@@ -5,8 +5,6 @@
 namespace emu::ptx {
 namespace {
 
-constexpr size_t largest_kernel = 1 << 20;
-
 // Where the parts of a callee have gone in the kernel.
 struct Moved {
     int registers;                   // added to register numbers
@@ -126,9 +124,13 @@ Plan plan_calls(const Context& context, const Kernel& kernel)
             continue;
         plan.callee.back() = &found->second;
         plan.any = true;
-        size += found->second.body.instructions.size();
-        if (size > largest_kernel)
-            refuse_call(context, instruction, "too many instructions after inlining");
+        const Kernel& body = found->second.body;
+        size += body.instructions.size();
+        context.declared.inlined += body.instructions.size() + body.local.size() + body.shared.size();
+        context.declared.registers += body.registers.size();
+        if (size > limit::kernel_instructions || context.declared.inlined > limit::inlined ||
+            context.declared.registers > limit::registers)
+            refuse_call(context, instruction, "too many instructions or registers after inlining");
     }
     plan.place.push_back(static_cast<int>(size));
     return plan;
@@ -185,6 +187,7 @@ void inline_function(Context& context, const std::string& name, std::map<std::st
     const auto found = context.declared.functions.find(name);
     if (found == context.declared.functions.end() || state[name] == finished)
         return;
+    const Nesting nesting(context);
     Kernel& body = found->second.body;
     state[name] = on_the_way;
     for (const Instruction& instruction : body.instructions) {

@@ -79,6 +79,7 @@ Token Lexer::take()
     if (token_.form == Token::Form::End)
         fail("the text ends too early");
     const Token taken = token_;
+    ended_ = taken.is(";");
     token_ = next_;
     next_ = scan();
     return taken;
@@ -115,6 +116,27 @@ void Lexer::skip_line()
         take();
 }
 
+void Lexer::skip_statement(Place start)
+{
+    if (place().at == start.at)
+        take();
+    while (!ended_)
+        take();
+}
+
+void Lexer::skip_directive(Place start)
+{
+    if (place().at == start.at)
+        take();
+    while (!ended_ && token_.form != Token::Form::End) {
+        if (token_.is("{")) {
+            skip_block();
+            return;
+        }
+        take();
+    }
+}
+
 // Without looking at tokens, which would take longer than all the rest of loading an image.
 bool Lexer::skip_block()
 {
@@ -149,7 +171,7 @@ void Lexer::skip_blank()
         const char c = text_[at_];
         if (c == '\n') {
             ++line_, ++at_;
-        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\0') {
+        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\0') {
             ++at_;
         } else if (c == '/' && text_.substr(at_, 2) == "//") {
             while (at_ < text_.size() && text_[at_] != '\n')
@@ -259,7 +281,7 @@ Token Lexer::scan()
     }
     for (++at_; at_ < text_.size(); ++at_) {
         const char d = text_[at_];
-        if (is_letter(d) || is_digit(d))
+        if ((is_letter(d) && d != '%') || is_digit(d))  // "add.s32%r1, ..." has two words
             continue;
         if (d == '.' && !directive && (is_letter(look(at_ + 1)) || is_digit(look(at_ + 1))))
             continue;

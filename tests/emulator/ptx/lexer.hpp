@@ -38,6 +38,9 @@ public:
     int64_t integer();  // an integer literal with its sign
     void skip_line();   // to the end of the current token's line
     bool skip_block();  // in braces; true if it declares shared or global variables
+    // From within what begins at `start`: behind its semicolon, if that was not taken last, or block.
+    void skip_statement(Place start);
+    void skip_directive(Place start);
     Place place() const { return {static_cast<size_t>(token_.text.data() - text_.data()), token_.line}; }
 
     [[noreturn]] void fail(const std::string& why) const
@@ -59,6 +62,7 @@ private:
     size_t at_ = 0;
     int line_ = 1;
     Token token_, next_;
+    bool ended_ = false;  // the last token taken was a semicolon
 };
 
 // The message for a fault in a line of a module.

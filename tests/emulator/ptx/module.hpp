@@ -124,8 +124,11 @@ struct Module {
     std::shared_ptr<Declarations> declarations;  // what bodies may name
 };
 
-Module parse(std::string text, std::string file);
-void read_body(Module& module, Kernel& kernel);  // if it is not yet
+// Any bytes are taken: what is no PTX, or asks for more than the limits in parser.hpp, is an Error. With a
+// list of refusals, what can be left out is added to it instead, and the rest is read.
+using Refusals = std::vector<std::string>;
+Module parse(std::string text, std::string file, Refusals* refused = nullptr);
+void read_body(Module& module, Kernel& kernel, Refusals* refused = nullptr);  // if it is not yet
 
 // A line of the text without its indentation; empty if there is none of this number.
 std::string_view source_line(const Module& module, int line);

@@ -1,133 +1,11 @@
-// Modules: directives, variables, kernels and functions.
+// Modules: directives, kernels and functions.
 #include "ptx/parser.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdlib>
 
 namespace emu::ptx {
 namespace {
-
-void parse_dimensions(Context& context, Variable& variable)
-{
-    Lexer& lexer = context.lexer;
-    int64_t count = 1;
-    while (lexer.accept("[")) {
-        if (lexer.accept("]")) {
-            count = 0;
-            continue;
-        }
-        const int64_t size = lexer.integer();
-        if (size < 0 || (size > 0 && count > (int64_t{1} << 40) / size))
-            lexer.fail("bad array size");
-        count *= size;
-        lexer.expect("]");
-    }
-    variable.bytes *= count;
-}
-
-void put(Variable& variable, int64_t at, const void* bytes, size_t count)
-{
-    if (static_cast<int64_t>(variable.initial.size()) < at + static_cast<int64_t>(count))
-        variable.initial.resize(at + count);
-    std::memcpy(variable.initial.data() + at, bytes, count);
-}
-
-// A scalar, an address ("name", "name+4", "generic(name)"), or a braced list of either.
-void parse_initial(Context& context, Variable& variable, int64_t& at)
-{
-    Lexer& lexer = context.lexer;
-    const int bytes = variable.type.bytes();
-    if (lexer.accept("{")) {
-        while (!lexer.accept("}")) {
-            parse_initial(context, variable, at);
-            if (!lexer.peek().is("}"))
-                lexer.expect(",");
-        }
-        return;
-    }
-    int64_t value = 0;
-    if (lexer.peek().form == Token::Form::Word) {
-        const bool generic = lexer.peek().is("generic") && lexer.second().is("(");
-        if (generic)
-            lexer.take(), lexer.take();
-        if (bytes != 8)
-            lexer.fail("an address needs 8 bytes");
-        variable.references.push_back({at, std::string(lexer.take().text)});
-        if (generic)
-            lexer.expect(")");
-        if (lexer.accept("+"))
-            value = lexer.integer();
-    } else {
-        const bool negative = lexer.peek().is("-") && lexer.second().form == Token::Form::Float;
-        if (negative)
-            lexer.take();
-        if (lexer.peek().form == Token::Form::Float) {
-            const auto bits =
-                static_cast<uint64_t>(lexer.take().value) ^ (negative ? uint64_t{1} << 63 : 0);
-            value = static_cast<int64_t>(bytes == 4 ? narrow_float(bits) : bits);
-        } else {
-            value = lexer.integer();
-        }
-    }
-    put(variable, at, &value, bytes);
-    at += bytes;
-}
-
-Variable parse_declarator(Context& context, Variable variable)
-{
-    Lexer& lexer = context.lexer;
-    if (lexer.peek().form != Token::Form::Word)
-        lexer.fail("expected a name, found '" + std::string(lexer.peek().text) + "'");
-    variable.name = lexer.take().text;
-    variable.bytes *= variable.type.bytes();
-    parse_dimensions(context, variable);
-    if (lexer.accept("=")) {
-        int64_t at = 0;
-        parse_initial(context, variable, at);
-        if (variable.bytes == 0)
-            variable.bytes = at;
-        if (at > variable.bytes)
-            lexer.fail("more initial values than elements");
-    }
-    return variable;
-}
-
-// ".align 16", ".v4", ".b8", ".ptr .global .align 1": what stands before the name.
-Variable parse_prefix(Context& context, Space space)
-{
-    Lexer& lexer = context.lexer;
-    Variable variable;
-    variable.space = space;
-    variable.bytes = 1;
-    int alignment = 0;
-    bool pointer = false, typed = false;
-    while (lexer.peek().form == Token::Form::Directive) {
-        const std::string word(lexer.take().text);
-        if (word == ".align") {
-            const int64_t value = lexer.integer();
-            if (value <= 0 || (value & (value - 1)))
-                lexer.fail("alignment must be a power of two");
-            if (!pointer)
-                alignment = static_cast<int>(value);
-        } else if (word == ".v2" || word == ".v4" || word == ".v8") {
-            variable.bytes = word[2] - '0';
-        } else if (word == ".ptr") {
-            pointer = true;
-        } else if (word == ".attribute") {
-            lexer.expect("(");
-            while (!lexer.accept(")"))
-                lexer.take();
-        } else if (parse_type(word, variable.type) && variable.type.bytes() > 0) {
-            typed = true;
-        } else if (!pointer) {
-            lexer.fail("unknown '" + word + "' in a declaration");
-        }
-    }
-    if (!typed)
-        lexer.fail("a variable needs a type");
-    variable.alignment = alignment ? alignment : variable.type.bytes() * static_cast<int>(variable.bytes);
-    return variable;
-}
 
 void declare(Context& context, Space space, bool external)
 {
@@ -144,9 +22,10 @@ void declare(Context& context, Space space, bool external)
 void parse_three(Lexer& lexer, int (&values)[3])
 {
     for (int i = 0; i < 3; ++i) {
-        values[i] = i == 0 || lexer.accept(",") ? static_cast<int>(lexer.integer()) : 1;
-        if (values[i] < 1)
-            lexer.fail("a dimension must be positive");
+        const int64_t value = i == 0 || lexer.accept(",") ? lexer.integer() : 1;
+        if (value < 1 || value > 1 << 20)
+            lexer.fail("a dimension must be positive and no more than 2^20");
+        values[i] = static_cast<int>(value);
     }
 }
 
@@ -242,7 +121,7 @@ void parse_version(Context& context)
 {
     const std::string text(context.lexer.take().text);
     const size_t point = text.find('.');
-    if (point == text.npos)
+    if (point == text.npos || point > 3 || text.size() - point > 3)
         context.lexer.fail("bad version");
     context.module.version = std::atoi(text.c_str()) * 10 + std::atoi(text.c_str() + point + 1);
 }
@@ -303,76 +182,60 @@ bool bodies_are_needed(const Declarations& declared)
                                              [](const Variable& v) { return v.bytes > 0; });
 }
 
+// All that stands outside of bodies; with a list of refusals, what is wrong is passed over.
+void parse_directives(Context& context)
+{
+    Lexer& lexer = context.lexer;
+    while (lexer.peek().form != Token::Form::End) {
+        if (lexer.accept(";"))
+            continue;
+        const Place start = lexer.place();
+        try {
+            if (lexer.peek().form != Token::Form::Directive)
+                lexer.fail("expected a directive, found '" + std::string(lexer.peek().text) + "'");
+            parse_directive(context);
+        } catch (const Error& error) {
+            if (!context.refused)
+                throw;
+            note_refusal(context, error);
+            lexer.skip_directive(start);
+        }
+    }
+}
+
 }  // namespace
 
-std::vector<Variable> parse_variables(Context& context, Space space)
-{
-    const Variable prefix = parse_prefix(context, space);
-    std::vector<Variable> variables;
-    do
-        variables.push_back(parse_declarator(context, prefix));
-    while (context.lexer.accept(","));
-    context.lexer.expect(";");
-    return variables;
-}
-
-Variable parse_variable(Context& context, Space space)
-{
-    return parse_declarator(context, parse_prefix(context, space));
-}
-
-// External shared arrays all start behind the rest.
-int64_t lay_out(std::vector<Variable>& variables)
-{
-    int64_t end = 0;
-    const auto aligned = [&](const Variable& v) {
-        return (end + v.alignment - 1) / v.alignment * v.alignment;
-    };
-    for (Variable& variable : variables) {
-        if (variable.external)
-            continue;
-        variable.offset = aligned(variable);
-        end = variable.offset + variable.bytes;
-    }
-    for (const Variable& variable : variables)
-        if (variable.external)
-            end = aligned(variable);
-    for (Variable& variable : variables)
-        if (variable.external)
-            variable.offset = end;
-    return end;
-}
-
-Module parse(std::string text, std::string file)
+Module parse(std::string text, std::string file, Refusals* refused)
 {
     Module module;
     module.file = std::move(file);
     module.text = std::move(text);
     module.declarations = std::make_shared<Declarations>();
     Lexer lexer(module);
-    Context context{module, lexer, *module.declarations};
-    while (lexer.peek().form != Token::Form::End) {
-        if (lexer.accept(";"))
-            continue;
-        if (lexer.peek().form != Token::Form::Directive)
-            lexer.fail("expected a directive, found '" + std::string(lexer.peek().text) + "'");
-        parse_directive(context);
-    }
+    Context context{module, lexer, *module.declarations, refused};
+    parse_directives(context);
     inline_functions(context);
     if (bodies_are_needed(*module.declarations))
         for (Kernel& kernel : module.kernels)
-            read_body(module, kernel);
+            read_body(module, kernel, refused);
     if (module.version == 0 || module.target.empty())
         throw Error(quote(module, 1, ".version or .target is missing"));
     return module;
 }
 
-void read_body(Module& module, Kernel& kernel)
+void note_refusal(Context& context, const Error& error)
+{
+    if (context.refused->size() >= limit::refusals)
+        throw error;
+    context.refused->push_back(error.what());
+}
+
+void read_body(Module& module, Kernel& kernel, Refusals* refused)
 {
     if (kernel.is_read)
         return;
     Lexer lexer(module, kernel.body);
-    Context context{module, lexer, *module.declarations};
+    Context context{module, lexer, *module.declarations, refused};
     Kernel whole = kernel;
     parse_body(context, whole, nullptr);
     inline_calls(context, whole);

@@ -8,6 +8,18 @@
 
 namespace emu::ptx {
 
+// What a text may ask for, far above what kernels need: a broken one ends in a message.
+namespace limit {
+constexpr int nesting = 200;  // of scopes, of lists, of calls
+constexpr int64_t variable_bytes = int64_t{1} << 40, alignment = 1 << 20;
+constexpr int64_t registers_together = 1 << 20;  // of one declaration
+constexpr size_t registers = 1 << 23;            // of a module
+constexpr size_t kernel_instructions = 1 << 18;  // after inlining
+constexpr size_t inlined = 1 << 21;              // instructions and variables in a module
+constexpr size_t branch_targets = 1 << 20;       // in a module
+constexpr size_t refusals = 1000;                // that are listed
+}  // namespace limit
+
 // A device function: its body is inlined where it is called.
 struct Function {
     Kernel body;                  // parameters: results first
@@ -22,6 +34,7 @@ struct Declarations {
     std::unordered_map<std::string, int> globals, shared;
     std::map<std::string, Function> functions;
     bool in_bodies = false;  // shared or global variables are declared there too
+    size_t registers = 0, inlined = 0, branch_targets = 0;  // so far, see limit
 };
 
 // What both halves know.
@@ -29,6 +42,28 @@ struct Context {
     Module& module;
     Lexer& lexer;
     Declarations& declared;
+    Refusals* refused = nullptr;
+    int depth = 0;
+};
+
+// Adds to the list of refusals, or goes on throwing if that is full.
+void note_refusal(Context& context, const Error& error);
+
+// A level of what nests.
+class Nesting {
+public:
+    explicit Nesting(Context& context) : context_(context)
+    {
+        if (context.depth == limit::nesting)
+            context.lexer.fail("nested too deeply", context.lexer.peek().line);
+        ++context.depth;
+    }
+    ~Nesting() { --context_.depth; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+
+private:
+    Context& context_;
 };
 
 // After ".global", ".shared", ".param", ...: alignment, type, name, dimensions, initial value. A list

@@ -1,9 +1,15 @@
 // Declarations in function bodies, and what a name means there.
 #include "ptx/body.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace emu::ptx {
+namespace {
+
+constexpr std::string_view components = "xyzw";
+
+}  // namespace
 
 void Body::directive()
 {
@@ -36,40 +42,56 @@ void Body::pragma()
     lexer_.expect(";");
 }
 
-void Body::add_register(const std::string& name, const Type& type)
+RegisterName Body::place_register(const std::string& name, const Type& type, int width)
 {
-    if (!scopes_.back().registers.emplace(name, static_cast<int>(kernel_.registers.size())).second)
-        lexer_.fail("register '" + name + "' is declared twice");
-    kernel_.registers.push_back(
-        {scopes_.size() == 1 ? name : name + "#" + std::to_string(scope_count_), type});
+    const RegisterName place{static_cast<int>(kernel_.registers.size()), width};
+    context_.declared.registers += width;
+    if (context_.declared.registers > limit::registers)
+        lexer_.fail("too many registers");
+    for (int i = 0; i < width; ++i)
+        kernel_.registers.push_back({width == 1 ? name : name + "." + components[i], type});
+    return place;
 }
 
-void Body::declare_range(const std::string& prefix, const Type& type)
+void Body::add_register(const std::string& name, const Type& type, int width)
+{
+    const std::string full = scopes_.size() == 1 ? name : name + "#" + std::to_string(scope_count_);
+    if (!scopes_.back().registers.emplace(name, place_register(full, type, width)).second)
+        lexer_.fail("register '" + name + "' is declared twice");
+}
+
+void Body::declare_range(const std::string& prefix, const Type& type, int width)
 {
     const int64_t count = lexer_.integer();
-    if (count < 0 || count > 1 << 20)
+    if (count < 0 || count > limit::registers_together)
         lexer_.fail("bad register count");
     lexer_.expect(">");
-    if (!scopes_.back()
-             .ranges.emplace(prefix, Scope::Range{static_cast<int>(kernel_.registers.size()), count})
-             .second)
+    const RegisterName start{static_cast<int>(kernel_.registers.size()), width};
+    if (!scopes_.back().ranges.emplace(prefix, Scope::Range{start, count}).second)
         lexer_.fail("registers '" + prefix + "' are declared twice");
     for (int64_t i = 0; i < count; ++i)
-        kernel_.registers.push_back({prefix + std::to_string(i), type});
+        place_register(prefix + std::to_string(i), type, width);
 }
 
+// ".reg .v2 .f32 a, b<4>;"
 void Body::declare_registers()
 {
+    if (lexer_.accept(".align"))
+        lexer_.integer();
+    const int width = lexer_.accept(".v2") ? 2 : lexer_.accept(".v4") ? 4 : 1;
     Type type;
     const Token word = lexer_.take();
     if (!parse_type(word.text, type))
         lexer_.fail("'" + std::string(word.text) + "' is no register type", word.line);
+    if (width > 1 && (type.kind == Kind::Predicate || width * type.bytes() > 16))
+        lexer_.fail("no vector register of 'v" + std::to_string(width) + "' predicates or 16 bytes",
+                    word.line);
     do {
         const std::string name(lexer_.take().text);
         if (lexer_.accept("<"))
-            declare_range(name, type);
+            declare_range(name, type, width);
         else
-            add_register(name, type);
+            add_register(name, type, width);
     } while (lexer_.accept(","));
     lexer_.expect(";");
 }
@@ -113,12 +135,12 @@ void Body::label()
     }
 }
 
-bool Body::find_register(const std::string& name, int& index) const
+bool Body::find_name(const std::string& name, RegisterName& found) const
 {
     const size_t prefix = name.find_last_not_of("0123456789") + 1;
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-        if (const auto found = scope->registers.find(name); found != scope->registers.end()) {
-            index = found->second;
+        if (const auto known = scope->registers.find(name); known != scope->registers.end()) {
+            found = known->second;
             return true;
         }
         if (scope->ranges.empty() || prefix == name.size() || name.size() - prefix > 7)
@@ -129,10 +151,27 @@ bool Body::find_register(const std::string& name, int& index) const
         const int number = std::stoi(name.substr(prefix));
         if (number >= range->second.count)
             continue;
-        index = range->second.first + number;
+        found = range->second.start;
+        found.first += number * found.width;
         return true;
     }
     return false;
+}
+
+// A register, a vector register, or a component of one: "a", "a.y" or "a.g".
+bool Body::find_register(const std::string& name, RegisterName& found) const
+{
+    if (find_name(name, found))
+        return true;
+    const size_t point = name.find('.');
+    if (point == name.npos || point + 2 != name.size() || !find_name(name.substr(0, point), found))
+        return false;
+    constexpr std::string_view colours = "rgba";
+    const size_t place = std::min(components.find(name.back()), colours.find(name.back()));
+    if (found.width == 1 || place >= static_cast<size_t>(found.width))
+        return false;
+    found = {found.first + static_cast<int>(place), 1};
+    return true;
 }
 
 // Module-scope shared variables join the kernels that name them.

@@ -223,8 +223,8 @@ mapa.shared::cluster.u32 %r7, %r3, 0;
                              "@!%p2 bra WAIT;\nEND:";
     EXPECT_EQ(reports(fence, "", load), "");
     EXPECT_EQ(reports("fence.proxy.async.shared::cta;", "", load), "");
-    EXPECT_EQ(reports("", "", load), "missing-proxy-fence");
-    EXPECT_EQ(reports("@%p1 " + fence, "", load), "missing-proxy-fence") << "a fence of another thread";
+    EXPECT_EQ(reports("", "", load), "missing-init-fence");
+    EXPECT_EQ(reports("@%p1 " + fence, "", load), "missing-init-fence") << "a fence of another thread";
     const std::string store = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r2], 16;\n"
                               "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group 0;";
     const std::string fill = "@%p0 st.shared.v4.u32 [%r2], {%r0, %r0, %r0, %r0};\n";

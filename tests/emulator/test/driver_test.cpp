@@ -59,6 +59,22 @@ TEST_F(Driver, DescribesTheDevice)
     EXPECT_CU(CU(cuDeviceGet)(&other, 1), CUDA_ERROR_INVALID_DEVICE);
 }
 
+// As driver 580.159.04 does.
+TEST_F(Driver, EncodesTensorMapsOfAddressZero)
+{
+    alignas(64) CUtensorMap map;
+    const cuuint64_t size[] = {64, 16}, stride[] = {256};
+    const cuuint32_t box[] = {8, 4}, steps[] = {1, 1};
+    const auto encode = [&](uint64_t base) {
+        return CU(cuTensorMapEncodeTiled)(
+            &map, CU_TENSOR_MAP_DATA_TYPE_UINT32, 2, reinterpret_cast<void*>(base), size, stride, box,
+            steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+            CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    };
+    EXPECT_CU(encode(0), success);
+    EXPECT_CU(encode(8), CUDA_ERROR_INVALID_VALUE);
+}
+
 // ---- Contexts ---------------------------------------------------------------------------------------
 TEST_F(Driver, KeepsAStackOfContextsForEachThread)
 {

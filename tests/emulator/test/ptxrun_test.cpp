@@ -72,7 +72,8 @@ TEST(Ptxrun, RunsAndPrintsStatistics)
     const Outcome outcome = ptxrun(kernel, arguments + "--block 32");
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     for (const char* part :
-         {"k ran in", "0 hazards", "shared memory: 2 accesses, 4 wavefronts of at least 2, degree 2.00",
+         {"k ran in", "0 defects, 0 departures from the document, 0 harmless",
+          "shared memory: 2 accesses, 4 wavefronts of at least 2, degree 2.00",
           "1 accesses, 2 wavefronts of at least 1, degree 2.00, line 14: st.shared.u32 [%r2], %r1;"})
         EXPECT_NE(outcome.text.find(part), std::string::npos) << part << " in " << outcome.text;
 }
@@ -105,6 +106,37 @@ TEST(Ptxrun, RefusesBadText)
     expect_refusal(changed("[%rd0], %r3", "[%rd0], %rd9"), "'%rd9' is not declared: st.global.u32 [%rd0]",
                    "17: ");
     expect_refusal(ptxrun("garbage", arguments), "expected a directive", "1: ");
+}
+
+TEST(Ptxrun, ListsAllThatIsRefused)
+{
+    EXPECT_EQ(ptxrun(kernel, "--refused").status, 0);
+    const Outcome outcome = ptxrun(R"(.version 9.0
+.target sm_80
+.address_size 64
+.alias one, two;
+.visible .entry k(.param .u64 p)
+{
+.reg .v8 .b32 wide;
+.reg .b32 %r<8>;
+dp9a.u32 %r1, %r2, %r3;
+add.u32 %r1 %r2, %r3;
+mov.b32 %r1, [;
+add.u32 %r1, %r2, %r3;
+{ .surprise 5; }
+ret;
+}
+.global .b33 unknown[4];
+.visible .entry second() { bra NOWHERE; }
+)",
+                                   "--refused");
+    EXPECT_EQ(outcome.status, 1) << outcome.text;
+    for (const char* part :
+         {"ptx:4: unknown directive '.alias'", "ptx:7: '.v8' is no register type",
+          "ptx:9: unknown instruction 'dp9a.u32'", "ptx:10: expected ',' or ';'", "ptx:11: unexpected ';'",
+          "ptx:13: unknown directive '.surprise'", "ptx:16: unknown '.b33' in a declaration",
+          "ptx:17: ", "\n8 instructions and declarations are refused"})
+        EXPECT_NE(outcome.text.find(part), std::string::npos) << part << " in " << outcome.text;
 }
 
 TEST(Ptxrun, RefusesArguments)

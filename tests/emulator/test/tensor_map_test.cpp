@@ -21,7 +21,8 @@ TEST(TensorMap, RefusesWhatTheDriverRefuses)
     EXPECT_TRUE(refused([](auto& a) { a.rank = 0; }));
     EXPECT_TRUE(refused([](auto& a) { a.rank = 6; }));
     EXPECT_TRUE(refused([](auto& a) { a.base = 0x10008; }));
-    EXPECT_TRUE(refused([](auto& a) { a.base = 0; }));
+    EXPECT_TRUE(refused([](auto& a) { a.base = 8; }));
+    EXPECT_FALSE(refused([](auto& a) { a.base = 0; }));
     EXPECT_TRUE(refused([](auto& a) { a.size[1] = 0; }));
     EXPECT_TRUE(refused([](auto& a) { a.size[0] = (uint64_t{1} << 32) + 1; }));
     EXPECT_FALSE(refused([](auto& a) { a.size[0] = uint64_t{1} << 32; }));
@@ -132,6 +133,75 @@ TEST(TensorMap, MadeByAKernel)
         const auto box = device.get<uint32_t>(out, 32);
         for (uint32_t i = 0; i < 32 && !flawed; ++i)
             EXPECT_EQ(box[i], (2 + i / 8) * 64 + 8 + i % 8);
+    }
+}
+
+// A map that the host encoded with the address 0 (at %rd1), of 64 x 16 words: the kernel takes it to shared
+// memory, changes it and puts it back, then one box of 8 x 4 words at (8, 2) comes to %rd2.
+std::string completing_kernel(const std::string& change)
+{
+    return ptx_kernel("sm_90a", 3, R"(
+.shared .align 128 .b8 box[128];
+.shared .align 128 .b8 map[128];
+.shared .align 8 .b64 bar;
+mov.u32 %r2, map;
+mad.lo.u32 %r3, %r0, 4, %r2;
+mad.wide.u32 %rd11, %r0, 4, %rd1;
+ld.global.u32 %r9, [%rd11];
+st.shared.u32 [%r3], %r9;
+bar.warp.sync -1;
+mov.u32 %r4, bar;
+mov.u32 %r5, box;
+cvt.u64.u32 %rd10, %r2;
+setp.eq.u32 %p0, %r0, 0;
+@!%p0 bra COPY;
+mbarrier.init.shared::cta.b64 [%r4], 1;
+)" + change + R"(
+fence.proxy.async.shared::cta;
+COPY: bar.warp.sync -1;
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%rd10], 128;
+fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+@!%p0 bra WAIT;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], 128;
+mov.u32 %r6, 8;
+mov.u32 %r7, 2;
+cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r5], [%rd1, {%r6, %r7}], [%r4];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r4], 0;
+@!%p1 bra WAIT;
+mad.lo.u32 %r8, %r0, 4, %r5;
+ld.shared.u32 %r9, [%r8];
+mad.wide.u32 %rd11, %r0, 4, %rd2;
+st.global.u32 [%rd11], %r9;
+)");
+}
+
+TEST(TensorMap, AddressZeroMustBeReplaced)
+{
+    std::vector<uint32_t> tensor(64 * 16);
+    std::iota(tensor.begin(), tensor.end(), 0);
+    MapArguments arguments;
+    arguments.type = u32_type;
+    arguments.base = 0;
+    arguments.size[0] = 64, arguments.size[1] = 16, arguments.stride[0] = 256;
+    arguments.box[0] = 8, arguments.box[1] = 4;
+    for (const bool replaced : {true, false}) {
+        Device device(90);
+        const uint64_t in = device.put(tensor), out = device.put(std::vector<uint32_t>(32)),
+                       map = (device.put(std::vector<uint8_t>(256)) + 127) & ~uint64_t{127};
+        *reinterpret_cast<TensorMap*>(map) = arguments.map();
+        const std::string change =
+            replaced ? "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd10], %rd0;" : "";
+        EXPECT_EQ(device.run(completing_kernel(change), shape_of(1, 32), {in, map, out}),
+                  replaced ? "" : "tensor-map")
+            << device.message();
+        const auto box = device.get<uint32_t>(out, 32);
+        for (uint32_t i = 0; i < 32 && replaced; ++i)
+            EXPECT_EQ(box[i], (2 + i / 8) * 64 + 8 + i % 8);
+        if (!replaced) {
+            EXPECT_NE(device.message().find("the tensor map has the address 0"), std::string::npos);
+            EXPECT_NE(device.message().find(": cp.async.bulk.tensor.2d"), std::string::npos)
+                << device.message();
+        }
     }
 }
 
