@@ -12,6 +12,9 @@ namespace hg::cblas {
 namespace {
 
 constexpr std::chrono::microseconds pause{20};
+// A product may wait for the thread that forks: a logger of the program's, for a lock that this thread
+// holds.
+constexpr std::chrono::seconds longest_wait{10};
 
 std::atomic<int> running = 0;  // products
 std::atomic<int> forking = 0;  // threads
@@ -24,7 +27,8 @@ void before_fork()
         return;
     is_forking = true;
     ++forking;
-    while (running > static_cast<int>(is_in_product))
+    const auto deadline = std::chrono::steady_clock::now() + longest_wait;
+    while (running > static_cast<int>(is_in_product) && std::chrono::steady_clock::now() < deadline)
         std::this_thread::sleep_for(pause);
 }
 
