@@ -25,15 +25,14 @@ Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_
 Problem to_problem(const hgemm_args_t& g)
 {
     const bool column = g.layout == HGEMM_COL_MAJOR;
-    const bool multiplies = reads_ab(g);
     const bool a_no = g.transa == HGEMM_NO_TRANS, b_no = g.transb == HGEMM_NO_TRANS;
 
     Problem p{};
     p.batch = g.batch_count;
-    p.k = multiplies ? g.k : 0;
+    p.k = g.k;
     p.type_ab = static_cast<Type>(g.type_ab);
-    p.alpha = multiplies ? g.alpha : 0.0f;
-    p.alpha_device = multiplies ? g.alpha_device : nullptr;
+    p.alpha = g.alpha;
+    p.alpha_device = g.alpha_device;
     p.beta = g.beta;
     p.beta_device = g.beta_device;
 
@@ -42,9 +41,11 @@ Problem to_problem(const hgemm_args_t& g)
     const Operand second = to_operand(g.b, g.b_array, g.ldb, g.stride_b, column == b_no);
     p.m = column ? g.n : g.m;
     p.n = column ? g.m : g.n;
-    if (multiplies) {
+    if (reads_ab(g)) {
         p.a = column ? second : first;
         p.b = column ? first : second;
+    } else {
+        p.multiply_nothing();
     }
     if (reads_c(g))
         p.c = to_c(g, arrays);

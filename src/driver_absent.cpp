@@ -1,5 +1,5 @@
-// The driver of a build without CUDA: it has no devices, so nothing but count_devices() and check_unserved()
-// is ever called.
+// The driver of a build without CUDA: it has no devices, so nothing but count_devices() and
+// check_unserved() is ever called.
 #include "driver.hpp"
 
 #include <dlfcn.h>
@@ -35,10 +35,11 @@ Status check_unserved()
     static const int devices = count_unserved();
     if (devices == 0)
         return ok;
-    return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                "this libhgemm was built without GPU backends, and the CUDA driver sees %d device%s; ask for "
-                "the host by hgemm_create_on(&handle, HGEMM_DEVICE_HOST) or HGEMM_BACKEND=host",
-                devices, devices == 1 ? "" : "s");
+    return fail(
+        HGEMM_STATUS_NOT_SUPPORTED,
+        "this libhgemm was built without GPU backends, and the CUDA driver sees %d device%s; ask for "
+        "the host by hgemm_create_on(&handle, HGEMM_DEVICE_HOST) or HGEMM_BACKEND=host",
+        devices, devices == 1 ? "" : "s");
 }
 
 Status current_context(void**, int*) { return absent(); }

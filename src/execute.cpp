@@ -117,6 +117,8 @@ bool repeat(Handle& handle, const Request& request, Status& status)
 
 Status execute(Handle& handle, const Request& request, const Problem& problem)
 {
+    if (problem.changes_nothing())
+        return ok;
     if (handle.log.wants(LogLevel::Trace))
         trace(handle.log, problem);
     const driver::Scope scope(handle.context);

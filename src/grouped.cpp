@@ -226,18 +226,20 @@ Status check_matrices(const hgemm_grouped_args_t& g)
 
 Problem to_problem(const hgemm_grouped_args_t& g)
 {
-    const bool reads = reads_operands(g), masked = is_masked(g), along_k = g.transb != HGEMM_NO_TRANS;
+    const bool masked = is_masked(g), along_k = g.transb != HGEMM_NO_TRANS;
     Problem p{};
     p.m = g.m;
     p.n = g.n;
-    p.k = reads ? g.k : 0;
+    p.k = g.k;
     p.batch = g.group_count;
     p.type_ab = static_cast<Type>(g.type_ab);
-    p.alpha = reads ? g.alpha : 0.0f;
+    p.alpha = g.alpha;
     p.beta = g.beta;
-    if (reads) {
+    if (reads_operands(g)) {
         p.a = {g.a, nullptr, g.lda, 1, masked ? g.stride_a : 0};
         p.b = {g.b, nullptr, along_k ? g.ldb : 1, along_k ? 1 : g.ldb, g.stride_b};
+    } else {
+        p.multiply_nothing();
     }
     p.d = {g.d, nullptr, g.ldd, masked ? g.stride_d : 0, static_cast<Type>(g.type_d)};
     if (g.beta != 0.0f)

@@ -198,7 +198,7 @@ extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgem
         if (status == ok && !bytes)
             return fail_argument(3, "bytes", "is NULL, must point to a size_t");
         Plan decided{};
-        if (status == ok && !is_empty(g))
+        if (status == ok && !is_empty(g) && !to_problem(g).changes_nothing())
             status = plan(h, to_problem(g), decided);
         if (status == ok)
             *bytes = decided.workspace;
@@ -219,8 +219,13 @@ extern "C" hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_
                 std::snprintf(buffer, length, "nothing to compute: m, n or batch_count is 0");
             return status;
         }
+        const Problem problem = to_problem(g);
+        if (problem.changes_nothing()) {
+            std::snprintf(buffer, length, "nothing to compute: D is C as it is");
+            return ok;
+        }
         Plan decided;
-        status = plan(h, to_problem(g), decided);
+        status = plan(h, problem, decided);
         if (status == ok)
             decided.print(buffer, length);
         return status;

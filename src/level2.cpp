@@ -92,13 +92,15 @@ Problem to_problem(const VectorCall& v)
     p.n = p.batch = 1;
     const int64_t k = v.transposed ? v.m : v.n;
     const bool reads = v.alpha != 0.0f;
-    p.k = reads ? k : 0;
+    p.k = k;
     p.type_ab = v.type;
     p.alpha = v.alpha;
     p.beta = v.beta;
     if (reads) {
         p.a = {v.a, nullptr, v.transposed ? v.lda : 1, v.transposed ? 1 : v.lda, 0};
         p.b = {first_element(v.x, k, v.incx), nullptr, k, v.incx, 0};
+    } else {
+        p.multiply_nothing();
     }
     p.d = {const_cast<void*>(first_element(v.y, p.m, v.incy)), nullptr, v.incy, 0, v.type};
     if (v.beta != 0.0f)

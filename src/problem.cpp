@@ -55,7 +55,7 @@ void Problem::print(char* text, size_t length) const
                   "D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
                   ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s%s",
                   m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
-                  name_of(type_ab), k, d.ld, batch, static_cast<double>(alpha), static_cast<double>(beta),
+                  name_of(type_ab), k, d.ld, batch, alpha + 0.0, static_cast<double>(beta),
                   bias.along == BiasAlong::None ? "" : " bias",
                   activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
                   groups.offsets  ? " rows=offsets"

@@ -61,6 +61,22 @@ struct Problem {
     const float *alpha_device, *beta_device;  // null or where the value lies
     Groups groups;  // m counts the rows of all, or those that each has room for; or nothing is set
 
+    // Neither A nor B is read; beta is set. A sum of 0 times this alpha is a zero that changes no sign when
+    // beta * C is added to it.
+    void multiply_nothing()
+    {
+        k = 0;
+        alpha = !beta_device && beta != 0.0f ? -0.0f : 0.0f;
+        alpha_device = nullptr;
+    }
+
+    // D is C as it is.
+    bool changes_nothing() const
+    {
+        return k == 0 && !beta_device && beta == 1.0f && c == d && bias.along == BiasAlong::None &&
+               activation == Activation::None && !aux.ptr;
+    }
+
     bool is_grouped() const { return groups.offsets || groups.counts; }
 
     // The same product as kernels like it best. A contiguous column of D is a row of its transpose, which

@@ -58,6 +58,24 @@ void draw_scalars(Random& random, GemmCase& g)
     g.device_scalars = random.one_in(8);
 }
 
+// Where nothing is multiplied, beta * C keeps the sign of a zero, and with beta = 1 C is not even written
+// to.
+void keep_signs(Suite& suite, GemmCase g)
+{
+    const auto zeros = [](Trial& trial) {
+        trial.fill_c([](int64_t, int64_t i, int64_t j) { return j % 3 == 1 ? NAN : i % 2 ? -0.0 : 0.0; });
+    };
+    for (const float beta : {1.0f, -2.0f}) {
+        g.beta = beta;
+        g.alpha = 0;
+        g.k = 33;
+        suite.check(g, zeros);
+        g.alpha = 1;
+        g.k = 0;
+        suite.check(g, zeros);
+    }
+}
+
 }  // namespace
 
 // All small sizes, empty ones too.
@@ -253,6 +271,7 @@ void unread_operands(Suite& suite)
                 suite.check(g);
                 g.beta = 0;
                 suite.check(g, [](Trial& trial) { trial.poison_c(); });
+                keep_signs(suite, g);
                 for (int64_t* size : {&g.m, &g.n}) {
                     const int64_t was = *size;
                     *size = 0;

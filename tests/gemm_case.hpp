@@ -53,6 +53,8 @@ struct GemmCase {
     bool b_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transb == HGEMM_NO_TRANS); }
     bool d_by_rows() const { return layout == HGEMM_ROW_MAJOR; }
 
+    bool multiplies() const { return alpha != 0 && k > 0; }
+
     Extent extent_a() const { return extent(m, k, a_by_rows(), a); }
     Extent extent_b() const { return extent(k, n, b_by_rows(), b); }
     Extent extent_c() const { return extent(m, n, d_by_rows(), c); }

@@ -212,7 +212,7 @@ double Trial::at(const Buffer& buffer, int64_t z, int64_t row, int64_t column) c
 double Trial::bias(int64_t z, int64_t row, int64_t column) const
 {
     if (case_.bias == HGEMM_BIAS_NONE)
-        return 0;
+        return -0.0;
     return bias_.get(z, 0, case_.bias == HGEMM_BIAS_M ? row : column);
 }
 
@@ -247,12 +247,26 @@ void Trial::download()
             buffer->download();
 }
 
-// alpha * A * B + beta * C + bias as BLAS defines it: what is multiplied by 0 is not looked at.
+// Is all that is left beta * C and a bias, as the call itself says? Then no zero changes its sign.
+bool Trial::only_scales_c() const
+{
+    return !case_.multiplies() && case_.beta != 0 && !case_.device_scalars;
+}
+
+// Not even what the bits of a NaN say changes then.
+bool Trial::leaves_c_alone() const
+{
+    return only_scales_c() && case_.beta == 1 && case_.in_place && case_.bias == HGEMM_BIAS_NONE &&
+           case_.activation == HGEMM_ACTIVATION_NONE && !case_.aux;
+}
+
+// alpha * A * B + beta * C + bias as BLAS defines it: what is multiplied by 0 is not looked at. A term that
+// is not there is -0, which changes no other; without any the result is 0.
 void Trial::expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense& error) const
 {
     const GemmCase& g = case_;
     Product product{Dense(g.m, g.n), Dense(g.m, g.n)};
-    if (g.alpha != 0 && g.k > 0)
+    if (g.multiplies())
         product = multiply(dense(a_, g.a_by_rows(), z, g.m, g.k), dense(b_, g.b_by_rows(), z, g.k, g.n),
                            arithmetic);
     value = error = Dense(g.m, g.n);
@@ -260,8 +274,8 @@ void Trial::expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense&
     const double roundings = g.bias == HGEMM_BIAS_NONE ? 3 : 4;
     for (int64_t i = 0; i < g.m; ++i)
         for (int64_t j = 0; j < g.n; ++j) {
-            const double ab = g.alpha != 0 ? g.alpha * product.sum(i, j) : 0;
-            const double bc = g.beta != 0 ? g.beta * c(i, j) : 0;
+            const double ab = g.multiplies() ? g.alpha * product.sum(i, j) : g.beta != 0 ? -0.0 : 0;
+            const double bc = g.beta != 0 ? g.beta * c(i, j) : -0.0;
             const double added = bias(z, i, j);
             value(i, j) = ab + bc + added;
             error(i, j) =
@@ -280,7 +294,9 @@ void Trial::judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verd
         const double wanted = activate(activation, value(i, j));
         const double allowed = activated_error(activation, value(i, j), error(i, j));
         const double got = at(buffer, z, i, j);
-        if (!matches(case_.type_d, got, wanted, allowed)) {
+        const bool sign_lost = only_scales_c() && activation == HGEMM_ACTIVATION_NONE && got == 0 &&
+                               wanted == 0 && std::signbit(got) != std::signbit(wanted);
+        if (sign_lost || !matches(case_.type_d, got, wanted, allowed)) {
             verdict.passed = false;
             verdict.message = describe(what, z, i, j, got, wanted, allowed);
         }
@@ -301,7 +317,7 @@ void Trial::judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verd
 
 Verdict Trial::judge(const Arithmetic& arithmetic)
 {
-    Verdict verdict = judge_memory(false);
+    Verdict verdict = judge_memory(leaves_c_alone());
     for (int64_t z = 0; z < case_.batch_count && verdict.passed; ++z)
         judge_problem(z, arithmetic, verdict);
     return verdict;

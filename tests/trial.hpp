@@ -67,6 +67,8 @@ private:
     double at(const Buffer& buffer, int64_t z, int64_t row, int64_t column) const;
     double bias(int64_t z, int64_t row, int64_t column) const;
     Dense dense(const Buffer& buffer, bool by_rows, int64_t z, int64_t rows, int64_t columns) const;
+    bool only_scales_c() const;
+    bool leaves_c_alone() const;
     void expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense& error) const;
     void judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verdict) const;
 

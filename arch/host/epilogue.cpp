@@ -62,8 +62,9 @@ Epilogue::Epilogue(const Problem& problem)
       beta_(problem.beta_device ? *problem.beta_device : problem.beta),
       wants_sums_(problem.k > 0 && alpha_ != 0.0f)
 {
+    // Not an infinity or NaN, which would make something of the sum 0; -0 leaves the signs of beta * C.
     if (!wants_sums_)
-        alpha_ = 0.0f;  // not an infinity or NaN, which would make something of the sum 0
+        alpha_ = problem.beta_device || problem.beta == 0.0f ? 0.0f : -0.0f;
 }
 
 void Epilogue::store(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* sums) const

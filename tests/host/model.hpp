@@ -39,6 +39,7 @@ namespace hg::test {
     D(operand_written)                                                                                     \
     D(k_read_in_eights)                                                                                    \
     D(empty_product_not_stored)                                                                            \
+    D(sign_of_zero_lost)                                                                                   \
     D(batch_stride_of_a_ignored)                                                                           \
     D(negative_stride_taken_as_positive)                                                                   \
     D(first_pointer_of_array_for_all)                                                                      \
@@ -77,6 +78,8 @@ private:
         const char* bias;
     };
     bool is(Defect defect) const { return defect_ == defect; }
+    bool multiplies(const hgemm_args_t& g) const;
+    bool leaves_c_alone(const hgemm_args_t& g) const;
     Problem locate(const hgemm_args_t& g, int64_t z) const;
     Strides strides_a(const hgemm_args_t& g) const;
     Dense sums(const hgemm_args_t& g, const Problem& problem) const;
