@@ -3,16 +3,22 @@
 #include "arch/common/pack.hpp"
 #include "arch/common/settings.hpp"
 #include "arch/host/gemm.hpp"
+#include "arch/host/rows.hpp"
 #include "src/float_environment.hpp"
 #include "src/handle.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 namespace hg {
 namespace {
 
-const Row rows[] = {{"host_blocked", block_m, block_n, block_k, 1, 1, 0}};
+constexpr int blocked = 0, few = 1;
+const Row rows[] = {
+    {"host_blocked", block_m, block_n, block_k, 1, 1, 0},
+    {"host_rows", few_rows, rows_padding, 1, 1, 1, 0},
+};
 
 constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = Overlap::None};
 
@@ -40,17 +46,31 @@ size_t default_workspace(const Device&) { return largest_workspace(); }
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan)
 {
-    plan.refusal = is_forced_away(options, rows[0]) ? "the host has one kernel, host_blocked"
-                                                    : not_offered(options, offered);
+    const bool blocked_may = !is_forced_away(options, rows[blocked]),
+               few_may = !is_forced_away(options, rows[few]);
+    plan.row = few_may && is_few_rows(problem) ? few : blocked;
+    plan.refusal = not_offered(options, offered);
+    if (plan.row == blocked && !blocked_may)
+        plan.refusal =
+            few_may
+                ? "host_rows is for up to 8 rows or columns of D and an operand of the other side whose "
+                  "elements are contiguous in one direction"
+                : "the host has the kernels host_blocked and host_rows";
     if (plan.refusal)
         return false;
-    const Blocks blocks = blocks_of(problem);
     plan.backend = &host_backend;
-    plan.row = plan.variant = 0;
+    plan.variant = 0;
     plan.split = 1;
-    plan.tiles = count_tiles(problem, blocks.m, blocks.n);
     plan.grid = options.sm_count(device);
-    plan.workspace = blocks.workspace();
+    if (plan.row == few) {
+        plan.tiles =
+            count_tiles(problem, std::min(problem.m, rows_padding), std::min(problem.n, rows_padding));
+        plan.workspace = 0;
+    } else {
+        const Blocks blocks = blocks_of(problem);
+        plan.tiles = count_tiles(problem, blocks.m, blocks.n);
+        plan.workspace = blocks.workspace();
+    }
     plan.predicted_us = 0;
     plan.why = *options.kernel ? Why::Forced : Why::Model;
     return true;
@@ -69,14 +89,20 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
                     plan.workspace, workspace.bytes);
     const FloatEnvironment environment;
-    multiply(*static_cast<HostState*>(state), packed.as<Problem>(), workspace.ptr, handle.sm_count());
+    HostState& host = *static_cast<HostState*>(state);
+    const Problem& problem = packed.as<Problem>();
+    if (plan.row == few)
+        multiply_rows(*host.pool, best_rows_kernels(), problem, handle.sm_count());
+    else
+        multiply(host, problem, workspace.ptr, handle.sm_count());
     return ok;
 }
 
 }  // namespace
 
 const Backend host_backend = {
-    "host", rows, 1, serves, open, close, default_workspace, nullptr, choose, pack, launch, false,
+    "host", rows, std::size(rows), serves, open, close, default_workspace, nullptr,
+    choose, pack, launch,          false,
 };
 
 }  // namespace hg

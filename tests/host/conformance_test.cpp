@@ -1,32 +1,50 @@
-// The conformance suite on the host backend, through the public functions.
+// The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
+#include "../kernel_names.hpp"
 #include "../library_rules.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <string>
+#include <vector>
 
 namespace hg::test {
 namespace {
 
 std::unique_ptr<Library> make() { return std::make_unique<Library>(nullptr); }
 
-class HostConformance : public testing::TestWithParam<Family> {};
+struct Run {
+    std::string kernel;
+    Family family;
+};
+
+std::vector<Run> runs()
+{
+    std::vector<Run> all;
+    for (const std::string& kernel : kernel_names())
+        if (kernel.starts_with("host_"))
+            for (const Family& family : families())
+                all.push_back({kernel, family});
+    return all;
+}
+
+class HostConformance : public testing::TestWithParam<Run> {};
 
 TEST_P(HostConformance, holds)
 {
-    const auto library = make();
-    ASSERT_TRUE(library->created()) << library->story();
-    Suite suite(*library, thinning());
-    GetParam().run(suite);
+    Library library(nullptr, "", GetParam().kernel);
+    ASSERT_TRUE(library.created()) << library.story();
+    Suite suite(library, thinning());
+    GetParam().family.run(suite);
     std::printf("%s\n", suite.summary().c_str());
     EXPECT_TRUE(suite.cases() > 0 || thinning() > 1);
     for (const std::string& failure : suite.failures())
         ADD_FAILURE() << failure;
 }
 
-INSTANTIATE_TEST_SUITE_P(, HostConformance, testing::ValuesIn(families().begin(), families().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, HostConformance, testing::ValuesIn(runs()),
+                         [](const auto& info) { return info.param.kernel + "_" + info.param.family.name; });
 
 TEST(HostRules, gemv) { check_gemv(*make()); }
 TEST(HostRules, workspace) { check_workspace(*make()); }

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hg {
@@ -64,6 +65,14 @@ Problem plain_problem(int64_t m, int64_t n, int64_t k)
     return p;
 }
 
+int row_of(const std::string& kernel)
+{
+    int row = 0;
+    while (host_backend.rows[row].name != kernel)
+        ++row;
+    return row;
+}
+
 TEST(HostPlan, TheDefaultWorkspaceServesEverySize)
 {
     const Device device = host_device(4);
@@ -80,7 +89,7 @@ TEST(HostPlan, TheDefaultWorkspaceServesEverySize)
                     Plan plan{};
                     ASSERT_TRUE(host_backend.choose(p, device, Options{}, plan));
                     ASSERT_EQ(plan.workspace % 256, 0u);
-                    ASSERT_GT(plan.workspace, 0u);
+                    ASSERT_EQ(plan.workspace > 0, plan.row == row_of("host_blocked"));
                     largest = std::max(largest, plan.workspace);
                 }
     EXPECT_EQ(largest, most);
@@ -103,16 +112,48 @@ TEST(HostPlan, TilesThatNoNumberHoldsAreMany)
     EXPECT_GT(plan.tiles, int64_t{1} << 30);
 }
 
-TEST(HostPlan, AnotherKernelsNameIsRefused)
+Options forced(const char* kernel)
 {
     Options options{};
-    std::snprintf(options.kernel, sizeof options.kernel, "sm90_something");
+    std::snprintf(options.kernel, sizeof options.kernel, "%s", kernel);
+    return options;
+}
+
+TEST(HostPlan, AnotherKernelsNameIsRefused)
+{
     Plan plan{};
-    EXPECT_FALSE(host_backend.choose(plain_problem(8, 8, 8), host_device(1), options, plan));
-    EXPECT_NE(std::string(plan.refusal).find("host_blocked"), std::string::npos);
-    std::snprintf(options.kernel, sizeof options.kernel, "host_blocked");
-    ASSERT_TRUE(host_backend.choose(plain_problem(8, 8, 8), host_device(1), options, plan));
-    EXPECT_EQ(plan.why, Why::Forced);
+    EXPECT_FALSE(
+        host_backend.choose(plain_problem(8, 8, 8), host_device(1), forced("sm90_something"), plan));
+    for (const char* kernel : {"host_blocked", "host_rows"}) {
+        EXPECT_NE(std::string(plan.refusal).find(kernel), std::string::npos);
+        Plan own{};
+        ASSERT_TRUE(host_backend.choose(plain_problem(8, 8, 8), host_device(1), forced(kernel), own));
+        EXPECT_EQ(own.why, Why::Forced);
+        EXPECT_EQ(own.row, row_of(kernel));
+    }
+}
+
+TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
+{
+    const auto chosen = [](const Problem& p, const Options& options = {}) {
+        Plan plan{};
+        const bool found = host_backend.choose(p, host_device(1), options, plan);
+        return std::string(found ? host_backend.rows[plan.row].name : plan.refusal);
+    };
+    const std::string refused = "host_rows is for";
+    for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 300}, {300, 1}, {8, 300}, {300, 8}, {8, 8}}) {
+        EXPECT_EQ(chosen(plain_problem(m, n, 40)), "host_rows") << m << " " << n;
+        EXPECT_EQ(chosen(plain_problem(m, n, 40), forced("host_blocked")), "host_blocked");
+    }
+    EXPECT_EQ(chosen(plain_problem(9, 9, 40)), "host_blocked");
+    EXPECT_EQ(chosen(plain_problem(9, 9, 40), forced("host_rows")).substr(0, refused.size()), refused);
+    // Neither k nor the columns lie side by side in the large operand; of the few rows any stride will do.
+    Problem p = plain_problem(8, 300, 40);
+    p.b = {nullptr, nullptr, 80, 2, 0};
+    EXPECT_EQ(chosen(p), "host_blocked");
+    p.b = {nullptr, nullptr, 1, 300, 0};
+    p.a = {nullptr, nullptr, 1000, -3, 0};
+    EXPECT_EQ(chosen(p), "host_rows");
 }
 
 // A host handle with exactly the workspace of one plan, filled with NaN, and a guard behind it.
@@ -155,8 +196,8 @@ TEST(HostRun, TooSmallAWorkspaceIsAStatus)
 {
     HostHandle handle(1);
     ASSERT_EQ(handle.open(), ok) << hgemm_last_error();
-    EXPECT_EQ(handle.run(plain_problem(8, 8, 8), 1), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
-    EXPECT_EQ(std::string(hgemm_last_error()), "needs 768 bytes of workspace, has 767");
+    EXPECT_EQ(handle.run(plain_problem(9, 9, 9), 1), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
+    EXPECT_EQ(std::string(hgemm_last_error()), "needs 1536 bytes of workspace, has 1535");
 }
 
 struct Shape {

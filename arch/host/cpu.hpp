@@ -1,0 +1,11 @@
+// What the processor can do beyond what the library is compiled for.
+#pragma once
+
+namespace hg {
+
+#if defined(__x86_64__)
+bool cpu_has_avx2_fma_f16c();
+bool cpu_has_avx512f();
+#endif
+
+}  // namespace hg

@@ -1,0 +1,63 @@
+// The loops of host_rows for AVX2, FMA and F16C.
+#include "arch/host/cpu.hpp"
+#include "arch/host/rows_kernels.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace hg {
+namespace {
+
+#define HGEMM_UNIT [[gnu::target("avx2,fma,f16c")]]
+
+using Vector = __m256;
+constexpr int lanes = 8;
+constexpr int columns_with_1 = 4, columns_with_2 = 4, columns_with_4 = 2;
+constexpr int lines_with_1 = 8, lines_with_2 = 4, lines_with_4 = 2;
+
+HGEMM_UNIT inline Vector zero() { return _mm256_setzero_ps(); }
+HGEMM_UNIT inline Vector broadcast(float x) { return _mm256_set1_ps(x); }
+HGEMM_UNIT inline Vector load(const float* values) { return _mm256_loadu_ps(values); }
+HGEMM_UNIT inline void store(float* values, Vector v) { _mm256_storeu_ps(values, v); }
+HGEMM_UNIT inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+
+HGEMM_UNIT inline float total(Vector v)
+{
+    const __m128 fours = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 twos = _mm_add_ps(fours, _mm_movehl_ps(fours, fours));
+    return _mm_cvtss_f32(_mm_add_ss(twos, _mm_movehdup_ps(twos)));
+}
+
+HGEMM_UNIT inline __m128i load_eight(const uint16_t* elements)
+{
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(elements));
+}
+
+struct Half {
+    HGEMM_UNIT static Vector load(const uint16_t* elements)
+    {
+        return _mm256_cvtph_ps(load_eight(elements));
+    }
+};
+
+struct Bfloat16 {
+    HGEMM_UNIT static Vector load(const uint16_t* elements)
+    {
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_eight(elements)), 16));
+    }
+};
+
+#include "arch/host/rows_loops.inl"
+
+}  // namespace
+
+extern const RowsKernels rows_avx2;
+const RowsKernels rows_avx2 = {"avx2",
+                               cpu_has_avx2_fma_f16c,
+                               along_k<Half>,
+                               along_k<Bfloat16>,
+                               along_columns<Half>,
+                               along_columns<Bfloat16>};
+
+}  // namespace hg
+#endif

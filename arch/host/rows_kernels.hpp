@@ -1,0 +1,49 @@
+// The inner loops of host_rows: each line of the large operand is read once, widened in registers and
+// multiplied by all of the few rows with fp32 FMA. Compiled once for each kind of vector unit.
+#pragma once
+
+#include "src/problem.hpp"
+
+#include <span>
+
+namespace hg {
+
+constexpr int few_rows = 8;
+
+// What a loop adds: sums[i * sums_ld + j] += the sum over p < depth of few[i * few_ld + p] * many(j, p).
+struct RowsTile {
+    // Lines of adjacent elements, `stride` elements apart: line j along k, or line p along the columns.
+    const uint16_t* many;
+    int64_t stride;
+    int64_t columns, depth;
+    const float* few;  // each row followed by zeros up to a multiple of rows_padding
+    int64_t few_ld;
+    int rows;     // up to few_rows
+    float* sums;  // each row with room for a multiple of rows_padding
+    int64_t sums_ld;
+};
+
+constexpr int64_t rows_padding = 16;
+
+// The order in which an element's products are added depends on depth and the vector unit alone.
+struct RowsKernels {
+    using Loop = void (*)(const RowsTile&);
+
+    const char* name;
+    bool (*runs_here)();
+    Loop f16_along_k, bf16_along_k, f16_along_columns, bf16_along_columns;
+
+    Loop loop(Type type, bool along_k) const
+    {
+        return type == Type::F16 ? (along_k ? f16_along_k : f16_along_columns)
+                                 : (along_k ? bf16_along_k : bf16_along_columns);
+    }
+};
+
+// All that were compiled, the preferred one first; the last one runs everywhere.
+std::span<const RowsKernels* const> rows_kernels();
+
+// The first of them that runs on this machine.
+const RowsKernels& best_rows_kernels();
+
+}  // namespace hg

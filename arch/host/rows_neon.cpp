@@ -1,0 +1,51 @@
+// The loops of host_rows for NEON of 64-bit ARM.
+#include "arch/host/rows_kernels.hpp"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+namespace hg {
+namespace {
+
+#define HGEMM_UNIT
+
+using Vector = float32x4_t;
+constexpr int lanes = 4;
+constexpr int columns_with_1 = 8, columns_with_2 = 8, columns_with_4 = 4;
+constexpr int lines_with_1 = 8, lines_with_2 = 8, lines_with_4 = 4;
+
+inline Vector zero() { return vdupq_n_f32(0.0f); }
+inline Vector broadcast(float x) { return vdupq_n_f32(x); }
+inline Vector load(const float* values) { return vld1q_f32(values); }
+inline void store(float* values, Vector v) { vst1q_f32(values, v); }
+inline Vector multiply_add(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a, b); }
+inline float total(Vector v) { return vaddvq_f32(v); }
+
+struct Half {
+    static Vector load(const uint16_t* elements)
+    {
+        return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(elements)));
+    }
+};
+
+struct Bfloat16 {
+    static Vector load(const uint16_t* elements)
+    {
+        return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(elements), 16));
+    }
+};
+
+#include "arch/host/rows_loops.inl"
+
+}  // namespace
+
+extern const RowsKernels rows_neon;
+const RowsKernels rows_neon = {"neon",
+                               [] { return true; },
+                               along_k<Half>,
+                               along_k<Bfloat16>,
+                               along_columns<Half>,
+                               along_columns<Bfloat16>};
+
+}  // namespace hg
+#endif
