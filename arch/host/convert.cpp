@@ -1,5 +1,11 @@
 #include "arch/host/convert.hpp"
 
+#include "arch/host/cpu.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 // One copy of a loop for each width of vector register. The loader picks, before a thread sanitizer that
 // would instrument the choice has started.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
@@ -11,7 +17,7 @@
 namespace hg {
 namespace {
 
-HGEMM_CLONES void widen_half(const uint16_t* source, int64_t count, float* values)
+HGEMM_CLONES void widen_half_by_integers(const uint16_t* source, int64_t count, float* values)
 {
     for (int64_t i = 0; i < count; ++i)
         values[i] = half_to_float(source[i]);
@@ -23,7 +29,7 @@ HGEMM_CLONES void widen_bfloat16(const uint16_t* source, int64_t count, float* v
         values[i] = bfloat16_to_float(source[i]);
 }
 
-HGEMM_CLONES void narrow_half(const float* values, int64_t count, uint16_t* target)
+HGEMM_CLONES void narrow_half_by_integers(const float* values, int64_t count, uint16_t* target)
 {
     for (int64_t i = 0; i < count; ++i)
         target[i] = float_to_half(values[i]);
@@ -33,6 +39,50 @@ HGEMM_CLONES void narrow_bfloat16(const float* values, int64_t count, uint16_t* 
 {
     for (int64_t i = 0; i < count; ++i)
         target[i] = float_to_bfloat16(values[i]);
+}
+
+#if defined(__x86_64__)
+constexpr int64_t eight = 8;
+
+// As many elements as fill vectors; returns how many.
+[[gnu::target("avx,f16c")]] int64_t widen_half_by_f16c(const uint16_t* source, int64_t count, float* values)
+{
+    int64_t i = 0;
+    for (; i + eight <= count; i += eight)
+        _mm256_storeu_ps(values + i,
+                         _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i))));
+    return i;
+}
+
+[[gnu::target("avx,f16c")]] int64_t narrow_half_by_f16c(const float* values, int64_t count,
+                                                        uint16_t* target)
+{
+    int64_t i = 0;
+    for (; i + eight <= count; i += eight)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(target + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(values + i), _MM_FROUND_TO_NEAREST_INT));
+    return i;
+}
+#endif
+
+void widen_half(const uint16_t* source, int64_t count, float* values)
+{
+    int64_t done = 0;
+#if defined(__x86_64__)
+    if (cpu_has_avx2_fma_f16c())
+        done = widen_half_by_f16c(source, count, values);
+#endif
+    widen_half_by_integers(source + done, count - done, values + done);
+}
+
+void narrow_half(const float* values, int64_t count, uint16_t* target)
+{
+    int64_t done = 0;
+#if defined(__x86_64__)
+    if (cpu_has_avx2_fma_f16c())
+        done = narrow_half_by_f16c(values, count, target);
+#endif
+    narrow_half_by_integers(values + done, count - done, target + done);
 }
 
 // With a stride elements are gathered first or scattered last, so that the arithmetic is the same loop.

@@ -139,6 +139,44 @@ TEST_P(Conversion, ArraysAgreeWithSingleElements)
     }
 }
 
+// Arrays are converted by other instructions than single elements; NaN have the same payload too.
+TEST_P(Conversion, ArraysHaveTheBitsOfSingleElements)
+{
+    std::vector<uint16_t> patterns(65536), narrowed(65536);
+    std::vector<float> widened(65536), values(65536);
+    for (size_t i = 0; i < patterns.size(); ++i)
+        patterns[i] = static_cast<uint16_t>(i);
+    to_float(format_.type, patterns.data(), 0, 1, 65536, widened.data());
+    for (size_t i = 0; i < patterns.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(widened[i]),
+                  std::bit_cast<uint32_t>(widen(format_.type, patterns[i])))
+            << i;
+    // Every 37th float: all exponents, and rounded bits of all kinds.
+    for (uint64_t first = 0; first < uint64_t{1} << 32; first += 37 * values.size()) {
+        for (size_t i = 0; i < values.size(); ++i)
+            values[i] = std::bit_cast<float>(static_cast<uint32_t>(first + 37 * i));
+        from_float(format_.type, values.data(), 65536, narrowed.data(), 0);
+        for (size_t i = 0; i < values.size(); ++i)
+            ASSERT_EQ(narrowed[i], narrow(format_.type, values[i]))
+                << std::hex << std::bit_cast<uint32_t>(values[i]);
+    }
+}
+
+TEST_P(Conversion, NaNIsQuietAndKeepsItsSignAndPayload)
+{
+    const int fraction = format_.fraction_bits();
+    for (const uint32_t sign : {0u, 1u})
+        for (uint32_t payload = 1; payload < 1u << fraction; ++payload) {
+            const uint32_t exponent = 0x7fffu >> fraction << fraction, quiet = 1u << (fraction - 1);
+            const auto pattern = static_cast<uint16_t>(sign << 15 | exponent | payload);
+            const uint32_t wide = sign << 31 | 0x7f800000u | payload << (23 - fraction);
+            const uint32_t widened = std::bit_cast<uint32_t>(widen(format_.type, pattern));
+            // bf16 is widened by a shift and nothing else.
+            ASSERT_EQ(widened, format_.type == Type::F16 ? wide | 0x400000u : wide);
+            ASSERT_EQ(narrow(format_.type, std::bit_cast<float>(wide)), pattern | quiet);
+        }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Conversion, testing::Values(half, bfloat16),
                          [](const auto& format) { return std::string(name_of(format.param.type)); });
 
