@@ -45,6 +45,23 @@ TEST(OpenBlasLoader, TheNextNameIsTried)
     EXPECT_EQ(c, 15);
 }
 
+// A stand-in that ends the process if it is called.
+TEST(OpenBlasLoader, ABuildWith64BitIntegersIsPassedOver)
+{
+    const char* const names[] = {OPENBLAS_64, nullptr};
+    OpenBlas blas{};
+    EXPECT_EQ(load_openblas(names, blas), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(blas.sgemm, nullptr);
+    const std::string text = hgemm_last_error();
+    EXPECT_NE(text.find("(Fedora): " OPENBLAS_64 " has 64-bit integers"), std::string::npos) << text;
+    const char* const more_names[] = {"libnot-there.so.0", OPENBLAS_64, openblas_names[0], nullptr};
+    ASSERT_EQ(load_openblas(more_names, blas), ok) << hgemm_last_error();
+    const float a = 3, b = 5;
+    float c = NAN;
+    blas.sgemm(101, 111, 111, 1, 1, 1, 1, &a, 1, &b, 1, 0, &c, 1);
+    EXPECT_EQ(c, 15);
+}
+
 Device host_device(int threads)
 {
     Device device{};
