@@ -18,13 +18,9 @@ public:
     explicit CallerEnvironment(Input& input)
     {
         const int kind = input.byte();
-        if (kind < 224)
-            return;
-        std::fesetround(kind % 2 == 0 ? FE_UPWARD : FE_TOWARDZERO);
-#if defined(__SSE__)
-        if (kind % 4 >= 2)
-            _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
-#endif
+        if (kind >= 224)
+            set(kind % 4);
+        set_ = control();
     }
     CallerEnvironment(const CallerEnvironment&) = delete;
     CallerEnvironment& operator=(const CallerEnvironment&) = delete;
@@ -36,9 +32,17 @@ public:
         if (control() != set_)
             wrong("the call changed the caller's floating-point environment");
     }
-    void made() { set_ = control(); }
 
 private:
+    static void set(int kind)
+    {
+        std::fesetround(kind % 2 == 0 ? FE_UPWARD : FE_TOWARDZERO);
+#if defined(__SSE__)
+        if (kind >= 2)
+            _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, denormals are zero
+#endif
+    }
+
     static unsigned control()
     {
 #if defined(__SSE__)
@@ -47,7 +51,8 @@ private:
         return static_cast<unsigned>(std::fegetround());
 #endif
     }
-    unsigned set_ = control();
+
+    unsigned set_;
 };
 
 }  // namespace hg::fuzz

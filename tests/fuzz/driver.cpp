@@ -18,6 +18,7 @@
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+extern "C" [[gnu::weak]] int LLVMFuzzerInitialize(int* count, char*** arguments);
 
 namespace {
 
@@ -179,6 +180,8 @@ int64_t fuzz(const Settings& s)
 int main(int count, char** arguments)
 {
     const Settings settings = read_arguments(count, arguments);
+    if (LLVMFuzzerInitialize)
+        LLVMFuzzerInitialize(&count, &arguments);
     for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGALRM})
         std::signal(signal, keep_input);
     int64_t runs = static_cast<int64_t>(settings.files.size());

@@ -11,6 +11,7 @@ namespace hg::fuzz {
 namespace {
 
 std::vector<std::string> notes;
+int out = 2;
 
 std::string print(const char* format, va_list values)
 {
@@ -29,7 +30,7 @@ void note(const char* format, ...)
     va_end(values);
     static const bool shown = std::getenv("HGEMM_FUZZ_PRINT") != nullptr;
     if (shown)
-        std::fprintf(stderr, "  %s\n", notes.back().c_str());
+        dprintf(out, "  %s\n", notes.back().c_str());
 }
 
 void wrong(const char* format, ...)
@@ -39,12 +40,14 @@ void wrong(const char* format, ...)
     const std::string what = print(format, values);
     va_end(values);
     for (const std::string& line : notes)
-        std::fprintf(stderr, "  %s\n", line.c_str());
-    std::fprintf(stderr, "WRONG: %s\n", what.c_str());
+        dprintf(out, "  %s\n", line.c_str());
+    dprintf(out, "WRONG: %s\n", what.c_str());
     std::abort();
 }
 
 void begin() { notes.clear(); }
+
+void report_to(int descriptor) { out = descriptor; }
 
 bool is_one_line(std::string_view text)
 {

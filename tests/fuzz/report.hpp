@@ -14,6 +14,9 @@ namespace hg::fuzz {
 // Begins an input: forgets the notes.
 void begin();
 
+// Where both go, instead of standard error.
+void report_to(int descriptor);
+
 // One line of printable text, in UTF-8 or not.
 bool is_one_line(std::string_view text);
 

@@ -85,9 +85,12 @@ void Wall::accept(Live& live, Product& p, const Verdict& verdict)
             wrong("hgemm_workspace_size of a right product: %s", hgemm_last_error());
     }
     const std::vector<double> c = c_before(p);
-    CallerEnvironment environment(input_);
-    const hgemm_status_t status = call_product(live.handle, p);
-    environment.check();
+    hgemm_status_t status;
+    {
+        const CallerEnvironment environment(input_);
+        status = call_product(live.handle, p);
+        environment.check();
+    }
     if (needed > live.least() && status == HGEMM_STATUS_WORKSPACE_TOO_SMALL) {
         check_error(function, 0, {});
         return check_untouched(p);
