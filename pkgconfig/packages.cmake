@@ -47,6 +47,8 @@ function(document component package)
 endfunction()
 
 document(runtime libhgemm1)
+install(FILES pkgconfig/lintian-overrides DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides"
+    RENAME libhgemm1 COMPONENT runtime)
 document(development libhgemm-dev)
 compressed("${PROJECT_SOURCE_DIR}/pkgconfig/man/hgemm.7" man/man7 development)
 install(FILES README.md DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/libhgemm-dev" COMPONENT development)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes the Debian packages and checks what is in them, what they need, and that they work when unpacked.
+# With LINTIAN in the environment also that lintian has nothing to say of them.
 # usage: packages.sh <build folder> <library folder, relative to the prefix> <architecture, as Debian names it>
 #        <is the cuBLAS shim built: 0 or 1> [program that runs the architecture's programs and its arguments...]
 set -euo pipefail
@@ -44,7 +45,7 @@ done
 
 contains libhgemm1 "$libdir/libhgemm.so.1" "$libdir/libhgemm.so.$version" \
     "$libdir/libhgemm_cblas.so.1" "$libdir/libhgemm_cblas.so.$version"
-nothing_but libhgemm1 "$libdir/(lib[a-z_]+\.so\.[0-9.]+|libhgemm_cublas.so)"
+nothing_but libhgemm1 "$libdir/(lib[a-z_]+\.so\.[0-9.]+|libhgemm_cublas.so)|usr/share/lintian/overrides/libhgemm1"
 contains libhgemm-dev usr/include/hgemm.h usr/include/hgemm.hpp usr/include/hgemm.f90 \
     usr/include/hgemm_cblas.h "$libdir/libhgemm.so" "$libdir/libhgemm_cblas.so" \
     "$libdir/pkgconfig/hgemm.pc" "$libdir/cmake/hgemm/hgemmConfig.cmake" usr/share/man/man7/hgemm.7.gz \
@@ -91,3 +92,8 @@ for subcommand in compare kernels ways report; do
         grep -q "^\.B $option" <<<"$page" || fail "hgemm-bench(1) has no $option of $subcommand"
     done
 done
+
+if [ -n "${LINTIAN-}" ]; then
+    # CMake's library folder is a multiarch one only in a build that is configured for /usr, as the preset deb is.
+    "$LINTIAN" --fail-on error,warning --suppress-tags pkg-config-unavailable-for-cross-compilation "$work"/*.deb
+fi
