@@ -11,10 +11,12 @@ check_cxx_source_compiles("#include <cstring>\nint main() {}" HGEMM_HAS_FORTIFY_
 unset(CMAKE_REQUIRED_FLAGS)
 set(fortified -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${HGEMM_HAS_FORTIFY_3}>,3,2>)
 
-# The version of the C library that all of it needs at most. 2.35 is what this toolchain gives: the static libgcc_eh
-# of GCC 12 calls _dl_find_object where it was built with a C library that has it. With an older toolchain it is
-# 2.28 or less: nothing else here is newer.
+# The version of the C library that all of it needs at most, where it is built with that of Debian 12. 2.34 is the
+# version of threads and dlopen() since that release; the static libgcc_eh of GCC 12 also calls _dl_find_object.
 set(c_library 2.35)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+    set(c_library 2.34)
+endif()
 
 function(shipped)
     foreach(target IN LISTS ARGN)
