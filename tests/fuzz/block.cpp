@@ -36,9 +36,14 @@ int64_t Extent::span() const
 
 bool Extent::overlaps_itself() const
 {
-    if (empty() || batch == 1)
+    if (empty() || span() < 0)
         return false;
-    return magnitude(stride) < (lines - 1) * magnitude(ld) + length;
+    // Lines of two matrices begin less than a line apart.
+    for (int64_t z = 1; z < batch; ++z)
+        for (int64_t line = 1 - lines; line < lines; ++line)
+            if (magnitude(z * stride + line * ld) < length)
+                return true;
+    return false;
 }
 
 Block::Block(hgemm_type_t type, const Extent& extent, int shift) : type_(type), extent_(extent)

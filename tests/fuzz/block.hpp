@@ -18,7 +18,7 @@ struct Extent {
     bool empty() const { return lines <= 0 || length <= 0 || batch <= 0; }
     // Elements from the first to the last; -1 where that is more than a test has memory for.
     int64_t span() const;
-    // Do two matrices of the batch share elements, or may they?
+    // Do two matrices of the batch share elements? Not asked of those that there is no memory for.
     bool overlaps_itself() const;
 };
 

@@ -1,5 +1,6 @@
 #include "product.hpp"
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 
@@ -116,9 +117,11 @@ void Draw::draw_scalars()
 int64_t Draw::draw_ld(Field field, const Extent& extent)
 {
     const int64_t least = extent.length < 1 ? 1 : extent.length;
-    const int64_t usual = least <= INT64_MAX - 4 ? least + (input_.one_in(2) ? input_.below(4) : 0) : least;
+    const int kind = input_.byte();
+    // Now and then lines of other problems fit between two.
+    const int64_t gap = kind < 128 || least > 64 ? 0 : kind < 240 ? kind % 4 : 4 * least;
     if (!is_odd(field))
-        return usual;
+        return least + gap;
     // One line may be as far from the next as it likes.
     return input_.below(2) == 0 ? extent.length - 1 : draw_odd_integer(input_);
 }
@@ -133,7 +136,9 @@ int64_t Draw::draw_stride(Field field, const Extent& extent, bool is_output)
         return 0;
     if (kind == 7)
         return -(span + 1);
-    return kind == 5 && !is_output ? 1 : (span < 1 ? 1 : span) + kind % 3;
+    if (kind == 5)
+        return is_output ? std::max<int64_t>(extent.length, 1) : 1;
+    return (span < 1 ? 1 : span) + kind % 3;
 }
 
 void Draw::draw_strides()
@@ -291,6 +296,11 @@ void Draw::set_pointers()
         spoil(Field::C, g_.c);
     else
         g_.c = g_.d;
+    // D over an operand.
+    if (is_odd(Field::Entry) && p_.form != Form::Batched && p_.reads_ab()) {
+        g_.d = const_cast<void*>(input_.below(2) == 0 ? g_.a : g_.b);
+        g_.c = p_.separate_c ? g_.c : g_.d;
+    }
     if (p_.form == Form::Batched || (is_general() && !p_.aux.exists() && input_.one_in(4)))
         make_lists();
     if (!is_general())

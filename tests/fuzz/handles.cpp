@@ -130,6 +130,41 @@ void Wall::set_workspace(Live& live)
     live.user_bytes = bytes;
 }
 
+// What was set, and where nothing was what hgemm.h says.
+void Wall::get()
+{
+    Live& live = pick_live();
+    hgemm_mode_t mode = HGEMM_MODE_BATCH_INVARIANT;
+    int count = -1, device = 0;
+    void* workspace = nullptr;
+    size_t bytes = 0;
+    note("getters");
+    const hgemm_status_t refused = HGEMM_STATUS_INVALID_ARGUMENT, served = HGEMM_STATUS_SUCCESS;
+    if (input_.one_in(8)) {
+        expect_status(hgemm_get_mode(live.handle, nullptr), refused, "hgemm_get_mode", 2);
+        expect_status(hgemm_get_sm_count(live.handle, nullptr), refused, "hgemm_get_sm_count", 2);
+        expect_status(hgemm_get_device(live.handle, nullptr), refused, "hgemm_get_device", 2);
+        expect_status(hgemm_get_workspace(live.handle, nullptr, &bytes), refused, "hgemm_get_workspace", 2);
+        expect_status(hgemm_get_workspace(live.handle, &workspace, nullptr), refused, "hgemm_get_workspace",
+                      3);
+    }
+    expect_status(hgemm_get_mode(live.handle, &mode), served, "hgemm_get_mode", 0);
+    expect_status(hgemm_get_sm_count(live.handle, &count), served, "hgemm_get_sm_count", 0);
+    expect_status(hgemm_get_device(live.handle, &device), served, "hgemm_get_device", 0);
+    expect_status(hgemm_get_workspace(live.handle, &workspace, &bytes), served, "hgemm_get_workspace", 0);
+    if (mode != HGEMM_MODE_DEFAULT || count != live.sm_count || device != HGEMM_DEVICE_HOST)
+        wrong("mode %d, %d multiprocessors, set to %d, device %d", mode, count, live.sm_count, device);
+    if (live.user ? workspace != live.user || bytes != live.user_bytes
+                  : live.own_least != SIZE_MAX && (bytes < live.own_least || bytes > live.own_most))
+        wrong("workspace %p of %zu bytes, set to %p of %zu", workspace, bytes,
+              static_cast<void*>(live.user), live.least());
+    if (!live.user && (bytes == 0) != (workspace == nullptr))
+        wrong("workspace %p of %zu bytes", workspace, bytes);
+    constexpr int levels[] = {-1, 4, 1000, INT_MIN};
+    expect_status(hgemm_set_logger(static_cast<hgemm_log_level_t>(input_.pick(levels)), nullptr, nullptr),
+                  refused, "hgemm_set_logger", 1);
+}
+
 void Wall::set()
 {
     constexpr int numbers[] = {0, 1, 2, 3, -1, INT_MIN, INT_MAX, 100};
@@ -139,6 +174,7 @@ void Wall::set()
     switch (kind) {
     case 0: return set_workspace(live);
     case 1:
+        live.sm_count = number < 0 ? live.sm_count : number;
         return expect_status(hgemm_set_sm_count(live.handle, number),
                              number < 0 ? HGEMM_STATUS_INVALID_ARGUMENT : HGEMM_STATUS_SUCCESS,
                              "hgemm_set_sm_count", 2);
@@ -170,8 +206,13 @@ void Wall::set()
 // Whatever else is wrong: the handle is named.
 void Wall::use_dead()
 {
-    const hgemm_handle_t handle =
+    hgemm_handle_t handle =
         dead_.empty() || input_.one_in(4) ? nullptr : dead_[input_.byte() % dead_.size()];
+    if (input_.one_in(4)) {
+        handle = reinterpret_cast<hgemm_handle_t>(input_.bits(8));
+        if (std::ranges::any_of(live_, [&](const Live& live) { return live.handle == handle; }))
+            return;
+    }
     const hgemm_status_t none = HGEMM_STATUS_NOT_INITIALIZED;
     size_t bytes = 0;
     char text[8];

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace hg::fuzz {
 namespace {
@@ -47,6 +48,7 @@ private:
     void judge_array(Field field, const void* const* array, hgemm_type_t type, bool is_used);
     void judge_pointers();
     void judge_alias();
+    void judge_overlap();
     void judge_epilogue();
 
     const Product& p_;
@@ -60,8 +62,8 @@ void Judge::judge_struct()
     if (p_.form != Form::General)
         return;
     const size_t known = sizeof(hgemm_args_t), there = known + static_cast<size_t>(p_.tail);
-    wrong_if(g_.size < known || g_.size > 4096, Size);
-    wrong_if(g_.size > there && g_.size <= 4096, Size);  // or it is read behind its end
+    wrong_if(g_.size < known || g_.size > 1024, Size);
+    wrong_if(g_.size > there && g_.size <= 1024, Size);  // or it is read behind its end
     wrong_if(g_.size >= there && p_.dirty_tail, Size);
     doubtful_if(g_.size % 8 != 0 || p_.dirty_tail, Size);
 }
@@ -105,7 +107,8 @@ void Judge::judge_stride(Field field, const Extent& extent, hgemm_type_t type, b
         return;
     wrong_if(is_output && is_used && !p_.is_empty() && extent.stride == 0, field);
     doubtful_if(is_far(extent.stride, extent.batch, width(type)), field);
-    doubtful_if(is_output && extent.overlaps_itself(), field);
+    wrong_if(is_output && !p_.is_empty() && extent.overlaps_itself(), field);
+    doubtful_if(is_output && extent.span() < 0, field);
 }
 
 void Judge::judge_lines()
@@ -179,14 +182,25 @@ void Judge::judge_alias()
     doubtful_if(bad, C);
 }
 
+// The output lies over an operand that is read, from the first element on.
+void Judge::judge_overlap()
+{
+    if (p_.is_array() || !p_.reads_ab() || !pointers_)
+        return;
+    for (const auto& [operand, field] : {std::pair{g_.a, A}, {g_.b, B}}) {
+        wrong_if(operand == g_.d, D);
+        wrong_if(operand == g_.d, field);
+    }
+}
+
 void Judge::judge_epilogue()
 {
     wrong_if(g_.bias_mode < 0 || g_.bias_mode > HGEMM_BIAS_N, BiasMode);
     const bool biased = g_.bias_mode == HGEMM_BIAS_M || g_.bias_mode == HGEMM_BIAS_N;
     wrong_if(biased && !is_type(g_.bias_type), BiasType);
     doubtful_if(!biased && !is_type(g_.bias_type), BiasType);
+    wrong_if(g_.bias_mode == HGEMM_BIAS_NONE && g_.bias, Bias);
     doubtful_if(!biased && g_.bias, Bias);
-    doubtful_if(!biased && g_.bias, BiasMode);
     if (biased) {
         judge_pointer(Bias, g_.bias, g_.bias_type, !p_.is_empty());
         doubtful_if(is_far(g_.stride_bias, g_.batch_count, width(g_.bias_type)), Bias);
@@ -212,6 +226,7 @@ Verdict Judge::judge()
     judge_lines();
     judge_pointers();
     judge_alias();
+    judge_overlap();
     judge_epilogue();
     return verdict_;
 }
@@ -290,6 +305,7 @@ bool names_it(const char* text, const std::string& name)
 void check_error(const std::string& function, int argument, const std::vector<std::string>& names)
 {
     const char* const text = hgemm_last_error();
+    note("  refused: %s", text);
     if (!is_one_line(text) || !std::string(text).starts_with(function + ": "))
         wrong("the error is \"%s\", must be one line of %s", text, function.c_str());
     if (hgemm_last_error_argument() != argument)

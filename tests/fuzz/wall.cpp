@@ -189,7 +189,10 @@ void Wall::run()
         case 11: destroy(); break;
         case 12: set(); break;
         case 13: use_dead(); break;
-        case 14: read_texts(); break;
+        case 14:
+            read_texts();
+            get();
+            break;
         case 15: init_structs(); break;
         default: multiply();
         }

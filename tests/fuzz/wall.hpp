@@ -15,6 +15,7 @@ struct Live {
     std::unique_ptr<unsigned char[]> memory;  // of a workspace of the caller's, with a guard behind it
     unsigned char* user = nullptr;
     size_t user_bytes = 0;
+    int sm_count = 0;
 
     size_t least() const { return user ? user_bytes : own_least; }
     size_t most() const { return user ? user_bytes : own_most; }
@@ -32,6 +33,7 @@ private:
     // handles.cpp
     void create();
     void destroy();
+    void get();
     void set();
     void set_workspace(Live& live);
     void use_dead();
