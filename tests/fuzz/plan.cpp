@@ -203,7 +203,8 @@ void run(Input& input)
         note("hgemm_set_sm_count(%d)", count);
         hgemm_set_sm_count(handle, count);
     }
-    if (!on_host && input.one_in(8))
+    const bool batch_invariant = input.one_in(8);
+    if (!on_host && batch_invariant)
         hgemm_set_mode(handle, HGEMM_MODE_BATCH_INVARIANT);
     for (int calls = 0; calls < 4 && !input.empty(); ++calls) {
         const hgemm_args_t g = draw(input);
