@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A backend on its emulated device, in full, for which ctest has no time: one line of Markdown a step. Any hazard
-# fails the launch that shows it.
+# A backend on its emulated device, in full, for which ctest has no time: one line of Markdown a step. A report
+# that is not harmless fails its launch.
 #   tests/emulator/whole.sh BUILD sm_100 sm100 [SEEDS]
 set -uo pipefail
 build=$(cd "$1" && pwd) architecture=$2 backend=$3 seeds=${4:-50}
