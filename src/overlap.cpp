@@ -11,6 +11,11 @@ Wide floor_div(Wide x, Wide y) { return x / y - (x % y < 0); }
 Wide floor_mod(Wide x, Wide y) { return x - floor_div(x, y) * y; }
 Wide ceil_div(Wide x, Wide y) { return -floor_div(-x, y); }
 
+uintptr_t end_of(const Region& r)
+{
+    return r.begin + static_cast<uintptr_t>((r.lines - 1) * std::max(r.pitch, r.width) + r.width);
+}
+
 // The smallest x >= 0 with low <= a * x mod m <= high, or -1; 0 <= a < m and 0 <= low <= high < m. As in
 // Euclid's algorithm: where no multiple of a lies between low and high, ask after how many rounds of m one
 // does.
@@ -41,6 +46,8 @@ Wide first_at_most(Wide a, Wide b, Wide m, Wide most)
 // -y.width < distance + i * y.pitch - h * x.pitch < x.width.
 bool overlap(const Region& x, const Region& y)
 {
+    if (end_of(x) <= y.begin || end_of(y) <= x.begin)
+        return false;
     const Wide distance = static_cast<Wide>(y.begin) - static_cast<Wide>(x.begin);
     const Wide pitch_x = std::max(x.pitch, x.width), pitch_y = std::max(y.pitch, y.width);
     // Of which lines of y the end lies behind the first of x, and the begin before the end of the last?
