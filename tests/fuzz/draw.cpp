@@ -47,6 +47,7 @@ private:
     int64_t draw_stride(Field field, const Extent& extent, bool is_output);
     void draw_strides();
     void draw_epilogue();
+    void draw_scalar_pointers();
     Block make(hgemm_type_t type, const Extent& extent);
     void make_memory();
     void make_special();
@@ -197,6 +198,19 @@ void Draw::draw_epilogue()
     g_.flags = is_odd(Field::Flags) ? static_cast<uint32_t>(1 + input_.below(255)) : 0;
 }
 
+// What is read when the kernel runs makes operands ones that are read, whatever it is.
+void Draw::draw_scalar_pointers()
+{
+    if (is_general() && input_.one_in(8)) {
+        g_.alpha_device = &p_.scalars[0];
+        g_.alpha = NAN;
+    }
+    if (is_general() && input_.one_in(8)) {
+        g_.beta_device = &p_.scalars[1];
+        g_.beta = NAN;
+    }
+}
+
 Block Draw::make(hgemm_type_t type, const Extent& extent)
 {
     if (type < HGEMM_F16 || type > HGEMM_F32 || (extent.span() < 0)) {
@@ -312,15 +326,7 @@ void Draw::set_pointers()
     if (p_.bias.exists())
         g_.bias = p_.bias.ptr();
     spoil(Field::Bias, g_.bias);
-    if (input_.one_in(8)) {
-        g_.alpha_device = &p_.scalars[0];
-        g_.alpha = NAN;
-    }
     spoil(Field::Alpha, g_.alpha_device);
-    if (input_.one_in(8)) {
-        g_.beta_device = &p_.scalars[1];
-        g_.beta = NAN;
-    }
     spoil(Field::Beta, g_.beta_device);
 }
 
@@ -331,6 +337,7 @@ Product Draw::draw()
     draw_scalars();
     draw_strides();
     draw_epilogue();
+    draw_scalar_pointers();
     make_memory();
     set_pointers();
     return std::move(p_);
