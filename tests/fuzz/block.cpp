@@ -48,7 +48,8 @@ bool Extent::overlaps_itself() const
 
 Block::Block(hgemm_type_t type, const Extent& extent, int shift) : type_(type), extent_(extent)
 {
-    const int64_t back = extent.empty() || extent.stride >= 0 ? 0 : -extent.stride * (extent.batch - 1);
+    const bool backwards = extent.stride < 0 && extent.batch > 1 && !extent.empty();
+    const int64_t back = backwards ? -extent.stride * (extent.batch - 1) : 0;
     origin_ = guard + shift + back;
     const int64_t elements = 2 * guard + shift + extent.span();
     const size_t width = test::bytes_of(type);
