@@ -2,6 +2,7 @@
 // functions here, at the place that knows what was wrong.
 #pragma once
 
+#include "float_environment.hpp"
 #include "hgemm.h"
 
 namespace hg {
@@ -25,7 +26,8 @@ constexpr size_t error_text_bytes = 2304;
 const char* error_text() noexcept;
 int error_argument() noexcept;
 
-// Names the public function that the thread is in, for as long as it lives.
+// A call of a public function: names it in messages, and has the thread decide and compute in the default
+// floating-point environment, for as long as it lives.
 class Call {
 public:
     explicit Call(const char* function) noexcept;
@@ -35,6 +37,7 @@ public:
 
 private:
     const char* outer_;
+    FloatEnvironment environment_;
 };
 
 // Says that the thread is at args->problems[index], for as long as it lives. Failures then name that entry:

@@ -4,7 +4,6 @@
 #include "arch/common/settings.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/rows.hpp"
-#include "src/float_environment.hpp"
 #include "src/handle.hpp"
 
 #include <algorithm>
@@ -27,8 +26,6 @@ bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; 
 Status open(const Device& device, void** state)
 {
     *state = nullptr;
-    // The threads that OpenBLAS and the pool start compute in the environment of the one that starts them.
-    const FloatEnvironment environment;
     OpenBlas blas;
     if (const Status status = load_openblas(openblas_names, blas); status != ok)
         return status;
@@ -88,7 +85,6 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     if (workspace.bytes < plan.workspace)
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
                     plan.workspace, workspace.bytes);
-    const FloatEnvironment environment;
     HostState& host = *static_cast<HostState*>(state);
     const Problem& problem = packed.as<Problem>();
     if (plan.row == few)

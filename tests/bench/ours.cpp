@@ -51,7 +51,7 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.stride_c = args.stride_d = args.stride_aux = p.d_stride();
     args.beta = p.output.beta();
     args.bias_mode = p.output.has(Output::Bias) ? HGEMM_BIAS_M : HGEMM_BIAS_NONE;
-    args.bias = o.bias;
+    args.bias = args.bias_mode == HGEMM_BIAS_NONE ? nullptr : o.bias;
     args.activation = p.output.activation();
     args.aux = o.aux;
     return args;
