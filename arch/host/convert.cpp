@@ -69,20 +69,22 @@ void widen_half(const uint16_t* source, int64_t count, float* values)
 {
     int64_t done = 0;
 #if defined(__x86_64__)
-    if (cpu_has_avx2_fma_f16c())
+    if (count >= eight && cpu_has_avx2_fma_f16c())
         done = widen_half_by_f16c(source, count, values);
 #endif
-    widen_half_by_integers(source + done, count - done, values + done);
+    if (done < count)
+        widen_half_by_integers(source + done, count - done, values + done);
 }
 
 void narrow_half(const float* values, int64_t count, uint16_t* target)
 {
     int64_t done = 0;
 #if defined(__x86_64__)
-    if (cpu_has_avx2_fma_f16c())
+    if (count >= eight && cpu_has_avx2_fma_f16c())
         done = narrow_half_by_f16c(values, count, target);
 #endif
-    narrow_half_by_integers(values + done, count - done, target + done);
+    if (done < count)
+        narrow_half_by_integers(values + done, count - done, target + done);
 }
 
 // With a stride elements are gathered first or scattered last, so that the arithmetic is the same loop.

@@ -24,7 +24,11 @@ bool cpu_has_avx2_fma_f16c()
     return found;
 }
 
-bool cpu_has_avx512f() { return cpu_has_avx2_fma_f16c() && __builtin_cpu_supports("avx512f"); }
+bool cpu_has_avx512()
+{
+    return cpu_has_avx2_fma_f16c() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
 
 }  // namespace hg
 #endif

@@ -33,17 +33,31 @@ HGEMM_UNIT inline __m128i load_eight(const uint16_t* elements)
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(elements));
 }
 
+HGEMM_UNIT inline __m128i load_up_to_eight(const uint16_t* elements, int64_t count)
+{
+    const uint64_t low = pack_four(elements, count < 4 ? count : 4);
+    const uint64_t high = pack_four(elements + 4, count - 4);
+    return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
+}
+
 struct Half {
-    HGEMM_UNIT static Vector load(const uint16_t* elements)
+    HGEMM_UNIT static Vector widen(__m128i elements) { return _mm256_cvtph_ps(elements); }
+    HGEMM_UNIT static Vector load(const uint16_t* elements) { return widen(load_eight(elements)); }
+    HGEMM_UNIT static Vector load_part(const uint16_t* elements, int64_t count)
     {
-        return _mm256_cvtph_ps(load_eight(elements));
+        return widen(load_up_to_eight(elements, count));
     }
 };
 
 struct Bfloat16 {
-    HGEMM_UNIT static Vector load(const uint16_t* elements)
+    HGEMM_UNIT static Vector widen(__m128i elements)
     {
-        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_eight(elements)), 16));
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(elements), 16));
+    }
+    HGEMM_UNIT static Vector load(const uint16_t* elements) { return widen(load_eight(elements)); }
+    HGEMM_UNIT static Vector load_part(const uint16_t* elements, int64_t count)
+    {
+        return widen(load_up_to_eight(elements, count));
     }
 };
 

@@ -1,4 +1,4 @@
-// The loops of host_rows for AVX-512F.
+// The loops of host_rows for AVX-512 with its extensions BW and VL.
 #include "arch/host/cpu.hpp"
 #include "arch/host/rows_kernels.hpp"
 
@@ -13,7 +13,7 @@
 namespace hg {
 namespace {
 
-#define HGEMM_UNIT [[gnu::target("avx512f,avx2,fma,f16c")]]
+#define HGEMM_UNIT [[gnu::target("avx512f,avx512bw,avx512vl,avx2,fma,f16c")]]
 
 using Vector = __m512;
 constexpr int lanes = 16;
@@ -32,17 +32,29 @@ HGEMM_UNIT inline __m256i load_sixteen(const uint16_t* elements)
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(elements));
 }
 
+HGEMM_UNIT inline __m256i load_up_to_sixteen(const uint16_t* elements, int64_t count)
+{
+    return _mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << count) - 1), elements);
+}
+
 struct Half {
-    HGEMM_UNIT static Vector load(const uint16_t* elements)
+    HGEMM_UNIT static Vector widen(__m256i elements) { return _mm512_cvtph_ps(elements); }
+    HGEMM_UNIT static Vector load(const uint16_t* elements) { return widen(load_sixteen(elements)); }
+    HGEMM_UNIT static Vector load_part(const uint16_t* elements, int64_t count)
     {
-        return _mm512_cvtph_ps(load_sixteen(elements));
+        return widen(load_up_to_sixteen(elements, count));
     }
 };
 
 struct Bfloat16 {
-    HGEMM_UNIT static Vector load(const uint16_t* elements)
+    HGEMM_UNIT static Vector widen(__m256i elements)
     {
-        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_sixteen(elements)), 16));
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(elements), 16));
+    }
+    HGEMM_UNIT static Vector load(const uint16_t* elements) { return widen(load_sixteen(elements)); }
+    HGEMM_UNIT static Vector load_part(const uint16_t* elements, int64_t count)
+    {
+        return widen(load_up_to_sixteen(elements, count));
     }
 };
 
@@ -51,7 +63,7 @@ struct Bfloat16 {
 }  // namespace
 
 extern const RowsKernels rows_avx512;
-const RowsKernels rows_avx512 = {"avx512",          cpu_has_avx512f,     along_k<Half>,
+const RowsKernels rows_avx512 = {"avx512",          cpu_has_avx512,      along_k<Half>,
                                  along_k<Bfloat16>, along_columns<Half>, along_columns<Bfloat16>};
 
 }  // namespace hg

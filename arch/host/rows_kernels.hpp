@@ -25,6 +25,15 @@ struct RowsTile {
 
 constexpr int64_t rows_padding = 16;
 
+// The first `count` elements, up to four, in one word: an array would be stored before it could be loaded.
+inline uint64_t pack_four(const uint16_t* elements, int64_t count)
+{
+    uint64_t word = 0;
+    for (int64_t i = 0; i < count; ++i)
+        word |= uint64_t{elements[i]} << (16 * i);
+    return word;
+}
+
 // The order in which an element's products are added depends on depth and the vector unit alone.
 struct RowsKernels {
     using Loop = void (*)(const RowsTile&);

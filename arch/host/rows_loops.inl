@@ -2,19 +2,9 @@
 //   HGEMM_UNIT         attribute that lets a function use the unit
 //   Vector, lanes      fp32 values of one register, and how many
 //   zero(), broadcast(x), load(p), store(p, v), multiply_add(a, b, c) = a * b + c, total(v)
-//   Half, Bfloat16     load(p): `lanes` elements, widened
+//   Half, Bfloat16     load(p): `lanes` elements, widened; load_part(p, n): the first n < lanes, then zeros
 //   columns_with_1, columns_with_2, columns_with_4, lines_with_1, lines_with_2, lines_with_4
 //                      how many columns, or lines, one step takes with so many rows: what registers hold
-
-// The first `count` of `lanes` elements, then zeros.
-template <class Element>
-HGEMM_UNIT Vector load_part(const uint16_t* elements, int64_t count)
-{
-    uint16_t padded[lanes] = {};
-    for (int64_t i = 0; i < count; ++i)
-        padded[i] = elements[i];
-    return Element::load(padded);
-}
 
 // Lines along k: `columns` times `rows` dot products.
 template <class Element, int columns, int rows>
@@ -38,7 +28,7 @@ HGEMM_UNIT void dot(const RowsTile& t, int64_t j, int i)
     }
     if (whole < t.depth)
         for (int c = 0; c < columns; ++c) {
-            const Vector last = load_part<Element>(many + c * t.stride + whole, t.depth - whole);
+            const Vector last = Element::load_part(many + c * t.stride + whole, t.depth - whole);
             for (int r = 0; r < rows; ++r)
                 sums[r][c] = multiply_add(last, load(few + r * t.few_ld + whole), sums[r][c]);
         }
@@ -90,7 +80,7 @@ HGEMM_UNIT void add_lines(const RowsTile& t, int64_t p, int i)
             const uint16_t* const line = many + l * t.stride + j;
             if (i == 0)
                 __builtin_prefetch(line + lines_with_1 * t.stride);
-            const Vector w = whole ? Element::load(line) : load_part<Element>(line, t.columns - j);
+            const Vector w = whole ? Element::load(line) : Element::load_part(line, t.columns - j);
             for (int r = 0; r < rows; ++r)
                 sum[r] = multiply_add(w, x[r][l], sum[r]);
         }

@@ -22,16 +22,20 @@ inline Vector multiply_add(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a
 inline float total(Vector v) { return vaddvq_f32(v); }
 
 struct Half {
-    static Vector load(const uint16_t* elements)
+    static Vector widen(uint16x4_t elements) { return vcvt_f32_f16(vreinterpret_f16_u16(elements)); }
+    static Vector load(const uint16_t* elements) { return widen(vld1_u16(elements)); }
+    static Vector load_part(const uint16_t* elements, int64_t count)
     {
-        return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(elements)));
+        return widen(vcreate_u16(pack_four(elements, count)));
     }
 };
 
 struct Bfloat16 {
-    static Vector load(const uint16_t* elements)
+    static Vector widen(uint16x4_t elements) { return vreinterpretq_f32_u32(vshll_n_u16(elements, 16)); }
+    static Vector load(const uint16_t* elements) { return widen(vld1_u16(elements)); }
+    static Vector load_part(const uint16_t* elements, int64_t count)
     {
-        return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(elements), 16));
+        return widen(vcreate_u16(pack_four(elements, count)));
     }
 };
 

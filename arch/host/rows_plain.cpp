@@ -55,12 +55,20 @@ struct Half {
     {
         return each([=](int i) { return half_to_float(elements[i]); });
     }
+    static Vector load_part(const uint16_t* elements, int64_t count)
+    {
+        return each([=](int i) { return i < count ? half_to_float(elements[i]) : 0.0f; });
+    }
 };
 
 struct Bfloat16 {
     static Vector load(const uint16_t* elements)
     {
         return each([=](int i) { return bfloat16_to_float(elements[i]); });
+    }
+    static Vector load_part(const uint16_t* elements, int64_t count)
+    {
+        return each([=](int i) { return i < count ? bfloat16_to_float(elements[i]) : 0.0f; });
     }
 };
 
