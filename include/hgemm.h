@@ -10,12 +10,12 @@
  *     HGEMM_DEVICE_HOST. They need the alignment of one element and no more. A handle on the host refuses
  *     device memory, if the process had loaded the CUDA driver when the handle was created.
  *   - m, n or k may be 0. beta = 0: C is not read. alpha = 0 or k = 0: A and B are not read.
- *   - Operands that are not read may be NULL. Where nothing is multiplied (alpha = 0 or k = 0), beta = 1, D is
- *     C, and there is no bias, activation or aux, nothing is written.
- *   - The output must not overlap A, B or aux, nor C unless it is C, nor may outputs of a batch overlap. What
- *     addresses and strides tell is refused, however lines lie between each other. Not looked at are pointer
- *     arrays, groups beside each other, a batch's problems behind the first unless they lie behind or beside
- *     each other in memory, a bias, and scalars in memory.
+ *   - Operands that are not read may be NULL. Where nothing is multiplied (alpha = 0 or k = 0), beta = 1,
+ *     D is C, and there is no bias, activation or aux, nothing is written.
+ *   - The output must not overlap A, B or aux, nor C unless it is C, nor may outputs of a batch overlap.
+ *     What addresses and strides tell is refused, however lines lie between each other. Not looked at are
+ *     pointer arrays, groups beside each other, a batch's problems behind the first unless they lie behind
+ *     or beside each other in memory, a bias, and scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
  *     may be captured into a CUDA graph. A call on the host returns when the result is written.
  *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
@@ -138,8 +138,9 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
     little or nothing elsewhere. Beside it lie 16 KiB and up to a quarter as much, at most 64 KiB a
     multiprocessor, in which thread blocks count and leave sums for each other. Kernels are chosen that do
     with what there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL).
-    Workspaces, on the host and on the device, hold copies of operands and are not wiped: what products left in
-    them stays in the memory that hgemm_destroy() frees, and in one of the caller's. */
+    Workspaces, on the host and on the device, hold copies of operands and are not wiped: what products
+    left in them stays in the memory that hgemm_destroy() frees, and in one of the caller's. The buffers
+    through which libhgemm_cblas copies operands to a GPU are not wiped either. */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last

@@ -10,6 +10,8 @@
 namespace hg {
 namespace {
 
+constexpr const char* backend_names[] = {"sm100", "sm90", "sm120", "sm80", "host"};
+
 template <typename Append>
 void list_names(char* text, size_t length, Append for_each)
 {
@@ -21,21 +23,18 @@ void list_names(char* text, size_t length, Append for_each)
     });
 }
 
-// Those that a build may have.
-constexpr const char* backend_names[] = {"sm100", "sm90", "sm120", "sm80", "host"};
-
 Status check_backend_name(const char* wanted)
 {
-    for (const Backend* backend : all_backends())
-        if (!std::strcmp(backend->name, wanted))
-            return ok;
+    const auto is_wanted = [=](const char* name) { return !std::strcmp(name, wanted); };
+    const bool known = std::ranges::any_of(backend_names, is_wanted);
+    if (known && is_built_in(wanted))
+        return ok;
     char names[128];
     list_names(names, sizeof names, [](auto append) {
-        for (const Backend* backend : all_backends())
-            append(backend->name);
+        for (const char* name : backend_names)
+            if (is_built_in(name))
+                append(name);
     });
-    const bool known =
-        std::ranges::any_of(backend_names, [=](const char* name) { return !std::strcmp(name, wanted); });
     if (known)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend '%s' (HGEMM_BACKEND) is not built in, known:%s",
                     wanted, names);

@@ -5,12 +5,16 @@
 #include "handle.hpp"
 
 #include <span>
+#include <string_view>
 
 namespace hg {
 
 // All backends of this build, the most specialised first. A device is offered to them in this order, so
 // that a general backend stands behind each special one.
 std::span<const Backend* const> all_backends();
+
+// Does this build have the kernels of the backend with that name?
+bool is_built_in(std::string_view backend);
 
 // Do the backend and the kernel that options names exist? The message lists those that do.
 Status check_names(const Options& options);

@@ -1,8 +1,10 @@
 // The public functions that tell of errors and of the library itself.
 #include "build_info.hpp"
+#include "dispatch.hpp"
 #include "status.hpp"
 
 #include <cstdio>
+#include <string_view>
 
 namespace {
 
@@ -20,6 +22,15 @@ BuildInfo describe_build()
 }
 
 }  // namespace
+
+// Targets are the names of backends, a blank between them.
+bool hg::is_built_in(std::string_view backend)
+{
+    const std::string_view targets = hg::build_targets;
+    const size_t at = targets.find(backend);
+    const size_t end = at + backend.size();
+    return at != std::string_view::npos && (end == targets.size() || targets[end] == ' ');
+}
 
 extern "C" int hgemm_version(void) { return HGEMM_VERSION; }
 
