@@ -31,7 +31,11 @@ Memory::Region HostMemory::allocate(size_t bytes, Guard guard)
     region.fenced.reserved = region.fenced.mapped + page;
     void* base = mmap(nullptr, region.fenced.reserved, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED || mprotect(base, region.fenced.mapped, PROT_READ | PROT_WRITE) != 0)
+    // Of nothing: qemu refuses what Linux takes.
+    const bool is_open =
+        region.fenced.mapped == 0 ||
+        (base != MAP_FAILED && mprotect(base, region.fenced.mapped, PROT_READ | PROT_WRITE) == 0);
+    if (base == MAP_FAILED || !is_open)
         throw std::bad_alloc();
     region.fenced.base = base;
     region.ptr = static_cast<char*>(base) + (guard == Guard::Fence ? region.fenced.mapped - bytes : 0);

@@ -3,14 +3,40 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
+#include <limits>
 
 namespace emu {
 namespace {
 
 float f32(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }
+
+// By the definition of binary16: _Float16 is none of GCC 11's types in C++.
+float from_half(uint64_t bits)
+{
+    const int exponent = static_cast<int>(bits >> 10 & 31), mantissa = static_cast<int>(bits & 1023);
+    const float infinite = mantissa ? std::numeric_limits<float>::quiet_NaN() : INFINITY;
+    const int significand = exponent ? 1024 + mantissa : mantissa;
+    const float value =
+        exponent == 31 ? infinite : std::ldexp(static_cast<float>(significand), std::max(exponent, 1) - 25);
+    return bits >> 15 & 1 ? -value : value;
+}
+
+uint64_t to_half(float value)
+{
+    if (std::isnan(value))
+        return 0x7fff;
+    const uint64_t sign = std::signbit(value) ? 0x8000 : 0;
+    if (std::fabs(value) >= 65520)
+        return sign | 0x7c00;
+    const int exponent = std::max(std::ilogb(value), -14);
+    const double significand =
+        std::nearbyint(std::ldexp(std::fabs(static_cast<double>(value)), 10 - exponent));
+    return sign | ((static_cast<uint64_t>(exponent + 14) << 10) + static_cast<uint64_t>(significand));
+}
 
 uint64_t bits_of(float value) { return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(value); }
 
@@ -103,14 +129,10 @@ TEST(Convert, SinglesToHalves)
     const Values relu = evaluate("cvt.rn.relu.f16x2.f32 d, a, b;", {32, 32, 32}, {a, b});
     const Values tf32 = evaluate("cvt.rna.tf32.f32 d, a;", {32, 32}, {a});
     const Values back = evaluate("cvt.f32.f16 d, a;", {32, 16}, {half});
-    const auto to_half = [](float value) -> uint64_t {
-        return std::isnan(value) ? 0x7fff : std::bit_cast<uint16_t>(static_cast<_Float16>(value));
-    };
     for (size_t i = 0; i < a.size(); ++i) {
         const float value = f32(a[i]);
         ASSERT_EQ(half[i], to_half(value));
-        ASSERT_EQ(back[i],
-                  bits_of(static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(half[i])))));
+        ASSERT_EQ(back[i], bits_of(from_half(half[i])));
         const auto word = static_cast<uint32_t>(a[i]);
         ASSERT_EQ(brain[i],
                   std::isnan(value) ? 0x7fff : (uint64_t{word} + 0x7fff + (word >> 16 & 1)) >> 16 & 0xffff);
@@ -184,10 +206,7 @@ TEST(Compare, IntegersAndHalves)
         ASSERT_EQ(higher[i], (a[i] & 0xffff) > (b[i] & 0xffff));
         ASSERT_EQ(set[i], x >= y ? 0xffffffff : 0);
         ASSERT_EQ(one[i], (x >= y) != (i % 2 == 1) ? 0x3f800000 : 0);
-        const auto high = [](uint64_t word) {
-            return std::bit_cast<_Float16>(static_cast<uint16_t>(word >> 16));
-        };
-        ASSERT_EQ(half[i], high(a[i]) < high(b[i]));
+        ASSERT_EQ(half[i], from_half(a[i] >> 16 & 0xffff) < from_half(b[i] >> 16 & 0xffff));
         ASSERT_EQ(chosen[i], i % 2 ? a[i] : b[i]);
         ASSERT_EQ(by_sign[i], x >= 0 ? a[i] : b[i]);
     }
