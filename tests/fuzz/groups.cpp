@@ -182,10 +182,12 @@ void DrawGroups::draw_products()
         p.dirty_tail = p.dirty_tail && tail > 0;
     }
     const size_t step = sizeof(hgemm_args_t) + static_cast<size_t>(tail);
-    q_.entries = std::make_unique<unsigned char[]>(static_cast<size_t>(count) * step);
+    const size_t length = static_cast<size_t>(count) * (step + most_struct_bytes);
+    q_.entries = std::make_unique<unsigned char[]>(length);
+    std::memset(q_.entries.get(), foreign_byte, length);
     for (int64_t i = 0; i < count; ++i) {
         const std::vector<unsigned char> copy = q_.products[static_cast<size_t>(i)].bytes();
-        std::memcpy(q_.entries.get() + static_cast<size_t>(i) * step, copy.data(), copy.size());
+        std::memcpy(q_.entries.get() + static_cast<size_t>(i) * step, copy.data(), step);
     }
     g_.problems = reinterpret_cast<const hgemm_args_t*>(q_.entries.get());
     if (is_odd(Odd::Problems))

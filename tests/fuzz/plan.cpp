@@ -187,7 +187,9 @@ void ask(hgemm_handle_t handle, const hgemm_args_t& g)
 
 void lay_out(hgemm_handle_t handle, const hgemm_args_t& g)
 {
-    const bool empty = g.m == 0 || g.n == 0 || g.batch_count == 0;
+    char plan[64] = "";
+    hgemm_explain(handle, &g, plan, sizeof plan);
+    const bool empty = std::strncmp(plan, "nothing to compute", 18) == 0;
     const hgemm_status_t status = hgemm_gemm_ex(handle, &g);
     const bool stopped = status == HGEMM_STATUS_LAUNCH_FAILED || status == HGEMM_STATUS_DRIVER_ERROR;
     check_status("hgemm_gemm_ex", status,

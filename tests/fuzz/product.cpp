@@ -1,5 +1,6 @@
 #include "product.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -38,10 +39,13 @@ Extent Product::extent_aux() const
 
 std::vector<unsigned char> Product::bytes() const
 {
-    std::vector<unsigned char> copy(sizeof g + static_cast<size_t>(tail));
+    const size_t length = sizeof g + static_cast<size_t>(tail);
+    std::vector<unsigned char> copy(length);
     std::memcpy(copy.data(), &g, sizeof g);
     if (dirty_tail)
         copy.back() = 1;
+    // What a wrong size reaches is there, and is not 0.
+    copy.resize(std::max(length, most_struct_bytes), foreign_byte);
     return copy;
 }
 

@@ -54,6 +54,10 @@ enum class Field {
     last
 };
 
+// No struct of the caller's is longer; what lies behind one.
+constexpr size_t most_struct_bytes = 1024;
+constexpr unsigned char foreign_byte = 0xa5;
+
 struct Product {
     test::Form form = test::Form::General;
     hgemm_args_t g{};
