@@ -286,6 +286,8 @@ void Draw::make_lists()
     spoil(Field::B, g_.b_array);
     spoil(Field::C, g_.c_array);
     spoil(Field::D, g_.d_array);
+    if (!is_general())  // one array is both
+        g_.c_array = const_cast<const void* const*>(g_.d_array);
     if (!is_odd(Field::Entry) || count == 0)
         return;
     std::vector<const void*>* const lists[] = {&p_.a_list, &p_.b_list, &p_.c_list};

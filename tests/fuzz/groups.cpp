@@ -255,6 +255,13 @@ void JudgeGroups::judge_rows()
     const bool several = q_.is_masked() && g_.group_count > 1 && g_.m > 0 && g_.n > 0;
     wrong_if(several && g_.stride_d == 0, "stride_d");
     doubtful_if(several && q_.extent_d().overlaps_itself(), "stride_d");
+    // That of a single group leads nowhere, but may be refused.
+    const auto far = [](int64_t stride) {
+        return stride >= INT64_C(1) << 59 || stride <= -(INT64_C(1) << 59);
+    };
+    doubtful_if(far(g_.stride_a), "stride_a");
+    doubtful_if(far(g_.stride_b), "stride_b");
+    doubtful_if(far(g_.stride_d), "stride_d");
     // More than there is memory for, at most.
     if (!q_.has_memory)
         for (const char* name : {"lda", "ldb", "ldd", "stride_a", "stride_b", "stride_d"})
