@@ -4,6 +4,7 @@
 # usage: packages.sh <build folder> <library folder, relative to the prefix> <architecture, as Debian names it>
 #        <is the cuBLAS shim built: 0 or 1> [program that runs the architecture's programs and its arguments...]
 set -euo pipefail
+# A filter here reads all of its input: dpkg-deb fails at a pipe that was closed (head, grep -q).
 build=$1 libdir=usr/$2 architecture=$3 shim=$4
 emulator=("${@:5}")
 work=$(mktemp -d)
@@ -15,13 +16,13 @@ fail() { echo "$*" >&2; exit 1; }
 field() { dpkg-deb -f "$work/$1"_*.deb "$2"; }
 files() { dpkg-deb -c "$work/$1"_*.deb | awk '$1 !~ /^d/ {sub("^[.]/", "", $6); print $6}'; }
 # has <package> <field> <extended regular expression>
-has() { field "$1" "$2" | grep -Eq -- "$3" || fail "$1: $2 is '$(field "$1" "$2")', not $3"; }
+has() { field "$1" "$2" | grep -E -- "$3" >/dev/null || fail "$1: $2 is '$(field "$1" "$2")', not $3"; }
 # contains <package> <file>...
 contains() {
     local package=$1 file
     shift
     for file in "$@"; do
-        files "$package" | grep -qx -- "$file" || fail "$package has no $file"
+        files "$package" | grep -x -- "$file" >/dev/null || fail "$package has no $file"
     done
 }
 # nothing_but <package> <extended regular expression>
@@ -37,7 +38,7 @@ for package in libhgemm1 libhgemm-dev hgemm-tools; do
     has "$package" Maintainer ".+ <.+@.+>"
     has "$package" Architecture "^$architecture$"
     if field "$package" Maintainer | grep localhost; then fail "$package: nobody is reached at localhost"; fi
-    field "$package" Description | head -n 1 >>"$work/synopses"
+    field "$package" Description | sed -n 1p >>"$work/synopses"
     contains "$package" "usr/share/doc/$package/copyright"
 done
 
@@ -68,7 +69,7 @@ has libhgemm1 Recommends "^libopenblas0$"
 has libhgemm-dev Depends "^libhgemm1 \(= $version\)$"
 has hgemm-tools Depends "libhgemm1 \(= $version\)"
 has hgemm-tools Depends "libc6 \(>= [0-9.]+\)"
-dpkg-deb -I "$work"/libhgemm1_*.deb shlibs | grep -qx "libhgemm 1 libhgemm1 (>= $version)" ||
+dpkg-deb -I "$work"/libhgemm1_*.deb shlibs | grep -x "libhgemm 1 libhgemm1 (>= $version)" >/dev/null ||
     fail "libhgemm1 says nothing of its libraries to dpkg-shlibdeps"
 
 for package in "$work"/*.deb; do
