@@ -11,63 +11,71 @@ namespace hg {
 struct Backend;
 struct Handle;
 
-// A kernel as the host sees it: one row of arch/<name>/kernels.def.
-struct Row {
+// A kernel as the host sees it: one line of arch/<name>/kernels.def.
+struct KernelInfo {
     const char* name;
     int tile_m, tile_n, tile_k, stages, threads;
     int smem_bytes;
     bool unaligned = false;  // for operands that the backend's best kernels cannot read as they are
 };
 
-// Persistent CTAs: whole tiles, or equal shares of the last waves.
-enum class Sharing { Free, Whole, Stream };
+// How persistent CTAs share the last waves: by whole tiles, or by equal runs of K tiles.
+enum class StreamK { Free, Off, On };
 
-// Of the product that a kernel computes: D, or its transpose.
-enum class Orientation { Free, Plain, Swapped };
+// Which product a kernel computes: D, or with A and B swapped its transpose.
+enum class SwapAb { Free, Off, On };
 
-// With the kernels before it and behind it on the stream: none; the next one may start once this one has
-// multiplied; or at once.
-enum class Overlap { Free, None, Late, Early };
+// Programmatic dependent launch: when the next kernel on the stream may start. Off: when this one has ended.
+// Late: after its main loop. Early: as soon as it runs.
+enum class Pdl { Free, Off, Late, Early };
 
-enum class Why { Model, Tuned, Forced, Learned };
+enum class Why { Model, Tuned, Forced, Network };
 const char* name_of(Why why);
+const char* name_of(Pdl pdl);
 
 // Plan: what was decided. A pure function of Problem, Device and Options.
 struct Plan {
     const Backend* backend;
-    int row;         // index in backend->rows
-    int variant;     // which entry point of the row (types and transposes); the backend's own numbering
-    bool swapped;    // the kernel computes the transposed product: tile_m counts columns of D
-    int split;       // slices of k
-    bool streams;    // the last waves are shared out by k tiles instead of whole tiles
-    bool hands_out;  // persistent CTAs get whole tiles one at a time, as they come to them
-    int cluster;     // CTAs of a cluster; 0 or 1: none
-    bool overlaps;   // with the end of the kernel before it on the stream
-    bool early;      // lets the next one start at once
+    int kernel;         // index in backend->kernels
+    int variant;        // which entry point of the kernel (types and transposes); the backend's own numbering
+    bool swap_ab;       // the kernel computes the transpose: tile_m counts columns of D
+    int split;          // slices of K
+    int cluster;        // CTAs of a cluster; 0 or 1: none
+    Pdl pdl;            // not Free
     int64_t tiles, grid;
-    size_t workspace;           // bytes
-    bool repacks_a, repacks_b;  // the operand is copied to the workspace first
+    size_t workspace;   // bytes
     double predicted_us;
     Why why;
     const char* refusal;  // set when choose() returns false
+
+    // What the sm90 backend alone decides and understands.
+    struct Sm90 {
+        bool stream_k;            // the last waves are shared out by K tiles instead of whole tiles
+        bool dynamic_schedule;    // clusters fetch whole tiles one at a time, as they come to them
+        bool repack_a, repack_b;  // the operand is copied to the workspace first
+
+        bool repacks() const { return repack_a || repack_b; }
+    } sm90;
+
+    bool uses_pdl() const { return pdl > Pdl::Off; }
 
     void print(char* text, size_t length) const;
 };
 
 // What the environment and the handle's setters ask for.
 struct Options {
-    char backend[16];         // HGEMM_BACKEND, "" if unset
-    char kernel[64];          // HGEMM_KERNEL, a row's name, and what may follow it:
-    int split;                // /split=<n>; 0: free
-    Orientation orientation;  // /plain or /swapped
-    Sharing sharing;          // /whole or /stream
-    Overlap overlap;          // /alone, /late or /early; None under a limit of multiprocessors
+    char backend[16];  // HGEMM_BACKEND, "" if unset
+    char kernel[64];   // HGEMM_KERNEL, a kernel's name, and what may follow it:
+    int split;         // /split=<n>; 0: free
+    SwapAb swap_ab;    // /swap_ab=0 or 1
+    StreamK stream_k;  // /stream_k=0 or 1
+    Pdl pdl;           // /pdl=off, late or early; Off under a limit of SMs
     Mode mode;
     int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
 
-    // How many multiprocessors, or threads, may be used.
+    // How many SMs, or threads, may be used.
     int sm_count(const Device& device) const
     {
         return sm_limit > 0 ? std::min(sm_limit, device.sm_count) : device.sm_count;
@@ -95,8 +103,8 @@ struct Packed {
 
 struct Backend {
     const char* name;
-    const Row* rows;
-    int row_count;
+    const KernelInfo* kernels;
+    int kernel_count;
 
     // Can this backend run on that device at all?
     bool (*serves)(const Device&);
@@ -107,7 +115,7 @@ struct Backend {
     size_t (*default_workspace)(const Device&);
     // How many words that are 0 between kernels lie behind a workspace of so many bytes; null: none.
     size_t (*counter_words)(const Device&, size_t workspace);
-    // Fill the plan; false with plan.refusal set when no row (or not the forced one) fits the problem.
+    // Fill the plan; false with plan.refusal set when no kernel (or not the forced one) fits the problem.
     bool (*choose)(const Problem&, const Device&, const Options&, Plan&);
     // Lay out the kernels' parameters.
     Status (*pack)(const Handle&, const Problem&, const Plan&, Packed&);

@@ -42,10 +42,10 @@ Status check_backend_name(const char* wanted)
                 names);
 }
 
-bool has_row(const Backend& backend, const char* wanted)
+bool has_kernel(const Backend& backend, const char* wanted)
 {
-    for (int i = 0; i < backend.row_count; ++i)
-        if (!std::strcmp(backend.rows[i].name, wanted))
+    for (int i = 0; i < backend.kernel_count; ++i)
+        if (!std::strcmp(backend.kernels[i].name, wanted))
             return true;
     return false;
 }
@@ -54,8 +54,8 @@ template <typename Append>
 void for_each_kernel(Append append)
 {
     for (const Backend* backend : all_backends())
-        for (int i = 0; i < backend->row_count; ++i)
-            append(backend->rows[i].name);
+        for (int i = 0; i < backend->kernel_count; ++i)
+            append(backend->kernels[i].name);
 }
 
 Status list_all_kernels()
@@ -86,22 +86,22 @@ Status check_kernel_name(const char* wanted)
 bool runs_on(const Device& device, const char* kernel)
 {
     for (const Backend* backend : all_backends())
-        if (backend->serves(device) && has_row(*backend, kernel))
+        if (backend->serves(device) && has_kernel(*backend, kernel))
             return true;
     return false;
 }
 
 bool find_plan(const Problem& problem, const Device& device, Options options,
-               std::span<const Backend* const> candidates, Plan& plan, const char*& refusal)
+               std::span<const Backend* const> backends, Plan& plan, const char*& refusal)
 {
-    // Where multiprocessors are counted: a kernel that has started early and waits takes up more of them.
-    if (options.sm_limit > 0 && options.overlap == Overlap::Free)
-        options.overlap = Overlap::None;
+    // Where SMs are counted: a kernel that has started early and waits takes up more of them.
+    if (options.sm_limit > 0 && options.pdl == Pdl::Free)
+        options.pdl = Pdl::Off;
     bool found = false;
-    for (const Backend* backend : candidates) {
+    for (const Backend* backend : backends) {
         Plan next{};
         next.backend = backend;
-        if ((*options.kernel && !has_row(*backend, options.kernel)) ||
+        if ((*options.kernel && !has_kernel(*backend, options.kernel)) ||
             (problem.is_grouped() && !backend->takes_groups))
             continue;
         if (!backend->choose(problem, device, options, next)) {
@@ -112,7 +112,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
             plan = next;
         found = true;
         // A backend that reads the operands as they are may be faster than one whose best kernels cannot.
-        if (!next.repacks_a && !next.repacks_b && !backend->rows[next.row].unaligned)
+        if (!next.sm90.repacks() && !backend->kernels[next.kernel].unaligned)
             break;
     }
     return found;
@@ -125,22 +125,17 @@ bool take_back(int number, Options& o, char (&text)[length])
     switch (number) {
     case 0: std::snprintf(text, length, "with /split=%d", o.split); return std::exchange(o.split, 0) != 0;
     case 1:
-        std::snprintf(text, length, "with /%s", o.orientation == Orientation::Plain ? "plain" : "swapped");
-        return std::exchange(o.orientation, Orientation::Free) != Orientation::Free;
+        std::snprintf(text, length, "with /swap_ab=%d", o.swap_ab == SwapAb::On);
+        return std::exchange(o.swap_ab, SwapAb::Free) != SwapAb::Free;
     case 2:
-        std::snprintf(text, length, "with /%s", o.sharing == Sharing::Whole ? "whole" : "stream");
-        return std::exchange(o.sharing, Sharing::Free) != Sharing::Free;
-    case 3:
-        std::snprintf(text, length, "with /%s",
-                      o.overlap == Overlap::None   ? "alone"
-                      : o.overlap == Overlap::Late ? "late"
-                                                   : "early");
-        return std::exchange(o.overlap, Overlap::Free) != Overlap::Free;
+        std::snprintf(text, length, "with /stream_k=%d", o.stream_k == StreamK::On);
+        return std::exchange(o.stream_k, StreamK::Free) != StreamK::Free;
+    case 3: std::snprintf(text, length, "with /pdl=%s", name_of(o.pdl)); return std::exchange(o.pdl, Pdl::Free) != Pdl::Free;
     case 4:
         std::snprintf(text, length, "in batch-invariant mode");
         return std::exchange(o.mode, Mode::Default) != Mode::Default;
     default:
-        std::snprintf(text, length, "on %d multiprocessors", o.sm_limit);
+        std::snprintf(text, length, "on %d SMs", o.sm_limit);
         return std::exchange(o.sm_limit, 0) != 0;
     }
 }
@@ -148,14 +143,14 @@ bool take_back(int number, Options& o, char (&text)[length])
 // The first setting without which there is a plan.
 template <size_t length>
 bool find_obstacle(const Problem& problem, const Device& device, const Options& options,
-                   std::span<const Backend* const> candidates, char (&text)[length])
+                   std::span<const Backend* const> backends, char (&text)[length])
 {
     for (int number = 0; number < 6; ++number) {
         Options without = options;
         Plan plan{};
         const char* refusal;
         if (take_back(number, without, text) &&
-            find_plan(problem, device, without, candidates, plan, refusal))
+            find_plan(problem, device, without, backends, plan, refusal))
             return true;
     }
     return false;
@@ -171,8 +166,8 @@ Status check_names(const Options& options)
     return status;
 }
 
-Status find_candidates(const Device& device, const Options& options,
-                       const Backend* (&candidates)[max_candidates], int& count)
+Status find_backends(const Device& device, const Options& options,
+                       const Backend* (&backends)[max_backends], int& count)
 {
     count = 0;
     if (*options.kernel && !runs_on(device, options.kernel))
@@ -185,11 +180,11 @@ Status find_candidates(const Device& device, const Options& options,
             return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend '%s' (HGEMM_BACKEND) does not run on %s",
                         options.backend, device.name);
         reached = reached || named;
-        const bool wanted = named || has_row(*backend, options.kernel);
+        const bool wanted = named || has_kernel(*backend, options.kernel);
         if (backend->stands_aside && backend->stands_aside(device) && !wanted)
             continue;
-        if (reached && backend->serves(device) && count < max_candidates)
-            candidates[count++] = backend;
+        if (reached && backend->serves(device) && count < max_backends)
+            backends[count++] = backend;
     }
     if (count == 0)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s has compute capability %d.%d, 8.0 is the lowest served",
@@ -197,25 +192,25 @@ Status find_candidates(const Device& device, const Options& options,
     return ok;
 }
 
-size_t counter_words(const Device& device, std::span<const Backend* const> candidates, size_t workspace)
+size_t counter_words(const Device& device, std::span<const Backend* const> backends, size_t workspace)
 {
     size_t words = 0;
-    for (const Backend* backend : candidates)
+    for (const Backend* backend : backends)
         if (backend->counter_words)
             words = std::max(words, backend->counter_words(device, workspace));
     return words;
 }
 
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
-                 std::span<const Backend* const> candidates, Plan& plan)
+                 std::span<const Backend* const> backends, Plan& plan)
 {
     const char* refusal = problem.is_grouped() ? "no kernel for groups whose sizes lie on the device; "
                                                  "HGEMM_GROUPED_HOST is served"
                                                : "no backend";
-    if (find_plan(problem, device, options, candidates, plan, refusal))
+    if (find_plan(problem, device, options, backends, plan, refusal))
         return ok;
     char setting[48];
-    const bool obstacle = find_obstacle(problem, device, options, candidates, setting);
+    const bool obstacle = find_obstacle(problem, device, options, backends, setting);
     if (obstacle && !*options.kernel)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no kernel serves this problem %s", setting);
     if (obstacle)

@@ -22,15 +22,15 @@ Status check_names(const Options& options);
 // The backends that serve the device and do not stand aside, in order, from options.backend on if that is
 // set. Fails when there is none, or when options names a backend or a kernel that does not run on the
 // device.
-Status find_candidates(const Device& device, const Options& options,
-                       const Backend* (&candidates)[max_candidates], int& count);
+Status find_backends(const Device& device, const Options& options,
+                       const Backend* (&backends)[max_backends], int& count);
 
-// How many words that are 0 between kernels the candidates want behind a workspace of so many bytes.
-size_t counter_words(const Device& device, std::span<const Backend* const> candidates, size_t workspace);
+// How many words that are 0 between kernels the backends want behind a workspace of so many bytes.
+size_t counter_words(const Device& device, std::span<const Backend* const> backends, size_t workspace);
 
-// The first candidate with a kernel for the problem decides, but where it copies operands first a later one
+// The first backend with a kernel for the problem decides, but where it copies operands first a later one
 // may be predicted to be faster. plan.backend tells which.
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
-                 std::span<const Backend* const> candidates, Plan& plan);
+                 std::span<const Backend* const> backends, Plan& plan);
 
 }  // namespace hg

@@ -1,7 +1,7 @@
-// From a problem to its kernels: plan, pack, launch, and the short cut for what was asked before.
+#include "execute.hpp"
+
 #include "dispatch.hpp"
 #include "driver.hpp"
-#include "handle.hpp"
 
 #include <cinttypes>
 #include <cstdio>
@@ -94,7 +94,7 @@ Status launch(Handle& handle, const PlanCache::Launch& prepared)
 {
     const Backend* backend = prepared.plan.backend;
     int index = 0;
-    while (handle.candidates[index] != backend)
+    while (handle.backends[index] != backend)
         ++index;
     return backend->launch(handle, handle.states[index], prepared.plan, prepared.packed);
 }

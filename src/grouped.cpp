@@ -1,5 +1,6 @@
 // The C wall of grouped products. Groups described on the host run one behind the other, as do all groups
 // on the host backend; of groups whose sizes lie in device memory a kernel reads them.
+#include "execute.hpp"
 #include "general_form.hpp"
 
 #include <algorithm>

@@ -138,9 +138,9 @@ void release(Handle& handle)
 {
     {
         const driver::Scope scope(handle.context);
-        for (int i = 0; i < handle.candidate_count; ++i)
+        for (int i = 0; i < handle.backend_count; ++i)
             if (handle.states[i])
-                handle.candidates[i]->close(handle.states[i]);
+                handle.backends[i]->close(handle.states[i]);
         if (handle.context)
             driver::release(handle.own.ptr);
         else
@@ -170,15 +170,15 @@ Status create_handle(Handle& handle, const Wanted& wanted)
     if (status == ok)
         status = scope.status();
     if (status == ok)
-        status = find_candidates(handle.device, handle.options, handle.candidates, handle.candidate_count);
-    for (int i = 0; status == ok && i < handle.candidate_count; ++i)
-        status = handle.candidates[i]->open(handle.device, &handle.states[i]);
+        status = find_backends(handle.device, handle.options, handle.backends, handle.backend_count);
+    for (int i = 0; status == ok && i < handle.backend_count; ++i)
+        status = handle.backends[i]->open(handle.device, &handle.states[i]);
     if (status == ok)
         status = allocate_workspace(handle, wanted.workspace.value_or(default_workspace(handle)));
     if (status == ok)
         status = adopt_default_stream(handle);
     if (status == ok && handle.log.wants(LogLevel::Plan))
-        handle.log.line("handle on %s, backend %s", handle.device.name, handle.candidates[0]->name);
+        handle.log.line("handle on %s, backend %s", handle.device.name, handle.backends[0]->name);
     return status;
 }
 

@@ -13,7 +13,7 @@
 
 namespace hg {
 
-constexpr int max_candidates = 4;
+constexpr int max_backends = 4;
 constexpr size_t workspace_alignment = 256;
 
 struct Handle {
@@ -28,15 +28,15 @@ struct Handle {
     Workspace own, user;  // user.ptr null: own is used
 
     // Backends that serve the device, the preferred one first, and their state.
-    const Backend* candidates[max_candidates];
-    void* states[max_candidates];
-    int candidate_count;
+    const Backend* backends[max_backends];
+    void* states[max_backends];
+    int backend_count;
 
     Workspace workspace() const { return user.ptr ? user : own; }
     int sm_count() const { return options.sm_count(device); }
     std::span<const Backend* const> served_by() const
     {
-        return {candidates, static_cast<size_t>(candidate_count)};
+        return {backends, static_cast<size_t>(backend_count)};
     }
 };
 
@@ -45,16 +45,6 @@ Handle* find_handle(hgemm_handle_t handle);
 Status fail_handle(hgemm_handle_t handle);  // for when that is null
 // Plan for the multiprocessors of the stream that `owner` tells of.
 void adopt(Handle& handle, const driver::StreamOwner& owner);
-
-// If the same was asked lately, run it again on the handle's stream, with `status` for the outcome; false
-// if it was not, or is to be logged.
-bool repeat(Handle& handle, const Request& request, Status& status);
-// Plan the problem that a checked request comes to, and run it on the handle's stream.
-Status execute(Handle& handle, const Request& request, const Problem& problem);
-// The plan for a problem, from the cache or made; plan() logs it as well.
-Status decide(Handle& handle, const Problem& problem, Plan& plan);
-Status plan(Handle& handle, const Problem& problem, Plan& plan);
-Status check_workspace(const Handle& handle, const Plan& plan);
 
 // Runs the body of a public call on a live handle: nothing escapes, failures are logged where asked.
 template <typename Body>

@@ -1,5 +1,6 @@
 // The C wall of Level 3: every public product becomes an hgemm_args_t, is checked argument by argument
 // and turned into a Problem.
+#include "execute.hpp"
 #include "general_form.hpp"
 
 #include <algorithm>

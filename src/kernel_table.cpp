@@ -20,18 +20,18 @@ Status load(const Images& images)
     return status;
 }
 
-Status get_kernels(const KernelTable& table, const Device& device, std::span<const Row> rows,
+Status get_kernels(const KernelTable& table, const Device& device, std::span<const KernelInfo> kernels,
                    SymbolName symbol_name)
 {
-    for (size_t row = 0; row < rows.size(); ++row) {
-        if (rows[row].smem_bytes > device.smem_per_block)
+    for (size_t i = 0; i < kernels.size(); ++i) {
+        if (kernels[i].smem_bytes > device.smem_per_block)
             continue;
         for (int variant = 0; variant < table.variants; ++variant) {
             char name[80];
-            if (!symbol_name(rows[row], variant, name))
+            if (!symbol_name(kernels[i], variant, name))
                 continue;
-            driver::Kernel* kernel = &table.kernels[row * table.variants + variant];
-            const driver::KernelRequest request{name, rows[row].smem_bytes};
+            driver::Kernel* kernel = &table.kernels[i * table.variants + variant];
+            const driver::KernelRequest request{name, kernels[i].smem_bytes};
             const void* image = 2 * variant < table.variants ? table.images.f16 : table.images.bf16;
             if (Status status = driver::get_kernel(image, device.ordinal, request, kernel); status != ok)
                 return status;
@@ -42,24 +42,24 @@ Status get_kernels(const KernelTable& table, const Device& device, std::span<con
 
 }  // namespace
 
-Status open_kernels(const Images& images, const Device& device, std::span<const Row> rows, int variants,
+Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels, int variants,
                     SymbolName symbol_name, void** state)
 {
     *state = nullptr;
-    auto* kernels = new (std::nothrow) driver::Kernel[rows.size() * variants]{};
-    auto* table = new (std::nothrow) KernelTable{images, variants, kernels};
-    if (!kernels || !table) {
-        delete[] kernels;
+    auto* entries = new (std::nothrow) driver::Kernel[kernels.size() * variants]{};
+    auto* table = new (std::nothrow) KernelTable{images, variants, entries};
+    if (!entries || !table) {
+        delete[] entries;
         delete table;
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a table of kernels");
     }
     if (Status status = load(images); status != ok) {
-        delete[] kernels;
+        delete[] entries;
         delete table;
         return status;
     }
     *state = table;
-    return get_kernels(*table, device, rows, symbol_name);
+    return get_kernels(*table, device, kernels, symbol_name);
 }
 
 void close_kernels(void* state)
@@ -72,17 +72,17 @@ void close_kernels(void* state)
 
 Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
 {
-    const Row& row = plan.backend->rows[plan.row];
+    const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
     if (plan.grid > INT32_MAX)
-        return fail(HGEMM_STATUS_INTERNAL, "%s with %lld thread blocks", row.name,
+        return fail(HGEMM_STATUS_INTERNAL, "%s with %lld thread blocks", kernel.name,
                     static_cast<long long>(plan.grid));
     driver::Launch request{};
     request.kernel = table.at(plan);
     request.grid = static_cast<unsigned>(plan.grid);
     request.cluster = static_cast<unsigned>(plan.cluster);
-    request.threads = static_cast<unsigned>(row.threads);
-    request.smem_bytes = static_cast<unsigned>(row.smem_bytes);
-    request.overlaps = plan.overlaps;
+    request.threads = static_cast<unsigned>(kernel.threads);
+    request.smem_bytes = static_cast<unsigned>(kernel.smem_bytes);
+    request.overlaps = plan.uses_pdl();
     request.params = const_cast<void*>(params);
     return driver::launch(request, stream);
 }

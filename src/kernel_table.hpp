@@ -8,26 +8,26 @@
 
 namespace hg {
 
-// The images that hold a backend's entry points: the first half of a row's variants, those for f16, in one
+// The images that hold a backend's entry points: the first half of a kernel's variants, those for f16, in one
 // and the rest in the other, or all in the same.
 struct Images {
     const void* f16;
     const void* bf16;
 };
 
-// Entry point `variant` of `row` is kernels[row * variants + variant]; null where a row has fewer.
+// Entry point `variant` of kernel i is kernels[i * variants + variant]; null where a kernel has fewer.
 struct KernelTable {
     Images images;
     int variants;
     driver::Kernel* kernels;
 
-    driver::Kernel at(const Plan& plan) const { return kernels[plan.row * variants + plan.variant]; }
+    driver::Kernel at(const Plan& plan) const { return kernels[plan.kernel * variants + plan.variant]; }
 };
 
-// The name of a row's entry point; false when the row has no such variant.
-using SymbolName = bool (*)(const Row& row, int variant, char (&name)[80]);
+// The name of a kernel's entry point; false when it has no such variant.
+using SymbolName = bool (*)(const KernelInfo& kernel, int variant, char (&name)[80]);
 
-Status open_kernels(const Images& images, const Device& device, std::span<const Row> rows, int variants,
+Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels, int variants,
                     SymbolName symbol_name, void** state);
 void close_kernels(void* state);
 

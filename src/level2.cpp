@@ -1,5 +1,6 @@
 // The C wall of Level 2: a matrix-vector product is a product with n = 1.
 #include "arguments.hpp"
+#include "execute.hpp"
 #include "handle.hpp"
 #include "overlap.hpp"
 

@@ -2,8 +2,10 @@
 
 #include "environment.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 
 namespace hg {
@@ -19,38 +21,38 @@ Status copy_variable(const char* name, char* text, size_t length)
 }
 
 // The n of /split=<n>.
-bool read_split(std::string_view setting, int& split)
+bool read_split(std::string_view value, int& split)
 {
-    constexpr std::string_view name = "split=";
-    if (!setting.starts_with(name))
-        return false;
-    const char* const end = setting.data() + setting.size();
-    const auto [rest, error] = std::from_chars(setting.data() + name.size(), end, split);
+    const char* const end = value.data() + value.size();
+    const auto [rest, error] = std::from_chars(value.data(), end, split);
     return error == std::errc{} && rest == end && split >= 1;
 }
 
-bool read_setting(std::string_view setting, Options& options)
+// One of `names`, as the number behind Free that it stands for.
+template <typename Setting>
+bool read_name(std::string_view value, std::initializer_list<std::string_view> names, Setting& setting)
 {
-    if (setting == "plain")
-        options.orientation = Orientation::Plain;
-    else if (setting == "swapped")
-        options.orientation = Orientation::Swapped;
-    else if (setting == "whole")
-        options.sharing = Sharing::Whole;
-    else if (setting == "stream")
-        options.sharing = Sharing::Stream;
-    else if (setting == "alone")
-        options.overlap = Overlap::None;
-    else if (setting == "late")
-        options.overlap = Overlap::Late;
-    else if (setting == "early")
-        options.overlap = Overlap::Early;
-    else
-        return read_split(setting, options.split);
-    return true;
+    const auto found = std::find(names.begin(), names.end(), value);
+    setting = static_cast<Setting>(1 + (found - names.begin()));
+    return found != names.end();
 }
 
-// What follows the kernel's name: /split=<n>, /plain, /swapped, /whole, /stream, /alone, /late, /early.
+bool read_setting(std::string_view text, Options& options)
+{
+    const size_t equals = text.find('=');
+    if (equals == text.npos)
+        return false;
+    const std::string_view name = text.substr(0, equals), value = text.substr(equals + 1);
+    if (name == "split")
+        return read_split(value, options.split);
+    if (name == "swap_ab")
+        return read_name(value, {"0", "1"}, options.swap_ab);
+    if (name == "stream_k")
+        return read_name(value, {"0", "1"}, options.stream_k);
+    return name == "pdl" && read_name(value, {"off", "late", "early"}, options.pdl);
+}
+
+// What follows the kernel's name: /split=<n>, /swap_ab=0|1, /stream_k=0|1, /pdl=off|late|early.
 Status read_kernel_settings(Options& options)
 {
     char* rest = std::strchr(options.kernel, '/');
@@ -61,8 +63,8 @@ Status read_kernel_settings(Options& options)
         const size_t length = rest ? static_cast<size_t>(rest - setting) : std::strlen(setting);
         if (!read_setting({setting, length}, options))
             return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> plain swapped whole "
-                        "stream alone late early",
+                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> swap_ab=0|1 "
+                        "stream_k=0|1 pdl=off|late|early",
                         static_cast<int>(length), setting);
     }
     return ok;

@@ -52,7 +52,7 @@ void Problem::align_unused_strides()
 void Problem::print(char* text, size_t length) const
 {
     std::snprintf(text, length,
-                  "D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
+                  "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
                   ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s%s",
                   m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
                   name_of(type_ab), k, d.ld, batch, alpha + 0.0, static_cast<double>(beta),
@@ -63,25 +63,46 @@ void Problem::print(char* text, size_t length) const
                                   : "");
 }
 
+// Where nothing was asked for, the next kernel waits.
+const char* name_of(Pdl pdl)
+{
+    constexpr const char* names[] = {"off", "off", "late", "early"};
+    return names[static_cast<int>(pdl)];
+}
+
 const char* name_of(Why why)
 {
-    constexpr const char* names[] = {"model", "tuned", "forced", "learned"};
+    constexpr const char* names[] = {"model", "tuned", "forced", "network"};
     return names[static_cast<int>(why)];
 }
 
+namespace {
+
+// What means something on a GPU alone: a cluster and waves of CTAs, stages, when the next kernel may start.
+void print_launch(const Plan& plan, const KernelInfo& kernel, char* text, size_t length)
+{
+    std::snprintf(text, length, " cluster=%d stages=%d waves=%.2f pdl=%s predicted_us=%.1f",
+                         std::max(plan.cluster, 1), kernel.stages,
+                         static_cast<double>(plan.tiles) / static_cast<double>(plan.grid),
+                         name_of(plan.pdl), plan.predicted_us);
+}
+
+}  // namespace
+
 void Plan::print(char* text, size_t length) const
 {
-    const Row& r = backend->rows[row];
+    const KernelInfo& k = backend->kernels[kernel];
     const char* copies[] = {"", " repack=a", " repack=b", " repack=ab"};
-    const char* next[] = {"", " next=late", " next=early"};
-    const double waves = grid > 0 ? static_cast<double>(tiles) / static_cast<double>(grid) : 0;
+    char launch[128] = "";
+    if (predicted_us > 0)
+        print_launch(*this, k, launch, sizeof launch);
     std::snprintf(text, length,
-                  "backend=%s kernel=%s tile=%dx%dx%d%s cluster=%d stages=%d split=%d%s%s%s tiles=%" PRId64
-                  " grid=%" PRId64 " waves=%.2f%s workspace=%zu predicted_us=%.1f why=%s",
-                  backend->name, r.name, r.tile_m, r.tile_n, r.tile_k, swapped ? " swapped" : "",
-                  std::max(cluster, 1), r.stages, split, streams ? " stream" : "",
-                  hands_out ? " handed" : "", copies[repacks_a + 2 * repacks_b], tiles, grid, waves,
-                  next[overlaps + early], workspace, predicted_us, name_of(why));
+                  "backend=%s kernel=%s tile=%dx%dx%d%s split=%d%s%s%s tiles=%" PRId64 " grid=%" PRId64
+                  "%s workspace=%zu why=%s",
+                  backend->name, k.name, swap_ab ? k.tile_n : k.tile_m, swap_ab ? k.tile_m : k.tile_n,
+                  k.tile_k, swap_ab ? " swap_ab=1" : "", split, sm90.stream_k ? " stream_k=1" : "",
+                  sm90.dynamic_schedule ? " schedule=dynamic" : "", copies[sm90.repack_a + 2 * sm90.repack_b],
+                  tiles, grid, launch, workspace, name_of(why));
 }
 
 }  // namespace hg

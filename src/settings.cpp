@@ -78,10 +78,10 @@ extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mod
         const int value = mode;
         if (value != HGEMM_MODE_DEFAULT && value != HGEMM_MODE_BATCH_INVARIANT)
             return fail_argument(2, "mode", "is %d, must be 0 (default) or 1 (batch-invariant)", value);
-        for (int i = 0; value == HGEMM_MODE_BATCH_INVARIANT && i < h.candidate_count; ++i)
-            if (!h.candidates[i]->batch_invariant)
+        for (int i = 0; value == HGEMM_MODE_BATCH_INVARIANT && i < h.backend_count; ++i)
+            if (!h.backends[i]->batch_invariant)
                 return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend %s has no batch-invariant mode",
-                            h.candidates[i]->name);
+                            h.backends[i]->name);
         h.options.mode = static_cast<Mode>(value);
         h.cache->clear();
         return ok;
@@ -145,5 +145,5 @@ extern "C" hgemm_status_t hgemm_get_device(hgemm_handle_t handle, int* device)
 extern "C" const char* hgemm_backend(hgemm_handle_t handle)
 {
     const Handle* h = find_handle(handle);
-    return h ? h->candidates[0]->name : "";
+    return h ? h->backends[0]->name : "";
 }

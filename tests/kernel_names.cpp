@@ -13,6 +13,17 @@ namespace {
 
 bool takes_groups(const std::string& kernel) { return kernel.find("_grouped_") != std::string::npos; }
 
+// Has it one of the comma-separated parts of HGEMM_TEST_KERNELS in it?
+bool is_asked_for(const std::string& kernel)
+{
+    const char* const parts = std::getenv("HGEMM_TEST_KERNELS");
+    std::istringstream list(parts ? parts : "");
+    bool found = !parts;
+    for (std::string part; std::getline(list, part, ',');)
+        found = found || kernel.find(part) != std::string::npos;
+    return found;
+}
+
 // The message that refuses a wrong name lists the right ones.
 std::vector<std::string> names_of(bool grouped)
 {
@@ -26,10 +37,9 @@ std::vector<std::string> names_of(bool grouped)
     if (at == std::string::npos)
         throw std::runtime_error("no kernel names in: " + text);
     std::istringstream rest(text.substr(at + before.size()));
-    const char* part = std::getenv("HGEMM_TEST_KERNELS");
     std::vector<std::string> names;
     for (std::string name; rest >> name;)
-        if ((!part || name.find(part) != std::string::npos) && takes_groups(name) == grouped)
+        if (is_asked_for(name) && takes_groups(name) == grouped)
             names.push_back(name);
     return names;
 }
@@ -51,12 +61,12 @@ bool names_all_kernels() { return !std::getenv("HGEMM_TEST_KERNELS"); }
 
 bool shares_k_among_warps(const std::string& kernel)
 {
-    return kernel.find("_direct_") != std::string::npos;
+    return kernel.find("_direct_") != std::string::npos || kernel.find("_gemv_") != std::string::npos;
 }
 
 bool wants_rows_side_by_side(const std::string& kernel)
 {
-    return shares_k_among_warps(kernel) && std::stoi(kernel.substr(kernel.rfind('x') + 1)) < 8;
+    return kernel.find("_gemv_") != std::string::npos;
 }
 
 }  // namespace hg::test

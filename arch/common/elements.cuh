@@ -154,4 +154,21 @@ __device__ inline float activate(float x, Activation activation)
     }
 }
 
+// The 16 bytes that begin `offset` bytes, an even number, after the first of 32.
+__device__ inline uint4 take_vector(const uint4& low, const uint4& high, uint32_t offset)
+{
+    const uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    uint32_t pairs[6], singles[5];
+#pragma unroll
+    for (int i = 0; i < 6; ++i)
+        pairs[i] = offset & 8 ? words[i + 2] : words[i];
+#pragma unroll
+    for (int i = 0; i < 5; ++i)
+        singles[i] = offset & 4 ? pairs[i + 1] : pairs[i];
+    const uint32_t bits = offset % 4 * 8;
+    return make_uint4(
+        __funnelshift_r(singles[0], singles[1], bits), __funnelshift_r(singles[1], singles[2], bits),
+        __funnelshift_r(singles[2], singles[3], bits), __funnelshift_r(singles[3], singles[4], bits));
+}
+
 }  // namespace hg

@@ -8,9 +8,9 @@
 
 namespace hg {
 
-// A tile: rows `row` ... `end` - 1 of A and D, if it is so high, and column y of tiles. `batch`: the group.
+// A tile: rows `row` ... `end` - 1 of A and D, if it is so high, and column `n` of tiles. `batch`: the group.
 struct GroupTile {
-    int32_t row, end, y, batch;
+    int32_t row, end, n, batch;
 };
 
 // Rows first ... first + count - 1 of A and D. What lies outside of 0 ... m is cut off.
@@ -63,8 +63,8 @@ public:
                       count = __shfl_sync(all, rows_.count, lane);
         const int32_t first_of_band = within / (band_tiles * across_) * band_tiles;
         const int32_t along = min(band_tiles, ceil_div(count) - first_of_band);
-        const int32_t left = within - first_of_band * across_, y = left / along;
-        at = {first + (first_of_band + left - y * along) * Rows, first + count, y, chunk_ + lane};
+        const int32_t left = within - first_of_band * across_, n = left / along;
+        at = {first + (first_of_band + left - n * along) * Rows, first + count, n, chunk_ + lane};
         return true;
     }
 

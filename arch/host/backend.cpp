@@ -1,7 +1,7 @@
 #include "arch/host/backend.hpp"
 
-#include "arch/common/pack.hpp"
-#include "arch/common/settings.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/common/host/settings.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/rows.hpp"
 #include "src/handle.hpp"
@@ -14,12 +14,12 @@ namespace hg {
 namespace {
 
 constexpr int blocked = 0, few = 1;
-const Row rows[] = {
+constexpr KernelInfo kernels[] = {
     {"host_blocked", block_m, block_n, block_k, 1, 1, 0},
     {"host_rows", few_rows, rows_padding, 1, 1, 1, 0},
 };
 
-constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = Overlap::None};
+constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
 
 bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; }
 
@@ -43,11 +43,11 @@ size_t default_workspace(const Device&) { return largest_workspace(); }
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan)
 {
-    const bool blocked_may = !is_forced_away(options, rows[blocked]),
-               few_may = !is_forced_away(options, rows[few]);
-    plan.row = few_may && is_few_rows(problem) ? few : blocked;
+    const bool blocked_may = !is_forced_away(options, kernels[blocked]),
+               few_may = !is_forced_away(options, kernels[few]);
+    plan.kernel = few_may && is_few_rows(problem) ? few : blocked;
     plan.refusal = not_offered(options, offered);
-    if (plan.row == blocked && !blocked_may)
+    if (plan.kernel == blocked && !blocked_may)
         plan.refusal =
             few_may
                 ? "host_rows is for up to 8 rows or columns of D and an operand of the other side whose "
@@ -59,7 +59,7 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     plan.variant = 0;
     plan.split = 1;
     plan.grid = options.sm_count(device);
-    if (plan.row == few) {
+    if (plan.kernel == few) {
         plan.tiles =
             count_tiles(problem, std::min(problem.m, rows_padding), std::min(problem.n, rows_padding));
         plan.workspace = 0;
@@ -87,7 +87,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
                     plan.workspace, workspace.bytes);
     HostState& host = *static_cast<HostState*>(state);
     const Problem& problem = packed.as<Problem>();
-    if (plan.row == few)
+    if (plan.kernel == few)
         multiply_rows(*host.pool, best_rows_kernels(), problem, handle.sm_count());
     else
         multiply(host, problem, workspace.ptr, handle.sm_count());
@@ -97,8 +97,20 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace
 
 const Backend host_backend = {
-    "host", rows, std::size(rows), serves, open, close, default_workspace, nullptr,
-    choose, pack, launch,          false,
+    .name = "host",
+    .kernels = kernels,
+    .kernel_count = std::size(kernels),
+    .serves = serves,
+    .open = open,
+    .close = close,
+    .default_workspace = default_workspace,
+    .counter_words = nullptr,
+    .choose = choose,
+    .pack = pack,
+    .launch = launch,
+    .batch_invariant = false,
+    .stands_aside = nullptr,
+    .takes_groups = false,
 };
 
 }  // namespace hg

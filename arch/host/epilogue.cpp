@@ -42,7 +42,7 @@ struct Run {
     int64_t offset, stride;
 
     Run(const Matrix& x, int64_t batch_offset, int64_t i, int64_t j, Along along)
-        : offset(batch_offset + i * x.ld + j), stride(along == Along::Row ? 1 : x.ld)
+        : offset(batch_offset + i * x.ld + j), stride(along == Along::KernelInfo ? 1 : x.ld)
     {
     }
 };
@@ -70,7 +70,7 @@ Epilogue::Epilogue(const Problem& problem)
 void Epilogue::store(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* sums) const
 {
     for (int64_t done = 0; done < count; done += chunk)
-        store_chunk(z, along == Along::Row ? i : i + done, along == Along::Row ? j + done : j, along,
+        store_chunk(z, along == Along::KernelInfo ? i : i + done, along == Along::KernelInfo ? j + done : j, along,
                     std::min(chunk, count - done), sums + done);
 }
 
@@ -89,7 +89,7 @@ void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t
     }
     if (p_.bias.along != BiasAlong::None) {
         const bool of_column = p_.bias.along == BiasAlong::Columns;
-        const bool varies = of_column == (along == Along::Row);
+        const bool varies = of_column == (along == Along::KernelInfo);
         to_float(p_.bias.type, p_.bias.ptr, z * p_.bias.batch_stride + (of_column ? j : i), varies ? 1 : 0,
                  count, operand);
         for (int64_t e = 0; e < count; ++e)

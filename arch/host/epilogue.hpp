@@ -7,7 +7,7 @@
 namespace hg {
 
 // A run of elements of D in one row or in one column.
-enum class Along { Row, Column };
+enum class Along { KernelInfo, Column };
 
 class Epilogue {
 public:

@@ -107,7 +107,7 @@ void Product::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t col
     const auto store_rows = [&](int64_t begin, int64_t end) {
         if (sum) {
             for (int64_t i = begin; i < end; ++i)
-                epilogue.store(z, i0 + i, j0, Along::Row, columns, sum + i * blocks.sum.ld);
+                epilogue.store(z, i0 + i, j0, Along::KernelInfo, columns, sum + i * blocks.sum.ld);
             return;
         }
         float zeros[chunk_of_zeros];
@@ -115,7 +115,7 @@ void Product::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t col
             for (int64_t j = 0; j < columns; j += chunk_of_zeros) {
                 const int64_t count = std::min(chunk_of_zeros, columns - j);
                 std::fill_n(zeros, count, 0.0f);
-                epilogue.store(z, i0 + i, j0 + j, Along::Row, count, zeros);
+                epilogue.store(z, i0 + i, j0 + j, Along::KernelInfo, count, zeros);
             }
     };
     state.pool->parallel_for(useful_threads(rows * columns, threads), rows, store_rows);

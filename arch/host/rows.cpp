@@ -77,7 +77,7 @@ void RowsProduct::run_columns(int64_t z, int64_t begin, int64_t end) const
             add_products(z, begin, count, sums, sums_ld);
         for (int i = 0; i < sides.rows; ++i)
             epilogue.store(z, sides.few_is_a ? i : begin, sides.few_is_a ? begin : i,
-                           sides.few_is_a ? Along::Row : Along::Column, count, sums + i * sums_ld);
+                           sides.few_is_a ? Along::KernelInfo : Along::Column, count, sums + i * sums_ld);
     }
 }
 

@@ -1,7 +1,7 @@
 // The sm100 backend: TMA + tcgen05, for compute capabilities 10.0, 10.3 and 11.0.
 #include "arch/sm100/backend.hpp"
 
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
 
@@ -28,23 +28,23 @@ bool serves(const Device& device)
 }
 
 // One entry point a row: it serves both types and all majors.
-bool symbol(const Row& row, int, char (&name)[80])
+bool symbol(const KernelInfo& kernel, int, char (&name)[80])
 {
-    std::snprintf(name, sizeof name, "%s", row.name);
+    std::snprintf(name, sizeof name, "%s", kernel.name);
     return true;
 }
 
 Status open(const Device& device, void** state)
 {
     const void* const image = image_for(device);
-    return open_kernels({image, image}, device, rows, 1, symbol, state);
+    return open_kernels({image, image}, device, kernels, 1, symbol, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }
 
 Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
 {
-    return pack_product(p, plan, handle.sm_count(), packed.as<Params>());
+    return pack_gemm(p, plan, handle.sm_count(), packed.as<Params>());
 }
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
@@ -56,18 +56,20 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace sm100
 
 const Backend sm100_backend = {
-    "sm100",
-    sm100::rows,
-    sm100::row_count,
-    sm100::serves,
-    sm100::open,
-    close_kernels,
-    sm100::default_workspace,
-    nullptr,
-    sm100::choose,
-    sm100::pack,
-    sm100::launch,
-    true,
+    .name = "sm100",
+    .kernels = sm100::kernels,
+    .kernel_count = sm100::kernel_count,
+    .serves = sm100::serves,
+    .open = sm100::open,
+    .close = close_kernels,
+    .default_workspace = sm100::default_workspace,
+    .counter_words = nullptr,
+    .choose = sm100::choose,
+    .pack = sm100::pack,
+    .launch = sm100::launch,
+    .batch_invariant = true,
+    .stands_aside = nullptr,
+    .takes_groups = false,
 };
 
 }  // namespace hg

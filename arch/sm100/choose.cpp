@@ -1,8 +1,8 @@
 // Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
-#include "arch/common/settings.hpp"
-#include "arch/common/tma.hpp"
+#include "arch/common/host/settings.hpp"
+#include "arch/common/host/tma.hpp"
 #include "arch/sm100/model.hpp"
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace hg::sm100 {
 namespace {
 
-constexpr Offered offered{.split = true, .swapped = true, .stream = false, .overlap = hg::Overlap::Late};
+constexpr Offered offered{.split = true, .swap_ab = true, .stream_k = false, .pdl = Pdl::Late};
 
 const char* refusal(const Problem& p, const Options& o)
 {
@@ -23,44 +23,44 @@ const char* refusal(const Problem& p, const Options& o)
     return not_offered(o, offered);
 }
 
-int64_t count_clusters(const Problem& p, const Config& c, bool swapped)
+int64_t count_clusters(const Problem& p, const Config& c, bool swap_ab)
 {
-    return count_tiles(p, c.x, c.y, swapped);
+    return count_tiles(p, c.tile_m, c.tile_n, swap_ab);
 }
 
-bool is_allowed(const Problem& p, const Way& way, const Options& o, int sm_count)
+bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, int sm_count)
 {
-    const Config& c = configs[way.row];
-    const auto orientation = way.swapped ? Orientation::Swapped : Orientation::Plain;
-    if (is_forced_away(o, rows[way.row]) || (o.split > 0 && o.split != way.split) ||
-        (o.orientation != Orientation::Free && o.orientation != orientation))
+    const Config& c = configs[candidate.kernel];
+    const auto swap_ab = candidate.swap_ab ? SwapAb::On : SwapAb::Off;
+    if (is_forced_away(o, kernels[candidate.kernel]) || (o.split > 0 && o.split != candidate.split) ||
+        (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab))
         return false;
-    if (way.clusters > max_tiles || sm_count < c.group)
+    if (candidate.clusters > max_tiles || sm_count < c.cta_group)
         return false;
-    if (way.split > 1 && (!c.is_split() || o.mode == Mode::BatchInvariant || way.split > sm_count ||
-                          way.split > ceil_div(p.k, tile_k)))
+    if (candidate.split > 1 && (!c.is_split() || o.mode == Mode::BatchInvariant || candidate.split > sm_count ||
+                          candidate.split > ceil_div(p.k, tile_k)))
         return false;
     // Unless it is static the grid has a CTA for each tile: within what a launch takes, and a limit of
-    // multiprocessors holds only for few enough.
-    const int64_t ctas = way.clusters * c.group * way.split;
+    // SMs holds only for few enough.
+    const int64_t ctas = candidate.clusters * c.cta_group * candidate.split;
     return c.schedule == Schedule::Static || (ctas <= INT32_MAX && (o.sm_limit == 0 || ctas <= sm_count));
 }
 
-void fill(const Way& way, double predicted_us, int sm_count, const Options& o, Plan& plan)
+void fill(const Candidate& candidate, double predicted_us, int sm_count, const Options& o, Plan& plan)
 {
-    const Config& c = configs[way.row];
-    const int64_t at_once = sm_count / c.group;
-    plan.row = way.row;
+    const Config& c = configs[candidate.kernel];
+    const int64_t at_once = sm_count / c.cta_group;
+    plan.kernel = candidate.kernel;
     plan.variant = 0;
-    plan.swapped = way.swapped;
-    plan.split = way.split;
-    plan.cluster = c.group * way.split;
-    plan.overlaps = o.overlap != hg::Overlap::None;
-    plan.tiles = way.clusters;
+    plan.swap_ab = candidate.swap_ab;
+    plan.split = candidate.split;
+    plan.cluster = c.cta_group * candidate.split;
+    plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
+    plan.tiles = candidate.clusters;
     // No more CTAs of a static one than keep the number of waves: less power.
     plan.grid = plan.cluster * (c.schedule == Schedule::Static
-                                    ? ceil_div(way.clusters, ceil_div(way.clusters, at_once))
-                                    : way.clusters);
+                                    ? ceil_div(candidate.clusters, ceil_div(candidate.clusters, at_once))
+                                    : candidate.clusters);
     plan.predicted_us = predicted_us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
@@ -68,14 +68,14 @@ void fill(const Way& way, double predicted_us, int sm_count, const Options& o, P
 // What measurements say of a product without batch, both operands contiguous along k.
 struct Tuned {
     int64_t n, k, over, m;
-    std::string_view row;
-    bool swapped;
+    std::string_view kernel;
+    bool swap_ab;
     int split;
 };
 
 constexpr bool Plain = false, Swapped = true;
 
-#define TUNED(n, k, over, m, name, orientation, split) {n, k, over, m, #name, orientation, split},
+#define TUNED(n, k, over, m, name, swap_ab, split) {n, k, over, m, #name, swap_ab, split},
 constexpr Tuned tuned[] = {
 #include "arch/sm100/tuned.def"
     {},  // the end
@@ -94,24 +94,24 @@ const Tuned* find_tuned(const Problem& p, const Options& o)
 }
 
 // What was measured to be best, if it is allowed, else what the model says.
-bool choose_way(const Problem& p, const Options& o, int sm_count, Plan& plan)
+bool choose_candidate(const Problem& p, const Options& o, int sm_count, Plan& plan)
 {
     const Tuned* measured = find_tuned(p, o);
     bool found = false;
-    for (int row = 0; row < row_count; ++row)
-        for (const bool swapped : {false, true}) {
-            const int64_t clusters = count_clusters(p, configs[row], swapped);
-            for (int split = 1; split <= max_split; ++split) {
-                const Way way{row, swapped, split, clusters};
-                if (!is_allowed(p, way, o, sm_count))
+    for (int kernel = 0; kernel < kernel_count; ++kernel)
+        for (const bool swap_ab : {false, true}) {
+            const int64_t clusters = count_clusters(p, configs[kernel], swap_ab);
+            for (int split = 1; split <= max_slices; ++split) {
+                const Candidate candidate{kernel, swap_ab, split, clusters};
+                if (!is_legal(p, candidate, o, sm_count))
                     continue;
-                const double us = predict(p, configs[row], way, sm_count);
-                const bool best = measured && measured->row == rows[row].name &&
-                                  measured->swapped == swapped && measured->split == split;
+                const double us = predict(p, configs[kernel], candidate, sm_count);
+                const bool best = measured && measured->kernel == kernels[kernel].name &&
+                                  measured->swap_ab == swap_ab && measured->split == split;
                 if (found && us >= plan.predicted_us && !best)
                     continue;
                 found = true;
-                fill(way, us, sm_count, o, plan);
+                fill(candidate, us, sm_count, o, plan);
                 if (best) {
                     plan.why = Why::Tuned;
                     return true;
@@ -128,7 +128,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     plan.refusal = refusal(p, options);
     if (plan.refusal)
         return false;
-    if (choose_way(p, options, options.sm_count(device), plan))
+    if (choose_candidate(p, options, options.sm_count(device), plan))
         return true;
     plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
     return false;

@@ -1,4 +1,4 @@
-// Kernel rows of sm100 and their parameters: host and device.
+// Kernels of sm100 and their parameters: host and device.
 #pragma once
 
 #include "arch/common/params.hpp"
@@ -12,25 +12,25 @@ namespace hg::sm100 {
 //   Dynamic  cluster launch control: the grid has a cluster for each tile, and one that is done takes over
 //            the tile of a cluster that has not started
 //   Static   every so many tiles, in a grid that fits the device
-//   Split    one tile a cluster, whose CTAs take a slice of k each and add up in shared memory
-enum class Schedule { Dynamic, Static, Split };
+//   SplitK   one tile a cluster, whose CTAs take a slice of K each and add up in shared memory
+enum class Schedule { Dynamic, Static, SplitK };
 
-// tcgen05.mma multiplies x rows by y columns. x is m and y is n of the output, or the other way round where
-// Params::swapped says so: the same kernel then computes the transposed tile.
+// tcgen05.mma multiplies tile_m rows of A by tile_n columns of B. A and B are those of the problem, or the
+// other way round where Params::swap_ab says so: the same kernel then computes the transposed tile.
 struct Config {
     Schedule schedule;
-    int group;   // CTAs that multiply together: 1, or a pair, each with half of x and of y
-    int x, y;    // tile of a cluster, which is such a group, or as many CTAs as there are slices of k
-    int stages;  // of shared memory
+    int cta_group;       // CTAs that multiply together: 1, or 2, each with half of the tile's A and B
+    int tile_m, tile_n;  // of a cluster, which is such a group, or as many CTAs as there are slices of K
+    int stages;          // of shared memory
 
-    constexpr bool is_split() const { return schedule == Schedule::Split; }
-    // A block is what one product spans in x: 128 lanes of tensor memory in each CTA.
-    constexpr int block() const { return 128 * group; }
-    // Consumers, each with a block of its own; they share the stages' y.
-    constexpr int consumers() const { return x / block(); }
+    constexpr bool is_split() const { return schedule == Schedule::SplitK; }
+    // A block is what one tcgen05.mma spans along M: 128 lanes of tensor memory in each CTA.
+    constexpr int block() const { return 128 * cta_group; }
+    // Consumers, each with a block of its own; they share the stages' B.
+    constexpr int consumers() const { return tile_m / block(); }
     // Accumulators of a consumer: while one is stored the other is multiplied.
-    constexpr int accumulators() const { return !is_split() && 2 * consumers() * y <= 512 ? 2 : 1; }
-    constexpr int tmem_columns() const { return y < 32 ? 32 : accumulators() * consumers() * y; }
+    constexpr int accumulators() const { return !is_split() && 2 * consumers() * tile_n <= 512 ? 2 : 1; }
+    constexpr int tmem_columns() const { return tile_n < 32 ? 32 : accumulators() * consumers() * tile_n; }
     // Four warps of the epilogue, whose place among four is their quarter of tensor memory; then the
     // producer, the scheduler and the consumers.
     constexpr int threads() const { return 32 * (6 + consumers()); }
@@ -43,26 +43,26 @@ constexpr int epilogue_warps = 4, producer_warp = 4, scheduler_warp = 5, first_c
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128, panel_bytes = 8192;
 
 // Of a CTA.
-constexpr int x_rows(const Config& c) { return 128 * c.consumers(); }
-constexpr int y_rows(const Config& c) { return c.y / c.group; }
+constexpr int a_rows(const Config& c) { return 128 * c.consumers(); }
+constexpr int b_rows(const Config& c) { return c.tile_n / c.cta_group; }
 // MN-major operands come in whole panels.
 constexpr int panels(int rows) { return (rows + span_elements - 1) / span_elements; }
 constexpr int operand_bytes(int rows) { return panels(rows) * panel_bytes; }
 
 // Staging of a warp's output: boxes of 32 lanes by 64 columns of 16 bits or 32 of 32 bits.
-constexpr int box_bytes = 4096, boxes = 2;
+constexpr int staging_buffer_bytes = 4096, staging_buffers = 2;
 
 // A split tile: eight y of 32 lanes at a time, from other slices and on their way to the output's rows.
-constexpr int max_split = 8;  // CTAs of a cluster, on every device
+constexpr int max_slices = 8;  // CTAs of a cluster, on every device
 constexpr int part_bytes = 32 * 8 * 4, part_pitch = 36;
 
 // What the other slices send to one owner of a split tile at most, of a warp's lanes.
 constexpr int incoming_bytes(const Config& c)
 {
     int most = 0;
-    for (int split = 2; c.is_split() && split <= max_split; ++split) {
-        const int owners = split < c.y / 8 ? split : c.y / 8;
-        const int parts = (split - 1) * ((c.y / 8 + owners - 1) / owners);
+    for (int split = 2; c.is_split() && split <= max_slices; ++split) {
+        const int owners = split < c.tile_n / 8 ? split : c.tile_n / 8;
+        const int parts = (split - 1) * ((c.tile_n / 8 + owners - 1) / owners);
         most = parts > most ? parts : most;
     }
     return most * part_bytes;
@@ -70,7 +70,7 @@ constexpr int incoming_bytes(const Config& c)
 
 constexpr int staging_bytes(const Config& c)
 {
-    return c.is_split() ? part_pitch * 8 * 4 : boxes * box_bytes;
+    return c.is_split() ? part_pitch * 8 * 4 : staging_buffers * staging_buffer_bytes;
 }
 
 // Tiles that a cluster may hold before it begins them.
@@ -78,13 +78,13 @@ constexpr int responses = 2, response_bytes = 16;
 
 template <Config C>
 struct alignas(1024) Smem {
-    static_assert(C.x % C.block() == 0 && C.y <= 256);
-    static_assert(C.is_split() ? C.y % 16 == 0 && C.x == 128 : y_rows(C) % span_elements == 0);
+    static_assert(C.tile_m % C.block() == 0 && C.tile_n <= 256);
+    static_assert(C.is_split() ? C.tile_n % 16 == 0 && C.tile_m == 128 : b_rows(C) % span_elements == 0);
     static_assert(C.tmem_columns() >= 32 && (C.tmem_columns() & (C.tmem_columns() - 1)) == 0);
     static_assert(C.tmem_columns() <= 512 && C.stages >= 2);
     struct Stage {
-        unsigned char x[operand_bytes(x_rows(C))];
-        unsigned char y[operand_bytes(y_rows(C))];
+        unsigned char a[operand_bytes(a_rows(C))];
+        unsigned char b[operand_bytes(b_rows(C))];
     };
     Stage stage[C.stages];
     unsigned char staging[epilogue_warps][staging_bytes(C)];
@@ -93,33 +93,33 @@ struct alignas(1024) Smem {
     uint64_t full[C.stages], empty[C.stages];
     uint64_t acc_full[C.consumers()][C.accumulators()], acc_empty[C.consumers()][C.accumulators()];
     uint64_t tile_full[responses], tile_empty[responses];
-    uint64_t arrived;
+    uint64_t partials_full;
     uint32_t tmem;  // where the accumulators begin
 };
 
 constexpr int smem_limit = 227 * 1024;
 
 struct Params {
-    CUtensorMap x, y, d;  // boxes: see pack.cpp
+    CUtensorMap a, b, d;  // boxes: see pack.cpp
     OutputParams output;
     int32_t k;
     int32_t tiles;  // of all problems
     TileGrid grid;
-    int32_t x_batch_step, y_batch_step;  // 0: all problems share the operand
+    int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
     uint32_t instruction;                // tcgen05's instruction descriptor
-    Major x_major, y_major;
+    Major a_major, b_major;
     int32_t split;                      // slices of k
-    uint8_t part_start[max_split + 1];  // blocks of eight y from here on belong to slice i
-    bool swapped;                       // x is n and y is m
+    uint8_t part_start[max_slices + 1];  // blocks of eight y from here on belong to slice i
+    bool swap_ab;                       // M of the MMA is N of the problem
     bool tma_store;                     // d is valid and the output is plain
 };
 
 // PTX ISA 9.7.16.4.2: f32 results, both operands of one type.
-constexpr uint32_t instruction_descriptor(const Config& c, Type type, Major x, Major y)
+constexpr uint32_t instruction_descriptor(const Config& c, Type type, Major a, Major b)
 {
     const uint32_t f32 = 1, operand = type == Type::BF16;
-    return f32 << 4 | operand << 7 | operand << 10 | uint32_t{x == Major::MN} << 15 |
-           uint32_t{y == Major::MN} << 16 | static_cast<uint32_t>(c.y / 8) << 17 |
+    return f32 << 4 | operand << 7 | operand << 10 | uint32_t{a == Major::MN} << 15 |
+           uint32_t{b == Major::MN} << 16 | static_cast<uint32_t>(c.tile_n / 8) << 17 |
            static_cast<uint32_t>(c.block() / 16) << 24;
 }
 

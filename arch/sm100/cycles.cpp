@@ -9,8 +9,8 @@
 namespace hg::sm100 {
 namespace {
 
-constexpr double flops_a_cycle = 8192.0, read_bytes_a_cycle = 128.0;  // of a multiprocessor
-constexpr double loaded_bytes_a_cycle = 110.0;                        // L2 to a multiprocessor; G v2, G v4
+constexpr double flops_a_cycle = 8192.0, read_bytes_a_cycle = 128.0;  // of an SM
+constexpr double loaded_bytes_a_cycle = 110.0;                        // L2 to an SM; G v2, G v4
 constexpr double load_latency = 1000.0;                               // cycles; M 4, M 7
 constexpr double done_latency = 230.0;   // from a product's end to who waits for it; T v2
 constexpr double start_cycles = 1500.0;  // of a CTA: barriers, tensor memory, first maps; G v4
@@ -18,7 +18,7 @@ constexpr double box_column = 16.0;      // cycles to store a column of an accum
 constexpr double row_column = 25.0;      // G v5
 constexpr double waited_column = 53.0;   // T v3
 constexpr double launch_us = 2.0, sum_of_slices_us = 1.0;
-constexpr double memory_of_one = 7.0e10;  // bytes a second, of one multiprocessor
+constexpr double memory_of_one = 7.0e10;  // bytes a second, of one SM
 constexpr double norm = 2.5;              // compute and memory overlap, but not perfectly
 
 // Power lowers the clock the more, the busier the tensor cores are and the more of shared memory they read
@@ -30,11 +30,11 @@ constexpr double idle_ghz = 1.89, ghz_busy = 0.387, ghz_a_read_byte = 0.00228;
 KTile k_tile(const Pipeline& p)
 {
     KTile t{};
-    t.bytes = 2.0 * p.tile_k * (p.x + p.y) / p.group;
-    t.multiply = 2.0 * p.x * p.y * p.tile_k / p.group / flops_a_cycle;
+    t.bytes = 2.0 * p.tile_k * (p.tile_m + p.tile_n) / p.cta_group;
+    t.multiply = 2.0 * p.tile_m * p.tile_n * p.tile_k / p.cta_group / flops_a_cycle;
     t.load = t.bytes / loaded_bytes_a_cycle;
     t.read =
-        2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.y) / p.group) / read_bytes_a_cycle;
+        2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.tile_n) / p.cta_group) / read_bytes_a_cycle;
     const double wait = p.overlap == Overlap::Products ? 0.0 : done_latency;
     t.round = (load_latency + t.load + t.multiply + wait) / p.stages;
     t.cycles = p.overlap == Overlap::Nothing ? t.round * p.stages
@@ -47,13 +47,13 @@ double store_cycles(const Pipeline& p)
     const double column = p.store == Store::Boxes  ? box_column
                           : p.store == Store::Rows ? row_column
                                                    : waited_column;
-    return column * p.y * p.consumers() / p.writers + done_latency;
+    return column * p.tile_n * p.consumers() / p.writers + done_latency;
 }
 
 Prediction predict(const Pipeline& p, const Work& work, int sm_count)
 {
     Prediction r{};
-    const int64_t at_once = std::max(1, sm_count / (p.group * p.split));
+    const int64_t at_once = std::max(1, sm_count / (p.cta_group * p.split));
     r.waves = (work.tiles + at_once - 1) / at_once;
     const double waves = static_cast<double>(r.waves), tiles = static_cast<double>(work.tiles);
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(work.k) / p.tile_k) / p.split);
@@ -65,7 +65,7 @@ Prediction predict(const Pipeline& p, const Work& work, int sm_count)
     const double products = k_tiles * tile_of_k.cycles;
     const double tile = stores < waves ? std::max(products, store_cycles(p)) : products;
     r.cycles = waves * tile + starts * start + stores * store_cycles(p);
-    const double ctas = tiles * p.group * p.split;
+    const double ctas = tiles * p.cta_group * p.split;
     r.busy = ctas * k_tiles * tile_of_k.multiply / sm_count / r.cycles;
     r.ghz = idle_ghz - r.busy * (ghz_busy + ghz_a_read_byte * read_bytes_a_cycle * tile_of_k.read /
                                                 tile_of_k.multiply);

@@ -19,7 +19,7 @@ enum class Overlap { Nothing, Loads, Products };
 enum class Store { Boxes, Rows, Waited };
 
 struct Pipeline {
-    int group, x, y, tile_k, stages;  // CTAs that multiply together, the tile that they share
+    int cta_group, tile_m, tile_n, tile_k, stages;  // CTAs that multiply together, the tile that they share
     Overlap overlap;
     bool persistent;   // CTAs stay from tile to tile, and load for the next while they store
     int accumulators;  // two: products go on while the epilogue stores
@@ -27,7 +27,7 @@ struct Pipeline {
     int writers = 1;  // accumulators that are stored at once
     int split = 1;    // slices of k, a group each
 
-    constexpr int consumers() const { return x / (128 * group); }
+    constexpr int consumers() const { return tile_m / (128 * cta_group); }
 };
 
 struct Work {
@@ -44,7 +44,7 @@ struct Prediction {
 
 constexpr double memory_rate = 7.0e12;  // bytes a second
 
-// What a k tile takes of a multiprocessor: to multiply, to be loaded from L2, to be read from shared
+// What a k tile takes of an SM: to multiply, to be loaded from L2, to be read from shared
 // memory; and the whole way from one load to the next into the same stage, over the stages.
 struct KTile {
     double bytes;  // loaded by a CTA

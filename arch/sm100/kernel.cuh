@@ -22,7 +22,7 @@ constexpr int mma_k = 16;
 template <Config C>
 __device__ inline void arrive_at_leader(uint32_t bar)
 {
-    if constexpr (C.group == 2)
+    if constexpr (C.cta_group == 2)
         ptx::mbarrier_arrive_cluster(ptx::map_shared(bar, 0));
     else
         ptx::mbarrier_arrive(bar);
@@ -33,7 +33,7 @@ template <Config C>
 class Tiles {
 public:
     __device__ Tiles(const Params& p, const Places<C>& places)
-        : tiles_(p.tiles), places_(places), index_(blockIdx.x / (C.is_split() ? p.split : C.group))
+        : tiles_(p.tiles), places_(places), index_(blockIdx.x / (C.is_split() ? p.split : C.cta_group))
     {
     }
 
@@ -44,14 +44,14 @@ public:
     __device__ void advance()
     {
         if constexpr (C.schedule == Schedule::Static) {
-            index_ += gridDim.x / C.group;
+            index_ += gridDim.x / C.cta_group;
             index_ = index_ < tiles_ ? index_ : -1;
         } else if constexpr (C.is_split()) {
             index_ = -1;
         } else {
             ptx::mbarrier_wait_parity(places_.tile_full(ring_.stage), ring_.phase);
             const int32_t first = ptx::cancelled_cluster(places_.response(ring_.stage));
-            index_ = first < 0 ? -1 : first / C.group;
+            index_ = first < 0 ? -1 : first / C.cta_group;
             ptx::fence_proxy_async();
             arrive_at_leader<C>(places_.tile_empty(ring_.stage));
             ring_.advance();
@@ -76,7 +76,7 @@ private:
 // Those who call Tiles::advance() in a group's CTAs: the epilogue's warps, the producer and the scheduler
 // of each, and the consumers.
 template <Config C>
-constexpr int tile_readers = C.group*(epilogue_warps + 2) + C.consumers();
+constexpr int tile_readers = C.cta_group*(epilogue_warps + 2) + C.consumers();
 
 // Scheduler: asks for the next tile as soon as there is room for the answer.
 template <Config C>
@@ -90,7 +90,7 @@ __device__ inline void schedule(const Params& p, const Places<C>& places, uint32
         if (rank == 0)
             ptx::mbarrier_wait_parity(places.tile_empty(ring.stage), ring.phase);
         ptx::mbarrier_arrive_expect_tx(full, response_bytes);
-        if constexpr (C.group == 2) {
+        if constexpr (C.cta_group == 2) {
             if (rank == 0)
                 ptx::cancel_cluster_multicast(response, full);
         } else {
@@ -105,7 +105,7 @@ __device__ inline void load_operand(const CUtensorMap& map, Major major, uint32_
                                     int32_t row, int32_t k, int32_t batch)
 {
     const auto load = [&](uint32_t to, int32_t inner, int32_t outer) {
-        if constexpr (C.group == 2)
+        if constexpr (C.cta_group == 2)
             ptx::tma_load_3d_pair(to, &map, bar, inner, outer, batch);
         else
             ptx::tma_load_3d(to, &map, bar, inner, outer, batch);
@@ -121,21 +121,21 @@ __device__ inline void load_operand(const CUtensorMap& map, Major major, uint32_
 
 // The rows of x in a stage: of each consumer this CTA's half of the block.
 template <Config C>
-__device__ inline void load_x(const Params& p, uint32_t smem, uint32_t bar, const Position& at,
+__device__ inline void load_a(const Params& p, uint32_t smem, uint32_t bar, const TileCoord& at,
                               uint32_t rank, int32_t k)
 {
 #pragma unroll
     for (int block = 0; block < C.consumers(); ++block)
-        load_operand<C, 128>(p.x, p.x_major, smem + block * operand_bytes(128), bar,
-                             at.x * C.x + block * C.block() + rank * 128, k, at.batch * p.x_batch_step);
+        load_operand<C, 128>(p.a, p.a_major, smem + block * operand_bytes(128), bar,
+                             at.m * C.tile_m + block * C.block() + rank * 128, k, at.batch * p.a_batch_step);
 }
 
 // The bytes that come to a stage of one CTA.
 template <Config C>
 __device__ inline uint32_t stage_bytes(const Params& p)
 {
-    return operand_bytes(x_rows(C)) +
-           (p.y_major == Major::K ? y_rows(C) * span_bytes : operand_bytes(y_rows(C)));
+    return operand_bytes(a_rows(C)) +
+           (p.b_major == Major::K ? b_rows(C) * span_bytes : operand_bytes(b_rows(C)));
 }
 
 // Producer: one thread fills the stages, of a pair one in each CTA.
@@ -146,22 +146,22 @@ __device__ inline void produce(const Params& p, const Places<C>& places, uint32_
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
     auto ring = Ring<C.stages>::writer();
     for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance()) {
-        const Position at = position_of(p, tiles.index());
-        const int32_t row_y = at.y * C.y + rank * y_rows(C), batch_y = at.batch * p.y_batch_step;
+        const TileCoord at = position_of(p, tiles.index());
+        const int32_t row_b = at.n * C.tile_n + rank * b_rows(C), batch_b = at.batch * p.b_batch_step;
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
             uint32_t full = places.full(ring.stage);
             ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
             if (rank == 0)
-                ptx::mbarrier_arrive_expect_tx(full, C.group * stage_bytes<C>(p));
-            if constexpr (C.group == 2)
+                ptx::mbarrier_arrive_expect_tx(full, C.cta_group * stage_bytes<C>(p));
+            if constexpr (C.cta_group == 2)
                 full = ptx::map_shared(full, 0);
-            load_x<C>(p, places.x(ring.stage), full, at, rank, i * tile_k);
-            load_operand<C, y_rows(C)>(p.y, p.y_major, places.y(ring.stage), full, row_y, i * tile_k,
-                                       batch_y);
+            load_a<C>(p, places.a(ring.stage), full, at, rank, i * tile_k);
+            load_operand<C, b_rows(C)>(p.b, p.b_major, places.b(ring.stage), full, row_b, i * tile_k,
+                                       batch_b);
         }
     }
     // Until the leader's last commits have come, so that they do not meet a CTA that has left.
-    if constexpr (C.group == 2)
+    if constexpr (C.cta_group == 2)
 #pragma unroll 1
         for (int i = 0; i < C.stages; ++i, ring.advance())
             ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
@@ -188,14 +188,14 @@ __device__ inline uint32_t k_step(Major major)
 template <Config C>
 __device__ inline uint32_t accumulator(uint32_t tmem, int consumer, uint32_t acc)
 {
-    return tmem + (consumer * C.accumulators() + acc) * C.y;
+    return tmem + (consumer * C.accumulators() + acc) * C.tile_n;
 }
 
 // Arrives, in all CTAs of the group, when what this thread has multiplied is done.
 template <Config C>
 __device__ inline void commit(uint32_t bar)
 {
-    if constexpr (C.group == 2)
+    if constexpr (C.cta_group == 2)
         ptx::tcgen05_commit_multicast(bar, 3);
     else
         ptx::tcgen05_commit(bar);
@@ -207,9 +207,9 @@ __device__ inline void consume(const Params& p, const Places<C>& places, uint32_
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
-    const uint64_t first_x = operand_descriptor(places.x(0) + consumer * operand_bytes(128), p.x_major);
-    const uint64_t first_y = operand_descriptor(places.y(0), p.y_major);
-    const uint32_t step_x = k_step(p.x_major), step_y = k_step(p.y_major);
+    const uint64_t first_a = operand_descriptor(places.a(0) + consumer * operand_bytes(128), p.a_major);
+    const uint64_t first_b = operand_descriptor(places.b(0), p.b_major);
+    const uint32_t step_a = k_step(p.a_major), step_b = k_step(p.b_major);
     auto ring = Ring<C.stages>::reader();
     auto acc = Ring<C.accumulators()>::writer();
     for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance(), acc.advance()) {
@@ -223,8 +223,8 @@ __device__ inline void consume(const Params& p, const Places<C>& places, uint32_
             ptx::mbarrier_wait_parity(places.full(ring.stage), ring.phase);
 #pragma unroll
             for (uint32_t step = 0; step < tile_k / mma_k; ++step)
-                ptx::tcgen05_mma<C.group>(d, first_x + to_stage + step * step_x,
-                                          first_y + to_stage + step * step_y, p.instruction,
+                ptx::tcgen05_mma<C.cta_group>(d, first_a + to_stage + step * step_a,
+                                          first_b + to_stage + step * step_b, p.instruction,
                                           i > slice.first || step > 0);
             commit<C>(places.empty(ring.stage));
         }
@@ -244,14 +244,14 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<
     auto acc = Ring<C.accumulators()>::reader();
     uint32_t box = 0;
     for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance_warp(lane), acc.advance()) {
-        const Position at = position_of(p, tiles.index());
+        const TileCoord at = position_of(p, tiles.index());
 #pragma unroll 1
         for (int block = 0; block < C.consumers(); ++block) {
             ptx::mbarrier_wait_parity(places.acc_full(block, acc.stage), acc.phase);
             ptx::tmem_fence_after();
             const uint32_t from = accumulator<C>(tmem, block, acc.stage) + (warp * 32 << 16);
-            const int64_t x = int64_t{at.x} * C.x + block * C.block() + rank * 128 + warp * 32;
-            const Strip strip{lane, x, int64_t{at.y} * C.y, at.batch, from, multiplied, smem.staging[warp]};
+            const int64_t m = int64_t{at.m} * C.tile_m + block * C.block() + rank * 128 + warp * 32;
+            const Strip strip{lane, m, int64_t{at.n} * C.tile_n, at.batch, from, multiplied, smem.staging[warp]};
             store_strip<C>(p, scalars, strip, box);
             ptx::tmem_fence_before();
             __syncwarp();
@@ -274,10 +274,10 @@ __device__ inline void init_barriers(const Places<C>& places)
         for (int i = 0; i < C.accumulators(); ++i) {
             ptx::mbarrier_init(places.acc_full(consumer, i), 1);
             if constexpr (!C.is_split())
-                ptx::mbarrier_init(places.acc_empty(consumer, i), C.group * epilogue_warps);
+                ptx::mbarrier_init(places.acc_empty(consumer, i), C.cta_group * epilogue_warps);
         }
     if constexpr (C.is_split())
-        ptx::mbarrier_init(places.arrived(), 1);
+        ptx::mbarrier_init(places.partials_full(), 1);
     if constexpr (C.schedule == Schedule::Dynamic)
         for (int i = 0; i < responses; ++i) {
             ptx::mbarrier_init(places.tile_full(i), 1);
@@ -287,7 +287,7 @@ __device__ inline void init_barriers(const Places<C>& places)
 }
 
 // All threads of the cluster: what was done before is known after.
-__device__ inline void meet_cluster()
+__device__ inline void sync_cluster()
 {
     ptx::cluster_arrive();
     ptx::cluster_wait();
@@ -295,10 +295,10 @@ __device__ inline void meet_cluster()
 
 // Those of the group.
 template <Config C>
-__device__ inline void meet()
+__device__ inline void sync_group()
 {
-    if constexpr (C.group == 2)
-        meet_cluster();
+    if constexpr (C.cta_group == 2)
+        sync_cluster();
     else
         __syncthreads();
 }
@@ -310,20 +310,20 @@ __device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, const Places<
 {
     if (threadIdx.x == 0) {
         init_barriers(places);
-        ptx::prefetch_tensormap(&p.x);
-        ptx::prefetch_tensormap(&p.y);
+        ptx::prefetch_tensormap(&p.a);
+        ptx::prefetch_tensormap(&p.b);
         if (p.tma_store)
             ptx::prefetch_tensormap(&p.d);
     }
     if (warp == scheduler_warp) {
-        ptx::tmem_allocate<C.group>(ptx::shared_address(&smem.tmem), C.tmem_columns());
-        ptx::tmem_stop_allocating<C.group>();
+        ptx::tmem_allocate<C.cta_group>(ptx::shared_address(&smem.tmem), C.tmem_columns());
+        ptx::tmem_stop_allocating<C.cta_group>();
     }
     __syncwarp();
     if (C.is_split() && p.split > 1)
-        meet_cluster();
+        sync_cluster();
     else
-        meet<C>();
+        sync_group<C>();
     return *static_cast<volatile uint32_t*>(&smem.tmem);
 }
 
@@ -331,7 +331,7 @@ template <Config C>
 __device__ inline void run(const Params& p, Smem<C>& smem)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
-    const uint32_t rank = C.group == 2 ? ptx::cluster_ctarank() : 0;
+    const uint32_t rank = C.cta_group == 2 ? ptx::cluster_ctarank() : 0;
     const Places<C> places(smem);
     const uint32_t tmem = prepare(p, smem, places, warp);
     if (warp < epilogue_warps) {
@@ -347,9 +347,9 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
         consume(p, places, tmem, warp - first_consumer_warp);
     }
     __syncwarp();
-    meet<C>();
+    sync_group<C>();
     if (warp == scheduler_warp)
-        ptx::tmem_free<C.group>(tmem, C.tmem_columns());
+        ptx::tmem_free<C.cta_group>(tmem, C.tmem_columns());
 }
 
 }  // namespace hg::sm100

@@ -1,15 +1,15 @@
 #include "arch/sm100/model.hpp"
 
-#include "arch/common/pack.hpp"
+#include "arch/common/host/pack.hpp"
 
 namespace hg::sm100 {
 
 Pipeline pipeline_of(const Config& c, int split)
 {
     const bool persistent = !c.is_split();
-    Pipeline p{c.group,
-               c.x,
-               c.y,
+    Pipeline p{c.cta_group,
+               c.tile_m,
+               c.tile_n,
                tile_k,
                c.stages,
                Overlap::Products,
@@ -20,13 +20,13 @@ Pipeline pipeline_of(const Config& c, int split)
     return p;
 }
 
-double predict(const Problem& p, const Config& c, const Way& way, int sm_count)
+double predict(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
 {
     const auto batch = static_cast<double>(p.batch), m = static_cast<double>(p.m),
                n = static_cast<double>(p.n), k = static_cast<double>(p.k);
-    const Work work{way.clusters, p.k, 2.0 * batch * k * (m + n),
+    const Work work{candidate.clusters, p.k, 2.0 * batch * k * (m + n),
                     static_cast<double>(bytes_of(p.d.type)) * batch * m * n};
-    return predict(pipeline_of(c, way.split), work, sm_count).us;
+    return predict(pipeline_of(c, candidate.split), work, sm_count).us;
 }
 
 }  // namespace hg::sm100

@@ -8,9 +8,9 @@
 namespace hg::sm100 {
 
 // One way: a row, its orientation, slices of k. `clusters` counts tiles, of all problems.
-struct Way {
-    int row;
-    bool swapped;
+struct Candidate {
+    int kernel;
+    bool swap_ab;
     int split;
     int64_t clusters;
 };
@@ -18,6 +18,6 @@ struct Way {
 Pipeline pipeline_of(const Config& config, int split);
 
 // Microseconds.
-double predict(const Problem& problem, const Config& config, const Way& way, int sm_count);
+double predict(const Problem& problem, const Config& config, const Candidate& candidate, int sm_count);
 
 }  // namespace hg::sm100

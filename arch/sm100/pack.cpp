@@ -1,6 +1,6 @@
 // Problem + Plan -> Params: orientation, tensor maps, tile order.
-#include "arch/common/tma.hpp"
-#include "arch/sm100/rows.hpp"
+#include "arch/common/host/tma.hpp"
+#include "arch/sm100/kernels.hpp"
 
 namespace hg::sm100 {
 namespace {
@@ -12,41 +12,41 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows, int box_ro
 }
 
 // Boxes as store_strip_tma() fills them: 32 lanes along x, 4,096 bytes.
-Status pack_result(const Problem& p, bool swapped, CUtensorMap& map)
+Status pack_result(const Problem& p, bool swap_ab, CUtensorMap& map)
 {
-    const int along_y = box_bytes / 32 / static_cast<int>(bytes_of(p.d.type));
-    return swapped ? encode_matrix(p.d, p, 32, along_y, map) : encode_matrix(p.d, p, along_y, 32, map);
+    const int columns = staging_buffer_bytes / 32 / static_cast<int>(bytes_of(p.d.type));
+    return swap_ab ? encode_matrix(p.d, p, 32, columns, map) : encode_matrix(p.d, p, columns, 32, map);
 }
 
 }  // namespace
 
-Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params)
+Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
-    const Config& c = configs[plan.row];
-    const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
-    const int at_once = sm_count / c.group;
+    const Config& c = configs[plan.kernel];
+    const Operand &a = plan.swap_ab ? p.b : p.a, &b = plan.swap_ab ? p.a : p.b;
+    const int at_once = sm_count / c.cta_group;
     params = {};
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
     params.grid =
-        plan.swapped ? square_grid(p.m, p.n, c.y, c.x, at_once) : square_grid(p.m, p.n, c.x, c.y, at_once);
-    params.x_batch_step = x.batch_stride != 0;
-    params.y_batch_step = y.batch_stride != 0;
-    params.x_major = major_of(x);
-    params.y_major = major_of(y);
-    params.instruction = instruction_descriptor(c, p.type_ab, params.x_major, params.y_major);
+        plan.swap_ab ? square_grid(p.m, p.n, c.tile_n, c.tile_m, at_once) : square_grid(p.m, p.n, c.tile_m, c.tile_n, at_once);
+    params.a_batch_step = a.batch_stride != 0;
+    params.b_batch_step = b.batch_stride != 0;
+    params.a_major = major_of(a);
+    params.b_major = major_of(b);
+    params.instruction = instruction_descriptor(c, p.type_ab, params.a_major, params.b_major);
     params.split = plan.split;
-    const int blocks = c.y / 8, owners = std::min(plan.split, blocks);
-    for (int slice = 0; slice <= max_split; ++slice)
+    const int blocks = c.tile_n / 8, owners = std::min(plan.split, blocks);
+    for (int slice = 0; slice <= max_slices; ++slice)
         params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * blocks / owners);
-    params.swapped = plan.swapped;
+    params.swap_ab = plan.swap_ab;
     params.tma_store = !c.is_split() && can_tma_store(p);
-    Status status = pack_operand(x, p, plan.swapped ? p.n : p.m, 128, params.x);
+    Status status = pack_operand(a, p, plan.swap_ab ? p.n : p.m, 128, params.a);
     if (status == ok)
-        status = pack_operand(y, p, plan.swapped ? p.m : p.n, y_rows(c), params.y);
+        status = pack_operand(b, p, plan.swap_ab ? p.m : p.n, b_rows(c), params.b);
     if (status == ok && params.tma_store)
-        status = pack_result(p, plan.swapped, params.d);
+        status = pack_result(p, plan.swap_ab, params.d);
     return status;
 }
 

@@ -51,15 +51,15 @@ __device__ inline void send_parts(const Params& p, const Places<C>& places, cons
             continue;
         const Part part = Part::of(p, owner);
         const int slot = slice < owner ? slice : slice - 1;
-        const uint32_t arrived = ptx::map_shared(places.arrived(), owner);
+        const uint32_t partials_full = ptx::map_shared(places.partials_full(), owner);
         uint32_t to = ptx::map_shared(places.incoming(warp), owner) + slot * part.blocks() * part_bytes +
                       at.lane * 16;
 #pragma unroll 1
         for (int block = part.first; block < part.last; ++block, to += part_bytes) {
             float v[2][4];
             load_columns(reinterpret_cast<float(&)[8]>(v), at, 8 * block);
-            ptx::store_async_f32x4(to, v[0], arrived);
-            ptx::store_async_f32x4(to + part_bytes / 2, v[1], arrived);
+            ptx::store_async_f32x4(to, v[0], partials_full);
+            ptx::store_async_f32x4(to + part_bytes / 2, v[1], partials_full);
         }
     }
 }
@@ -107,10 +107,10 @@ struct OneRow {
 
 // 32 x by eight y. A lane has eight neighbours of an output's row; swapped, after exchanging them.
 __device__ inline void store_block(const Params& p, const Scalars& s, const OutputBases& bases,
-                                   float (&v)[8], const Strip& at, int64_t y)
+                                   float (&v)[8], const Strip& at, int64_t n)
 {
-    int64_t i = at.x + at.lane, j = y;
-    if (p.swapped) {
+    int64_t i = at.m + at.lane, j = n;
+    if (p.swap_ab) {
         float* rows = reinterpret_cast<float*>(at.staging);
         const int row = at.lane / 4, column = at.lane % 4 * 8;
         __syncwarp();
@@ -122,8 +122,8 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
         for (int half = 0; half < 2; ++half)
             reinterpret_cast<float4*>(v)[half] =
                 *reinterpret_cast<const float4*>(rows + row * part_pitch + column + 4 * half);
-        i = y + row;
-        j = at.x + column;
+        i = n + row;
+        j = at.m + column;
     }
     __syncwarp();
     if (i >= p.output.m || j >= p.output.n)
@@ -152,13 +152,13 @@ __device__ inline void store_slice(const Params& p, Smem<C>& smem, const Places<
     const Part part = Part::of(p, slice);
     const int step = part.blocks() * part_bytes;
     if (p.split > 1 && threadIdx.x == 0 && part.blocks() > 0)
-        ptx::mbarrier_arrive_expect_tx(places.arrived(), (p.split - 1) * epilogue_warps * step);
+        ptx::mbarrier_arrive_expect_tx(places.partials_full(), (p.split - 1) * epilogue_warps * step);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    const Position tile = position_of(p, blockIdx.x / p.split);
+    const TileCoord tile = position_of(p, blockIdx.x / p.split);
     const Strip at{lane,
-                   int64_t{tile.x} * C.x + warp * 32,
-                   int64_t{tile.y} * C.y,
+                   int64_t{tile.m} * C.tile_m + warp * 32,
+                   int64_t{tile.n} * C.tile_n,
                    tile.batch,
                    tmem + (warp * 32 << 16),
                    count_k_tiles(p, scalars) > 0,
@@ -167,14 +167,14 @@ __device__ inline void store_slice(const Params& p, Smem<C>& smem, const Places<
     ptx::tmem_fence_after();
     send_parts(p, places, at, warp, slice);
     if (p.split > 1 && part.blocks() > 0)
-        ptx::mbarrier_wait_parity(places.arrived(), 0);
+        ptx::mbarrier_wait_parity(places.partials_full(), 0);
     const OutputBases bases(p.output, scalars, at.batch);
     const unsigned char* from = smem.incoming[warp] + lane * 16;
 #pragma unroll 1
     for (int block = part.first; block < part.last; ++block, from += part_bytes) {
         float sum[8];
         add_up(sum, at, block, from, step, slice, p.split);
-        store_block(p, scalars, bases, sum, at, at.y + 8 * block);
+        store_block(p, scalars, bases, sum, at, at.n + 8 * block);
     }
     ptx::tmem_fence_before();
 }

@@ -23,8 +23,8 @@ struct Places {
     uint32_t base;
 
     __device__ explicit Places(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
-    __device__ uint32_t x(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
-    __device__ uint32_t y(uint32_t stage) const { return x(stage) + operand_bytes(x_rows(C)); }
+    __device__ uint32_t a(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
+    __device__ uint32_t b(uint32_t stage) const { return a(stage) + operand_bytes(a_rows(C)); }
     __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }
     __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
     __device__ uint32_t acc_full(int consumer, uint32_t acc) const
@@ -38,7 +38,7 @@ struct Places {
     __device__ uint32_t tile_full(uint32_t i) const { return base + offsetof(Layout, tile_full) + 8 * i; }
     __device__ uint32_t tile_empty(uint32_t i) const { return base + offsetof(Layout, tile_empty) + 8 * i; }
     __device__ uint32_t response(uint32_t i) const { return base + offsetof(Layout, response) + 16 * i; }
-    __device__ uint32_t arrived() const { return base + offsetof(Layout, arrived); }
+    __device__ uint32_t partials_full() const { return base + offsetof(Layout, partials_full); }
     __device__ uint32_t incoming(int warp) const
     {
         return base + offsetof(Layout, incoming) + warp * sizeof(Layout::incoming[0]);
@@ -49,14 +49,14 @@ struct Places {
 constexpr Type likely_type = Type::BF16;
 
 // A tile as tcgen05 sees it, in tiles.
-struct Position {
-    int32_t x, y, batch;
+struct TileCoord {
+    int32_t m, n, batch;
 };
 
-__device__ inline Position position_of(const Params& p, int32_t index)
+__device__ inline TileCoord position_of(const Params& p, int32_t index)
 {
     const Tile tile = tile_at(p.grid, index);
-    return {p.swapped ? tile.n : tile.m, p.swapped ? tile.m : tile.n, tile.batch};
+    return {p.swap_ab ? tile.n : tile.m, p.swap_ab ? tile.m : tile.n, tile.batch};
 }
 
 __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
@@ -67,7 +67,7 @@ __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
 // A warp's 32 x of an accumulator, and where they lie in the output, in elements.
 struct Strip {
     int lane;
-    int64_t x, y;
+    int64_t m, n;
     int32_t batch;
     uint32_t tmem;
     bool multiplied;  // else the accumulator holds nothing, and counts as zero
@@ -118,7 +118,7 @@ __device__ inline void fill_box_32(unsigned char* box, const float (&v)[32], flo
 }
 
 // Swapped: lines of the 32 lanes, one for each column; 16 bits ...
-__device__ inline void fill_swapped_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
+__device__ inline void fill_transposed_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
                                        int lane)
 {
 #pragma unroll
@@ -127,7 +127,7 @@ __device__ inline void fill_swapped_16(unsigned char* box, const float (&v)[64],
 }
 
 // ... or floats.
-__device__ inline void fill_swapped_32(unsigned char* box, const float (&v)[32], float alpha, int lane)
+__device__ inline void fill_transposed_32(unsigned char* box, const float (&v)[32], float alpha, int lane)
 {
 #pragma unroll
     for (int i = 0; i < 32; ++i)
@@ -136,23 +136,23 @@ __device__ inline void fill_swapped_32(unsigned char* box, const float (&v)[32],
 
 // Fills the boxes in turn; each is stored by TMA while the next ones are filled.
 template <int Columns, typename Fill>
-__device__ inline void store_boxes(const Params& p, const Strip& at, int64_t end_y, uint32_t& next,
+__device__ inline void store_boxes(const Params& p, const Strip& at, int64_t end_n, uint32_t& next,
                                    Fill fill)
 {
 #pragma unroll 1
-    for (int64_t y = at.y; y < end_y; y += Columns, ++next) {
+    for (int64_t n = at.n; n < end_n; n += Columns, ++next) {
         float v[Columns];
-        unsigned char* box = at.staging + next % boxes * box_bytes;
-        load_columns(v, at, static_cast<int>(y - at.y));
+        unsigned char* box = at.staging + next % staging_buffers * staging_buffer_bytes;
+        load_columns(v, at, static_cast<int>(n - at.n));
         if (at.lane == 0)
-            ptx::bulk_wait_group_read<boxes - 1>();
+            ptx::bulk_wait_group_read<staging_buffers - 1>();
         __syncwarp();
         fill(box, v);
         ptx::fence_proxy_async();
         __syncwarp();
         if (at.lane == 0) {
-            const auto column = static_cast<int32_t>(p.swapped ? at.x : y);
-            const auto row = static_cast<int32_t>(p.swapped ? y : at.x);
+            const auto column = static_cast<int32_t>(p.swap_ab ? at.m : n);
+            const auto row = static_cast<int32_t>(p.swap_ab ? n : at.m);
             ptx::tma_store_3d(&p.d, ptx::shared_address(box), column, row, at.batch);
             ptx::bulk_commit_group();
         }
@@ -160,44 +160,44 @@ __device__ inline void store_boxes(const Params& p, const Strip& at, int64_t end
 }
 
 // A plain output, by TMA.
-__device__ inline void store_strip_tma(const Params& p, float alpha, const Strip& at, int64_t end_y,
+__device__ inline void store_strip_tma(const Params& p, float alpha, const Strip& at, int64_t end_n,
                                        uint32_t& next)
 {
     const Type type = p.output.type_d;
-    if (p.swapped && type == Type::F32)
-        store_boxes<32>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[32]) {
-            fill_swapped_32(box, v, alpha, at.lane);
+    if (p.swap_ab && type == Type::F32)
+        store_boxes<32>(p, at, end_n, next, [&](unsigned char* box, const float(&v)[32]) {
+            fill_transposed_32(box, v, alpha, at.lane);
         });
-    else if (p.swapped)
-        store_boxes<64>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[64]) {
-            fill_swapped_16(box, v, alpha, type, at.lane);
+    else if (p.swap_ab)
+        store_boxes<64>(p, at, end_n, next, [&](unsigned char* box, const float(&v)[64]) {
+            fill_transposed_16(box, v, alpha, type, at.lane);
         });
     else if (type == Type::F32)
-        store_boxes<32>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[32]) {
+        store_boxes<32>(p, at, end_n, next, [&](unsigned char* box, const float(&v)[32]) {
             fill_box_32(box, v, alpha, at.lane);
         });
     else
-        store_boxes<64>(p, at, end_y, next, [&](unsigned char* box, const float(&v)[64]) {
+        store_boxes<64>(p, at, end_n, next, [&](unsigned char* box, const float(&v)[64]) {
             fill_box_16(box, v, alpha, type, at.lane);
         });
 }
 
 // Everything else: 32 x 32 elements at a time through the staging, as two chunks of 16 rows.
-__device__ inline void store_strip_rows(const Params& p, const Scalars& s, const Strip& at, int64_t end_y)
+__device__ inline void store_strip_rows(const Params& p, const Scalars& s, const Strip& at, int64_t end_n)
 {
     using Rows = Chunk<32>;
-    static_assert(2 * Rows::floats * sizeof(float) <= boxes * box_bytes);
+    static_assert(2 * Rows::floats * sizeof(float) <= staging_buffers * staging_buffer_bytes);
     float* chunks = reinterpret_cast<float*>(at.staging);
     const OutputBases bases(p.output, s, at.batch);
 #pragma unroll 1
-    for (int64_t y = at.y; y < end_y; y += 32) {
+    for (int64_t n = at.n; n < end_n; n += 32) {
         float v[32];
-        load_columns(v, at, static_cast<int>(y - at.y));
+        load_columns(v, at, static_cast<int>(n - at.n));
         const int row = at.lane % epilogue_rows;
         float* to = chunks + at.lane / epilogue_rows * Rows::floats;
 #pragma unroll
         for (int i = 0; i < 32; ++i) {
-            if (p.swapped)
+            if (p.swap_ab)
                 chunks[i / epilogue_rows * Rows::floats + 4 * Rows::unit(i % epilogue_rows, at.lane / 4) +
                        at.lane % 4] = v[i];
             else if (i % 4 == 0)
@@ -208,8 +208,8 @@ __device__ inline void store_strip_rows(const Params& p, const Scalars& s, const
 #pragma unroll 1
         for (int half = 0; half < 2; ++half)
             store_chunk<likely_type, 32>(p.output, s, bases, chunks + half * Rows::floats,
-                                         (p.swapped ? y : at.x) + half * epilogue_rows,
-                                         p.swapped ? at.x : y, 32, at.lane);
+                                         (p.swap_ab ? n : at.m) + half * epilogue_rows,
+                                         p.swap_ab ? at.m : n, 32, at.lane);
         __syncwarp();
     }
 }
@@ -218,13 +218,13 @@ __device__ inline void store_strip_rows(const Params& p, const Scalars& s, const
 template <Config C>
 __device__ inline void store_strip(const Params& p, const Scalars& s, const Strip& at, uint32_t& next)
 {
-    const int64_t extent_x = p.swapped ? p.output.n : p.output.m;
-    const int64_t extent_y = p.swapped ? p.output.m : p.output.n;
-    const int64_t end_y = at.x < extent_x ? min(at.y + C.y, extent_y) : 0;
+    const int64_t extent_m = p.swap_ab ? p.output.n : p.output.m;
+    const int64_t extent_n = p.swap_ab ? p.output.m : p.output.n;
+    const int64_t end_n = at.m < extent_m ? min(at.n + C.tile_n, extent_n) : 0;
     if (p.tma_store)
-        store_strip_tma(p, s.alpha, at, end_y, next);
+        store_strip_tma(p, s.alpha, at, end_n, next);
     else
-        store_strip_rows(p, s, at, end_y);
+        store_strip_rows(p, s, at, end_n);
 }
 
 }  // namespace hg::sm100

@@ -1,8 +1,8 @@
 // The sm120 backend: TMA + mma.sync, for compute capability 12.x, and for 9.0 where it is named.
 #include "arch/sm120/backend.hpp"
 
-#include "arch/common/pack.hpp"
-#include "arch/sm120/rows.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/sm120/kernels.hpp"
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
 
@@ -31,14 +31,14 @@ bool stands_aside(const Device& device) { return device.cc == 90; }
 Status open(const Device& device, void** state)
 {
     const void* const image = image_for(device);
-    return open_kernels({image, image}, device, rows, major_variants, major_symbol, state);
+    return open_kernels({image, image}, device, kernels, major_variants, major_symbol, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }
 
 Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
 {
-    return pack_product(p, plan, packed.as<Params>());
+    return pack_gemm(p, plan, packed.as<Params>());
 }
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
@@ -50,19 +50,20 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace sm120
 
 const Backend sm120_backend = {
-    "sm120",
-    sm120::rows,
-    sm120::row_count,
-    sm120::serves,
-    sm120::open,
-    close_kernels,
-    sm120::default_workspace,
-    nullptr,
-    sm120::choose,
-    sm120::pack,
-    sm120::launch,
-    true,
-    sm120::stands_aside,
+    .name = "sm120",
+    .kernels = sm120::kernels,
+    .kernel_count = sm120::kernel_count,
+    .serves = sm120::serves,
+    .open = sm120::open,
+    .close = close_kernels,
+    .default_workspace = sm120::default_workspace,
+    .counter_words = nullptr,
+    .choose = sm120::choose,
+    .pack = sm120::pack,
+    .launch = sm120::launch,
+    .batch_invariant = true,
+    .stands_aside = sm120::stands_aside,
+    .takes_groups = false,
 };
 
 }  // namespace hg

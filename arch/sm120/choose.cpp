@@ -1,7 +1,7 @@
 // Problem x Device -> row: legality, then measured exceptions, then a cost model (model.cpp).
-#include "arch/common/settings.hpp"
-#include "arch/common/tma.hpp"
-#include "arch/sm120/rows.hpp"
+#include "arch/common/host/settings.hpp"
+#include "arch/common/host/tma.hpp"
+#include "arch/sm120/kernels.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace hg::sm120 {
 namespace {
 
-constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = hg::Overlap::Late};
+constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Late};
 
 const char* refusal(const Problem& p, const Options& o)
 {
@@ -22,21 +22,21 @@ const char* refusal(const Problem& p, const Options& o)
     return not_offered(o, offered);
 }
 
-bool is_allowed(const Problem& p, const Options& o, int row)
+bool is_legal(const Problem& p, const Options& o, int kernel)
 {
-    return !is_forced_away(o, rows[row]) && count_tiles(p, rows[row]) <= max_tiles;
+    return !is_forced_away(o, kernels[kernel]) && count_tiles(p, kernels[kernel]) <= max_tiles;
 }
 
-consteval int row_named(std::string_view name)
+consteval int kernel_named(std::string_view name)
 {
-    for (int row = 0; row < row_count; ++row)
-        if (name == rows[row].name)
-            return row;
+    for (int kernel = 0; kernel < kernel_count; ++kernel)
+        if (name == kernels[kernel].name)
+            return kernel;
     throw "tuned.def names an unknown kernel";
 }
 
 // What measurements say of a product without batch, both operands contiguous along k; -1: nothing.
-int tuned_row(const Problem& p, const Device& device, const Options& o)
+int tuned_kernel(const Problem& p, const Device& device, const Options& o)
 {
     [[maybe_unused]] const auto is_measured = [&](int sm_count, int64_t n, int64_t k, int64_t over,
                                                   int64_t m) {
@@ -45,24 +45,24 @@ int tuned_row(const Problem& p, const Device& device, const Options& o)
                p.m > over && p.m <= m;
     };
 #define TUNED(sm_count, n, k, over, m, name, us, model)                                                    \
-    if (is_measured(sm_count, n, k, over, m) && is_allowed(p, o, row_named(#name)))                        \
-        return row_named(#name);
+    if (is_measured(sm_count, n, k, over, m) && is_legal(p, o, kernel_named(#name)))                        \
+        return kernel_named(#name);
 #include "arch/sm120/tuned.def"
 #undef TUNED
     return -1;
 }
 
-int modelled_row(const Problem& p, const Device& device, const Options& o, int sm_count)
+int modelled_kernel(const Problem& p, const Device& device, const Options& o, int sm_count)
 {
     int best = -1;
     double least = 0;
-    for (int row = 0; row < row_count; ++row) {
-        if (!is_allowed(p, o, row))
+    for (int kernel = 0; kernel < kernel_count; ++kernel) {
+        if (!is_legal(p, o, kernel))
             continue;
-        const double us = predict(p, device, configs[row], count_tiles(p, rows[row]), sm_count);
+        const double us = predict(p, device, configs[kernel], count_tiles(p, kernels[kernel]), sm_count);
         if (best >= 0 && us >= least)
             continue;
-        best = row;
+        best = kernel;
         least = us;
     }
     return best;
@@ -77,21 +77,21 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
         return false;
     }
     const int sm_count = o.sm_count(device);
-    const int tuned = tuned_row(p, device, o);
-    const int row = tuned >= 0 ? tuned : modelled_row(p, device, o, sm_count);
-    if (row < 0) {
+    const int tuned = tuned_kernel(p, device, o);
+    const int kernel = tuned >= 0 ? tuned : modelled_kernel(p, device, o, sm_count);
+    if (kernel < 0) {
         plan.refusal = "more than 2^30 tiles";
         return false;
     }
-    // Under a limit of multiprocessors nothing says that two CTAs would share one.
-    const int residents = o.sm_limit > 0 ? 1 : configs[row].residents;
-    plan.row = row;
+    // Under a limit of SMs nothing says that two CTAs would share one.
+    const int ctas_per_sm = o.sm_limit > 0 ? 1 : configs[kernel].ctas_per_sm;
+    plan.kernel = kernel;
     plan.variant = major_variant(p.type_ab, p.a, p.b);
     plan.split = 1;
-    plan.overlaps = o.overlap != hg::Overlap::None;
-    plan.tiles = count_tiles(p, rows[row]);
-    plan.grid = std::min(plan.tiles, int64_t{sm_count} * residents);
-    plan.predicted_us = predict(p, device, configs[row], plan.tiles, sm_count);
+    plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
+    plan.tiles = count_tiles(p, kernels[kernel]);
+    plan.grid = std::min(plan.tiles, int64_t{sm_count} * ctas_per_sm);
+    plan.predicted_us = predict(p, device, configs[kernel], plan.tiles, sm_count);
     plan.why = *o.kernel ? Why::Forced : tuned >= 0 ? Why::Tuned : Why::Model;
     return true;
 }

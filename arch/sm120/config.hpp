@@ -12,7 +12,7 @@ struct Config {
     int m, n, k;           // tile of a CTA
     int stages;            // of shared memory
     int warps_m, warps_n;  // how the tile is divided
-    int residents;         // CTAs a multiprocessor
+    int ctas_per_sm;
     int registers;  // of a consumer's thread, the producer's warpgroup giving up its own; 0: all alike
 
     constexpr int consumers() const { return warps_m * warps_n; }
@@ -62,7 +62,7 @@ constexpr int smem_limit = 99 * 1024, smem_per_sm = 100 * 1024, smem_reserved = 
 constexpr int registers_per_sm = 65536;
 
 struct Params {
-    CUtensorMap a, b, d;  // boxes: see pack_product()
+    CUtensorMap a, b, d;  // boxes: see pack_gemm()
     OutputParams output;
     int32_t k;
     int32_t tiles;  // of all problems

@@ -1,8 +1,8 @@
-// The cost model of sm120. The k tiles on the fullest multiprocessor, the bytes of memory and the bytes
+// The cost model of sm120. The k tiles on the fullest SM, the bytes of memory and the bytes
 // that L2 delivers bound a kernel, and are added with a norm since they do not overlap perfectly. A launch
 // comes on top. Rates of 12.x are those of data sheets, L2's a guess: nothing was measured there.
-#include "arch/common/pack.hpp"
-#include "arch/sm120/rows.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/sm120/kernels.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 // Of one device; bytes and cycles a microsecond.
 struct Rates {
-    double mma;  // flops a cycle of one multiprocessor, fp32 accumulators
+    double mma;  // flops a cycle of one SM, fp32 accumulators
     double cycles, memory, l2;
 };
 
@@ -30,7 +30,7 @@ constexpr double step_latency = 110.0;  // cycles of a k step of 16 that nothing
 constexpr double launch_us = 2.0, norm = 2.5;
 constexpr double store_cycles = 0.15;  // an element of the output, of a CTA alone
 
-// Cycles of a k tile on a full multiprocessor: the products, or the bytes that TMA writes and the warps
+// Cycles of a k tile on a full SM: the products, or the bytes that TMA writes and the warps
 // read.
 double busy_cycles(const Config& c, const Rates& rates)
 {
@@ -47,7 +47,7 @@ double predict(const Problem& p, const Device& device, const Config& c, int64_t 
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k),
                batch = static_cast<double>(p.batch), count = static_cast<double>(tiles);
     const double k_tiles = std::ceil(k / c.k);
-    const double load = std::ceil(count / sm_count), waves = std::ceil(load / c.residents);
+    const double load = std::ceil(count / sm_count), waves = std::ceil(load / c.ctas_per_sm);
     const double busy = busy_cycles(c, rates), alone = busy + step_latency * c.k / 16;
     const double store = store_cycles * c.m * c.n;
     const double compute =

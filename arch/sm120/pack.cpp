@@ -1,6 +1,6 @@
 // Problem + Plan -> Params: tensor maps, tile order.
-#include "arch/common/tma.hpp"
-#include "arch/sm120/rows.hpp"
+#include "arch/common/host/tma.hpp"
+#include "arch/sm120/kernels.hpp"
 
 namespace hg::sm120 {
 namespace {
@@ -16,9 +16,9 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
 
 }  // namespace
 
-Status pack_product(const Problem& p, const Plan& plan, Params& params)
+Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
 {
-    const Config& c = configs[plan.row];
+    const Config& c = configs[plan.kernel];
     params = {};
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);

@@ -1,8 +1,8 @@
 // The sm80 backend: mma.sync kernels, for Ampere and Ada, and the general path of every later GPU.
 #include "arch/sm80/backend.hpp"
 
-#include "arch/common/pack.hpp"
-#include "arch/sm80/rows.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/sm80/kernels.hpp"
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
 
@@ -42,21 +42,21 @@ const unsigned char* image_for(const Device& device)
 bool serves(const Device& device) { return device.cc >= 80 && image_for(device)[0] != 0; }
 
 // Of a product; general rows have one a type.
-bool product_symbol(const Row& row, int variant, char (&name)[80])
+bool product_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
-    if (!configs[&row - rows].general)
-        return major_symbol(row, variant, name);
-    std::snprintf(name, sizeof name, "%s_%s", row.name, variant ? "bf16" : "f16");
+    if (!configs[&kernel - kernels].general)
+        return major_symbol(kernel, variant, name);
+    std::snprintf(name, sizeof name, "%s_%s", kernel.name, variant ? "bf16" : "f16");
     return variant < 2;
 }
 
-bool symbol_name(const Row& row, int variant, char (&name)[80])
+bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     if (variant < group_variants)
-        return product_symbol(row, variant, name);
+        return product_symbol(kernel, variant, name);
     const int of_product = variant - group_variants;
-    const bool a_along_k = configs[&row - rows].general || (of_product & 2) == 0;
-    if (!product_symbol(row, of_product, name) || !a_along_k)
+    const bool a_along_k = configs[&kernel - kernels].general || (of_product & 2) == 0;
+    if (!product_symbol(kernel, of_product, name) || !a_along_k)
         return false;
     const size_t length = std::strlen(name);
     std::snprintf(name + length, sizeof name - length, "_groups");
@@ -66,7 +66,7 @@ bool symbol_name(const Row& row, int variant, char (&name)[80])
 Status open(const Device& device, void** state)
 {
     const void* const image = image_for(device);
-    return open_kernels({image, image}, device, rows, 2 * group_variants, symbol_name, state);
+    return open_kernels({image, image}, device, kernels, 2 * group_variants, symbol_name, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }
@@ -88,14 +88,14 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
     if (p.is_grouped()) {
         params.groups = p.groups;
         params.group_count = static_cast<int32_t>(p.batch);
-        params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, rows[plan.row].tile_n));
+        params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, kernels[plan.kernel].tile_n));
     } else {
-        params.grid = pack_grid(p, rows[plan.row], group_m);
+        params.grid = pack_grid(p, kernels[plan.kernel], group_m);
     }
     return ok;
 }
 
-// Where multiprocessors are counted, a launch for each wave: a loop over tiles in the kernels would cost
+// Where SMs are counted, a launch for each wave: a loop over tiles in the kernels would cost
 // all of them registers.
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
@@ -117,20 +117,20 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 }  // namespace sm80
 
 const Backend sm80_backend = {
-    "sm80",
-    sm80::rows,
-    sm80::row_count,
-    sm80::serves,
-    sm80::open,
-    close_kernels,
-    sm80::default_workspace,
-    nullptr,
-    sm80::choose,
-    sm80::pack,
-    sm80::launch,
-    true,
-    nullptr,
-    true,
+    .name = "sm80",
+    .kernels = sm80::kernels,
+    .kernel_count = sm80::kernel_count,
+    .serves = sm80::serves,
+    .open = sm80::open,
+    .close = close_kernels,
+    .default_workspace = sm80::default_workspace,
+    .counter_words = nullptr,
+    .choose = sm80::choose,
+    .pack = sm80::pack,
+    .launch = sm80::launch,
+    .batch_invariant = true,
+    .stands_aside = nullptr,
+    .takes_groups = true,
 };
 
 }  // namespace hg

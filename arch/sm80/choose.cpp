@@ -1,27 +1,27 @@
 // Problem x Device -> row: legality, then a cost model.
-#include "arch/common/pack.hpp"
-#include "arch/common/settings.hpp"
-#include "arch/sm80/rows.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/common/host/settings.hpp"
+#include "arch/sm80/kernels.hpp"
 
 #include <algorithm>
 
 namespace hg::sm80 {
 namespace {
 
-constexpr Offered offered{.split = false, .swapped = false, .stream = false, .overlap = Overlap::None};
+constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
 
-const char* refusal(const Problem& p, const Device& device, const Config& config, const Row& row)
+const char* refusal(const Problem& p, const Device& device, const Config& config, const KernelInfo& kernel)
 {
     const bool vectors = p.k > 0 && is_vector_operand(p.a, p.batch) && is_vector_operand(p.b, p.batch);
     if (!config.general && !vectors)
         return "A or B is not aligned to 16 bytes in every line";
     if (!config.general && p.k > INT32_MAX - 512)
         return "k is 2^31 or more";
-    if (row.smem_bytes > device.smem_per_block)
+    if (kernel.smem_bytes > device.smem_per_block)
         return "the device has too little shared memory";
     if (p.is_grouped() && std::max({p.m, p.n, p.batch}) > INT32_MAX - 512)
         return "a size is 2^31 or more";
-    if (count_most_tiles(p, row.tile_m, row.tile_n) > max_tiles)
+    if (count_most_tiles(p, kernel.tile_m, kernel.tile_n) > max_tiles)
         return "more than 2^30 tiles";
     return nullptr;
 }
@@ -49,19 +49,19 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
         return false;
     const int sm_count = options.sm_count(device);
     bool found = false;
-    for (int i = 0; i < row_count; ++i) {
-        if (is_forced_away(options, rows[i]))
+    for (int i = 0; i < kernel_count; ++i) {
+        if (is_forced_away(options, kernels[i]))
             continue;
-        if (const char* why_not = refusal(p, device, configs[i], rows[i])) {
+        if (const char* why_not = refusal(p, device, configs[i], kernels[i])) {
             plan.refusal = why_not;
             continue;
         }
-        const int64_t tiles = count_most_tiles(p, rows[i].tile_m, rows[i].tile_n);
+        const int64_t tiles = count_most_tiles(p, kernels[i].tile_m, kernels[i].tile_n);
         const double us = predict(p, sm_count, configs[i], tiles);
         if (found && us >= plan.predicted_us)
             continue;
         found = true;
-        plan.row = i;
+        plan.kernel = i;
         plan.variant = configs[i].general ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
         plan.variant += p.is_grouped() ? group_variants : 0;
         plan.split = 1;

@@ -43,7 +43,7 @@ struct TilesOfGroups {
         GroupWalk<C.m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n,
                             static_cast<int32_t>(index));
         walk.find(at);
-        return {at.row, at.end, int64_t{at.y} * C.n, at.batch};
+        return {at.row, at.end, int64_t{at.n} * C.n, at.batch};
     }
     __device__ static bool exists(const Place& at) { return at.row < at.end; }
     __device__ static OutputParams output(const Params& p, const Place& at)

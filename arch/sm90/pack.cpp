@@ -1,7 +1,13 @@
-// Problem + Plan -> Params: orientation, tensor maps, tile order.
-#include "arch/common/tma.hpp"
-#include "arch/sm90/order.hpp"
-#include "arch/sm90/rows.hpp"
+#include "arch/sm90/pack.hpp"
+
+#include "arch/common/host/pack.hpp"
+#include "arch/common/host/tma.hpp"
+#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/raster.hpp"
+#include "arch/sm90/direct/host.hpp"
+#include "arch/sm90/kernels.hpp"
+
+#include <algorithm>
 
 namespace hg::sm90 {
 namespace {
@@ -25,10 +31,10 @@ uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_i
 // An output larger than L2 only drives out the operands.
 uint64_t output_policy(const Problem& p)
 {
-    constexpr double most_of_l2 = 40e6;
+    constexpr double max_of_l2 = 40e6;
     const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m) *
                          static_cast<double>(p.n) * (p.d.type == Type::F32 ? 4.0 : 2.0);
-    return bytes > most_of_l2 ? evict_first : evict_normal;
+    return bytes > max_of_l2 ? evict_first : evict_normal;
 }
 
 // Of large operands: no more than saves the first wait for memory, since TMA takes the requests one after
@@ -40,8 +46,8 @@ uint64_t output_policy(const Problem& p)
 int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 {
     constexpr int narrow = 160, wide = 256;
-    const int lines = c.x / c.across + c.y / c.cluster;
-    const auto places = static_cast<uint32_t>(c.residents * sm_count);
+    const int lines = c.tile_m / c.cluster_n + c.tile_n / c.cluster_m;
+    const auto places = static_cast<uint32_t>(c.ctas_per_sm * sm_count);
     const uint32_t last_wave = plan.grid % places;
     if (plan.grid > places && 0 < last_wave && last_wave < places / 4)
         return 2;
@@ -50,7 +56,7 @@ int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 
 }  // namespace
 
-bool is_stored_by_tma(const Problem& p)
+bool can_store_by_tma(const Problem& p)
 {
     return is_tma_output(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);
 }
@@ -73,38 +79,38 @@ bool is_aux_stored_by_tma(const Problem& p)
 }
 
 // Is there a row that finishes it in place?
-bool is_finished_in_place(const Problem& p)
+bool can_be_fused(const Problem& p)
 {
-    return is_stored_by_tma(p) && p.activation != Activation::GeluErf &&
+    return can_store_by_tma(p) && p.activation != Activation::GeluErf &&
            (!p.aux.ptr || is_aux_stored_by_tma(p)) && (!reads_c(p) || is_c_loaded_by_tma(p));
 }
 
 }  // namespace
 
-Store store_of(const Config& c, const Problem& p, bool swapped)
+Epilogue epilogue_of(const Config& c, const Problem& p, bool swap_ab)
 {
     const bool reads_or_writes_more = reads_c(p) || p.aux.ptr;
     const bool asks_for_more =
         reads_or_writes_more || p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
-    if (!is_finished_in_place(p) || (asks_for_more && !takes_everything(c)) ||
-        (reads_or_writes_more && swapped))
-        return Store::Pieces;
-    return is_plain(p) ? Store::Plain : Store::InPlace;
+    if (!can_be_fused(p) || (asks_for_more && !fuses_all(c)) ||
+        (reads_or_writes_more && swap_ab))
+        return Epilogue::General;
+    return is_plain(p) ? Epilogue::Plain : Epilogue::Fused;
 }
 
 namespace {
 
-// Boxes as store_block_tma(), BoxesOfC and store_block_16() take them or, of D, fill_piece().
-Status pack_results(const Problem& p, const Config& c, bool swapped, Params& params)
+// Boxes as store_block_tma(), LoaderOfC and store_block_16() take them or, of D, fill_subtile().
+Status pack_results(const Problem& p, const Config& c, bool swap_ab, Params& params)
 {
-    static_assert(swapped_box_rows == piece_y);
+    static_assert(transposed_box_rows == subtile_n);
     const auto columns_of = [&](Type type) { return type == Type::F32 ? 32 : box_columns(c); };
     const bool halves = p.d.type != Type::F32;
-    const int columns = halves && swapped                         ? 64
-                        : halves && params.store == Store::Pieces ? piece_y
+    const int columns = halves && swap_ab                         ? 64
+                        : halves && params.epilogue == Epilogue::General ? subtile_n
                                                                   : columns_of(p.d.type);
-    Status status = encode_matrix(p.d, p, columns, swapped ? swapped_box_rows : 64, params.d);
-    if (params.store != Store::InPlace)
+    Status status = encode_matrix(p.d, p, columns, swap_ab ? transposed_box_rows : 64, params.d);
+    if (params.epilogue != Epilogue::Fused)
         return status;
     if (status == ok && reads_c(p))
         status = encode_matrix(p.c, p, columns_of(p.c.type), 64, params.c);
@@ -117,20 +123,20 @@ Status pack_results(const Problem& p, const Config& c, bool swapped, Params& par
 
 // In pieces only where products are long enough to hide them: 8192 x 8192 x 1024 with a bias and GELU takes
 // 268 us by 128 x 176 in pieces, 233 by 128 x 128 in place, 512 x 11008 x 4096 by 128 x 168 in pieces 69.
-bool can_store(const Config& c, const Problem& p, bool swapped)
+bool can_store(const Config& c, const Problem& p, bool swap_ab)
 {
     constexpr int64_t long_k = 2048;
-    if (c.is_split() || store_of(c, p, swapped) != Store::Pieces)
+    if (c.is_split() || epilogue_of(c, p, swap_ab) != Epilogue::General)
         return true;
-    return (reads_c(p) ? takes_pieces_of_c(c) : takes_everything(c)) &&
-           (p.k >= long_k || !is_finished_in_place(p));
+    return (reads_c(p) ? reads_c_by_subtile(c) : fuses_all(c)) &&
+           (p.k >= long_k || !can_be_fused(p));
 }
 
 int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, int sm_count)
 {
     constexpr double small = 3e6;
     constexpr int64_t many = 16;
-    if (plan.streams || p.alpha_device || p.alpha == 0.0f)
+    if (plan.sm90.stream_k || p.alpha_device || p.alpha == 0.0f)
         return 0;
     const double bytes =
         2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * static_cast<double>(p.m + p.n);
@@ -138,36 +144,35 @@ int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, in
     return static_cast<int32_t>(std::min(ceil_div(p.k, tile_k), most));
 }
 
-Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& params)
+Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
-    const Config& c = configs[plan.row];
-    const Operand &x = plan.swapped ? p.b : p.a, &y = plan.swapped ? p.a : p.b;
-    const int cluster_x = c.x * c.cluster, cluster_y = c.y * c.across;
-    const int64_t rows_x = plan.swapped ? p.n : p.m, rows_y = plan.swapped ? p.m : p.n;
+    const Config& c = configs[plan.kernel];
+    const Mma mma(p, plan.swap_ab);
+    const int cluster_tile_m = c.tile_m * c.cluster_m, cluster_tile_n = c.tile_n * c.cluster_n;
     params = {};
     params.output = pack_output(p);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    const int64_t clusters_x = ceil_div(rows_x, cluster_x), clusters_y = ceil_div(rows_y, cluster_y);
-    const Order order = order_tiles(c, plan, clusters_x, clusters_y, p.k, sm_count);
-    params.along_y = order.along_y;
-    params.grid = order.along_y ? tile_grid(clusters_y, clusters_x, order.group)
-                                : tile_grid(clusters_x, clusters_y, order.group);
-    params.numbered = order.numbered;
-    if (order.numbered)
-        number_by_gpc(plan.cluster, static_cast<int>(plan.grid / plan.cluster), params.numbers);
-    params.x_batch_step = x.batch_stride != 0;
-    params.y_batch_step = y.batch_stride != 0;
-    if (plan.streams)
+    const int64_t clusters_m = ceil_div(mma.m, cluster_tile_m), clusters_n = ceil_div(mma.n, cluster_tile_n);
+    const Raster raster = choose_raster(c, plan, clusters_m, clusters_n, p.k, sm_count);
+    params.raster_along_n = raster.along_n;
+    params.grid = raster.along_n ? tile_grid(clusters_n, clusters_m, raster.group)
+                                : tile_grid(clusters_m, clusters_n, raster.group);
+    params.remapped = raster.remapped;
+    if (raster.remapped)
+        remap_by_gpc(plan.cluster, static_cast<int>(plan.grid / plan.cluster), params.remap);
+    params.a_batch_step = mma.a.batch_stride != 0;
+    params.b_batch_step = mma.b.batch_stride != 0;
+    if (plan.sm90.stream_k)
         params.stream_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
     if (c.is_global())
         params.slice_clusters = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
-    params.part = part_of(c, plan.split);
+    params.part = blocks_per_owner(c, plan.split);
     params.vectors = is_vector_output(p);
-    params.lagging = plan.split == 1 && lag(c, major_of(y)) > 0 && params.vectors &&
+    params.staggered = plan.split == 1 && stagger(c, major_of(mma.b)) > 0 && params.vectors &&
                      p.d.type == p.type_ab && params.output.bias_along == BiasAlong::None;
-    params.row_vectors = divisor(plan.swapped ? (params.lagging ? 64 : c.x) / 8 : params.part);
-    params.rows_at_once = divisor((params.lagging ? 128 : 128 * c.consumers) / params.row_vectors.value);
+    params.row_vectors = divisor(plan.swap_ab ? (params.staggered ? 64 : c.tile_m) / 8 : params.part);
+    params.rows_at_once = divisor((params.staggered ? 128 : 128 * c.consumers) / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
     const int64_t k_tiles = ceil_div(p.k, tile_k);
     params.k_tiles = static_cast<int32_t>(k_tiles);
@@ -175,47 +180,95 @@ Status pack_product(const Problem& p, const Plan& plan, int sm_count, Params& pa
         params.slice_start[slice] =
             static_cast<int32_t>(k_tiles * std::min(slice, plan.split) / plan.split);
     }
-    params.swapped = plan.swapped;
-    params.tma_store = !c.is_split() && is_stored_by_tma(p);
-    params.store = store_of(c, p, plan.swapped);
-    params.early = plan.early;
+    params.swap_ab = plan.swap_ab;
+    params.tma_store = !c.is_split() && can_store_by_tma(p);
+    params.epilogue = epilogue_of(c, p, plan.swap_ab);
+    params.early = plan.pdl == Pdl::Early;
     params.prefetched = count_prefetched(p, c, plan, sm_count);
-    params.x_policy = policy(p, x, rows_y, cluster_y);
-    params.y_policy = policy(p, y, rows_x, cluster_x);
+    params.a_policy = policy(p, mma.a, mma.n, cluster_tile_n);
+    params.b_policy = policy(p, mma.b, mma.m, cluster_tile_m);
     params.d_policy = output_policy(p);
-    Status status = pack_operand(x, p, rows_x, c.x / c.across, tile_k / c.across, params.x);
+    Status status = pack_operand(mma.a, p, mma.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
     if (status == ok)
-        status = pack_operand(y, p, rows_y, c.y / c.cluster, tile_k / c.cluster, params.y);
+        status = pack_operand(mma.b, p, mma.n, c.tile_n / c.cluster_m, tile_k / c.cluster_m, params.b);
     if (status == ok && params.tma_store)
-        status = pack_results(p, c, plan.swapped, params);
+        status = pack_results(p, c, plan.swap_ab, params);
     return status;
 }
+
+namespace {
+
+// A problem with groups, with as many matrices A and D as there are: one, of contiguous groups.
+Problem rows_of_groups(const Problem& p)
+{
+    Problem rows = p;
+    if (p.groups.offsets)
+        rows.batch = 1;
+    return rows;
+}
+
+}  // namespace
 
 // D and C in TMA's boxes where a group fills a tile.
 Status pack_groups(const Problem& p, const Plan& plan, Params& params)
 {
-    const Config& c = config_of(plan.row);
+    const Config& c = config_of(plan.kernel);
     const Problem in_rows = rows_of_groups(p);
     params = {};
     params.output = pack_output(p);
     params.groups = p.groups;
     params.group_count = static_cast<int32_t>(p.batch);
-    params.group_tiles_y = static_cast<int32_t>(ceil_div(p.n, int64_t{c.y} * c.across));
+    params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, int64_t{c.tile_n} * c.cluster_n));
     params.k_tiles = static_cast<int32_t>(ceil_div(p.k, tile_k));
-    params.x_batch_step = p.a.batch_stride != 0;
-    params.y_batch_step = p.b.batch_stride != 0;
-    params.x_policy = params.y_policy = evict_normal;
+    params.a_batch_step = p.a.batch_stride != 0;
+    params.b_batch_step = p.b.batch_stride != 0;
+    params.a_policy = params.b_policy = evict_normal;
     params.d_policy = output_policy(in_rows);
-    params.tma_store = is_stored_by_tma(in_rows);
-    params.store = store_of(c, in_rows, false);
+    params.tma_store = can_store_by_tma(in_rows);
+    params.epilogue = epilogue_of(c, in_rows, false);
     Status status = ok;
     if (p.k > 0)
-        status = pack_operand(p.a, in_rows, p.m, c.x / c.across, tile_k / c.across, params.x);
+        status = pack_operand(p.a, in_rows, p.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
     if (status == ok && p.k > 0)
-        status = pack_operand(p.b, p, p.n, c.y, tile_k, params.y);
+        status = pack_operand(p.b, p, p.n, c.tile_n, tile_k, params.b);
     if (status == ok && params.tma_store)
         status = pack_results(in_rows, c, false, params);
     return status;
+}
+
+namespace {
+
+DirectOperand pack_direct_operand(const Operand& o, int64_t rows)
+{
+    return {static_cast<const uint16_t*>(o.ptr),
+            reinterpret_cast<const uint16_t* const*>(o.array),
+            o.batch_stride,
+            o.row_stride,
+            o.k_stride,
+            static_cast<int32_t>(rows)};
+}
+
+}  // namespace
+
+void pack_direct(const Problem& p, const Plan& plan, DirectParams& params)
+{
+    const Mma mma(p, plan.swap_ab);
+    const DirectConfig& config = direct_configs[plan.kernel - first_direct];
+    const int64_t steps = ceil_div(p.k, step_of(p, config, plan.swap_ab));
+    params = {};
+    params.a = pack_direct_operand(mma.a, mma.m);
+    params.b = pack_direct_operand(mma.b, mma.n);
+    params.output = pack_output(p);
+    params.width = static_cast<int32_t>(width_of(p, config, plan.swap_ab));
+    params.grid = tile_grid(static_cast<int32_t>(ceil_div(mma.m, params.width)),
+                            static_cast<int32_t>(ceil_div(mma.n, config.tile_n)), 1);
+    params.k = static_cast<int32_t>(p.k);
+    params.split = divisor(plan.split);
+    for (int slice = 0; slice <= max_cluster; ++slice)
+        params.slice_start[slice] = static_cast<int32_t>(steps * std::min(slice, plan.split) / plan.split);
+    params.swap_ab = plan.swap_ab;
+    params.prefetches = !params.a.array && !p.alpha_device && p.alpha != 0.0f;
+    params.early = plan.pdl == Pdl::Early;
 }
 
 }  // namespace hg::sm90

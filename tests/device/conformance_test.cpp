@@ -178,7 +178,7 @@ TEST(DeviceKernels, alone)
         thinning() > 1 ? std::vector<int64_t>{136} : std::vector<int64_t>{136, 456};
     int kernels = 0;
     for (const std::string& name : kernel_names()) {
-        Library library(Cuda::get(), "", name + "/alone/split=2");
+        Library library(Cuda::get(), "", name + "/pdl=off/split=2");
         if (!library.created())
             continue;
         SCOPED_TRACE(name);
@@ -242,7 +242,7 @@ TEST(DeviceKernels, each_one_streamed)
     NEEDS_GPU();
     int streamed = 0;
     for (const std::string& name : kernel_names()) {
-        Library library(Cuda::get(), "", name + "/stream");
+        Library library(Cuda::get(), "", name + "/stream_k=1");
         GemmCase g;
         g.m = g.n = 264;
         g.k = 1000;
@@ -321,8 +321,8 @@ TEST(DeviceKernels, each_split_forced)
     NEEDS_GPU();
     int splits = 0;
     for (const std::string& name : kernel_names())
-        for (const char* split : {"split=2/plain", "split=3/swapped", "split=5/plain", "split=8/swapped",
-                                  "split=11/swapped", "split=16/plain"}) {
+        for (const char* split : {"split=2/swap_ab=0", "split=3/swap_ab=1", "split=5/swap_ab=0", "split=8/swap_ab=1",
+                                  "split=11/swap_ab=1", "split=16/swap_ab=0"}) {
             Library library(Cuda::get(), "", name + "/" + split);
             const std::string asked(split, std::strchr(split, '/'));
             if (!library.created() ||

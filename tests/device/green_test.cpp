@@ -87,8 +87,8 @@ int64_t grid_of(Library& library)
 
 std::string persistent_kernel(const std::string& backend)
 {
-    return backend == "sm100"   ? "sm100_128x128_s"
-           : backend == "sm90"  ? "sm90_pp_128x128"
+    return backend == "sm100"   ? "sm100_128x128_static"
+           : backend == "sm90"  ? "sm90_pingpong_128x128"
            : backend == "sm120" ? "sm120_128x128x64_s3"
                                 : "";
 }
@@ -120,7 +120,7 @@ TEST_P(DeviceGreen, slices_that_wait_for_each_other_have_places)
 {
     if (std::string(GetParam()) != "sm90")
         GTEST_SKIP() << GetParam() << " has no such slices";
-    Library library(Cuda::get(), GetParam(), "sm90_gsplit_128x112/split=4");
+    Library library(Cuda::get(), GetParam(), "sm90_splitk_global_128x112/split=4");
     ASSERT_TRUE(library.created()) << library.story();
     const GreenContext green(0, few);
     set_stream(library, green.stream());

@@ -1,6 +1,6 @@
 #include "counts.hpp"
 
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 #include "mutation/kernels.hpp"
 #include "mutation/text.hpp"
 
@@ -66,7 +66,7 @@ Budget budget_of(const std::string& log, const std::string& kernel)
 Counts count(const std::string& fatbin, int row)
 {
     const sm100::Config& config = sm100::configs[row];
-    const std::string name = sm100::rows[row].name;
+    const std::string name = sm100::kernels[row].name;
     emu::Config device;
     device.cc = 100;
     device.arithmetic = emu::Arithmetic::Fast;
@@ -83,7 +83,7 @@ Counts count(const std::string& fatbin, int row)
     counts.bulk_bytes = s.tma_bytes;
     counts.flops = s.mma_flops;
     counts.cta_k_tiles =
-        s.mma_flops / static_cast<uint64_t>(2 * config.x * config.y * sm100::tile_k / config.group);
+        s.mma_flops / static_cast<uint64_t>(2 * config.tile_m * config.tile_n * sm100::tile_k / config.cta_group);
     counts.loads = sum_of(s, "cp.async.bulk.tensor", "shared::cluster.global");
     counts.stores = sum_of(s, "cp.async.bulk.tensor", "global.shared::cta");
     counts.products = sum_of(s, "tcgen05.mma");

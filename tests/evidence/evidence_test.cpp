@@ -1,6 +1,6 @@
 // The model against published measurements, and against what the emulator counts.
 #include "arch/sm100/model.hpp"
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 #include "counts.hpp"
 #include "ladder.hpp"
 #include "tables.hpp"
@@ -63,15 +63,15 @@ TEST(Model, CommittedTableIsItsOwn)
 // The bytes and flop that the model takes for a k tile are those that the kernel moves and multiplies.
 TEST(Model, AgreesWithTheEmulator)
 {
-    for (int row = 0; row < sm100::row_count; ++row) {
+    for (int row = 0; row < sm100::kernel_count; ++row) {
         const sm100::Pipeline pipeline = sm100::pipeline_of(sm100::configs[row], 1);
         const Counts counts = count(SM100_IMAGE, row);
         const double loaded = sm100::k_tile(pipeline).bytes * static_cast<double>(counts.cta_k_tiles);
-        EXPECT_EQ(counts.hazards, 0u) << sm100::rows[row].name;
-        EXPECT_GE(static_cast<double>(counts.bulk_bytes), loaded) << sm100::rows[row].name;
+        EXPECT_EQ(counts.hazards, 0u) << sm100::kernels[row].name;
+        EXPECT_GE(static_cast<double>(counts.bulk_bytes), loaded) << sm100::kernels[row].name;
         // What is not an operand is at most the output.
-        const double output = static_cast<double>(counts.stores) * sm100::box_bytes;
-        EXPECT_LE(static_cast<double>(counts.bulk_bytes), loaded + output) << sm100::rows[row].name;
+        const double output = static_cast<double>(counts.stores) * sm100::staging_buffer_bytes;
+        EXPECT_LE(static_cast<double>(counts.bulk_bytes), loaded + output) << sm100::kernels[row].name;
     }
 }
 

@@ -52,9 +52,9 @@ const std::vector<Rung>& rungs() { return list; }
 
 sm100::Work square(const Pipeline& p, int64_t size)
 {
-    const int64_t along_x = (size + p.x - 1) / p.x, along_y = (size + p.y - 1) / p.y;
+    const int64_t tiles_m = (size + p.tile_m - 1) / p.tile_m, tiles_n = (size + p.tile_n - 1) / p.tile_n;
     const double bytes = 2.0 * static_cast<double>(size * size);
-    return {along_x * along_y, size, 2 * bytes, bytes};
+    return {tiles_m * tiles_n, size, 2 * bytes, bytes};
 }
 
 sm100::Prediction Rung::predicted() const { return predict(pipeline, square(pipeline, size), sm_count); }

@@ -1,5 +1,5 @@
 // sm100-evidence: what can be said of the kernels of sm100 without the hardware.
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 #include "ladder.hpp"
 #include "picture.hpp"
 #include "shapes.hpp"
@@ -53,8 +53,8 @@ std::string budgets(const std::string& build)
     std::vector<Budget> budgets;
     std::vector<Counts> counts;
     const std::string image = build + "/arch/sm100_sm100";
-    for (int row = 0; row < sm100::row_count; ++row) {
-        budgets.push_back(budget_of(image + ".ptxas.log", sm100::rows[row].name));
+    for (int row = 0; row < sm100::kernel_count; ++row) {
+        budgets.push_back(budget_of(image + ".ptxas.log", sm100::kernels[row].name));
         counts.push_back(count(image + ".fatbin", row));
     }
     return "# Kernels of sm100: budgets and counts\n\n"

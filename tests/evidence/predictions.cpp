@@ -1,7 +1,7 @@
 #include "predictions.hpp"
 
 #include "arch/sm100/model.hpp"
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 #include "ladder.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ Problem problem_of(const bench::Product& product)
 
 std::string Choice::how() const
 {
-    return fmt::format("{}{}{}", sm100::rows[row].name, swapped ? " swapped" : "",
+    return fmt::format("{}{}{}", sm100::kernels[row].name, swapped ? " swapped" : "",
                        split > 1 ? fmt::format(" split {}", split) : "");
 }
 
@@ -43,8 +43,8 @@ Choice choose(const bench::Product& product)
         throw std::runtime_error(fmt::format("{}: {}", product.shape(), plan.refusal));
     const double bytes = 2.0 * static_cast<double>(product.m * product.n);
     const sm100::Work work{plan.tiles, product.k, product.bytes() - bytes, bytes};
-    return {product, plan.row, plan.swapped, plan.split,
-            predict(sm100::pipeline_of(sm100::configs[plan.row], plan.split), work, sm_count)};
+    return {product, plan.kernel, plan.swap_ab, plan.split,
+            predict(sm100::pipeline_of(sm100::configs[plan.kernel], plan.split), work, sm_count)};
 }
 
 bench::Run as_run(const std::vector<Choice>& choices)

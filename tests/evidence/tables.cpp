@@ -1,7 +1,7 @@
 #include "tables.hpp"
 
 #include "arch/sm100/model.hpp"
-#include "arch/sm100/rows.hpp"
+#include "arch/sm100/kernels.hpp"
 #include "ladder.hpp"
 
 #include <fmt/format.h>
@@ -58,10 +58,10 @@ std::string budget_table(const std::vector<Budget>& budgets, const std::vector<C
         "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for (size_t i = 0; i < budgets.size(); ++i) {
         const sm100::Config& c = sm100::configs[i];
-        const int stage = sm100::operand_bytes(sm100::x_rows(c)) + sm100::operand_bytes(sm100::y_rows(c));
-        text += fmt::format("| `{}` | {} | {} | {} | {} | {} × {} | {} | {} |\n", sm100::rows[i].name,
+        const int stage = sm100::operand_bytes(sm100::a_rows(c)) + sm100::operand_bytes(sm100::b_rows(c));
+        text += fmt::format("| `{}` | {} | {} | {} | {} | {} × {} | {} | {} |\n", sm100::kernels[i].name,
                             budgets[i].registers, budgets[i].spilled_bytes, budgets[i].stack_bytes,
-                            sm100::rows[i].smem_bytes, c.stages, stage, c.tmem_columns(), c.threads());
+                            sm100::kernels[i].smem_bytes, c.stages, stage, c.tmem_columns(), c.threads());
     }
     text += "\n| row | CTAs | k tiles | flop a k tile | TMA bytes | loads | stores | `tcgen05.mma` | "
             "`tcgen05.ld` | waits tried | bank degree | hazards |\n"
@@ -70,7 +70,7 @@ std::string budget_table(const std::vector<Budget>& budgets, const std::vector<C
         const Counts& c = counts[i];
         text +=
             fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2f} | {} |\n",
-                        sm100::rows[i].name, c.ctas, c.cta_k_tiles, c.flops / c.cta_k_tiles, c.bulk_bytes,
+                        sm100::kernels[i].name, c.ctas, c.cta_k_tiles, c.flops / c.cta_k_tiles, c.bulk_bytes,
                         c.loads, c.stores, c.products, c.tmem_loads, c.waits, c.bank_degree, c.hazards);
     }
     return text;
@@ -81,14 +81,14 @@ std::string cycle_table()
     std::string text = "| row | multiply | load | bytes a CTA | read | round / stages | a k tile takes | "
                        "epilogue | hidden from k of |\n"
                        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-    for (int row = 0; row < sm100::row_count; ++row) {
+    for (int row = 0; row < sm100::kernel_count; ++row) {
         const sm100::Pipeline p = sm100::pipeline_of(sm100::configs[row], 1);
         const sm100::KTile t = sm100::k_tile(p);
         const double store = sm100::store_cycles(p);
         const bool hides = p.persistent && p.accumulators > 1;
         text +=
             fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {} |\n",
-                        sm100::rows[row].name, t.multiply, t.load, t.bytes, t.read, t.round, t.cycles,
+                        sm100::kernels[row].name, t.multiply, t.load, t.bytes, t.read, t.round, t.cycles,
                         store, hides ? fmt::format("{:.0f}", store / t.cycles * p.tile_k) : "–");
     }
     return text;

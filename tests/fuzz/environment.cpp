@@ -133,8 +133,8 @@ std::string draw_value(Input& input)
 {
     constexpr const char* words[] = {
         "host",   "sm80",    "sm90",   "sm100", "sm120",  "host_blocked", "error",  "plan",
-        "trace",  "/split=", "1",      "16",    "/plain", "/swapped",     "/whole", "/stream",
-        "/alone", "/late",   "/early", "/",     "=",      "99999999999",  "%n%s",   "\n",
+        "trace",  "/split=", "1",      "16",    "/swap_ab=0", "/swap_ab=1",     "/stream_k=0", "/stream_k=1",
+        "/pdl=off", "/pdl=late",   "/pdl=early", "/",     "=",      "99999999999",  "%n%s",   "\n",
         "gpu",    "auto",    "loud",   "-1",    " ",      "\x1b[31m",     "HOST",   "\xff"};
     std::string value;
     const int pieces = input.below(5);

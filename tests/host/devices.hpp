@@ -74,19 +74,19 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
     options.workspace = workspace;
     std::strcpy(options.backend, backend);
     std::strcpy(options.kernel, kernel);
-    const Backend* candidates[max_candidates];
+    const Backend* candidates[max_backends];
     int count = 0;
     Choice choice{};
     choice.status = check_names(options);
     if (choice.status == ok)
-        choice.status = find_candidates(device, options, candidates, count);
+        choice.status = find_backends(device, options, candidates, count);
     const std::span<const Backend* const> found(candidates, static_cast<size_t>(count));
     if (workspace > 0)
         options.counters = counter_words(device, found, workspace);
     if (choice.status == ok)
         choice.status = make_plan(problem, device, options, found, choice.plan);
     if (choice.status == ok)
-        choice.kernel = choice.plan.backend->rows[choice.plan.row].name;
+        choice.kernel = choice.plan.backend->kernels[choice.plan.kernel].name;
     return choice;
 }
 

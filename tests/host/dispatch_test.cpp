@@ -101,10 +101,10 @@ TEST(Dispatch, BackendThatStandsAsideServesWhereItIsNamed)
         Options options{};
         std::strcpy(options.backend, backend);
         std::strcpy(options.kernel, kernel);
-        const Backend* found[max_candidates];
+        const Backend* found[max_backends];
         int count = 0;
         std::string names;
-        EXPECT_EQ(find_candidates(device, options, found, count), ok);
+        EXPECT_EQ(find_backends(device, options, found, count), ok);
         for (int i = 0; i < count; ++i)
             names += std::string(found[i]->name) + ' ';
         return names;
@@ -120,14 +120,14 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
 {
     NEEDS_CUDA_BUILD();
     Problem p = linear_layer(4096, 4096, 4096);
-    for (const char* kernel : {"sm90_pp_128x128", "sm120_64x64x64_s3", "sm80_128x128x32_s4",
+    for (const char* kernel : {"sm90_pingpong_128x128", "sm120_64x64x64_s3", "sm80_128x128x32_s4",
                                "sm80_64x64x32_s4", "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
         const Choice choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
     }
     p.b.ptr = reinterpret_cast<void*>(0x2002);
-    EXPECT_EQ(choose(h200, p, "", "sm90_pp_128x128").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(choose(h200, p, "", "sm90_pingpong_128x128").status, HGEMM_STATUS_NOT_SUPPORTED);
     EXPECT_NE(std::string(hgemm_last_error()).find("16-byte alignment"), std::string::npos)
         << hgemm_last_error();
 }
@@ -194,8 +194,8 @@ TEST(Dispatch, LegalityOfDirectRows)
     EXPECT_TRUE(serves(along_rows));
     EXPECT_FALSE(serves(along_rows, "sm90_direct_32x16"));
     // Those of 256 x want lines along the rows of x.
-    EXPECT_TRUE(serves(along_rows, "sm90_direct_256x4"));
-    EXPECT_FALSE(serves(nothing, "sm90_direct_256x4"));
+    EXPECT_TRUE(serves(along_rows, "sm90_gemv_256x4"));
+    EXPECT_FALSE(serves(nothing, "sm90_gemv_256x4"));
     // Offsets in a tile have 31 bits, and vectors may reach into the next line.
     EXPECT_FALSE(serves([](Problem& p) { p.a.row_stride = p.b.row_stride = int64_t{1} << 24; }));
     EXPECT_FALSE(serves([](Problem& p) {
@@ -220,7 +220,7 @@ TEST(Dispatch, LegalityOfSm100)
     EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_a");
     EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_1");
     const Problem p = linear_layer(4096, 4096, 4096);
-    EXPECT_EQ(choose(gpu(100, 1, 227), p, "", "sm100_pair_256x256_s").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(choose(gpu(100, 1, 227), p, "", "sm100_2cta_256x256_static").status, HGEMM_STATUS_NOT_SUPPORTED);
     Options options{};
     options.sm_limit = 10;
     Plan plan{};
@@ -254,15 +254,14 @@ TEST(Dispatch, NextKernelMayStart)
         p.batch = 2;
         return choose(h200, p, "", kernel).plan;
     };
-    EXPECT_TRUE(plan(128, 4096, 512, "sm90_split_128x64").early);
-    EXPECT_TRUE(plan(1, 4096, 4096, "sm90_split_64x8_r2").early);
-    EXPECT_TRUE(plan(4096, 4096, 4096, "sm90_128x256_c2").early);
+    EXPECT_EQ(plan(128, 4096, 512, "sm90_splitk_128x64").pdl, Pdl::Early);
+    EXPECT_EQ(plan(1, 4096, 4096, "sm90_splitk_64x8_occ2").pdl, Pdl::Early);
+    EXPECT_EQ(plan(4096, 4096, 4096, "sm90_coop_128x256_2x1").pdl, Pdl::Early);
     char text[512];
-    const Plan late = plan(128, 4096, 4096, "sm90_split_128x64");
+    const Plan late = plan(128, 4096, 4096, "sm90_splitk_128x64");
     late.print(text, sizeof text);
-    EXPECT_TRUE(late.overlaps);
-    EXPECT_FALSE(late.early);
-    EXPECT_NE(std::string(text).find(" next=late "), std::string::npos) << text;
+    EXPECT_EQ(late.pdl, Pdl::Late);
+    EXPECT_NE(std::string(text).find(" pdl=late "), std::string::npos) << text;
 }
 
 TEST(Dispatch, SmLimitShrinksTheGrid)
@@ -270,9 +269,9 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
     NEEDS_CUDA_BUILD();
     Options options{};
     options.sm_limit = 16;
-    const Backend* candidates[max_candidates];
+    const Backend* candidates[max_backends];
     int count = 0;
-    ASSERT_EQ(find_candidates(h200, options, candidates, count), ok);
+    ASSERT_EQ(find_backends(h200, options, candidates, count), ok);
     Plan plan;
     ASSERT_EQ(make_plan(linear_layer(4096, 4096, 4096), h200, options,
                         {candidates, static_cast<size_t>(count)}, plan),
@@ -303,9 +302,9 @@ TEST(Dispatch, SmLimitHoldsForAll)
                     Options options{};
                     options.sm_limit = limit;
                     options.workspace = workspace;
-                    const Backend* candidates[max_candidates];
+                    const Backend* candidates[max_backends];
                     int count = 0;
-                    ASSERT_EQ(find_candidates(device, options, candidates, count), ok);
+                    ASSERT_EQ(find_backends(device, options, candidates, count), ok);
                     Plan plan{};
                     ASSERT_EQ(
                         make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, plan),
@@ -313,7 +312,7 @@ TEST(Dispatch, SmLimitHoldsForAll)
                     char text[512];
                     plan.print(text, sizeof text);
                     EXPECT_LE(plan.grid, limit) << text;
-                    EXPECT_FALSE(plan.overlaps || plan.early) << text;
+                    EXPECT_FALSE(plan.uses_pdl() || plan.pdl == Pdl::Early) << text;
                 }
 }
 
@@ -332,11 +331,11 @@ TEST(Dispatch, NullPointersAreWellAligned)
     g.a = g.b = g.c = elements;
     g.d = elements;
     const Plan given = choose(h200, to_problem(g), "", "", size_t{192} << 20).plan;
-    EXPECT_EQ(null.row, given.row);
+    EXPECT_EQ(null.kernel, given.kernel);
     EXPECT_EQ(null.workspace, given.workspace);
 }
 
-// A launch takes 2^31 - 1 CTAs, whatever the row, its slices and their number.
+// A launch takes 2^31 - 1 CTAs, whatever the kernel, its slices and their number.
 TEST(Dispatch, GridsFitALaunch)
 {
     NEEDS_CUDA_BUILD();
@@ -356,8 +355,8 @@ TEST(Dispatch, GridsFitALaunch)
                 Problem many = linear_layer(1, 1, k);
                 many.batch = batch;
                 for (const Backend* backend : all_backends())
-                    for (int row = 0; row < backend->row_count && backend->serves(h200); ++row)
-                        expect_fits(*backend, many, backend->rows[row].name, split);
+                    for (int row = 0; row < backend->kernel_count && backend->serves(h200); ++row)
+                        expect_fits(*backend, many, backend->kernels[row].name, split);
             }
 }
 
@@ -419,8 +418,8 @@ TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
             types = {image.substr(4)};
         }
         for (const Backend* backend : all_backends())
-            for (int i = 0; backend->name == backend_name && i < backend->row_count; ++i)
-                for (const std::string& kernel : kernels_of(backend->rows[i].name, types))
+            for (int i = 0; backend->name == backend_name && i < backend->kernel_count; ++i)
+                for (const std::string& kernel : kernels_of(backend->kernels[i].name, types))
                     expected.insert(kernel);
         EXPECT_EQ(kernels, expected) << image;
     }

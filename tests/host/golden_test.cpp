@@ -15,10 +15,10 @@ void add(std::ostream& out, const char* name, const Device& device, const Proble
 {
     const Choice c = choose(device, p, backend, "", size_t{64} << 20);
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
-        << (c.plan.swapped ? " swapped" : "") << " split=" << c.plan.split
-        << (c.plan.streams ? " stream" : "")
-        << (!c.plan.overlaps ? " alone"
-            : c.plan.early   ? " early"
+        << (c.plan.swap_ab ? " swapped" : "") << " split=" << c.plan.split
+        << (c.plan.sm90.stream_k ? " stream" : "")
+        << (!c.plan.uses_pdl() ? " alone"
+            : c.plan.pdl == Pdl::Early   ? " early"
                              : "")
         << ' ' << name_of(c.plan.why) << '\n';
 }

@@ -279,7 +279,7 @@ bool choose_narrow(const Problem& problem, const Device& device, const Options& 
 
 TEST_F(Grouped, NothingRunsWhereNoKernelServesALaterProblem)
 {
-    find_handle(handle)->candidates[0] = &narrow_backend;
+    find_handle(handle)->backends[0] = &narrow_backend;
     std::vector<hgemm_args_t> list = problems({8, 8, 64});
     EXPECT_EQ(run(list), HGEMM_STATUS_NOT_SUPPORTED);
     EXPECT_STREQ(hgemm_last_error(), "hgemm_grouped_ex: args->problems[2]: too wide");

@@ -1,5 +1,6 @@
 // White-box tests of what is chosen for groups of rows: no GPU is needed.
-#include "arch/sm90/rows.hpp"
+#include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/kernels.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -41,14 +42,14 @@ TEST(Groups, RowsDecide)
     NEEDS_CUDA_BUILD();
     EXPECT_EQ(kernel_for(contiguous(64, 1536, 2048, 128)), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_for(contiguous(128 * 64, 1536, 2048, 128)), "sm90_grouped_64x128");
-    EXPECT_EQ(kernel_for(contiguous(128 * 65, 1536, 2048, 128)), "sm90_grouped_128x128_c1x2");
-    EXPECT_EQ(kernel_for(contiguous(8 * 4096, 14336, 4096, 8)), "sm90_grouped_128x160_c1x2");
-    EXPECT_EQ(kernel_for(contiguous(65536, 2048, 768, 128)), "sm90_grouped_128x160_c1x2");
+    EXPECT_EQ(kernel_for(contiguous(128 * 65, 1536, 2048, 128)), "sm90_grouped_128x128_1x2");
+    EXPECT_EQ(kernel_for(contiguous(8 * 4096, 14336, 4096, 8)), "sm90_grouped_128x160_1x2");
+    EXPECT_EQ(kernel_for(contiguous(65536, 2048, 768, 128)), "sm90_grouped_128x160_1x2");
     Problem along_n = contiguous(8 * 4096, 14336, 4096, 8);
     along_n.b.row_stride = 1, along_n.b.k_stride = 14336;
-    EXPECT_EQ(kernel_for(along_n), "sm90_grouped_128x128_c1x2");
+    EXPECT_EQ(kernel_for(along_n), "sm90_grouped_128x128_1x2");
     EXPECT_EQ(kernel_for(masked(128, 4096, 7168, 32)), "sm90_grouped_64x128");
-    EXPECT_EQ(kernel_for(masked(1024, 4096, 7168, 32)), "sm90_grouped_128x128_c1x2");
+    EXPECT_EQ(kernel_for(masked(1024, 4096, 7168, 32)), "sm90_grouped_128x128_1x2");
 }
 
 // D that is read passes through registers that 160 columns do not leave.
@@ -58,7 +59,7 @@ TEST(Groups, WhatReadsD)
     Problem p = contiguous(8 * 4096, 14336, 4096, 8);
     p.beta = 1;
     p.c = p.d;
-    EXPECT_EQ(kernel_for(p), "sm90_grouped_128x128_c1x2");
+    EXPECT_EQ(kernel_for(p), "sm90_grouped_128x128_1x2");
 }
 
 TEST(Groups, TilesAreHandedOut)
@@ -73,12 +74,12 @@ TEST(Groups, TilesAreHandedOut)
         return plan;
     };
     const Problem longest = contiguous(8 * 4096, 14336, 4096, 8);
-    EXPECT_TRUE(plan_of(longest, 1).hands_out);
+    EXPECT_TRUE(plan_of(longest, 1).sm90.dynamic_schedule);
     EXPECT_EQ(plan_of(longest, 1).workspace, 4u);
-    EXPECT_FALSE(plan_of(longest, 0).hands_out);
-    EXPECT_FALSE(plan_of(contiguous(8 * 4096, 14336, 1024, 8), 1).hands_out);  // short k
-    EXPECT_FALSE(plan_of(contiguous(8 * 128, 512, 4096, 8), 1).hands_out);     // few tiles
-    EXPECT_FALSE(plan_of(contiguous(64, 14336, 4096, 8), 1).hands_out);        // single CTAs
+    EXPECT_FALSE(plan_of(longest, 0).sm90.dynamic_schedule);
+    EXPECT_FALSE(plan_of(contiguous(8 * 4096, 14336, 1024, 8), 1).sm90.dynamic_schedule);  // short k
+    EXPECT_FALSE(plan_of(contiguous(8 * 128, 512, 4096, 8), 1).sm90.dynamic_schedule);     // few tiles
+    EXPECT_FALSE(plan_of(contiguous(64, 14336, 4096, 8), 1).sm90.dynamic_schedule);        // single CTAs
 }
 
 // Contiguous groups have a tile more than their rows each, masked ones what they have room for.
@@ -99,9 +100,9 @@ TEST(Groups, WhatIsForced)
 {
     NEEDS_CUDA_BUILD();
     const Problem p = contiguous(640, 256, 256, 10);
-    EXPECT_EQ(choose(h200, p, "", "sm90_grouped_128x128_c1x2").kernel, "sm90_grouped_128x128_c1x2");
+    EXPECT_EQ(choose(h200, p, "", "sm90_grouped_128x128_1x2").kernel, "sm90_grouped_128x128_1x2");
     Options o{};
-    std::strcpy(o.kernel, "sm90_pp_128x128");
+    std::strcpy(o.kernel, "sm90_pingpong_128x128");
     Plan plan{};
     EXPECT_FALSE(sm90::choose(p, h200, o, plan));
     std::strcpy(o.kernel, "sm90_grouped_64x128");

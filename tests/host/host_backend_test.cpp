@@ -85,7 +85,7 @@ Problem plain_problem(int64_t m, int64_t n, int64_t k)
 int row_of(const std::string& kernel)
 {
     int row = 0;
-    while (host_backend.rows[row].name != kernel)
+    while (host_backend.kernels[row].name != kernel)
         ++row;
     return row;
 }
@@ -106,7 +106,7 @@ TEST(HostPlan, TheDefaultWorkspaceServesEverySize)
                     Plan plan{};
                     ASSERT_TRUE(host_backend.choose(p, device, Options{}, plan));
                     ASSERT_EQ(plan.workspace % 256, 0u);
-                    ASSERT_EQ(plan.workspace > 0, plan.row == row_of("host_blocked"));
+                    ASSERT_EQ(plan.workspace > 0, plan.kernel == row_of("host_blocked"));
                     largest = std::max(largest, plan.workspace);
                 }
     EXPECT_EQ(largest, most);
@@ -146,7 +146,7 @@ TEST(HostPlan, AnotherKernelsNameIsRefused)
         Plan own{};
         ASSERT_TRUE(host_backend.choose(plain_problem(8, 8, 8), host_device(1), forced(kernel), own));
         EXPECT_EQ(own.why, Why::Forced);
-        EXPECT_EQ(own.row, row_of(kernel));
+        EXPECT_EQ(own.kernel, row_of(kernel));
     }
 }
 
@@ -155,7 +155,7 @@ TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
     const auto chosen = [](const Problem& p, const Options& options = {}) {
         Plan plan{};
         const bool found = host_backend.choose(p, host_device(1), options, plan);
-        return std::string(found ? host_backend.rows[plan.row].name : plan.refusal);
+        return std::string(found ? host_backend.kernels[plan.kernel].name : plan.refusal);
     };
     const std::string refused = "host_rows is for";
     for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 300}, {300, 1}, {8, 300}, {300, 8}, {8, 8}}) {

@@ -28,14 +28,14 @@ Request product(int64_t weight)
 void keep(PlanCache& cache, const Request& request, const Workspace& workspace, int row)
 {
     PlanCache::Launch& place = cache.place_for(request, workspace);
-    place.plan.row = row;
+    place.plan.kernel = row;
     cache.keep(place);
 }
 
 int row_of(const PlanCache& cache, const Request& request, const Workspace& workspace = none)
 {
     const PlanCache::Launch* known = cache.find_launch(request, workspace);
-    return known ? known->plan.row : -1;
+    return known ? known->plan.kernel : -1;
 }
 
 TEST(PlanCache, HoldsTheProductsOfALargeModel)
@@ -124,14 +124,14 @@ TEST(PlanCache, KnowsPlansByShape)
     for (int i = 0; i < 200; ++i) {
         problem.m = i;
         Plan plan{};
-        plan.row = i;
+        plan.kernel = i;
         cache->keep_plan(problem, none, plan);
     }
     for (int i = 0; i < 200; ++i) {
         problem.m = i;
         const Plan* plan = cache->find_plan(problem, none);
         ASSERT_TRUE(plan);
-        EXPECT_EQ(plan->row, i);
+        EXPECT_EQ(plan->kernel, i);
     }
     problem.a.ptr = reinterpret_cast<const void*>(8);
     EXPECT_FALSE(cache->find_plan(problem, none));
@@ -148,12 +148,12 @@ TEST(PlanCache, HoldsPlansThatDifferInOneMember)
         Problem other = problem;
         change(other);
         Plan plan{};
-        plan.row = 1;
+        plan.kernel = 1;
         cache->keep_plan(problem, none, plan);
-        plan.row = 2;
+        plan.kernel = 2;
         cache->keep_plan(other, none, plan);
         const Plan *first = cache->find_plan(problem, none), *second = cache->find_plan(other, none);
-        return first && second && first->row == 1 && second->row == 2;
+        return first && second && first->kernel == 1 && second->kernel == 2;
     };
     EXPECT_TRUE(lives_beside([](Problem& p) { p.type_ab = Type::BF16; }));
     EXPECT_TRUE(lives_beside([](Problem& p) { p.d.type = Type::F32; }));

@@ -1,5 +1,5 @@
 // White-box tests of operands that are copied before they are multiplied.
-#include "arch/sm90/repack.hpp"
+#include "arch/sm90/choose/repack.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::string copies(const Problem& p, size_t workspace, const char* kernel = "")
     if (choice.status != ok)
         return "refused";
     std::string text = std::string(choice.plan.backend->name) + " ";
-    return text + (choice.plan.repacks_a ? "a" : "") + (choice.plan.repacks_b ? "b" : "");
+    return text + (choice.plan.sm90.repack_a ? "a" : "") + (choice.plan.sm90.repack_b ? "b" : "");
 }
 
 constexpr size_t mib = size_t{1} << 20;
@@ -73,8 +73,8 @@ TEST(Repack, WorkspaceIsExactAndNeverMissed)
     EXPECT_EQ(copies(p, bytes), "sm90 ab");
     EXPECT_EQ(copies(p, bytes - 1), "sm90 ");
     EXPECT_EQ(choose(h200, p, "", "", bytes - 1).plan.workspace, 0u);
-    EXPECT_EQ(copies(p, bytes, "sm90_pp_128x128"), "sm90 ab");
-    EXPECT_EQ(copies(p, bytes - 1, "sm90_pp_128x128"), "refused");
+    EXPECT_EQ(copies(p, bytes, "sm90_pingpong_128x128"), "sm90 ab");
+    EXPECT_EQ(copies(p, bytes - 1, "sm90_pingpong_128x128"), "refused");
 }
 
 TEST(Repack, DefaultWorkspaceServes4095)
@@ -92,14 +92,14 @@ TEST(Repack, SizesOfBatches)
     Problem p = odd_layer(100);
     p.batch = 7;
     p.d.batch_stride = 100 * 100;
-    const auto bytes = [&] { return choose(h200, p, "", "sm90_pp_128x128", 64 * mib).plan.workspace; };
+    const auto bytes = [&] { return choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib).plan.workspace; };
     const size_t shared = 100 * 128 * 2;
     EXPECT_EQ(bytes(), 2 * shared);
     p.b.batch_stride = 100 * 100 + 3;
     EXPECT_EQ(bytes(), (1 + 7) * shared);
     p.batch = INT32_MAX - 2000;
     p.m = p.n = p.k = INT32_MAX - 2000;
-    EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pp_128x128"), "refused");
+    EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pingpong_128x128"), "refused");
 }
 
 // Problems that follow each other without a gap are copied as one, by fewer tiles.
@@ -112,8 +112,8 @@ TEST(Repack, PackedBatchesAreCopiedAsOne)
         p.batch = batch;
         p.a.batch_stride = p.b.batch_stride = size * size + gap;
         p.d.batch_stride = size * size;
-        const Choice choice = choose(h200, p, "", "sm90_pp_128x128", 64 * mib);
-        EXPECT_TRUE(choice.plan.repacks_a && choice.plan.repacks_b);
+        const Choice choice = choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib);
+        EXPECT_TRUE(choice.plan.sm90.repack_a && choice.plan.sm90.repack_b);
         sm90::RepackParams params;
         sm90::pack_repack(p, choice.plan, reinterpret_cast<void*>(0x10000), params);
         return params.operands[0];
@@ -142,7 +142,7 @@ TEST(Repack, ThinRowsGetLinesAlongK)
         p.a = {p.a.ptr, nullptr, 1, 8, 0};
         return p;
     };
-    const char* const kernel = "sm90_split_64x8_r2";
+    const char* const kernel = "sm90_splitk_64x8_occ2";
     EXPECT_EQ(copies(thin(8, 4096), 64 * mib, kernel), "sm90 a");
     EXPECT_EQ(choose(h200, thin(8, 4096), "", kernel, 64 * mib).plan.workspace, size_t{8} * 4096 * 2);
     EXPECT_EQ(copies(thin(8, 4096), 0, kernel), "sm90 ");
@@ -160,7 +160,7 @@ TEST(Repack, UnalignedRowsSideBySideGetLinesAlongK)
     const auto bytes = [](int64_t rows) {
         Problem p = linear_layer(rows, 4096, k);
         p.a = {p.a.ptr, nullptr, 1, rows, 0};
-        return static_cast<int64_t>(choose(h200, p, "", "sm90_split_64x64", 64 * mib).plan.workspace);
+        return static_cast<int64_t>(choose(h200, p, "", "sm90_splitk_64x64", 64 * mib).plan.workspace);
     };
     EXPECT_EQ(bytes(9), 9 * k * 2);
     EXPECT_EQ(bytes(47), 47 * k * 2);

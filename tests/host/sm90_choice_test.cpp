@@ -1,7 +1,9 @@
 // White-box tests of what sm90 chooses by measurements: no GPU is needed.
-#include "arch/common/pack.hpp"
-#include "arch/sm90/learned.hpp"
-#include "arch/sm90/rows.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/sm90/choose/correction.hpp"
+#include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/kernels.hpp"
+#include "arch/sm90/pack.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -34,13 +36,13 @@ TEST(Sm90, LearnedTimesAreNearTheModels)
                 const Problem p = linear_layer(m, n, k);
                 Plan plan;
                 ASSERT_TRUE(sm90::choose(p, h200, Options{}, plan));
-                const sm90::Way way{plan.row,     plan.swapped, plan.split,
-                                    plan.streams, plan.tiles,   !plan.overlaps};
-                const sm90::Config& c = sm90::configs[plan.row];
-                const double us = sm90::predict(p, c, way, 132).us;
+                const sm90::Candidate candidate{plan.kernel,     plan.swap_ab, plan.split,
+                                    plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
+                const sm90::Config& c = sm90::configs[plan.kernel];
+                const double us = sm90::predict(p, c, candidate, 132).us;
                 for (const Card card : {Card::H100, Card::H200}) {
-                    const sm90::Learned learned = sm90::learned_us(p, c, way, us, 132, card);
-                    for (const double time : {learned.early, learned.late}) {
+                    const sm90::Corrected corrected = sm90::corrected_us(p, c, candidate, us, 132, card);
+                    for (const double time : {corrected.early, corrected.late}) {
                         EXPECT_GT(time, us / 3) << m << 'x' << n << 'x' << k;
                         EXPECT_LT(time, us * 3) << m << 'x' << n << 'x' << k;
                     }
@@ -52,17 +54,17 @@ TEST(Sm90, LearnedTimesAreNearTheModels)
 TEST(Sm90, WhatIsLearned)
 {
     Problem p = linear_layer(64, 4096, 4096);
-    EXPECT_TRUE(sm90::is_learned(p, 132));
-    EXPECT_FALSE(sm90::is_learned(p, 100));
+    EXPECT_TRUE(sm90::has_correction(p, 132));
+    EXPECT_FALSE(sm90::has_correction(p, 100));
     p.batch = 2;
-    EXPECT_FALSE(sm90::is_learned(p, 132));
+    EXPECT_FALSE(sm90::has_correction(p, 132));
     p = linear_layer(512, 512, 512);
-    EXPECT_TRUE(sm90::is_learned(p, 132));
+    EXPECT_TRUE(sm90::has_correction(p, 132));
     p.batch = 2;
-    EXPECT_TRUE(sm90::is_learned(p, 132));
+    EXPECT_TRUE(sm90::has_correction(p, 132));
     p = linear_layer(64, 4096, 4096);
     p.b = {p.b.ptr, nullptr, 1, 4096, 0};
-    EXPECT_TRUE(sm90::is_learned(p, 132));
+    EXPECT_TRUE(sm90::has_correction(p, 132));
 }
 
 Problem batch_of(int64_t batch, Problem p)
@@ -81,8 +83,8 @@ TEST(Sm90, SmallProductsOfBatchesCrowd)
     const auto crowds = [](const Problem& p) {
         Plan plan{};
         EXPECT_TRUE(sm90::choose(p, h100, Options{}, plan));
-        const sm90::Config& c = sm90::configs[plan.row];
-        return c.residents == 4 && c.y >= 32;
+        const sm90::Config& c = sm90::configs[plan.kernel];
+        return c.ctas_per_sm == 4 && c.tile_n >= 32;
     };
     for (const int64_t size : {16, 32, 48, 64}) {
         EXPECT_TRUE(crowds(batch_of(2048, linear_layer(size, size, size)))) << size;
@@ -110,7 +112,7 @@ TEST(Sm90, LongProductsAreLearnedOnH100s)
         EXPECT_TRUE(sm90::choose(linear_layer(8000, 8192, 16384), device, Options{}, plan));
         return plan.why;
     };
-    EXPECT_EQ(why(h100), Why::Learned);
+    EXPECT_EQ(why(h100), Why::Network);
     EXPECT_EQ(why(h200), Why::Model);
 }
 
@@ -123,8 +125,8 @@ TEST(Sm90, CopiedOperandsAreChosenForAsOnH200s)
     o.workspace = size_t{256} << 20;
     Plan on_h100{}, on_h200{};
     ASSERT_TRUE(sm90::choose(p, h100, o, on_h100) && sm90::choose(p, h200, o, on_h200));
-    EXPECT_TRUE(on_h200.repacks_a);
-    EXPECT_EQ(on_h100.row, on_h200.row);
+    EXPECT_TRUE(on_h200.sm90.repack_a);
+    EXPECT_EQ(on_h100.kernel, on_h200.kernel);
     EXPECT_EQ(on_h100.predicted_us, on_h200.predicted_us);
 }
 
@@ -138,9 +140,9 @@ TEST(Sm90, WhatTakesLines)
         o.workspace = size_t{256} << 20;
         Plan plan{};
         EXPECT_TRUE(sm90::choose(p, h100, o, plan));
-        const std::string name = sm90::rows[plan.row].name;
-        return sm90::is_direct(plan.row) &&
-                       sm90::takes_lines(sm90::direct_configs[plan.row - sm90::row_count])
+        const std::string name = sm90::kernels[plan.kernel].name;
+        return sm90::is_direct(plan.kernel) &&
+                       sm90::is_gemv(sm90::direct_configs[plan.kernel - sm90::gemm_count])
                    ? name.substr(name.rfind('x'))
                    : "others";
     };
@@ -175,7 +177,7 @@ TEST(Sm90, LinesAreNotLeftToOtherBackends)
     for (const int64_t n : {151936, 152064}) {
         Problem p = linear_layer(2, n, 8192);
         p.b = {p.b.ptr, nullptr, 1, n, 0};
-        EXPECT_TRUE(choose(h100, p).kernel.starts_with("sm90_direct_256x2")) << choose(h100, p).kernel;
+        EXPECT_TRUE(choose(h100, p).kernel.starts_with("sm90_gemv_256x2")) << choose(h100, p).kernel;
     }
 }
 
@@ -187,8 +189,8 @@ TEST(Sm90, LinesOfOneLongWaveStartAlone)
         p.b = {p.b.ptr, nullptr, 1, n, 0};
         Plan plan{};
         EXPECT_TRUE(sm90::choose(p, h100, Options{}, plan));
-        EXPECT_FALSE(plan.early);
-        return plan.overlaps;
+        EXPECT_NE(plan.pdl, Pdl::Early);
+        return plan.uses_pdl();
     };
     EXPECT_TRUE(overlaps(8191, 8191));
     EXPECT_FALSE(overlaps(57344, 8192));
@@ -197,22 +199,21 @@ TEST(Sm90, LinesOfOneLongWaveStartAlone)
 struct Exception {
     int64_t n, k, m;
     const char* kernel;
-    bool swapped;
+    bool swap_ab;
     int split;
-    bool streams;
-    Overlap overlap;
+    bool stream_k;
+    Pdl pdl;
 };
 
-constexpr bool Plain = false, Swapped = true, Whole = false, Stream = true;
-constexpr Overlap Early = Overlap::Early, Late = Overlap::Late, Alone = Overlap::None;
+constexpr Pdl Early = Pdl::Early, Late = Pdl::Late, Off = Pdl::Off;
 
-#define TUNED(n, k, over, m, name, orientation, split, streams, overlap, us, without)                      \
-    {n, k, m, #name, orientation, split, streams, overlap},
+#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, without)                      \
+    {n, k, m, #name, swap_ab, split, stream_k, pdl},
 constexpr Exception exceptions_of_h200[] = {
-#include "arch/sm90/tuned.def"
+#include "arch/sm90/choose/h200/tuned.def"
 };
 constexpr Exception exceptions_of_h100[] = {
-#include "arch/sm90/tuned_h100.def"
+#include "arch/sm90/choose/h100/tuned.def"
 };
 #undef TUNED
 
@@ -225,12 +226,11 @@ void expect_chosen(const Exception& e, const Device& device)
     ASSERT_TRUE(sm90::choose(linear_layer(e.m, e.n, e.k), device, o, plan));
     SCOPED_TRACE(std::to_string(e.m) + 'x' + std::to_string(e.n) + 'x' + std::to_string(e.k));
     EXPECT_EQ(plan.why, Why::Tuned);
-    EXPECT_STREQ(sm90::rows[plan.row].name, e.kernel);
-    EXPECT_EQ(plan.swapped, e.swapped);
+    EXPECT_STREQ(sm90::kernels[plan.kernel].name, e.kernel);
+    EXPECT_EQ(plan.swap_ab, e.swap_ab);
     EXPECT_EQ(plan.split, e.split);
-    EXPECT_EQ(plan.streams, e.streams);
-    EXPECT_EQ(plan.overlaps, e.overlap != Alone);
-    EXPECT_EQ(plan.early, e.overlap == Early);
+    EXPECT_EQ(plan.sm90.stream_k, e.stream_k);
+    EXPECT_EQ(plan.pdl, e.pdl);
 }
 
 // A line that no product gets, since another one comes first or it is not allowed, would say nothing.

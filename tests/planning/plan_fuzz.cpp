@@ -31,9 +31,9 @@ struct Answer {
 Answer ask(const Question& q)
 {
     Answer answer{};
-    const Backend* candidates[max_candidates];
+    const Backend* candidates[max_backends];
     int count = 0;
-    answer.status = find_candidates(q.device, q.options, candidates, count);
+    answer.status = find_backends(q.device, q.options, candidates, count);
     const std::span<const Backend* const> found(candidates, static_cast<size_t>(count));
     if (answer.status == ok)
         answer.status = make_plan(q.problem, q.device, q.options, found, answer.plan);
@@ -47,9 +47,9 @@ Question draw(uint64_t seed, uint64_t index)
     q.device = devices()[static_cast<size_t>(random.below(static_cast<int64_t>(devices().size())))];
     q.problem = draw_problem(random);
     q.options = draw_options(random, q.device);
-    const Backend* candidates[max_candidates];
+    const Backend* candidates[max_backends];
     int count = 0;
-    if (find_candidates(q.device, q.options, candidates, count) == ok && q.options.workspace > 0 &&
+    if (find_backends(q.device, q.options, candidates, count) == ok && q.options.workspace > 0 &&
         random.one_in(2))
         q.options.counters =
             counter_words(q.device, {candidates, static_cast<size_t>(count)}, q.options.workspace);
@@ -72,10 +72,10 @@ std::string text_of(const Question& q)
     q.problem.print(line, sizeof line);
     const Options& o = q.options;
     return fmt::format(
-        "{} on {}, backend '{}', kernel '{}', split {}, orientation {}, sharing {}, overlap {}, "
+        "{} on {}, backend '{}', kernel '{}', split {}, swap_ab {}, stream_k {}, overlap {}, "
         "mode {}, {} multiprocessors, {} bytes of workspace, {} counters",
-        line, q.device.name, o.backend, o.kernel, o.split, static_cast<int>(o.orientation),
-        static_cast<int>(o.sharing), static_cast<int>(o.overlap), static_cast<int>(o.mode), o.sm_limit,
+        line, q.device.name, o.backend, o.kernel, o.split, static_cast<int>(o.swap_ab),
+        static_cast<int>(o.stream_k), static_cast<int>(o.pdl), static_cast<int>(o.mode), o.sm_limit,
         o.workspace, o.counters);
 }
 
@@ -84,7 +84,7 @@ bool is_forced(const Options& o) { return *o.kernel || o.mode != Mode::Default |
 // Elements of D, and of all tiles.
 bool covers_output(const Problem& p, const Plan& plan)
 {
-    const Row& row = plan.backend->rows[plan.row];
+    const KernelInfo& row = plan.backend->kernels[plan.kernel];
     const int64_t outputs = p.groups.offsets ? 1 : p.batch, ctas = std::max(plan.cluster, 1);
     return static_cast<double>(plan.tiles) * static_cast<double>(ctas) * row.tile_m * row.tile_n >=
            static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(outputs);
@@ -95,7 +95,7 @@ const char* exceeds(const Device& device, const Plan& plan)
 {
     constexpr int64_t most_tiles = int64_t{1} << 30;
     constexpr int most_threads = 1024, most_ctas = 8, most_slices = 16;
-    const Row& row = plan.backend->rows[plan.row];
+    const KernelInfo& row = plan.backend->kernels[plan.kernel];
     if (row.smem_bytes > device.smem_per_block || row.threads < 32 || row.threads > most_threads)
         return "its kernel does not fit the device";
     if (plan.tiles < 1 || plan.tiles > most_tiles || plan.grid < 1 || plan.grid > INT32_MAX)
@@ -111,13 +111,13 @@ const char* exceeds(const Device& device, const Plan& plan)
 const char* disobeys(const Question& q, const Plan& plan)
 {
     const Options& o = q.options;
-    if (*o.kernel && std::string_view(o.kernel) != plan.backend->rows[plan.row].name)
+    if (*o.kernel && std::string_view(o.kernel) != plan.backend->kernels[plan.kernel].name)
         return "another kernel was forced";
     if (o.split > 0 && plan.split != o.split)
         return "other slices were forced";
-    if (o.orientation != Orientation::Free && plan.swapped != (o.orientation == Orientation::Swapped))
-        return "the other orientation was forced";
-    if (o.mode == Mode::BatchInvariant && (plan.split > 1 || plan.streams))
+    if (o.swap_ab != SwapAb::Free && plan.swap_ab != (o.swap_ab == SwapAb::On))
+        return "the other swap_ab was forced";
+    if (o.mode == Mode::BatchInvariant && (plan.split > 1 || plan.sm90.stream_k))
         return "sums depend on the batch";
     if (o.sm_limit > 0 && plan.grid > o.sm_count(q.device))
         return "CTAs are more than the multiprocessors that it may use";
@@ -135,7 +135,7 @@ const char* find_fault(const Question& q, const Answer& answer)
     if (answer.status != ok)
         return !few || is_forced(q.options) || *q.options.backend ? nullptr : "no kernel serves it";
     const Plan& plan = answer.plan;
-    if (plan.row < 0 || plan.row >= plan.backend->row_count)
+    if (plan.kernel < 0 || plan.kernel >= plan.backend->kernel_count)
         return "there is no such kernel";
     if (const char* fault = exceeds(q.device, plan))
         return fault;

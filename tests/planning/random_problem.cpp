@@ -202,15 +202,15 @@ void force_kernel(Random& random, const Device& device, Options& options)
     while (!drawn->serves(device) && !random.one_in(16))
         drawn = draw();
     const Backend& backend = *drawn;
-    std::strcpy(options.kernel, backend.rows[random.below(backend.row_count)].name);
+    std::strcpy(options.kernel, backend.kernels[random.below(backend.kernel_count)].name);
     if (random.one_in(3))
         options.split = static_cast<int>(1 + random.below(18));
     if (random.one_in(3))
-        options.orientation = random.one_in(2) ? Orientation::Plain : Orientation::Swapped;
+        options.swap_ab = random.one_in(2) ? SwapAb::Off : SwapAb::On;
     if (random.one_in(3))
-        options.sharing = random.one_in(2) ? Sharing::Whole : Sharing::Stream;
+        options.stream_k = random.one_in(2) ? StreamK::Off : StreamK::On;
     if (random.one_in(3))
-        options.overlap = static_cast<Overlap>(1 + random.below(3));
+        options.pdl = static_cast<Pdl>(1 + random.below(3));
 }
 
 }  // namespace

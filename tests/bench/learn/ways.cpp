@@ -7,8 +7,9 @@
 //   chosen    reads the same; writes what the library chooses
 //   describe  reads measured ways, of batches none; writes what learn.py is told of them in numbers: m, n,
 //             k, the layout, the row, microseconds, then what the network of sm90 sees
-#include "arch/sm90/learned.hpp"
-#include "arch/sm90/rows.hpp"
+#include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/correction.hpp"
+#include "arch/sm90/kernels.hpp"
 #include "src/options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -85,17 +86,17 @@ Problem product(const Line& line)
 }
 
 // The plan that HGEMM_KERNEL=way leads to.
-bool force(const Problem& p, const std::string& way, Plan& plan)
+bool force(const Problem& p, const std::string& candidate, Plan& plan)
 {
     Options options{};
     options.workspace = size_t{256} << 20;
     options.counters = sm90::counter_words(device(), options.workspace);
-    setenv("HGEMM_KERNEL", way.c_str(), 1);
+    setenv("HGEMM_KERNEL", candidate.c_str(), 1);
     return read_options(options) == ok && sm90::choose(p, device(), options, plan);
 }
 
 struct Expected {
-    std::string way;
+    std::string candidate;
     double us;
 };
 
@@ -103,19 +104,19 @@ struct Expected {
 std::vector<Expected> all_ways(const Problem& p)
 {
     std::vector<Expected> ways;
-    const auto add = [&](const std::string& way) {
-        if (Plan plan{}; force(p, way, plan))
-            ways.push_back({way, plan.predicted_us});
+    const auto add = [&](const std::string& candidate) {
+        if (Plan plan{}; force(p, candidate, plan))
+            ways.push_back({candidate, plan.predicted_us});
     };
-    for (int row = 0; row < sm90::row_count; ++row) {
-        const std::string name = sm90::rows[row].name;
-        for (const char* side : {"/plain", "/swapped"}) {
-            for (const char* sharing : {"/whole", "/stream"})
+    for (int row = 0; row < sm90::gemm_count; ++row) {
+        const std::string name = sm90::kernels[row].name;
+        for (const char* side : {"/swap_ab=0", "/swap_ab=1"}) {
+            for (const char* stream_k : {"/stream_k=0", "/stream_k=1"})
                 if (!sm90::configs[row].is_split())
-                    add(name + side + sharing + "/early");
+                    add(name + side + stream_k + "/pdl=early");
             for (int split = 1; sm90::configs[row].is_split() && split <= sm90::max_slices; ++split)
-                for (const char* overlap : {"/early", "/late", "/alone"})
-                    add(name + "/split=" + std::to_string(split) + side + overlap);
+                for (const char* pdl : {"/pdl=early", "/pdl=late", "/pdl=off"})
+                    add(name + "/split=" + std::to_string(split) + side + pdl);
         }
     }
     std::stable_sort(ways.begin(), ways.end(),
@@ -129,21 +130,21 @@ void list(double within, size_t most)
     while (std::cin >> line) {
         const std::vector<Expected> ways = all_ways(product(line));
         for (size_t i = 0; i < std::min(most, ways.size()) && ways[i].us <= within * ways[0].us; ++i)
-            std::printf("%s %s %.3f\n", line.text().c_str(), ways[i].way.c_str(), ways[i].us);
+            std::printf("%s %s %.3f\n", line.text().c_str(), ways[i].candidate.c_str(), ways[i].us);
     }
 }
 
 // As HGEMM_KERNEL would ask for it.
 std::string way_of(const Plan& plan)
 {
-    const bool persistent = !sm90::is_direct(plan.row) && !sm90::configs[plan.row].is_split();
-    const std::string sharing = !persistent    ? "/split=" + std::to_string(plan.split)
-                                : plan.streams ? "/stream"
-                                               : "/whole";
-    return sm90::rows[plan.row].name + sharing + (plan.swapped ? "/swapped" : "/plain") +
-           (!plan.overlaps ? "/alone"
-            : plan.early   ? "/early"
-                           : "/late");
+    const bool persistent = !sm90::is_direct(plan.kernel) && !sm90::configs[plan.kernel].is_split();
+    const std::string stream_k = !persistent    ? "/split=" + std::to_string(plan.split)
+                                : plan.sm90.stream_k ? "/stream_k=1"
+                                               : "/stream_k=0";
+    return sm90::kernels[plan.kernel].name + stream_k + (plan.swap_ab ? "/swap_ab=1" : "/swap_ab=0") +
+           (!plan.uses_pdl() ? "/pdl=off"
+            : plan.pdl == Pdl::Early   ? "/pdl=early"
+                           : "/pdl=late");
 }
 
 void list_chosen()
@@ -159,14 +160,14 @@ constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
 bool describe(const Problem& p, int layout, const std::string& text, double us)
 {
     Plan plan{};
-    if (!force(p, text, plan) || plan.repacks_a || plan.repacks_b)  // its time has the copy's in it
+    if (!force(p, text, plan) || plan.sm90.repack_a || plan.sm90.repack_b)  // its time has the copy's in it
         return false;
-    const sm90::Way way{plan.row, plan.swapped, plan.split, plan.streams, plan.tiles, !plan.overlaps};
-    const Overlap overlap = way.alone ? Overlap::None : plan.early ? Overlap::Early : Overlap::Late;
-    const double predicted = sm90::predict(p, sm90::configs[way.row], way, device().sm_count).us;
+    const sm90::Candidate candidate{plan.kernel, plan.swap_ab, plan.split, plan.sm90.stream_k, plan.tiles, !plan.uses_pdl()};
+    const Pdl pdl = candidate.pdl_off ? Pdl::Off : plan.pdl == Pdl::Early ? Pdl::Early : Pdl::Late;
+    const double predicted = sm90::predict(p, sm90::configs[candidate.kernel], candidate, device().sm_count).us;
     float features[sm90::Feature::count];
-    sm90::describe(p, sm90::configs[way.row], way, overlap, predicted, device().sm_count, features);
-    std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, way.row, us);
+    sm90::describe(p, sm90::configs[candidate.kernel], candidate, pdl, predicted, device().sm_count, features);
+    std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, candidate.kernel, us);
     for (const float feature : features)
         std::printf(" %.6g", feature);
     std::printf("\n");
@@ -176,13 +177,13 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
 void describe_all()
 {
     Line line;
-    std::string way;
+    std::string candidate;
     double us;
     long long left_out = 0;
-    while (std::cin >> line >> way >> us) {
+    while (std::cin >> line >> candidate >> us) {
         const auto* known = std::find(std::begin(layouts), std::end(layouts), line.layout);
         left_out += known == std::end(layouts) || line.batch > 1 ||
-                    !describe(product(line), static_cast<int>(known - layouts), way, us);
+                    !describe(product(line), static_cast<int>(known - layouts), candidate, us);
     }
     std::cerr << left_out << " ways left out\n";
 }
@@ -202,7 +203,7 @@ int main(int argc, char** argv)
         ->capture_default_str();
     listing->add_option("--most", most, "Ways a product")->capture_default_str();
     CLI::App* const choosing = app.add_subcommand("chosen", "m n k layout -> what the library chooses");
-    app.add_subcommand("describe", "m n k layout way us -> numbers for learn.py");
+    app.add_subcommand("describe", "m n k layout candidate us -> remap for learn.py");
     app.require_subcommand(1);
     CLI11_PARSE(app, argc, argv);
     device().memory_bandwidth = gigabytes * 1'000'000'000;

@@ -118,7 +118,7 @@ TEST_F(Shim, follows_the_stream)
 TEST_F(Shim, follows_the_workspace)
 {
     ASSERT_EQ(Cuda::get()->cc(), 90);
-    setenv("HGEMM_KERNEL", "sm90_pp_128x128", 1);
+    setenv("HGEMM_KERNEL", "sm90_pingpong_128x128", 1);
     const auto product = [&] {
         const Operands o(*memory_, {64, 64, 64});
         EXPECT_EQ(o.gemm_ex(handle_), 0);

@@ -1,12 +1,16 @@
 // Launches of the library's own kernels: problems as its dispatcher would pass them to a backend.
 #include "mutation/kernels.hpp"
 
-#include "arch/common/pack.hpp"
-#include "arch/sm100/rows.hpp"
-#include "arch/sm120/rows.hpp"
-#include "arch/sm80/rows.hpp"
-#include "arch/sm90/model.hpp"
-#include "arch/sm90/rows.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/sm100/kernels.hpp"
+#include "arch/sm120/kernels.hpp"
+#include "arch/sm80/kernels.hpp"
+#include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/direct.hpp"
+#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/kernels.hpp"
+#include "arch/sm90/pack.hpp"
+#include "arch/sm90/params.hpp"
 #include "src/driver.hpp"
 #include "src/handle.hpp"
 
@@ -20,7 +24,7 @@ namespace {
 using hg::Major;
 using hg::Type;
 
-// "<row>_<type>[_<majors>]", where the kernel is not one for all of them: "<row>"
+// "<kernel>_<type>[_<majors>]", where it is not one for all of them: "<kernel>"
 struct Variant {
     bool bf16;
     Major a = Major::K, b = Major::K;
@@ -40,13 +44,13 @@ Variant variant_of(const std::string& name)
 }
 
 template <size_t Count>
-const hg::Row& row_of(const hg::Row (&rows)[Count], const std::string& name)
+const hg::KernelInfo& info_of(const hg::KernelInfo (&kernels)[Count], const std::string& name)
 {
-    for (const hg::Row& row : rows)
-        if (name == row.name || name.rfind(std::string(row.name) + "_f16", 0) == 0 ||
-            name.rfind(std::string(row.name) + "_bf16", 0) == 0)
-            return row;
-    throw std::runtime_error("no row for " + name);
+    for (const hg::KernelInfo& kernel : kernels)
+        if (name == kernel.name || name.rfind(std::string(kernel.name) + "_f16", 0) == 0 ||
+            name.rfind(std::string(kernel.name) + "_bf16", 0) == 0)
+            return kernel;
+    throw std::runtime_error("no kernel for " + name);
 }
 
 // What a shape asks for, beside its sizes.
@@ -123,24 +127,24 @@ hg::sm80::OperandParams pack_operand(const hg::Operand& o)
 
 // The launch that a plan means.
 template <typename Params>
-void set_launch(Setup& setup, const hg::Row& row, const hg::Plan& plan, const Params& params)
+void set_launch(Setup& setup, const hg::KernelInfo& kernel, const hg::Plan& plan, const Params& params)
 {
     setup.launch.grid.x = static_cast<uint32_t>(plan.grid);
     setup.launch.cluster.x = static_cast<uint32_t>(std::max(plan.cluster, 1));
-    setup.launch.block.x = row.threads;
-    setup.launch.dynamic_shared = row.smem_bytes;
-    setup.launch.overlaps = plan.overlaps;
+    setup.launch.block.x = kernel.threads;
+    setup.launch.dynamic_shared = kernel.smem_bytes;
+    setup.launch.overlaps = plan.uses_pdl();
     set_parameters(setup, params);
 }
 
 // What a launch of a kernel of sm90 asks for. Both x and y end in a partial tile.
 struct Sm90Shape {
     Asked asked;
-    bool swapped;
+    bool swap_ab;
     int split;
     int64_t batch, tiles_x, tiles_y, k_tiles;
     int clusters;  // that run at once, at most
-    bool streams = false;
+    bool stream_k = false;
 };
 
 // Shape 0: many tiles of one CTA or pair, handed out where clusters can be, 16 bits by TMA, the ring gone
@@ -150,14 +154,14 @@ struct Sm90Shape {
 // all that TMA moves, with C of either type.
 Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
 {
-    const bool takes_all = hg::sm90::takes_pieces_of_c(config);
+    const bool takes_all = hg::sm90::reads_c_by_subtile(config);
     const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, false, true};
     const Asked everything = takes_all ? Asked{Type::F16, 1, true} : biased;
     const Asked in_place{own, 8, true, false, false, true, own};
     const Asked with_floats{own, 8, true, false, false, true, Type::F32};
     const Asked nothing = takes_all ? Asked{Type::F16, 1, true, true} : Asked{own, 8, false, true, true};
     const int stages_apart = config.ctas() > 2 ? 2 * config.stages : config.stages;
-    if (shape == 0 && config.kind == hg::sm90::Kind::PingPong)
+    if (shape == 0 && config.schedule == hg::sm90::Schedule::PingPong)
         return {f16, false, 1, 1, 12, 1, stages_apart + 1, 1};
     const Sm90Shape shapes[] = {
         {f16, false, 1, 1, 3, 1, 2 * config.stages + 1, 1},
@@ -171,8 +175,8 @@ Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
         {f16, false, 1, 1, 3, 1, 3, 2, true},
         {f32, true, 1, 1, 1, 1, 12, 3, true},
         {biased, false, 1, 2, 2, 1, 2, 1},
-        {takes_everything(config) ? in_place : biased, false, 1, 2, 2, 1, 2, 1},
-        {takes_everything(config) ? with_floats : biased, false, 1, 2, 2, 1, 2, 1},
+        {fuses_all(config) ? in_place : biased, false, 1, 2, 2, 1, 2, 1},
+        {fuses_all(config) ? with_floats : biased, false, 1, 2, 2, 1, 2, 1},
     };
     return shapes[shape];
 }
@@ -199,13 +203,13 @@ hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm9
                               const Variant& variant, const Sm90Shape& shape)
 {
     const bool edge = shape.asked.everything && !shape.asked.for_tma;
-    const int64_t x = shape.tiles_x * config.x * config.cluster - (edge ? 27 : 24);
-    const int64_t y = shape.tiles_y * config.y * config.across - (edge ? 3 : config.y > 8 ? 8 : 0);
+    const int64_t x = shape.tiles_x * config.tile_m * config.cluster_m - (edge ? 27 : 24);
+    const int64_t y = shape.tiles_y * config.tile_n * config.cluster_n - (edge ? 3 : config.tile_n > 8 ? 8 : 0);
     const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
     Variant majors = variant;
-    if (shape.swapped)
+    if (shape.swap_ab)
         std::swap(majors.a, majors.b);
-    return make_problem(machine, setup, shape.swapped ? y : x, shape.swapped ? x : y, k, shape.batch,
+    return make_problem(machine, setup, shape.swap_ab ? y : x, shape.swap_ab ? x : y, k, shape.batch,
                         majors, shape.asked);
 }
 
@@ -213,7 +217,7 @@ hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm9
 struct Sm100Shape {
     Asked asked;
     Variant variant;  // majors of x and y
-    bool swapped;
+    bool swap_ab;
     int split;
     int64_t batch, tiles_x, tiles_y, k_tiles;
     int clusters;  // that run at once, at most
@@ -254,9 +258,9 @@ Sm100Shape sm100_shape(const hg::sm100::Config& config, int shape)
 // bias, aux and activation, two problems.
 Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
 {
-    const hg::Row& row = row_of(hg::sm80::rows, name);
-    const int64_t k = shape == 0 ? (2 * row.stages + 1) * row.tile_k - 8 : row.tile_k + 5;
-    const int64_t m = row.tile_m + 16, n = row.tile_n + (shape == 0 ? 8 : -3);
+    const hg::KernelInfo& kernel = info_of(hg::sm80::kernels, name);
+    const int64_t k = shape == 0 ? (2 * kernel.stages + 1) * kernel.tile_k - 8 : kernel.tile_k + 5;
+    const int64_t m = kernel.tile_m + 16, n = kernel.tile_n + (shape == 0 ? 8 : -3);
     const Asked plain{Type::F16, 8, false}, everything{Type::F32, 1, true};
     Setup setup;
     const hg::Problem p = make_problem(machine, setup, m, n, k, shape == 0 ? 1 : 2, variant_of(name),
@@ -266,10 +270,10 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
     params.b = pack_operand(p.b);
     params.output = hg::pack_output(p);
     params.k = p.k;
-    params.grid = hg::pack_grid(p, row, 2);
-    setup.launch.grid.x = static_cast<uint32_t>(hg::count_tiles(p, row));
-    setup.launch.block.x = row.threads;
-    setup.launch.dynamic_shared = row.smem_bytes;
+    params.grid = hg::pack_grid(p, kernel, 2);
+    setup.launch.grid.x = static_cast<uint32_t>(hg::count_tiles(p, kernel));
+    setup.launch.block.x = kernel.threads;
+    setup.launch.dynamic_shared = kernel.smem_bytes;
     set_parameters(setup, params);
     return setup;
 }
@@ -280,16 +284,16 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
 Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm120;
-    const hg::Row& row = row_of(rows, name);
+    const hg::KernelInfo& kernel = info_of(hg::sm120::kernels, name);
     const bool edge = shape >= 2;
     const Asked asked[] = {{}, {Type::F32, 4}, {Type::F16, 1, true}, {Type::F16, 1, true, true}};
-    const int64_t m = (shape == 0 ? 3 : 2) * row.tile_m - (edge ? 27 : 24), n = row.tile_n - (edge ? 3 : 8);
-    const int64_t k = (shape == 0 ? 2 * row.stages - 1 : row.stages) * row.tile_k - 24;
+    const int64_t m = (shape == 0 ? 3 : 2) * kernel.tile_m - (edge ? 27 : 24), n = kernel.tile_n - (edge ? 3 : 8);
+    const int64_t k = (shape == 0 ? 2 * kernel.stages - 1 : kernel.stages) * kernel.tile_k - 24;
     Setup setup;
     const hg::Problem p =
         make_problem(machine, setup, m, n, k, shape == 1 ? 3 : 1, variant_of(name), asked[shape]);
     hg::Options options{};
-    std::strcpy(options.kernel, row.name);
+    std::strcpy(options.kernel, kernel.name);
     options.sm_limit = shape == 1 ? 2 : 1;
     hg::Device device{};
     device.cc = 120;
@@ -297,10 +301,10 @@ Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
     hg::Plan plan{};
     Params params;
     char symbol[80];
-    if (!choose(p, device, options, plan) || pack_product(p, plan, params) != hg::ok ||
-        !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
+    if (!choose(p, device, options, plan) || pack_gemm(p, plan, params) != hg::ok ||
+        !hg::major_symbol(kernel, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
-    set_launch(setup, row, plan, params);
+    set_launch(setup, kernel, plan, params);
     return setup;
 }
 
@@ -308,19 +312,19 @@ Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm90;
-    const hg::Row& row = row_of(rows, name);
-    const Config& config = configs[&row - rows];
-    const int split = config.y == 8 ? 4 : 3;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = configs[&kernel - hg::sm90::kernels];
+    const int split = config.tile_n == 8 ? 4 : 3;
     const Type own = variant_of(name).bf16 ? Type::BF16 : Type::F16;
     const Sm90Shape asked =
         config.is_split() ? split_shape(config, own, split, shape) : persistent_shape(config, own, shape);
     Setup setup;
     const hg::Problem p = make_sm90_problem(machine, setup, config, variant_of(name), asked);
     hg::Options options{};
-    std::strcpy(options.kernel, row.name);
+    std::strcpy(options.kernel, kernel.name);
     options.split = asked.split;
-    options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
-    options.sharing = asked.streams ? hg::Sharing::Stream : hg::Sharing::Whole;
+    options.swap_ab = asked.swap_ab ? hg::SwapAb::On : hg::SwapAb::Off;
+    options.stream_k = asked.stream_k ? hg::StreamK::On : hg::StreamK::Off;
     options.workspace = size_t{1} << 30;
     hg::Device device{};
     device.sm_count = 132;
@@ -329,28 +333,28 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     device.sm_count = asked.clusters * config.ctas() * asked.split;
     // Of clusters of four, fewer fit than there is room for.
     while (!config.is_split() &&
-           clusters_held(config.residents, config.ctas(), device.sm_count) < asked.clusters)
+           clusters_held(config.ctas_per_sm, config.ctas(), device.sm_count) < asked.clusters)
         ++device.sm_count;
     hg::Plan plan{};
     Params params;
     char symbol[80];
-    if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok ||
-        !hg::major_symbol(row, plan.variant, symbol) || symbol != name)
+    if (!choose(p, device, options, plan) || pack_gemm(p, plan, device.sm_count, params) != hg::ok ||
+        !hg::major_symbol(kernel, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
     const int64_t counted = arrival_words(config, plan.tiles * config.parts());
     const size_t bytes =
-        static_cast<size_t>(counted + mail_words(config, plan.tiles, plan.split)) * sizeof(uint32_t);
+        static_cast<size_t>(counted + global_partial_words(config, plan.tiles, plan.split)) * sizeof(uint32_t);
     params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
     std::memset(params.arrivals, 0, bytes);
-    if (can_hand_out(config) && shape == 0)
-        params.handed = params.arrivals;
-    params.partials = plan.streams
+    if (can_schedule_dynamically(config) && shape == 0)
+        params.tile_counter = params.arrivals;
+    params.partials = plan.sm90.stream_k
                           ? reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false))
                           : reinterpret_cast<float*>(params.arrivals + counted);
-    // With a single multiprocessor a slice waits in vain for those behind it, and gives up.
+    // With a single SM a slice waits in vain for those behind it, and gives up.
     if (config.is_global())
         machine.config.sm_count = shape % 2 ? device.sm_count : 1;
-    set_launch(setup, row, plan, params);
+    set_launch(setup, kernel, plan, params);
     return setup;
 }
 
@@ -360,37 +364,37 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
 Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm90;
-    const hg::Row& row = row_of(rows, name);
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
     const Variant variant = variant_of(name);
-    const DirectConfig& config = direct_configs[&row - rows - row_count];
+    const DirectConfig& config = direct_configs[&kernel - hg::sm90::kernels - first_direct];
     const int round = direct_step(config, variant.a) * direct_sharers(config, variant.a);
     const Asked asked[] = {{variant.bf16 ? Type::BF16 : Type::F16},
                            {variant.bf16 ? Type::BF16 : Type::F16, 3},
                            {Type::F16, 1, true}};
-    const bool edge = shape > 0, swapped = shape == 2;
-    const int64_t x = 2 * config.x - (edge ? 5 : 0), y = config.y - (edge ? 3 : 0),
+    const bool edge = shape > 0, swap_ab = shape == 2;
+    const int64_t x = 2 * config.tile_m - (edge ? 5 : 0), y = config.tile_n - (edge ? 3 : 0),
                   k = edge ? 4 * round + 5 : 2 * round;
     Variant majors = variant;
-    if (swapped)
+    if (swap_ab)
         std::swap(majors.a, majors.b);
     Setup setup;
-    hg::Problem p = make_problem(machine, setup, swapped ? y : x, swapped ? x : y, k, edge ? 2 : 1, majors,
+    hg::Problem p = make_problem(machine, setup, swap_ab ? y : x, swap_ab ? x : y, k, edge ? 2 : 1, majors,
                                  asked[shape]);
     for (hg::Operand* o : {&p.a, &p.b})
         o->ptr = static_cast<const uint16_t*>(o->ptr) + (edge ? 1 : 0);
     hg::Options options{};
-    std::strcpy(options.kernel, row.name);
+    std::strcpy(options.kernel, kernel.name);
     options.split = edge ? 3 : 1;
-    options.orientation = swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
+    options.swap_ab = swap_ab ? hg::SwapAb::On : hg::SwapAb::Off;
     hg::Device device{};
     device.cc = 90;
     device.sm_count = 4;
     hg::Plan plan{};
-    if (!choose_direct(p, device, options, DirectKind::Others, plan))
+    if (!choose_direct(p, device, options, DirectFamily::Direct, plan))
         throw std::runtime_error("no launch of " + name);
     DirectParams params;
     pack_direct(p, plan, params);
-    set_launch(setup, row, plan, params);
+    set_launch(setup, kernel, plan, params);
     return setup;
 }
 
@@ -398,30 +402,30 @@ Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int sh
 Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm100;
-    const hg::Row& row = row_of(rows, name);
-    const Config& config = configs[&row - rows];
+    const hg::KernelInfo& kernel = info_of(hg::sm100::kernels, name);
+    const Config& config = configs[&kernel - hg::sm100::kernels];
     const Sm100Shape asked = sm100_shape(config, shape);
     const bool edge = asked.asked.everything;
-    const int64_t x = asked.tiles_x * config.x - (edge ? 27 : 24);
-    const int64_t y = asked.tiles_y * config.y - (edge ? 3 : 8), k = asked.k_tiles * tile_k - 24;
+    const int64_t x = asked.tiles_x * config.tile_m - (edge ? 27 : 24);
+    const int64_t y = asked.tiles_y * config.tile_n - (edge ? 3 : 8), k = asked.k_tiles * tile_k - 24;
     Variant majors = asked.variant;
-    if (asked.swapped)
+    if (asked.swap_ab)
         std::swap(majors.a, majors.b);
     Setup setup;
-    const hg::Problem p = make_problem(machine, setup, asked.swapped ? y : x, asked.swapped ? x : y, k,
+    const hg::Problem p = make_problem(machine, setup, asked.swap_ab ? y : x, asked.swap_ab ? x : y, k,
                                        asked.batch, majors, asked.asked);
     hg::Options options{};
-    std::strcpy(options.kernel, row.name);
+    std::strcpy(options.kernel, kernel.name);
     options.split = asked.split;
-    options.orientation = asked.swapped ? hg::Orientation::Swapped : hg::Orientation::Plain;
+    options.swap_ab = asked.swap_ab ? hg::SwapAb::On : hg::SwapAb::Off;
     hg::Device device{};
     device.cc = 100;
-    machine.config.sm_count = device.sm_count = asked.clusters * config.group * asked.split;
+    machine.config.sm_count = device.sm_count = asked.clusters * config.cta_group * asked.split;
     hg::Plan plan{};
     Params params;
-    if (!choose(p, device, options, plan) || pack_product(p, plan, device.sm_count, params) != hg::ok)
+    if (!choose(p, device, options, plan) || pack_gemm(p, plan, device.sm_count, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
-    set_launch(setup, row, plan, params);
+    set_launch(setup, kernel, plan, params);
     return setup;
 }
 

@@ -1,0 +1,167 @@
+// Host side of the kernels' parameters: what the backends' backend.cpp and choose.cpp share.
+#pragma once
+
+#include "arch/common/params.hpp"
+#include "arch/common/tile_order.hpp"
+#include "src/backend.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace hg {
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+inline OutputParams pack_output(const Problem& p)
+{
+    OutputParams o{};
+    o.d = p.d.ptr;
+    o.d_array = p.d.array;
+    o.c = p.c.ptr;
+    o.c_array = const_cast<const void* const*>(p.c.array);
+    o.bias = p.bias.ptr;
+    o.aux = p.aux.ptr;
+    o.ldd = p.d.ld;
+    o.ldc = p.c.ld;
+    o.ldaux = p.aux.ld;
+    o.stride_d = p.d.batch_stride;
+    o.stride_c = p.c.batch_stride;
+    o.stride_bias = p.bias.batch_stride;
+    o.stride_aux = p.aux.batch_stride;
+    o.m = p.m;
+    o.n = p.n;
+    o.alpha_device = p.alpha_device;
+    o.beta_device = p.beta_device;
+    o.alpha = p.alpha;
+    o.beta = p.beta;
+    o.type_c = p.c.type;
+    o.type_d = p.d.type;
+    o.type_bias = p.bias.type;
+    o.bias_along = p.bias.along;
+    o.activation = p.activation;
+    return o;
+}
+
+// D = alpha * A * B, perhaps with a bias.
+inline bool takes_bias_at_most(const Problem& p)
+{
+    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.activation == Activation::None;
+}
+
+// Does D = alpha * A * B and nothing else: what a plain store of the accumulators can do.
+inline bool is_plain(const Problem& p) { return takes_bias_at_most(p) && p.bias.along == BiasAlong::None; }
+
+// Can 16-byte accesses reach every line of a matrix? `line` and `batch` are strides in elements.
+inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int64_t element_bytes)
+{
+    return reinterpret_cast<uintptr_t>(ptr) % 16 == 0 && line * element_bytes % 16 == 0 &&
+           batch * element_bytes % 16 == 0;
+}
+
+// Do all rows of D begin where a vector may?
+inline bool has_aligned_rows(const Problem& p)
+{
+    return is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
+}
+
+// D = alpha * A * B, perhaps with a bias, in rows that are whole aligned vectors of eight elements.
+inline bool is_vector_output(const Problem& p)
+{
+    return takes_bias_at_most(p) && !p.d.array && p.n % 8 == 0 && p.d.ld > 0 && has_aligned_rows(p);
+}
+
+// The same in rows where vectors do not fit: one column a lane is best.
+inline bool is_element_output(const Problem& p)
+{
+    return takes_bias_at_most(p) && !p.d.array && !has_aligned_rows(p);
+}
+
+inline Major major_of(const Operand& o) { return o.k_stride == 1 ? Major::K : Major::MN; }
+
+// The stride between lines of contiguous elements; 0 when no dimension is contiguous.
+inline int64_t line_stride(const Operand& o)
+{
+    return o.k_stride == 1 ? o.row_stride : o.row_stride == 1 ? o.k_stride : 0;
+}
+
+// An operand whose lines 16-byte accesses can walk: contiguous in one dimension, aligned, no array.
+inline bool is_vector_operand(const Operand& o, int64_t batch)
+{
+    const int64_t line = line_stride(o);
+    return line > 0 && !o.array && is_vector_aligned(o.ptr, line, batch > 1 ? o.batch_stride : 0, 2);
+}
+
+// A problem as the MMA of a kernel sees it: with swap_ab A and B change places, and so do M and N.
+struct Mma {
+    const Operand &a, &b;
+    int64_t m, n;
+
+    Mma(const Problem& p, bool swap_ab)
+        : a(swap_ab ? p.b : p.a), b(swap_ab ? p.a : p.b), m(swap_ab ? p.n : p.m), n(swap_ab ? p.m : p.n)
+    {
+    }
+};
+
+// Entry points of a kernel that comes in f16 and bf16 for each pair of majors.
+constexpr int major_variants = 8;
+
+inline int major_variant(Type type, const Operand& a, const Operand& b)
+{
+    return (type == Type::BF16 ? 4 : 0) + (major_of(a) == Major::MN ? 2 : 0) +
+           (major_of(b) == Major::MN ? 1 : 0);
+}
+
+inline bool major_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
+{
+    std::snprintf(name, sizeof name, "%s_%s_%c%c", kernel.name, variant & 4 ? "bf16" : "f16",
+                  variant & 2 ? 'm' : 'k', variant & 1 ? 'n' : 'k');
+    return true;
+}
+
+inline TileGrid pack_grid(const Problem& p, const KernelInfo& kernel, int group)
+{
+    return tile_grid(static_cast<int32_t>(ceil_div(p.m, kernel.tile_m)),
+                     static_cast<int32_t>(ceil_div(p.n, kernel.tile_n)), group);
+}
+
+// Tiles are numbered with 32 bits; half of that range leaves room for a grid-stride step.
+constexpr int64_t max_tiles = int64_t{1} << 30;
+
+// Tiles of m x n of all problems, or max_tiles + 1 when there are more than max_tiles.
+inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
+{
+    int64_t tiles;
+    const bool overflow = __builtin_mul_overflow(ceil_div(p.m, m), ceil_div(p.n, n), &tiles) ||
+                          __builtin_mul_overflow(tiles, p.batch, &tiles);
+    return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
+}
+
+// The same where contiguous groups end, as the device alone knows, anywhere: each has a tile more at most.
+inline int64_t count_most_tiles(const Problem& p, int64_t m, int64_t n)
+{
+    if (!p.groups.offsets)
+        return count_tiles(p, m, n);
+    Problem rows = p;
+    rows.m += std::min(p.batch, p.m) * (m - 1);
+    rows.batch = 1;
+    return count_tiles(rows, m, n);
+}
+
+inline int64_t count_tiles(const Problem& p, const KernelInfo& kernel)
+{
+    return count_tiles(p, kernel.tile_m, kernel.tile_n);
+}
+
+// The same for a kernel that computes the transpose where swap_ab says so.
+inline int64_t count_tiles(const Problem& p, int64_t tile_m, int64_t tile_n, bool swap_ab)
+{
+    return swap_ab ? count_tiles(p, tile_n, tile_m) : count_tiles(p, tile_m, tile_n);
+}
+
+inline bool is_forced_away(const Options& options, const KernelInfo& kernel)
+{
+    return *options.kernel && std::strcmp(options.kernel, kernel.name) != 0;
+}
+
+}  // namespace hg

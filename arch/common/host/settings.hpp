@@ -1,0 +1,28 @@
+// What may follow a kernel's name in HGEMM_KERNEL and not every backend has.
+#pragma once
+
+#include "src/backend.hpp"
+
+namespace hg {
+
+// What a backend's kernels can be told, beside /split=1, /swap_ab=0, /stream_k=0 and /pdl=off.
+struct Offered {
+    bool split, swap_ab, stream_k;
+    Pdl pdl;  // the most of it
+};
+
+// Why what was forced is refused; null where all of it is offered.
+constexpr const char* not_offered(const Options& options, const Offered& offered)
+{
+    if (options.split > 1 && !offered.split)
+        return "/split=<n> is not offered for n > 1";
+    if (options.swap_ab == SwapAb::On && !offered.swap_ab)
+        return "/swap_ab=1 is not offered";
+    if (options.stream_k == StreamK::On && !offered.stream_k)
+        return "/stream_k=1 is not offered";
+    if (options.pdl > offered.pdl)
+        return options.pdl == Pdl::Early ? "/pdl=early is not offered" : "/pdl=late is not offered";
+    return nullptr;
+}
+
+}  // namespace hg

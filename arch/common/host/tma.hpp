@@ -1,0 +1,99 @@
+// Tensor maps of operands and outputs, and what TMA can address: the host side of backends that use it.
+#pragma once
+
+#include "arch/common/host/pack.hpp"
+#include "src/driver.hpp"
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hg {
+
+// Tensor maps have 32-bit coordinates; a tile may start before the end and reach past it.
+constexpr int64_t max_tma_extent = INT32_MAX - 1024;
+
+inline bool is_tma_operand(const Operand& o, int64_t batch)
+{
+    constexpr int64_t max_stride = int64_t{1} << 39;  // of tensor maps: below 2^40 bytes
+    const bool batched = batch > 1;
+    return is_vector_operand(o, batch) && line_stride(o) < max_stride &&
+           (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
+}
+
+// An output, C or aux.
+inline bool is_tma_matrix(const Matrix& matrix, int64_t batch)
+{
+    constexpr int64_t max_bytes = int64_t{1} << 40;
+    const int64_t bytes = bytes_of(matrix.type), batch_stride = batch > 1 ? matrix.batch_stride : 0;
+    return !matrix.array && matrix.ld > 0 && batch_stride >= 0 &&
+           is_vector_aligned(matrix.ptr, matrix.ld, batch_stride, bytes) && matrix.ld * bytes < max_bytes &&
+           batch_stride * bytes < max_bytes;
+}
+
+// A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies there.
+inline bool is_tma_output(const Problem& p)
+{
+    return is_tma_matrix(p.d, p.batch) && p.n * bytes_of(p.d.type) % 16 == 0;
+}
+
+inline bool can_tma_store(const Problem& p) { return is_plain(p) && is_tma_output(p); }
+
+// Boxes of `line` elements of the contiguous dimension, the swizzle's span, by `lines`. A batch that shares
+// the operand has one matrix in its map.
+inline Status encode_operand(const Operand& o, const Problem& p, int64_t rows, int line, int lines,
+                             CUtensorMap& map)
+{
+    const bool k_major = major_of(o) == Major::K;
+    const bool batched = p.batch > 1 && o.batch_stride > 0;
+    driver::TensorMapRequest r{};
+    r.base = o.ptr;
+    r.type = p.type_ab;
+    r.size[0] = k_major ? p.k : rows;
+    r.size[1] = k_major ? rows : p.k;
+    r.size[2] = batched ? p.batch : 1;
+    r.stride_bytes[0] = 2 * line_stride(o);
+    r.stride_bytes[1] = batched ? 2 * o.batch_stride : 16;
+    r.box[0] = static_cast<uint32_t>(line);
+    r.box[1] = static_cast<uint32_t>(lines);
+    r.box[2] = 1;
+    r.span_bytes = static_cast<uint32_t>(2 * line);
+    return driver::encode_tensor_map(r, &map);
+}
+
+// Boxes of an output, C or aux, their lines as long as the swizzle's span.
+inline Status encode_matrix(const Matrix& matrix, const Problem& p, int columns, int rows, CUtensorMap& map)
+{
+    const int64_t bytes = bytes_of(matrix.type);
+    driver::TensorMapRequest r{};
+    r.base = matrix.ptr;
+    r.type = matrix.type;
+    r.size[0] = p.n;
+    r.size[1] = p.m;
+    r.size[2] = p.batch;
+    r.stride_bytes[0] = bytes * matrix.ld;
+    r.stride_bytes[1] = p.batch > 1 ? bytes * matrix.batch_stride : 16;
+    r.box[0] = static_cast<uint32_t>(columns);
+    r.box[1] = static_cast<uint32_t>(rows);
+    r.box[2] = 1;
+    r.span_bytes = static_cast<uint32_t>(columns * bytes);
+    return driver::encode_tensor_map(r, &map);
+}
+
+// Rows of tiles walked together: the tiles in flight form a block whose sides in elements are equal, so
+// that they read the fewest bytes.
+inline int32_t square_group(int tile_m, int tile_n, int tiles_in_flight)
+{
+    return std::max(static_cast<int32_t>(std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m)),
+                    1);
+}
+
+inline TileGrid square_grid(int64_t m, int64_t n, int tile_m, int tile_n, int tiles_in_flight)
+{
+    const auto tiles_m = static_cast<int32_t>(ceil_div(m, tile_m));
+    const auto tiles_n = static_cast<int32_t>(ceil_div(n, tile_n));
+    return tile_grid(tiles_m, tiles_n, square_group(tile_m, tile_n, tiles_in_flight));
+}
+
+}  // namespace hg

@@ -1,0 +1,138 @@
+#include "arch/sm90/choose/raster.hpp"
+
+#include "arch/common/host/tma.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace hg::sm90 {
+namespace {
+
+// Multiprocessors of an H200's GPCs, beside four pairs that clusters of two alone reach. Seen in the order
+// in which an idle device takes clusters: single CTAs GPC by GPC, others from one GPC after the other.
+constexpr int gpc_size[] = {8, 16, 16, 16, 16, 16, 18, 18};
+constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size));
+
+// `count` tiles in groups of `group` along one side.
+struct Block {
+    int64_t group, rows;
+};
+
+int64_t rows_read(int64_t count, int64_t group, int64_t side, int64_t tiles, int64_t other_side)
+{
+    const int64_t across = std::min(ceil_div(count, group), tiles);
+    return ceil_div(count, group * across) * group * side + across * other_side;
+}
+
+// The group of `count` tiles that reads the fewest rows; of equals, one that divides both.
+Block best_block(int64_t count, int64_t side, int64_t tiles, int64_t other_side, int64_t other_tiles)
+{
+    Block best{1, INT64_MAX};
+    for (int64_t group = 1; group <= std::min(count, tiles); ++group) {
+        const int64_t ragged = count % group != 0 || tiles % group != 0;
+        const int64_t rows = rows_read(count, group, side, other_tiles, other_side) + ragged;
+        if (rows < best.rows)
+            best = {group, rows};
+    }
+    return best;
+}
+
+struct Compact {
+    Block block;
+    bool along_n;
+};
+
+Compact best_raster(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
+{
+    const int64_t count = std::max(1, usual_gpc / cluster);
+    const int64_t m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
+    const Block along_m = best_block(count, m, clusters_m, n, clusters_n);
+    const Block along_n = best_block(count, n, clusters_n, m, clusters_m);
+    return along_n.rows < along_m.rows ? Compact{along_n, true} : Compact{along_m, false};
+}
+
+// Persistent kernels of small k write as fast as they can, and the order of the stores counts. 8192 x 16384
+// x 64 by 128 x 192 in pairs: 70.0 us row by row of D, 78.2 in squares; in few waves squares are better.
+// 16384 x 12288 x 256: 179.4 us in groups of 1,024 rows, 184.1 in squares of 2,304.
+constexpr int64_t one_row_k_max = 2 * tile_k, many_waves = 4, few_rows = 1024;
+
+// Tiles of `side` that are walked together.
+int32_t group_of(int side, int other_side, int64_t k, bool persistent, bool many, int sm_count)
+{
+    const int32_t square = square_group(side, other_side, sm_count);
+    if (!persistent || k > row_order_k_max)
+        return square;
+    if (k <= one_row_k_max)
+        return many ? 1 : square;
+    return std::min(square, std::max(1, static_cast<int32_t>(few_rows / side)));
+}
+
+}  // namespace
+
+bool can_place(const Config& c, int cluster, int64_t clusters, int sm_count)
+{
+    return c.ctas_per_sm == 1 && sm_count == max_remapped_clusters &&
+           clusters <= clusters_held(c.ctas_per_sm, cluster, sm_count);
+}
+
+int64_t rows_of_gpc(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
+{
+    return best_raster(c, cluster, clusters_m, clusters_n).block.rows;
+}
+
+void remap_by_gpc(int ctas, int clusters, uint8_t* remap)
+{
+    std::array<uint8_t, max_remapped_clusters> gpc{};
+    std::array<int, gpcs> room{};
+    for (int g = 0; g < gpcs; ++g)
+        room[g] = ctas == 1 ? 0 : gpc_size[g] / ctas;
+    int i = ctas == 2 ? std::min(lone_pairs, clusters) : 0;
+    std::fill_n(gpc.begin(), i, static_cast<uint8_t>(gpcs));
+    for (bool any = true; any && i < clusters;) {
+        any = false;
+        for (int g = 0; g < gpcs && i < clusters; ++g)
+            if (room[g] > 0) {
+                --room[g];
+                gpc[i++] = static_cast<uint8_t>(g);
+                any = true;
+            }
+    }
+    uint8_t next = 0;
+    for (int g = 0; g <= gpcs; ++g)
+        for (int cluster = 0; cluster < clusters; ++cluster)
+            if (gpc[cluster] == g)
+                remap[cluster] = next++;
+}
+
+// Clusters that follow each other often run side by side, and L2 delivers the faster the less they read.
+// Along the longer side of a cluster they share least of what its own CTAs do not share already.
+bool rasters_along_n(const Config& c, int64_t clusters_m, int64_t clusters_n)
+{
+    constexpr int64_t window = 8;
+    const int64_t m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
+    const int64_t along_m =
+        rows_read(window, std::min(window, clusters_m), m, INT64_MAX, n) * (c.cluster_m > c.cluster_n ? 3 : 2);
+    const int64_t along_n =
+        rows_read(window, std::min(window, clusters_n), n, INT64_MAX, m) * (c.cluster_n > c.cluster_m ? 3 : 2);
+    if (along_m != along_n)
+        return along_n < along_m;
+    return c.cluster_m != c.cluster_n ? c.cluster_m > c.cluster_n : clusters_n < clusters_m;
+}
+
+Raster choose_raster(const Config& c, const Plan& plan, int64_t clusters_m, int64_t clusters_n, int64_t k,
+                  int sm_count)
+{
+    const int m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
+    const int64_t clusters = plan.grid / plan.cluster;
+    if (!plan.uses_pdl() && clusters == plan.tiles * c.clusters_a_tile(plan.split) &&
+        can_place(c, plan.cluster, clusters, sm_count)) {
+        const Compact order = best_raster(c, plan.cluster, clusters_m, clusters_n);
+        return {order.along_n, static_cast<int32_t>(order.block.group), plan.cluster > 1};
+    }
+    const bool along_n = k <= one_row_k_max ? plan.swap_ab : rasters_along_n(c, clusters_m, clusters_n);
+    const bool many = plan.tiles >= many_waves * clusters;
+    return {along_n, group_of(along_n ? n : m, along_n ? m : n, k, !c.is_split(), many, sm_count), false};
+}
+
+}  // namespace hg::sm90

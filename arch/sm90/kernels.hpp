@@ -1,0 +1,76 @@
+// The host's reading of kernels.def. A kernel's number is its place in `kernels`: those of KERNEL lines first,
+// then GROUPED, DIRECT and GEMV, then sm90_repack, which is no GEMM but may run before one.
+#pragma once
+
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/direct/config.hpp"
+#include "arch/sm90/repack/config.hpp"
+#include "arch/sm90/smem.hpp"
+#include "src/backend.hpp"
+
+#include <algorithm>
+
+namespace hg::sm90 {
+
+#define KERNEL(name, schedule, ...)  constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
+#define GROUPED(name, schedule, ...) KERNEL(name, schedule, __VA_ARGS__)
+#include "arch/sm90/kernels.def"
+
+#define KERNEL(name, ...) name##_config,
+constexpr Config configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+#define GROUPED(name, ...) name##_config,
+constexpr Config grouped_configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+#define DIRECT(name, majors, ...) DirectConfig{__VA_ARGS__},
+#define GEMV(name, majors, ...)   DirectConfig{__VA_ARGS__},
+constexpr DirectConfig direct_configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+template <Config C>
+constexpr KernelInfo info_of(const char* name)
+{
+    constexpr auto bytes = std::max(sizeof(Smem<C, Major::K>), sizeof(Smem<C, Major::MN>));
+    static_assert(bytes <= smem_room(C));
+    return {name, C.tile_m, C.tile_n, tile_k, C.stages, C.threads(), static_cast<int>(bytes)};
+}
+
+template <DirectConfig C>
+constexpr KernelInfo direct_info_of(const char* name)
+{
+    constexpr auto bytes = sizeof(DirectSmem<C>);
+    static_assert(C.ctas_per_sm * (bytes + smem_reserved) <= smem_per_sm);
+    constexpr int step = direct_step(C, is_gemv(C) ? Major::MN : Major::K);
+    return {name, C.tile_m, C.tile_n, step, 1, C.threads(), static_cast<int>(bytes), !is_gemv(C)};
+}
+
+#define KERNEL(name, ...)         info_of<name##_config>(#name),
+#define GROUPED(name, ...)        info_of<name##_config>(#name),
+#define DIRECT(name, majors, ...) direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
+#define GEMV(name, majors, ...)   direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
+constexpr KernelInfo kernels[] = {
+#include "arch/sm90/kernels.def"
+    {"sm90_repack", 0, 0, 0, 0, repack_threads, 0},
+};
+
+constexpr int gemm_count = sizeof configs / sizeof configs[0];
+constexpr int grouped_count = sizeof grouped_configs / sizeof grouped_configs[0];
+constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];
+constexpr int first_grouped = gemm_count, first_direct = first_grouped + grouped_count;
+constexpr int repack_kernel = first_direct + direct_count;
+
+constexpr bool is_grouped(int kernel) { return first_grouped <= kernel && kernel < first_direct; }
+constexpr bool is_direct(int kernel) { return first_direct <= kernel && kernel < repack_kernel; }
+
+// Of a KERNEL or GROUPED line.
+constexpr const Config& config_of(int kernel)
+{
+    return is_grouped(kernel) ? grouped_configs[kernel - first_grouped] : configs[kernel];
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,33 @@
+// Problem + Plan -> the kernels' parameters: tensor maps, raster, L2 policies, epilogue.
+#pragma once
+
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/direct/config.hpp"
+#include "arch/sm90/params.hpp"
+#include "src/backend.hpp"
+#include "src/problem.hpp"
+#include "src/status.hpp"
+
+#include <cstdint>
+
+namespace hg::sm90 {
+
+// Is D one that TMA can store: of floats or of the operands' type?
+bool can_store_by_tma(const Problem& problem);
+
+// How a persistent kernel stores this output, if it can.
+Epilogue epilogue_of(const Config& config, const Problem& problem, bool swap_ab);
+
+// Can a kernel make this output?
+bool can_store(const Config& config, const Problem& problem, bool swap_ab);
+
+// K tiles that each CTA prefetches into L2 while earlier kernels end: all of small operands; none where alpha may
+// be 0, since then no operand is touched.
+int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
+
+// Fill a kernel's parameters for a legal plan, but for what lies in the workspace.
+Status pack_gemm(const Problem& problem, const Plan& plan, int sm_count, Params& params);
+Status pack_groups(const Problem& problem, const Plan& plan, Params& params);
+void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
+
+}  // namespace hg::sm90

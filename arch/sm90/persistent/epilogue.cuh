@@ -1,0 +1,138 @@
+// Epilogue of the persistent kernels: from a consumer's accumulators to the output.
+//
+// Named barrier 1 + consumer: the 128 threads of a consumer, around its staging. TMA stores are waited
+// for by the thread that issued them: before it lets a box be written again, and before it exits.
+#pragma once
+
+#include "arch/common/finish.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/types.hpp"
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/params.hpp"
+#include "arch/sm90/persistent/epilogue_fused.cuh"
+#include "arch/sm90/persistent/epilogue_general.cuh"
+#include "arch/sm90/persistent/staging.cuh"
+
+#include <cstdint>
+
+namespace hg::sm90 {
+
+// Fill the boxes of a block one after the other; each is stored by TMA while the next is filled. After an
+// odd number of boxes the next block begins with the one that was stored last.
+template <typename Fill, typename Epilogue>
+__device__ inline void store_boxes(int count, const Block& at, Fill fill, Epilogue store)
+{
+    const bool leader = at.leads();
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+        unsigned char* box = at.staging + i % staging_buffers * staging_buffer_bytes;
+        if (leader && i == 0 && count % staging_buffers != 0)
+            ptx::bulk_wait_group_read<0>();
+        else if (leader)
+            ptx::bulk_wait_group_read<staging_buffers - 1>();
+        ptx::bar_sync(1 + at.consumer, 128);
+        fill(box, i);
+        ptx::fence_proxy_async();
+        ptx::bar_sync(1 + at.consumer, 128);
+        if (leader) {
+            store(ptx::shared_address(box), i);
+            ptx::bulk_commit_group();
+        }
+    }
+}
+
+// Sums of the operands' type, whose lines lie along y.
+template <Config C, Type T>
+__device__ inline void store_block_16(const CUtensorMap& map, uint64_t policy, float alpha,
+                                      const float (&acc)[C.tile_n / 2], const Block& at)
+{
+    constexpr int columns = box_columns(C);
+    const auto start = [](int i) { return box_start(C, i, columns); };
+    store_boxes(
+        box_count(C, columns), at,
+        [&](unsigned char* box, int i) {
+            fill_box_16<T, columns>(ptx::shared_address(box), acc + start(i) / 2, alpha, at);
+        },
+        [&](uint32_t box, int i) {
+            ptx::tma_store_3d_hint(&map, box, static_cast<int32_t>(at.n) + start(i),
+                                   static_cast<int32_t>(at.m), at.batch, policy);
+        });
+}
+
+// D, of floats or of the operands' type.
+template <Config C, Type T>
+__device__ inline void store_block_tma(const Params& p, float alpha, const float (&acc)[C.tile_n / 2],
+                                       const Block& at)
+{
+    const bool floats = p.output.type_d == Type::F32;
+    const auto m = static_cast<int32_t>(at.m), n = static_cast<int32_t>(at.n);
+    constexpr int rows = transposed_box_rows;
+    const auto store = [&](uint32_t box, int column, int row) {
+        ptx::tma_store_3d_hint(&p.d, box, column, row, at.batch, p.d_policy);
+    };
+    const auto start = [](int i, int width) { return box_start(C, i, width); };
+    if (p.swap_ab && floats)
+        store_boxes(
+            box_count(C, rows), at,
+            [&](unsigned char* box, int i) { fill_transposed_32(box, acc + start(i, rows) / 2, alpha, at); },
+            [&](uint32_t box, int i) {
+                store(box, m, n + start(i, rows));
+                store(box + rows * span_bytes, m + 32, n + start(i, rows));
+            });
+    else if (p.swap_ab)
+        store_boxes(
+            box_count(C, rows), at,
+            [&](unsigned char* box, int i) {
+                fill_transposed_16<T>(ptx::shared_address(box), acc + start(i, rows) / 2, alpha, at);
+            },
+            [&](uint32_t box, int i) { store(box, m, n + start(i, rows)); });
+    else if (floats)
+        store_boxes(
+            box_count(C, 32), at,
+            [&](unsigned char* box, int i) {
+                fill_box_32(ptx::shared_address(box), acc + start(i, 32) / 2, alpha, at);
+            },
+            [&](uint32_t box, int i) { store(box, n + start(i, 32), m); });
+    else
+        store_block_16<C, T>(p.d, p.d_policy, alpha, acc, at);
+}
+
+// The blocks of a tile, one after the other.
+template <Config C, typename Epilogue>
+__device__ inline void for_each_block(const Accumulator<C>& acc, Block at, Epilogue store)
+{
+#pragma unroll
+    for (int block = 0; block < C.blocks(); ++block, at.m += 64)
+        store(acc[block], at);
+}
+
+template <Config C, Type T>
+__device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
+{
+    if constexpr (fuses_all(C)) {
+        if (p.epilogue == Epilogue::General) [[unlikely]] {
+            store_general<C, T>(p, p.output, p.tma_store, s, acc, at);
+            return;
+        }
+    }
+    float alpha = s.alpha;
+    if (p.epilogue == Epilogue::Fused) [[unlikely]] {
+        add_fused<C, T>(p, s, acc, at);
+        if constexpr (fuses_all(C)) {
+            if (p.output.aux)
+                for_each_block<C>(acc, at, [&](const float(&block)[C.tile_n / 2], const Block& where) {
+                    store_block_16<C, T>(p.aux, p.d_policy, 1.0f, block, where);
+                });
+        }
+        activate<C>(p.output.activation, acc);
+        alpha = 1.0f;
+    }
+    for_each_block<C>(acc, at, [&](const float(&block)[C.tile_n / 2], const Block& where) {
+        store_block_tma<C, T>(p, alpha, block, where);
+    });
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,165 @@
+// What becomes of sums before TMA stores them as it stores plain ones: C, a bias, an activation.
+//
+//   of_c[consumer][box]   the consumer's leader -> its 128 threads. Count 1: the leader's arrive, which
+//              also announces the bytes of a box of C; completes when they have landed.
+//   named barrier 1 + consumer   these threads: all have read a box, so that the next one may take its
+//              place; the bias of the tile is there.
+#pragma once
+
+#include "arch/common/elements.cuh"
+#include "arch/common/finish.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/types.hpp"
+#include "arch/sm90/bias.cuh"
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/params.hpp"
+#include "arch/sm90/persistent/staging.cuh"
+#include "arch/sm90/smem.hpp"
+
+#include <cstdint>
+
+namespace hg::sm90 {
+
+// Of a tile, before its product: by the consumer's threads, once all are done with the one before.
+template <Config C>
+__device__ inline void stage_bias(const Params& p, float* staged, const TileCoord& at, int first_block)
+{
+    const auto bias = TileBias::of<C>(p.output, p.swap_ab, at);
+    const int first = bias.along_n ? 0 : first_block * 64;
+#pragma unroll 1
+    for (int i = threadIdx.x % 128; i < (bias.along_n ? C.tile_n : C.blocks() * 64); i += 128)
+        staged[i] = bias.load(first + i);
+}
+
+// C of a tile comes as D leaves: in boxes of 64 x and Width y, by TMA. Two have come or are on their way at
+// a time, the first two while the tile is multiplied; L2 is asked for the others meanwhile.
+template <Config C, int Width>
+struct LoaderOfC {
+    static constexpr int across = box_count(C, Width), count = C.blocks() * across;
+    static_assert(count % staging_buffers == 0);
+
+    __device__ static int m(int i) { return i / across * 64; }
+    __device__ static int n(int i) { return box_start(C, i % across, Width); }
+
+    __device__ static uint32_t box_of(const Block& at, int i)
+    {
+        return ptx::shared_address(at.staging + i % staging_buffers * staging_buffer_bytes);
+    }
+
+    __device__ static void load(const Params& p, const Block& at, int i)
+    {
+        const uint32_t full = at.c_full + i % staging_buffers * 8,
+                       bytes = Width * (p.output.type_c == Type::F32 ? 4 : 2);
+        ptx::tma_load_3d(box_of(at, i), &p.c, full, static_cast<int32_t>(at.n) + n(i),
+                         static_cast<int32_t>(at.m) + m(i), at.batch);
+        ptx::mbarrier_arrive_expect_tx(full, 64 * bytes);
+    }
+
+    // The leader, once the boxes of the tile before have been stored.
+    __device__ static void begin(const Params& p, const Block& at)
+    {
+#pragma unroll 1
+        for (int i = 0; i < count; ++i)
+            if (i < staging_buffers)
+                load(p, at, i);
+            else
+                ptx::tma_prefetch_3d(&p.c, static_cast<int32_t>(at.n) + n(i),
+                                     static_cast<int32_t>(at.m) + m(i), at.batch);
+    }
+
+    // add(sums, box, done): the first `done` y of a box have been in the one before. After an odd number of
+    // phases each barrier gets one more, so that a tile begins with parity 0.
+    template <typename Add>
+    __device__ static void add_all(const Params& p, const Block& at, Accumulator<C>& acc, Add add)
+    {
+#pragma unroll
+        for (int i = 0; i < count; ++i) {
+            ptx::mbarrier_wait_parity(at.c_full + i % staging_buffers * 8, i / staging_buffers & 1);
+            add(acc[i / across] + n(i) / 2, box_of(at, i), i % across * Width - n(i));
+            if (i + staging_buffers < count) {
+                ptx::bar_sync(1 + at.consumer, 128);
+                if (at.leads())
+                    load(p, at, i + staging_buffers);
+            }
+        }
+        if constexpr (count / staging_buffers % 2 != 0) {
+            ptx::bar_sync(1 + at.consumer, 128);
+            if (at.leads())
+#pragma unroll
+                for (int box = 0; box < staging_buffers; ++box)
+                    ptx::mbarrier_arrive(at.c_full + box * 8);
+        }
+    }
+};
+
+__device__ inline bool adds_c_fused(const Params& p, const Scalars& s)
+{
+    return p.epilogue == Epilogue::Fused && p.output.c && s.beta != 0.0f;
+}
+
+// Before the product of a tile that will read C.
+template <Config C>
+__device__ inline void begin_loading_c(const Params& p, const Block& at)
+{
+    if (!at.leads())
+        return;
+    ptx::bulk_wait_group_read<0>();
+    if (p.output.type_c == Type::F32)
+        LoaderOfC<C, 32>::begin(p, at);
+    else
+        LoaderOfC<C, box_columns(C)>::begin(p, at);
+}
+
+template <Config C, Type T>
+__device__ inline void add_c_fused(const Params& p, const Scalars& s, Accumulator<C>& acc,
+                                      const Block& at)
+{
+    constexpr int columns = box_columns(C);
+    if (p.output.type_c == Type::F32)
+        LoaderOfC<C, 32>::add_all(
+            p, at, acc, [&](float* sums, uint32_t box, int done) { add_box_32(sums, box, done, s, at); });
+    else
+        LoaderOfC<C, columns>::add_all(p, at, acc, [&](float* sums, uint32_t box, int done) {
+            add_box_16<T, columns>(sums, box, done, s, at);
+        });
+}
+
+// alpha times the sums, C and the bias, which stage_bias() has left.
+template <Config C, Type T>
+__device__ inline void add_fused(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
+{
+    auto& sums = reinterpret_cast<float(&)[accumulators_per_thread(C)]>(acc);
+    const bool with_c = fuses_c(C) && adds_c_fused(p, s);
+    if (!with_c)
+        for_each_of(sums, [&](float sum) { return __fmul_rn(s.alpha, sum); });
+    if constexpr (fuses_c(C)) {
+        if (with_c)
+            add_c_fused<C, T>(p, s, acc, at);
+    }
+    if (p.output.bias_along != BiasAlong::None) {
+        const bool along_n = is_bias_along_n(p.output, p.swap_ab);
+        ptx::bar_sync(1 + at.consumer, 128);
+#pragma unroll
+        for (int block = 0; block < C.blocks(); ++block)
+            add_bias<C.tile_n>(acc[block], at.bias + (along_n ? 0 : block * 64 + at.warp * 16), along_n);
+    }
+}
+
+template <Config C>
+__device__ inline void activate(Activation activation, Accumulator<C>& acc)
+{
+    auto& sums = reinterpret_cast<float(&)[accumulators_per_thread(C)]>(acc);
+    if (activation == Activation::Relu)
+        for_each_of(sums, [](float x) { return relu(x); });
+    if constexpr (fuses_all(C)) {
+        if (activation == Activation::GeluTanh)
+            for_each_of(sums, [](float x) { return gelu_tanh(x); });
+        else if (activation == Activation::Silu)
+            for_each_of(sums, [](float x) { return silu(x); });
+    }
+}
+
+}  // namespace hg::sm90

@@ -1,0 +1,214 @@
+// Groups of rows, each multiplied by its own B, whose sizes lie in device memory. Persistent CTAs of one
+// producer and two consumers that take tiles in turn, as in persistent.cuh. Each role finds the tiles of
+// its CTA by itself.
+//
+// A tile that the group fills leaves as any other; of one that it does not, rows beyond belong to the next
+// group, or to nobody, and it leaves in pieces, without TMA.
+//
+// Barriers: those of mainloop.cuh, in_place.cuh, stream.cuh and persistent.cuh.
+#pragma once
+
+#include "arch/common/finish.cuh"
+#include "arch/common/groups.cuh"
+#include "arch/common/params.hpp"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/global.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/types.hpp"
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/params.hpp"
+#include "arch/sm90/persistent/epilogue.cuh"
+#include "arch/sm90/persistent/epilogue_fused.cuh"
+#include "arch/sm90/persistent/epilogue_general.cuh"
+#include "arch/sm90/persistent/kernel.cuh"
+#include "arch/sm90/persistent/scheduler.cuh"
+#include "arch/sm90/persistent/staging.cuh"
+#include "arch/sm90/smem.hpp"
+
+#include <cstdint>
+
+namespace hg::sm90 {
+
+// Does its group fill a tile?
+template <Config C>
+__device__ inline bool is_full(const GroupTile& at)
+{
+    return at.end - at.row >= C.tile_m;
+}
+
+// The tiles of a cluster, one after the other: every so many, or such as it is handed, as stream.cuh has
+// it.
+template <Config C, Major MB>
+class GroupScheduler {
+public:
+    // `smem`: shared address of Smem.
+    __device__ GroupScheduler(const Params& p, const ClusterCoord& coord, uint32_t smem)
+        : p_(p), coord_(coord), number_(static_cast<int32_t>(blockIdx.x / C.ctas())),
+          walk_(p.groups, p.group_count, p.output.m, p.group_tiles_n, number_), numbers_(smem),
+          dynamic_(can_schedule_dynamically(C) && p.tile_counter)
+    {
+    }
+
+    // False where nothing is left. Whole warps.
+    __device__ bool next(GroupTile& at)
+    {
+        if (!first_) {
+            const int32_t next = dynamic_ ? numbers_.read() : number_ + clusters();
+            walk_.advance(next - number_);
+            number_ = next;
+        }
+        first_ = false;
+        if (!walk_.find(at))
+            return false;
+        at = {uniform(at.row), uniform(at.end), uniform(at.n * C.cluster_n + coord_.n<C>()),
+              uniform(at.batch)};
+        return true;
+    }
+
+    // A thread of the consumer that multiplies what next() has just said.
+    __device__ void fetch_next() const
+    {
+        if (!dynamic_)
+            return;
+        numbers_.expect();
+        if (coord_.cta == 0)
+            numbers_.send(ptx::atomic_add_relaxed_gpu(p_.tile_counter, 1) + clusters());
+    }
+
+    // The same once nothing is left. Each tile has had one number fetched for the one behind it, so that
+    // the last of them is as many behind the end as there are clusters, but for one.
+    __device__ void end() const
+    {
+        if (dynamic_ && coord_.cta == 0 && walk_.behind() == clusters() - 1)
+            ptx::store_relaxed_gpu(p_.tile_counter, 0);
+    }
+
+private:
+    const Params& p_;
+    const ClusterCoord coord_;
+    int32_t number_;
+    GroupWalk<C.tile_m> walk_;
+    TileQueue<C, MB> numbers_;
+    const bool dynamic_;
+    bool first_ = true;
+
+    __device__ static int32_t clusters() { return static_cast<int32_t>(gridDim.x / C.ctas()); }
+};
+
+// For consumers: see for_each_work().
+template <Config C, Major MB, typename Body>
+__device__ inline void for_each_group_tile(GroupScheduler<C, MB>& scheduler, Body body)
+{
+    for (GroupTile at; scheduler.next(at);)
+        body(at);
+}
+
+template <Config C, Major MA, Major MB>
+__device__ inline void produce_groups(const Params& p, Smem<C, MB>& smem)
+{
+    const Stages<C, MB> stages(smem);
+    const bool leader = ptx::elect_one();
+    const auto coord = ClusterCoord::here<C>();
+    sync_roles<C>(p);
+    ptx::wait_for_earlier_grids();
+    auto ring = Ring<Smem<C, MB>::stages>::writer();
+    GroupScheduler<C, MB> scheduler(p, coord, stages.base);
+    for_each_group_tile(scheduler, [&](const GroupTile& at) {
+        load_tile<C, MA, MB>(p, coord, stages, ring, at, 0, p.k_tiles, no_k_tile, leader);
+    });
+    // As produce() does.
+    if constexpr (C.ctas() > 1)
+#pragma unroll 1
+        for (int i = 0; i < Smem<C, MB>::stages; ++i, ring.advance())
+            ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
+}
+
+// Rows of contiguous groups lie in one matrix.
+template <Config C, Major MB>
+__device__ inline Block block_of(const Params& p, Smem<C, MB>& smem, const GroupTile& at, int consumer)
+{
+    Block block = Block::of<C>(smem, {0, at.n, p.groups.counts ? at.batch : 0}, consumer, 0);
+    block.m = at.row;
+    return block;
+}
+
+template <Config C, Type T>
+__device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
+                                        const GroupTile& tile, const Block& at)
+{
+    if (is_full<C>(tile) && p.epilogue != Epilogue::General)
+        return store_tile<C, T>(p, s, acc, at);
+    // Pieces take for granted that no TMA store reads their boxes.
+    if (at.leads())
+        ptx::bulk_wait_group_read<0>();
+    OutputParams rows = p.output;
+    rows.m = tile.end;
+    store_general<C, T>(p, rows, false, s, acc, at);
+}
+
+// Each of the two consumers multiplies every other tile and steps over the stages of the rest.
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int consumer)
+{
+    const Stages<C, MB> stages(smem);
+    const auto coord = ClusterCoord::here<C>();
+    MmaOrder<C, MB> order(smem, consumer);
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    auto ring = Ring<Smem<C, MB>::stages>::reader();
+    GroupScheduler<C, MB> scheduler(p, coord, stages.base);
+    for_each_group_tile(scheduler, [&](const GroupTile& tile) {
+        if (order.is_mine()) {
+            Accumulator<C> acc;
+            if (threadIdx.x % 128 == 0)
+                scheduler.fetch_next();
+            const Block at = block_of<C>(p, smem, tile, consumer);
+            if constexpr (fuses_c(C)) {
+                if (is_full<C>(tile) && adds_c_fused(p, scalars)) {
+                    // All have read what the tile before may have left in pieces.
+                    ptx::fence_proxy_async();
+                    ptx::bar_sync(1 + consumer, 128);
+                    begin_loading_c<C>(p, at);
+                }
+            }
+            order.wait();
+            multiply_tile<C, T, MA, MB>(
+                acc, coord, stages, ring, p.k_tiles, 0, [](int32_t) {}, [&] { order.pass(); });
+            store_group_tile<C, T>(p, scalars, acc, tile, at);
+        } else {
+            ring.advance(p.k_tiles);
+        }
+        order.advance();
+    });
+    if (threadIdx.x == 128)
+        scheduler.end();
+}
+
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void run_groups(const Params& p, Smem<C, MB>& smem)
+{
+    static_assert(C.schedule == Schedule::PingPong && C.cluster_m == 1 && fuses_all(C));
+    const int warp = uniform(threadIdx.x / 32);
+    if (warp < 4) {
+        ptx::setmaxnreg_dec<producer_registers>();
+        if (warp == 0)
+            produce_groups<C, MA, MB>(p, smem);
+    } else {
+        if (threadIdx.x == 128) {
+            if (p.k_tiles > 0)
+                prefetch_maps(p);
+            init_barriers<C>(smem);
+        }
+        sync_roles<C>(p);
+        ptx::setmaxnreg_inc<consumer_registers>();
+        consume_groups<C, T, MA, MB>(p, smem, warp / 4 - 1);
+        ptx::launch_dependents();
+        ptx::bulk_wait_group<0>();
+    }
+}
+
+}  // namespace hg::sm90

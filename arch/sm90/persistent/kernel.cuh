@@ -1,0 +1,203 @@
+// GEMM with TMA, mbarriers and wgmma: persistent CTAs of one producer and C.consumers consumer warpgroups.
+//
+// Beside the barriers of mainloop.cuh and store.cuh, with PingPong:
+//   turn[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once it has issued the last
+//             wgmma of its tile, so that the tensor cores go on. It keeps a consumer within one phase of
+//             the full barriers that it waits for.
+#pragma once
+
+#include "arch/common/finish.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/types.hpp"
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/mainloop.cuh"
+#include "arch/sm90/params.hpp"
+#include "arch/sm90/persistent/epilogue.cuh"
+#include "arch/sm90/persistent/epilogue_fused.cuh"
+#include "arch/sm90/persistent/scheduler.cuh"
+#include "arch/sm90/persistent/staging.cuh"
+#include "arch/sm90/persistent/stream_k.cuh"
+#include "arch/sm90/smem.hpp"
+
+#include <cstdint>
+
+namespace hg::sm90 {
+
+// All of a multiprocessor's 65,536, shared out among one producer and two consumers.
+constexpr int producer_registers = 40, consumer_registers = 232;
+
+template <Config C, Major MA, Major MB>
+__device__ inline void produce(const Params& p, Smem<C, MB>& smem)
+{
+    const Stages<C, MB> stages(smem);
+    const bool leader = ptx::elect_one();
+    const auto coord = ClusterCoord::here<C>();
+    Scheduler<C, MB> scheduler(p, coord, p.k_tiles, stages.base);
+    Work work{};
+    bool more = scheduler.next(work);
+    int32_t waits_at =
+        begin_loads<C, MA, MB>(p, coord, work.at, work.first, more ? work.last : work.first, leader);
+    const bool nothing = is_alpha_zero_on_device(p.output);
+    auto ring = Ring<Smem<C, MB>::stages>::writer();
+    for (; more && !nothing; more = scheduler.next(work), waits_at = no_k_tile)
+        load_tile<C, MA, MB>(p, coord, stages, ring, work.at, work.first, work.last, waits_at, leader);
+    // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
+    if constexpr (C.ctas() > 1)
+#pragma unroll 1
+        for (int i = 0; i < Smem<C, MB>::stages; ++i, ring.advance())
+            ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
+}
+
+// Before the product of a tile: what its output will read beside the sums; C in place only where it will
+// finish the tile, having all k tiles.
+template <Config C, Major MB>
+__device__ inline void prepare_output(const Params& p, const Scalars& scalars, Smem<C, MB>& smem,
+                                      const Work& work, int32_t k_tiles, int consumer, int first_block)
+{
+    if (p.epilogue == Epilogue::Plain) [[likely]]
+        return;
+    if (reads_c_by_subtile(C) && p.epilogue == Epilogue::General)
+        prefetch_tile_output<C>(p, scalars, work.at, first_block * 64, C.blocks() * 64, threadIdx.x % 128,
+                                128);
+    if constexpr (fuses_all(C)) {
+        if (adds_c_fused(p, scalars) && work.k_tiles() == k_tiles)
+            begin_loading_c<C>(p, Block::of<C>(smem, work.at, consumer, first_block));
+    }
+    if (p.output.bias_along != BiasAlong::None)
+        stage_bias<C>(p, smem.bias[consumer], work.at, first_block);
+}
+
+// Stores a tile, unless others have to add to it.
+template <Config C, Type T, Major MB>
+__device__ inline void finish(const Params& p, const Scalars& scalars, const ClusterCoord& coord,
+                              Smem<C, MB>& smem, const Work& work, int32_t k_tiles, Accumulator<C>& acc,
+                              int consumer, int first_block)
+{
+    const auto at = Block::of<C>(smem, work.at, consumer, first_block);
+    if (work.k_tiles() != k_tiles) {
+        if (!fix_up<C>(p, Stream::of<C>(p, k_tiles), coord, work, acc, smem.answer[consumer],
+                              consumer))
+            return;
+        if constexpr (fuses_all(C)) {
+            if (adds_c_fused(p, scalars))
+                begin_loading_c<C>(p, at);
+        }
+    }
+    store_tile<C, T>(p, scalars, acc, at);
+}
+
+// All consumers multiply each tile, C.blocks() blocks of 64 x each.
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void consume_cooperative(const Params& p, Smem<C, MB>& smem, int consumer)
+{
+    const Stages<C, MB> stages(smem);
+    const auto coord = ClusterCoord::here<C>();
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : p.k_tiles;
+    auto ring = Ring<Smem<C, MB>::stages>::reader();
+    for_each_work(
+        Scheduler<C, MB>(p, coord, k_tiles, stages.base),
+        [&](const Work& work, const Scheduler<C, MB>& scheduler) {
+            Accumulator<C> acc;
+            prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, consumer * C.blocks());
+            multiply_tile<C, T, MA, MB>(
+                acc, coord, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
+            finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
+        });
+}
+
+// The order in which the two consumers of a ping-pong kernel use the tensor cores: they take tiles in turns.
+template <Config C, Major MB>
+class MmaOrder {
+public:
+    __device__ MmaOrder(Smem<C, MB>& smem, int consumer)
+        : consumer_(consumer), mine_(ptx::shared_address(&smem.mma_order[consumer])),
+          other_(ptx::shared_address(&smem.mma_order[1 - consumer])),
+          phase_(consumer == 0)  // the first consumer does not wait for its first tile
+    {
+    }
+
+    // Is the next tile this consumer's?
+    __device__ bool is_mine() const { return next_consumer_ == consumer_; }
+    // Until the other consumer has issued all of its tile before.
+    __device__ void wait()
+    {
+        ptx::mbarrier_wait_parity(mine_, phase_);
+        phase_ ^= 1;
+    }
+    // All wgmma of this tile are issued.
+    __device__ void pass() const
+    {
+        if (threadIdx.x % 32 == 0)
+            ptx::mbarrier_arrive(other_);
+    }
+    __device__ void advance() { next_consumer_ ^= 1; }
+
+private:
+    const int consumer_;
+    const uint32_t mine_, other_;
+    uint32_t phase_;
+    int next_consumer_ = 0;
+};
+
+// Each of the two consumers multiplies every other tile and steps over the stages of the rest.
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void consume_ping_pong(const Params& p, Smem<C, MB>& smem, int consumer)
+{
+    const Stages<C, MB> stages(smem);
+    const auto coord = ClusterCoord::here<C>();
+    MmaOrder<C, MB> order(smem, consumer);
+    ptx::wait_for_earlier_grids();
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : p.k_tiles;
+    auto ring = Ring<Smem<C, MB>::stages>::reader();
+    for_each_work(Scheduler<C, MB>(p, coord, k_tiles, stages.base),
+                  [&](const Work& work, const Scheduler<C, MB>& scheduler) {
+                      if (order.is_mine()) {
+                          Accumulator<C> acc;
+                          if (threadIdx.x % 128 == 0)
+                              scheduler.fetch_next();
+                          prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, 0);
+                          order.wait();
+                          multiply_tile<C, T, MA, MB>(
+                              acc, coord, stages, ring, work.k_tiles(), 0, [](int32_t) {},
+                              [&] { order.pass(); });
+                          finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, 0);
+                      } else {
+                          ring.advance(work.k_tiles());
+                      }
+                      order.advance();
+                  });
+}
+
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void run_persistent(const Params& p, Smem<C, MB>& smem)
+{
+    const int warp = uniform(threadIdx.x / 32);
+    if (warp < 4) {
+        ptx::setmaxnreg_dec<producer_registers>();
+        if (warp == 0)
+            produce<C, MA, MB>(p, smem);
+    } else {
+        if (threadIdx.x == 128) {
+            prefetch_maps(p);
+            init_barriers<C>(smem);
+        }
+        sync_roles<C>(p);
+        ptx::setmaxnreg_inc<consumer_registers>();
+        const int consumer = warp / 4 - 1;
+        if constexpr (C.schedule == Schedule::PingPong)
+            consume_ping_pong<C, T, MA, MB>(p, smem, consumer);
+        else
+            consume_cooperative<C, T, MA, MB>(p, smem, consumer);
+        ptx::launch_dependents();
+        ptx::bulk_wait_group<0>();
+    }
+}
+
+}  // namespace hg::sm90
