@@ -174,7 +174,7 @@ void Rules::tensor_memory()
     if (here_.is("tcgen05.dealloc"))
         remove("tensor memory");
     if (here_.is("tcgen05.relinquish"))
-        remove("tensor memory", "it only lets other CTAs of the multiprocessor allocate; there are none");
+        remove("tensor memory", "it only lets other CTAs of the SM allocate; there are none");
 }
 
 void Rules::matrices()

@@ -107,11 +107,11 @@ void write_totals(std::ostream& out, const std::vector<Result>& results)
             ++equivalents[result.mutant.equivalent];
     for (const auto& [why, count] : equivalents)
         fmt::print(out, "Equivalent, {}: {}.\n", count, why);
-    fmt::print(out, "\n");
+    fmt::print(out, "\nMissed:\n\n");
     for (const Result& r : results)
         if (r.counts() && !r.caught())
-            fmt::print(out, "Missed: {} line {}, {}, {}: `{}`\n", r.kernel, r.mutant.line + 1,
-                       r.mutant.kind, r.mutant.change, r.statement.substr(0, 100));
+            fmt::print(out, "    {} line {}, {}, {}: {}\n", r.kernel, r.mutant.line + 1, r.mutant.kind,
+                       r.mutant.change, r.statement.substr(0, 100));
 }
 
 }  // namespace mutation
