@@ -25,8 +25,8 @@ enum class StreamK { Free, Off, On };
 // Which product a kernel computes: D, or with A and B swapped its transpose.
 enum class SwapAb { Free, Off, On };
 
-// Programmatic dependent launch: when the next kernel on the stream may start. Off: when this one has ended.
-// Late: after its main loop. Early: as soon as it runs.
+// Programmatic dependent launch: when the next kernel on the stream may start. Off: when this one has
+// ended. Late: after its main loop. Early: as soon as it runs.
 enum class Pdl { Free, Off, Late, Early };
 
 enum class Why { Model, Tuned, Forced, Network };
@@ -36,14 +36,14 @@ const char* name_of(Pdl pdl);
 // Plan: what was decided. A pure function of Problem, Device and Options.
 struct Plan {
     const Backend* backend;
-    int kernel;         // index in backend->kernels
-    int variant;        // which entry point of the kernel (types and transposes); the backend's own numbering
-    bool swap_ab;       // the kernel computes the transpose: tile_m counts columns of D
-    int split;          // slices of K
-    int cluster;        // CTAs of a cluster; 0 or 1: none
-    Pdl pdl;            // not Free
+    int kernel;    // index in backend->kernels
+    int variant;   // which entry point of the kernel (types and transposes); the backend's own numbering
+    bool swap_ab;  // the kernel computes the transpose: tile_m counts columns of D
+    int split;     // slices of K
+    int cluster;   // CTAs of a cluster; 0 or 1: none
+    Pdl pdl;       // not Free
     int64_t tiles, grid;
-    size_t workspace;   // bytes
+    size_t workspace;  // bytes
     double predicted_us;
     Why why;
     const char* refusal;  // set when choose() returns false

@@ -130,13 +130,13 @@ bool take_back(int number, Options& o, char (&text)[length])
     case 2:
         std::snprintf(text, length, "with /stream_k=%d", o.stream_k == StreamK::On);
         return std::exchange(o.stream_k, StreamK::Free) != StreamK::Free;
-    case 3: std::snprintf(text, length, "with /pdl=%s", name_of(o.pdl)); return std::exchange(o.pdl, Pdl::Free) != Pdl::Free;
+    case 3:
+        std::snprintf(text, length, "with /pdl=%s", name_of(o.pdl));
+        return std::exchange(o.pdl, Pdl::Free) != Pdl::Free;
     case 4:
         std::snprintf(text, length, "in batch-invariant mode");
         return std::exchange(o.mode, Mode::Default) != Mode::Default;
-    default:
-        std::snprintf(text, length, "on %d SMs", o.sm_limit);
-        return std::exchange(o.sm_limit, 0) != 0;
+    default: std::snprintf(text, length, "on %d SMs", o.sm_limit); return std::exchange(o.sm_limit, 0) != 0;
     }
 }
 
@@ -166,8 +166,8 @@ Status check_names(const Options& options)
     return status;
 }
 
-Status find_backends(const Device& device, const Options& options,
-                       const Backend* (&backends)[max_backends], int& count)
+Status find_backends(const Device& device, const Options& options, const Backend* (&backends)[max_backends],
+                     int& count)
 {
     count = 0;
     if (*options.kernel && !runs_on(device, options.kernel))

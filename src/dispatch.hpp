@@ -22,8 +22,8 @@ Status check_names(const Options& options);
 // The backends that serve the device and do not stand aside, in order, from options.backend on if that is
 // set. Fails when there is none, or when options names a backend or a kernel that does not run on the
 // device.
-Status find_backends(const Device& device, const Options& options,
-                       const Backend* (&backends)[max_backends], int& count);
+Status find_backends(const Device& device, const Options& options, const Backend* (&backends)[max_backends],
+                     int& count);
 
 // How many words that are 0 between kernels the backends want behind a workspace of so many bytes.
 size_t counter_words(const Device& device, std::span<const Backend* const> backends, size_t workspace);

@@ -42,8 +42,8 @@ Status get_kernels(const KernelTable& table, const Device& device, std::span<con
 
 }  // namespace
 
-Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels, int variants,
-                    SymbolName symbol_name, void** state)
+Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels,
+                    int variants, SymbolName symbol_name, void** state)
 {
     *state = nullptr;
     auto* entries = new (std::nothrow) driver::Kernel[kernels.size() * variants]{};

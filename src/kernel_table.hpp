@@ -8,8 +8,8 @@
 
 namespace hg {
 
-// The images that hold a backend's entry points: the first half of a kernel's variants, those for f16, in one
-// and the rest in the other, or all in the same.
+// The images that hold a backend's entry points: the first half of a kernel's variants, those for f16, in
+// one and the rest in the other, or all in the same.
 struct Images {
     const void* f16;
     const void* bf16;
@@ -27,8 +27,8 @@ struct KernelTable {
 // The name of a kernel's entry point; false when it has no such variant.
 using SymbolName = bool (*)(const KernelInfo& kernel, int variant, char (&name)[80]);
 
-Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels, int variants,
-                    SymbolName symbol_name, void** state);
+Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels,
+                    int variants, SymbolName symbol_name, void** state);
 void close_kernels(void* state);
 
 // Launch the planned kernel with one parameter struct.

@@ -51,16 +51,16 @@ void Problem::align_unused_strides()
 
 void Problem::print(char* text, size_t length) const
 {
-    std::snprintf(text, length,
-                  "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
-                  ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s%s",
-                  m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
-                  name_of(type_ab), k, d.ld, batch, alpha + 0.0, static_cast<double>(beta),
-                  bias.along == BiasAlong::None ? "" : " bias",
-                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
-                  groups.offsets  ? " rows=offsets"
-                  : groups.counts ? " rows=counts"
-                                  : "");
+    std::snprintf(
+        text, length,
+        "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
+        ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s%s",
+        m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride, name_of(type_ab), k,
+        d.ld, batch, alpha + 0.0, static_cast<double>(beta), bias.along == BiasAlong::None ? "" : " bias",
+        activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
+        groups.offsets  ? " rows=offsets"
+        : groups.counts ? " rows=counts"
+                        : "");
 }
 
 // Where nothing was asked for, the next kernel waits.
@@ -82,9 +82,9 @@ namespace {
 void print_launch(const Plan& plan, const KernelInfo& kernel, char* text, size_t length)
 {
     std::snprintf(text, length, " cluster=%d stages=%d waves=%.2f pdl=%s predicted_us=%.1f",
-                         std::max(plan.cluster, 1), kernel.stages,
-                         static_cast<double>(plan.tiles) / static_cast<double>(plan.grid),
-                         name_of(plan.pdl), plan.predicted_us);
+                  std::max(plan.cluster, 1), kernel.stages,
+                  static_cast<double>(plan.tiles) / static_cast<double>(plan.grid), name_of(plan.pdl),
+                  plan.predicted_us);
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ void Plan::print(char* text, size_t length) const
                   "%s workspace=%zu why=%s",
                   backend->name, k.name, swap_ab ? k.tile_n : k.tile_m, swap_ab ? k.tile_m : k.tile_n,
                   k.tile_k, swap_ab ? " swap_ab=1" : "", split, sm90.stream_k ? " stream_k=1" : "",
-                  sm90.dynamic_schedule ? " schedule=dynamic" : "", copies[sm90.repack_a + 2 * sm90.repack_b],
-                  tiles, grid, launch, workspace, name_of(why));
+                  sm90.dynamic_schedule ? " schedule=dynamic" : "",
+                  copies[sm90.repack_a + 2 * sm90.repack_b], tiles, grid, launch, workspace, name_of(why));
 }
 
 }  // namespace hg

@@ -8,7 +8,8 @@
 
 namespace hg {
 
-// A tile: rows `row` ... `end` - 1 of A and D, if it is so high, and column `n` of tiles. `batch`: the group.
+// A tile: rows `row` ... `end` - 1 of A and D, if it is so high, and column `n` of tiles. `batch`: the
+// group.
 struct GroupTile {
     int32_t row, end, n, batch;
 };

@@ -3,7 +3,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/host/gemm.hpp"
-#include "arch/host/rows.hpp"
+#include "arch/host/rows/rows.hpp"
 #include "src/handle.hpp"
 
 #include <algorithm>

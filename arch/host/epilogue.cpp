@@ -70,8 +70,8 @@ Epilogue::Epilogue(const Problem& problem)
 void Epilogue::store(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* sums) const
 {
     for (int64_t done = 0; done < count; done += chunk)
-        store_chunk(z, along == Along::KernelInfo ? i : i + done, along == Along::KernelInfo ? j + done : j, along,
-                    std::min(chunk, count - done), sums + done);
+        store_chunk(z, along == Along::KernelInfo ? i : i + done, along == Along::KernelInfo ? j + done : j,
+                    along, std::min(chunk, count - done), sums + done);
 }
 
 void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* values) const

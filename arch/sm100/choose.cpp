@@ -1,8 +1,8 @@
 // Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
 #include "arch/common/host/settings.hpp"
 #include "arch/common/host/tma.hpp"
-#include "arch/sm100/model.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "arch/sm100/model.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -37,8 +37,8 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
         return false;
     if (candidate.clusters > max_tiles || sm_count < c.cta_group)
         return false;
-    if (candidate.split > 1 && (!c.is_split() || o.mode == Mode::BatchInvariant || candidate.split > sm_count ||
-                          candidate.split > ceil_div(p.k, tile_k)))
+    if (candidate.split > 1 && (!c.is_split() || o.mode == Mode::BatchInvariant ||
+                                candidate.split > sm_count || candidate.split > ceil_div(p.k, tile_k)))
         return false;
     // Unless it is static the grid has a CTA for each tile: within what a launch takes, and a limit of
     // SMs holds only for few enough.

@@ -108,10 +108,10 @@ struct Params {
     int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
     uint32_t instruction;                // tcgen05's instruction descriptor
     Major a_major, b_major;
-    int32_t split;                      // slices of k
+    int32_t split;                       // slices of k
     uint8_t part_start[max_slices + 1];  // blocks of eight y from here on belong to slice i
-    bool swap_ab;                       // M of the MMA is N of the problem
-    bool tma_store;                     // d is valid and the output is plain
+    bool swap_ab;                        // M of the MMA is N of the problem
+    bool tma_store;                      // d is valid and the output is plain
 };
 
 // PTX ISA 9.7.16.4.2: f32 results, both operands of one type.

@@ -33,8 +33,8 @@ KTile k_tile(const Pipeline& p)
     t.bytes = 2.0 * p.tile_k * (p.tile_m + p.tile_n) / p.cta_group;
     t.multiply = 2.0 * p.tile_m * p.tile_n * p.tile_k / p.cta_group / flops_a_cycle;
     t.load = t.bytes / loaded_bytes_a_cycle;
-    t.read =
-        2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.tile_n) / p.cta_group) / read_bytes_a_cycle;
+    t.read = 2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.tile_n) / p.cta_group) /
+             read_bytes_a_cycle;
     const double wait = p.overlap == Overlap::Products ? 0.0 : done_latency;
     t.round = (load_latency + t.load + t.multiply + wait) / p.stages;
     t.cycles = p.overlap == Overlap::Nothing ? t.round * p.stages

@@ -127,7 +127,8 @@ __device__ inline void load_a(const Params& p, uint32_t smem, uint32_t bar, cons
 #pragma unroll
     for (int block = 0; block < C.consumers(); ++block)
         load_operand<C, 128>(p.a, p.a_major, smem + block * operand_bytes(128), bar,
-                             at.m * C.tile_m + block * C.block() + rank * 128, k, at.batch * p.a_batch_step);
+                             at.m * C.tile_m + block * C.block() + rank * 128, k,
+                             at.batch * p.a_batch_step);
 }
 
 // The bytes that come to a stage of one CTA.
@@ -224,8 +225,8 @@ __device__ inline void consume(const Params& p, const Places<C>& places, uint32_
 #pragma unroll
             for (uint32_t step = 0; step < tile_k / mma_k; ++step)
                 ptx::tcgen05_mma<C.cta_group>(d, first_a + to_stage + step * step_a,
-                                          first_b + to_stage + step * step_b, p.instruction,
-                                          i > slice.first || step > 0);
+                                              first_b + to_stage + step * step_b, p.instruction,
+                                              i > slice.first || step > 0);
             commit<C>(places.empty(ring.stage));
         }
         commit<C>(places.acc_full(consumer, acc.stage));
@@ -251,7 +252,8 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<
             ptx::tmem_fence_after();
             const uint32_t from = accumulator<C>(tmem, block, acc.stage) + (warp * 32 << 16);
             const int64_t m = int64_t{at.m} * C.tile_m + block * C.block() + rank * 128 + warp * 32;
-            const Strip strip{lane, m, int64_t{at.n} * C.tile_n, at.batch, from, multiplied, smem.staging[warp]};
+            const Strip strip{lane, m,          int64_t{at.n} * C.tile_n, at.batch,
+                              from, multiplied, smem.staging[warp]};
             store_strip<C>(p, scalars, strip, box);
             ptx::tmem_fence_before();
             __syncwarp();

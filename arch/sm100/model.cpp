@@ -7,15 +7,9 @@ namespace hg::sm100 {
 Pipeline pipeline_of(const Config& c, int split)
 {
     const bool persistent = !c.is_split();
-    Pipeline p{c.cta_group,
-               c.tile_m,
-               c.tile_n,
-               tile_k,
-               c.stages,
-               Overlap::Products,
-               persistent,
-               c.accumulators(),
-               persistent ? Store::Boxes : Store::Rows};
+    Pipeline p{c.cta_group, c.tile_m,         c.tile_n,
+               tile_k,      c.stages,         Overlap::Products,
+               persistent,  c.accumulators(), persistent ? Store::Boxes : Store::Rows};
     p.split = p.writers = split;  // each slice stores its part
     return p;
 }

@@ -29,8 +29,8 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    params.grid =
-        plan.swap_ab ? square_grid(p.m, p.n, c.tile_n, c.tile_m, at_once) : square_grid(p.m, p.n, c.tile_m, c.tile_n, at_once);
+    params.grid = plan.swap_ab ? square_grid(p.m, p.n, c.tile_n, c.tile_m, at_once)
+                               : square_grid(p.m, p.n, c.tile_m, c.tile_n, at_once);
     params.a_batch_step = a.batch_stride != 0;
     params.b_batch_step = b.batch_stride != 0;
     params.a_major = major_of(a);

@@ -119,7 +119,7 @@ __device__ inline void fill_box_32(unsigned char* box, const float (&v)[32], flo
 
 // Swapped: lines of the 32 lanes, one for each column; 16 bits ...
 __device__ inline void fill_transposed_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
-                                       int lane)
+                                          int lane)
 {
 #pragma unroll
     for (int i = 0; i < 64; ++i)

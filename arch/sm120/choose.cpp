@@ -45,7 +45,7 @@ int tuned_kernel(const Problem& p, const Device& device, const Options& o)
                p.m > over && p.m <= m;
     };
 #define TUNED(sm_count, n, k, over, m, name, us, model)                                                    \
-    if (is_measured(sm_count, n, k, over, m) && is_legal(p, o, kernel_named(#name)))                        \
+    if (is_measured(sm_count, n, k, over, m) && is_legal(p, o, kernel_named(#name)))                       \
         return kernel_named(#name);
 #include "arch/sm120/tuned.def"
 #undef TUNED

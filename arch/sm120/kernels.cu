@@ -7,7 +7,7 @@ using namespace hg;
 extern __shared__ __align__(1024) unsigned char dynamic_smem[];
 
 #define ENTRY(name, config, type, major_a, major_b)                                                        \
-    extern "C" __global__ void __launch_bounds__((config).threads(), (config).ctas_per_sm)                   \
+    extern "C" __global__ void __launch_bounds__((config).threads(), (config).ctas_per_sm)                 \
         name(const __grid_constant__ sm120::Params p)                                                      \
     {                                                                                                      \
         sm120::run<config, type, major_a, major_b>(p,                                                      \

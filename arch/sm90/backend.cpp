@@ -36,8 +36,8 @@ bool direct_symbol(int kernel, int variant, char (&name)[80])
            has_direct_major(direct_configs[kernel - first_direct], k_major ? Major::K : Major::MN);
 }
 
-// Entry points are named after the majors of A and B, the direct ones after that of A; A of groups is contiguous
-// along K; sm90_repack is one for both types.
+// Entry points are named after the majors of A and B, the direct ones after that of A; A of groups is
+// contiguous along K; sm90_repack is one for both types.
 bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     const auto index = static_cast<int>(&kernel - kernels);
@@ -53,8 +53,8 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels({hgemm_image_sm90_f16, hgemm_image_sm90_bf16}, device, kernels, major_variants, symbol,
-                        state);
+    return open_kernels({hgemm_image_sm90_f16, hgemm_image_sm90_bf16}, device, kernels, major_variants,
+                        symbol, state);
 }
 
 // Room for the copies of most layers of language models, and of two operands of 6,912 x 6,912.
@@ -103,7 +103,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
     const Status status = is_grouped(plan.kernel) ? pack_groups(left, plan, product)
-                                               : pack_gemm(left, plan, handle.sm_count(), product);
+                                                  : pack_gemm(left, plan, handle.sm_count(), product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
         product.tile_counter = product.arrivals + streamed_words(c, product.stream_tiles);

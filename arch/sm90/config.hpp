@@ -9,13 +9,13 @@ namespace hg::sm90 {
 
 // How the CTAs of a kernel share the output:
 //   Cooperative   persistent; the consumers share each tile
-//   PingPong      persistent; the consumers alternate: one multiplies its tile while the other stores its own
-//   SplitK        one tile a cluster, whose CTAs take a slice of K each and add up in shared memory
+//   PingPong      persistent; the consumers alternate: one multiplies its tile while the other stores its
+//   own SplitK        one tile a cluster, whose CTAs take a slice of K each and add up in shared memory
 //   SplitKGlobal  the same, but the slices lie anywhere on the device and add up in global memory
 enum class Schedule { Cooperative, PingPong, SplitK, SplitKGlobal };
 
-// wgmma multiplies tile_m rows of A by tile_n columns of B. A and B are those of the problem, or the other way
-// round where Params::swap_ab says so: the same kernel then computes the transposed tile.
+// wgmma multiplies tile_m rows of A by tile_n columns of B. A and B are those of the problem, or the other
+// way round where Params::swap_ab says so: the same kernel then computes the transposed tile.
 struct Config {
     Schedule schedule;
     int tile_m, tile_n;  // of a CTA
@@ -99,8 +99,8 @@ constexpr int box_columns(const Config& c)
 // Rows in a box of a transposed output, likewise.
 constexpr int transposed_box_rows = 32;
 
-// The general epilogue passes subtiles of 64 rows by so many columns through registers: a box each, of 16-bit
-// columns or floats, and sixteen accumulators a thread.
+// The general epilogue passes subtiles of 64 rows by so many columns through registers: a box each, of
+// 16-bit columns or floats, and sixteen accumulators a thread.
 constexpr int subtile_n = 32, subtile_floats = 16;
 
 constexpr int box_count(const Config& c, int width) { return (c.tile_n + width - 1) / width; }
@@ -123,8 +123,8 @@ constexpr bool fuses_all(const Config& c)
 {
     return c.schedule == Schedule::PingPong && accumulators_per_thread(c) <= 160;
 }
-// C by TMA too, whose boxes alternate between the two buffers: an even number of them, of 16-bit columns and
-// of floats.
+// C by TMA too, whose boxes alternate between the two buffers: an even number of them, of 16-bit columns
+// and of floats.
 constexpr bool fuses_c(const Config& c)
 {
     return fuses_all(c) && c.blocks() * box_count(c, box_columns(c)) % staging_buffers == 0 &&
@@ -137,8 +137,8 @@ constexpr bool reads_c_by_subtile(const Config& c)
     return fuses_all(c) && accumulators_per_thread(c) <= 128 && c.tile_n % subtile_n == 0;
 }
 
-// A split tile of floats, contiguous along the output's rows. The padding keeps a fragment's rows in different
-// banks.
+// A split tile of floats, contiguous along the output's rows. The padding keeps a fragment's rows in
+// different banks.
 constexpr int staged_pitch(const Config& c, bool swap_ab) { return swap_ab ? c.tile_m + 4 : c.tile_n + 8; }
 constexpr int staged_bytes(const Config& c)
 {
@@ -146,8 +146,8 @@ constexpr int staged_bytes(const Config& c)
     return 4 * (plain > transposed ? plain : transposed);
 }
 
-// A slice of K owns some blocks of eight columns of the tile: the last slices may have fewer or none, since the
-// longest part counts. Bytes of the accumulators of one such block, of all consumers.
+// A slice of K owns some blocks of eight columns of the tile: the last slices may have fewer or none, since
+// the longest part counts. Bytes of the accumulators of one such block, of all consumers.
 constexpr int blocks_per_owner(const Config& c, int split) { return (c.tile_n / 8 + split - 1) / split; }
 constexpr int fragment_bytes(const Config& c) { return 128 * c.consumers * 16; }
 
@@ -157,16 +157,16 @@ constexpr int incoming_bytes(const Config& c, int split)
     return (split - 1) * blocks_per_owner(c, split) * fragment_bytes(c);
 }
 
-// What an owner adds up, its own partial sums and, of SplitKGlobal, those of all slices, lies where the stages
-// were, behind the tile on its way out.
+// What an owner adds up, its own partial sums and, of SplitKGlobal, those of all slices, lies where the
+// stages were, behind the tile on its way out.
 constexpr int reduction_offset(const Config& c) { return round_up(staged_bytes(c), 16); }
 constexpr int reduction_bytes(const Config& c, int split)
 {
     return (c.is_global() ? split : 1) * blocks_per_owner(c, split) * fragment_bytes(c);
 }
 
-// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers, and
-// for what an owner adds up.
+// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers,
+// and for what an owner adds up.
 constexpr bool can_split(const Config& c, int split)
 {
     const int stages = c.stages * (a_bytes(c) + b_bytes(c, Major::K));
@@ -178,9 +178,10 @@ constexpr bool can_split(const Config& c, int split)
            (split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= smem_room(c) - stages - 512);
 }
 
-// Clusters of these kernels may fetch their tiles one at a time: see persistent/scheduler.cuh. Single CTAs and
-// narrow tiles want their neighbours' tiles next to theirs in each wave: 4096 x 4096 x 7168 by 128 x 128 takes
-// 408 us with dynamic scheduling, 365 without, 2048 x 18432 x 7168 by pairs of 128 x 112 901 and 879 (H100).
+// Clusters of these kernels may fetch their tiles one at a time: see persistent/scheduler.cuh. Single CTAs
+// and narrow tiles want their neighbours' tiles next to theirs in each wave: 4096 x 4096 x 7168 by 128 x
+// 128 takes 408 us with dynamic scheduling, 365 without, 2048 x 18432 x 7168 by pairs of 128 x 112 901 and
+// 879 (H100).
 constexpr int min_dynamic_tile_n = 128;
 constexpr bool can_schedule_dynamically(const Config& c)
 {

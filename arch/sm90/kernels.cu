@@ -1,6 +1,6 @@
-// Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for the
-// contiguous dimension of A and k or n for that of B: kk, kn, mk and mn of a KERNEL, kk and kn of a GROUPED,
-// k and m, of A alone, of a DIRECT or GEMV. sm90_repack is one for both types.
+// Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
+// the contiguous dimension of A and k or n for that of B: kk, kn, mk and mn of a KERNEL, kk and kn of a
+// GROUPED, k and m, of A alone, of a DIRECT or GEMV. sm90_repack is one for both types.
 //
 // Compiled once for each type, as HGEMM_TYPE = f16 or bf16: two images are compiled in half the time.
 #include "arch/sm90/direct/config.hpp"
@@ -56,33 +56,33 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 #define NAME_(name, type, majors) name##_##type##_##majors
 #define NAME(name, type, majors)  NAME_(name, type, majors)
 
-// ENTRY(kernel, letters of the majors, parameters, function that runs it, template arguments behind its config
-// and type)
-#define ENTRY(name, majors, parameters, function, ...)                                                         \
-    extern "C" __global__ void __launch_bounds__(name##_config.threads(), name##_config.ctas_per_sm)           \
-        NAME(name, HGEMM_TYPE, majors)(const __grid_constant__ sm90::parameters p)                             \
-    {                                                                                                          \
-        function<name##_config, HGEMM_TYPE, __VA_ARGS__>(p);                                                   \
+// ENTRY(kernel, letters of the majors, parameters, function that runs it, template arguments behind its
+// config and type)
+#define ENTRY(name, majors, parameters, function, ...)                                                     \
+    extern "C" __global__ void __launch_bounds__(name##_config.threads(), name##_config.ctas_per_sm)       \
+        NAME(name, HGEMM_TYPE, majors)(const __grid_constant__ sm90::parameters p)                         \
+    {                                                                                                      \
+        function<name##_config, HGEMM_TYPE, __VA_ARGS__>(p);                                               \
     }
 
-#define KERNEL(name, schedule, ...)                                                                            \
-    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                               \
-    ENTRY(name, kk, Params, run, Major::K, Major::K)                                                           \
-    ENTRY(name, kn, Params, run, Major::K, Major::MN)                                                          \
-    ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                          \
+#define KERNEL(name, schedule, ...)                                                                        \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
+    ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
+    ENTRY(name, kn, Params, run, Major::K, Major::MN)                                                      \
+    ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                      \
     ENTRY(name, mn, Params, run, Major::MN, Major::MN)
 
-#define GROUPED(name, schedule, ...)                                                                           \
-    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                               \
-    ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)                                                   \
+#define GROUPED(name, schedule, ...)                                                                       \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
+    ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)                                               \
     ENTRY(name, kn, Params, run_grouped, Major::K, Major::MN)
 
 #define DIRECT_k(name)    ENTRY(name, k, DirectParams, run_direct, Major::K)
 #define DIRECT_m(name)    ENTRY(name, m, DirectParams, run_direct, Major::MN)
 #define DIRECT_both(name) DIRECT_k(name) DIRECT_m(name)
 
-#define DIRECT(name, majors, ...)                                                                              \
-    constexpr sm90::DirectConfig name##_config{__VA_ARGS__};                                                   \
+#define DIRECT(name, majors, ...)                                                                          \
+    constexpr sm90::DirectConfig name##_config{__VA_ARGS__};                                               \
     DIRECT_##majors(name)
 
 #define GEMV(name, majors, ...) DIRECT(name, majors, __VA_ARGS__)

@@ -1,5 +1,5 @@
-// The host's reading of kernels.def. A kernel's number is its place in `kernels`: those of KERNEL lines first,
-// then GROUPED, DIRECT and GEMV, then sm90_repack, which is no GEMM but may run before one.
+// The host's reading of kernels.def. A kernel's number is its place in `kernels`: those of KERNEL lines
+// first, then GROUPED, DIRECT and GEMV, then sm90_repack, which is no GEMM but may run before one.
 #pragma once
 
 #include "arch/sm90/config.hpp"

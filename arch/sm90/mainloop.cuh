@@ -160,11 +160,11 @@ __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, ui
     constexpr uint32_t along_m = (1u << C.cluster_m) - 1;
     constexpr uint32_t along_n = ((1u << C.ctas()) - 1) / along_m;  // every C.cluster-th bit
     const int32_t m = coord.m<C>(), n = coord.n<C>();
-    load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m<C>(at), k, at.batch * p.a_batch_step, n,
-                                    along_n << coord.rank_of<C>(m, 0), p.a_policy);
+    load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m<C>(at), k, at.batch * p.a_batch_step,
+                                            n, along_n << coord.rank_of<C>(m, 0), p.a_policy);
     load_operand<C.tile_n, C.cluster_m, MB>(a_smem + a_bytes(C), &p.b, bar, at.n * C.tile_n, k,
-                                     at.batch * p.b_batch_step, m, along_m << coord.rank_of<C>(0, n),
-                                     p.b_policy);
+                                            at.batch * p.b_batch_step, m, along_m << coord.rank_of<C>(0, n),
+                                            p.b_policy);
 }
 
 // This CTA's share of an operand's part of a stage, into L2.
@@ -192,9 +192,11 @@ __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord,
 #pragma unroll 1
     for (int32_t k = first * tile_k; k < end * tile_k; k += tile_k) {
         if (at.n == n)
-            prefetch_operand<C.tile_m, C.cluster_n, MA>(&p.a, at.m * C.tile_m, k, at.batch * p.a_batch_step, n);
+            prefetch_operand<C.tile_m, C.cluster_n, MA>(&p.a, at.m * C.tile_m, k, at.batch * p.a_batch_step,
+                                                        n);
         if (at.m == m)
-            prefetch_operand<C.tile_n, C.cluster_m, MB>(&p.b, at.n * C.tile_n, k, at.batch * p.b_batch_step, m);
+            prefetch_operand<C.tile_n, C.cluster_m, MB>(&p.b, at.n * C.tile_n, k, at.batch * p.b_batch_step,
+                                                        m);
     }
 }
 
@@ -272,9 +274,9 @@ __device__ inline void release_stage(const ClusterCoord& coord, uint32_t empty, 
 // will not be filled again, since a neighbour might have left. `begin` is called in front of each k tile,
 // `issued` once all wgmma are on their way.
 template <Config C, Type T, Major MA, Major MB, typename Begin, typename Issued>
-__device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& coord, const Stages<C, MB>& stages,
-                                     Ring<Smem<C, MB>::stages>& ring, int32_t k_tiles, int first_block,
-                                     Begin begin, Issued issued)
+__device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& coord,
+                                     const Stages<C, MB>& stages, Ring<Smem<C, MB>::stages>& ring,
+                                     int32_t k_tiles, int first_block, Begin begin, Issued issued)
 {
     if (k_tiles == 0) {
         issued();

@@ -92,8 +92,7 @@ Epilogue epilogue_of(const Config& c, const Problem& p, bool swap_ab)
     const bool reads_or_writes_more = reads_c(p) || p.aux.ptr;
     const bool asks_for_more =
         reads_or_writes_more || p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
-    if (!can_be_fused(p) || (asks_for_more && !fuses_all(c)) ||
-        (reads_or_writes_more && swap_ab))
+    if (!can_be_fused(p) || (asks_for_more && !fuses_all(c)) || (reads_or_writes_more && swap_ab))
         return Epilogue::General;
     return is_plain(p) ? Epilogue::Plain : Epilogue::Fused;
 }
@@ -106,9 +105,9 @@ Status pack_results(const Problem& p, const Config& c, bool swap_ab, Params& par
     static_assert(transposed_box_rows == subtile_n);
     const auto columns_of = [&](Type type) { return type == Type::F32 ? 32 : box_columns(c); };
     const bool halves = p.d.type != Type::F32;
-    const int columns = halves && swap_ab                         ? 64
+    const int columns = halves && swap_ab                                ? 64
                         : halves && params.epilogue == Epilogue::General ? subtile_n
-                                                                  : columns_of(p.d.type);
+                                                                         : columns_of(p.d.type);
     Status status = encode_matrix(p.d, p, columns, swap_ab ? transposed_box_rows : 64, params.d);
     if (params.epilogue != Epilogue::Fused)
         return status;
@@ -128,8 +127,7 @@ bool can_store(const Config& c, const Problem& p, bool swap_ab)
     constexpr int64_t long_k = 2048;
     if (c.is_split() || epilogue_of(c, p, swap_ab) != Epilogue::General)
         return true;
-    return (reads_c(p) ? reads_c_by_subtile(c) : fuses_all(c)) &&
-           (p.k >= long_k || !can_be_fused(p));
+    return (reads_c(p) ? reads_c_by_subtile(c) : fuses_all(c)) && (p.k >= long_k || !can_be_fused(p));
 }
 
 int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, int sm_count)
@@ -152,11 +150,12 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params = {};
     params.output = pack_output(p);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    const int64_t clusters_m = ceil_div(mma.m, cluster_tile_m), clusters_n = ceil_div(mma.n, cluster_tile_n);
+    const int64_t clusters_m = ceil_div(mma.m, cluster_tile_m),
+                  clusters_n = ceil_div(mma.n, cluster_tile_n);
     const Raster raster = choose_raster(c, plan, clusters_m, clusters_n, p.k, sm_count);
     params.raster_along_n = raster.along_n;
     params.grid = raster.along_n ? tile_grid(clusters_n, clusters_m, raster.group)
-                                : tile_grid(clusters_m, clusters_n, raster.group);
+                                 : tile_grid(clusters_m, clusters_n, raster.group);
     params.remapped = raster.remapped;
     if (raster.remapped)
         remap_by_gpc(plan.cluster, static_cast<int>(plan.grid / plan.cluster), params.remap);
@@ -170,7 +169,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.part = blocks_per_owner(c, plan.split);
     params.vectors = is_vector_output(p);
     params.staggered = plan.split == 1 && stagger(c, major_of(mma.b)) > 0 && params.vectors &&
-                     p.d.type == p.type_ab && params.output.bias_along == BiasAlong::None;
+                       p.d.type == p.type_ab && params.output.bias_along == BiasAlong::None;
     params.row_vectors = divisor(plan.swap_ab ? (params.staggered ? 64 : c.tile_m) / 8 : params.part);
     params.rows_at_once = divisor((params.staggered ? 128 : 128 * c.consumers) / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);

@@ -21,8 +21,8 @@ Epilogue epilogue_of(const Config& config, const Problem& problem, bool swap_ab)
 // Can a kernel make this output?
 bool can_store(const Config& config, const Problem& problem, bool swap_ab);
 
-// K tiles that each CTA prefetches into L2 while earlier kernels end: all of small operands; none where alpha may
-// be 0, since then no operand is touched.
+// K tiles that each CTA prefetches into L2 while earlier kernels end: all of small operands; none where
+// alpha may be 0, since then no operand is touched.
 int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
 
 // Fill a kernel's parameters for a legal plan, but for what lies in the workspace.

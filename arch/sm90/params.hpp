@@ -20,7 +20,8 @@ constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
 }
 
-// Words that are 0 between kernels. Stream-K, of so many clusters of tiles: arrivals of each part of a tile.
+// Words that are 0 between kernels. Stream-K, of so many clusters of tiles: arrivals of each part of a
+// tile.
 constexpr int64_t streamed_words(const Config& c, int64_t tiles) { return tiles * c.ctas() * c.parts(); }
 
 // SplitKGlobal, of so many clusters of tiles: arrivals of each tile, then the partial sums of all slices.
@@ -33,8 +34,8 @@ constexpr int64_t global_partial_words(const Config& c, int64_t clusters, int sp
     return c.is_global() && split > 1 ? clusters * c.ctas() * split * c.tile_m * c.tile_n : 0;
 }
 
-// The L2 policies that createpolicy.fractional gives for all lines of an access. As parameters they reach the
-// uniform registers that TMA reads them from.
+// The L2 policies that createpolicy.fractional gives for all lines of an access. As parameters they reach
+// the uniform registers that TMA reads them from.
 constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
 
 // Persistent, split-K and grouped kernels. A and B are those of wgmma: with swap_ab B and A of the problem.
@@ -54,21 +55,21 @@ struct Params {
     int32_t k_tiles;
     int32_t tiles;  // of all problems; of whole clusters
     TileGrid grid;  // rows: M, columns: N; the other way round where raster_along_n says so
-    int32_t a_batch_step, b_batch_step;   // 0: all problems share the operand
-    uint64_t a_policy, b_policy;          // L2 policies of the operands
-    uint64_t d_policy;                    // and of the output
-    int32_t prefetched;                   // K tiles of a CTA's first tile to prefetch into L2
-    int32_t stream_tiles;                 // stream-K: the first tiles, whose K tiles the clusters share evenly
-    float* partials;                      // stream-K: sums; SplitKGlobal: words that are 0 between launches
-    uint32_t* arrivals;                   // stream-K, SplitKGlobal: 0 between launches
-    uint32_t* tile_counter;               // null, or tiles fetched from the dynamic scheduler: 0 between launches
-    Divisor cluster;                      // SplitK: CTAs of a cluster
-    Divisor slice_clusters;               // SplitKGlobal: clusters of a slice of K
-    int32_t split;                        // slices of K
+    int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
+    uint64_t a_policy, b_policy;         // L2 policies of the operands
+    uint64_t d_policy;                   // and of the output
+    int32_t prefetched;                  // K tiles of a CTA's first tile to prefetch into L2
+    int32_t stream_tiles;    // stream-K: the first tiles, whose K tiles the clusters share evenly
+    float* partials;         // stream-K: sums; SplitKGlobal: words that are 0 between launches
+    uint32_t* arrivals;      // stream-K, SplitKGlobal: 0 between launches
+    uint32_t* tile_counter;  // null, or tiles fetched from the dynamic scheduler: 0 between launches
+    Divisor cluster;         // SplitK: CTAs of a cluster
+    Divisor slice_clusters;  // SplitKGlobal: clusters of a slice of K
+    int32_t split;           // slices of K
     int32_t slice_start[max_slices + 1];  // K tiles from here on belong to slice i
     int32_t part;                         // blocks of eight columns that a slice owns, the last ones fewer
-    Divisor row_vectors;                  // split-K kernels: of eight elements, in a row of the longest part
-    Divisor rows_at_once;                 // split-K kernels: rows that the consumers store at a time
+    Divisor row_vectors;   // split-K kernels: of eight elements, in a row of the longest part
+    Divisor rows_at_once;  // split-K kernels: rows that the consumers store at a time
     uint8_t remap[max_remapped_clusters];  // clusters by the order of their launch: see choose/raster.hpp
     Groups groups;                         // grouped kernels
     int32_t group_count, group_tiles_n;    // grouped kernels: tiles_n counts clusters along N

@@ -27,10 +27,7 @@ constexpr int max_incoming_bytes(const Config& c)
 }
 
 // Elements of the bias that a consumer of a persistent kernel keeps.
-constexpr int max_bias(const Config& c)
-{
-    return c.tile_n > c.blocks() * 64 ? c.tile_n : c.blocks() * 64;
-}
+constexpr int max_bias(const Config& c) { return c.tile_n > c.blocks() * 64 ? c.tile_n : c.blocks() * 64; }
 
 // A tile's place among the tiles, as wgmma sees it.
 struct TileCoord {
@@ -51,8 +48,8 @@ struct alignas(1024) Smem {
         unsigned char a[a_bytes(C)];
         unsigned char b[b_bytes(C, MB)];
     };
-    // Split-K: a part of the tile on its way out, and behind it what its owner adds up, lie where the stages
-    // were.
+    // Split-K: a part of the tile on its way out, and behind it what its owner adds up, lie where the
+    // stages were.
     union {
         Stage stage[stages];
         alignas(16) float staged[C.is_split() ? staged_bytes(C) / 4 : 1];
@@ -68,10 +65,11 @@ struct alignas(1024) Smem {
     uint64_t c_full[2][staging_buffers];  // PingPong: boxes of C, of each consumer
     uint64_t tile_full[tile_slots];       // PingPong
     int32_t next_tile[tile_slots];
-    uint64_t partials_full;        // SplitK
-    TileCoord at;                  // split-K kernels
-    int32_t tile, slice;           // SplitKGlobal
-    uint32_t answer[C.consumers];  // stream_k.cuh, global.cuh: what one thread of a consumer tells the others
+    uint64_t partials_full;  // SplitK
+    TileCoord at;            // split-K kernels
+    int32_t tile, slice;     // SplitKGlobal
+    uint32_t
+        answer[C.consumers];  // stream_k.cuh, global.cuh: what one thread of a consumer tells the others
 };
 
 }  // namespace hg::sm90

@@ -321,8 +321,8 @@ TEST(DeviceKernels, each_split_forced)
     NEEDS_GPU();
     int splits = 0;
     for (const std::string& name : kernel_names())
-        for (const char* split : {"split=2/swap_ab=0", "split=3/swap_ab=1", "split=5/swap_ab=0", "split=8/swap_ab=1",
-                                  "split=11/swap_ab=1", "split=16/swap_ab=0"}) {
+        for (const char* split : {"split=2/swap_ab=0", "split=3/swap_ab=1", "split=5/swap_ab=0",
+                                  "split=8/swap_ab=1", "split=11/swap_ab=1", "split=16/swap_ab=0"}) {
             Library library(Cuda::get(), "", name + "/" + split);
             const std::string asked(split, std::strchr(split, '/'));
             if (!library.created() ||

@@ -82,8 +82,8 @@ Counts count(const std::string& fatbin, int row)
     counts.ctas = setup.launch.grid.count();
     counts.bulk_bytes = s.tma_bytes;
     counts.flops = s.mma_flops;
-    counts.cta_k_tiles =
-        s.mma_flops / static_cast<uint64_t>(2 * config.tile_m * config.tile_n * sm100::tile_k / config.cta_group);
+    counts.cta_k_tiles = s.mma_flops / static_cast<uint64_t>(2 * config.tile_m * config.tile_n *
+                                                             sm100::tile_k / config.cta_group);
     counts.loads = sum_of(s, "cp.async.bulk.tensor", "shared::cluster.global");
     counts.stores = sum_of(s, "cp.async.bulk.tensor", "global.shared::cta");
     counts.products = sum_of(s, "tcgen05.mma");

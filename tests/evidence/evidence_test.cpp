@@ -1,6 +1,6 @@
 // The model against published measurements, and against what the emulator counts.
-#include "arch/sm100/model.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "arch/sm100/model.hpp"
 #include "counts.hpp"
 #include "ladder.hpp"
 #include "tables.hpp"

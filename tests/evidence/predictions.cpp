@@ -1,7 +1,7 @@
 #include "predictions.hpp"
 
-#include "arch/sm100/model.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "arch/sm100/model.hpp"
 #include "ladder.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "tables.hpp"
 
-#include "arch/sm100/model.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "arch/sm100/model.hpp"
 #include "ladder.hpp"
 
 #include <fmt/format.h>
@@ -68,10 +68,10 @@ std::string budget_table(const std::vector<Budget>& budgets, const std::vector<C
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for (size_t i = 0; i < counts.size(); ++i) {
         const Counts& c = counts[i];
-        text +=
-            fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2f} | {} |\n",
-                        sm100::kernels[i].name, c.ctas, c.cta_k_tiles, c.flops / c.cta_k_tiles, c.bulk_bytes,
-                        c.loads, c.stores, c.products, c.tmem_loads, c.waits, c.bank_degree, c.hazards);
+        text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2f} | {} |\n",
+                            sm100::kernels[i].name, c.ctas, c.cta_k_tiles, c.flops / c.cta_k_tiles,
+                            c.bulk_bytes, c.loads, c.stores, c.products, c.tmem_loads, c.waits,
+                            c.bank_degree, c.hazards);
     }
     return text;
 }

@@ -220,7 +220,8 @@ TEST(Dispatch, LegalityOfSm100)
     EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_a");
     EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_1");
     const Problem p = linear_layer(4096, 4096, 4096);
-    EXPECT_EQ(choose(gpu(100, 1, 227), p, "", "sm100_2cta_256x256_static").status, HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(choose(gpu(100, 1, 227), p, "", "sm100_2cta_256x256_static").status,
+              HGEMM_STATUS_NOT_SUPPORTED);
     Options options{};
     options.sm_limit = 10;
     Plan plan{};

@@ -17,9 +17,9 @@ void add(std::ostream& out, const char* name, const Device& device, const Proble
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
         << (c.plan.swap_ab ? " swapped" : "") << " split=" << c.plan.split
         << (c.plan.sm90.stream_k ? " stream" : "")
-        << (!c.plan.uses_pdl() ? " alone"
-            : c.plan.pdl == Pdl::Early   ? " early"
-                             : "")
+        << (!c.plan.uses_pdl()         ? " alone"
+            : c.plan.pdl == Pdl::Early ? " early"
+                                       : "")
         << ' ' << name_of(c.plan.why) << '\n';
 }
 

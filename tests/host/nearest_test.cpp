@@ -24,12 +24,13 @@ TEST(NearestNames, BeginLikeTheWrongOne)
 TEST(NearestNames, ComeInOrder)
 {
     NearestNames<3> nearest("sm90_pingpong_128x129");
-    for (const char* name :
-         {"sm80_128x128", "sm90_pingpong_128x128", "host_blocked", "sm90_pingpong_128x64", "sm90_splitk_64x8"})
+    for (const char* name : {"sm80_128x128", "sm90_pingpong_128x128", "host_blocked",
+                             "sm90_pingpong_128x64", "sm90_splitk_64x8"})
         nearest.offer(name);
     std::vector<std::string> names;
     nearest.for_each([&](const char* name) { names.push_back(name); });
-    EXPECT_EQ(names, (std::vector<std::string>{"sm90_pingpong_128x128", "sm90_pingpong_128x64", "sm80_128x128"}));
+    EXPECT_EQ(names,
+              (std::vector<std::string>{"sm90_pingpong_128x128", "sm90_pingpong_128x64", "sm80_128x128"}));
 }
 
 TEST(NearestNames, AreNoMoreThanThereAre)

@@ -92,7 +92,9 @@ TEST(Repack, SizesOfBatches)
     Problem p = odd_layer(100);
     p.batch = 7;
     p.d.batch_stride = 100 * 100;
-    const auto bytes = [&] { return choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib).plan.workspace; };
+    const auto bytes = [&] {
+        return choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib).plan.workspace;
+    };
     const size_t shared = 100 * 128 * 2;
     EXPECT_EQ(bytes(), 2 * shared);
     p.b.batch_stride = 100 * 100 + 3;

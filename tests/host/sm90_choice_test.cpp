@@ -1,7 +1,7 @@
 // White-box tests of what sm90 chooses by measurements: no GPU is needed.
 #include "arch/common/host/pack.hpp"
-#include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "devices.hpp"
@@ -36,8 +36,8 @@ TEST(Sm90, LearnedTimesAreNearTheModels)
                 const Problem p = linear_layer(m, n, k);
                 Plan plan;
                 ASSERT_TRUE(sm90::choose(p, h200, Options{}, plan));
-                const sm90::Candidate candidate{plan.kernel,     plan.swap_ab, plan.split,
-                                    plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
+                const sm90::Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
+                                                plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
                 const sm90::Config& c = sm90::configs[plan.kernel];
                 const double us = sm90::predict(p, c, candidate, 132).us;
                 for (const Card card : {Card::H100, Card::H200}) {
@@ -207,7 +207,7 @@ struct Exception {
 
 constexpr Pdl Early = Pdl::Early, Late = Pdl::Late, Off = Pdl::Off;
 
-#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, without)                      \
+#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, without)                             \
     {n, k, m, #name, swap_ab, split, stream_k, pdl},
 constexpr Exception exceptions_of_h200[] = {
 #include "arch/sm90/choose/h200/tuned.def"

@@ -1,7 +1,7 @@
 // White-box tests of what sm90 packs: no GPU is needed.
 #include "arch/common/host/pack.hpp"
-#include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "devices.hpp"
@@ -299,8 +299,8 @@ TEST(Sm90, ThinProductsAreWrittenRowByRow)
         EXPECT_TRUE(sm90::choose(linear_layer(m, n, k), h200, o, plan)) << plan.refusal;
         const sm90::Config& c = sm90::configs[plan.kernel];
         const int64_t x = plan.swap_ab ? n : m, y = plan.swap_ab ? m : n;
-        const sm90::Raster found =
-            sm90::choose_raster(c, plan, ceil_div(x, c.tile_m * c.cluster_m), ceil_div(y, c.tile_n * c.cluster_n), k, 132);
+        const sm90::Raster found = sm90::choose_raster(c, plan, ceil_div(x, c.tile_m * c.cluster_m),
+                                                       ceil_div(y, c.tile_n * c.cluster_n), k, 132);
         return std::pair(found.along_n == plan.swap_ab, found.group);
     };
     for (const SwapAb swap_ab : {SwapAb::Off, SwapAb::On}) {

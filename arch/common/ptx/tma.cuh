@@ -84,12 +84,14 @@ __device__ inline void tma_store_3d(const void* map, uint32_t src, int x, int y,
 
 // cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.L2::cache_hint [map, {x, y, z}], [src],
 //     policy;   sm_90
-__device__ inline void tma_store_3d_hint(const void* map, uint32_t src, int x, int y, int z, uint64_t policy)
+__device__ inline void tma_store_3d_hint(const void* map, uint32_t src, int x, int y, int z,
+                                         uint64_t policy)
 {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%1, %2, %3}], "
-                 "[%4], %5;" ::"l"(map),
-                 "r"(x), "r"(y), "r"(z), "r"(src), "l"(policy)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%1, %2, %3}], "
+        "[%4], %5;" ::"l"(map),
+        "r"(x), "r"(y), "r"(z), "r"(src), "l"(policy)
+        : "memory");
 }
 
 // cp.async.bulk.commit_group;   sm_90

@@ -1,5 +1,5 @@
-// Numbers that were measured kernel by kernel, found by the kernel's name: the lines of costs.def and of the
-// networks. A kernel needs none.
+// Numbers that were measured kernel by kernel, found by the kernel's name: the lines of costs.def and of
+// the networks. A kernel needs none.
 #pragma once
 
 #include "arch/sm90/config.hpp"
@@ -20,7 +20,8 @@ constexpr int distance(const Config& a, const Config& b)
     const auto apart = [](int x, int y) { return x < y ? y - x : x - y; };
     return 10000 * (a.is_split() != b.is_split()) + 1000 * (a.schedule != b.schedule) +
            10 * (apart(a.tile_m, b.tile_m) + apart(a.tile_n, b.tile_n)) +
-           3 * (apart(a.ctas(), b.ctas()) + apart(a.ctas_per_sm, b.ctas_per_sm)) + (a.cluster_m != b.cluster_m);
+           3 * (apart(a.ctas(), b.ctas()) + apart(a.ctas_per_sm, b.ctas_per_sm)) +
+           (a.cluster_m != b.cluster_m);
 }
 
 consteval int kernel_named(std::string_view name)
@@ -31,8 +32,8 @@ consteval int kernel_named(std::string_view name)
     throw "a table of sm90 names a kernel that kernels.def has not";
 }
 
-// For each kernel the number of its line in `table`, whose lines begin with a name; those without one are not
-// looked at.
+// For each kernel the number of its line in `table`, whose lines begin with a name; those without one are
+// not looked at.
 template <typename Line, size_t Lines>
 consteval std::array<int, gemm_count> lines_of_kernels(const Line (&table)[Lines], Missing missing)
 {
@@ -48,8 +49,8 @@ consteval std::array<int, gemm_count> lines_of_kernels(const Line (&table)[Lines
                 found[kernel] = own[best];
                 break;
             }
-            if (own[other] >= 0 &&
-                (best < 0 || distance(configs[kernel], configs[other]) < distance(configs[kernel], configs[best])))
+            if (own[other] >= 0 && (best < 0 || distance(configs[kernel], configs[other]) <
+                                                    distance(configs[kernel], configs[best])))
                 best = other;
         }
     return found;

@@ -62,7 +62,8 @@ bool can_reduce_globally(const Candidate& candidate, const Options& o, int sm_co
 // Is it known where its tiles will be, if it starts on an idle device?
 bool can_be_placed(const Config& c, const Candidate& candidate, int sm_count)
 {
-    return c.is_split() && can_place(c, c.cluster_ctas(candidate.split), candidate.launched_clusters(), sm_count);
+    return c.is_split() &&
+           can_place(c, c.cluster_ctas(candidate.split), candidate.launched_clusters(), sm_count);
 }
 
 constexpr int max_slices_of(const Config& c) { return c.is_global() ? max_slices : max_cluster; }
@@ -86,11 +87,10 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
     if (c.is_split() && candidate.launched_clusters() * c.cluster_ctas(candidate.split) > INT32_MAX)
         return false;
     if (o.pdl == Pdl::Free ? candidate.pdl_off && !can_be_placed(c, candidate, sm_count)
-                                   : candidate.pdl_off != (o.pdl == Pdl::Off))
+                           : candidate.pdl_off != (o.pdl == Pdl::Off))
         return false;
     const auto swap_ab = candidate.swap_ab ? SwapAb::On : SwapAb::Off;
-    if ((o.split > 0 && o.split != candidate.split) ||
-        (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab))
+    if ((o.split > 0 && o.split != candidate.split) || (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab))
         return false;
     if (o.stream_k != StreamK::Free && (o.stream_k == StreamK::On) != candidate.stream_k)
         return false;
@@ -100,7 +100,8 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
         return sm_count >= c.ctas() && (!candidate.stream_k || can_stream_k(p, candidate, o, sm_count));
     if (candidate.stream_k || (o.mode == Mode::BatchInvariant && candidate.split > 1))
         return false;
-    if (candidate.split * c.ctas() > sm_count * c.ctas_per_sm || (c.is_global() && !can_reduce_globally(candidate, o, sm_count)))
+    if (candidate.split * c.ctas() > sm_count * c.ctas_per_sm ||
+        (c.is_global() && !can_reduce_globally(candidate, o, sm_count)))
         return false;
     // Without persistence a limit of SMs holds only for few enough CTAs.
     return candidate.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
@@ -112,11 +113,11 @@ int64_t persistent_clusters(const Problem& p, const Config& c, const Candidate& 
 {
     const int64_t at_once = clusters_held(c.ctas_per_sm, c.ctas(), sm_count);
     return candidate.stream_k ? stream_shape(c, candidate.clusters, p.k, sm_count).clusters
-                       : ceil_div(candidate.clusters, ceil_div(candidate.clusters, at_once));
+                              : ceil_div(candidate.clusters, ceil_div(candidate.clusters, at_once));
 }
 
-void fill(const Problem& p, const Candidate& candidate, const Prediction& prediction, int sm_count, const Options& o,
-          Plan& plan)
+void fill(const Problem& p, const Candidate& candidate, const Prediction& prediction, int sm_count,
+          const Options& o, Plan& plan)
 {
     const Config& c = configs[candidate.kernel];
     plan.kernel = candidate.kernel;
@@ -127,7 +128,9 @@ void fill(const Problem& p, const Candidate& candidate, const Prediction& predic
     const Pdl pdl = o.pdl == Pdl::Free ? prediction.pdl : o.pdl;
     plan.pdl = pdl;
     plan.tiles = candidate.clusters;
-    plan.grid = (c.is_split() ? candidate.launched_clusters() : persistent_clusters(p, c, candidate, sm_count)) * plan.cluster;
+    plan.grid =
+        (c.is_split() ? candidate.launched_clusters() : persistent_clusters(p, c, candidate, sm_count)) *
+        plan.cluster;
     plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
@@ -144,7 +147,7 @@ struct Tuned {
 
 constexpr Pdl Late = Pdl::Late, Early = Pdl::Early, Off = Pdl::Off;
 
-#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, model)                                   \
+#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, model)                               \
     {n, k, over, m, kernel_named(#name), swap_ab != 0, split, stream_k != 0, pdl},
 constexpr Tuned tuned_h200[] = {
 #include "arch/sm90/choose/h200/tuned.def"
@@ -159,8 +162,8 @@ std::span<const Tuned> tuned_on(Card card)
     return card == Card::H100 ? std::span<const Tuned>(tuned_h100) : tuned_h200;
 }
 
-// The same problem read as its transpose swaps m with n, and A with B: unless K is so small that it matters along
-// which dimension D is written.
+// The same problem read as its transpose swaps m with n, and A with B: unless K is so small that it matters
+// along which dimension D is written.
 bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != max_remapped_clusters || *o.kernel ||
@@ -177,8 +180,8 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
             const Candidate candidate{t.kernel, swap_ab, t.split, t.stream_k, clusters, pdl_off};
             if (!is_legal(p, candidate, o, device.sm_count))
                 continue;
-            fill(p, candidate, {predict(p, configs[t.kernel], candidate, device.sm_count).us, t.pdl}, device.sm_count, o,
-                 plan);
+            fill(p, candidate, {predict(p, configs[t.kernel], candidate, device.sm_count).us, t.pdl},
+                 device.sm_count, o, plan);
             plan.why = Why::Tuned;
             return true;
         }
@@ -202,10 +205,10 @@ void for_each_candidate(const Problem& p, Visit visit)
 
 constexpr int max_candidates = gemm_count * 2 * 2 * (max_slices + 1);
 
-// What the model and the network are not asked about, unless it is forced: SplitKGlobal where the slices leave a
-// quarter of the device idle, since clusters were faster wherever both were measured, and a single slice of it,
-// which was measured for few problems; four CTAs an SM with tile N of 32 and more, which were measured for batches
-// alone.
+// What the model and the network are not asked about, unless it is forced: SplitKGlobal where the slices
+// leave a quarter of the device idle, since clusters were faster wherever both were measured, and a single
+// slice of it, which was measured for few problems; four CTAs an SM with tile N of 32 and more, which were
+// measured for batches alone.
 bool is_worth_trying(const Problem& p, const Candidate& candidate, const Options& o, int sm_count)
 {
     const Config& c = configs[candidate.kernel];
@@ -213,7 +216,8 @@ bool is_worth_trying(const Problem& p, const Candidate& candidate, const Options
         return true;
     if (c.ctas_per_sm == 4 && c.tile_n >= 32 && !is_low_intensity_batch(p))
         return false;
-    return !c.is_global() || (candidate.split > 1 && 4 * candidate.launched_clusters() * c.ctas() >= 3 * sm_count);
+    return !c.is_global() ||
+           (candidate.split > 1 && 4 * candidate.launched_clusters() * c.ctas() >= 3 * sm_count);
 }
 
 struct Choice {
@@ -234,8 +238,9 @@ double add_element_stores(double us, const Config& c, const Candidate& candidate
     return std::max(us + tile, place(c, candidate, sm_count).waves * tile);
 }
 
-// The best candidate by the model. `predicted` gets the predictions, in the order of the candidates: infinite where
-// one is not legal, and too low, but above the limit, where it takes more than `slack` times as long as the best.
+// The best candidate by the model. `predicted` gets the predictions, in the order of the candidates:
+// infinite where one is not legal, and too low, but above the limit, where it takes more than `slack` times
+// as long as the best.
 Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double slack, float* predicted)
 {
     // predict() knows of those of low-intensity batches.
@@ -246,10 +251,12 @@ Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double
             *predicted++ = std::numeric_limits<float>::infinity();
             return;
         }
-        Prediction prediction = predict(p, configs[candidate.kernel], candidate, sm_count, slack * best.prediction.us);
+        Prediction prediction =
+            predict(p, configs[candidate.kernel], candidate, sm_count, slack * best.prediction.us);
         *predicted++ = static_cast<float>(prediction.us);
         if (by_element)
-            prediction.us = add_element_stores(prediction.us, configs[candidate.kernel], candidate, sm_count);
+            prediction.us =
+                add_element_stores(prediction.us, configs[candidate.kernel], candidate, sm_count);
         if (prediction.us < best.prediction.us)
             best = {candidate, prediction};
     });
@@ -258,7 +265,7 @@ Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double
 
 // The best candidate by what was measured, of those that the model expects to take less than `limit`.
 Choice choose_corrected(const Problem& p, const Options& o, int sm_count, Card card, double limit,
-                      const float* predicted)
+                        const float* predicted)
 {
     const bool by_element = is_element_output(p);
     Choice best = none;
@@ -268,9 +275,9 @@ Choice choose_corrected(const Problem& p, const Options& o, int sm_count, Card c
             return;
         const Config& c = configs[candidate.kernel];
         const Corrected corrected = corrected_us(p, c, candidate, us, sm_count, card);
-        const bool late = candidate.pdl_off || !c.is_split()   ? false
-                          : o.pdl == Pdl::Free ? corrected.late < corrected.early
-                                                       : o.pdl == Pdl::Late;
+        const bool late = candidate.pdl_off || !c.is_split() ? false
+                          : o.pdl == Pdl::Free               ? corrected.late < corrected.early
+                                                             : o.pdl == Pdl::Late;
         double time = late ? corrected.late : corrected.early;
         if (by_element)
             time = add_element_stores(time, c, candidate, sm_count);
@@ -280,8 +287,8 @@ Choice choose_corrected(const Problem& p, const Options& o, int sm_count, Card c
     return best;
 }
 
-// The network is asked about candidates that the model does not find slower by half than the best: 99 of 100
-// problems have their fastest one among these.
+// The network is asked about candidates that the model does not find slower by half than the best: 99 of
+// 100 problems have their fastest one among these.
 bool choose_by_model(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     const int sm_count = o.sm_count(device);
@@ -310,13 +317,14 @@ void add_shared_memory(const Problem& p, const Options& o, int sm_count, Plan& p
     const int64_t clusters = plan.grid / c.ctas(), k_tiles = ceil_div(p.k, tile_k);
     const int64_t streamed = plan.sm90.stream_k ? stream_shape(c, plan.tiles, p.k, sm_count).tiles : 0;
     plan.sm90.dynamic_schedule = o.counters > 0 && o.workspace >= sizeof(uint32_t) &&
-                     schedules_dynamically(c, plan.tiles - streamed, clusters, k_tiles);
+                                 schedules_dynamically(c, plan.tiles - streamed, clusters, k_tiles);
     if (plan.sm90.stream_k)
         plan.workspace += static_cast<size_t>(stream_bytes(c, clusters));
     else if (plan.sm90.dynamic_schedule)
         plan.workspace += sizeof(uint32_t);
     else
-        plan.workspace += static_cast<size_t>(global_partial_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
+        plan.workspace +=
+            static_cast<size_t>(global_partial_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
 }
 
 bool choose_product(const Problem& asked, const Device& device, const Options& o, Plan& plan)

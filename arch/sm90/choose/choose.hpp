@@ -1,5 +1,5 @@
-// Problem x Device -> plan: which kernel runs it, and how. Legality, then measured exceptions, then a cost model and
-// what networks learned of how far that is off.
+// Problem x Device -> plan: which kernel runs it, and how. Legality, then measured exceptions, then a cost
+// model and what networks learned of how far that is off.
 #pragma once
 
 #include "src/backend.hpp"
@@ -9,8 +9,9 @@
 
 namespace hg::sm90 {
 
-// Words behind a workspace of so many bytes: some that CTAs count arrivals with, and such as slices of K leave for
-// each other, of a tile of 128 x 128 for each SM, but no more bytes than a quarter of the workspace.
+// Words behind a workspace of so many bytes: some that CTAs count arrivals with, and such as slices of K
+// leave for each other, of a tile of 128 x 128 for each SM, but no more bytes than a quarter of the
+// workspace.
 size_t counter_words(const Device& device, size_t workspace);
 
 // Fill the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.

@@ -24,7 +24,7 @@ struct Network {
     float feature_weights[Feature::count][units];
     float trait_weights[traits][units];
     float biases[units];
-    float shares[units];  // of the units in the answer
+    float shares[units];                   // of the units in the answer
     KernelCorrection kernels[gemm_count];  // by name; fewer where some have none
 };
 
@@ -81,8 +81,8 @@ void add(float (&sums)[units], float value, const float (&weights)[units])
 
 }  // namespace
 
-void describe(const Problem& p, const Config& c, const Candidate& candidate, Pdl pdl, double us, int sm_count,
-              float (&f)[Feature::count])
+void describe(const Problem& p, const Config& c, const Candidate& candidate, Pdl pdl, double us,
+              int sm_count, float (&f)[Feature::count])
 {
     const Mma mma(p, candidate.swap_ab);
     const auto m = static_cast<double>(mma.m), n = static_cast<double>(mma.n);
@@ -125,9 +125,13 @@ Card card_of(const Device& device)
     return device.memory_bandwidth > 0 && device.memory_bandwidth < between ? Card::H100 : Card::H200;
 }
 
-bool has_correction(const Problem& p, int sm_count) { return sm_count == max_remapped_clusters && !is_low_intensity_batch(p); }
+bool has_correction(const Problem& p, int sm_count)
+{
+    return sm_count == max_remapped_clusters && !is_low_intensity_batch(p);
+}
 
-Corrected corrected_us(const Problem& p, const Config& c, const Candidate& candidate, double us, int sm_count, Card card)
+Corrected corrected_us(const Problem& p, const Config& c, const Candidate& candidate, double us,
+                       int sm_count, Card card)
 {
     const bool is_tn = major_of(p.a) == Major::K && major_of(p.b) == Major::K;
     const Network& network = is_tn ? tn : other;

@@ -1,7 +1,7 @@
-// What measurements add to the cost model: small networks that say how far its prediction is off, one for TN (both
-// operands contiguous along K), one for all other layouts. One hidden layer; they see what the model sees of a
-// candidate, and eight numbers a kernel that were fitted with them: to an H200, and to an H100 once more. A kernel
-// without such numbers is judged by the model alone.
+// What measurements add to the cost model: small networks that say how far its prediction is off, one for
+// TN (both operands contiguous along K), one for all other layouts. One hidden layer; they see what the
+// model sees of a candidate, and eight numbers a kernel that were fitted with them: to an H200, and to an
+// H100 once more. A kernel without such numbers is judged by the model alone.
 #pragma once
 
 #include "arch/sm90/choose/model.hpp"
@@ -57,13 +57,13 @@ constexpr double max_corrected_us(Card card)
     return card == Card::H200 ? 1000.0 : std::numeric_limits<double>::infinity();
 }
 
-// Microseconds that a candidate takes, by the model's prediction `us` and by measurements: where it lets the next
-// kernel start early, as if alone, and late.
+// Microseconds that a candidate takes, by the model's prediction `us` and by measurements: where it lets
+// the next kernel start early, as if alone, and late.
 struct Corrected {
     double early, late;
 };
 
-Corrected corrected_us(const Problem& problem, const Config& config, const Candidate& candidate, double us, int sm_count,
-                   Card card);
+Corrected corrected_us(const Problem& problem, const Config& config, const Candidate& candidate, double us,
+                       int sm_count, Card card);
 
 }  // namespace hg::sm90

@@ -8,7 +8,6 @@
 #include "arch/sm90/direct/host.hpp"
 #include "arch/sm90/kernels.hpp"
 
-
 #include <algorithm>
 #include <iterator>
 
@@ -40,17 +39,19 @@ bool is_legal(const Problem& p, const DirectCandidate& candidate, const Options&
     constexpr int64_t beyond = 1 << 16;  // lines are counted past the last one
     if (is_gemv(candidate.config) && p.k > max_tma_extent - beyond)
         return false;
-    if (is_gemv(candidate.config) && !*o.kernel && (candidate.swap_ab ? p.m : p.n) > candidate.config.tile_n)
+    if (is_gemv(candidate.config) && !*o.kernel &&
+        (candidate.swap_ab ? p.m : p.n) > candidate.config.tile_n)
         return false;  // x would be read again
     // Tiles that fill the device by themselves: 1 x 57344 x 8192 takes 306 us, in three slices 310.
-    if (is_gemv(candidate.config) && o.split == 0 && candidate.split > 1 && 2 * candidate.tiles >= 3 * sm_count)
+    if (is_gemv(candidate.config) && o.split == 0 && candidate.split > 1 &&
+        2 * candidate.tiles >= 3 * sm_count)
         return false;
     if ((o.split > 0 && o.split != candidate.split) ||
-        (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab) ||
-        o.stream_k == StreamK::On)
+        (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab) || o.stream_k == StreamK::On)
         return false;
-    return candidate.split <= std::min<int64_t>(ceil_div(p.k, step_of(p, candidate.config, candidate.swap_ab)),
-                                          direct_splits(candidate.config)) &&
+    return candidate.split <=
+               std::min<int64_t>(ceil_div(p.k, step_of(p, candidate.config, candidate.swap_ab)),
+                                 direct_splits(candidate.config)) &&
            (o.sm_limit == 0 || candidate.tiles * candidate.split <= sm_count);
 }
 
@@ -100,14 +101,16 @@ double predict_direct(const Problem& p, const DirectCandidate& candidate, int sm
     const auto tiles = static_cast<double>(candidate.tiles);
     const auto at_once = static_cast<double>(clusters_held(c.ctas_per_sm, candidate.split, sm_count));
     const double waves = std::ceil(tiles / at_once), full = std::floor(tiles / at_once);
-    const double load = full * c.ctas_per_sm + std::ceil((tiles - full * at_once) * candidate.split / sm_count);
+    const double load =
+        full * c.ctas_per_sm + std::ceil((tiles - full * at_once) * candidate.split / sm_count);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     const double bytes = 2.0 * static_cast<double>(p.batch) * (k * (m + n) + m * n);
-    const double share = 2.0 * k / candidate.split * (c.tile_m * weigh_a(a, p.batch) + c.tile_n * weigh_b(b, p.batch));
+    const double share =
+        2.0 * k / candidate.split * (c.tile_m * weigh_a(a, p.batch) + c.tile_n * weigh_b(b, p.batch));
     const double steps =
         std::ceil(std::ceil(k / direct_step(c, major)) / candidate.split / direct_sharers(c, major));
-    return launch + (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) + wave * (waves - 1.0) +
-           (major == Major::K ? 0.0 : interleaving) + bytes / memory +
+    return launch + (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) +
+           wave * (waves - 1.0) + (major == Major::K ? 0.0 : interleaving) + bytes / memory +
            load * (share / cost.rate + c.tile_m * c.tile_n * (candidate.swap_ab ? store_swapped : store)) +
            waves * steps * predict_step(p, cost, a, b);
 }
@@ -140,15 +143,16 @@ double predict_gemv(const Problem& p, const DirectCandidate& candidate, int sm_c
     const double crowd = std::ceil((tiles - full * at_once) * candidate.split / sm_count);
     const double steps = std::ceil(static_cast<double>(p.k) / direct_step(c, Major::MN));
     const double rounds = std::ceil(std::ceil(steps / candidate.split) / direct_vectors) * cost.lines;
-    const double slices =
-        full * (1.0 + stream_k * (c.ctas_per_sm - 1)) + (waves > full ? 1.0 + stream_k * (crowd - 1.0) : 0.0);
+    const double slices = full * (1.0 + stream_k * (c.ctas_per_sm - 1)) +
+                          (waves > full ? 1.0 + stream_k * (crowd - 1.0) : 0.0);
     const double odd = (candidate.split & (candidate.split - 1)) != 0 ? 1.0 + oddness : 1.0;
     const double bytes =
         2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * static_cast<double>(p.m + p.n);
     const double legs =
         std::pow(odd * rounds * slices, norm) + std::pow(bytes / (cost.rate * memory), norm);
-    return launch + std::pow(legs, 1.0 / norm) + (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) +
-           wave * (waves - 1.0) + sum_of_part * direct_sharers(c, Major::MN) * c.tile_n;
+    return launch + std::pow(legs, 1.0 / norm) +
+           (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) + wave * (waves - 1.0) +
+           sum_of_part * direct_sharers(c, Major::MN) * c.tile_n;
 }
 
 // When it starts. Lines of x keep memory busy to the end, so that the next kernel had better not begin to
@@ -165,7 +169,8 @@ Pdl pdl_of(const DirectCandidate& candidate, const Options& o, double us, int sm
     return us < long_wave * static_cast<double>(ctas) ? Pdl::Late : Pdl::Off;
 }
 
-void fill(const Problem& p, const DirectCandidate& candidate, const Options& o, Pdl pdl, double us, Plan& plan)
+void fill(const Problem& p, const DirectCandidate& candidate, const Options& o, Pdl pdl, double us,
+          Plan& plan)
 {
     const Operand& a = Mma(p, candidate.swap_ab).a;
     plan.kernel = first_direct + static_cast<int>(&candidate.config - direct_configs);
@@ -202,7 +207,8 @@ bool prefers_gemv(const Problem& p)
     return prefers_gemv(p, p.a, p.m, p.n) || prefers_gemv(p, p.b, p.n, p.m);
 }
 
-bool choose_direct(const Problem& p, const Device& device, const Options& o, DirectFamily family, Plan& plan)
+bool choose_direct(const Problem& p, const Device& device, const Options& o, DirectFamily family,
+                   Plan& plan)
 {
     plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
     if (o.mode == Mode::BatchInvariant || p.k == 0 || std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
@@ -216,12 +222,13 @@ bool choose_direct(const Problem& p, const Device& device, const Options& o, Dir
             continue;
         for (const bool swap_ab : {false, true})
             for (int split = 1; split <= max_cluster; ++split) {
-                const DirectCandidate candidate{config, swap_ab, split,
-                                    count_tiles(p, width_of(p, config, swap_ab), config.tile_n, swap_ab)};
+                const DirectCandidate candidate{
+                    config, swap_ab, split,
+                    count_tiles(p, width_of(p, config, swap_ab), config.tile_n, swap_ab)};
                 if (!is_legal(p, candidate, o, sm_count))
                     continue;
                 const double us = is_gemv(config) ? predict_gemv(p, candidate, sm_count, memory)
-                                                      : predict_direct(p, candidate, sm_count);
+                                                  : predict_direct(p, candidate, sm_count);
                 if (found && us >= plan.predicted_us)
                     continue;
                 found = true;

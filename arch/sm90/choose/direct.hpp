@@ -12,9 +12,9 @@ enum class DirectFamily { Gemv, Direct };
 // Is a GEMV kernel best, whatever else could serve the problem?
 bool prefers_gemv(const Problem& problem);
 
-// Fill what a plan says of the kernel; false with plan.refusal set when none of this family fits, or of either if
-// one is forced.
-bool choose_direct(const Problem& problem, const Device& device, const Options& options, DirectFamily family,
-                   Plan& plan);
+// Fill what a plan says of the kernel; false with plan.refusal set when none of this family fits, or of
+// either if one is forced.
+bool choose_direct(const Problem& problem, const Device& device, const Options& options,
+                   DirectFamily family, Plan& plan);
 
 }  // namespace hg::sm90

@@ -23,7 +23,8 @@ int64_t expected_rows(const Problem& p)
 int64_t expected_tiles(const Problem& p, const Config& c)
 {
     const int64_t groups = p.groups.offsets ? std::min(p.batch, p.m) : p.batch;
-    return groups * ceil_div(expected_rows(p), int64_t{c.tile_m}) * ceil_div(p.n, int64_t{c.tile_n} * c.cluster_n);
+    return groups * ceil_div(expected_rows(p), int64_t{c.tile_m}) *
+           ceil_div(p.n, int64_t{c.tile_n} * c.cluster_n);
 }
 
 bool is_legal(const Problem& p, int index, const Options& o, int sm_count)
@@ -104,8 +105,9 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
     plan.tiles = count_most_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
     plan.grid = std::min(plan.tiles, clusters_held(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
-    plan.sm90.dynamic_schedule = o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
-                     schedules_dynamically(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));
+    plan.sm90.dynamic_schedule =
+        o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
+        schedules_dynamically(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));
     plan.workspace += plan.sm90.dynamic_schedule ? sizeof(uint32_t) : 0;
     plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
     plan.why = *o.kernel ? Why::Forced : Why::Model;

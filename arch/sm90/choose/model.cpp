@@ -47,9 +47,9 @@ constexpr double global_latency = 2.0, global_tile = 3.5;
 // Bytes a microsecond. l2: of lines that begin where a 128-byte line of L2 does.
 constexpr double memory = 4.8e6, memory_of_one = 105.0e3, l2 = 44.6e6, stream_read = 75.6e3;
 // Factors.
-constexpr double misaligned_lines = 5.0;   // more, of lines that begin elsewhere, from L2
-constexpr double multicast = 0.953;  // of bytes that one request brings to several CTAs
-constexpr double reread = 0.292;     // cost of bytes that several CTAs read, of their first read
+constexpr double misaligned_lines = 5.0;  // more, of lines that begin elsewhere, from L2
+constexpr double multicast = 0.953;       // of bytes that one request brings to several CTAs
+constexpr double reread = 0.292;          // cost of bytes that several CTAs read, of their first read
 // More bytes, of panels of 128 bytes, where an operand is not contiguous along k.
 constexpr double narrow_panel = 0.0186;
 // Of what more bytes a stage has where y is not contiguous along k and makes no whole panels, in cycles.
@@ -104,7 +104,8 @@ Reading read_operand(const Operand& o, const Problem& p, double rows, int tile, 
 {
     const double bytes = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * rows;
     const double panel = major_of(o) == Major::MN ? bytes * span_elements / tile : 0.0;
-    return {bytes, bytes * across * (1.0 + misaligned_lines * misalignment(o)), narrow_panel * panel, across > 1};
+    return {bytes, bytes * across * (1.0 + misaligned_lines * misalignment(o)), narrow_panel * panel,
+            across > 1};
 }
 
 // Microseconds that CTAs wait for lines of few rows side by side that share sectors of L2: each of the
@@ -128,23 +129,26 @@ double placed_cycles(const Problem& p, const Config& c, const Candidate& candida
     const auto rows = static_cast<double>(rows_of_gpc(c, cluster, ceil_div(mma.m, c.tile_m * c.cluster_m),
                                                       ceil_div(mma.n, c.tile_n * c.cluster_n)));
     const double slices =
-        c.is_global() ? std::max(1.0, usual_gpc / static_cast<double>(candidate.clusters * c.ctas())) : candidate.split;
+        c.is_global() ? std::max(1.0, usual_gpc / static_cast<double>(candidate.clusters * c.ctas()))
+                      : candidate.split;
     const double port = rows * slices * tile_k * 2.0 / gpc_port;
     return std::pow(std::pow(cost_of(candidate).placed, placed_norm) + std::pow(port, placed_norm),
                     1.0 / placed_norm);
 }
 
-double compute_us(const Problem& p, const Config& c, const Candidate& candidate, const Placement& at, double effort,
-                  int sm_count)
+double compute_us(const Problem& p, const Config& c, const Candidate& candidate, const Placement& at,
+                  double effort, int sm_count)
 {
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / candidate.split);
-    const double drift = !candidate.stream_k               ? 0.0
+    const double drift = !candidate.stream_k                ? 0.0
                          : c.schedule == Schedule::PingPong ? drift_ping_pong
-                                                    : drift_cooperative;
-    const double busy = at.crowded * k_tiles *
-                        (candidate.pdl_off ? placed_cycles(p, c, candidate, sm_count) : cost_of(candidate).k_cycles) *
-                        (1.0 + drift);
-    const double chain = at.waves * k_tiles * cost_of(candidate).chain * (1.0 + crowding * (at.filled - 0.5));
+                                                            : drift_cooperative;
+    const double busy =
+        at.crowded * k_tiles *
+        (candidate.pdl_off ? placed_cycles(p, c, candidate, sm_count) : cost_of(candidate).k_cycles) *
+        (1.0 + drift);
+    const double chain =
+        at.waves * k_tiles * cost_of(candidate).chain * (1.0 + crowding * (at.filled - 0.5));
     const double flops = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) *
                          static_cast<double>(p.n) * static_cast<double>(p.k);
     return std::max(busy, chain) * effort / clock_rate(flops);
@@ -167,9 +171,9 @@ double persistent_cost(const Config& c, const Candidate& candidate, const Placem
 double sum_of_slices(const Config& c, const Candidate& candidate)
 {
     const double tile = c.tile_m * c.tile_n / 16384.0, slices = candidate.split;
-    return c.is_global()   ? global_latency + global_tile * tile
+    return c.is_global()         ? global_latency + global_tile * tile
            : candidate.split > 1 ? split_latency + split_store * tile * (slices - 1.0) / slices
-                           : 0.0;
+                                 : 0.0;
 }
 
 double split_cost(const Problem& p, const Config& c, const Candidate& candidate, const Placement& at)
@@ -189,8 +193,9 @@ double wave_of_batch(const Problem& p, const Config& c, const Candidate& candida
     constexpr double of_element = 0.053, shown = 0.7;  // stored one by one, of a thread
     const double tile = c.tile_m * c.tile_n / 16384.0;
     const int consumers = c.schedule == Schedule::PingPong ? 1 : c.consumers;
-    const double elements =
-        is_element_output(p) ? of_element * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split) : 0.0;
+    const double elements = is_element_output(p)
+                                ? of_element * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split)
+                                : 0.0;
     return c.is_split() ? (c.ctas_per_sm == 4 ? of_crowded : of_split) + of_split_tile * tile + elements
                         : of_persistent + of_persistent_tile * tile + shown * elements;
 }
@@ -201,15 +206,17 @@ double once_a_batch(const Config& c, const Candidate& candidate, const Placement
     constexpr double start = 0.518, persistent = 0.56, streaming = 0.482, slices = 0.353, sum = 0.224;
     constexpr double idle = 1.27;  // of a start after the kernels in front
     const double store = c.is_split() ? 0.0 : persistent * cost_of(candidate).store_us;
-    const double parts = candidate.split > 1 ? slices * std::sqrt(candidate.split) + sum * sum_of_slices(c, candidate) : 0.0;
-    return start + store + streaming * shares_of_stream(c, candidate, at) + parts + (candidate.pdl_off ? idle : 0.0);
+    const double parts =
+        candidate.split > 1 ? slices * std::sqrt(candidate.split) + sum * sum_of_slices(c, candidate) : 0.0;
+    return start + store + streaming * shares_of_stream(c, candidate, at) + parts +
+           (candidate.pdl_off ? idle : 0.0);
 }
 
 // With constants of its own, from 5,580 measurements of 300 batches on an H100 (h100_sm90_batches.txt.xz):
 // of 466 light ones choices cost 3.4 % over the fastest of 16 ways, with those of single products 9.3, with
 // the network 9.2. Of 181 heavy ones the network's cost 2.0 %, these 3.9.
-double predict_low_intensity_batch(const Problem& p, const Config& c, const Candidate& candidate, const Placement& at,
-                           double compute, double from_memory, double from_l2)
+double predict_low_intensity_batch(const Problem& p, const Config& c, const Candidate& candidate,
+                                   const Placement& at, double compute, double from_memory, double from_l2)
 {
     constexpr double of_memory = 1.249, of_l2 = 1.714, batch_norm = 1.566;
     const double legs[] = {compute, of_memory * from_memory, of_l2 * from_l2,
@@ -257,7 +264,8 @@ Placement place(const Config& c, const Candidate& candidate, int sm_count)
     const double ctas = clusters * cluster, sms = sm_count, places = sms * c.ctas_per_sm;
     const double filled = std::min(1.0, ctas / places);
     if (!c.is_split()) {
-        const double waves = clusters / static_cast<double>(clusters_held(c.ctas_per_sm, c.ctas(), sm_count));
+        const double waves =
+            clusters / static_cast<double>(clusters_held(c.ctas_per_sm, c.ctas(), sm_count));
         const double load = candidate.stream_k ? waves : std::ceil(waves);
         return {ctas, load, load, load, filled};
     }
@@ -276,27 +284,31 @@ StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count
     return {streamed, std::min(at_once, std::max<int64_t>(1, tiles * k_tiles / shortest_run))};
 }
 
-Prediction predict(const Problem& p, const Config& c, const Candidate& candidate, int sm_count, double limit)
+Prediction predict(const Problem& p, const Config& c, const Candidate& candidate, int sm_count,
+                   double limit)
 {
     const Placement at = place(c, candidate, sm_count);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
     const Mma mma(p, candidate.swap_ab);
     const double rows_a = candidate.swap_ab ? n : m, rows_b = candidate.swap_ab ? m : n;
-    const Reading a = read_operand(mma.a, p, rows_a, c.tile_m, std::ceil(rows_b / (c.tile_n * c.cluster_n)));
-    const Reading b = read_operand(mma.b, p, rows_b, c.tile_n, std::ceil(rows_a / (c.tile_m * c.cluster_m)));
+    const Reading a =
+        read_operand(mma.a, p, rows_a, c.tile_m, std::ceil(rows_b / (c.tile_n * c.cluster_n)));
+    const Reading b =
+        read_operand(mma.b, p, rows_b, c.tile_n, std::ceil(rows_a / (c.tile_m * c.cluster_m)));
     const double operands = a.bytes + b.bytes, output = 2.0 * static_cast<double>(p.batch) * m * n;
     const double again = reread * ((a.again ? a.bytes : 0.0) + (b.again ? b.bytes : 0.0));
     double from_memory = (operands + output + a.from_panels + b.from_panels + again) / memory;
     if (operands > l2_resident)
         from_memory = std::max(from_memory, operands * at.crowded / at.ctas / memory_of_one);
-    const double from_l2 =
-        (a.from_l2 * (c.cluster_n > 1 ? multicast : 1.0) + b.from_l2 * (c.cluster_m > 1 ? multicast : 1.0)) /
-            l2 +
-        wait_for_short_lines(p, mma.a, std::ceil(rows_b / (c.tile_n * c.cluster_n))) +
-        wait_for_short_lines(p, mma.b, std::ceil(rows_a / (c.tile_m * c.cluster_m)));
-    const double costs_more = (c.is_split() ? split_cost(p, c, candidate, at) : persistent_cost(c, candidate, at)) +
-                              cluster_latency[c.cluster_ctas(candidate.split)] +
-                              (c.ctas() > 1 ? multicast_latency : 0.0) + (candidate.pdl_off ? pdl_off_latency : 0.0);
+    const double from_l2 = (a.from_l2 * (c.cluster_n > 1 ? multicast : 1.0) +
+                            b.from_l2 * (c.cluster_m > 1 ? multicast : 1.0)) /
+                               l2 +
+                           wait_for_short_lines(p, mma.a, std::ceil(rows_b / (c.tile_n * c.cluster_n))) +
+                           wait_for_short_lines(p, mma.b, std::ceil(rows_a / (c.tile_m * c.cluster_m)));
+    const double costs_more =
+        (c.is_split() ? split_cost(p, c, candidate, at) : persistent_cost(c, candidate, at)) +
+        cluster_latency[c.cluster_ctas(candidate.split)] + (c.ctas() > 1 ? multicast_latency : 0.0) +
+        (candidate.pdl_off ? pdl_off_latency : 0.0);
     const Pdl pdl =
         candidate.pdl_off ? Pdl::Off : pdl_of(c, at, ceil_div(ceil_div(p.k, tile_k), candidate.split));
     if (is_low_intensity_batch(p)) {

@@ -9,9 +9,9 @@
 
 namespace hg::sm90 {
 
-// One way to run a problem: a kernel, A and B swapped or not, slices of K, or stream-K. `clusters` counts what the
-// scheduler deals out: tiles, or the tiles of a cluster where it has several, times all problems. `pdl_off`: it
-// starts when earlier kernels have ended, with its tiles where raster.hpp puts them.
+// One way to run a problem: a kernel, A and B swapped or not, slices of K, or stream-K. `clusters` counts
+// what the scheduler deals out: tiles, or the tiles of a cluster where it has several, times all problems.
+// `pdl_off`: it starts when earlier kernels have ended, with its tiles where raster.hpp puts them.
 struct Candidate {
     int kernel;
     bool swap_ab;
@@ -47,8 +47,8 @@ Placement place(const Config& config, const Candidate& candidate, int sm_count);
 
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
-// Of a batch with less than 140 flops a byte what happens between two tiles decides, which single GEMMs hide.
-// predict() has other constants for those.
+// Of a batch with less than 140 flops a byte what happens between two tiles decides, which single GEMMs
+// hide. predict() has other constants for those.
 bool is_low_intensity_batch(const Problem& problem);
 
 struct Prediction {

@@ -111,17 +111,17 @@ bool rasters_along_n(const Config& c, int64_t clusters_m, int64_t clusters_n)
 {
     constexpr int64_t window = 8;
     const int64_t m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
-    const int64_t along_m =
-        rows_read(window, std::min(window, clusters_m), m, INT64_MAX, n) * (c.cluster_m > c.cluster_n ? 3 : 2);
-    const int64_t along_n =
-        rows_read(window, std::min(window, clusters_n), n, INT64_MAX, m) * (c.cluster_n > c.cluster_m ? 3 : 2);
+    const int64_t along_m = rows_read(window, std::min(window, clusters_m), m, INT64_MAX, n) *
+                            (c.cluster_m > c.cluster_n ? 3 : 2);
+    const int64_t along_n = rows_read(window, std::min(window, clusters_n), n, INT64_MAX, m) *
+                            (c.cluster_n > c.cluster_m ? 3 : 2);
     if (along_m != along_n)
         return along_n < along_m;
     return c.cluster_m != c.cluster_n ? c.cluster_m > c.cluster_n : clusters_n < clusters_m;
 }
 
 Raster choose_raster(const Config& c, const Plan& plan, int64_t clusters_m, int64_t clusters_n, int64_t k,
-                  int sm_count)
+                     int sm_count)
 {
     const int m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
     const int64_t clusters = plan.grid / plan.cluster;

@@ -1,5 +1,5 @@
-// The raster: which tiles run side by side. The SMs of a GPC read L2 through one port, which fetches a line once
-// that several of them ask for at about the same time: what a GPC's tiles share is free.
+// The raster: which tiles run side by side. The SMs of a GPC read L2 through one port, which fetches a line
+// once that several of them ask for at about the same time: what a GPC's tiles share is free.
 #pragma once
 
 #include "arch/sm90/choose/model.hpp"
@@ -30,8 +30,8 @@ bool can_place(const Config& config, int cluster, int64_t clusters, int sm_count
 // Rows of both operands that the tiles of a GPC read, of one wave in the best raster.
 int64_t rows_of_gpc(const Config& config, int cluster, int64_t clusters_m, int64_t clusters_n);
 
-Raster choose_raster(const Config& config, const Plan& plan, int64_t clusters_m, int64_t clusters_n, int64_t k,
-                     int sm_count);
+Raster choose_raster(const Config& config, const Plan& plan, int64_t clusters_m, int64_t clusters_n,
+                     int64_t k, int sm_count);
 
 // Numbers clusters of `ctas` CTAs, in the order of their launch, so that those of a GPC follow each other.
 void remap_by_gpc(int ctas, int clusters, uint8_t* remap);
@@ -39,12 +39,13 @@ void remap_by_gpc(int ctas, int clusters, uint8_t* remap);
 // Where nobody knows which clusters run side by side: do tiles that follow each other lie along N?
 bool rasters_along_n(const Config& config, int64_t clusters_m, int64_t clusters_n);
 
-// Do clusters fetch their tiles one at a time? Only where GEMMs are long enough: several waves, since some GPCs run
-// at 1 or 2 % more than others, and so many K tiles that no role waits for the next index.
+// Do clusters fetch their tiles one at a time? Only where GEMMs are long enough: several waves, since some
+// GPCs run at 1 or 2 % more than others, and so many K tiles that no role waits for the next index.
 constexpr int min_dynamic_waves = 4, min_dynamic_k_tiles = 32;
 constexpr bool schedules_dynamically(const Config& c, int64_t tiles, int64_t clusters, int64_t k_tiles)
 {
-    return can_schedule_dynamically(c) && k_tiles >= min_dynamic_k_tiles && tiles >= min_dynamic_waves * clusters;
+    return can_schedule_dynamically(c) && k_tiles >= min_dynamic_k_tiles &&
+           tiles >= min_dynamic_waves * clusters;
 }
 
 }  // namespace hg::sm90

@@ -133,8 +133,8 @@ double predict_repack(const Problem& p, const Plan& plan)
     constexpr double of_batch = 1.26;
     if (!plan.sm90.repacks())
         return 0;
-    // The rate from 4,055 candidates of 724 problems (h200_sm90_direct_ways.txt.xz): what they take longer than
-    // predicted. Since copies are faster 2.61 instead of 1.5 makes 28 of 229 products 14 % slower. Of
+    // The rate from 4,055 candidates of 724 problems (h200_sm90_direct_ways.txt.xz): what they take longer
+    // than predicted. Since copies are faster 2.61 instead of 1.5 makes 28 of 229 products 14 % slower. Of
     // batches from 112 of them (h100_sm90_batches.txt.xz).
     return (1.5 + static_cast<double>(plan.workspace) / 1.95e6) * (p.batch > 1 ? of_batch : 1.0);
 }

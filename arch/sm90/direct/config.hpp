@@ -15,9 +15,9 @@ namespace hg::sm90 {
 // x, the operand with many rows, has a contiguous dimension; y, which has few, any strides.
 struct DirectConfig {
     int tile_m, tile_n;  // of a CTA
-    int rows;       // of x that a warp multiplies, where they are contiguous along k
-    int warps;      // of a CTA
-    int ctas_per_sm;  // CTAs a multiprocessor
+    int rows;            // of x that a warp multiplies, where they are contiguous along k
+    int warps;           // of a CTA
+    int ctas_per_sm;     // CTAs a multiprocessor
 
     constexpr int threads() const { return 32 * warps; }
 };
@@ -28,7 +28,10 @@ constexpr int direct_vectors = 8;
 // Is it one of direct_lines.cuh, for few rows and x that is not contiguous along k?
 constexpr bool is_gemv(const DirectConfig& c) { return c.tile_n < 8; }
 
-constexpr int direct_rows(const DirectConfig& c, Major major) { return major == Major::K ? c.rows : c.tile_m; }
+constexpr int direct_rows(const DirectConfig& c, Major major)
+{
+    return major == Major::K ? c.rows : c.tile_m;
+}
 // k's of a step, which is what a warp multiplies at a time.
 constexpr int direct_step(const DirectConfig& c, Major major)
 {
@@ -62,7 +65,7 @@ constexpr int direct_width(const DirectConfig& c, bool aligned)
 template <DirectConfig C>
 struct DirectSmem {
     static constexpr int sharers = is_gemv(C) ? direct_sharers(C, Major::MN) : C.warps;
-    float sums[sharers][C.tile_n][direct_pitch(C)];                   // of those that share k
+    float sums[sharers][C.tile_n][direct_pitch(C)];                        // of those that share k
     alignas(16) float incoming[direct_splits(C) - 1][C.tile_n][C.tile_m];  // of the other slices of k
     uint64_t partials_full;
 };

@@ -182,8 +182,8 @@ struct GemvB {
 };
 
 template <DirectConfig C, Type T>
-__device__ inline void multiply_gemv(GemvSums<C>& sums, const DirectParams& p, GemvA<C> a,
-                                      const Tile& tile, int lane)
+__device__ inline void multiply_gemv(GemvSums<C>& sums, const DirectParams& p, GemvA<C> a, const Tile& tile,
+                                     int lane)
 {
     using B = GemvB<C, T>;
     B b(p, tile, a.line, lane);
@@ -217,7 +217,7 @@ __device__ inline int place_of(int row) { return row + row / 8; }
 
 template <DirectConfig C>
 __device__ inline void stage_gemv_sums(float (*to)[direct_pitch(C)], const GemvSums<C>& sums, int shift,
-                                   int lane)
+                                       int lane)
 {
 #pragma unroll
     for (int j = 0; j < C.tile_n; ++j)
@@ -230,8 +230,8 @@ __device__ inline void stage_gemv_sums(float (*to)[direct_pitch(C)], const GemvS
 // Of row `row`, all that share k: the parts in order, then the slices; of any where the tile has no such
 // row. False in slices but the first, which send theirs to it.
 template <DirectConfig C>
-__device__ inline bool reduce_gemv(float (&sum)[C.tile_n], const DirectParams& p, DirectSmem<C>& smem, int slice,
-                                 int row)
+__device__ inline bool reduce_gemv(float (&sum)[C.tile_n], const DirectParams& p, DirectSmem<C>& smem,
+                                   int slice, int row)
 {
     const int place = place_of(min(row, p.width - 1));  // no branch: each part's would be waited for
 #pragma unroll
@@ -262,7 +262,7 @@ __device__ inline bool reduce_gemv(float (&sum)[C.tile_n], const DirectParams& p
 // A thread stores its row of x, in the rows or columns of D that y has.
 template <DirectConfig C>
 __device__ inline void store_gemv(const DirectParams& p, const Scalars& s, const float (&sum)[C.tile_n],
-                                   const Tile& tile, int row)
+                                  const Tile& tile, int row)
 {
     const int64_t m = int64_t{tile.m} * p.width + row;
     if (row >= p.width || m >= p.a.rows)

@@ -48,7 +48,8 @@ __device__ inline uint32_t pair_of(const uint4 (&of_a)[direct_vectors], int r, i
     if constexpr (M == Major::K)
         return word(of_a[r], pair);
     else
-        return __byte_perm(word(of_a[2 * pair], r / 2), word(of_a[2 * pair + 1], r / 2), r % 2 ? 0x7632 : 0x5410);
+        return __byte_perm(word(of_a[2 * pair], r / 2), word(of_a[2 * pair + 1], r / 2),
+                           r % 2 ? 0x7632 : 0x5410);
 }
 
 // Fragment i has the rows g and g + 8 of 16 (K-major), or i and i + 4 of the eight of each g.

@@ -77,7 +77,9 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
     if (p.swap_ab && floats)
         store_boxes(
             box_count(C, rows), at,
-            [&](unsigned char* box, int i) { fill_transposed_32(box, acc + start(i, rows) / 2, alpha, at); },
+            [&](unsigned char* box, int i) {
+                fill_transposed_32(box, acc + start(i, rows) / 2, alpha, at);
+            },
             [&](uint32_t box, int i) {
                 store(box, m, n + start(i, rows));
                 store(box + rows * span_bytes, m + 32, n + start(i, rows));

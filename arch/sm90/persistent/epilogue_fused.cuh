@@ -114,8 +114,7 @@ __device__ inline void begin_loading_c(const Params& p, const Block& at)
 }
 
 template <Config C, Type T>
-__device__ inline void add_c_fused(const Params& p, const Scalars& s, Accumulator<C>& acc,
-                                      const Block& at)
+__device__ inline void add_c_fused(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
 {
     constexpr int columns = box_columns(C);
     if (p.output.type_c == Type::F32)

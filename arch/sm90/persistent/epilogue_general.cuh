@@ -140,7 +140,6 @@ private:
     }
 };
 
-
 template <Config C>
 constexpr int subtiles_along_n = box_count(C, subtile_n);
 template <Config C>
@@ -198,8 +197,8 @@ __device__ inline void fill_subtile_16(bool swap_ab, unsigned char* box, const S
 
 // In the type of D, most often T.
 template <Type T>
-__device__ inline void fill_subtile(const OutputParams& o, bool swap_ab, unsigned char* box, const Subtile& v,
-                                  const Block& at)
+__device__ inline void fill_subtile(const OutputParams& o, bool swap_ab, unsigned char* box,
+                                    const Subtile& v, const Block& at)
 {
     if (o.type_d == T)
         fill_subtile_16<T>(swap_ab, box, v, at);
@@ -292,7 +291,7 @@ __device__ inline void store_to_d(const Params& p, const OutputParams& o, bool b
                           p.swap_ab ? m : n);
     } else if (at.leads()) {
         store_subtile(p, ptx::shared_address(box), static_cast<int32_t>(m), static_cast<int32_t>(n),
-                    at.batch);
+                      at.batch);
         ptx::bulk_commit_group();
     }
 }
@@ -311,11 +310,13 @@ __device__ inline void store_to_aux(const Params& p, const OutputBases& bases, c
 // The round before the first piece only asks for its C. `o`: the output, of Params or with fewer rows.
 template <Config C, Type T>
 __device__ inline void store_general(const Params& p, const OutputParams& o, bool by_tma, const Scalars& s,
-                                    const Accumulator<C>& acc, const Block& at)
+                                     const Accumulator<C>& acc, const Block& at)
 {
     const bool along_n = is_bias_along_n(o, p.swap_ab);
     const auto m_of = [](int subtile) { return subtile / subtiles_along_n<C> * 64; };
-    const auto n_of = [](int subtile) { return min(subtile % subtiles_along_n<C> * subtile_n, C.tile_n - subtile_n); };
+    const auto n_of = [](int subtile) {
+        return min(subtile % subtiles_along_n<C> * subtile_n, C.tile_n - subtile_n);
+    };
     const OutputBases bases(o, s, at.batch);
     const Activation activation = o.activation;
     const ThreadOfC c(o, reads_c_by_subtile(C) ? bases.c : nullptr, p.swap_ab, at);

@@ -79,8 +79,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
 {
     const auto at = Block::of<C>(smem, work.at, consumer, first_block);
     if (work.k_tiles() != k_tiles) {
-        if (!fix_up<C>(p, Stream::of<C>(p, k_tiles), coord, work, acc, smem.answer[consumer],
-                              consumer))
+        if (!fix_up<C>(p, Stream::of<C>(p, k_tiles), coord, work, acc, smem.answer[consumer], consumer))
             return;
         if constexpr (fuses_all(C)) {
             if (adds_c_fused(p, scalars))
@@ -100,18 +99,18 @@ __device__ inline void consume_cooperative(const Params& p, Smem<C, MB>& smem, i
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : p.k_tiles;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
-    for_each_work(
-        Scheduler<C, MB>(p, coord, k_tiles, stages.base),
-        [&](const Work& work, const Scheduler<C, MB>& scheduler) {
-            Accumulator<C> acc;
-            prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, consumer * C.blocks());
-            multiply_tile<C, T, MA, MB>(
-                acc, coord, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
-            finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
-        });
+    for_each_work(Scheduler<C, MB>(p, coord, k_tiles, stages.base), [&](const Work& work,
+                                                                        const Scheduler<C, MB>& scheduler) {
+        Accumulator<C> acc;
+        prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, consumer * C.blocks());
+        multiply_tile<C, T, MA, MB>(
+            acc, coord, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
+        finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
+    });
 }
 
-// The order in which the two consumers of a ping-pong kernel use the tensor cores: they take tiles in turns.
+// The order in which the two consumers of a ping-pong kernel use the tensor cores: they take tiles in
+// turns.
 template <Config C, Major MB>
 class MmaOrder {
 public:
@@ -156,23 +155,22 @@ __device__ inline void consume_ping_pong(const Params& p, Smem<C, MB>& smem, int
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : p.k_tiles;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
-    for_each_work(Scheduler<C, MB>(p, coord, k_tiles, stages.base),
-                  [&](const Work& work, const Scheduler<C, MB>& scheduler) {
-                      if (order.is_mine()) {
-                          Accumulator<C> acc;
-                          if (threadIdx.x % 128 == 0)
-                              scheduler.fetch_next();
-                          prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, 0);
-                          order.wait();
-                          multiply_tile<C, T, MA, MB>(
-                              acc, coord, stages, ring, work.k_tiles(), 0, [](int32_t) {},
-                              [&] { order.pass(); });
-                          finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, 0);
-                      } else {
-                          ring.advance(work.k_tiles());
-                      }
-                      order.advance();
-                  });
+    for_each_work(Scheduler<C, MB>(p, coord, k_tiles, stages.base), [&](const Work& work,
+                                                                        const Scheduler<C, MB>& scheduler) {
+        if (order.is_mine()) {
+            Accumulator<C> acc;
+            if (threadIdx.x % 128 == 0)
+                scheduler.fetch_next();
+            prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, 0);
+            order.wait();
+            multiply_tile<C, T, MA, MB>(
+                acc, coord, stages, ring, work.k_tiles(), 0, [](int32_t) {}, [&] { order.pass(); });
+            finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, 0);
+        } else {
+            ring.advance(work.k_tiles());
+        }
+        order.advance();
+    });
 }
 
 template <Config C, Type T, Major MA, Major MB>

@@ -21,7 +21,7 @@ struct Block {
     int64_t m, n;
     int32_t batch;
     unsigned char* staging;
-    float* bias;    // of the tile
+    float* bias;      // of the tile
     uint32_t c_full;  // barriers: a box of C has come
 
     template <Config C, Major MB>
@@ -147,7 +147,8 @@ __device__ inline void fill_transposed_16(uint32_t box, const float* acc, float 
 }
 
 // Swapped: of floats, into two boxes of 32 rows x 32 columns.
-__device__ inline void fill_transposed_32(unsigned char* box, const float* acc, float alpha, const Block& at)
+__device__ inline void fill_transposed_32(unsigned char* box, const float* acc, float alpha,
+                                          const Block& at)
 {
 #pragma unroll
     for (int i = 0; i < transposed_box_rows / 2; ++i) {

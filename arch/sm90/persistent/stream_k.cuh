@@ -1,9 +1,11 @@
-// Stream-K's fix-up: the sum of a tile whose K tiles several clusters have multiplied. A cluster whose run of K
-// tiles begins or ends inside a tile leaves its partial sums in the workspace, and says so:
-//   arrivals[tile]   contributor -> contributor, in global memory, one word a consumer. The contributor that
-//                    finds all others arrived adds up, in the order of K, and stores the tile. So nobody waits,
-//                    and the bits do not depend on which one comes last. The word goes back to 0.
-//   named barrier 1 + consumer   the 128 threads of a consumer, around what one of them has read of the word.
+// Stream-K's fix-up: the sum of a tile whose K tiles several clusters have multiplied. A cluster whose run
+// of K tiles begins or ends inside a tile leaves its partial sums in the workspace, and says so:
+//   arrivals[tile]   contributor -> contributor, in global memory, one word a consumer. The contributor
+//   that
+//                    finds all others arrived adds up, in the order of K, and stores the tile. So nobody
+//                    waits, and the bits do not depend on which one comes last. The word goes back to 0.
+//   named barrier 1 + consumer   the 128 threads of a consumer, around what one of them has read of the
+//   word.
 #pragma once
 
 #include "arch/common/ptx/barrier.cuh"
@@ -80,14 +82,13 @@ __device__ inline bool ask_once(uint32_t& answer, int consumer, Question questio
 // The clusters first ... last share a tile. True where `acc` now has the whole sum.
 template <Config C>
 __device__ inline bool fix_up(const Params& p, const Stream& stream, const ClusterCoord& coord,
-                                     const Work& work, Accumulator<C>& acc, uint32_t& answer, int consumer)
+                              const Work& work, Accumulator<C>& acc, uint32_t& answer, int consumer)
 {
     const int32_t begin = work.tile * stream.k_tiles;
     const int32_t first = stream.owner(begin), last = stream.owner(begin + stream.k_tiles - 1);
     const auto here = remapped_cluster(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
     const int part = C.schedule == Schedule::PingPong ? 0 : consumer;
-    uint32_t* const arrivals =
-        p.arrivals + (int64_t{work.tile} * C.ctas() + coord.cta) * C.parts() + part;
+    uint32_t* const arrivals = p.arrivals + (int64_t{work.tile} * C.ctas() + coord.cta) * C.parts() + part;
     const auto others = static_cast<uint32_t>(last - first);
     const auto partial = [&](int32_t cluster) {
         return partial_of<C>(p, stream, coord, begin, cluster, part);

@@ -176,8 +176,8 @@ public:
     {
         const bool typed = p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
-        traits_ = ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) |
-                               (p.split == 1 ? Whole : 0) | (typed && biased ? Biased : 0) |
+        traits_ = ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) | (p.split == 1 ? Whole : 0) |
+                               (typed && biased ? Biased : 0) |
                                (!p.vectors || (!typed && biased) ? Finished : 0) |
                                (does_stagger<C>(p) ? Staggered : 0));
     }

@@ -35,8 +35,8 @@ struct GlobalPartials {
 
     template <Major MB>
     __device__ GlobalPartials(const Params& p, const Smem<C, MB>& smem)
-        : base(reinterpret_cast<uint4*>(p.partials) + int64_t{smem.tile} * p.split * (C.tile_m * C.tile_n / 4) +
-               threadIdx.x),
+        : base(reinterpret_cast<uint4*>(p.partials) +
+               int64_t{smem.tile} * p.split * (C.tile_m * C.tile_n / 4) + threadIdx.x),
           split(p.split)
     {
     }
@@ -52,7 +52,8 @@ struct GlobalPartials {
 __device__ inline uint32_t to_word(float v) { return ~min(__float_as_uint(v), 0xfffffffeu); }
 
 template <Config C>
-__device__ inline void leave_sums(const GlobalPartials<C>& partials, const float (&acc)[C.tile_n / 2], int32_t slice)
+__device__ inline void leave_sums(const GlobalPartials<C>& partials, const float (&acc)[C.tile_n / 2],
+                                  int32_t slice)
 {
     uint4* to = partials.at(0, slice);
 #pragma unroll
@@ -150,13 +151,14 @@ __device__ inline void wait_for_slices(const GlobalPartials<C>& partials, const 
 
 // A part whose sums have come, into the tile.
 template <Config C, Type T, Major MB>
-__device__ inline void reduce_global_part(const SplitStore<C, T, MB>& out, const GlobalPartials<C>& partials,
-                                   const Part& part)
+__device__ inline void reduce_global_part(const SplitStore<C, T, MB>& out,
+                                          const GlobalPartials<C>& partials, const Part& part)
 {
     const uint32_t first = ptx::shared_address_once(reduction_inputs<C>(out.smem));
     clear<C>(partials.at(part.first, 0), part.blocks() * partials.split);
-    reduce_part(out, part, partials.split,
-           {first, fragment_bytes(C), static_cast<uint32_t>(partials.split * fragment_bytes(C)), first, -1});
+    reduce_part(
+        out, part, partials.split,
+        {first, fragment_bytes(C), static_cast<uint32_t>(partials.split * fragment_bytes(C)), first, -1});
 }
 
 // Leaves the slice's sums and brings those of its part; false where it had to give up. `before`: of thread
@@ -188,8 +190,8 @@ __device__ inline bool exchange_sums(const Params& p, Smem<C, MB>& smem, const G
 // From the slice's sums to its part of the tile, and those of slices that gave up if it was the last to
 // come. A single slice has the whole tile.
 template <Config C, Type T, Major MB>
-__device__ inline void reduce_globally(const SplitStore<C, T, MB>& out, float (&acc)[C.tile_n / 2], Part part,
-                                   VectorRows rows)
+__device__ inline void reduce_globally(const SplitStore<C, T, MB>& out, float (&acc)[C.tile_n / 2],
+                                       Part part, VectorRows rows)
 {
     const Params& p = out.p;
     Smem<C, MB>& smem = out.smem;
@@ -220,8 +222,8 @@ __device__ inline void reduce_globally(const SplitStore<C, T, MB>& out, float (&
         part = Part::of<C>(p, __ffs(static_cast<int>(rescues)) - 1);
         rows = VectorRows::of<C>(p, smem.at, part);
         rescues &= rescues - 1;
-        while (
-            !collect<C>(partials.at(part.first, 0), reduction_inputs<C>(smem), part.blocks() * p.split, INT32_MAX)) {
+        while (!collect<C>(partials.at(part.first, 0), reduction_inputs<C>(smem), part.blocks() * p.split,
+                           INT32_MAX)) {
         }
     }
 }

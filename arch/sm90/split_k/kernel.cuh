@@ -79,7 +79,8 @@ struct SplitWork {
     {
         const auto cta = static_cast<int32_t>(blockIdx.x);
         if constexpr (C.is_global()) {
-            const int32_t number = remapped_cluster(p, cta / C.ctas()), slice = p.slice_clusters.quotient(number);
+            const int32_t number = remapped_cluster(p, cta / C.ctas()),
+                          slice = p.slice_clusters.quotient(number);
             const int32_t cluster = number - slice * p.slice_clusters.value;
             const auto coord = ClusterCoord::of_slice<C>(slice);
             return {coord, cluster * C.ctas() + coord.cta, position_of<C>(p, coord, cluster)};
@@ -145,8 +146,8 @@ __device__ inline bool sum_slices(const SplitStore<C, T, MB>& out, const float (
     if (part.blocks() == 0)
         return false;
     ReductionInputs inputs{ptx::shared_address_once(out.smem.incoming + threadIdx.x * 16),
-                static_cast<uint32_t>(slot_pitch<C>(out.p)), fragment_bytes(C),
-                ptx::shared_address_once(reduction_inputs<C>(out.smem)), coord.slice};
+                           static_cast<uint32_t>(slot_pitch<C>(out.p)), fragment_bytes(C),
+                           ptx::shared_address_once(reduction_inputs<C>(out.smem)), coord.slice};
     ptx::mbarrier_wait_parity(ptx::shared_address(&out.smem.partials_full), 0);
     reduce_part(out, part, out.p.split, inputs);
     return true;

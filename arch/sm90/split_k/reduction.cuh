@@ -58,7 +58,8 @@ __device__ inline void reduce_block(float (&sum)[4], ReductionInputs inputs, int
 
 // The sums of a part over all slices into the tile.
 template <Config C, Type T, Major MB>
-__device__ inline void reduce_part(const SplitStore<C, T, MB>& out, const Part& part, int32_t split, ReductionInputs inputs)
+__device__ inline void reduce_part(const SplitStore<C, T, MB>& out, const Part& part, int32_t split,
+                                   ReductionInputs inputs)
 {
     float sum[4];
     if (!out.is_plain()) [[unlikely]] {

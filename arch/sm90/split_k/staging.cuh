@@ -57,7 +57,8 @@ struct SharedRows {
     __device__ static SharedRows of(const Params& p)
     {
         const int32_t consumer = static_cast<int32_t>(threadIdx.x) / 128;
-        return does_stagger<C>(p) ? SharedRows{64 * consumer, 64, 128} : SharedRows{0, C.tile_m, 128 * C.consumers};
+        return does_stagger<C>(p) ? SharedRows{64 * consumer, 64, 128}
+                                  : SharedRows{0, C.tile_m, 128 * C.consumers};
     }
 };
 

@@ -138,13 +138,13 @@ void list(double within, size_t most)
 std::string way_of(const Plan& plan)
 {
     const bool persistent = !sm90::is_direct(plan.kernel) && !sm90::configs[plan.kernel].is_split();
-    const std::string stream_k = !persistent    ? "/split=" + std::to_string(plan.split)
-                                : plan.sm90.stream_k ? "/stream_k=1"
-                                               : "/stream_k=0";
+    const std::string stream_k = !persistent          ? "/split=" + std::to_string(plan.split)
+                                 : plan.sm90.stream_k ? "/stream_k=1"
+                                                      : "/stream_k=0";
     return sm90::kernels[plan.kernel].name + stream_k + (plan.swap_ab ? "/swap_ab=1" : "/swap_ab=0") +
-           (!plan.uses_pdl() ? "/pdl=off"
-            : plan.pdl == Pdl::Early   ? "/pdl=early"
-                           : "/pdl=late");
+           (!plan.uses_pdl()         ? "/pdl=off"
+            : plan.pdl == Pdl::Early ? "/pdl=early"
+                                     : "/pdl=late");
 }
 
 void list_chosen()
@@ -162,12 +162,16 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
     Plan plan{};
     if (!force(p, text, plan) || plan.sm90.repack_a || plan.sm90.repack_b)  // its time has the copy's in it
         return false;
-    const sm90::Candidate candidate{plan.kernel, plan.swap_ab, plan.split, plan.sm90.stream_k, plan.tiles, !plan.uses_pdl()};
+    const sm90::Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
+                                    plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
     const Pdl pdl = candidate.pdl_off ? Pdl::Off : plan.pdl == Pdl::Early ? Pdl::Early : Pdl::Late;
-    const double predicted = sm90::predict(p, sm90::configs[candidate.kernel], candidate, device().sm_count).us;
+    const double predicted =
+        sm90::predict(p, sm90::configs[candidate.kernel], candidate, device().sm_count).us;
     float features[sm90::Feature::count];
-    sm90::describe(p, sm90::configs[candidate.kernel], candidate, pdl, predicted, device().sm_count, features);
-    std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, candidate.kernel, us);
+    sm90::describe(p, sm90::configs[candidate.kernel], candidate, pdl, predicted, device().sm_count,
+                   features);
+    std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, candidate.kernel,
+                us);
     for (const float feature : features)
         std::printf(" %.6g", feature);
     std::printf("\n");

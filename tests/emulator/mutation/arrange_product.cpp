@@ -204,7 +204,9 @@ hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm9
 {
     const bool edge = shape.asked.everything && !shape.asked.for_tma;
     const int64_t x = shape.tiles_x * config.tile_m * config.cluster_m - (edge ? 27 : 24);
-    const int64_t y = shape.tiles_y * config.tile_n * config.cluster_n - (edge ? 3 : config.tile_n > 8 ? 8 : 0);
+    const int64_t y = shape.tiles_y * config.tile_n * config.cluster_n - (edge                ? 3
+                                                                          : config.tile_n > 8 ? 8
+                                                                                              : 0);
     const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
     Variant majors = variant;
     if (shape.swap_ab)
@@ -287,7 +289,8 @@ Setup arrange_sm120(emu::Machine& machine, const std::string& name, int shape)
     const hg::KernelInfo& kernel = info_of(hg::sm120::kernels, name);
     const bool edge = shape >= 2;
     const Asked asked[] = {{}, {Type::F32, 4}, {Type::F16, 1, true}, {Type::F16, 1, true, true}};
-    const int64_t m = (shape == 0 ? 3 : 2) * kernel.tile_m - (edge ? 27 : 24), n = kernel.tile_n - (edge ? 3 : 8);
+    const int64_t m = (shape == 0 ? 3 : 2) * kernel.tile_m - (edge ? 27 : 24),
+                  n = kernel.tile_n - (edge ? 3 : 8);
     const int64_t k = (shape == 0 ? 2 * kernel.stages - 1 : kernel.stages) * kernel.tile_k - 24;
     Setup setup;
     const hg::Problem p =
@@ -343,7 +346,8 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
         throw std::runtime_error("no launch of " + name);
     const int64_t counted = arrival_words(config, plan.tiles * config.parts());
     const size_t bytes =
-        static_cast<size_t>(counted + global_partial_words(config, plan.tiles, plan.split)) * sizeof(uint32_t);
+        static_cast<size_t>(counted + global_partial_words(config, plan.tiles, plan.split)) *
+        sizeof(uint32_t);
     params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
     std::memset(params.arrivals, 0, bytes);
     if (can_schedule_dynamically(config) && shape == 0)

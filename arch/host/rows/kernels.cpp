@@ -1,4 +1,4 @@
-#include "arch/host/rows_kernels.hpp"
+#include "arch/host/rows/kernels.hpp"
 
 namespace hg {
 

@@ -1,5 +1,5 @@
 // The loops of host_rows for NEON of 64-bit ARM.
-#include "arch/host/rows_kernels.hpp"
+#include "arch/host/rows/kernels.hpp"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -39,7 +39,7 @@ struct Bfloat16 {
     }
 };
 
-#include "arch/host/rows_loops.inl"
+#include "arch/host/rows/loops.inl"
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // The loops of host_rows for AVX2, FMA and F16C.
 #include "arch/host/cpu.hpp"
-#include "arch/host/rows_kernels.hpp"
+#include "arch/host/rows/kernels.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -61,7 +61,7 @@ struct Bfloat16 {
     }
 };
 
-#include "arch/host/rows_loops.inl"
+#include "arch/host/rows/loops.inl"
 
 }  // namespace
 

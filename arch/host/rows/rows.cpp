@@ -1,4 +1,4 @@
-#include "arch/host/rows.hpp"
+#include "arch/host/rows/rows.hpp"
 
 #include "arch/host/convert.hpp"
 #include "arch/host/epilogue.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arch/host/pool.hpp"
-#include "arch/host/rows_kernels.hpp"
+#include "arch/host/rows/kernels.hpp"
 #include "src/problem.hpp"
 
 namespace hg {

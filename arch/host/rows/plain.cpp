@@ -1,6 +1,6 @@
 // The loops of host_rows in plain C++, for machines without one of the other vector units.
 #include "arch/host/convert.hpp"
-#include "arch/host/rows_kernels.hpp"
+#include "arch/host/rows/kernels.hpp"
 
 namespace hg {
 namespace {
@@ -72,7 +72,7 @@ struct Bfloat16 {
     }
 };
 
-#include "arch/host/rows_loops.inl"
+#include "arch/host/rows/loops.inl"
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // The loops of host_rows for AVX-512 with its extensions BW and VL.
 #include "arch/host/cpu.hpp"
-#include "arch/host/rows_kernels.hpp"
+#include "arch/host/rows/kernels.hpp"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
@@ -58,7 +58,7 @@ struct Bfloat16 {
     }
 };
 
-#include "arch/host/rows_loops.inl"
+#include "arch/host/rows/loops.inl"
 
 }  // namespace
 
