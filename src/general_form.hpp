@@ -1,5 +1,4 @@
-// The general form of a product, which all others become: for the walls that take an hgemm_args_t from
-// the caller or make one.
+// The general form of a GEMM, an hgemm_args_t, which all others become.
 #pragma once
 
 #include "arguments.hpp"
@@ -63,7 +62,11 @@ inline Pointers pointers_of(const Handle& handle)
     return handle.context ? Pointers::Checked : Pointers::OnHost;
 }
 
-// Copy the caller's struct, as copy_struct() does, and check its members.
+// Copy the caller's struct, as copy_struct() does.
+Status copy_args(const hgemm_args_t* args, hgemm_args_t& copy);
+// Check the members of a copy.
+Status check_members(const hgemm_args_t& args, Pointers pointers);
+// Both of these.
 Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy);
 
 // Plan and run checked arguments.

@@ -21,11 +21,6 @@ constexpr Arg strided_args[] = {Handle, Layout, TransA,  TransB,      M,    N,  
                                 Beta,   InOut,  LdInOut, StrideInOut, Count};
 constexpr Arg array_args[] = {Handle, Layout, TransA, TransB, M,    N,     K,       Alpha,
                               A,      Lda,    B,      Ldb,    Beta, InOut, LdInOut, Count};
-constexpr Arg ex_args[] = {Handle,   Args,  Size,       Layout,  TransA, TransB,    TypeAb,
-                           TypeC,    TypeD, M,          N,       K,      Alpha,     Beta,
-                           Count,    A,     Lda,        StrideA, B,      Ldb,       StrideB,
-                           C,        Ldc,   StrideC,    D,       Ldd,    StrideD,   BiasMode,
-                           BiasType, Bias,  Activation, Aux,     Ldaux,  StrideAux, Flags};
 
 hgemm_args_t basic_args(hgemm_type_t type, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb,
                         int64_t m, int64_t n, int64_t k, float alpha, float beta)
@@ -85,22 +80,7 @@ Status short_form(const char* function, hgemm_handle_t handle, hgemm_type_t type
     return run(function, handle, short_args, g);
 }
 
-Status copy_args(const hgemm_args_t* args, hgemm_args_t& g) { return copy_struct(args, "hgemm_args", g); }
-
 }  // namespace
-
-Status run_checked(hg::Handle& h, const hgemm_args_t& g)
-{
-    if (is_empty(g))
-        return ok;
-    return execute(h, g, to_problem(g));
-}
-
-Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy)
-{
-    const Status status = copy_args(args, copy);
-    return status == ok ? check_arguments({ex_args, true}, copy, pointers) : status;
-}
 
 }  // namespace hg
 
@@ -185,7 +165,7 @@ extern "C" hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_
         Status status = copy_args(args, g);
         if (status != ok || repeat(h, g, status))
             return status;
-        status = check_arguments({ex_args, true}, g, pointers_of(h));
+        status = check_members(g, pointers_of(h));
         return status == ok ? run_checked(h, g) : status;
     });
 }

@@ -25,6 +25,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     const Config& c = configs[plan.kernel];
     const Operand &a = plan.swap_ab ? p.b : p.a, &b = plan.swap_ab ? p.a : p.b;
     const int at_once = sm_count / c.cta_group;
+    const Facts facts(p);
     params = {};
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
@@ -41,7 +42,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     for (int slice = 0; slice <= max_slices; ++slice)
         params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * blocks / owners);
     params.swap_ab = plan.swap_ab;
-    params.tma_store = !c.is_split() && can_tma_store(p);
+    params.tma_store = !c.is_split() && facts.output.plain && facts.output.tma;
     Status status = pack_operand(a, p, plan.swap_ab ? p.n : p.m, 128, params.a);
     if (status == ok)
         status = pack_operand(b, p, plan.swap_ab ? p.m : p.n, b_rows(c), params.b);

@@ -1,6 +1,7 @@
 // Problem x Device -> row: legality, then measured exceptions, then a cost model (model.cpp).
+#include "arch/common/host/facts.hpp"
+#include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
-#include "arch/common/host/tma.hpp"
 #include "arch/sm120/kernels.hpp"
 
 #include <algorithm>
@@ -15,11 +16,8 @@ const char* refusal(const Problem& p, const Options& o)
 {
     if (p.k == 0)
         return "k is 0";
-    if (std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
-        return "a size is 2^31 or more";
-    if (!is_tma_operand(p.a, p.batch) || !is_tma_operand(p.b, p.batch))
-        return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
-    return not_offered(o, offered);
+    const char* const why_not = tma_refusal(p);
+    return why_not ? why_not : not_offered(o, offered);
 }
 
 bool is_legal(const Problem& p, const Options& o, int kernel)

@@ -19,6 +19,7 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
 Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
 {
     const Config& c = configs[plan.kernel];
+    const Facts facts(p);
     params = {};
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
@@ -26,7 +27,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     params.grid = square_grid(p.m, p.n, c.m, c.n, static_cast<int>(plan.grid));
     params.a_batch_step = p.a.batch_stride != 0;
     params.b_batch_step = p.b.batch_stride != 0;
-    params.tma_store = can_tma_store(p);
+    params.tma_store = facts.output.plain && facts.output.tma;
     Status status = pack_operand(p.a, p, p.m, c.m, c.k, params.a);
     if (status == ok)
         status = pack_operand(p.b, p, p.n, c.n, c.k, params.b);

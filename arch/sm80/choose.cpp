@@ -10,9 +10,10 @@ namespace {
 
 constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
 
-const char* refusal(const Problem& p, const Device& device, const Config& config, const KernelInfo& kernel)
+const char* refusal(const Facts& f, const Device& device, const Config& config, const KernelInfo& kernel)
 {
-    const bool vectors = p.k > 0 && is_vector_operand(p.a, p.batch) && is_vector_operand(p.b, p.batch);
+    const Problem& p = f.problem;
+    const bool vectors = p.k > 0 && f.a.vectors && f.b.vectors;
     if (!config.general && !vectors)
         return "A or B is not aligned to 16 bytes in every line";
     if (!config.general && p.k > INT32_MAX - 512)
@@ -48,11 +49,12 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     if (plan.refusal)
         return false;
     const int sm_count = options.sm_count(device);
+    const Facts facts(p);
     bool found = false;
     for (int i = 0; i < kernel_count; ++i) {
         if (is_forced_away(options, kernels[i]))
             continue;
-        if (const char* why_not = refusal(p, device, configs[i], kernels[i])) {
+        if (const char* why_not = refusal(facts, device, configs[i], kernels[i])) {
             plan.refusal = why_not;
             continue;
         }

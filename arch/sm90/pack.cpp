@@ -56,52 +56,23 @@ int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 
 }  // namespace
 
-bool can_store_by_tma(const Problem& p)
+Epilogue epilogue_of(const Config& c, const Facts& f, bool swap_ab)
 {
-    return is_tma_output(p) && (p.d.type == Type::F32 || p.d.type == p.type_ab);
-}
-
-namespace {
-
-bool reads_c(const Problem& p) { return p.c.ptr || p.c.array; }
-
-// All problems may share C: a tensor map has no stride of 0.
-bool is_c_loaded_by_tma(const Problem& p)
-{
-    return is_tma_matrix(p.c, p.batch) && (p.batch == 1 || p.c.batch_stride > 0) &&
-           (p.c.type == Type::F32 || p.c.type == p.type_ab);
-}
-
-// Of D's type, and of as many columns.
-bool is_aux_stored_by_tma(const Problem& p)
-{
-    return is_tma_matrix(p.aux, p.batch) && p.d.type == p.type_ab;
-}
-
-// Is there a row that finishes it in place?
-bool can_be_fused(const Problem& p)
-{
-    return can_store_by_tma(p) && p.activation != Activation::GeluErf &&
-           (!p.aux.ptr || is_aux_stored_by_tma(p)) && (!reads_c(p) || is_c_loaded_by_tma(p));
-}
-
-}  // namespace
-
-Epilogue epilogue_of(const Config& c, const Problem& p, bool swap_ab)
-{
-    const bool reads_or_writes_more = reads_c(p) || p.aux.ptr;
+    const Problem& p = f.problem;
+    const bool reads_or_writes_more = f.output.reads_c || f.output.aux;
     const bool asks_for_more =
         reads_or_writes_more || p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
-    if (!can_be_fused(p) || (asks_for_more && !fuses_all(c)) || (reads_or_writes_more && swap_ab))
+    if (!f.output.fusible || (asks_for_more && !fuses_all(c)) || (reads_or_writes_more && swap_ab))
         return Epilogue::General;
-    return is_plain(p) ? Epilogue::Plain : Epilogue::Fused;
+    return f.output.plain ? Epilogue::Plain : Epilogue::Fused;
 }
 
 namespace {
 
 // Boxes as store_block_tma(), LoaderOfC and store_block_16() take them or, of D, fill_subtile().
-Status pack_results(const Problem& p, const Config& c, bool swap_ab, Params& params)
+Status pack_results(const Facts& f, const Config& c, bool swap_ab, Params& params)
 {
+    const Problem& p = f.problem;
     static_assert(transposed_box_rows == subtile_n);
     const auto columns_of = [&](Type type) { return type == Type::F32 ? 32 : box_columns(c); };
     const bool halves = p.d.type != Type::F32;
@@ -111,9 +82,9 @@ Status pack_results(const Problem& p, const Config& c, bool swap_ab, Params& par
     Status status = encode_matrix(p.d, p, columns, swap_ab ? transposed_box_rows : 64, params.d);
     if (params.epilogue != Epilogue::Fused)
         return status;
-    if (status == ok && reads_c(p))
+    if (status == ok && f.output.reads_c)
         status = encode_matrix(p.c, p, columns_of(p.c.type), 64, params.c);
-    if (status == ok && p.aux.ptr)
+    if (status == ok && f.output.aux)
         status = encode_matrix(p.aux, p, columns_of(p.aux.type), 64, params.aux);
     return status;
 }
@@ -122,12 +93,13 @@ Status pack_results(const Problem& p, const Config& c, bool swap_ab, Params& par
 
 // In pieces only where products are long enough to hide them: 8192 x 8192 x 1024 with a bias and GELU takes
 // 268 us by 128 x 176 in pieces, 233 by 128 x 128 in place, 512 x 11008 x 4096 by 128 x 168 in pieces 69.
-bool can_store(const Config& c, const Problem& p, bool swap_ab)
+bool can_store(const Config& c, const Facts& f, bool swap_ab)
 {
     constexpr int64_t long_k = 2048;
-    if (c.is_split() || epilogue_of(c, p, swap_ab) != Epilogue::General)
+    if (c.is_split() || epilogue_of(c, f, swap_ab) != Epilogue::General)
         return true;
-    return (reads_c(p) ? reads_c_by_subtile(c) : fuses_all(c)) && (p.k >= long_k || !can_be_fused(p));
+    return (f.output.reads_c ? reads_c_by_subtile(c) : fuses_all(c)) &&
+           (f.problem.k >= long_k || !f.output.fusible);
 }
 
 int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, int sm_count)
@@ -145,6 +117,7 @@ int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, in
 Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
     const Config& c = configs[plan.kernel];
+    const Facts facts(p);
     const Mma mma(p, plan.swap_ab);
     const int cluster_tile_m = c.tile_m * c.cluster_m, cluster_tile_n = c.tile_n * c.cluster_n;
     params = {};
@@ -167,9 +140,10 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
         params.slice_clusters = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
     params.part = blocks_per_owner(c, plan.split);
-    params.vectors = is_vector_output(p);
-    params.staggered = plan.split == 1 && stagger(c, major_of(mma.b)) > 0 && params.vectors &&
-                       p.d.type == p.type_ab && params.output.bias_along == BiasAlong::None;
+    params.vectors = facts.output.vectors;
+    params.staggered = plan.split == 1 && stagger(c, facts.mma_b(plan.swap_ab).major) > 0 &&
+                       params.vectors && p.d.type == p.type_ab &&
+                       params.output.bias_along == BiasAlong::None;
     params.row_vectors = divisor(plan.swap_ab ? (params.staggered ? 64 : c.tile_m) / 8 : params.part);
     params.rows_at_once = divisor((params.staggered ? 128 : 128 * c.consumers) / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
@@ -180,8 +154,8 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
             static_cast<int32_t>(k_tiles * std::min(slice, plan.split) / plan.split);
     }
     params.swap_ab = plan.swap_ab;
-    params.tma_store = !c.is_split() && can_store_by_tma(p);
-    params.epilogue = epilogue_of(c, p, plan.swap_ab);
+    params.tma_store = !c.is_split() && facts.output.tma && facts.output.own_type;
+    params.epilogue = epilogue_of(c, facts, plan.swap_ab);
     params.early = plan.pdl == Pdl::Early;
     params.prefetched = count_prefetched(p, c, plan, sm_count);
     params.a_policy = policy(p, mma.a, mma.n, cluster_tile_n);
@@ -191,7 +165,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     if (status == ok)
         status = pack_operand(mma.b, p, mma.n, c.tile_n / c.cluster_m, tile_k / c.cluster_m, params.b);
     if (status == ok && params.tma_store)
-        status = pack_results(p, c, plan.swap_ab, params);
+        status = pack_results(facts, c, plan.swap_ab, params);
     return status;
 }
 
@@ -213,6 +187,7 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
 {
     const Config& c = config_of(plan.kernel);
     const Problem in_rows = rows_of_groups(p);
+    const Facts facts(in_rows);
     params = {};
     params.output = pack_output(p);
     params.groups = p.groups;
@@ -223,15 +198,15 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
     params.b_batch_step = p.b.batch_stride != 0;
     params.a_policy = params.b_policy = evict_normal;
     params.d_policy = output_policy(in_rows);
-    params.tma_store = can_store_by_tma(in_rows);
-    params.epilogue = epilogue_of(c, in_rows, false);
+    params.tma_store = facts.output.tma && facts.output.own_type;
+    params.epilogue = epilogue_of(c, facts, false);
     Status status = ok;
     if (p.k > 0)
         status = pack_operand(p.a, in_rows, p.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
     if (status == ok && p.k > 0)
         status = pack_operand(p.b, p, p.n, c.tile_n, tile_k, params.b);
     if (status == ok && params.tma_store)
-        status = pack_results(in_rows, c, false, params);
+        status = pack_results(facts, c, false, params);
     return status;
 }
 

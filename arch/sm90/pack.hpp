@@ -1,6 +1,7 @@
 // Problem + Plan -> the kernels' parameters: tensor maps, raster, L2 policies, epilogue.
 #pragma once
 
+#include "arch/common/host/facts.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/params.hpp"
@@ -12,14 +13,11 @@
 
 namespace hg::sm90 {
 
-// Is D one that TMA can store: of floats or of the operands' type?
-bool can_store_by_tma(const Problem& problem);
-
 // How a persistent kernel stores this output, if it can.
-Epilogue epilogue_of(const Config& config, const Problem& problem, bool swap_ab);
+Epilogue epilogue_of(const Config& config, const Facts& facts, bool swap_ab);
 
 // Can a kernel make this output?
-bool can_store(const Config& config, const Problem& problem, bool swap_ab);
+bool can_store(const Config& config, const Facts& facts, bool swap_ab);
 
 // K tiles that each CTA prefetches into L2 while earlier kernels end: all of small operands; none where
 // alpha may be 0, since then no operand is touched.

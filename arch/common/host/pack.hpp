@@ -1,6 +1,7 @@
 // Host side of the kernels' parameters: what the backends' backend.cpp and choose.cpp share.
 #pragma once
 
+#include "arch/common/host/facts.hpp"
 #include "arch/common/params.hpp"
 #include "arch/common/tile_order.hpp"
 #include "src/backend.hpp"
@@ -41,55 +42,6 @@ inline OutputParams pack_output(const Problem& p)
     o.bias_along = p.bias.along;
     o.activation = p.activation;
     return o;
-}
-
-// D = alpha * A * B, perhaps with a bias.
-inline bool takes_bias_at_most(const Problem& p)
-{
-    return !p.c.ptr && !p.c.array && !p.aux.ptr && p.activation == Activation::None;
-}
-
-// Does D = alpha * A * B and nothing else: what a plain store of the accumulators can do.
-inline bool is_plain(const Problem& p) { return takes_bias_at_most(p) && p.bias.along == BiasAlong::None; }
-
-// Can 16-byte accesses reach every line of a matrix? `line` and `batch` are strides in elements.
-inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int64_t element_bytes)
-{
-    return reinterpret_cast<uintptr_t>(ptr) % 16 == 0 && line * element_bytes % 16 == 0 &&
-           batch * element_bytes % 16 == 0;
-}
-
-// Do all rows of D begin where a vector may?
-inline bool has_aligned_rows(const Problem& p)
-{
-    return is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes_of(p.d.type));
-}
-
-// D = alpha * A * B, perhaps with a bias, in rows that are whole aligned vectors of eight elements.
-inline bool is_vector_output(const Problem& p)
-{
-    return takes_bias_at_most(p) && !p.d.array && p.n % 8 == 0 && p.d.ld > 0 && has_aligned_rows(p);
-}
-
-// The same in rows where vectors do not fit: one column a lane is best.
-inline bool is_element_output(const Problem& p)
-{
-    return takes_bias_at_most(p) && !p.d.array && !has_aligned_rows(p);
-}
-
-inline Major major_of(const Operand& o) { return o.k_stride == 1 ? Major::K : Major::MN; }
-
-// The stride between lines of contiguous elements; 0 when no dimension is contiguous.
-inline int64_t line_stride(const Operand& o)
-{
-    return o.k_stride == 1 ? o.row_stride : o.row_stride == 1 ? o.k_stride : 0;
-}
-
-// An operand whose lines 16-byte accesses can walk: contiguous in one dimension, aligned, no array.
-inline bool is_vector_operand(const Operand& o, int64_t batch)
-{
-    const int64_t line = line_stride(o);
-    return line > 0 && !o.array && is_vector_aligned(o.ptr, line, batch > 1 ? o.batch_stride : 0, 2);
 }
 
 // A problem as the MMA of a kernel sees it: with swap_ab A and B change places, and so do M and N.

@@ -1,6 +1,7 @@
 // Tensor maps of operands and outputs, and what TMA can address: the host side of backends that use it.
 #pragma once
 
+#include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "src/driver.hpp"
 
@@ -10,35 +11,6 @@
 #include <cmath>
 
 namespace hg {
-
-// Tensor maps have 32-bit coordinates; a tile may start before the end and reach past it.
-constexpr int64_t max_tma_extent = INT32_MAX - 1024;
-
-inline bool is_tma_operand(const Operand& o, int64_t batch)
-{
-    constexpr int64_t max_stride = int64_t{1} << 39;  // of tensor maps: below 2^40 bytes
-    const bool batched = batch > 1;
-    return is_vector_operand(o, batch) && line_stride(o) < max_stride &&
-           (!batched || (o.batch_stride >= 0 && o.batch_stride < max_stride));
-}
-
-// An output, C or aux.
-inline bool is_tma_matrix(const Matrix& matrix, int64_t batch)
-{
-    constexpr int64_t max_bytes = int64_t{1} << 40;
-    const int64_t bytes = bytes_of(matrix.type), batch_stride = batch > 1 ? matrix.batch_stride : 0;
-    return !matrix.array && matrix.ld > 0 && batch_stride >= 0 &&
-           is_vector_aligned(matrix.ptr, matrix.ld, batch_stride, bytes) && matrix.ld * bytes < max_bytes &&
-           batch_stride * bytes < max_bytes;
-}
-
-// A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies there.
-inline bool is_tma_output(const Problem& p)
-{
-    return is_tma_matrix(p.d, p.batch) && p.n * bytes_of(p.d.type) % 16 == 0;
-}
-
-inline bool can_tma_store(const Problem& p) { return is_plain(p) && is_tma_output(p); }
 
 // Boxes of `line` elements of the contiguous dimension, the swizzle's span, by `lines`. A batch that shares
 // the operand has one matrix in its map.

@@ -22,14 +22,7 @@
 namespace hg::sm90 {
 namespace {
 
-const char* refusal(const Problem& p)
-{
-    if (p.k == 0)
-        return "k is 0";
-    if (std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
-        return "a size is 2^31 or more";
-    return nullptr;
-}
+const char* refusal(const Problem& p) { return p.k == 0 ? "k is 0" : extent_refusal(p); }
 
 int64_t count_clusters(const Problem& p, const Config& c, bool swap_ab)
 {
@@ -78,8 +71,9 @@ constexpr auto legal_splits = [] {
 }();
 
 // `o.workspace` is what copies of operands leave.
-bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, int sm_count)
+bool is_legal(const Facts& f, const Candidate& candidate, const Options& o, int sm_count)
 {
+    const Problem& p = f.problem;
     const Config& c = configs[candidate.kernel];
     if (!(legal_splits[candidate.kernel] >> candidate.split & 1) || candidate.clusters > max_tiles ||
         is_forced_away(o, kernels[candidate.kernel]))
@@ -94,7 +88,7 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
         return false;
     if (o.stream_k != StreamK::Free && (o.stream_k == StreamK::On) != candidate.stream_k)
         return false;
-    if (!can_store(c, p, candidate.swap_ab))
+    if (!can_store(c, f, candidate.swap_ab))
         return false;
     if (!c.is_split())
         return sm_count >= c.ctas() && (!candidate.stream_k || can_stream_k(p, candidate, o, sm_count));
@@ -164,10 +158,11 @@ std::span<const Tuned> tuned_on(Card card)
 
 // The same problem read as its transpose swaps m with n, and A with B: unless K is so small that it matters
 // along which dimension D is written.
-bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan& plan)
+bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& plan)
 {
+    const Problem& p = f.problem;
     if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != max_remapped_clusters || *o.kernel ||
-        major_of(p.a) != Major::K || major_of(p.b) != Major::K)
+        f.a.major != Major::K || f.b.major != Major::K)
         return false;
     for (const bool mirrored : {false, true})
         for (const Tuned& t : tuned_on(card_of(device))) {
@@ -178,9 +173,9 @@ bool choose_tuned(const Problem& p, const Device& device, const Options& o, Plan
             const int64_t clusters = count_clusters(p, configs[t.kernel], swap_ab);
             const bool pdl_off = (o.pdl == Pdl::Free ? t.pdl : o.pdl) == Pdl::Off;
             const Candidate candidate{t.kernel, swap_ab, t.split, t.stream_k, clusters, pdl_off};
-            if (!is_legal(p, candidate, o, device.sm_count))
+            if (!is_legal(f, candidate, o, device.sm_count))
                 continue;
-            fill(p, candidate, {predict(p, configs[t.kernel], candidate, device.sm_count).us, t.pdl},
+            fill(p, candidate, {predict(f, configs[t.kernel], candidate, device.sm_count).us, t.pdl},
                  device.sm_count, o, plan);
             plan.why = Why::Tuned;
             return true;
@@ -241,18 +236,19 @@ double add_element_stores(double us, const Config& c, const Candidate& candidate
 // The best candidate by the model. `predicted` gets the predictions, in the order of the candidates:
 // infinite where one is not legal, and too low, but above the limit, where it takes more than `slack` times
 // as long as the best.
-Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double slack, float* predicted)
+Choice choose_predicted(const Facts& f, const Options& o, int sm_count, double slack, float* predicted)
 {
+    const Problem& p = f.problem;
     // predict() knows of those of low-intensity batches.
-    const bool by_element = is_element_output(p) && !is_low_intensity_batch(p);
+    const bool by_element = f.output.elements && !is_low_intensity_batch(p);
     Choice best = none;
     for_each_candidate(p, [&](const Candidate& candidate) {
-        if (!is_worth_trying(p, candidate, o, sm_count) || !is_legal(p, candidate, o, sm_count)) {
+        if (!is_worth_trying(p, candidate, o, sm_count) || !is_legal(f, candidate, o, sm_count)) {
             *predicted++ = std::numeric_limits<float>::infinity();
             return;
         }
         Prediction prediction =
-            predict(p, configs[candidate.kernel], candidate, sm_count, slack * best.prediction.us);
+            predict(f, configs[candidate.kernel], candidate, sm_count, slack * best.prediction.us);
         *predicted++ = static_cast<float>(prediction.us);
         if (by_element)
             prediction.us =
@@ -264,10 +260,11 @@ Choice choose_predicted(const Problem& p, const Options& o, int sm_count, double
 }
 
 // The best candidate by what was measured, of those that the model expects to take less than `limit`.
-Choice choose_corrected(const Problem& p, const Options& o, int sm_count, Card card, double limit,
+Choice choose_corrected(const Facts& f, const Options& o, int sm_count, Card card, double limit,
                         const float* predicted)
 {
-    const bool by_element = is_element_output(p);
+    const Problem& p = f.problem;
+    const bool by_element = f.output.elements;
     Choice best = none;
     for_each_candidate(p, [&](const Candidate& candidate) {
         const double us = *predicted++;
@@ -289,20 +286,21 @@ Choice choose_corrected(const Problem& p, const Options& o, int sm_count, Card c
 
 // The network is asked about candidates that the model does not find slower by half than the best: 99 of
 // 100 problems have their fastest one among these.
-bool choose_by_model(const Problem& p, const Device& device, const Options& o, Plan& plan)
+bool choose_by_model(const Facts& f, const Device& device, const Options& o, Plan& plan)
 {
+    const Problem& p = f.problem;
     const int sm_count = o.sm_count(device);
     const bool corrected = has_correction(p, sm_count);
     const double slack = corrected ? 1.5 : 1.0;
     float predicted[max_candidates];
-    Choice best = choose_predicted(p, o, sm_count, slack, predicted);
+    Choice best = choose_predicted(f, o, sm_count, slack, predicted);
     if (best.prediction.us == none.prediction.us)
         return false;
     // Copies and direct kernels are compared by time, and theirs is known of H200s.
     const Card card = plan.sm90.repacks() ? Card::H200 : card_of(device);
     const bool ask = corrected && best.prediction.us < max_corrected_us(card);
     if (ask)
-        best = choose_corrected(p, o, sm_count, card, slack * best.prediction.us, predicted);
+        best = choose_corrected(f, o, sm_count, card, slack * best.prediction.us, predicted);
     fill(p, best.candidate, best.prediction, sm_count, o, plan);
     if (ask && plan.why == Why::Model)
         plan.why = Why::Network;
@@ -327,10 +325,10 @@ void add_shared_memory(const Problem& p, const Options& o, int sm_count, Plan& p
             static_cast<size_t>(global_partial_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
 }
 
-bool choose_product(const Problem& asked, const Device& device, const Options& o, Plan& plan)
+bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Plan& plan)
 {
     Options options = o;
-    if (const char* why_not = refusal(asked)) {
+    if (const char* why_not = refusal(asked.problem)) {
         plan.refusal = why_not;
         return false;
     }
@@ -340,12 +338,13 @@ bool choose_product(const Problem& asked, const Device& device, const Options& o
         return false;
     }
     options.workspace -= plan.workspace;
-    const Problem p = repacked(asked, plan, nullptr);
-    if (!choose_tuned(p, device, options, plan) && !choose_by_model(p, device, options, plan)) {
+    const Problem p = repacked(asked.problem, plan, nullptr);
+    const Facts facts = plan.sm90.repacks() ? Facts(p) : asked;
+    if (!choose_tuned(facts, device, options, plan) && !choose_by_model(facts, device, options, plan)) {
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
     }
-    plan.predicted_us += predict_repack(asked, plan);
+    plan.predicted_us += predict_repack(asked.problem, plan);
     add_shared_memory(p, options, o.sm_count(device), plan);
     const Mma mma(p, plan.swap_ab);
     plan.variant = major_variant(p.type_ab, mma.a, mma.b);
@@ -365,13 +364,15 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
 {
     if (p.is_grouped())
         return choose_groups(p, device, options, plan);
-    if (!*options.kernel && prefers_gemv(p) && choose_direct(p, device, options, DirectFamily::Gemv, plan))
+    const Facts facts(p);
+    if (!*options.kernel && prefers_gemv(facts) &&
+        choose_direct(facts, device, options, DirectFamily::Gemv, plan))
         return true;
     Plan direct = plan;
-    const bool found = choose_product(p, device, options, plan);
+    const bool found = choose_gemm(facts, device, options, plan);
     if (found && !plan.sm90.repacks())
         return true;
-    if (!choose_direct(p, device, options, DirectFamily::Direct, direct) ||
+    if (!choose_direct(facts, device, options, DirectFamily::Direct, direct) ||
         (found && plan.predicted_us <= direct.predicted_us))
         return found;
     plan = direct;

@@ -29,8 +29,9 @@ bool has_lines(const Operand& a)
     return line >= (a.k_stride == 1 ? 1 : shortest) && line <= longest;
 }
 
-bool is_legal(const Problem& p, const DirectCandidate& candidate, const Options& o, int sm_count)
+bool is_legal(const Facts& f, const DirectCandidate& candidate, const Options& o, int sm_count)
 {
+    const Problem& p = f.problem;
     const auto swap_ab = candidate.swap_ab ? SwapAb::On : SwapAb::Off;
     const Operand& a = Mma(p, candidate.swap_ab).a;
     if (candidate.tiles * candidate.split > INT32_MAX || candidate.tiles > max_tiles || !has_lines(a) ||
@@ -50,7 +51,7 @@ bool is_legal(const Problem& p, const DirectCandidate& candidate, const Options&
         (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab) || o.stream_k == StreamK::On)
         return false;
     return candidate.split <=
-               std::min<int64_t>(ceil_div(p.k, step_of(p, candidate.config, candidate.swap_ab)),
+               std::min<int64_t>(ceil_div(p.k, step_of(f, candidate.config, candidate.swap_ab)),
                                  direct_splits(candidate.config)) &&
            (o.sm_limit == 0 || candidate.tiles * candidate.split <= sm_count);
 }
@@ -68,36 +69,33 @@ constexpr Costs costs[] = {{117e3, 0.372, 0.0},
                            {3360e3, 1.03, 1.19}};
 
 // How much more the bytes of an operand cost than those of an x that is aligned and contiguous along k.
-double weigh_a(const Operand& a, int64_t batch)
+double weigh_a(const OperandFacts& a)
 {
     constexpr double panels = 1.14, unaligned = 2.76;
-    return (a.k_stride == 1 ? 1.0 : panels) * (is_vector_operand(a, batch) ? 1.0 : unaligned);
+    return (a.major == Major::K ? 1.0 : panels) * (a.vectors ? 1.0 : unaligned);
 }
 
-double weigh_b(const Operand& b, int64_t batch)
-{
-    return b.k_stride == 1 && is_vector_operand(b, batch) ? 0.0 : 4.69;
-}
+double weigh_b(const OperandFacts& b) { return b.major == Major::K && b.vectors ? 0.0 : 4.69; }
 
 // Microseconds of a CTA's next step.
-double predict_step(const Problem& p, const Costs& cost, const Operand& a, const Operand& b)
+double predict_step(const Costs& cost, const OperandFacts& a, const OperandFacts& b)
 {
     constexpr double gathering = 0.18, shifting = 0.78;
-    return (a.k_stride == 1 ? cost.step : cost.step_of_panels) * (b.k_stride == 1 ? 1.0 : 1.0 + gathering) *
-           (is_vector_operand(a, p.batch) ? 1.0 : 1.0 + shifting);
+    return (a.major == Major::K ? cost.step : cost.step_of_panels) *
+           (b.major == Major::K ? 1.0 : 1.0 + gathering) * (a.vectors ? 1.0 : 1.0 + shifting);
 }
 
 // Time in microseconds: memory, the fullest SM's share of operands and results, and one CTA's
 // steps after another.
-double predict_direct(const Problem& p, const DirectCandidate& candidate, int sm_count)
+double predict_direct(const Facts& f, const DirectCandidate& candidate, int sm_count)
 {
+    const Problem& p = f.problem;
     constexpr double launch = 1.62, sum = 0.325, sum_of_slice = 0.022, wave = 1.04, memory = 14e6;
     constexpr double interleaving = 0.87, store = 1.14 / 1024, store_swapped = 0.93 / 1024;
     const DirectConfig& c = candidate.config;
     const Costs& cost = costs[&c - direct_configs];
-    const Mma mma(p, candidate.swap_ab);
-    const Operand &a = mma.a, &b = mma.b;
-    const Major major = major_of(a);
+    const OperandFacts &a = f.mma_a(candidate.swap_ab), &b = f.mma_b(candidate.swap_ab);
+    const Major major = a.major;
     const auto tiles = static_cast<double>(candidate.tiles);
     const auto at_once = static_cast<double>(clusters_held(c.ctas_per_sm, candidate.split, sm_count));
     const double waves = std::ceil(tiles / at_once), full = std::floor(tiles / at_once);
@@ -105,14 +103,13 @@ double predict_direct(const Problem& p, const DirectCandidate& candidate, int sm
         full * c.ctas_per_sm + std::ceil((tiles - full * at_once) * candidate.split / sm_count);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     const double bytes = 2.0 * static_cast<double>(p.batch) * (k * (m + n) + m * n);
-    const double share =
-        2.0 * k / candidate.split * (c.tile_m * weigh_a(a, p.batch) + c.tile_n * weigh_b(b, p.batch));
+    const double share = 2.0 * k / candidate.split * (c.tile_m * weigh_a(a) + c.tile_n * weigh_b(b));
     const double steps =
         std::ceil(std::ceil(k / direct_step(c, major)) / candidate.split / direct_sharers(c, major));
     return launch + (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) +
            wave * (waves - 1.0) + (major == Major::K ? 0.0 : interleaving) + bytes / memory +
            load * (share / cost.rate + c.tile_m * c.tile_n * (candidate.swap_ab ? store_swapped : store)) +
-           waves * steps * predict_step(p, cost, a, b);
+           waves * steps * predict_step(cost, a, b);
 }
 
 // Where lanes multiply lines of x, in the order of direct.def, from 2,302 measurements of 223 products on
@@ -189,27 +186,29 @@ void fill(const Problem& p, const DirectCandidate& candidate, const Options& o, 
 // x 129 x 30000 takes 14.5 us, by others 12.4. Where TMA can, that is so of what takes longest, if there
 // are tiles for all SMs: 1 x 57344 x 8192 306 us, by TMA 320, 1 x 128256 x 4096 344 and 354.
 // Batches were not measured.
-bool prefers_gemv(const Problem& p, const Operand& a, int64_t rows_a, int64_t rows_b)
+bool prefers_gemv(const Problem& p, const Operand& a, const OperandFacts& facts, int64_t rows_a,
+                  int64_t rows_b)
 {
     constexpr int64_t max_rows = 4, max_rows_of_vast = 2, deep = 40, vast = int64_t{600} << 20,
                       wide = 224 * 256;
-    if (p.batch > 1 || rows_b > max_rows || major_of(a) == Major::K || !has_lines(a))
+    if (p.batch > 1 || rows_b > max_rows || facts.major == Major::K || !has_lines(a))
         return false;
-    if (!is_tma_operand(a, p.batch))
+    if (!facts.tma)
         return p.k <= deep * rows_a;
     return rows_b <= max_rows_of_vast && rows_a >= wide && 2 * rows_a * p.k >= vast;
 }
 
 }  // namespace
 
-bool prefers_gemv(const Problem& p)
+bool prefers_gemv(const Facts& f)
 {
-    return prefers_gemv(p, p.a, p.m, p.n) || prefers_gemv(p, p.b, p.n, p.m);
+    const Problem& p = f.problem;
+    return prefers_gemv(p, p.a, f.a, p.m, p.n) || prefers_gemv(p, p.b, f.b, p.n, p.m);
 }
 
-bool choose_direct(const Problem& p, const Device& device, const Options& o, DirectFamily family,
-                   Plan& plan)
+bool choose_direct(const Facts& f, const Device& device, const Options& o, DirectFamily family, Plan& plan)
 {
+    const Problem& p = f.problem;
     plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
     if (o.mode == Mode::BatchInvariant || p.k == 0 || std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
         return false;
@@ -224,11 +223,11 @@ bool choose_direct(const Problem& p, const Device& device, const Options& o, Dir
             for (int split = 1; split <= max_cluster; ++split) {
                 const DirectCandidate candidate{
                     config, swap_ab, split,
-                    count_tiles(p, width_of(p, config, swap_ab), config.tile_n, swap_ab)};
-                if (!is_legal(p, candidate, o, sm_count))
+                    count_tiles(p, width_of(f, config, swap_ab), config.tile_n, swap_ab)};
+                if (!is_legal(f, candidate, o, sm_count))
                     continue;
                 const double us = is_gemv(config) ? predict_gemv(p, candidate, sm_count, memory)
-                                                  : predict_direct(p, candidate, sm_count);
+                                                  : predict_direct(f, candidate, sm_count);
                 if (found && us >= plan.predicted_us)
                     continue;
                 found = true;

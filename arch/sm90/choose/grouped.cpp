@@ -84,10 +84,8 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
 
 bool choose_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
-    plan.refusal = nullptr;
-    if (std::max({asked.m, asked.n, asked.k, asked.batch}) > max_tma_extent)
-        plan.refusal = "a size is 2^31 or more";
-    else if (asked.k > 0 && !plan_repack(asked, o.workspace, plan))
+    plan.refusal = extent_refusal(asked);
+    if (!plan.refusal && asked.k > 0 && !plan_repack(asked, o.workspace, plan))
         plan.refusal = "TMA cannot address A or B: 16-byte alignment is needed, or workspace for a copy";
     if (plan.refusal)
         return false;

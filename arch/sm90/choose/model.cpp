@@ -186,16 +186,15 @@ double split_cost(const Problem& p, const Config& c, const Candidate& candidate,
 }
 
 // What short products of a batch do not hide of their epilogues, and of the way to the next tile.
-double wave_of_batch(const Problem& p, const Config& c, const Candidate& candidate)
+double wave_of_batch(const Facts& f, const Config& c, const Candidate& candidate)
 {
     constexpr double of_split = 1.2, of_crowded = 1.53, of_split_tile = 0.945;
     constexpr double of_persistent = 0.412, of_persistent_tile = 0.483;
     constexpr double of_element = 0.053, shown = 0.7;  // stored one by one, of a thread
     const double tile = c.tile_m * c.tile_n / 16384.0;
     const int consumers = c.schedule == Schedule::PingPong ? 1 : c.consumers;
-    const double elements = is_element_output(p)
-                                ? of_element * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split)
-                                : 0.0;
+    const double elements =
+        f.output.elements ? of_element * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split) : 0.0;
     return c.is_split() ? (c.ctas_per_sm == 4 ? of_crowded : of_split) + of_split_tile * tile + elements
                         : of_persistent + of_persistent_tile * tile + shown * elements;
 }
@@ -215,12 +214,12 @@ double once_a_batch(const Config& c, const Candidate& candidate, const Placement
 // With constants of its own, from 5,580 measurements of 300 batches on an H100 (h100_sm90_batches.txt.xz):
 // of 466 light ones choices cost 3.4 % over the fastest of 16 ways, with those of single products 9.3, with
 // the network 9.2. Of 181 heavy ones the network's cost 2.0 %, these 3.9.
-double predict_low_intensity_batch(const Problem& p, const Config& c, const Candidate& candidate,
+double predict_low_intensity_batch(const Facts& f, const Config& c, const Candidate& candidate,
                                    const Placement& at, double compute, double from_memory, double from_l2)
 {
     constexpr double of_memory = 1.249, of_l2 = 1.714, batch_norm = 1.566;
     const double legs[] = {compute, of_memory * from_memory, of_l2 * from_l2,
-                           at.waves * wave_of_batch(p, c, candidate)};
+                           at.waves * wave_of_batch(f, c, candidate)};
     double sum = 0;
     for (const double leg : legs)
         sum += std::pow(leg, batch_norm);
@@ -284,9 +283,9 @@ StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count
     return {streamed, std::min(at_once, std::max<int64_t>(1, tiles * k_tiles / shortest_run))};
 }
 
-Prediction predict(const Problem& p, const Config& c, const Candidate& candidate, int sm_count,
-                   double limit)
+Prediction predict(const Facts& f, const Config& c, const Candidate& candidate, int sm_count, double limit)
 {
+    const Problem& p = f.problem;
     const Placement at = place(c, candidate, sm_count);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
     const Mma mma(p, candidate.swap_ab);
@@ -313,7 +312,7 @@ Prediction predict(const Problem& p, const Config& c, const Candidate& candidate
         candidate.pdl_off ? Pdl::Off : pdl_of(c, at, ceil_div(ceil_div(p.k, tile_k), candidate.split));
     if (is_low_intensity_batch(p)) {
         const double compute = compute_us(p, c, candidate, at, effort_of(c, major_of(mma.b)), sm_count);
-        return {predict_low_intensity_batch(p, c, candidate, at, compute, from_memory, from_l2), pdl};
+        return {predict_low_intensity_batch(f, c, candidate, at, compute, from_memory, from_l2), pdl};
     }
     double at_least = costs_more + std::max(from_memory, from_l2);
     if (at_least >= limit)

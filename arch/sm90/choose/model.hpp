@@ -1,6 +1,7 @@
 // The cost model of sm90: how long a candidate takes.
 #pragma once
 
+#include "arch/common/host/facts.hpp"
 #include "arch/sm90/config.hpp"
 #include "src/backend.hpp"
 
@@ -57,7 +58,7 @@ struct Prediction {
 };
 
 // What takes `limit` microseconds or more need not be worked out to the end: `us` is at least that then.
-Prediction predict(const Problem& problem, const Config& config, const Candidate& candidate, int sm_count,
+Prediction predict(const Facts& facts, const Config& config, const Candidate& candidate, int sm_count,
                    double limit = std::numeric_limits<double>::infinity());
 
 }  // namespace hg::sm90

@@ -45,7 +45,7 @@ struct Lines {
 bool is_thin(const Operand& o, int64_t rows, const Problem& p)
 {
     constexpr int64_t min_k = 128;
-    const int64_t max_rows = is_tma_operand(o, p.batch) ? 8 : 48;
+    const int64_t max_rows = OperandFacts(o, p.batch).tma ? 8 : 48;
     return o.k_stride != 1 && o.row_stride == 1 && rows <= max_rows && p.k >= min_k;
 }
 
@@ -103,11 +103,12 @@ RepackOperand pack_lines(const Operand& o, const Lines& separate, const Operand&
 
 }  // namespace
 
-bool plan_repack(const Problem& p, size_t room, Plan& plan)
+bool plan_repack(const Facts& f, size_t room, Plan& plan)
 {
+    const Problem& p = f.problem;
     for (const bool copies_thin : {true, false}) {
-        plan.sm90.repack_a = !is_tma_operand(p.a, p.batch) || (copies_thin && is_thin(p.a, p.m, p));
-        plan.sm90.repack_b = !is_tma_operand(p.b, p.batch) || (copies_thin && is_thin(p.b, p.n, p));
+        plan.sm90.repack_a = !f.a.tma || (copies_thin && is_thin(p.a, p.m, p));
+        plan.sm90.repack_b = !f.b.tma || (copies_thin && is_thin(p.b, p.n, p));
         const int64_t a = plan.sm90.repack_a ? lines_of(p.a, p.m, p).bytes() : 0;
         const int64_t b = plan.sm90.repack_b ? lines_of(p.b, p.n, p).bytes() : 0;
         plan.workspace = static_cast<size_t>(a + b);

@@ -1,13 +1,14 @@
 // Copies of operands that TMA cannot address, with lines that it can, in the workspace.
 #pragma once
 
+#include "arch/common/host/facts.hpp"
 #include "arch/sm90/repack/config.hpp"
 #include "src/backend.hpp"
 
 namespace hg::sm90 {
 
 // Decide which operands are copied; false where `room` bytes do not suffice.
-bool plan_repack(const Problem& problem, size_t room, Plan& plan);
+bool plan_repack(const Facts& facts, size_t room, Plan& plan);
 
 // The problem that is left once the copies are in `workspace`.
 Problem repacked(const Problem& problem, const Plan& plan, void* workspace);

@@ -1,7 +1,7 @@
 // What choosing a direct or gemv kernel and packing its parameters share.
 #pragma once
 
-#include "arch/common/host/pack.hpp"
+#include "arch/common/host/facts.hpp"
 #include "arch/sm90/direct/config.hpp"
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace hg::sm90 {
 
 // K's that a warp multiplies at a time.
-inline int step_of(const Problem& p, const DirectConfig& config, bool swap_ab)
+inline int step_of(const Facts& f, const DirectConfig& config, bool swap_ab)
 {
-    return direct_step(config, major_of(Mma(p, swap_ab).a));
+    return direct_step(config, f.mma_a(swap_ab).major);
 }
 
 // Rows of A from tile to tile.
-inline int64_t width_of(const Problem& p, const DirectConfig& config, bool swap_ab)
+inline int64_t width_of(const Facts& f, const DirectConfig& config, bool swap_ab)
 {
-    return direct_width(config, is_vector_operand(Mma(p, swap_ab).a, p.batch));
+    return direct_width(config, f.mma_a(swap_ab).vectors);
 }
 
 }  // namespace hg::sm90
