@@ -31,7 +31,7 @@ Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& cop
     return status == ok ? check_members(copy, pointers) : status;
 }
 
-Status run_checked(Handle& handle, const hgemm_args_t& args)
+Status run_checked(hg::Handle& handle, const hgemm_args_t& args)
 {
     return is_empty(args) ? ok : execute(handle, args, to_problem(args));
 }
