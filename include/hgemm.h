@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define HGEMM_VERSION_MAJOR 0
-#define HGEMM_VERSION_MINOR 1
+#define HGEMM_VERSION_MINOR 2
 #define HGEMM_VERSION_PATCH 0
 #define HGEMM_VERSION (HGEMM_VERSION_MAJOR * 10000 + HGEMM_VERSION_MINOR * 100 + HGEMM_VERSION_PATCH)
 
@@ -338,8 +338,10 @@ HGEMM_API hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_t
 HGEMM_API hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm_args_t *args,
                                               size_t *bytes);
 
-/** Write one line of text about how hgemm_gemm_ex(handle, args) would run: backend, kernel, tile,
-    cluster, stages, split, operands copied first, grid, waves, workspace, predicted time, and why. At
+/** Write one line of text about how hgemm_gemm_ex(handle, args) would run: the problem as row-major D[m][n]
+    (column-major ones are transposed, so that m and n change places), backend, kernel, tile (rows and
+    columns of that D, and k), slices of k, operands copied first, tiles, grid, workspace, and why it was
+    chosen; on a GPU also cluster, stages, waves, when the next kernel may start, and the predicted time. At
     most `length` bytes with the ending NUL, cut if longer. */
 HGEMM_API hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_t *args, char *buffer,
                                        size_t length);

@@ -362,8 +362,8 @@ TEST(Dispatch, GridsFitALaunch)
 }
 
 #ifdef HGEMM_PTXAS_LOGS
-// The entry points of a row: one for each type, and of most rows for each pair of majors, of direct ones
-// for the majors of x, of those for groups for the majors of y; of sm100 one. Those of sm80 come for groups
+// The entry points of a kernel: one for each type, and of most kernels for each pair of majors, of direct and gemv
+// ones for the majors of A, of those for groups for the majors of B; of sm100 one. Those of sm80 come for groups
 // too.
 std::vector<std::string> kernels_of(const std::string& row, const std::vector<std::string>& types)
 {
@@ -375,12 +375,11 @@ std::vector<std::string> kernels_of(const std::string& row, const std::vector<st
         majors = {"_kk", "_kn"};
     if (row.starts_with("sm80_"))
         majors.insert(majors.end(), {"_kk_groups", "_kn_groups"});
-    if (row.starts_with("sm90_direct_")) {
-        const bool for_lines = std::stoi(row.substr(row.rfind('x') + 1)) < 8;
+    if (row.starts_with("sm90_direct_"))
         majors = row.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
-                 : for_lines                       ? std::vector<std::string>{"_m"}
                                                    : std::vector<std::string>{"_k", "_m"};
-    }
+    if (row.starts_with("sm90_gemv_"))
+        majors = {"_m"};
     for (const std::string& type : types)
         for (const std::string& of_row : majors)
             kernels.push_back(row + type + of_row);
@@ -389,9 +388,9 @@ std::vector<std::string> kernels_of(const std::string& row, const std::vector<st
     return kernels;
 }
 
-// Every row has its kernels and every kernel a row; no kernel spills, none waits for each wgmma by itself
+// Every kernel has its entry points and every entry point its kernel; no kernel spills, none waits for each wgmma by itself
 // because ptxas does not see that it may go on, and nothing is warned of. Read from what nvcc said.
-TEST(Images, KernelsAndRowsAgreeAndNothingSpills)
+TEST(Images, KernelsAndEntryPointsAgreeAndNothingSpills)
 {
     for (const std::string image :
          {"sm80_sm80", "sm80_sm87", "sm80_sm90", "sm80_sm100", "sm80_sm120", "sm90_f16", "sm90_bf16",

@@ -142,7 +142,7 @@ TEST(Sm90, WhatTakesLines)
         EXPECT_TRUE(sm90::choose(p, h100, o, plan));
         const std::string name = sm90::kernels[plan.kernel].name;
         return sm90::is_direct(plan.kernel) &&
-                       sm90::is_gemv(sm90::direct_configs[plan.kernel - sm90::gemm_count])
+                       sm90::is_gemv(sm90::direct_configs[plan.kernel - sm90::first_direct])
                    ? name.substr(name.rfind('x'))
                    : "others";
     };
