@@ -60,7 +60,7 @@ void for_each_kernel(Append append)
 
 Status list_all_kernels()
 {
-    char names[4096];
+    char names[6144];
     list_names(names, sizeof names, [](auto append) { for_each_kernel(append); });
     return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernels (HGEMM_KERNEL=?), known:%s", names);
 }
