@@ -72,8 +72,7 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    const void* const image = image_for(device);
-    return open_kernels({image, image}, device, kernels, 2 * group_variants, symbol_name, state);
+    return open_kernels(image_for(device), device, kernels, 2 * group_variants, symbol_name, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }

@@ -53,8 +53,10 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels({hgemm_image_sm90_f16, hgemm_image_sm90_bf16}, device, kernels, major_variants,
-                        symbol, state);
+    const int count = static_cast<int>(std::size(kernels));
+    const Image images[] = {{hgemm_image_sm90_f16, {0, count}, {0, major_variants / 2}},
+                            {hgemm_image_sm90_bf16, {0, count}, {major_variants / 2, major_variants}}};
+    return open_kernels(images, device, kernels, major_variants, symbol, state);
 }
 
 // Room for the copies of most layers of language models, and of two operands of 6,912 x 6,912.
