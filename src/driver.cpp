@@ -314,13 +314,14 @@ Status load_image(const void* image, LoadedImage** loaded)
     Status status = ok;
     {
         const std::lock_guard lock(slot->loading);
-        CUlibrary library = slot->library;
-        if (!library)
+        CUlibrary library = nullptr;
+        if (!slot->library) {
             status =
                 check(calls().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, &option, &value, 1),
                       "cuLibraryLoadData");
-        if (status == ok)
-            slot->library = library;
+            if (status == ok)
+                slot->library = library;
+        }
     }
     if (status == ok)
         *loaded = slot;
