@@ -166,6 +166,21 @@ Status check_names(const Options& options)
     return status;
 }
 
+namespace {
+
+Status fail_unserved(const Device& device)
+{
+    const int major = device.cc / 10, minor = device.cc % 10;
+    if (device.cc < 80)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s has compute capability %d.%d, 8.0 is the lowest served",
+                    device.name, major, minor);
+    return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                "%s has compute capability %d.%d, this libhgemm was built for GPUs %s alone (HGEMM_ARCHS)",
+                device.name, major, minor, built_in_archs());
+}
+
+}  // namespace
+
 Status find_backends(const Device& device, const Options& options, const Backend* (&backends)[max_backends],
                      int& count)
 {
@@ -186,10 +201,7 @@ Status find_backends(const Device& device, const Options& options, const Backend
         if (reached && backend->serves(device) && count < max_backends)
             backends[count++] = backend;
     }
-    if (count == 0)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s has compute capability %d.%d, 8.0 is the lowest served",
-                    device.name, device.cc / 10, device.cc % 10);
-    return ok;
+    return count > 0 ? ok : fail_unserved(device);
 }
 
 size_t counter_words(const Device& device, std::span<const Backend* const> backends, size_t workspace)

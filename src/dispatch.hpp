@@ -15,6 +15,8 @@ std::span<const Backend* const> all_backends();
 
 // Does this build have the kernels of the backend with that name?
 bool is_built_in(std::string_view backend);
+// The GPUs that it has kernels for, as HGEMM_ARCHS names them.
+const char* built_in_archs();
 
 // Do the backend and the kernel that options names exist? The message lists those that do.
 Status check_names(const Options& options);

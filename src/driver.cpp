@@ -7,6 +7,14 @@
 #include <mutex>
 
 namespace hg::driver {
+
+struct LoadedImage {
+    const void* image;
+    int users;
+    std::mutex loading;
+    CUlibrary library;
+};
+
 namespace {
 
 // Entry points, with the CUDA version whose behaviour is asked for. 12.0 is the oldest driver that has
@@ -113,21 +121,22 @@ Status check(CUresult result, const char* call, Status status = HGEMM_STATUS_DRI
                 text ? text : "unknown error");
 }
 
-struct LoadedImage {
-    const void* image;
-    CUlibrary library;
-    int users;
-};
-
 std::mutex images_mutex;
-LoadedImage images[8];
+LoadedImage images[32];
 
-LoadedImage* find_image(const void* image)
+// The image's slot, else a free one for it, with one user more; null when there is none.
+LoadedImage* take_slot(const void* image)
 {
+    const std::lock_guard lock(images_mutex);
+    LoadedImage* taken = nullptr;
     for (LoadedImage& slot : images)
-        if (slot.image == image)
-            return &slot;
-    return nullptr;
+        if (slot.image == image || (!taken && !slot.image))
+            taken = &slot;
+    if (taken) {
+        taken->image = image;
+        ++taken->users;
+    }
+    return taken;
 }
 
 // Bytes a second, by clock and bus; 0 where the driver does not say.
@@ -294,49 +303,52 @@ Status find_owner(hgemm_stream_t stream, StreamOwner& owner)
     return status;
 }
 
-Status load_image(const void* image)
+Status load_image(const void* image, LoadedImage** loaded)
 {
-    const std::lock_guard lock(images_mutex);
-    if (LoadedImage* loaded = find_image(image)) {
-        ++loaded->users;
-        return ok;
-    }
-    LoadedImage* slot = find_image(nullptr);
+    *loaded = nullptr;
+    LoadedImage* const slot = take_slot(image);
     if (!slot)
         return fail(HGEMM_STATUS_INTERNAL, "more than %zu images", std::size(images));
     CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
     void* value = reinterpret_cast<void*>(1);
-    CUlibrary library = nullptr;
-    const Status status =
-        check(calls().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, &option, &value, 1),
-              "cuLibraryLoadData");
+    Status status = ok;
+    {
+        const std::lock_guard lock(slot->loading);
+        CUlibrary library = nullptr;
+        if (!slot->library) {
+            status =
+                check(calls().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, &option, &value, 1),
+                      "cuLibraryLoadData");
+            if (status == ok)
+                slot->library = library;
+        }
+    }
     if (status == ok)
-        *slot = {image, library, 1};
+        *loaded = slot;
+    else
+        unload_image(slot);
     return status;
 }
 
-void unload_image(const void* image)
+void unload_image(LoadedImage* loaded)
 {
     const std::lock_guard lock(images_mutex);
-    LoadedImage* loaded = find_image(image);
-    if (loaded && --loaded->users == 0) {
+    if (--loaded->users > 0)
+        return;
+    if (loaded->library)
         calls().cuLibraryUnload(loaded->library);
-        *loaded = {};
-    }
+    loaded->library = nullptr;
+    loaded->image = nullptr;
 }
 
-Status get_kernel(const void* image, int ordinal, const KernelRequest& request, Kernel* kernel)
+Status get_kernel(const LoadedImage& loaded, int ordinal, const KernelRequest& request, Kernel* kernel)
 {
-    const std::lock_guard lock(images_mutex);
-    const LoadedImage* loaded = find_image(image);
-    if (!loaded)
-        return fail(HGEMM_STATUS_INTERNAL, "image of %s is not loaded", request.symbol);
     CUdevice device;
     CUkernel found = nullptr;
     Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
     if (status == ok)
-        status = check(calls().cuLibraryGetKernel(&found, loaded->library, request.symbol),
-                       "cuLibraryGetKernel");
+        status =
+            check(calls().cuLibraryGetKernel(&found, loaded.library, request.symbol), "cuLibraryGetKernel");
     if (status == ok)
         status = check(calls().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                     request.smem_bytes, found, device),

@@ -57,15 +57,16 @@ struct StreamOwner {
 Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 
 // Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per
-// process and unloaded with its last user.
+// process and unloaded with its last user. Several threads may do so at a time.
+struct LoadedImage;
 using Kernel = void*;
 struct KernelRequest {
     const char* symbol;
     int smem_bytes;  // dynamic shared memory that launches will ask for
 };
-Status load_image(const void* image);
-void unload_image(const void* image);
-Status get_kernel(const void* image, int ordinal, const KernelRequest& request, Kernel* kernel);
+Status load_image(const void* image, LoadedImage** loaded);
+void unload_image(LoadedImage* loaded);
+Status get_kernel(const LoadedImage& loaded, int ordinal, const KernelRequest& request, Kernel* kernel);
 
 struct Launch {
     Kernel kernel;

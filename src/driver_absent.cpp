@@ -52,9 +52,9 @@ Status allocate(size_t, void**) { return absent(); }
 void release(void*) {}
 Status clear(void*, size_t) { return absent(); }
 Status find_owner(hgemm_stream_t, StreamOwner&) { return absent(); }
-Status load_image(const void*) { return absent(); }
-void unload_image(const void*) {}
-Status get_kernel(const void*, int, const KernelRequest&, Kernel*) { return absent(); }
+Status load_image(const void*, LoadedImage**) { return absent(); }
+void unload_image(LoadedImage*) {}
+Status get_kernel(const LoadedImage&, int, const KernelRequest&, Kernel*) { return absent(); }
 Status launch(const Launch&, hgemm_stream_t) { return absent(); }
 Status encode_tensor_map(const TensorMapRequest&, void*) { return absent(); }
 

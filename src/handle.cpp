@@ -5,6 +5,7 @@
 #include "handle_table.hpp"
 #include "host_memory.hpp"
 #include "options.hpp"
+#include "side_by_side.hpp"
 
 #include <sched.h>
 
@@ -156,6 +157,15 @@ struct Wanted {
     std::optional<size_t> workspace;
 };
 
+Status open_backends(Handle& handle)
+{
+    return run_side_by_side(handle.backend_count, [&](int i) {
+        const driver::Scope scope(handle.context);
+        const Status status = scope.status();
+        return status == ok ? handle.backends[i]->open(handle.device, &handle.states[i]) : status;
+    });
+}
+
 Status create_handle(Handle& handle, const Wanted& wanted)
 {
     handle.cache = std::make_unique<PlanCache>();
@@ -171,8 +181,8 @@ Status create_handle(Handle& handle, const Wanted& wanted)
         status = scope.status();
     if (status == ok)
         status = find_backends(handle.device, handle.options, handle.backends, handle.backend_count);
-    for (int i = 0; status == ok && i < handle.backend_count; ++i)
-        status = handle.backends[i]->open(handle.device, &handle.states[i]);
+    if (status == ok)
+        status = open_backends(handle);
     if (status == ok)
         status = allocate_workspace(handle, wanted.workspace.value_or(default_workspace(handle)));
     if (status == ok)

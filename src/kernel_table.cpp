@@ -1,39 +1,23 @@
 #include "kernel_table.hpp"
 
-#include <new>
+#include "side_by_side.hpp"
 
 namespace hg {
 namespace {
 
-// An image that is both is loaded once: the driver's side counts its users.
-void unload(const Images& images)
+Status get_kernels(const Image& image, const driver::LoadedImage& loaded, const Device& device,
+                   std::span<const KernelInfo> kernels, SymbolName symbol_name, KernelTable& table)
 {
-    driver::unload_image(images.f16);
-    driver::unload_image(images.bf16);
-}
-
-Status load(const Images& images)
-{
-    Status status = driver::load_image(images.f16);
-    if (status == ok && (status = driver::load_image(images.bf16)) != ok)
-        driver::unload_image(images.f16);
-    return status;
-}
-
-Status get_kernels(const KernelTable& table, const Device& device, std::span<const KernelInfo> kernels,
-                   SymbolName symbol_name)
-{
-    for (size_t i = 0; i < kernels.size(); ++i) {
+    for (int i = image.kernels.begin; i < image.kernels.end; ++i) {
         if (kernels[i].smem_bytes > device.smem_per_block)
             continue;
-        for (int variant = 0; variant < table.variants; ++variant) {
+        for (int variant = image.variants.begin; variant < image.variants.end; ++variant) {
             char name[80];
             if (!symbol_name(kernels[i], variant, name))
                 continue;
             driver::Kernel* kernel = &table.kernels[i * table.variants + variant];
             const driver::KernelRequest request{name, kernels[i].smem_bytes};
-            const void* image = 2 * variant < table.variants ? table.images.f16 : table.images.bf16;
-            if (Status status = driver::get_kernel(image, device.ordinal, request, kernel); status != ok)
+            if (Status status = driver::get_kernel(loaded, device.ordinal, request, kernel); status != ok)
                 return status;
         }
     }
@@ -42,31 +26,40 @@ Status get_kernels(const KernelTable& table, const Device& device, std::span<con
 
 }  // namespace
 
-Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels,
+Status open_kernels(std::span<const Image> images, const Device& device,
+                    std::span<const KernelInfo> kernels, int variants, SymbolName symbol_name, void** state)
+{
+    auto* table = new KernelTable{variants, std::vector<driver::Kernel>(kernels.size() * variants),
+                                  std::vector<driver::LoadedImage*>(images.size())};
+    *state = table;
+    void* context = nullptr;
+    int ordinal = 0;
+    if (Status status = driver::current_context(&context, &ordinal); status != ok)
+        return status;
+    return run_side_by_side(static_cast<int>(images.size()), [&](int i) {
+        const driver::Scope scope(context);
+        Status status = scope.status();
+        if (status == ok)
+            status = driver::load_image(images[i].bytes, &table->images[i]);
+        if (status == ok)
+            status = get_kernels(images[i], *table->images[i], device, kernels, symbol_name, *table);
+        return status;
+    });
+}
+
+Status open_kernels(const unsigned char* image, const Device& device, std::span<const KernelInfo> kernels,
                     int variants, SymbolName symbol_name, void** state)
 {
-    *state = nullptr;
-    auto* entries = new (std::nothrow) driver::Kernel[kernels.size() * variants]{};
-    auto* table = new (std::nothrow) KernelTable{images, variants, entries};
-    if (!entries || !table) {
-        delete[] entries;
-        delete table;
-        return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for a table of kernels");
-    }
-    if (Status status = load(images); status != ok) {
-        delete[] entries;
-        delete table;
-        return status;
-    }
-    *state = table;
-    return get_kernels(*table, device, kernels, symbol_name);
+    const Image whole{image, {0, static_cast<int>(kernels.size())}, {0, variants}};
+    return open_kernels({&whole, 1}, device, kernels, variants, symbol_name, state);
 }
 
 void close_kernels(void* state)
 {
-    auto* table = static_cast<KernelTable*>(state);
-    unload(table->images);
-    delete[] table->kernels;
+    const auto* table = static_cast<KernelTable*>(state);
+    for (driver::LoadedImage* image : table->images)
+        if (image)
+            driver::unload_image(image);
     delete table;
 }
 

@@ -5,21 +5,25 @@
 #include "driver.hpp"
 
 #include <span>
+#include <vector>
 
 namespace hg {
 
-// The images that hold a backend's entry points: the first half of a kernel's variants, those for f16, in
-// one and the rest in the other, or all in the same.
-struct Images {
-    const void* f16;
-    const void* bf16;
+struct Range {
+    int begin, end;
+};
+
+// An image and the entry points that it holds: those of some kernels and variants.
+struct Image {
+    const unsigned char* bytes;
+    Range kernels, variants;
 };
 
 // Entry point `variant` of kernel i is kernels[i * variants + variant]; null where a kernel has fewer.
 struct KernelTable {
-    Images images;
     int variants;
-    driver::Kernel* kernels;
+    std::vector<driver::Kernel> kernels;
+    std::vector<driver::LoadedImage*> images;
 
     driver::Kernel at(const Plan& plan) const { return kernels[plan.kernel * variants + plan.variant]; }
 };
@@ -27,7 +31,12 @@ struct KernelTable {
 // The name of a kernel's entry point; false when it has no such variant.
 using SymbolName = bool (*)(const KernelInfo& kernel, int variant, char (&name)[80]);
 
-Status open_kernels(const Images& images, const Device& device, std::span<const KernelInfo> kernels,
+// Loads the images side by side, in the current context.
+Status open_kernels(std::span<const Image> images, const Device& device,
+                    std::span<const KernelInfo> kernels, int variants, SymbolName symbol_name,
+                    void** state);
+// The same for a backend with one image.
+Status open_kernels(const unsigned char* image, const Device& device, std::span<const KernelInfo> kernels,
                     int variants, SymbolName symbol_name, void** state);
 void close_kernels(void* state);
 

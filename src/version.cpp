@@ -15,9 +15,9 @@ struct BuildInfo {
 BuildInfo describe_build()
 {
     BuildInfo info;
-    std::snprintf(info.text, sizeof info.text, "libhgemm %d.%d.%d (%s), CUDA %s, targets %s",
+    std::snprintf(info.text, sizeof info.text, "libhgemm %d.%d.%d (%s), CUDA %s, targets %s, GPUs %s",
                   HGEMM_VERSION_MAJOR, HGEMM_VERSION_MINOR, HGEMM_VERSION_PATCH, hg::build_revision,
-                  hg::build_cuda, hg::build_targets);
+                  hg::build_cuda, hg::build_targets, hg::build_archs);
     return info;
 }
 
@@ -31,6 +31,8 @@ bool hg::is_built_in(std::string_view backend)
     const size_t end = at + backend.size();
     return at != std::string_view::npos && (end == targets.size() || targets[end] == ' ');
 }
+
+const char* hg::built_in_archs() { return build_archs; }
 
 extern "C" int hgemm_version(void) { return HGEMM_VERSION; }
 

@@ -1,5 +1,4 @@
-# Sourced by tests/demo, tests/check and tests/configurations: installs what is missing, configures and builds
-# in build/.
+# Sourced by tests/demo, tests/check and tests/configurations: installs what is missing, configures and builds.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
@@ -65,13 +64,17 @@ say_missing() {
     fi
 }
 
-# build_targets [target...]: all of them without arguments.
-build_targets() {
+# Is there a GPU that the library serves?
+has_gpu() {
+    [[ $'\n'$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null) =~ $'\n'([89]|[1-9][0-9]+)\. ]]
+}
+
+# build_in <folder> <target> <option of cmake>...
+build_in() {
     local generator=()
-    if [ ! -e "$build/CMakeCache.txt" ]; then
+    if [ ! -e "$1/CMakeCache.txt" ]; then
         generator=(-G Ninja)
     fi
-    cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHGEMM_TESTS=ON \
-        -DHGEMM_EMBED_PTX=ON
-    cmake --build "$build" --parallel "$(nproc)" ${1:+--target "$@"}
+    cmake -S "$root" -B "$1" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DHGEMM_TESTS=ON "${@:3}"
+    cmake --build "$1" --parallel "$(nproc)" --target "$2"
 }

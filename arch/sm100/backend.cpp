@@ -36,8 +36,7 @@ bool symbol(const KernelInfo& kernel, int, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    const void* const image = image_for(device);
-    return open_kernels({image, image}, device, kernels, 1, symbol, state);
+    return open_kernels(image_for(device), device, kernels, 1, symbol, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }

@@ -30,8 +30,7 @@ bool stands_aside(const Device& device) { return device.cc == 90; }
 
 Status open(const Device& device, void** state)
 {
-    const void* const image = image_for(device);
-    return open_kernels({image, image}, device, kernels, major_variants, major_symbol, state);
+    return open_kernels(image_for(device), device, kernels, major_variants, major_symbol, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }

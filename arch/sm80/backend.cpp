@@ -22,8 +22,8 @@ namespace {
 constexpr int group_m = 8;  // rows of tiles walked together
 
 // Machine code for 8.0 runs on the desktop's 8.6 and 8.9; Orin, 8.7, has an image of its own (see
-// arch/CMakeLists.txt). A device that none is for gets PTX.
-const unsigned char* image_for(const Device& device)
+// arch/select.cmake).
+const unsigned char* machine_code_for(const Device& device)
 {
     if (device.cc == 80 || device.cc == 86 || device.cc == 89)
         return hgemm_image_sm80_sm80;
@@ -31,11 +31,18 @@ const unsigned char* image_for(const Device& device)
         return hgemm_image_sm80_sm87;
     if (device.cc == 90)
         return hgemm_image_sm80_sm90;
-    if (device.cc / 10 == 10 && hgemm_image_sm80_sm100[0] != 0)
+    if (device.cc / 10 == 10)
         return hgemm_image_sm80_sm100;
-    if (device.cc / 10 == 12 && hgemm_image_sm80_sm120[0] != 0)
+    if (device.cc / 10 == 12)
         return hgemm_image_sm80_sm120;
     return hgemm_image_sm80_ptx;
+}
+
+// Devices whose machine code was left out of the build, or of which there is none, get PTX.
+const unsigned char* image_for(const Device& device)
+{
+    const unsigned char* const image = machine_code_for(device);
+    return image[0] != 0 ? image : hgemm_image_sm80_ptx;
 }
 
 // An image that was left out of the build is empty.
@@ -65,8 +72,7 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    const void* const image = image_for(device);
-    return open_kernels({image, image}, device, kernels, 2 * group_variants, symbol_name, state);
+    return open_kernels(image_for(device), device, kernels, 2 * group_variants, symbol_name, state);
 }
 
 size_t default_workspace(const Device&) { return 0; }

@@ -12,9 +12,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 extern "C" {
-extern const unsigned char hgemm_image_sm90_f16[], hgemm_image_sm90_bf16[];
+#define IMAGES(part)                                                                                       \
+    extern const unsigned char hgemm_image_sm90_f16_##part[], hgemm_image_sm90_bf16_##part[];
+SM90_PARTS(IMAGES)
+#undef IMAGES
 }
 
 namespace hg {
@@ -24,7 +28,7 @@ namespace {
 // An image that was left out of the build is empty.
 bool serves(const Device& device)
 {
-    return device.cc == 90 && device.smem_per_block >= smem_limit && hgemm_image_sm90_f16[0] != 0;
+    return device.cc == 90 && device.smem_per_block >= smem_limit && hgemm_image_sm90_f16_other[0] != 0;
 }
 
 bool direct_symbol(int kernel, int variant, char (&name)[80])
@@ -51,10 +55,23 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     return variant == 0;
 }
 
+// All kernels behind those of KERNEL lines are in the last part.
+Range kernels_of(ImagePart part)
+{
+    const auto [first, last] = std::ranges::equal_range(parts, part);
+    const auto begin = static_cast<int>(first - parts), end = static_cast<int>(last - parts);
+    return {begin, part == ImagePart::other ? static_cast<int>(std::size(kernels)) : end};
+}
+
 Status open(const Device& device, void** state)
 {
-    return open_kernels({hgemm_image_sm90_f16, hgemm_image_sm90_bf16}, device, kernels, major_variants,
-                        symbol, state);
+    constexpr Range f16{0, major_variants / 2}, bf16{major_variants / 2, major_variants};
+#define IMAGES(part)                                                                                       \
+    Image{hgemm_image_sm90_f16_##part, kernels_of(ImagePart::part), f16},                                  \
+        Image{hgemm_image_sm90_bf16_##part, kernels_of(ImagePart::part), bf16},
+    const Image images[] = {SM90_PARTS(IMAGES)};
+#undef IMAGES
+    return open_kernels(images, device, kernels, major_variants, symbol, state);
 }
 
 // Room for the copies of most layers of language models, and of two operands of 6,912 x 6,912.

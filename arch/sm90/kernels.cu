@@ -2,11 +2,13 @@
 // the contiguous dimension of A and k or n for that of B: kk, kn, mk and mn of a KERNEL, kk and kn of a
 // GROUPED, k and m, of A alone, of a DIRECT or GEMV. sm90_repack is one for both types.
 //
-// Compiled once for each type, as HGEMM_TYPE = f16 or bf16: two images are compiled in half the time.
+// Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
+// IN_<part> one is TAKE and the others are SKIP.
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/direct/gemv.cuh"
 #include "arch/sm90/direct/kernel.cuh"
 #include "arch/sm90/params.hpp"
+#include "arch/sm90/parts.hpp"
 #include "arch/sm90/persistent/grouped.cuh"
 #include "arch/sm90/persistent/kernel.cuh"
 #include "arch/sm90/repack/kernel.cuh"
@@ -17,11 +19,11 @@ using namespace hg;
 
 extern __shared__ __align__(1024) unsigned char dynamic_smem[];
 
-extern "C" __global__ void __launch_bounds__(sm90::repack_threads, sm90::repack_ctas_per_sm)
-    sm90_repack(const __grid_constant__ sm90::RepackParams p)
-{
-    sm90::run_repack(p);
-}
+#define TAKE(macro, ...) macro(__VA_ARGS__)
+#define SKIP(...)
+// Two steps, so that a part is its name before it is pasted.
+#define IN_(part) IN_##part
+#define IN(part)  IN_(part)
 
 template <sm90::Config C, Type T, Major MA, Major MB>
 __device__ inline void run(const sm90::Params& p)
@@ -65,14 +67,14 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
         function<name##_config, HGEMM_TYPE, __VA_ARGS__>(p);                                               \
     }
 
-#define KERNEL(name, schedule, ...)                                                                        \
+#define KERNEL_ENTRIES(name, schedule, ...)                                                                \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
     ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
     ENTRY(name, kn, Params, run, Major::K, Major::MN)                                                      \
     ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                      \
     ENTRY(name, mn, Params, run, Major::MN, Major::MN)
 
-#define GROUPED(name, schedule, ...)                                                                       \
+#define GROUPED_ENTRIES(name, schedule, ...)                                                               \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
     ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)                                               \
     ENTRY(name, kn, Params, run_grouped, Major::K, Major::MN)
@@ -81,10 +83,23 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 #define DIRECT_m(name)    ENTRY(name, m, DirectParams, run_direct, Major::MN)
 #define DIRECT_both(name) DIRECT_k(name) DIRECT_m(name)
 
-#define DIRECT(name, majors, ...)                                                                          \
+#define DIRECT_ENTRIES(name, majors, ...)                                                                  \
     constexpr sm90::DirectConfig name##_config{__VA_ARGS__};                                               \
     DIRECT_##majors(name)
 
-#define GEMV(name, majors, ...) DIRECT(name, majors, __VA_ARGS__)
+#define REPACK(name)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(sm90::repack_threads, sm90::repack_ctas_per_sm)           \
+        name(const __grid_constant__ sm90::RepackParams p)                                                 \
+    {                                                                                                      \
+        sm90::run_repack(p);                                                                               \
+    }
+
+#define KERNEL(name, schedule, tile_m, ...)                                                                \
+    IN(PART_OF_##schedule##_##tile_m)(KERNEL_ENTRIES, name, schedule, tile_m, __VA_ARGS__)
+#define GROUPED(...) IN_other(GROUPED_ENTRIES, __VA_ARGS__)
+#define DIRECT(...)  IN_other(DIRECT_ENTRIES, __VA_ARGS__)
+#define GEMV(...)    IN_other(DIRECT_ENTRIES, __VA_ARGS__)
 
 #include "arch/sm90/kernels.def"
+
+IN_other(REPACK, sm90_repack)

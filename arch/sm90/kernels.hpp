@@ -4,6 +4,7 @@
 
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/direct/config.hpp"
+#include "arch/sm90/parts.hpp"
 #include "arch/sm90/repack/config.hpp"
 #include "arch/sm90/smem.hpp"
 #include "src/backend.hpp"
@@ -31,6 +32,12 @@ constexpr Config grouped_configs[] = {
 constexpr DirectConfig direct_configs[] = {
 #include "arch/sm90/kernels.def"
 };
+
+#define KERNEL(name, schedule, tile_m, ...) ImagePart::PART_OF_##schedule##_##tile_m,
+constexpr ImagePart parts[] = {
+#include "arch/sm90/kernels.def"
+};
+static_assert(std::ranges::is_sorted(parts), "the kernels of a part lie side by side");
 
 template <Config C>
 constexpr KernelInfo info_of(const char* name)

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -360,71 +358,6 @@ TEST(Dispatch, GridsFitALaunch)
                         expect_fits(*backend, many, backend->kernels[row].name, split);
             }
 }
-
-#ifdef HGEMM_PTXAS_LOGS
-// The entry points of a kernel: one for each type, and of most kernels for each pair of majors, of direct and gemv
-// ones for the majors of A, of those for groups for the majors of B; of sm100 one. Those of sm80 come for groups
-// too.
-std::vector<std::string> kernels_of(const std::string& row, const std::vector<std::string>& types)
-{
-    if (row.starts_with("sm100_"))
-        return {row};
-    std::vector<std::string> kernels;
-    std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
-    if (row.starts_with("sm90_grouped_"))
-        majors = {"_kk", "_kn"};
-    if (row.starts_with("sm80_"))
-        majors.insert(majors.end(), {"_kk_groups", "_kn_groups"});
-    if (row.starts_with("sm90_direct_"))
-        majors = row.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
-                                                   : std::vector<std::string>{"_k", "_m"};
-    if (row.starts_with("sm90_gemv_"))
-        majors = {"_m"};
-    for (const std::string& type : types)
-        for (const std::string& of_row : majors)
-            kernels.push_back(row + type + of_row);
-    if (row.find("_any_") != std::string::npos)
-        kernels = {row + "_f16", row + "_bf16", row + "_f16_groups", row + "_bf16_groups"};
-    return kernels;
-}
-
-// Every kernel has its entry points and every entry point its kernel; no kernel spills, none waits for each wgmma by itself
-// because ptxas does not see that it may go on, and nothing is warned of. Read from what nvcc said.
-TEST(Images, KernelsAndEntryPointsAgreeAndNothingSpills)
-{
-    for (const std::string image :
-         {"sm80_sm80", "sm80_sm87", "sm80_sm90", "sm80_sm100", "sm80_sm120", "sm90_f16", "sm90_bf16",
-          "sm100_sm100", "sm100_sm110", "sm120_sm120", "sm120_sm90"}) {
-        std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
-        ASSERT_TRUE(log) << image;
-        std::set<std::string> kernels, expected;
-        std::string kernel;
-        for (std::string line; std::getline(log, line);) {
-            if (const size_t at = line.find("entry function '"); at != std::string::npos) {
-                kernel = line.substr(at + 16, line.find('\'', at + 16) - at - 16);
-                kernels.insert(kernel);
-            }
-            if (line.find("spill stores") != std::string::npos) {
-                EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
-                    << image << ", " << kernel << ": " << line;
-            }
-            EXPECT_EQ(line.find("Potential Performance Loss"), std::string::npos) << image << ": " << line;
-            EXPECT_EQ(line.find("warning #"), std::string::npos) << image << ": " << line;
-        }
-        const std::string backend_name = image.substr(0, image.find('_'));
-        std::vector<std::string> types{"_f16", "_bf16"};
-        if (backend_name == "sm90") {  // an image for each type
-            expected.insert("sm90_repack");
-            types = {image.substr(4)};
-        }
-        for (const Backend* backend : all_backends())
-            for (int i = 0; backend->name == backend_name && i < backend->kernel_count; ++i)
-                for (const std::string& kernel : kernels_of(backend->kernels[i].name, types))
-                    expected.insert(kernel);
-        EXPECT_EQ(kernels, expected) << image;
-    }
-}
-#endif
 
 }  // namespace
 }  // namespace hg

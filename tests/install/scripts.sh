@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/demo and tests/check on a machine without a compiler whose user is not root and has no sudo.
+# tests/demo and tests/check on a machine without a compiler whose user is not root and has no sudo; what they build
+# with one.
 # usage: scripts.sh <source folder>
 set -euo pipefail
 tests=$1/tests
@@ -10,9 +11,15 @@ mkdir "$work/bin"
 for program in bash dirname env nproc; do
     ln -s "$(command -v "$program")" "$work/bin"
 done
-printf '#!%s\necho 1000\n' "$(command -v bash)" >"$work/bin/id"
-printf '#!%s\necho apt-get was called >&2\nexit 99\n' "$(command -v bash)" >"$work/bin/apt-get"
-chmod +x "$work/bin/id" "$work/bin/apt-get"
+# program <name> <command>...: on that machine.
+program() {
+    local name=$1
+    shift
+    printf '%s\n' "#!$(command -v bash)" "$@" >"$work/bin/$name"
+    chmod +x "$work/bin/$name"
+}
+program id "echo 1000"
+program apt-get "echo apt-get was called >&2" "exit 99"
 
 fail() { echo "$*" >&2; cat "$work/out" "$work/err" >&2; exit 1; }
 # answers <status> <extended regular expression of the output> <script> [argument...]
@@ -34,3 +41,18 @@ done
 answers 0 "^Would be installed.* dpkg-dev .*" check --help
 answers 2 "unknown argument '--no-such-option'" demo --no-such-option
 answers 2 "^usage: tests/demo" demo anything
+
+# With all that it needs, it builds for the GPUs that there are, in a folder of its own.
+for name in g++ ninja pkg-config gfortran cargo abidiff dpkg-shlibdeps file; do
+    program $name
+done
+program cmake 'echo "cmake $*"' "exit 98"
+answers 0 "^Would be built: the host backend alone: nvidia-smi finds no GPU" demo --help
+answers 98 "^cmake .*build/demo .*-DHGEMM_CUDA=OFF" demo
+program nvidia-smi "echo 7.5"
+answers 98 "^cmake .*build/demo .*-DHGEMM_CUDA=OFF" demo
+program nvidia-smi "echo 7.5" "echo 9.0"
+answers 0 "^Would be built: its kernels for the GPUs of this machine" demo --help
+answers 98 "^cmake .*build/demo .*-DHGEMM_CUDA=AUTO -DHGEMM_ARCHS=native" demo
+if grep -q EMBED_PTX "$work/out"; then fail "the demo builds with PTX"; fi
+answers 98 "^cmake .*build (-G Ninja )?-D.*-DHGEMM_EMBED_PTX=ON" check

@@ -67,7 +67,7 @@ Device& any_device()
 // Programs that create one handle after the other load the same images again and again.
 std::shared_ptr<emu::LoadedModule> parse(Device& device, const Ptx& ptx)
 {
-    constexpr size_t kept = 8;
+    constexpr size_t kept = 32;
     auto& parsed = driver().parsed;
     for (const Parsed& known : parsed)
         if (known.device == &device && known.module->module().text == ptx.text)

@@ -78,11 +78,11 @@ void multiply(const Kernel& kernel, const Product& product, const Operands& oper
     check(driver::launch(launch, stream));
 }
 
-void open(Kernel& kernel)
+void open(const driver::LoadedImage& image, Kernel& kernel)
 {
     const auto get = [&](const char* type, driver::Kernel& entry) {
         const std::string symbol = kernel.name + std::string(type);
-        check(driver::get_kernel(hgemm_image_seed_sm120, 0, {symbol.c_str(), kernel.smem_bytes()}, &entry));
+        check(driver::get_kernel(image, 0, {symbol.c_str(), kernel.smem_bytes()}, &entry));
     };
     get("_f16", kernel.f16);
     get("_bf16", kernel.bf16);
@@ -102,10 +102,11 @@ std::vector<bench::OtherKernel> open_kernels()
     check(driver::count_devices(&devices, &reason));
     if (devices == 0)
         throw std::runtime_error(reason);
-    check(driver::load_image(hgemm_image_seed_sm120));
+    driver::LoadedImage* image = nullptr;
+    check(driver::load_image(hgemm_image_seed_sm120, &image));
     std::vector<bench::OtherKernel> others;
     for (Kernel& kernel : kernels) {
-        open(kernel);
+        open(*image, kernel);
         others.push_back({kernel.name, [=](const Product& p) { return serves(kernel, p); },
                           [=](const Product& p, const Operands& o, CUstream_st* stream) {
                               multiply(kernel, p, o, stream);

@@ -1,0 +1,101 @@
+// The compiled images hold the kernels of the tables, and these are as they should be, by what nvcc said.
+#include "dispatch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace hg {
+namespace {
+
+// The entry points of a kernel: one for each type, and of most kernels for each pair of majors, of direct
+// ones and gemv for the majors of A, of those for groups for the majors of B; of sm100 one. Those of sm80
+// come for groups too.
+std::vector<std::string> entries_of(const std::string& kernel, const std::vector<std::string>& types)
+{
+    if (kernel.starts_with("sm100_"))
+        return {kernel};
+    std::vector<std::string> entries;
+    std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
+    if (kernel.starts_with("sm90_grouped_"))
+        majors = {"_kk", "_kn"};
+    if (kernel.starts_with("sm80_"))
+        majors.insert(majors.end(), {"_kk_groups", "_kn_groups"});
+    if (kernel.starts_with("sm90_direct_"))
+        majors = kernel.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
+                                                      : std::vector<std::string>{"_k", "_m"};
+    if (kernel.starts_with("sm90_gemv_"))
+        majors = {"_m"};
+    for (const std::string& type : types)
+        for (const std::string& of_kernel : majors)
+            entries.push_back(kernel + type + of_kernel);
+    if (kernel.find("_any_") != std::string::npos)
+        entries = {kernel + "_f16", kernel + "_bf16", kernel + "_f16_groups", kernel + "_bf16_groups"};
+    return entries;
+}
+
+// The kernels in an image, from what nvcc said. No kernel spills, none waits for each wgmma by itself
+// because ptxas does not see that it may go on, and nothing is warned of.
+std::set<std::string> check_log(const std::string& image)
+{
+    std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
+    EXPECT_TRUE(log) << image;
+    std::set<std::string> kernels;
+    std::string kernel;
+    for (std::string line; std::getline(log, line);) {
+        if (const size_t at = line.find("entry function '"); at != std::string::npos) {
+            kernel = line.substr(at + 16, line.find('\'', at + 16) - at - 16);
+            kernels.insert(kernel);
+        }
+        if (line.find("spill stores") != std::string::npos) {
+            EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
+                << image << ", " << kernel << ": " << line;
+        }
+        EXPECT_EQ(line.find("Potential Performance Loss"), std::string::npos) << image << ": " << line;
+        EXPECT_EQ(line.find("warning #"), std::string::npos) << image << ": " << line;
+    }
+    return kernels;
+}
+
+std::set<std::string> entries_of_backend(const std::string& name, const std::vector<std::string>& types)
+{
+    std::set<std::string> kernels;
+    for (const Backend* backend : all_backends())
+        for (int i = 0; backend->name == name && i < backend->kernel_count; ++i)
+            for (const std::string& entry : entries_of(backend->kernels[i].name, types))
+                kernels.insert(entry);
+    return kernels;
+}
+
+// Every kernel has its entry points, and no others are there.
+TEST(Images, HaveTheirKernelsAndNothingSpills)
+{
+    for (const std::string image : {"sm80_sm80", "sm80_sm87", "sm80_sm90", "sm80_sm100", "sm80_sm120",
+                                    "sm100_sm100", "sm100_sm110", "sm120_sm120", "sm120_sm90"})
+        EXPECT_EQ(check_log(image), entries_of_backend(image.substr(0, image.find('_')), {"_f16", "_bf16"}))
+            << image;
+}
+
+// Those of a type are in several images, each in one of them.
+TEST(Images, PartsOfSm90HaveTheirKernelsAndNothingSpills)
+{
+    for (const std::string type : {"_f16", "_bf16"}) {
+        std::set<std::string> kernels;
+        for (const std::string part :
+             {"_persistent", "_splitk_192", "_splitk_128", "_splitk_64", "_other"}) {
+            std::set<std::string> of_part = check_log("sm90" + type + part);
+            EXPECT_FALSE(of_part.empty()) << part;
+            kernels.merge(of_part);
+            EXPECT_TRUE(of_part.empty())
+                << part << ": " << *of_part.begin() << " is in another part as well";
+        }
+        EXPECT_EQ(kernels.erase("sm90_repack"), 1u);
+        EXPECT_EQ(kernels, entries_of_backend("sm90", {type})) << type;
+    }
+}
+
+}  // namespace
+}  // namespace hg
