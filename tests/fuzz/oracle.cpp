@@ -138,7 +138,7 @@ void Judge::judge_array(Field field, const void* const* array, hgemm_type_t type
     const bool bad = !array || !is_at(array, sizeof(void*));
     wrong_if(bad && is_used && pointers_, field);
     doubtful_if(bad && array, field);
-    if (bad || !p_.has_memory)
+    if (bad)
         return;
     bool bad_entry = false;
     // Of a batch that is empty arrays may be shorter than it.
