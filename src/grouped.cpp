@@ -102,12 +102,18 @@ Status check_output(const hgemm_grouped_args_t& g)
     return ok;
 }
 
+// So many bytes further. Of a group that is empty, or not read, it may be no address at all.
+template <typename T>
+T* displaced(T* first, int64_t bytes)
+{
+    return first ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(first) + static_cast<uintptr_t>(bytes))
+                 : nullptr;
+}
+
 // Rows of the group's storage, as a product of its own.
 hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows rows)
 {
     const bool masked = is_masked(g);
-    const auto* a = static_cast<const char*>(g.a);
-    auto* d = static_cast<char*>(g.d);
     hgemm_args_t args;
     hgemm_args_init(&args, sizeof args);
     args.layout = HGEMM_ROW_MAJOR;
@@ -119,11 +125,11 @@ hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows row
     args.k = g.k;
     args.alpha = g.alpha;
     args.beta = g.beta;
-    args.a = a ? a + 2 * ((masked ? group * g.stride_a : 0) + rows.first * g.lda) : nullptr;
+    args.a = displaced(g.a, 2 * ((masked ? group * g.stride_a : 0) + rows.first * g.lda));
     args.lda = g.lda;
-    args.b = g.b ? static_cast<const char*>(g.b) + 2 * group * g.stride_b : nullptr;
+    args.b = displaced(g.b, 2 * group * g.stride_b);
     args.ldb = g.ldb;
-    args.d = d ? d + bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd) : nullptr;
+    args.d = displaced(g.d, bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd));
     args.ldd = args.ldc = g.ldd;
     args.c = args.d;
     return args;

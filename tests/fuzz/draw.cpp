@@ -9,6 +9,8 @@ namespace {
 
 using test::Form;
 
+constexpr int64_t most_listed = 63;
+
 int draw_odd_enum(Input& input)
 {
     constexpr int values[] = {0, -1, 1, 3, 4, 5, 100, 103, 110, 114, INT_MAX, INT_MIN, 256, 65536, 2, 111};
@@ -33,6 +35,8 @@ public:
 private:
     bool is_odd(Field field) const { return odd_[0] == field || odd_[1] == field; }
     bool is_general() const { return p_.form == Form::General; }
+    // Arrays have an entry for each problem, unless none is looked at.
+    bool can_be_listed() const { return g_.batch_count <= most_listed || p_.is_empty(); }
     template <typename Enum>
     Enum odd(Field field, Enum usual)
     {
@@ -101,6 +105,8 @@ void Draw::draw_sizes()
     g_.batch_count = 1;
     if (is_general() || p_.form == Form::Strided || p_.form == Form::Batched)
         g_.batch_count = odd(Field::Count, input_.below(2) == 0 ? 1 : input_.below(5));
+    if (p_.form == Form::Batched && !can_be_listed())
+        g_.batch_count = most_listed;
 }
 
 // Powers of two, so that every step is exact in fp32; the smallest make results that only a caller's
@@ -269,7 +275,7 @@ void Draw::spoil(Field field, Pointer& pointer)
 // Of a batch by arrays of pointers. The matrices lie where strides put them.
 void Draw::make_lists()
 {
-    const int64_t count = g_.batch_count >= 0 && g_.batch_count < 64 ? g_.batch_count : 0;
+    const int64_t count = g_.batch_count >= 0 && g_.batch_count <= most_listed ? g_.batch_count : 0;
     p_.has_memory = p_.has_memory && (count == g_.batch_count || p_.is_empty());
     for (int64_t z = 0; z < count; ++z) {
         p_.a_list.push_back(p_.a.ptr(p_.a.extent().empty() ? 0 : z));
@@ -317,7 +323,8 @@ void Draw::set_pointers()
         g_.d = const_cast<void*>(input_.below(2) == 0 ? g_.a : g_.b);
         g_.c = p_.separate_c ? g_.c : g_.d;
     }
-    if (p_.form == Form::Batched || (is_general() && !p_.aux.exists() && input_.one_in(4)))
+    if (p_.form == Form::Batched ||
+        (is_general() && !p_.aux.exists() && input_.one_in(4) && can_be_listed()))
         make_lists();
     if (!is_general())
         return;

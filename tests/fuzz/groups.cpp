@@ -255,16 +255,15 @@ void JudgeGroups::judge_rows()
     const bool several = q_.is_masked() && g_.group_count > 1 && g_.m > 0 && g_.n > 0;
     wrong_if(several && g_.stride_d == 0, "stride_d");
     doubtful_if(several && q_.extent_d().overlaps_itself(), "stride_d");
-    // That of a single group leads nowhere, but may be refused.
-    const auto far = [](int64_t stride) {
-        return stride >= INT64_C(1) << 59 || stride <= -(INT64_C(1) << 59);
-    };
-    doubtful_if(far(g_.stride_a), "stride_a");
-    doubtful_if(far(g_.stride_b), "stride_b");
-    doubtful_if(far(g_.stride_d), "stride_d");
-    // More than there is memory for, at most.
+    doubtful_if(is_far(g_.lda, g_.m, g_.type_ab), "lda");
+    doubtful_if(is_far(g_.ldb, q_.extent_b().lines, g_.type_ab), "ldb");
+    doubtful_if(is_far(g_.ldd, g_.m, g_.type_d), "ldd");
+    doubtful_if(is_far(g_.stride_a, g_.group_count, g_.type_ab), "stride_a");
+    doubtful_if(is_far(g_.stride_b, g_.group_count, g_.type_ab), "stride_b");
+    doubtful_if(is_far(g_.stride_d, g_.group_count, g_.type_d), "stride_d");
+    // More than there is memory for, at most; D may reach over what else there is.
     if (!q_.has_memory)
-        for (const char* name : {"lda", "ldb", "ldd", "stride_a", "stride_b", "stride_d"})
+        for (const char* name : {"d", "lda", "ldb", "ldd", "stride_a", "stride_b", "stride_d"})
             doubtful_if(true, name);
 }
 

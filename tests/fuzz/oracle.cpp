@@ -87,18 +87,11 @@ void Judge::judge_values()
     wrong_if(g_.beta_device && !is_at(g_.beta_device, 4), Beta);
 }
 
-// Too large for any memory: more than an eighth of all addresses.
-bool is_far(__int128 step, __int128 count, size_t bytes)
-{
-    const __int128 extent = (step < 0 ? -step : step) * (count < 0 ? 0 : count) * static_cast<int>(bytes);
-    return extent >= static_cast<__int128>(1) << 60;
-}
-
 void Judge::judge_ld(Field field, const Extent& extent, hgemm_type_t type, bool is_used)
 {
     const bool short_of = extent.ld < std::max<int64_t>(1, extent.length);
     wrong_if(short_of && is_used, field);
-    doubtful_if(short_of || is_far(extent.ld, extent.lines, width(type)), field);
+    doubtful_if(short_of || is_far(extent.ld, extent.lines, type), field);
 }
 
 void Judge::judge_stride(Field field, const Extent& extent, hgemm_type_t type, bool is_output, bool is_used)
@@ -106,7 +99,7 @@ void Judge::judge_stride(Field field, const Extent& extent, hgemm_type_t type, b
     if (p_.is_array() || p_.form == Form::Short || p_.form == Form::Cblas || extent.batch <= 1)
         return;
     wrong_if(is_output && is_used && !p_.is_empty() && extent.stride == 0, field);
-    doubtful_if(is_far(extent.stride, extent.batch, width(type)), field);
+    doubtful_if(is_far(extent.stride, extent.batch, type), field);
     wrong_if(is_output && !p_.is_empty() && extent.overlaps_itself(), field);
     doubtful_if(is_output && extent.span() < 0, field);
 }
@@ -145,10 +138,12 @@ void Judge::judge_array(Field field, const void* const* array, hgemm_type_t type
     const bool bad = !array || !is_at(array, sizeof(void*));
     wrong_if(bad && is_used && pointers_, field);
     doubtful_if(bad && array, field);
-    if (bad || !p_.has_memory)
+    if (bad)
         return;
     bool bad_entry = false;
-    for (int64_t z = 0; z < g_.batch_count; ++z)
+    // Of a batch that is empty arrays may be shorter than it.
+    const auto entries = std::min(g_.batch_count, static_cast<int64_t>(p_.d_list.size()));
+    for (int64_t z = 0; z < entries; ++z)
         bad_entry = bad_entry || !array[z] || !is_at(array[z], width(type));
     wrong_if(bad_entry && is_used && pointers_, field);
     doubtful_if(bad_entry, field);
@@ -182,9 +177,12 @@ void Judge::judge_alias()
     doubtful_if(bad, C);
 }
 
-// The output lies over an operand that is read, from the first element on.
+// The output lies over an operand that is read, from the first element on. Sizes for which there is no
+// memory may lead from any pointer over any other.
 void Judge::judge_overlap()
 {
+    for (const Field field : {C, D, Aux})
+        doubtful_if(!p_.has_memory, field);
     if (p_.is_array() || !p_.reads_ab() || !pointers_)
         return;
     for (const auto& [operand, field] : {std::pair{g_.a, A}, {g_.b, B}}) {
@@ -203,8 +201,8 @@ void Judge::judge_epilogue()
     doubtful_if(!biased && g_.bias, Bias);
     if (biased) {
         judge_pointer(Bias, g_.bias, g_.bias_type, !p_.is_empty());
-        doubtful_if(is_far(g_.stride_bias, g_.batch_count, width(g_.bias_type)), Bias);
-        doubtful_if(is_far(g_.stride_bias, g_.batch_count, width(g_.bias_type)), StrideBias);
+        doubtful_if(is_far(g_.stride_bias, g_.batch_count, g_.bias_type), Bias);
+        doubtful_if(is_far(g_.stride_bias, g_.batch_count, g_.bias_type), StrideBias);
     }
     if (g_.aux) {
         wrong_if(!is_at(g_.aux, width(g_.type_d)) && !p_.is_empty() && pointers_, Aux);
@@ -292,6 +290,13 @@ int position_of(const Product& p, Field field)
 }
 
 }  // namespace
+
+bool is_far(int64_t step, int64_t count, hgemm_type_t type)
+{
+    const __int128 distance = step < 0 ? -static_cast<__int128>(step) : step;
+    const int64_t most = (INT64_C(1) << 60) / static_cast<int64_t>(test::bytes_of(type));
+    return distance * std::max<int64_t>(count, 0) >= most;
+}
 
 Verdict judge(const Product& product, bool pointers) { return Judge(product, pointers).judge(); }
 

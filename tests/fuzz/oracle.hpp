@@ -19,6 +19,10 @@ struct Verdict {
 // With `pointers` false only what hgemm_explain() and hgemm_workspace_size() look at.
 Verdict judge(const Product& product, bool pointers);
 
+// Do so many steps, in elements, lead further than there is memory on any machine? hgemm.h
+// says of them neither that they are right nor that they are refused.
+bool is_far(int64_t step, int64_t count, hgemm_type_t type);
+
 // What an error may say of a call so judged: the arguments' names, in hgemm_args_t behind a prefix such as
 // "args->problems[2].", wrong ones first. With a position those that have it alone.
 std::vector<std::string> names_of(const Product& product, const Verdict& verdict, const std::string& prefix,

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 
 fail() { echo "$*" >&2; exit 1; }
 field() { dpkg-deb -f "$work/$1"_*.deb "$2"; }
-files() { dpkg-deb -c "$work/$1"_*.deb | awk '$1 !~ /^d/ {sub("^[.]/", "", $6); print $6}'; }
+files() { cat "$work/$1.files"; }
 # has <package> <field> <extended regular expression>
 has() { field "$1" "$2" | grep -E -- "$3" >/dev/null || fail "$1: $2 is '$(field "$1" "$2")', not $3"; }
 # contains <package> <file>...
@@ -33,6 +33,7 @@ nothing_but() {
 version=$(field libhgemm1 Version)
 for package in libhgemm1 libhgemm-dev hgemm-tools; do
     echo "== $package $version"
+    dpkg-deb -c "$work/$package"_*.deb | awk '$1 !~ /^d/ {sub("^[.]/", "", $6); print $6}' >"$work/$package.files"
     files "$package"
     has "$package" Version "^[0-9]+\.[0-9]+\.[0-9]+$"
     has "$package" Maintainer ".+ <.+@.+>"
