@@ -13,8 +13,8 @@ namespace {
 
 using namespace hg::bench;
 
-// All rows of both backends but those for any layout.
-std::vector<std::string> rows()
+// All kernels of both backends but those for any layout.
+std::vector<std::string> kernels()
 {
     std::vector<std::string> names;
     for (const std::string& name : hg::test::kernel_names())
@@ -48,7 +48,7 @@ int run(int argc, char** argv)
     app.add_option("--budget", options.device.budget_s, "Stop cleanly before so many seconds have passed");
     CLI11_PARSE(app, argc, argv);
     options.products = select(selection);
-    options.kernels = rows();
+    options.kernels = kernels();
     options.others = hg::seed::open_kernels();
     return time_kernels(options);
 }
