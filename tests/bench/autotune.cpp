@@ -46,7 +46,7 @@ std::vector<Candidate> screen(GpuTimer& timer, const std::vector<Operands>& sets
 
 int fastest(GpuTimer& timer, const std::vector<Operands>& sets, const CublasLt::Algorithms& algorithms)
 {
-    constexpr int least_launches = 4;
+    constexpr int min_launches = 4;
     std::vector<Candidate> best = screen(timer, sets, algorithms);
     if (best.empty())
         return -1;
@@ -55,7 +55,7 @@ int fastest(GpuTimer& timer, const std::vector<Operands>& sets, const CublasLt::
     std::vector<std::vector<double>> times(best.size());
     for (const Candidate& candidate : best)
         graphs.push_back(std::make_unique<GpuTimer::Graph>(
-            timer, sets, GpuTimer::launches_for(best[0].us, sets.size(), least_launches),
+            timer, sets, GpuTimer::launches_for(best[0].us, sets.size(), min_launches),
             runner(algorithms, candidate.which)));
     for (int round = 0; round < rounds; ++round)
         for (size_t i = 0; i < best.size(); ++i) {

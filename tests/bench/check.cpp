@@ -10,7 +10,7 @@
 namespace hg::bench {
 namespace {
 
-constexpr int64_t most_products = int64_t{1} << 25;  // multiplied in float64 for one product
+constexpr int64_t max_products = int64_t{1} << 25;   // multiplied in float64 for one product
 constexpr int64_t small_result = int64_t{1} << 21;   // elements; all rows of it are read back
 constexpr int64_t rows_looked_at = 64;               // of larger ones
 constexpr unsigned char poison = 0xff;               // bytes of a NaN of every type
@@ -99,7 +99,7 @@ void Expectation::choose()
     const bool all_rows = p.rows() * p.n <= small_result || p.rows() <= rows_looked_at;
     for (int64_t i = 0; i < (all_rows ? p.rows() : rows_looked_at); ++i)
         rows_.push_back(all_rows ? i : i == 0 ? p.rows() - 1 : random.below(p.rows()));
-    const int64_t budget = std::max<int64_t>(64, most_products / p.k);
+    const int64_t budget = std::max<int64_t>(64, max_products / p.k);
     const auto rows = static_cast<int64_t>(rows_.size());
     if (rows * p.n <= budget) {
         for (size_t row = 0; row < rows_.size(); ++row)

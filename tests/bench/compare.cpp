@@ -15,7 +15,7 @@
 namespace hg::bench {
 namespace {
 
-// The ways to compute one product; an empty function is one that is not there.
+// What computes one product; an empty function is one that is not there.
 struct Arms {
     Multiply ours, invariant, standard, best;
     std::unique_ptr<CublasLt::Algorithms> algorithms;
@@ -68,7 +68,7 @@ private:
 bool Comparison::has_time_for(const Product& product) const
 {
     const double floor = floor_us(product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
+    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
     const int arms = invariant_ ? 5 : 4;
     return device_.has_time_for(graph * (arms * options_.pairs + 12) + 60 * floor);
 }
@@ -99,7 +99,7 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
     }
     if (arms.standard)
         m.default_error =
-            device_.check(expectation, sets[0], device_.most_slices(m.product), arms.standard).any_error();
+            device_.check(expectation, sets[0], device_.max_slices(m.product), arms.standard).any_error();
     m.launches = device_.launches(m.product, sets, arms.list(Arms::Which::All));
     CublasLt* const cublaslt = device_.cublaslt_for(m.product);
     if (!cublaslt)
@@ -114,14 +114,14 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
             throw std::runtime_error("cublasLtMatmul refuses what it ran before");
     };
     m.best_error =
-        device_.check(expectation, sets[0], device_.most_slices(m.product), arms.best, Tanh::Approximate)
+        device_.check(expectation, sets[0], device_.max_slices(m.product), arms.best, Tanh::Approximate)
             .any_error();
 }
 
 void Comparison::time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& m)
 {
-    constexpr double most_bytes = 20e6;
-    if (!options_.hot || m.product.bytes() >= most_bytes)
+    constexpr double max_bytes = 20e6;
+    if (!options_.hot || m.product.bytes() >= max_bytes)
         return;
     const Paired hot = time_paired(device_.timer(), {sets[0]}, arms.list(Arms::Which::WithoutInvariant),
                                    {m.launches, options_.pairs, false});

@@ -37,8 +37,8 @@ std::vector<Product> products_for(bool host)
 Line run_on_host(Ours& ours, const Product& product)
 {
     using Clock = std::chrono::steady_clock;
-    constexpr double least_us = 2e5;
-    constexpr size_t least_runs = 3;
+    constexpr double min_us = 2e5;
+    constexpr size_t min_runs = 3;
     test::HostMemory memory;
     Arena arena(memory, product.type);
     const Operands operands = arena.operands(product, 1)[0];
@@ -48,7 +48,7 @@ Line run_on_host(Ours& ours, const Product& product)
             ours.multiply(product, operands);
         });
     std::vector<double> times;
-    for (double total = 0; total < least_us || times.size() < least_runs; total += times.back()) {
+    for (double total = 0; total < min_us || times.size() < min_runs; total += times.back()) {
         const auto begin = Clock::now();
         ours.multiply(product, operands);
         times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
@@ -58,13 +58,13 @@ Line run_on_host(Ours& ours, const Product& product)
 
 Line run_on_gpu(Ours& ours, test::Cuda& cuda, const Product& product)
 {
-    constexpr int repeats = 9, most_sets = 32, least_launches = 20;
+    constexpr int repeats = 9, max_sets = 32, min_launches = 20;
     test::DeviceMemory memory(cuda);
     GpuTimer timer(cuda);
     ours.set_stream(timer.stream());
     Arena arena(memory, product.type);
     const std::vector<Operands> sets =
-        arena.operands(product, rotating_sets(product, cuda.l2_bytes(), cuda.free_bytes(), most_sets));
+        arena.operands(product, rotating_sets(product, cuda.l2_bytes(), cuda.free_bytes(), max_sets));
     const Multiply multiply = [&](const Operands& operands) { ours.multiply(product, operands); };
     const Ours::Choice choice = ours.explain(product, sets[0]);
     const Expectation expectation(arena.numbers(), product, sets[0], arithmetic_of(cuda.cc()));
@@ -72,8 +72,8 @@ Line run_on_gpu(Ours& ours, test::Cuda& cuda, const Product& product)
         multiply(sets[0]);
         timer.wait();
     });
-    const double us = GpuTimer::Graph(timer, sets, least_launches, multiply).time_us();
-    GpuTimer::Graph graph(timer, sets, GpuTimer::launches_for(us, sets.size(), least_launches), multiply);
+    const double us = GpuTimer::Graph(timer, sets, min_launches, multiply).time_us();
+    GpuTimer::Graph graph(timer, sets, GpuTimer::launches_for(us, sets.size(), min_launches), multiply);
     graph.time_us();
     std::vector<double> times;
     for (int i = 0; i < repeats; ++i)

@@ -61,7 +61,7 @@ Machine BenchDevice::machine() const
 
 std::vector<Operands> BenchDevice::operands(const Product& product)
 {
-    const int sets = rotating_sets(product, cuda_.l2_bytes(), cuda_.free_bytes(), options_.most_sets);
+    const int sets = rotating_sets(product, cuda_.l2_bytes(), cuda_.free_bytes(), options_.max_sets);
     return arena(product.type).operands(product, sets);
 }
 
@@ -80,7 +80,7 @@ Verdict BenchDevice::check(const Expectation& expectation, const Operands& opera
     return expectation.check(memory_, split, run, tanh);
 }
 
-int64_t BenchDevice::most_slices(const Product& product) const
+int64_t BenchDevice::max_slices(const Product& product) const
 {
     const int64_t step = arithmetic_of(cuda_.cc()).step;
     return (product.k + step - 1) / step;
@@ -90,7 +90,7 @@ int64_t BenchDevice::most_slices(const Product& product) const
 int BenchDevice::launches(const Product& product, const std::vector<Operands>& sets,
                           const std::vector<Multiply>& arms)
 {
-    const int trial = std::clamp(static_cast<int>(600 / floor_us(product)), 1, options_.least_launches);
+    const int trial = std::clamp(static_cast<int>(600 / floor_us(product)), 1, options_.min_launches);
     int count = 0;
     for (const Multiply& multiply : arms) {
         GpuTimer::Graph graph(timer_, sets, trial, multiply);
@@ -100,7 +100,7 @@ int BenchDevice::launches(const Product& product, const std::vector<Operands>& s
         while (&multiply == &arms.front() && Clock::now() < until)
             us = graph.time_us();
         warm_ = true;
-        count = std::max(count, GpuTimer::launches_for(us, sets.size(), options_.least_launches));
+        count = std::max(count, GpuTimer::launches_for(us, sets.size(), options_.min_launches));
     }
     return count;
 }

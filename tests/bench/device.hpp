@@ -16,8 +16,8 @@ namespace hg::bench {
 struct DeviceOptions {
     std::string cublas, cublaslt;  // paths, "" for the usual names
     bool baselines = true;
-    int most_sets = 32;
-    int least_launches = 20;
+    int max_sets = 32;
+    int min_launches = 20;
     double budget_s = 0;  // stop cleanly before so many seconds have passed; 0: no limit
 };
 
@@ -40,7 +40,7 @@ public:
     Verdict check(const Expectation& expectation, const Operands& operands, int64_t split,
                   const Multiply& multiply, Tanh tanh = Tanh::Exact);
     // In how many slices a library that does not say may have summed k: there are no more steps.
-    int64_t most_slices(const Product& product) const;
+    int64_t max_slices(const Product& product) const;
     // How many launches of each arm a graph needs; the GPU is warm afterwards.
     int launches(const Product& product, const std::vector<Operands>& sets,
                  const std::vector<Multiply>& arms);

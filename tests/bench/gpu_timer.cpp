@@ -45,9 +45,8 @@ double GpuTimer::Graph::finish_us()
 
 int GpuTimer::launches_for(double us, size_t sets, int least)
 {
-    constexpr double least_graph_us = 600, least_us = 0.5;  // nothing on a GPU is faster
-    const int wanted =
-        std::max(least, static_cast<int>(std::ceil(least_graph_us / std::max(us, least_us))));
+    constexpr double min_graph_us = 600, min_us = 0.5;  // nothing on a GPU is faster
+    const int wanted = std::max(least, static_cast<int>(std::ceil(min_graph_us / std::max(us, min_us))));
     const int count = static_cast<int>(sets);
     return (wanted + count - 1) / count * count;
 }
@@ -55,8 +54,8 @@ int GpuTimer::launches_for(double us, size_t sets, int least)
 double GpuTimer::host_us(const std::vector<Operands>& sets, double gpu_us, const Multiply& multiply)
 {
     using Clock = std::chrono::steady_clock;
-    constexpr double most_gpu_us = 1e4;
-    const int calls = std::clamp(static_cast<int>(most_gpu_us / gpu_us), 5, 64);
+    constexpr double max_gpu_us = 1e4;
+    const int calls = std::clamp(static_cast<int>(max_gpu_us / gpu_us), 5, 64);
     std::vector<double> times;
     for (int i = 0; i < calls; ++i) {
         const auto begin = Clock::now();

@@ -22,7 +22,7 @@
 namespace hg::bench {
 namespace {
 
-constexpr int64_t size = 4096, most_rows = 16;
+constexpr int64_t size = 4096, max_rows = 16;
 
 int cpus()
 {
@@ -59,7 +59,7 @@ struct Operands {
     std::vector<uint16_t> matrix, rows, out;
 
     // Numbers around 1 in both types, so that nothing overflows or is subnormal.
-    Operands() : matrix(size * size), rows(size * most_rows), out(size * most_rows)
+    Operands() : matrix(size * size), rows(size * max_rows), out(size * max_rows)
     {
         for (size_t i = 0; i < matrix.size(); ++i)
             matrix[i] = static_cast<uint16_t>(0x3c00 + i * 40503 % 256);

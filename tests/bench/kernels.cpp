@@ -75,7 +75,7 @@ void Trials::open(const std::string& name)
 bool Trials::has_time_for(const Product& product) const
 {
     const double floor = floor_us(product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
+    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
     const size_t arms = forced_.size() + options_.others.size() + 1;
     return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2));
 }

@@ -1,11 +1,11 @@
 // hgemm-bench: shows the library at work and measures it.
+#include "candidates.hpp"
 #include "compare.hpp"
 #include "csv.hpp"
 #include "demo.hpp"
 #include "kernels.hpp"
 #include "report.hpp"
 #include "shapes.hpp"
-#include "ways.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -50,9 +50,9 @@ void add_device(CLI::App& app, DeviceOptions& d)
     app.add_option("--cublas", d.cublas, "Path of libcublas, if the dynamic linker cannot find it");
     app.add_option("--cublaslt", d.cublaslt, "Path of libcublasLt, if the dynamic linker cannot find it");
     app.add_flag("!--no-baselines", d.baselines, "Measure the library alone");
-    app.add_option("--sets", d.most_sets, "Most sets of operands to rotate over")
+    app.add_option("--sets", d.max_sets, "Maximum number of sets of operands to rotate over")
         ->check(CLI::Range(1, 1024));
-    app.add_option("--launches", d.least_launches, "Least launches in a graph")
+    app.add_option("--launches", d.min_launches, "Minimum number of launches in a graph")
         ->check(CLI::Range(1, 10000));
     app.add_option("--budget", d.budget_s, "Stop cleanly before so many seconds have passed");
 }
@@ -99,19 +99,20 @@ void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
                    "Kernels that take longer than so many times the fastest are timed once");
 }
 
-void add_ways(CLI::App& app, WaysOptions& options)
+void add_candidates(CLI::App& app, CandidatesOptions& options)
 {
-    app.add_option("ways", options.file,
-                   "Lines of \"m n k layout way\", as `hgemm-ways list` writes them; k may be KxBATCH")
+    app.add_option(
+           "candidates", options.file,
+           "Lines of \"m n k layout candidate\", as `hgemm-candidates list` writes them; k may be KxBATCH")
         ->required()
         ->check(CLI::ExistingFile);
     app.add_option("--out", options.out, "File to write each line to with microseconds, as they come");
     app.add_option("--dtype", options.dtype, "f16 or bf16")->check(CLI::IsMember({"f16", "bf16"}));
-    app.add_option("--rounds", options.rounds, "Graphs of each way")->check(CLI::Range(1, 1000));
-    app.add_option("--handles", options.handles, "Kept at a time, one a way, of 0.2 GB each")
+    app.add_option("--rounds", options.rounds, "Graphs of each candidate")->check(CLI::Range(1, 1000));
+    app.add_option("--handles", options.handles, "Kept at a time, one a candidate, of 0.2 GB each")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
-    app.add_option("--seed", options.seed, "Of the orders in which ways take turns");
+    app.add_option("--seed", options.seed, "Of the orders in which candidates take turns");
     add_device(app, options.device);
 }
 
@@ -139,19 +140,20 @@ int run(int argc, char** argv)
     app.add_subcommand("demo", "Multiply, check and time a handful of shapes on the GPU or the CPU");
     CLI::App* comparing = app.add_subcommand("compare", "Measure beside cublasGemmEx and cuBLASLt");
     CLI::App* timing = app.add_subcommand("kernels", "Time every kernel on every product");
-    CLI::App* taking_turns = app.add_subcommand("ways", "Time ways to run products, to learn from");
+    CLI::App* taking_turns =
+        app.add_subcommand("candidates", "Time candidates for GEMMs, to fit sm90's networks to");
     CLI::App* reporting = app.add_subcommand("report", "Summary and pictures of a CSV file; needs no GPU");
     app.require_subcommand(0, 1);
     Selection selection;
     CompareOptions compare_options;
     KernelsOptions kernels_options;
-    kernels_options.device.least_launches = 4;
-    WaysOptions ways_options;
+    kernels_options.device.min_launches = 4;
+    CandidatesOptions candidates_options;
     std::string csv;
     Files files;
     add_compare(*comparing, selection, compare_options);
     add_kernels(*timing, selection, kernels_options);
-    add_ways(*taking_turns, ways_options);
+    add_candidates(*taking_turns, candidates_options);
     reporting->add_option("csv", csv, "What `compare --csv` wrote")->required()->check(CLI::ExistingFile);
     add_files(*reporting, files);
     CLI11_PARSE(app, argc, argv);
@@ -167,7 +169,7 @@ int run(int argc, char** argv)
         return time_kernels(kernels_options);
     }
     if (*taking_turns)
-        return time_ways(ways_options);
+        return time_candidates(candidates_options);
     return demo();
 }
 

@@ -1,4 +1,4 @@
-// Several ways to compute the same product, timed in turn.
+// Several functions that compute the same product, timed in turn.
 #pragma once
 
 #include "gpu_timer.hpp"

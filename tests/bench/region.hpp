@@ -21,7 +21,7 @@ struct Goal {
     const char* name;
     bool (*has)(const Product& product);
     double vs_default, vs_best;
-    double most_below;  // share of shapes that may be under 0.98; 1: no limit
+    double max_below;  // share of shapes that may be under 0.98; 1: no limit
 };
 const std::vector<Goal>& goals();
 

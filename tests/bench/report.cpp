@@ -87,11 +87,11 @@ std::string ratio_table(const std::vector<Measurement>& rows)
 }
 
 // "1.084 / 1.070" and whether that is reached.
-std::string goal_cell(const Spread& s, double least, double most_below)
+std::string goal_cell(const Spread& s, double least, double max_below)
 {
     if (s.count == 0)
         return fmt::format("{:>16}", "-");
-    const bool reached = s.geomean >= least && s.below < most_below + 1e-9;
+    const bool reached = s.geomean >= least && s.below < max_below + 1e-9;
     return fmt::format("{:>8.3f}/{:.2f} {}", s.geomean, least, reached ? "ok" : "--");
 }
 
@@ -109,10 +109,10 @@ std::string goal_table(const std::vector<Measurement>& rows)
         const Spread vs_best = spread_of(all_of(part, &Measurement::ratio_best));
         text += fmt::format("{:<20}{:>5}{}{}", goal.name, part.size(),
                             goal_cell(vs_default, goal.vs_default, 1),
-                            goal_cell(vs_best, goal.vs_best, goal.most_below));
-        if (goal.most_below < 1 && vs_best.count > 0)
+                            goal_cell(vs_best, goal.vs_best, goal.max_below));
+        if (goal.max_below < 1 && vs_best.count > 0)
             text += fmt::format("   {:.0f} % below 0.98, must be under {:.0f} %", 100 * vs_best.below,
-                                100 * goal.most_below);
+                                100 * goal.max_below);
         text += "\n";
     }
     return any ? text : "";

@@ -63,10 +63,10 @@ Budget budget_of(const std::string& log, const std::string& kernel)
     return budget;
 }
 
-Counts count(const std::string& fatbin, int row)
+Counts count(const std::string& fatbin, int kernel)
 {
-    const sm100::Config& config = sm100::configs[row];
-    const std::string name = sm100::kernels[row].name;
+    const sm100::Config& config = sm100::configs[kernel];
+    const std::string name = sm100::kernels[kernel].name;
     emu::Config device;
     device.cc = 100;
     device.arithmetic = emu::Arithmetic::Fast;

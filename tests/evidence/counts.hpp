@@ -23,6 +23,6 @@ struct Counts {
     double bank_degree = 1;                 // passes over shared memory's banks, 1 without conflicts
     size_t hazards = 0;
 };
-Counts count(const std::string& fatbin, int row);
+Counts count(const std::string& fatbin, int kernel);
 
 }  // namespace hg::evidence

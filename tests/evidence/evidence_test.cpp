@@ -63,15 +63,15 @@ TEST(Model, CommittedTableIsItsOwn)
 // The bytes and flop that the model takes for a k tile are those that the kernel moves and multiplies.
 TEST(Model, AgreesWithTheEmulator)
 {
-    for (int row = 0; row < sm100::kernel_count; ++row) {
-        const sm100::Pipeline pipeline = sm100::pipeline_of(sm100::configs[row], 1);
-        const Counts counts = count(SM100_IMAGE, row);
+    for (int kernel = 0; kernel < sm100::kernel_count; ++kernel) {
+        const sm100::Pipeline pipeline = sm100::pipeline_of(sm100::configs[kernel], 1);
+        const Counts counts = count(SM100_IMAGE, kernel);
         const double loaded = sm100::k_tile(pipeline).bytes * static_cast<double>(counts.cta_k_tiles);
-        EXPECT_EQ(counts.hazards, 0u) << sm100::kernels[row].name;
-        EXPECT_GE(static_cast<double>(counts.bulk_bytes), loaded) << sm100::kernels[row].name;
+        EXPECT_EQ(counts.hazards, 0u) << sm100::kernels[kernel].name;
+        EXPECT_GE(static_cast<double>(counts.bulk_bytes), loaded) << sm100::kernels[kernel].name;
         // What is not an operand is at most the output.
         const double output = static_cast<double>(counts.stores) * sm100::staging_buffer_bytes;
-        EXPECT_LE(static_cast<double>(counts.bulk_bytes), loaded + output) << sm100::kernels[row].name;
+        EXPECT_LE(static_cast<double>(counts.bulk_bytes), loaded + output) << sm100::kernels[kernel].name;
     }
 }
 

@@ -22,7 +22,7 @@ constexpr const char* learn = "gau-nernst/learn-cuda";
 constexpr double at(double tflops, double size) { return 2 * size * size * size / tflops * 1e-6; }
 
 // What a rung stands for: constants of the model come from it or not, or what the model lacks.
-constexpr const char *fitted = "fitted", *unused = "", *copies = "threads copy the operands one by one",
+constexpr const char *fitted = "fitted", *unused = "", *copies = "threads copy elements",
                      *narrow = "TMA boxes 16 bytes wide",
                      *order = "tiles in row order, whose operands L2 does not hold";
 

@@ -22,8 +22,8 @@ the same.
 - Seven of its constants were fitted to the kernels marked so, and the clock to what NVIDIA/tilus
   publishes of v0 to v6: these prove less than the others.
 - NVIDIA/tilus tunes its kernels and does not publish with which tiles; up to v5 these are taken as 128 x
-  256 x 64 with four stages, one CTA a multiprocessor. The clocks of the book were locked, at what is not
-  said; the model takes its own.
+  256 x 64 with four stages, one CTA an SM. The clocks of the book were locked, at what is not said; the
+  model takes its own.
 - Steps that change nothing the model knows (tile order, small details) are 1.00 in it.
 - Not modelled: operands that L2 does not hold, and so the order of tiles; what differs from machine to
   machine, which is 13 % for cuBLAS at 8192.
@@ -53,15 +53,17 @@ std::string budgets(const std::string& build)
     std::vector<Budget> budgets;
     std::vector<Counts> counts;
     const std::string image = build + "/arch/sm100_sm100";
-    for (int row = 0; row < sm100::kernel_count; ++row) {
-        budgets.push_back(budget_of(image + ".ptxas.log", sm100::kernels[row].name));
-        counts.push_back(count(image + ".fatbin", row));
+    for (int kernel = 0; kernel < sm100::kernel_count; ++kernel) {
+        budgets.push_back(budget_of(image + ".ptxas.log", sm100::kernels[kernel].name));
+        counts.push_back(count(image + ".fatbin", kernel));
     }
     return "# Kernels of sm100: budgets and counts\n\n"
            "Registers, spills and stack: ptxas, for `sm_100f`. The rest of the first table: the build.\n"
-           "The second: one launch on the emulated device, of seven tiles for kernels that stay and of one "
-           "for split ones,\nwith few k tiles and partial tiles at the edges. TMA bytes and flop are as if "
-           "tiles were whole; a wait that has to\ntry again counts again.\n\n" +
+           "The second: one launch on the emulated device, of seven tiles for persistent kernels and of "
+           "one\n"
+           "for split-K, with few k tiles and partial tiles at the edges. TMA bytes and flop are as if "
+           "tiles\n"
+           "were whole; a wait that has to try again counts again.\n\n" +
            budget_table(budgets, counts);
 }
 
@@ -72,15 +74,16 @@ std::string model(const std::vector<Choice>& squares, const std::vector<Choice>&
            "\nThe same where a source publishes how busy tensor cores were, and the clock:\n\n" +
            clock_table() +
            "\n## Cycles of this library's kernels\n\n"
-           "Of a multiprocessor, for a k tile of 64: the largest of multiply, load, read and round / "
-           "stages. "
-           "With two accumulators the\nepilogue is hidden behind the products of a tile from this k on; "
-           "else it comes on top of each tile.\n\n" +
+           "Of an SM, for a k tile of 64: the largest of multiply, load, read and round / stages. With "
+           "two\n"
+           "accumulators the epilogue is hidden behind the products of a tile from this k on; else it "
+           "comes on\n"
+           "top of each tile.\n\n" +
            cycle_table() + "\n## Predicted: squares\n\n" + square_table(squares) +
            "\n## Predicted: layers of language models, microseconds over tokens\n\n" + layer_table(layers);
 }
 
-// What a multiprocessor can do at most in the model: pairs that never wait, at the clock that this leaves.
+// What an SM can do at most in the model: pairs that never wait, at the clock that this leaves.
 double peak_flops()
 {
     const sm100::Pipeline pipeline{

@@ -28,8 +28,8 @@ Problem problem_of(const bench::Product& product)
 
 std::string Choice::how() const
 {
-    return fmt::format("{}{}{}", sm100::kernels[row].name, swapped ? " swapped" : "",
-                       split > 1 ? fmt::format(" split {}", split) : "");
+    return fmt::format("{}{}{}", sm100::kernels[kernel].name, swap_ab ? "/swap_ab=1" : "",
+                       split > 1 ? fmt::format("/split={}", split) : "");
 }
 
 Choice choose(const bench::Product& product)

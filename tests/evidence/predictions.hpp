@@ -10,14 +10,14 @@ namespace hg::evidence {
 
 struct Choice {
     bench::Product product;
-    int row;
-    bool swapped;
+    int kernel;
+    bool swap_ab;
     int split;
     sm100::Prediction prediction;
 
     bool memory_bound() const { return prediction.memory_us > prediction.compute_us; }
     double tflops() const { return product.flops() / prediction.us * 1e-6; }
-    std::string how() const;  // row, orientation and split
+    std::string how() const;  // kernel, swap_ab and split
 };
 
 Choice choose(const bench::Product& product);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts what sm100's kernels became in machine code, a table row a kernel:
+"""Counts what sm100's kernels became in machine code, a table line a kernel:
 
     cuobjdump -sass build/arch/sm100_sm100.fatbin | tests/evidence/sass_mix.py > tests/bench/results/sm100_sass.md
 """

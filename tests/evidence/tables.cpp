@@ -33,7 +33,7 @@ std::string references(int64_t size)
     return text.empty() ? "–" : text;
 }
 
-const char* limit_of(const Choice& choice) { return choice.memory_bound() ? "memory" : "multiprocessors"; }
+const char* limit_of(const Choice& choice) { return choice.memory_bound() ? "memory" : "SMs"; }
 
 std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * ratio); }
 
@@ -53,9 +53,9 @@ std::string step(const Rung& rung)
 
 std::string budget_table(const std::vector<Budget>& budgets, const std::vector<Counts>& counts)
 {
-    std::string text =
-        "| row | registers | spills | stack | shared memory | stages × bytes | TMEM columns | threads |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    std::string text = "| kernel | registers | spills | stack | shared memory | stages × bytes | TMEM "
+                       "columns | threads |\n"
+                       "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for (size_t i = 0; i < budgets.size(); ++i) {
         const sm100::Config& c = sm100::configs[i];
         const int stage = sm100::operand_bytes(sm100::a_rows(c)) + sm100::operand_bytes(sm100::b_rows(c));
@@ -63,7 +63,7 @@ std::string budget_table(const std::vector<Budget>& budgets, const std::vector<C
                             budgets[i].registers, budgets[i].spilled_bytes, budgets[i].stack_bytes,
                             sm100::kernels[i].smem_bytes, c.stages, stage, c.tmem_columns(), c.threads());
     }
-    text += "\n| row | CTAs | k tiles | flop a k tile | TMA bytes | loads | stores | `tcgen05.mma` | "
+    text += "\n| kernel | CTAs | k tiles | flop a k tile | TMA bytes | loads | stores | `tcgen05.mma` | "
             "`tcgen05.ld` | waits tried | bank degree | hazards |\n"
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for (size_t i = 0; i < counts.size(); ++i) {
@@ -78,17 +78,18 @@ std::string budget_table(const std::vector<Budget>& budgets, const std::vector<C
 
 std::string cycle_table()
 {
-    std::string text = "| row | multiply | load | bytes a CTA | read | round / stages | a k tile takes | "
-                       "epilogue | hidden from k of |\n"
-                       "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-    for (int row = 0; row < sm100::kernel_count; ++row) {
-        const sm100::Pipeline p = sm100::pipeline_of(sm100::configs[row], 1);
+    std::string text =
+        "| kernel | multiply | load | bytes a CTA | read | round / stages | a k tile takes | "
+        "epilogue | hidden from k of |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    for (int kernel = 0; kernel < sm100::kernel_count; ++kernel) {
+        const sm100::Pipeline p = sm100::pipeline_of(sm100::configs[kernel], 1);
         const sm100::KTile t = sm100::k_tile(p);
         const double store = sm100::store_cycles(p);
         const bool hides = p.persistent && p.accumulators > 1;
         text +=
             fmt::format("| `{}` | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {} |\n",
-                        sm100::kernels[row].name, t.multiply, t.load, t.bytes, t.read, t.round, t.cycles,
+                        sm100::kernels[kernel].name, t.multiply, t.load, t.bytes, t.read, t.round, t.cycles,
                         store, hides ? fmt::format("{:.0f}", store / t.cycles * p.tile_k) : "–");
     }
     return text;

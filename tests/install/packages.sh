@@ -89,7 +89,7 @@ if [ ${#emulator[@]} -eq 0 ]; then
 fi
 # Each option has its line in the manual page.
 page=$(gzip -dc "$work/root/usr/share/man/man1/hgemm-bench.1.gz" | sed 's/\\-/-/g')
-for subcommand in compare kernels ways report; do
+for subcommand in compare kernels candidates report; do
     for option in $(bench "$subcommand" --help | grep -o "^  --[a-z-]*"); do
         grep -q "^\.B $option" <<<"$page" || fail "hgemm-bench(1) has no $option of $subcommand"
     done

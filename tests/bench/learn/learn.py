@@ -1,101 +1,99 @@
 #!/usr/bin/env python3
-"""Fits the networks of arch/sm90/learned_*.def to measured ways to run products.
+"""Fits the correction networks of arch/sm90/choose/<card>/network_*.def to measured candidates.
 
-    hgemm-ways list < products.txt > ways.txt           # lines of "m n k layout"; any machine
-    hgemm-bench ways ways.txt --out measured.txt        # on the GPU
-    hgemm-ways describe < measured.txt > seen.txt
-    learn.py seen.txt [--start arch/sm90] [--write arch/sm90 --measured 'what, when and where'] [--folds 2]
-                      [--only sm90_row,... --margin 0.03] [--card h100]
+    hgemm-candidates list < problems.txt > candidates.txt            # lines of "m n k layout"; any machine
+    hgemm-bench candidates candidates.txt --out measured.txt         # on the GPU
+    hgemm-candidates describe < measured.txt > seen.txt
+    learn.py seen.txt [--start arch/sm90/choose] [--write arch/sm90/choose --measured 'what, when and where']
+                      [--folds 2] [--only sm90_...,... --margin 0.03] [--card h100]
 
-There are two, for products whose operands both are contiguous along k and for all others. They were fitted to
-tests/bench/results/h200_sm90_ways.txt.xz, lines such as measured.txt has: medians of 3 to 15 CUDA graphs over so many sets of
-operands that they take 160 MB, with normal data and results apart from operands, since what results are written over draws
-less power. The graphs of a product's ways took turns, of late in random order.
+There are two, for problems whose operands both are contiguous along K (tn) and for all others (other). They were
+fitted to tests/bench/results/h200_sm90_ways.txt.xz, which has lines such as those of measured.txt: medians of 3 to 15
+CUDA graphs over so many sets of operands that they take 160 MB, with normal data and results apart from operands,
+since what results are written over draws less power. The graphs of a problem's candidates took turns, the later ones
+in random order. Kernels and settings have older names in this file: old_names.py in front of `describe` knows them.
 
-seen.txt has a line for each way: m n k layout row microseconds, then what the network sees. Needs numpy and jax.
+seen.txt has a line for each candidate: m n k layout kernel microseconds, then what the network sees. Needs numpy and
+jax.
 
-What is minimised is how much longer the chosen way takes than the fastest one measured (a soft choice, so
-that it has a slope), and the error of each way beside the others of its product. --folds leaves a quarter
-of the products out at a time and says how well they are chosen. --start goes on from networks that were written
-before, in small steps, so that choices change where there is a reason to. --only goes on with the numbers of some rows
-and holds all else, so that choices among other rows stay; it looks at the products with which these rows were measured,
-and takes them to be slower by --margin, so that they are chosen where it is plain that they are faster. --card goes on with
-the biases and all rows' numbers alone, held near where they start, and writes them as those of another card: learned_h100_*.def
-from h100_sm90_ways.txt.xz, and `hgemm-ways --memory 3352`.
+What is minimised is how much longer the chosen candidate takes than the fastest one measured (a soft choice, so that
+it has a slope), and the error of each candidate beside the others of its problem. --folds leaves a quarter of the
+problems out at a time and says how well they are chosen. --start goes on from the h200/network_*.def of a folder, in
+small steps, so that choices change where there is a reason to; a kernel without numbers there begins with those of its
+nearest relative. --only goes on with the numbers of some kernels and holds all else, so that choices among other
+kernels stay; it looks at the problems with which these kernels were measured, and takes them to be slower by --margin,
+so that they are chosen where it is plain that they are faster. --card goes on with the biases and all kernels' numbers
+alone, held near where they start, and writes them as those of another card: h100/network_*.def from
+h100_sm90_ways.txt.xz, and `hgemm-candidates --memory 3352`.
+
+What is written has numbers of the kernels that had them before or were measured; without, the model alone judges a
+kernel.
 """
 import argparse
-import re
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-ARCH = Path(__file__).resolve().parents[3] / "arch" / "sm90"
-UNITS, TRAITS = map(int, re.search(r"units = (\d+), traits = (\d+);", (ARCH / "learned.cpp").read_text()).groups())
-FEATURES = re.findall(r"\w+", re.search(r"enum \{(.*?)count", (ARCH / "learned.hpp").read_text(), re.S)[1])
-KERNELS = re.findall(r"^KERNEL \(\s*(\w+)", (ARCH / "kernels.def").read_text(), re.M)
+from networks import FEATURES, KERNELS, TRAITS, UNITS, Network
+
+NUMBERS = {kernel.name: number for number, kernel in enumerate(KERNELS)}  # as `hgemm-candidates describe` has them
 
 
-class Ways:
-    """Measured ways; a way measured twice counts once, with the mean of both."""
+class Candidates:
+    """Measured candidates; one measured twice counts once, with the mean of both."""
 
     def __init__(self, seen):
-        way, index = np.unique(np.delete(seen, 5, axis=1), axis=0, return_inverse=True)
+        candidate, index = np.unique(np.delete(seen, 5, axis=1), axis=0, return_inverse=True)
         index = index.ravel()
         self.times = np.bincount(index)
         log_us = np.bincount(index, np.log(seen[:, 5])) / self.times
-        self.products, self.product = np.unique(way[:, :4], axis=0, return_inverse=True)
-        self.product = self.product.ravel()
-        self.row, self.features = way[:, 4].astype(int), way[:, 5:]
+        self.problems, self.problem = np.unique(candidate[:, :4], axis=0, return_inverse=True)
+        self.problem = self.problem.ravel()
+        self.kernel, self.features = candidate[:, 4].astype(int), candidate[:, 5:]
         assert self.features.shape[1] == len(FEATURES)
-        best = np.full(len(self.products), np.inf)
-        np.minimum.at(best, self.product, log_us)
-        self.slower = log_us - best[self.product]  # than the fastest, logarithm
+        best = np.full(len(self.problems), np.inf)
+        np.minimum.at(best, self.problem, log_us)
+        self.slower = log_us - best[self.problem]  # than the fastest, logarithm
         self.off = log_us - self.features[:, 0]    # of the model, logarithm
         close = np.expm1(self.slower) / 0.15
         weight = np.sqrt(self.times) / (1 + close * close)
-        self.weight = weight / np.bincount(self.product, weight)[self.product]
+        self.weight = weight / np.bincount(self.problem, weight)[self.problem]
         self.mean, self.deviation = self.features.mean(0), self.features.std(0)
         self.deviation[self.deviation == 0] = np.inf  # nothing to learn from
 
     def loss_of_choices(self, off):
-        """How much slower the way with the lowest estimate is, of each product."""
-        order = np.lexsort((self.features[:, 0] + off, self.product))
-        first = np.r_[True, self.product[order][1:] != self.product[order][:-1]]
+        """How much slower the candidate with the lowest estimate is, of each problem."""
+        order = np.lexsort((self.features[:, 0] + off, self.problem))
+        first = np.r_[True, self.problem[order][1:] != self.problem[order][:-1]]
         return self.slower[order[first]]
 
 
-def network(p, features, row):
-    seen = jnp.concatenate([features, p["traits"][row]], 1)
+def network(p, features, kernel):
+    seen = jnp.concatenate([features, p["traits"][kernel]], 1)
     return jax.nn.relu(seen @ p["weights"] + p["biases"]) @ p["shares"]
 
 
-def read(path, ways):
-    """What write() has written. A kernel that was not known then begins where the kernel in front of it does."""
-    text = path.read_text()
-    weights = np.array(re.findall(r"(-?\d+\.\d+)f", text[:text.index('"')]), float)
-    traits = {name: np.array(re.findall(r"(-?[\d.]+)f", t), float)
-              for name, t in re.findall(r'\{"(\w+)", \{(.*?)\}', text, re.S)}
-    matrix, (biases, shares) = weights[:-2 * UNITS].reshape(-1, UNITS), weights[-2 * UNITS:].reshape(2, UNITS)
-    seen = matrix[:len(FEATURES)]
-    rows = []
-    for name in KERNELS:
-        rows.append(traits[name] if name in traits else rows[-1])
-    return {"traits": jnp.array(rows, jnp.float32),
-            "weights": jnp.array(np.r_[np.where(np.isinf(ways.deviation), 0, ways.deviation)[:, None] * seen,
-                                       matrix[len(FEATURES):]], jnp.float32),
-            "biases": jnp.array(biases + ways.mean @ seen, jnp.float32), "shares": jnp.array(shares, jnp.float32)}
+def scaled_start(start, candidates):
+    """What fit() goes on from: features are scaled there, so that their weights and the biases differ."""
+    weights = np.array(start.feature_weights)
+    deviation = np.where(np.isinf(candidates.deviation), 0, candidates.deviation)
+    p = {"traits": [start.numbers_of(kernel) for kernel in KERNELS],
+         "weights": np.r_[deviation[:, None] * weights, start.trait_weights],
+         "biases": start.biases + candidates.mean @ weights, "shares": start.shares}
+    return {name: jnp.array(value, jnp.float32) for name, value in p.items()}
 
 
-def fit(ways, use, seed=0, steps=1000, start=None, only=None, card=False):
-    """`use`: 1 for each product to learn from, else 0. `only`: rows whose numbers are fitted, all else is held. `card`: biases and
-    numbers are fitted, all else is held."""
-    products = len(ways.products)
-    scaled = jnp.array((ways.features - ways.mean) / ways.deviation, jnp.float32)
+def fit(candidates, use, seed=0, steps=1000, start=None, only=None, card=False):
+    """`use`: 1 for each problem to learn from, else 0. `only`: kernels whose numbers are fitted, all else is held.
+    `card`: biases and numbers are fitted, all else is held."""
+    problems = len(candidates.problems)
+    scaled = jnp.array((candidates.features - candidates.mean) / candidates.deviation, jnp.float32)
     predicted, off, slower, weight = (jnp.array(a, jnp.float32) for a in
-                                      (ways.features[:, 0], ways.off, ways.slower, ways.weight))
-    product, row, use = jnp.array(ways.product), jnp.array(ways.row), jnp.array(use, jnp.float32)
+                                      (candidates.features[:, 0], candidates.off, candidates.slower,
+                                       candidates.weight))
+    problem, kernel, use = jnp.array(candidates.problem), jnp.array(candidates.kernel), jnp.array(use, jnp.float32)
     keys = jax.random.split(jax.random.PRNGKey(seed), 4)
     inputs = len(FEATURES) + TRAITS
     p = {"traits": jax.random.normal(keys[0], (len(KERNELS), TRAITS)) * 0.3,
@@ -116,18 +114,18 @@ def fit(ways, use, seed=0, steps=1000, start=None, only=None, card=False):
             return 0.3 * sum(((p[name] - start[name]) ** 2).mean() for name in ("biases", "traits"))
         return 3e-5 * sum((v ** 2).sum() for v in p.values())
 
-    def of_products(values):
-        return jax.ops.segment_sum(values, product, products)
+    def of_problems(values):
+        return jax.ops.segment_sum(values, problem, problems)
 
     def loss(p, noise):
-        answer = network(p, scaled + noise, row)
-        mean = of_products(weight * (off - answer))
-        beside = off - answer - mean[product]
+        answer = network(p, scaled + noise, kernel)
+        mean = of_problems(weight * (off - answer))
+        beside = off - answer - mean[problem]
         cost = -(predicted + answer) / 0.03
-        chance = jnp.exp(cost - jax.ops.segment_max(cost, product, products)[product])
-        chance /= of_products(chance)[product]
+        chance = jnp.exp(cost - jax.ops.segment_max(cost, problem, problems)[problem])
+        chance /= of_problems(chance)[problem]
         terms = weight * beside ** 2 + 0.3 * chance * slower
-        return ((use[product] * terms).sum() + 0.2 * (use * mean ** 2).sum()) / use.sum() + held(p)
+        return ((use[problem] * terms).sum() + 0.2 * (use * mean ** 2).sum()) / use.sum() + held(p)
 
     @jax.jit
     def step(p, first, second, key, t):
@@ -147,90 +145,71 @@ def fit(ways, use, seed=0, steps=1000, start=None, only=None, card=False):
         if t % 100 == 0:
             print(f"\r{t} of {steps} steps", end="", flush=True)
     print("\r", end="")
-    return p, np.array(network(p, scaled, row))
+    return p, np.array(network(p, scaled, kernel))
 
 
-def numbers(values):
-    """Four decimals, twelve a line."""
-    texts = [f"{v:.4f}f" for v in values]
-    lines = [", ".join(texts[i:i + 12]) for i in range(0, len(texts), 12)]
-    return "{" + (",\n     ").join(lines) + "}"
+def fitted_to(candidates, measured):
+    return (f"fitted to {candidates.times.sum():,} measurements of {len(candidates.problems):,} problems: "
+            f"{measured}.")
 
 
-def table(rows):
-    return "{\n    " + ",\n    ".join(rows) + "}"
-
-
-def write(path, ways, p, measured):
-    """Features are not scaled in the library: their weights are, and the biases hold their means."""
+def unscaled(p, candidates, start, a):
+    """The fitted network as a file has it, where features are not scaled: with numbers of the kernels that had them
+    before or were measured."""
     p = {name: np.array(value, float) for name, value in p.items()}
-    weights = p["weights"][:len(FEATURES)] / ways.deviation[:, None]
-    biases = p["biases"] - ways.mean @ weights
-    network = ",\n     ".join((
-        table(f"// {name}{chr(10)}    {numbers(w)}" for name, w in zip(FEATURES, weights)),
-        table(map(numbers, p["weights"][len(FEATURES):])), numbers(biases), numbers(p["shares"]),
-        table(f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"]))))
-    path.write_text(f"""// Written by tests/bench/learn/learn.py, fitted to {ways.times.sum():,} measurements of
-// {len(ways.products):,} products: {measured}.
-{{{network}}}
-""")
+    measured = {KERNELS[number].name for number in np.unique(candidates.kernel)}
+    known = measured | (set(start.kernels) if start else set())
+    kernels = {kernel.name: traits for kernel, traits in zip(KERNELS, p["traits"]) if kernel.name in known}
+    head = ["Written by tests/bench/learn/learn.py, " + fitted_to(candidates, a.measured)]
+    if a.card:
+        return Network(head, p["biases"] - candidates.mean @ np.array(start.feature_weights), kernels)
+    weights = p["weights"][:len(FEATURES)] / candidates.deviation[:, None]
+    return Network(head, p["biases"] - candidates.mean @ weights, kernels, weights, p["weights"][len(FEATURES):],
+                   p["shares"])
 
 
-def write_only(path, ways, p, rows, measured):
-    """Puts these rows' numbers in the place of those that the file has, and says so at its head."""
-    names = ", ".join(KERNELS[row] for row in rows)
-    text = path.read_text().replace("\n{", f"""
-// {names}, all else held: to {ways.times.sum():,}
-// measurements of {len(ways.products):,} products: {measured}.
-{{""", 1)
-    for row in rows:
-        line = f'{{"{KERNELS[row]}", {numbers(np.array(p["traits"][row], float))}}}'
-        text = re.sub(rf'\{{"{KERNELS[row]}", \{{.*?\}}\}}', line, text, flags=re.S)
-    path.write_text(text)
+def add_only(network, p, candidates, only, measured):
+    """Gives the network these kernels' numbers, and says so at its head."""
+    names = [KERNELS[number].name for number in only]
+    network.head.append(f"{', '.join(names)}, all else held: {fitted_to(candidates, measured)}")
+    network.kernels.update(zip(names, np.array(p["traits"], float)[only]))
 
 
-def write_card(path, ways, p, measured):
-    """The biases and the rows' numbers."""
-    p = {name: np.array(value, float) for name, value in p.items()}
-    biases = p["biases"] - ways.mean @ (p["weights"][:len(FEATURES)] / ways.deviation[:, None])
-    rows = table(f'{{"{name}", {numbers(t)}}}' for name, t in zip(KERNELS, p["traits"]))
-    path.write_text(f"""// Written by tests/bench/learn/learn.py, fitted to {ways.times.sum():,} measurements of
-// {len(ways.products):,} products: {measured}.
-{{{numbers(biases)},
- {rows}}}
-""")
-
-
-def with_rows(seen, rows, margin):
-    """The ways of products with which any of these rows was measured; the rows' own slower by `margin`."""
-    own = np.isin(seen[:, 4], rows)
-    products = {tuple(p) for p in seen[own, :4]}
+def with_kernels(seen, only, margin):
+    """The candidates of problems with which any of these kernels was measured; the kernels' own slower by `margin`."""
+    own = np.isin(seen[:, 4], only)
+    problems = {tuple(p) for p in seen[own, :4]}
     seen[own, 5] *= 1 + margin
-    return seen[[tuple(p) in products for p in seen[:, :4]]]
+    return seen[[tuple(p) in problems for p in seen[:, :4]]]
 
 
 def learn(seen, name, a):
     """Fits one network; prints what choices cost."""
-    only = [KERNELS.index(row) for row in a.only.split(",")] if a.only else None
-    ways = Ways(with_rows(seen, only, a.margin) if only else seen)
-    start = read(Path(a.start) / f"learned_{name}.def", ways) if a.start else None
-    print(f"{name}: {len(ways.row)} ways of {len(ways.products)} products, the model's choices cost "
-          f"{ways.loss_of_choices(0).mean():.2%} over the fastest")
-    fold = np.random.RandomState(0).randint(0, 4, len(ways.products))
+    only = [NUMBERS[kernel] for kernel in a.only.split(",")] if a.only else None
+    seen = with_kernels(seen, only, a.margin) if only else seen
+    if len(seen) == 0:
+        print(f"{name}: nothing was measured")
+        return
+    candidates = Candidates(seen)
+    network = Network.read(Path(a.start) / "h200" / f"network_{name}.def") if a.start else None
+    start = scaled_start(network, candidates) if network else None
+    print(f"{name}: {len(candidates.kernel)} candidates of {len(candidates.problems)} problems, the model's choices "
+          f"cost {candidates.loss_of_choices(0).mean():.2%} over the fastest")
+    fold = np.random.RandomState(0).randint(0, 4, len(candidates.problems))
     for left_out in range(a.folds):
-        _, off = fit(ways, fold != left_out, left_out, a.steps, start, only, bool(a.card))
-        costs = ways.loss_of_choices(off)
+        _, off = fit(candidates, fold != left_out, left_out, a.steps, start, only, bool(a.card))
+        costs = candidates.loss_of_choices(off)
         print(f"learnt {costs[fold != left_out].mean():.2%}, left out {costs[fold == left_out].mean():.2%}")
     if a.write:
-        p, off = fit(ways, np.ones(len(ways.products)), 0, a.steps, start, only, bool(a.card))
-        print(f"all of them {ways.loss_of_choices(off).mean():.2%}", flush=True)
-        path = Path(a.write) / (f"learned_{a.card}_{name}.def" if a.card else f"learned_{name}.def")
-        if a.card:
-            write_card(path, ways, p, a.measured)
-        elif only:
-            write_only(path, ways, p, only, a.measured)
+        p, off = fit(candidates, np.ones(len(candidates.problems)), 0, a.steps, start, only, bool(a.card))
+        print(f"all of them {candidates.loss_of_choices(off).mean():.2%}", flush=True)
+        if only:
+            add_only(network, p, candidates, only, a.measured)
         else:
-            write(path, ways, p, a.measured)
+            network = unscaled(p, candidates, network, a)
+        path = Path(a.write) / (a.card or "h200") / f"network_{name}.def"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        network.write(path)
 
 
 def main():
@@ -241,20 +220,22 @@ def main():
     parser.add_argument("--measured", default="", metavar="TEXT")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--steps", type=int, default=2200)
-    parser.add_argument("--only", metavar="ROWS", default="")
+    parser.add_argument("--only", metavar="KERNELS", default="")
     parser.add_argument("--margin", type=float, default=0)
     parser.add_argument("--card", metavar="NAME", default="")
     a = parser.parse_args()
     if (a.only or a.card) and not a.start:
         parser.error("--only and --card go on from networks that --start names")
     if a.only and a.card:
-        parser.error("--card fits all rows, --only some")
+        parser.error("--card fits all kernels, --only some")
     if a.margin and not a.only:
-        parser.error("--margin is for the rows that --only names")
-    seen = np.loadtxt(a.seen)
-    along_k = seen[:, 3] == 0  # tn
-    learn(seen[along_k], "along_k", a)
-    learn(seen[~along_k], "others", a)
+        parser.error("--margin is for the kernels that --only names")
+    if unknown := {name for name in a.only.split(",") if name and name not in NUMBERS}:
+        parser.error(f"kernels.def has no {', '.join(sorted(unknown))}")
+    seen = np.loadtxt(a.seen, ndmin=2)
+    is_tn = seen[:, 3] == 0
+    learn(seen[is_tn], "tn", a)
+    learn(seen[~is_tn], "other", a)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,11 @@
-"""Kernel names of version 0.1, which older result files have, as version 0.2 spells them."""
+#!/usr/bin/env python3
+"""Kernels and settings of version 0.1, which older result files have, as version 0.2 spells them.
+
+    xz -dc h200_sm90_ways.txt.xz | old_names.py | hgemm-candidates describe
+"""
 
 import re
+import sys
 
 RULES = [(re.compile(old), new) for old, new in [
     (r"\bsm90_pp_", "sm90_pingpong_"),
@@ -14,6 +19,13 @@ RULES = [(re.compile(old), new) for old, new in [
     (r"\bsm100_pair_", "sm100_2cta_"),
     (r"\bsm100_split_(?=\d)", "sm100_splitk_"),
     (r"\b(sm100_\w*?\dx\d+)_s\b", r"\1_static"),
+    # What follows a kernel's name in HGEMM_KERNEL.
+    (r"/plain\b", "/swap_ab=0"),
+    (r"/swapped\b", "/swap_ab=1"),
+    (r"/whole\b", "/stream_k=0"),
+    (r"/stream\b", "/stream_k=1"),
+    (r"/(late|early)\b", r"/pdl=\1"),
+    (r"/alone\b", "/pdl=off"),
 ]]
 
 
@@ -22,3 +34,8 @@ def new_names(text):
     for old, new in RULES:
         text = old.sub(new, text)
     return text
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        sys.stdout.write(new_names(line))

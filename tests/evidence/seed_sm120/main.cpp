@@ -13,8 +13,8 @@ namespace {
 
 using namespace hg::bench;
 
-// All rows of both backends but those for any layout.
-std::vector<std::string> rows()
+// All kernels of both backends but those for any layout.
+std::vector<std::string> kernels()
 {
     std::vector<std::string> names;
     for (const std::string& name : hg::test::kernel_names())
@@ -34,21 +34,21 @@ int run(int argc, char** argv)
     KernelsOptions options;
     options.pairs = 25;
     options.within = 100;
-    options.device.least_launches = 4;
+    options.device.min_launches = 4;
     app.add_option("--shapes", selection.shapes, "MxNxK,...")->capture_default_str();
     app.add_option("--dtype", selection.dtype, "f16, bf16 or both")
         ->check(CLI::IsMember({"f16", "bf16", "both"}));
     app.add_option("--csv", options.csv, "File to write each measurement to as it comes");
     app.add_option("--cublas", options.device.cublas, "Path of libcublas");
     app.add_option("--pairs", options.pairs, "Rounds over the kernels")->check(CLI::Range(1, 10000));
-    app.add_option("--sets", options.device.most_sets, "Most sets of operands to rotate over")
+    app.add_option("--sets", options.device.max_sets, "Maximum number of sets of operands to rotate over")
         ->check(CLI::Range(1, 1024));
-    app.add_option("--launches", options.device.least_launches, "Least launches in a graph")
+    app.add_option("--launches", options.device.min_launches, "Minimum number of launches in a graph")
         ->check(CLI::Range(1, 10000));
     app.add_option("--budget", options.device.budget_s, "Stop cleanly before so many seconds have passed");
     CLI11_PARSE(app, argc, argv);
     options.products = select(selection);
-    options.kernels = rows();
+    options.kernels = kernels();
     options.others = hg::seed::open_kernels();
     return time_kernels(options);
 }

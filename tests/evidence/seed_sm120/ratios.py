@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The ratio table of what hgemm-seed-sm120 --csv wrote, as Markdown: above 1 our row is faster."""
+"""The ratio table of what hgemm-seed-sm120 --csv wrote, as Markdown: above 1 our kernel is faster."""
 import csv
 import sys
 
@@ -27,8 +27,8 @@ def main(path):
         times[row["kernel"]] = float(row["ours"])
         default[0] = float(row["default"]) if row["default"] else None
 
-    print("\n| product | best row of sm120 | us | over " + " | over ".join(f"`{n}`" for n in SEED) +
-          " | over sm80's best | over cublasGemmEx |")
+    print("\nMicroseconds of sm120's best kernel, and by what factor the others take longer.\n")
+    print("| product | best of sm120 | µs | " + " | ".join(f"`{n}`" for n in SEED) + " | sm80's best | cublasGemmEx |")
     print("| --- " * (len(SEED) + 5) + "|")
     for key, (times, default) in products.items():
         ours, name = best(times, "sm120_")

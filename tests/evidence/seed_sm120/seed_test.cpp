@@ -19,7 +19,7 @@ TEST(Seed, kernels_are_right)
 {
     DeviceOptions options;
     options.baselines = false;
-    options.most_sets = 1;
+    options.max_sets = 1;
     BenchDevice device("this", options);
     size_t checked = 0;
     for (const OtherKernel& kernel : hg::seed::open_kernels())

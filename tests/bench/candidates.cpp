@@ -1,4 +1,4 @@
-#include "ways.hpp"
+#include "candidates.hpp"
 
 #include "ours.hpp"
 #include "progress.hpp"
@@ -17,36 +17,36 @@ namespace {
 
 struct Asked {
     Product product;
-    std::vector<std::string> ways;
+    std::vector<std::string> candidates;
 };
 
-std::vector<Asked> read(const WaysOptions& options)
+std::vector<Asked> read(const CandidatesOptions& options)
 {
     std::vector<Asked> asked;
     std::ifstream file(options.file);
     const hgemm_type_t type = options.dtype == "f16" ? HGEMM_F16 : HGEMM_BF16;
     for (std::string line; std::getline(file, line);) {
         Product p{};
-        std::string way;
+        std::string candidate;
         std::istringstream words(line);
         words >> p.m >> p.n >> p.k;
         if (words.peek() == 'x')
             words.ignore() >> p.batch;
-        if (!(words >> p.layout >> way) || p.m < 1 || p.n < 1 || p.k < 1 || p.batch < 1 ||
+        if (!(words >> p.layout >> candidate) || p.m < 1 || p.n < 1 || p.k < 1 || p.batch < 1 ||
             (p.layout != "tn" && p.layout != "nn" && p.layout != "nt" && p.layout != "tt"))
-            throw std::runtime_error("not \"m n k layout way\": " + line);
+            throw std::runtime_error("not \"m n k layout candidate\": " + line);
         p.type = type;
         if (asked.empty() || asked.back().product != p)
             asked.push_back({p, {}});
-        asked.back().ways.push_back(way);
+        asked.back().candidates.push_back(candidate);
     }
     if (asked.empty())
-        throw std::runtime_error("no ways in " + options.file);
+        throw std::runtime_error("no candidates in " + options.file);
     return asked;
 }
 
 struct Timed {
-    std::string way, kernel;
+    std::string candidate, kernel;
     Multiply multiply;
     double error, us = unknown;
 };
@@ -55,23 +55,23 @@ constexpr const char *automatic = "auto", *standard = "cublas";
 
 class Turns {
 public:
-    explicit Turns(const WaysOptions& options)
-        : options_(options), device_("ways", options.device), random_(options.seed)
+    explicit Turns(const CandidatesOptions& options)
+        : options_(options), device_("candidates", options.device), random_(options.seed)
     {
         free_.set_stream(device_.timer().stream());
     }
 
     bool has_time_for(const Asked& asked) const;
-    // What the library chooses, cublasGemmEx if it is there, and the ways that can serve the product.
+    // What the library chooses, cublasGemmEx if it is there, and the candidates that serve the product.
     std::vector<Timed> measure(const Asked& asked);
 
 private:
-    Ours* library(const std::string& way);
-    void add(std::vector<Timed>& timed, const std::string& way, Ours& library, const Product& product,
+    Ours* library(const std::string& candidate);
+    void add(std::vector<Timed>& timed, const std::string& candidate, Ours& library, const Product& product,
              const Operands& operands, const Expectation& expectation);
     void time(const Product& product, const std::vector<Operands>& sets, std::vector<Timed>& timed);
 
-    const WaysOptions& options_;
+    const CandidatesOptions& options_;
     BenchDevice device_;
     std::minstd_rand random_;
     Ours free_;
@@ -81,55 +81,55 @@ private:
 bool Turns::has_time_for(const Asked& asked) const
 {
     const double floor = floor_us(asked.product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.least_launches);
-    return device_.has_time_for(2 * graph * static_cast<double>(asked.ways.size() + 2) *
+    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
+    return device_.has_time_for(2 * graph * static_cast<double>(asked.candidates.size() + 2) *
                                 (options_.rounds + 2));
 }
 
-// Null for a way that the library or the device does not have.
-Ours* Turns::library(const std::string& way)
+// Null for a candidate that the library or the device does not have.
+Ours* Turns::library(const std::string& candidate)
 {
-    const auto [place, is_new] = libraries_.try_emplace(way);
+    const auto [place, is_new] = libraries_.try_emplace(candidate);
     if (!is_new)
         return place->second.get();
     try {
-        place->second = std::make_unique<Ours>("", way);
+        place->second = std::make_unique<Ours>("", candidate);
     } catch (const std::runtime_error& error) {
-        fmt::print(stderr, "{}: {}\n", way, error.what());
+        fmt::print(stderr, "{}: {}\n", candidate, error.what());
         return nullptr;
     }
     place->second->set_stream(device_.timer().stream());
     return place->second.get();
 }
 
-void Turns::add(std::vector<Timed>& timed, const std::string& way, Ours& library, const Product& product,
-                const Operands& operands, const Expectation& expectation)
+void Turns::add(std::vector<Timed>& timed, const std::string& candidate, Ours& library,
+                const Product& product, const Operands& operands, const Expectation& expectation)
 {
     if (!library.serves(product, operands))
         return;
     const Multiply multiply = [&library, product](const Operands& o) { library.multiply(product, o); };
     const Ours::Choice choice = library.explain(product, operands);
-    timed.push_back({way, choice.kernel, multiply,
+    timed.push_back({candidate, choice.kernel, multiply,
                      device_.check(expectation, operands, choice.split, multiply).any_error()});
 }
 
 std::vector<Timed> Turns::measure(const Asked& asked)
 {
     const Product& product = asked.product;
-    if (libraries_.size() + asked.ways.size() > static_cast<size_t>(options_.handles))
+    if (libraries_.size() + asked.candidates.size() > static_cast<size_t>(options_.handles))
         libraries_.clear();
     const std::vector<Operands> sets = device_.operands(product);
     const Expectation expectation = device_.expect(product, sets[0]);
     std::vector<Timed> timed;
     add(timed, automatic, free_, product, sets[0], expectation);
-    for (const std::string& way : asked.ways)
-        if (Ours* forced = library(way))
-            add(timed, way, *forced, product, sets[0], expectation);
+    for (const std::string& candidate : asked.candidates)
+        if (Ours* forced = library(candidate))
+            add(timed, candidate, *forced, product, sets[0], expectation);
     if (Cublas* cublas = device_.cublas_for(product)) {
         const Multiply multiply = [=](const Operands& o) { cublas->multiply(product, o); };
         timed.push_back(
             {standard, "", multiply,
-             device_.check(expectation, sets[0], device_.most_slices(product), multiply).any_error()});
+             device_.check(expectation, sets[0], device_.max_slices(product), multiply).any_error()});
     }
     time(product, sets, timed);
     return timed;
@@ -157,18 +157,19 @@ void Turns::time(const Product& product, const std::vector<Operands>& sets, std:
         timed[i].us = median(times[i]);
 }
 
-const Timed* find(const std::vector<Timed>& timed, const char* way)
+const Timed* find(const std::vector<Timed>& timed, const char* candidate)
 {
     const auto found =
-        std::find_if(timed.begin(), timed.end(), [&](const Timed& t) { return t.way == way; });
+        std::find_if(timed.begin(), timed.end(), [&](const Timed& t) { return t.candidate == candidate; });
     return found == timed.end() ? nullptr : &*found;
 }
 
-// The library's own way among them.
+// The library's own among them.
 const Timed& fastest(const std::vector<Timed>& timed)
 {
     return *std::min_element(timed.begin(), timed.end(), [](const Timed& x, const Timed& y) {
-        return (x.way == standard) != (y.way == standard) ? y.way == standard : x.us < y.us;
+        return (x.candidate == standard) != (y.candidate == standard) ? y.candidate == standard
+                                                                      : x.us < y.us;
     });
 }
 
@@ -177,11 +178,11 @@ void print(const Product& p, const std::vector<Timed>& timed)
     const Timed &chosen = *find(timed, automatic), &best = fastest(timed);
     const Timed* const theirs = find(timed, standard);
     fmt::print("{:<5}{:<3}{:>20}  {:>9.2f} us {:<28} {:>5.1f} % over {}{}\n", test::name_of(p.type),
-               p.layout, p.shape(), chosen.us, chosen.kernel, 100 * (chosen.us / best.us - 1), best.way,
-               theirs ? fmt::format("; cublasGemmEx {:.2f} us", theirs->us) : "");
+               p.layout, p.shape(), chosen.us, chosen.kernel, 100 * (chosen.us / best.us - 1),
+               best.candidate, theirs ? fmt::format("; cublasGemmEx {:.2f} us", theirs->us) : "");
     for (const Timed& t : timed)
         if (t.error > 1)
-            fmt::print("    {} is WRONG\n", t.way);
+            fmt::print("    {} is WRONG\n", t.candidate);
     std::fflush(stdout);
 }
 
@@ -190,13 +191,13 @@ std::string lines(const Product& p, const std::vector<Timed>& timed)
     std::string text;
     for (const Timed& t : timed)
         text += fmt::format("{} {} {}{} {} {} {:.3f}\n", p.m, p.n, p.k,
-                            p.batch > 1 ? fmt::format("x{}", p.batch) : "", p.layout, t.way, t.us);
+                            p.batch > 1 ? fmt::format("x{}", p.batch) : "", p.layout, t.candidate, t.us);
     return text;
 }
 
 }  // namespace
 
-int time_ways(const WaysOptions& options)
+int time_candidates(const CandidatesOptions& options)
 {
     const std::vector<Asked> all = read(options);
     Turns turns(options);

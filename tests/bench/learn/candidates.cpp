@@ -1,12 +1,13 @@
-// Ways to run products on an H100 or H200, before and after `hgemm-bench ways` measures them. A line for
-// each: "m n k layout way us", where k may be KxBATCH, a layout is tn, nn, nt or tt and a way what
-// HGEMM_KERNEL takes.
-// Products are bf16, and ways that are not allowed are left out.
-//   list      reads lines of "m n k layout"; writes the ways that are worth measuring, the best first, with
-//             the time that the library expects
+// Candidates for GEMMs on an H100 or H200, before and after `hgemm-bench candidates` measures them. A line
+// for each: "m n k layout candidate us", where k may be KxBATCH, a layout is tn, nn, nt or tt and a
+// candidate what HGEMM_KERNEL takes.
+// GEMMs are bf16, and candidates that are not legal are left out.
+//   list      reads lines of "m n k layout"; writes the candidates that are worth measuring, the best
+//   first,
+//             with the time that the library expects
 //   chosen    reads the same; writes what the library chooses
-//   describe  reads measured ways, of batches none; writes what learn.py is told of them in numbers: m, n,
-//             k, the layout, the row, microseconds, then what the network of sm90 sees
+//   describe  reads measured candidates, of batches none; writes what learn.py is told of them in numbers:
+//             m, n, k, the layout, the kernel, microseconds, then what the network of sm90 sees
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/kernels.hpp"
@@ -20,6 +21,8 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -85,7 +88,7 @@ Problem product(const Line& line)
     return p;
 }
 
-// The plan that HGEMM_KERNEL=way leads to.
+// The plan that HGEMM_KERNEL=candidate leads to.
 bool force(const Problem& p, const std::string& candidate, Plan& plan)
 {
     Options options{};
@@ -100,42 +103,44 @@ struct Expected {
     double us;
 };
 
-// All ways that are allowed, however slow.
-std::vector<Expected> all_ways(const Problem& p)
+// All candidates that are legal, however slow.
+std::vector<Expected> all_candidates(const Problem& p)
 {
-    std::vector<Expected> ways;
+    std::vector<Expected> candidates;
     const auto add = [&](const std::string& candidate) {
         if (Plan plan{}; force(p, candidate, plan))
-            ways.push_back({candidate, plan.predicted_us});
+            candidates.push_back({candidate, plan.predicted_us});
     };
-    for (int row = 0; row < sm90::gemm_count; ++row) {
-        const std::string name = sm90::kernels[row].name;
+    for (int kernel = 0; kernel < sm90::gemm_count; ++kernel) {
+        const std::string name = sm90::kernels[kernel].name;
         for (const char* side : {"/swap_ab=0", "/swap_ab=1"}) {
             for (const char* stream_k : {"/stream_k=0", "/stream_k=1"})
-                if (!sm90::configs[row].is_split())
+                if (!sm90::configs[kernel].is_split())
                     add(name + side + stream_k + "/pdl=early");
-            for (int split = 1; sm90::configs[row].is_split() && split <= sm90::max_slices; ++split)
+            for (int split = 1; sm90::configs[kernel].is_split() && split <= sm90::max_slices; ++split)
                 for (const char* pdl : {"/pdl=early", "/pdl=late", "/pdl=off"})
                     add(name + "/split=" + std::to_string(split) + side + pdl);
         }
     }
-    std::stable_sort(ways.begin(), ways.end(),
+    std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Expected& x, const Expected& y) { return x.us < y.us; });
-    return ways;
+    return candidates;
 }
 
 void list(double within, size_t most)
 {
     Line line;
     while (std::cin >> line) {
-        const std::vector<Expected> ways = all_ways(product(line));
-        for (size_t i = 0; i < std::min(most, ways.size()) && ways[i].us <= within * ways[0].us; ++i)
-            std::printf("%s %s %.3f\n", line.text().c_str(), ways[i].candidate.c_str(), ways[i].us);
+        const std::vector<Expected> candidates = all_candidates(product(line));
+        for (size_t i = 0;
+             i < std::min(most, candidates.size()) && candidates[i].us <= within * candidates[0].us; ++i)
+            std::printf("%s %s %.3f\n", line.text().c_str(), candidates[i].candidate.c_str(),
+                        candidates[i].us);
     }
 }
 
 // As HGEMM_KERNEL would ask for it.
-std::string way_of(const Plan& plan)
+std::string candidate_text(const Plan& plan)
 {
     const bool persistent = !sm90::is_direct(plan.kernel) && !sm90::configs[plan.kernel].is_split();
     const std::string stream_k = !persistent          ? "/split=" + std::to_string(plan.split)
@@ -152,7 +157,8 @@ void list_chosen()
     Line line;
     while (std::cin >> line)
         if (Plan plan{}; force(product(line), "", plan))
-            std::printf("%s %s %.3f\n", line.text().c_str(), way_of(plan).c_str(), plan.predicted_us);
+            std::printf("%s %s %.3f\n", line.text().c_str(), candidate_text(plan).c_str(),
+                        plan.predicted_us);
 }
 
 constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
@@ -160,7 +166,9 @@ constexpr const char* layouts[] = {"tn", "nn", "nt", "tt"};
 bool describe(const Problem& p, int layout, const std::string& text, double us)
 {
     Plan plan{};
-    if (!force(p, text, plan) || plan.sm90.repack_a || plan.sm90.repack_b)  // its time has the copy's in it
+    // The networks know no direct kernels, and the time of a repacked candidate has the copy's in it.
+    if (!force(p, text, plan) || plan.kernel >= sm90::gemm_count || plan.sm90.repack_a ||
+        plan.sm90.repack_b)
         return false;
     const sm90::Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
                                     plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
@@ -180,34 +188,38 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
 
 void describe_all()
 {
-    Line line;
-    std::string candidate;
-    double us;
     long long left_out = 0;
-    while (std::cin >> line >> candidate >> us) {
+    for (std::string text; std::getline(std::cin, text);) {
+        if (text.empty() || text[0] == '#')
+            continue;
+        Line line;
+        std::string candidate;
+        double us;
+        if (!(std::istringstream(text) >> line >> candidate >> us))
+            throw std::runtime_error("not \"m n k layout candidate us\": " + text);
         const auto* known = std::find(std::begin(layouts), std::end(layouts), line.layout);
         left_out += known == std::end(layouts) || line.batch > 1 ||
                     !describe(product(line), static_cast<int>(known - layouts), candidate, us);
     }
-    std::cerr << left_out << " ways left out\n";
+    std::cerr << left_out << " candidates left out\n";
 }
 
 }  // namespace
 
 int main(int argc, char** argv)
-{
-    CLI::App app("Ways to run products on an H100 or H200: from standard input to standard output.");
+try {
+    CLI::App app("Candidates for GEMMs on an H100 or H200: from standard input to standard output.");
     int64_t gigabytes = 0;
     app.add_option("--memory", gigabytes, "Its bandwidth by clock and bus, GB/s; an H200's without")
         ->check(CLI::Range(1, 100'000));
-    CLI::App* const listing = app.add_subcommand("list", "m n k layout -> ways worth measuring");
+    CLI::App* const listing = app.add_subcommand("list", "m n k layout -> candidates worth measuring");
     double within = 1.3;
     size_t most = 24;
     listing->add_option("--within", within, "Times what the best one is expected to take")
         ->capture_default_str();
-    listing->add_option("--most", most, "Ways a product")->capture_default_str();
+    listing->add_option("--most", most, "Candidates a GEMM")->capture_default_str();
     CLI::App* const choosing = app.add_subcommand("chosen", "m n k layout -> what the library chooses");
-    app.add_subcommand("describe", "m n k layout candidate us -> remap for learn.py");
+    app.add_subcommand("describe", "m n k layout candidate us -> numbers for learn.py");
     app.require_subcommand(1);
     CLI11_PARSE(app, argc, argv);
     device().memory_bandwidth = gigabytes * 1'000'000'000;
@@ -217,4 +229,8 @@ int main(int argc, char** argv)
         list_chosen();
     else
         describe_all();
+    return 0;
+} catch (const std::exception& error) {
+    std::cerr << "hgemm-candidates: " << error.what() << '\n';
+    return 2;
 }
