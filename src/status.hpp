@@ -10,8 +10,8 @@ namespace hg {
 using Status = hgemm_status_t;
 constexpr Status ok = HGEMM_STATUS_SUCCESS;
 
-// Of an error's text with its NUL: holds the names of all kernels.
-constexpr size_t error_text_bytes = 2304;
+// Room for an error text with its NUL, such as the names of all kernels.
+constexpr size_t error_text_bytes = 3072;
 
 // Remember "<function>: <text>" as this thread's error and return `status`. The function is the public
 // one that the thread is in (see Call).

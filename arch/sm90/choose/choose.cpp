@@ -333,8 +333,9 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
         return false;
     }
     if (!plan_repack(asked, options.workspace, plan)) {
-        plan.refusal = "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed, or "
-                       "workspace for a copy";
+        plan.refusal =
+            "TMA cannot address A or B: one contiguous dimension and 16-byte alignment are needed, or "
+            "workspace for a copy";
         return false;
     }
     options.workspace -= plan.workspace;
