@@ -15,12 +15,9 @@ void add(std::ostream& out, const char* name, const Device& device, const Proble
 {
     const Choice c = choose(device, p, backend, "", size_t{64} << 20);
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
-        << (c.plan.swap_ab ? " swapped" : "") << " split=" << c.plan.split
-        << (c.plan.sm90.stream_k ? " stream" : "")
-        << (!c.plan.uses_pdl()         ? " alone"
-            : c.plan.pdl == Pdl::Early ? " early"
-                                       : "")
-        << ' ' << name_of(c.plan.why) << '\n';
+        << (c.plan.swap_ab ? " swap_ab=1" : "") << " split=" << c.plan.split
+        << (c.plan.sm90.stream_k ? " stream_k=1" : "") << " pdl=" << name_of(c.plan.pdl) << ' '
+        << name_of(c.plan.why) << '\n';
 }
 
 void add(std::ostream& out, const char* name, const Device& device, int64_t m, int64_t n, int64_t k,

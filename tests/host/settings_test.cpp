@@ -120,7 +120,7 @@ TEST(Settings, OfTheHandleThatStandInTheWayAreNamed)
     const std::string split = "sm90_splitk_64x64/split=4";
     EXPECT_EQ(refusal_of(h200, split), "");
     EXPECT_EQ(refusal_of(h200, split, Mode::Default, 16),
-              "kernel sm90_splitk_64x64 (HGEMM_KERNEL) serves this problem, but not on 16 multiprocessors");
+              "kernel sm90_splitk_64x64 (HGEMM_KERNEL) serves this problem, but not on 16 SMs");
     EXPECT_EQ(refusal_of(h200, "sm90_splitk_64x64/split=1", Mode::BatchInvariant), "");
     EXPECT_EQ(
         refusal_of(h200, "sm90_direct_64x8/split=2", Mode::BatchInvariant),
