@@ -13,7 +13,7 @@
 namespace hg {
 namespace {
 
-constexpr int blocked = 0, few = 1;
+constexpr int host_blocked = 0, host_rows = 1;
 constexpr KernelInfo kernels[] = {
     {"host_blocked", block_m, block_n, block_k, 1, 1, 0},
     {"host_rows", few_rows, rows_padding, 1, 1, 1, 0},
@@ -39,17 +39,17 @@ Status open(const Device& device, void** state)
 
 void close(void* state) { delete static_cast<HostState*>(state); }
 
-size_t default_workspace(const Device&) { return largest_workspace(); }
+size_t default_workspace(const Device&) { return max_workspace(); }
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan)
 {
-    const bool blocked_may = !is_forced_away(options, kernels[blocked]),
-               few_may = !is_forced_away(options, kernels[few]);
-    plan.kernel = few_may && is_few_rows(problem) ? few : blocked;
+    const bool may_block = !is_forced_away(options, kernels[host_blocked]),
+               may_use_rows = !is_forced_away(options, kernels[host_rows]);
+    plan.kernel = may_use_rows && is_few_rows(problem) ? host_rows : host_blocked;
     plan.refusal = not_offered(options, offered);
-    if (plan.kernel == blocked && !blocked_may)
+    if (plan.kernel == host_blocked && !may_block)
         plan.refusal =
-            few_may
+            may_use_rows
                 ? "host_rows is for up to 8 rows or columns of D and an operand of the other side whose "
                   "elements are contiguous in one direction"
                 : "the host has the kernels host_blocked and host_rows";
@@ -59,7 +59,7 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     plan.variant = 0;
     plan.split = 1;
     plan.grid = options.sm_count(device);
-    if (plan.kernel == few) {
+    if (plan.kernel == host_rows) {
         plan.tiles =
             count_tiles(problem, std::min(problem.m, rows_padding), std::min(problem.n, rows_padding));
         plan.workspace = 0;
@@ -87,7 +87,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
                     plan.workspace, workspace.bytes);
     HostState& host = *static_cast<HostState*>(state);
     const Problem& problem = packed.as<Problem>();
-    if (plan.kernel == few)
+    if (plan.kernel == host_rows)
         multiply_rows(*host.pool, best_rows_kernels(), problem, handle.sm_count());
     else
         multiply(host, problem, workspace.ptr, handle.sm_count());

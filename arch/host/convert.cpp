@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #endif
 
-// One copy of a loop for each width of vector register. The loader picks, before a thread sanitizer that
-// would instrument the choice has started.
+// One copy of a loop for each width of vector register. The loader chooses among them before a thread
+// sanitizer has started, which would instrument that choice: hence none with a sanitizer.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define HGEMM_CLONES [[gnu::target_clones("avx2", "default")]]
 #else
@@ -44,7 +44,7 @@ HGEMM_CLONES void narrow_bfloat16(const float* values, int64_t count, uint16_t* 
 #if defined(__x86_64__)
 constexpr int64_t eight = 8;
 
-// As many elements as fill vectors; returns how many.
+// Converts as many elements as fill vectors; returns how many.
 [[gnu::target("avx,f16c")]] int64_t widen_half_by_f16c(const uint16_t* source, int64_t count, float* values)
 {
     int64_t i = 0;
@@ -87,7 +87,7 @@ void narrow_half(const float* values, int64_t count, uint16_t* target)
         narrow_half_by_integers(values + done, count - done, target + done);
 }
 
-// With a stride elements are gathered first or scattered last, so that the arithmetic is the same loop.
+// Elements with a stride are gathered before, or scattered after, the loops above.
 constexpr int64_t chunk = 256;
 
 void widen_strided(Type type, const uint16_t* source, int64_t stride, int64_t count, float* values)

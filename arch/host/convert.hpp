@@ -1,7 +1,7 @@
-// Conversions between fp32 and the half-precision types, as integer arithmetic that compilers vectorise;
-// the arrays' use F16C where it is there, which gives the same bits. Widening is exact. Narrowing rounds to
-// nearest even, overflows to infinity and keeps subnormals, the sign of zero and NaN. A NaN of fp16 keeps
-// the leading bits of its payload and becomes quiet, either way.
+// Conversions between fp32 and the half-precision types, in integer arithmetic that compilers vectorise.
+// to_float() and from_float() use F16C where the CPU has it, which gives the same bits. Widening is exact.
+// Narrowing rounds to nearest even, overflows to infinity, and keeps subnormals, the sign of zero and NaN.
+// A NaN converted from or to fp16 keeps the leading bits of its payload and becomes quiet.
 #pragma once
 
 #include "src/problem.hpp"
@@ -24,7 +24,7 @@ inline float half_to_float(uint16_t half)
     const uint32_t normal = magnitude + (112u << 23);  // 112: distance of the exponent biases
     const uint32_t quiet = select(magnitude > (31u << 23), 1u << 22, 0u);
     const uint32_t infinite = (magnitude + (224u << 23)) | quiet;
-    // A subnormal gets the implicit one that it does not have, and is rid of it by a subtraction.
+    // For a subnormal this adds the implicit one of normal numbers, and a subtraction removes it again.
     const float subnormal = std::bit_cast<float>(magnitude + (113u << 23)) - 0x1p-14f;
     const uint32_t small = select(magnitude < (1u << 23), std::bit_cast<uint32_t>(subnormal), normal);
     return std::bit_cast<float>(select(magnitude >= (31u << 23), infinite, small) | sign);
@@ -59,10 +59,10 @@ inline uint16_t float_to_bfloat16(float value)
     return static_cast<uint16_t>((nan ? bits | 0x400000u : rounded) >> 16);
 }
 
-// `count` elements of `type`, `stride` elements apart, from element `offset` of `source` on.
+// Reads `count` elements of `type`, `stride` elements apart, from element `offset` of `source` on.
 void to_float(Type type, const void* source, int64_t offset, int64_t stride, int64_t count, float* values);
 
-// To `count` elements of `type`, `stride` elements apart, from element `offset` of `target` on.
+// Writes `count` elements of `type`, `stride` elements apart, from element `offset` of `target` on.
 void from_float(Type type, const float* values, int64_t count, void* target, int64_t offset,
                 int64_t stride = 1);
 

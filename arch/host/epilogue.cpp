@@ -9,8 +9,8 @@
 namespace hg {
 namespace {
 
-// Minus infinity, of which the activations would make infinity times 0, as a number that they take to its
-// limit. NaN stays NaN.
+// Replaces minus infinity, for which the activations would compute infinity times 0, by the lowest number,
+// for which they give the limit. NaN stays NaN.
 float bounded(float x) { return std::max(x, std::numeric_limits<float>::lowest()); }
 
 void activate(Activation activation, float* values, int64_t count)
@@ -42,7 +42,7 @@ struct Run {
     int64_t offset, stride;
 
     Run(const Matrix& x, int64_t batch_offset, int64_t i, int64_t j, Along along)
-        : offset(batch_offset + i * x.ld + j), stride(along == Along::KernelInfo ? 1 : x.ld)
+        : offset(batch_offset + i * x.ld + j), stride(along == Along::Row ? 1 : x.ld)
     {
     }
 };
@@ -62,7 +62,8 @@ Epilogue::Epilogue(const Problem& problem)
       beta_(problem.beta_device ? *problem.beta_device : problem.beta),
       wants_sums_(problem.k > 0 && alpha_ != 0.0f)
 {
-    // Not an infinity or NaN, which would make something of the sum 0; -0 leaves the signs of beta * C.
+    // alpha may be an infinity or NaN, which times the sum 0 is NaN. -0 keeps the sign of zeros in beta *
+    // C.
     if (!wants_sums_)
         alpha_ = problem.beta_device || problem.beta == 0.0f ? 0.0f : -0.0f;
 }
@@ -70,8 +71,8 @@ Epilogue::Epilogue(const Problem& problem)
 void Epilogue::store(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* sums) const
 {
     for (int64_t done = 0; done < count; done += chunk)
-        store_chunk(z, along == Along::KernelInfo ? i : i + done, along == Along::KernelInfo ? j + done : j,
-                    along, std::min(chunk, count - done), sums + done);
+        store_chunk(z, along == Along::Row ? i : i + done, along == Along::Row ? j + done : j, along,
+                    std::min(chunk, count - done), sums + done);
 }
 
 void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* values) const
@@ -89,7 +90,7 @@ void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t
     }
     if (p_.bias.along != BiasAlong::None) {
         const bool of_column = p_.bias.along == BiasAlong::Columns;
-        const bool varies = of_column == (along == Along::KernelInfo);
+        const bool varies = of_column == (along == Along::Row);
         to_float(p_.bias.type, p_.bias.ptr, z * p_.bias.batch_stride + (of_column ? j : i), varies ? 1 : 0,
                  count, operand);
         for (int64_t e = 0; e < count; ++e)

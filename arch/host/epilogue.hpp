@@ -1,5 +1,4 @@
-// What becomes of the sums: alpha, beta * C, bias, aux, activation, all in fp32, and one rounding to D's
-// type.
+// The epilogue: alpha, beta * C, bias, aux and activation, all in fp32, then one rounding to D's type.
 #pragma once
 
 #include "src/problem.hpp"
@@ -7,13 +6,13 @@
 namespace hg {
 
 // A run of elements of D in one row or in one column.
-enum class Along { KernelInfo, Column };
+enum class Along { Row, Column };
 
 class Epilogue {
 public:
     explicit Epilogue(const Problem& problem);
 
-    // Are A and B to be read? Else all sums are 0.
+    // False where all sums are 0, so that A and B must not be read.
     bool wants_sums() const { return wants_sums_; }
 
     // Elements of problem z from (i, j) on; `sums` are `count` values, which it changes.
@@ -28,7 +27,7 @@ private:
     bool wants_sums_;
 };
 
-// Where problem z of a batch lies: what element offsets count from.
+// The pointer and the element offset at which problem z of a batch begins.
 template <class View>
 auto* base(const View& x, int64_t z, int64_t& offset)
 {

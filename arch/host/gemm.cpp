@@ -8,7 +8,7 @@
 namespace hg {
 namespace {
 
-constexpr int64_t chunk_of_zeros = 512;  // sums at a time where there is no panel of them
+constexpr int64_t chunk_of_zeros = 512;                      // sums at a time where A * B is not computed
 constexpr int row_major = 101, no_trans = 111, trans = 112;  // CBLAS's values
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -20,7 +20,7 @@ int64_t block_size(int64_t size, int64_t limit)
     return std::min(size, round_up(block_count(size, count), 16));
 }
 
-// Lines that are a multiple of 1 KiB apart fall into the same few sets of a cache.
+// The leading dimension is no multiple of 1 KiB: such lines would fall into the same few sets of a cache.
 constexpr Panel panel(bool along_k, int64_t lines, int64_t length)
 {
     const int64_t ld = length % 256 == 0 ? length + 16 : length;
@@ -33,15 +33,15 @@ Panel operand_panel(const Operand& x, int64_t rows, int64_t block_rows, int64_t 
     return along_k ? panel(true, block_rows, block_depth) : panel(false, block_depth, block_rows);
 }
 
-// Threads that are worth waking for so many elements.
+// How many threads are worth waking for `elements`.
 int useful_threads(int64_t elements, int threads)
 {
     constexpr int64_t elements_per_thread = 16384;
     return static_cast<int>(std::clamp<int64_t>(elements / elements_per_thread, 1, threads));
 }
 
-// One call of multiply(): the problem, its scalars and its place in the workspace.
-struct Product {
+// The state of one call of multiply().
+struct Multiplication {
     HostState& state;
     const Problem& p;
     const int threads;
@@ -57,15 +57,15 @@ struct Product {
     void store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns);
 };
 
-void Product::place_panels(float* workspace)
+void Multiplication::place_panels(float* workspace)
 {
     a = workspace;
     b = a + blocks.a.bytes / sizeof(float);
     sum = b + blocks.b.bytes / sizeof(float);
 }
 
-void Product::convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, int64_t k0, int64_t depth,
-                      const Panel& to, float* values)
+void Multiplication::convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, int64_t k0,
+                             int64_t depth, const Panel& to, float* values)
 {
     int64_t offset = 0;
     const void* source = base(x, z, offset);
@@ -80,20 +80,20 @@ void Product::convert(const Operand& x, int64_t z, int64_t row0, int64_t rows, i
     });
 }
 
-// The panels of A and B into the one of sums. No size of a block is near the limit of an int.
-void Product::sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep)
+// sum = keep * sum + a * b, on panels. Sizes of a block fit an int.
+void Multiplication::sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep)
 {
     const auto narrow = [](int64_t size) { return static_cast<int>(size); };
     state.blas.sgemm(row_major, transa, transb, narrow(m), narrow(n), narrow(k), 1.0f, a,
                      narrow(blocks.a.ld), b, narrow(blocks.b.ld), keep, sum, narrow(blocks.sum.ld));
 }
 
-// The sum panel of one block of D, in ascending order of k.
-void Product::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
+// Fills the panel of sums of one block of D, in ascending order of K.
+void Multiplication::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     for (int64_t k0 = 0; k0 < p.k; k0 += blocks.k) {
         const int64_t depth = std::min(blocks.k, p.k - k0);
-        const bool a_is_there = blocks.k == p.k && j0 > 0;  // from the block of D on the left
+        const bool a_is_there = blocks.k == p.k && j0 > 0;  // converted for the block of D on the left
         if (!a_is_there)
             convert(p.a, z, i0, rows, k0, depth, blocks.a, a);
         convert(p.b, z, j0, columns, k0, depth, blocks.b, b);
@@ -102,12 +102,12 @@ void Product::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_
     }
 }
 
-void Product::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
+void Multiplication::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     const auto store_rows = [&](int64_t begin, int64_t end) {
         if (sum) {
             for (int64_t i = begin; i < end; ++i)
-                epilogue.store(z, i0 + i, j0, Along::KernelInfo, columns, sum + i * blocks.sum.ld);
+                epilogue.store(z, i0 + i, j0, Along::Row, columns, sum + i * blocks.sum.ld);
             return;
         }
         float zeros[chunk_of_zeros];
@@ -115,7 +115,7 @@ void Product::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t col
             for (int64_t j = 0; j < columns; j += chunk_of_zeros) {
                 const int64_t count = std::min(chunk_of_zeros, columns - j);
                 std::fill_n(zeros, count, 0.0f);
-                epilogue.store(z, i0 + i, j0 + j, Along::KernelInfo, count, zeros);
+                epilogue.store(z, i0 + i, j0 + j, Along::Row, count, zeros);
             }
     };
     state.pool->parallel_for(useful_threads(rows * columns, threads), rows, store_rows);
@@ -134,7 +134,7 @@ Blocks blocks_of(const Problem& p)
     return blocks;
 }
 
-size_t largest_workspace()
+size_t max_workspace()
 {
     const auto larger = [](int64_t lines, int64_t length) {
         return std::max(panel(true, lines, length).bytes, panel(true, length, lines).bytes);
@@ -144,18 +144,18 @@ size_t largest_workspace()
 
 void multiply(HostState& state, const Problem& problem, void* workspace, int threads)
 {
-    Product product{state, problem, threads};
-    if (product.epilogue.wants_sums())
-        product.place_panels(static_cast<float*>(workspace));
-    const Blocks& blocks = product.blocks;
+    Multiplication multiplication{state, problem, threads};
+    if (multiplication.epilogue.wants_sums())
+        multiplication.place_panels(static_cast<float*>(workspace));
+    const Blocks& blocks = multiplication.blocks;
     for (int64_t z = 0; z < problem.batch; ++z)
         for (int64_t i = 0; i < problem.m; i += blocks.m)
             for (int64_t j = 0; j < problem.n; j += blocks.n) {
                 const int64_t rows = std::min(blocks.m, problem.m - i);
                 const int64_t columns = std::min(blocks.n, problem.n - j);
-                if (product.sum)
-                    product.accumulate(z, i, rows, j, columns);
-                product.store(z, i, rows, j, columns);
+                if (multiplication.sum)
+                    multiplication.accumulate(z, i, rows, j, columns);
+                multiplication.store(z, i, rows, j, columns);
             }
 }
 

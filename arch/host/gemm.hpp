@@ -1,5 +1,5 @@
-// The blocked product: panels of A and B are converted to fp32, multiplied by cblas_sgemm into an fp32
-// panel of sums, and each block of D is written by one pass of the epilogue.
+// host_blocked: panels of A and B are converted to fp32, cblas_sgemm multiplies them into an fp32 panel of
+// sums, and one pass of the epilogue writes each block of D.
 #pragma once
 
 #include "arch/host/openblas.hpp"
@@ -10,12 +10,12 @@
 
 namespace hg {
 
-// Largest block of D, and the slice of k that one call of cblas_sgemm sums.
+// Largest block of D, and the K that one call of cblas_sgemm sums.
 constexpr int64_t block_m = 2048, block_n = 2048, block_k = 512;
 
-// An fp32 block in the workspace: lines of contiguous values, `ld` values apart.
+// An fp32 block in the workspace: contiguous lines, `ld` values apart.
 struct Panel {
-    bool along_k;  // of A or B: a line runs along k, else along the rows of the operand
+    bool along_k;  // of A or B: a line is a row (K-major), else a column (MN-major)
     int64_t ld;
     size_t bytes;
 };
@@ -31,15 +31,15 @@ Blocks blocks_of(const Problem& problem);
 
 constexpr int64_t block_count(int64_t size, int64_t block) { return (size + block - 1) / block; }
 
-// What blocks_of() asks for at most, for any problem.
-size_t largest_workspace();
+// The most that blocks_of() asks for, for any problem.
+size_t max_workspace();
 
 struct HostState {
     OpenBlas blas;
     std::shared_ptr<Pool> pool;
 };
 
-// `workspace` has blocks_of(problem).workspace() bytes. Uses `threads` threads beside OpenBLAS's own.
+// `workspace` has blocks_of(problem).workspace() bytes. OpenBLAS has threads of its own beside `threads`.
 void multiply(HostState& state, const Problem& problem, void* workspace, int threads);
 
 }  // namespace hg

@@ -11,7 +11,8 @@ const char* const openblas_names[] = {"libopenblas.so.0", "libopenblas.so", null
 
 namespace {
 
-// Some systems have a build with 64-bit integers under the same name; it would take pairs of ours for one.
+// Some systems have a build with 64-bit integers under the same name, whose functions would misread our
+// int.
 bool has_long_integers(void* library)
 {
     const auto config = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_config"));

@@ -12,7 +12,7 @@
 
 namespace hg {
 
-// The threads and what they share.
+// The worker threads and the state that they share.
 struct Pool::Crew {
     ~Crew();
     void grow(int count);
@@ -24,30 +24,30 @@ struct Pool::Crew {
 
     std::mutex mutex;
     std::condition_variable work_ready;
-    Job* oldest = nullptr;  // of the jobs that have a part which nobody has taken
+    Job* oldest = nullptr;  // of the jobs with a part that no thread has taken
     bool stop = false;
     std::vector<std::thread> workers;
 };
 
 namespace {
 
-// What leads the handles of a process to their pool. A forked child begins its own, since another thread
-// may hold the lock of the one that it inherits.
-struct Meeting {
+// Where the handles of a process find their pool. A forked child makes its own registry, since a thread of
+// the parent may have held the lock of the inherited one.
+struct Registry {
     const pid_t process = getpid();
     std::mutex mutex;
     std::weak_ptr<Pool> pool;
 };
 
 // Never freed: handles may be made until the process ends.
-std::atomic<Meeting*> newest_meeting = nullptr;
+std::atomic<Registry*> newest_registry = nullptr;
 
-Meeting& meeting()
+Registry& registry()
 {
-    Meeting* known = newest_meeting;
+    Registry* known = newest_registry;
     while (!known || known->process != getpid()) {
-        auto* const own = new Meeting;
-        if (newest_meeting.compare_exchange_strong(known, own))
+        auto* const own = new Registry;
+        if (newest_registry.compare_exchange_strong(known, own))
             return *own;
         delete own;
     }
@@ -58,7 +58,7 @@ Meeting& meeting()
 
 std::shared_ptr<Pool> Pool::shared(int workers)
 {
-    Meeting& here = meeting();
+    Registry& here = registry();
     const std::lock_guard<std::mutex> lock(here.mutex);
     std::shared_ptr<Pool> pool = here.pool.lock();
     if (pool)
@@ -70,8 +70,8 @@ std::shared_ptr<Pool> Pool::shared(int workers)
 
 Pool::Pool(int workers) : process_(getpid()), crew_(std::make_unique<Crew>()) { crew_->grow(workers); }
 
-// The threads are not there in a forked child: to join them, or to destroy what they wait for or have
-// locked, would take for ever.
+// A forked child does not have the threads: joining them, or destroying what they wait for or have locked,
+// would never return. So it leaks the crew.
 Pool::~Pool()
 {
     if (is_forked())
@@ -130,7 +130,7 @@ void Pool::Crew::remove(const Job& job)
     *place = job.younger;
 }
 
-// The range of a part depends on its number alone, so it does not matter who takes it.
+// The range of a part depends on its number alone, not on the thread that takes it.
 void Pool::Crew::take_part(Job& job, std::unique_lock<std::mutex>& lock)
 {
     const int part = job.next++;

@@ -1,5 +1,4 @@
-// Pool: the threads that convert operands, multiply few rows and write results, beside those that OpenBLAS
-// has of its own.
+// Pool: the threads that convert operands, run host_rows and write results. OpenBLAS has its own.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +20,10 @@ public:
     // The pool of this process, with at least `workers` threads. It ends with the last that holds it.
     static std::shared_ptr<Pool> shared(int workers);
 
-    // Call work(begin, end) for `parts` ranges that cover 0 ... count - 1, on at most `parts` threads with
-    // the calling one, and return when all are done. Many threads may call at once: each takes parts of its
-    // own work, and the workers of the oldest. In a forked child, which has no other threads, one range
-    // covers them all. `work` must not throw.
+    // Calls work(begin, end) for `parts` ranges that cover 0 ... count - 1, on at most `parts` threads, of
+    // which the caller is one, and returns when all are done. Several threads may call at a time: each runs
+    // parts of its own job, and the workers run those of the oldest job. A forked child, which has no
+    // workers, runs one range. `work` must not throw.
     template <class Work>
     void parallel_for(int parts, int64_t count, const Work& work)
     {
@@ -49,7 +48,7 @@ private:
         const int64_t count;
         const void* const work;
         const Call call;
-        int next = 0, unfinished;  // parts that nobody has taken start at next
+        int next = 0, unfinished;  // `next`: the first part that no thread has taken
         std::condition_variable done;
         Job* younger = nullptr;
     };
@@ -58,7 +57,7 @@ private:
     bool is_forked() const;
     void run(Job& job);
 
-    const pid_t process_;  // that has the threads
+    const pid_t process_;  // the one that has the threads
     std::unique_ptr<Crew> crew_;
 };
 

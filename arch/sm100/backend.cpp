@@ -27,7 +27,7 @@ bool serves(const Device& device)
            device.smem_per_block >= smem_limit && image_for(device)[0] != 0;
 }
 
-// One entry point a row: it serves both types and all majors.
+// One entry point a kernel: it serves both types and all majors.
 bool symbol(const KernelInfo& kernel, int, char (&name)[80])
 {
     std::snprintf(name, sizeof name, "%s", kernel.name);

@@ -1,4 +1,4 @@
-// Problem x Device -> row, orientation and split: legality, then measured exceptions, then a cost model.
+// Chooses kernel, swap_ab and split: legality, then measured exceptions, then a cost model.
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
@@ -38,8 +38,8 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
     if (candidate.split > 1 && (!c.is_split() || o.mode == Mode::BatchInvariant ||
                                 candidate.split > sm_count || candidate.split > ceil_div(p.k, tile_k)))
         return false;
-    // Unless it is static the grid has a CTA for each tile: within what a launch takes, and a limit of
-    // SMs holds only for few enough.
+    // Unless the schedule is static, the grid has a CTA for each tile: no more than a launch takes, and a
+    // limit of SMs holds only if they are as few.
     const int64_t ctas = candidate.clusters * c.cta_group * candidate.split;
     return c.schedule == Schedule::Static || (ctas <= INT32_MAX && (o.sm_limit == 0 || ctas <= sm_count));
 }
@@ -47,7 +47,7 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
 void fill(const Candidate& candidate, double predicted_us, int sm_count, const Options& o, Plan& plan)
 {
     const Config& c = configs[candidate.kernel];
-    const int64_t at_once = sm_count / c.cta_group;
+    const int64_t resident = sm_count / c.cta_group;
     plan.kernel = candidate.kernel;
     plan.variant = 0;
     plan.swap_ab = candidate.swap_ab;
@@ -55,25 +55,25 @@ void fill(const Candidate& candidate, double predicted_us, int sm_count, const O
     plan.cluster = c.cta_group * candidate.split;
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
     plan.tiles = candidate.clusters;
-    // No more CTAs of a static one than keep the number of waves: less power.
+    // Static: the fewest CTAs with which the number of waves stays the same, for less power.
     plan.grid = plan.cluster * (c.schedule == Schedule::Static
-                                    ? ceil_div(candidate.clusters, ceil_div(candidate.clusters, at_once))
+                                    ? ceil_div(candidate.clusters, ceil_div(candidate.clusters, resident))
                                     : candidate.clusters);
     plan.predicted_us = predicted_us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
-// What measurements say of a product without batch, both operands contiguous along k.
+// A row of tuned.def: the candidate for these n and k, and `m_above` < m <= `m_max`, without batch, both
+// operands contiguous along K.
 struct Tuned {
-    int64_t n, k, over, m;
+    int64_t n, k, m_above, m_max;
     std::string_view kernel;
     bool swap_ab;
     int split;
 };
 
-constexpr bool Plain = false, Swapped = true;
-
-#define TUNED(n, k, over, m, name, swap_ab, split) {n, k, over, m, #name, swap_ab, split},
+#define TUNED(n, k, m_above, m_max, name, swap_ab, split)                                                  \
+    {n, k, m_above, m_max, #name, swap_ab != 0, split},
 constexpr Tuned tuned[] = {
 #include "arch/sm100/tuned.def"
     {},  // the end
@@ -86,12 +86,12 @@ const Tuned* find_tuned(const Problem& p, const Options& o)
         major_of(p.b) != Major::K)
         return nullptr;
     for (const Tuned& t : tuned)
-        if (p.n == t.n && p.k == t.k && p.m > t.over && p.m <= t.m)
+        if (p.n == t.n && p.k == t.k && p.m > t.m_above && p.m <= t.m_max)
             return &t;
     return nullptr;
 }
 
-// What was measured to be best, if it is allowed, else what the model says.
+// The candidate of tuned.def, if it is legal, else the best one by the model.
 bool choose_candidate(const Problem& p, const Options& o, int sm_count, Plan& plan)
 {
     const Tuned* measured = find_tuned(p, o);

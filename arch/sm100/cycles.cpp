@@ -12,17 +12,17 @@ namespace {
 constexpr double flops_a_cycle = 8192.0, read_bytes_a_cycle = 128.0;  // of an SM
 constexpr double loaded_bytes_a_cycle = 110.0;                        // L2 to an SM; G v2, G v4
 constexpr double load_latency = 1000.0;                               // cycles; M 4, M 7
-constexpr double done_latency = 230.0;   // from a product's end to who waits for it; T v2
+constexpr double done_latency = 230.0;   // from the end of an MMA to a thread that waits for it; T v2
 constexpr double start_cycles = 1500.0;  // of a CTA: barriers, tensor memory, first maps; G v4
 constexpr double box_column = 16.0;      // cycles to store a column of an accumulator; M 8
 constexpr double row_column = 25.0;      // G v5
 constexpr double waited_column = 53.0;   // T v3
-constexpr double launch_us = 2.0, sum_of_slices_us = 1.0;
+constexpr double launch_us = 2.0, reduction_us = 1.0;
 constexpr double memory_of_one = 7.0e10;  // bytes a second, of one SM
 constexpr double norm = 2.5;              // compute and memory overlap, but not perfectly
 
-// Power lowers the clock the more, the busier the tensor cores are and the more of shared memory they read
-// for a product: T v0-v6 publish both the clock and how busy they were.
+// Power lowers the clock: more so the busier the tensor cores are and the more shared memory they read.
+// T v0-v6 publish the clock and how busy they were.
 constexpr double idle_ghz = 1.89, ghz_busy = 0.387, ghz_a_read_byte = 0.00228;
 
 }  // namespace
@@ -53,17 +53,17 @@ double store_cycles(const Pipeline& p)
 Prediction predict(const Pipeline& p, const Work& work, int sm_count)
 {
     Prediction r{};
-    const int64_t at_once = std::max(1, sm_count / (p.cta_group * p.split));
-    r.waves = (work.tiles + at_once - 1) / at_once;
+    const int64_t resident = std::max(1, sm_count / (p.cta_group * p.split));
+    r.waves = (work.tiles + resident - 1) / resident;
     const double waves = static_cast<double>(r.waves), tiles = static_cast<double>(work.tiles);
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(work.k) / p.tile_k) / p.split);
     const KTile tile_of_k = k_tile(p);
     const double start = start_cycles + load_latency + tile_of_k.load;
     const double starts = p.persistent ? 1.0 : waves;
     const double stores = p.persistent && p.accumulators > 1 ? 1.0 : waves;
-    // A hidden epilogue still has to keep up with the products.
-    const double products = k_tiles * tile_of_k.cycles;
-    const double tile = stores < waves ? std::max(products, store_cycles(p)) : products;
+    // A hidden epilogue still has to keep up with the main loop.
+    const double main_loop = k_tiles * tile_of_k.cycles;
+    const double tile = stores < waves ? std::max(main_loop, store_cycles(p)) : main_loop;
     r.cycles = waves * tile + starts * start + stores * store_cycles(p);
     const double ctas = tiles * p.cta_group * p.split;
     r.busy = ctas * k_tiles * tile_of_k.multiply / sm_count / r.cycles;
@@ -72,7 +72,7 @@ Prediction predict(const Pipeline& p, const Work& work, int sm_count)
     r.compute_us = r.cycles / r.ghz * 1e-3;
     r.memory_us = 1e6 * std::max((work.operand_bytes + work.output_bytes) / memory_rate,
                                  work.operand_bytes / std::min<double>(ctas, sm_count) / memory_of_one);
-    r.us = launch_us + (p.split > 1 ? sum_of_slices_us : 0.0) +
+    r.us = launch_us + (p.split > 1 ? reduction_us : 0.0) +
            std::pow(std::pow(r.compute_us, norm) + std::pow(r.memory_us, norm), 1.0 / norm);
     return r;
 }

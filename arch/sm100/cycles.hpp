@@ -1,15 +1,15 @@
-// How long a product takes on tcgen05 by how its kernel is built: this folder's kernels and published ones,
-// so that what predicts the former is held against measurements of the latter (tests/evidence).
+// Predicts the time of a GEMM on tcgen05 from how its kernel is built. It describes published kernels too,
+// so that predictions can be compared with their measurements (tests/evidence).
 #pragma once
 
 #include <cstdint>
 
 namespace hg::sm100 {
 
-// What runs at the same time:
-//   Nothing   load, multiply, wait, one k tile after the other
-//   Loads     loads run ahead by the stages, but each product is waited for
-//   Products  and products follow each other without a wait
+// What overlaps:
+//   Nothing   load, multiply, wait, one K tile after the other
+//   Loads     loads run ahead by the stages, but the MMA of each K tile is waited for
+//   Products  loads run ahead, and MMAs follow each other without a wait
 enum class Overlap { Nothing, Loads, Products };
 
 // How an accumulator gets to the output:
@@ -21,18 +21,18 @@ enum class Store { Boxes, Rows, Waited };
 struct Pipeline {
     int cta_group, tile_m, tile_n, tile_k, stages;  // CTAs that multiply together, the tile that they share
     Overlap overlap;
-    bool persistent;   // CTAs stay from tile to tile, and load for the next while they store
-    int accumulators;  // two: products go on while the epilogue stores
+    bool persistent;   // a CTA computes several tiles, and loads for the next one while it stores
+    int accumulators;  // two: the next tile is multiplied while the epilogue stores
     Store store;
-    int writers = 1;  // accumulators that are stored at once
-    int split = 1;    // slices of k, a group each
+    int writers = 1;  // accumulators that are stored at the same time
+    int split = 1;    // slices of K, one cta_group each
 
     constexpr int consumers() const { return tile_m / (128 * cta_group); }
 };
 
 struct Work {
     int64_t tiles, k;
-    double operand_bytes, output_bytes;  // of memory, each once
+    double operand_bytes, output_bytes;  // of memory, each read or written once
 };
 
 struct Prediction {
@@ -44,16 +44,16 @@ struct Prediction {
 
 constexpr double memory_rate = 7.0e12;  // bytes a second
 
-// What a k tile takes of an SM: to multiply, to be loaded from L2, to be read from shared
-// memory; and the whole way from one load to the next into the same stage, over the stages.
+// Cycles of a K tile on an SM.
 struct KTile {
-    double bytes;  // loaded by a CTA
-    double multiply, load, read, round;
-    double cycles;  // what follows
+    double bytes;                 // loaded by a CTA
+    double multiply, load, read;  // the MMA; the load from L2; what the MMA reads of shared memory
+    double round;                 // from one load of a stage to the next, divided by the stages
+    double cycles;                // the result, from all of these
 };
 KTile k_tile(const Pipeline& p);
 
-// From an accumulator's last product until it is stored.
+// From the last MMA into an accumulator until that is stored.
 double store_cycles(const Pipeline& p);
 
 Prediction predict(const Pipeline& p, const Work& work, int sm_count);

@@ -33,7 +33,7 @@ constexpr int kernel_count = sizeof configs / sizeof configs[0];
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
-// Fill the kernel's parameters for a legal plan.
+// Fills the kernel's parameters for a legal plan.
 Status pack_gemm(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 
 }  // namespace hg::sm100

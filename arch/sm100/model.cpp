@@ -10,7 +10,7 @@ Pipeline pipeline_of(const Config& c, int split)
     Pipeline p{c.cta_group, c.tile_m,         c.tile_n,
                tile_k,      c.stages,         Overlap::Products,
                persistent,  c.accumulators(), persistent ? Store::Boxes : Store::Rows};
-    p.split = p.writers = split;  // each slice stores its part
+    p.split = p.writers = split;  // each slice stores a part of the tile
     return p;
 }
 

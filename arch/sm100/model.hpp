@@ -1,4 +1,4 @@
-// The cost model of sm100: how long a way to run a problem takes.
+// The cost model of sm100: how long a candidate takes.
 #pragma once
 
 #include "arch/sm100/config.hpp"
@@ -7,12 +7,11 @@
 
 namespace hg::sm100 {
 
-// One way: a row, its orientation, slices of k. `clusters` counts tiles, of all problems.
 struct Candidate {
     int kernel;
     bool swap_ab;
-    int split;
-    int64_t clusters;
+    int split;         // slices of K
+    int64_t clusters;  // tiles of D, of all problems of a batch
 };
 
 Pipeline pipeline_of(const Config& config, int split);

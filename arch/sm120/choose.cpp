@@ -1,4 +1,4 @@
-// Problem x Device -> row: legality, then measured exceptions, then a cost model (model.cpp).
+// Chooses a kernel: legality, then measured exceptions, then a cost model (model.cpp).
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
@@ -33,17 +33,17 @@ consteval int kernel_named(std::string_view name)
     throw "tuned.def names an unknown kernel";
 }
 
-// What measurements say of a product without batch, both operands contiguous along k; -1: nothing.
+// The kernel of a row of tuned.def, for a problem without batch, both operands contiguous along K; else -1.
 int tuned_kernel(const Problem& p, const Device& device, const Options& o)
 {
-    [[maybe_unused]] const auto is_measured = [&](int sm_count, int64_t n, int64_t k, int64_t over,
-                                                  int64_t m) {
+    [[maybe_unused]] const auto is_measured = [&](int sm_count, int64_t n, int64_t k, int64_t m_above,
+                                                  int64_t m_max) {
         return device.cc / 10 == 12 && device.sm_count == sm_count && o.sm_limit == 0 && p.batch == 1 &&
                major_of(p.a) == Major::K && major_of(p.b) == Major::K && p.n == n && p.k == k &&
-               p.m > over && p.m <= m;
+               p.m > m_above && p.m <= m_max;
     };
-#define TUNED(sm_count, n, k, over, m, name, us, model)                                                    \
-    if (is_measured(sm_count, n, k, over, m) && is_legal(p, o, kernel_named(#name)))                       \
+#define TUNED(sm_count, n, k, m_above, m_max, name, us, model)                                             \
+    if (is_measured(sm_count, n, k, m_above, m_max) && is_legal(p, o, kernel_named(#name)))                \
         return kernel_named(#name);
 #include "arch/sm120/tuned.def"
 #undef TUNED
@@ -53,15 +53,15 @@ int tuned_kernel(const Problem& p, const Device& device, const Options& o)
 int modelled_kernel(const Problem& p, const Device& device, const Options& o, int sm_count)
 {
     int best = -1;
-    double least = 0;
+    double best_us = 0;
     for (int kernel = 0; kernel < kernel_count; ++kernel) {
         if (!is_legal(p, o, kernel))
             continue;
         const double us = predict(p, device, configs[kernel], count_tiles(p, kernels[kernel]), sm_count);
-        if (best >= 0 && us >= least)
+        if (best >= 0 && us >= best_us)
             continue;
         best = kernel;
-        least = us;
+        best_us = us;
     }
     return best;
 }
@@ -81,7 +81,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
         plan.refusal = "more than 2^30 tiles";
         return false;
     }
-    // Under a limit of SMs nothing says that two CTAs would share one.
+    // Under a limit of SMs one CTA an SM: the hardware may put a second one on an SM of its own.
     const int ctas_per_sm = o.sm_limit > 0 ? 1 : configs[kernel].ctas_per_sm;
     plan.kernel = kernel;
     plan.variant = major_variant(p.type_ab, p.a, p.b);

@@ -37,11 +37,11 @@ constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
-// Microseconds that the row's `tiles` take.
+// Microseconds that `tiles` tiles of the kernel take.
 double predict(const Problem& problem, const Device& device, const Config& config, int64_t tiles,
                int sm_count);
 
-// Fill the kernel's parameters for a legal plan.
+// Fills the kernel's parameters for a legal plan.
 Status pack_gemm(const Problem& problem, const Plan& plan, Params& params);
 
 }  // namespace hg::sm120

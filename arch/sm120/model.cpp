@@ -1,6 +1,6 @@
-// The cost model of sm120. The k tiles on the fullest SM, the bytes of memory and the bytes
-// that L2 delivers bound a kernel, and are added with a norm since they do not overlap perfectly. A launch
-// comes on top. Rates of 12.x are those of data sheets, L2's a guess: nothing was measured there.
+// The cost model of sm120. Three things bound a kernel: the K tiles on the fullest SM, the bytes from
+// memory, and the bytes from L2. They do not overlap perfectly, so they are added by a norm. A launch comes
+// on top. Rates of 12.x are from data sheets, that of L2 is a guess: no such device was measured.
 #include "arch/common/host/pack.hpp"
 #include "arch/sm120/kernels.hpp"
 
@@ -26,17 +26,16 @@ Rates rates_of(const Device& device)
 }
 
 constexpr double shared_bytes = 128.0;  // a cycle
-constexpr double step_latency = 110.0;  // cycles of a k step of 16 that nothing overlaps
+constexpr double step_latency = 110.0;  // cycles of 16 K that one CTA alone does not hide
 constexpr double launch_us = 2.0, norm = 2.5;
-constexpr double store_cycles = 0.15;  // an element of the output, of a CTA alone
+constexpr double store_cycles = 0.15;  // an element of D, of a CTA that is alone on its SM
 
-// Cycles of a k tile on a full SM: the products, or the bytes that TMA writes and the warps
-// read.
+// Cycles of a K tile on a full SM: the mma, or the bytes of shared memory that TMA writes and warps read.
 double busy_cycles(const Config& c, const Rates& rates)
 {
-    const double products = 2.0 * c.m * c.n * c.k / rates.mma;
+    const double multiply = 2.0 * c.m * c.n * c.k / rates.mma;
     const double bytes = c.stage_bytes() + 2.0 * c.k * c.consumers() * (c.warp_m() + c.warp_n());
-    return std::max(products, bytes / shared_bytes);
+    return std::max(multiply, bytes / shared_bytes);
 }
 
 }  // namespace
@@ -48,10 +47,10 @@ double predict(const Problem& p, const Device& device, const Config& c, int64_t 
                batch = static_cast<double>(p.batch), count = static_cast<double>(tiles);
     const double k_tiles = std::ceil(k / c.k);
     const double load = std::ceil(count / sm_count), waves = std::ceil(load / c.ctas_per_sm);
-    const double busy = busy_cycles(c, rates), alone = busy + step_latency * c.k / 16;
+    const double busy = busy_cycles(c, rates), one_cta = busy + step_latency * c.k / 16;
     const double store = store_cycles * c.m * c.n;
     const double compute =
-        std::max(load * k_tiles * busy, waves * (k_tiles * alone + store)) / rates.cycles;
+        std::max(load * k_tiles * busy, waves * (k_tiles * one_cta + store)) / rates.cycles;
     const double bytes = 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
     const double from_l2 = count * k_tiles * c.stage_bytes() / rates.l2;
     return launch_us +

@@ -1,11 +1,11 @@
-// Problem + Plan -> Params: tensor maps, tile order.
+// Fills Params: tensor maps, raster.
 #include "arch/common/host/tma.hpp"
 #include "arch/sm120/kernels.hpp"
 
 namespace hg::sm120 {
 namespace {
 
-// Boxes: lines of k by the tile's rows (K-major) or a panel's rows by k's (MN-major).
+// Boxes: tile_k by the tile's rows (K-major), or a panel of rows by tile_k (MN-major).
 Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand, int tile_rows, int tile_k,
                     CUtensorMap& map)
 {

@@ -21,8 +21,8 @@ namespace {
 
 constexpr int group_m = 8;  // rows of tiles walked together
 
-// Machine code for 8.0 runs on the desktop's 8.6 and 8.9; Orin, 8.7, has an image of its own (see
-// arch/select.cmake).
+// Machine code for 8.0 also runs on 8.6 and 8.9 (desktop GPUs); 8.7 (Orin) has its own image, see
+// arch/select.cmake.
 const unsigned char* machine_code_for(const Device& device)
 {
     if (device.cc == 80 || device.cc == 86 || device.cc == 89)
@@ -48,8 +48,8 @@ const unsigned char* image_for(const Device& device)
 // An image that was left out of the build is empty.
 bool serves(const Device& device) { return device.cc >= 80 && image_for(device)[0] != 0; }
 
-// Of a product; general rows have one a type.
-bool product_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
+// Entry point of a GEMM. General kernels have one for each type.
+bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     if (!configs[&kernel - kernels].general)
         return major_symbol(kernel, variant, name);
@@ -60,10 +60,10 @@ bool product_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     if (variant < group_variants)
-        return product_symbol(kernel, variant, name);
-    const int of_product = variant - group_variants;
-    const bool a_along_k = configs[&kernel - kernels].general || (of_product & 2) == 0;
-    if (!product_symbol(kernel, of_product, name) || !a_along_k)
+        return gemm_symbol(kernel, variant, name);
+    const int gemm_variant = variant - group_variants;
+    const bool a_is_k_major = configs[&kernel - kernels].general || (gemm_variant & 2) == 0;
+    if (!gemm_symbol(kernel, gemm_variant, name) || !a_is_k_major)
         return false;
     const size_t length = std::strlen(name);
     std::snprintf(name + length, sizeof name - length, "_groups");
@@ -101,8 +101,7 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
     return ok;
 }
 
-// Where SMs are counted, a launch for each wave: a loop over tiles in the kernels would cost
-// all of them registers.
+// Under a limit of SMs, one launch a wave: a loop over tiles would cost registers in all kernels.
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
     const auto& table = *static_cast<const KernelTable*>(state);

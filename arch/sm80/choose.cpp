@@ -1,4 +1,4 @@
-// Problem x Device -> row: legality, then a cost model.
+// Chooses a kernel: legality, then a cost model.
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm80/kernels.hpp"
@@ -15,7 +15,7 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
     const Problem& p = f.problem;
     const bool vectors = p.k > 0 && f.a.vectors && f.b.vectors;
     if (!config.general && !vectors)
-        return "A or B is not aligned to 16 bytes in every line";
+        return "A or B is not contiguous in one dimension with rows aligned to 16 bytes";
     if (!config.general && p.k > INT32_MAX - 512)
         return "k is 2^31 or more";
     if (kernel.smem_bytes > device.smem_per_block)
@@ -27,9 +27,8 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
     return nullptr;
 }
 
-// Time in microseconds: full waves of tiles that run at the rate of mma.sync (128 x 128 tiles) or of
-// shared memory (64 x 64 tiles move twice the bytes a product), element-wise reads being slower still: on
-// an H200 192 x 306 x 100 takes 9.9 us that way, 152 x 174 x 20 5.9 us.
+// Microseconds: whole waves of tiles, at the rate of mma.sync (128 x 128) or of shared memory (64 x 64,
+// which reads twice the bytes a flop). Kernels that read element by element are slower by `penalty`.
 double predict(const Problem& p, int sm_count, const Config& config, int64_t tiles)
 {
     const double flops_a_cycle = 2048.0 * (config.m * config.n >= 128 * 128 ? 0.8 : 0.5);

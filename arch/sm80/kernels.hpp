@@ -36,7 +36,7 @@ constexpr KernelInfo kernels[] = {
 
 constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 
-// Variants from here on are those for groups, in the order of those for products.
+// Variants from here on are entry points for groups, in the order of those for GEMMs.
 constexpr int group_variants = 8;
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);

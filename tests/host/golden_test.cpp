@@ -1,6 +1,5 @@
-// Choices of kernels, pinned: a change shows as a diff of golden_choices.txt, into which the target
-// golden-update puts what is chosen. Where the test fails it leaves that in golden_choices.now, in the
-// folder that it runs in.
+// Choices of kernels, pinned: a change shows as a diff of golden_choices.txt. Where the test fails it
+// leaves what is chosen now in golden_choices.now, in the folder that it runs in.
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +15,8 @@ void add(std::ostream& out, const char* name, const Device& device, const Proble
 {
     const Choice c = choose(device, p, backend, "", size_t{64} << 20);
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
-        << (c.plan.swap_ab ? " swap_ab" : "") << " split=" << c.plan.split
-        << (c.plan.sm90.stream_k ? " stream_k" : "") << " pdl=" << name_of(c.plan.pdl) << ' '
+        << (c.plan.swap_ab ? " swap_ab=1" : "") << " split=" << c.plan.split
+        << (c.plan.sm90.stream_k ? " stream_k=1" : "") << " pdl=" << name_of(c.plan.pdl) << ' '
         << name_of(c.plan.why) << '\n';
 }
 

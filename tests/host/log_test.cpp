@@ -295,7 +295,7 @@ TEST_F(Logger, gets_what_its_level_says)
         Lines lines;
         run(level, lines);
         EXPECT_EQ(lines.has("error "), level >= HGEMM_LOG_ERROR);
-        EXPECT_EQ(lines.has("plan D"), level >= HGEMM_LOG_PLAN);
+        EXPECT_EQ(lines.has("plan row-major D"), level >= HGEMM_LOG_PLAN);
         EXPECT_EQ(lines.has("trace hgemm-bench"), level >= HGEMM_LOG_TRACE);
     }
     for (const int level : {-1, 4})

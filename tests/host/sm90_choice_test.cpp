@@ -130,9 +130,8 @@ TEST(Sm90, CopiedOperandsAreChosenForAsOnH200s)
     EXPECT_EQ(on_h100.predicted_us, on_h200.predicted_us);
 }
 
-// Who multiplies lines of x: up to four rows, x contiguous along its own, and no TMA for it or no end of
-// it.
-TEST(Sm90, WhatTakesLines)
+// gemv kernels serve up to four rows and an M-major A that TMA cannot address, or a vast one.
+TEST(Sm90, WhatGemvKernelsServe)
 {
     const auto kernel = [](Problem p, Mode mode = Mode::Default) -> std::string {
         Options o{};
@@ -171,8 +170,8 @@ TEST(Sm90, WhatTakesLines)
     EXPECT_EQ(kernel(mirrored), "x1");
 }
 
-// No other backend is asked then: sm80's model, which knows nothing of memory, takes these to be faster.
-TEST(Sm90, LinesAreNotLeftToOtherBackends)
+// No other backend is asked then: sm80's model, which ignores memory, would predict a shorter time.
+TEST(Sm90, GemvIsNotLeftToOtherBackends)
 {
     for (const int64_t n : {151936, 152064}) {
         Problem p = linear_layer(2, n, 8192);
@@ -181,10 +180,10 @@ TEST(Sm90, LinesAreNotLeftToOtherBackends)
     }
 }
 
-// One long wave of them starts alone, so that none of its CTAs crowd.
-TEST(Sm90, LinesOfOneLongWaveStartAlone)
+// One long wave of a gemv kernel runs with pdl=off, so that its CTAs do not crowd on some SMs.
+TEST(Sm90, OneLongWaveOfGemvRunsWithPdlOff)
 {
-    const auto overlaps = [](int64_t n, int64_t k) {
+    const auto uses_pdl = [](int64_t n, int64_t k) {
         Problem p = linear_layer(2, n, k);
         p.b = {p.b.ptr, nullptr, 1, n, 0};
         Plan plan{};
@@ -192,8 +191,8 @@ TEST(Sm90, LinesOfOneLongWaveStartAlone)
         EXPECT_NE(plan.pdl, Pdl::Early);
         return plan.uses_pdl();
     };
-    EXPECT_TRUE(overlaps(8191, 8191));
-    EXPECT_FALSE(overlaps(57344, 8192));
+    EXPECT_TRUE(uses_pdl(8191, 8191));
+    EXPECT_FALSE(uses_pdl(57344, 8192));
 }
 
 struct Exception {
@@ -207,7 +206,7 @@ struct Exception {
 
 constexpr Pdl Early = Pdl::Early, Late = Pdl::Late, Off = Pdl::Off;
 
-#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, without)                             \
+#define TUNED(n, k, m_above, m, name, swap_ab, split, stream_k, pdl, us, without)                             \
     {n, k, m, #name, swap_ab, split, stream_k, pdl},
 constexpr Exception exceptions_of_h200[] = {
 #include "arch/sm90/choose/h200/tuned.def"
@@ -233,7 +232,7 @@ void expect_chosen(const Exception& e, const Device& device)
     EXPECT_EQ(plan.pdl, e.pdl);
 }
 
-// A line that no product gets, since another one comes first or it is not allowed, would say nothing.
+// A row that is never chosen, since another one comes first or it is not legal, would be dead.
 TEST(Sm90, EachExceptionIsChosen)
 {
     for (const Exception& e : exceptions_of_h200)
@@ -242,7 +241,7 @@ TEST(Sm90, EachExceptionIsChosen)
         expect_chosen(e, h100);
 }
 
-// What was measured of a product holds for the one read as its transpose, unless k is small.
+// A measured exception also serves the transposed problem, unless K is small.
 TEST(Sm90, ExceptionsAreReadAsTransposes)
 {
     const auto why = [](int64_t m, int64_t n, int64_t k) {

@@ -108,7 +108,7 @@ TEST(Sm90, ClustersAreNumberedGpcByGpc)
 {
     const sm90::Config c{sm90::Schedule::SplitK, 64, 64, 8, 1, 1, 1, 1};
     for (int ctas = 1; ctas <= sm90::max_cluster; ++ctas)
-        for (int clusters = 1; clusters <= sm90::clusters_held(c.ctas_per_sm, ctas, 132); ++clusters) {
+        for (int clusters = 1; clusters <= sm90::resident_clusters(c.ctas_per_sm, ctas, 132); ++clusters) {
             uint8_t remap[sm90::max_remapped_clusters];
             sm90::remap_by_gpc(ctas, clusters, remap);
             std::vector<bool> seen(clusters);

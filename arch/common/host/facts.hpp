@@ -110,7 +110,7 @@ inline const char* tma_refusal(const Facts& f)
     if (const char* const why_not = extent_refusal(f.problem))
         return why_not;
     if (!f.a.tma || !f.b.tma)
-        return "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed";
+        return "TMA cannot address A or B: one contiguous dimension and 16-byte alignment are needed";
     return nullptr;
 }
 

@@ -1,5 +1,5 @@
-// The inner loops of host_rows: each line of the large operand is read once, widened in registers and
-// multiplied by all of the few rows with fp32 FMA. Compiled once for each kind of vector unit.
+// The inner loops of host_rows: the large operand is read once, widened in registers and multiplied by all
+// of the few rows with fp32 FMA. Compiled once for each kind of vector unit.
 #pragma once
 
 #include "src/problem.hpp"
@@ -10,9 +10,9 @@ namespace hg {
 
 constexpr int few_rows = 8;
 
-// What a loop adds: sums[i * sums_ld + j] += the sum over p < depth of few[i * few_ld + p] * many(j, p).
+// A loop computes sums[i * sums_ld + j] += sum over p < depth of few[i * few_ld + p] * many(j, p).
 struct RowsTile {
-    // Lines of adjacent elements, `stride` elements apart: line j along k, or line p along the columns.
+    // The large operand, `stride` elements from row j to row j + 1 (K-major) or from p to p + 1.
     const uint16_t* many;
     int64_t stride;
     int64_t columns, depth;
@@ -34,7 +34,7 @@ inline uint64_t pack_four(const uint16_t* elements, int64_t count)
     return word;
 }
 
-// The order in which an element's products are added depends on depth and the vector unit alone.
+// The order in which an element's terms are added depends on `depth` and the vector unit alone.
 struct RowsKernels {
     using Loop = void (*)(const RowsTile&);
 

@@ -3,10 +3,10 @@
 //   Vector, lanes      fp32 values of one register, and how many
 //   zero(), broadcast(x), load(p), store(p, v), multiply_add(a, b, c) = a * b + c, total(v)
 //   Half, Bfloat16     load(p): `lanes` elements, widened; load_part(p, n): the first n < lanes, then zeros
-//   columns_with_1, columns_with_2, columns_with_4, lines_with_1, lines_with_2, lines_with_4
-//                      how many columns, or lines, one step takes with so many rows: what registers hold
+//   columns_with_<r>, lines_with_<r>
+//                      how many columns of D, or K, one step takes with r = 1, 2 or 4 rows: what registers hold
 
-// Lines along k: `columns` times `rows` dot products.
+// K-major: `columns` times `rows` dot products.
 template <class Element, int columns, int rows>
 HGEMM_UNIT void dot(const RowsTile& t, int64_t j, int i)
 {
@@ -49,7 +49,7 @@ HGEMM_UNIT void dots(const RowsTile& t, int64_t j, int64_t end, int i)
 template <class Element>
 HGEMM_UNIT void along_k(const RowsTile& t)
 {
-    // So many lines stay in a cache until all rows have had them.
+    // As many columns stay in a cache until all rows are multiplied by them.
     for (int64_t j = 0; j < t.columns; j += columns_with_1) {
         const int64_t end = j + columns_with_1 < t.columns ? j + columns_with_1 : t.columns;
         int i = 0;
@@ -62,7 +62,8 @@ HGEMM_UNIT void along_k(const RowsTile& t)
     }
 }
 
-// Lines along the columns: `lines` of them from line p on, times `rows` numbers each, into the sums.
+// Contiguous along the columns of D: a line is that of one K. Adds lines p to p + lines - 1, each times one
+// element of each of `rows` rows.
 template <class Element, int lines, int rows>
 HGEMM_UNIT void add_lines(const RowsTile& t, int64_t p, int i)
 {
@@ -101,7 +102,7 @@ HGEMM_UNIT void add(const RowsTile& t, int64_t p, int64_t end, int i)
 template <class Element>
 HGEMM_UNIT void along_columns(const RowsTile& t)
 {
-    // So many lines stay in a cache until all rows have had them.
+    // As many lines stay in a cache until all rows are multiplied by them.
     for (int64_t p = 0; p < t.depth; p += lines_with_1) {
         const int64_t end = p + lines_with_1 < t.depth ? p + lines_with_1 : t.depth;
         int i = 0;

@@ -8,10 +8,10 @@
 namespace hg {
 namespace {
 
-// What a thread keeps on its stack: sums of a chunk of columns, and a slice of the few rows in fp32.
+// Floats on a thread's stack: the sums of a chunk of columns, and a slice of the few rows.
 constexpr int64_t sums_room = 4096, few_room = 8192;
 
-// The problem as `few` rows times the lines of `many`. D's rows are those of few, or its columns are.
+// The operand of few rows and the large one. The rows of `few` are rows of D if few_is_a, else its columns.
 struct Sides {
     const Operand &few, &many;
     int rows;
@@ -28,7 +28,7 @@ struct Sides {
     bool along_k() const { return many.k_stride == 1 && (many.row_stride != 1 || columns == 1); }
 };
 
-// With few rows on both sides, the longer one's operand is the large one.
+// With few rows on both sides, the operand with more of them is the large one.
 Sides sides_of(const Problem& p)
 {
     const Sides a(p, true), b(p, false);
@@ -38,26 +38,26 @@ Sides sides_of(const Problem& p)
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // One call of multiply_rows().
-struct RowsProduct {
+struct RowsMultiplication {
     const Problem& p;
     const Sides sides = sides_of(p);
     const Epilogue epilogue{p};
     const RowsKernels::Loop loop;
-    // A slice of k is as long as the few rows have room for; slices are equal but for the last.
-    const int64_t most_depth = few_room / sides.rows / rows_padding * rows_padding;
-    const int64_t slices = std::max<int64_t>(1, (p.k + most_depth - 1) / most_depth);
+    // K is cut into equal slices, the last one shorter, such that a slice of the few rows fits few_room.
+    const int64_t max_depth = few_room / sides.rows / rows_padding * rows_padding;
+    const int64_t slices = std::max<int64_t>(1, (p.k + max_depth - 1) / max_depth);
     const int64_t depth = round_up((p.k + slices - 1) / slices, rows_padding);
     const int64_t chunk = sums_room / sides.rows / rows_padding * rows_padding;
-    const int64_t units = (sides.columns + rows_padding - 1) / rows_padding;  // of columns, in each problem
+    const int64_t units = (sides.columns + rows_padding - 1) / rows_padding;  // of 16 columns, of a problem
 
     void run(int64_t begin, int64_t end) const;
     void run_columns(int64_t z, int64_t begin, int64_t end) const;
-    void add_products(int64_t z, int64_t begin, int64_t count, float* sums, int64_t sums_ld) const;
+    void add_terms(int64_t z, int64_t begin, int64_t count, float* sums, int64_t sums_ld) const;
     void widen_few(int64_t z, int64_t k0, int64_t length, float* few) const;
 };
 
-// Units of all problems, one problem behind the other.
-void RowsProduct::run(int64_t begin, int64_t end) const
+// `begin` and `end` count units, of one problem of the batch after the other.
+void RowsMultiplication::run(int64_t begin, int64_t end) const
 {
     while (begin < end) {
         const int64_t z = begin / units, first = begin % units;
@@ -67,21 +67,22 @@ void RowsProduct::run(int64_t begin, int64_t end) const
     }
 }
 
-void RowsProduct::run_columns(int64_t z, int64_t begin, int64_t end) const
+void RowsMultiplication::run_columns(int64_t z, int64_t begin, int64_t end) const
 {
     alignas(64) float sums[sums_room];
     for (; begin < end; begin += chunk) {
         const int64_t count = std::min(chunk, end - begin), sums_ld = round_up(count, rows_padding);
         std::fill_n(sums, sides.rows * sums_ld, 0.0f);
         if (epilogue.wants_sums())
-            add_products(z, begin, count, sums, sums_ld);
+            add_terms(z, begin, count, sums, sums_ld);
         for (int i = 0; i < sides.rows; ++i)
             epilogue.store(z, sides.few_is_a ? i : begin, sides.few_is_a ? begin : i,
-                           sides.few_is_a ? Along::KernelInfo : Along::Column, count, sums + i * sums_ld);
+                           sides.few_is_a ? Along::Row : Along::Column, count, sums + i * sums_ld);
     }
 }
 
-void RowsProduct::add_products(int64_t z, int64_t begin, int64_t count, float* sums, int64_t sums_ld) const
+void RowsMultiplication::add_terms(int64_t z, int64_t begin, int64_t count, float* sums,
+                                   int64_t sums_ld) const
 {
     alignas(64) float few[few_room];
     int64_t offset = 0;
@@ -96,7 +97,7 @@ void RowsProduct::add_products(int64_t z, int64_t begin, int64_t count, float* s
     }
 }
 
-void RowsProduct::widen_few(int64_t z, int64_t k0, int64_t length, float* few) const
+void RowsMultiplication::widen_few(int64_t z, int64_t k0, int64_t length, float* few) const
 {
     int64_t offset = 0;
     const void* const source = base(sides.few, z, offset);
@@ -115,14 +116,15 @@ bool is_few_rows(const Problem& problem) { return sides_of(problem).serve(); }
 void multiply_rows(Pool& pool, const RowsKernels& kernels, const Problem& problem, int threads)
 {
     const Sides sides = sides_of(problem);
-    const RowsProduct product{.p = problem, .loop = kernels.loop(problem.type_ab, sides.along_k())};
-    // Threads that are worth waking for so many elements of the large operand.
+    const RowsMultiplication multiplication{.p = problem,
+                                            .loop = kernels.loop(problem.type_ab, sides.along_k())};
+    // How many threads are worth waking, by the elements of the large operand.
     constexpr double elements_per_thread = 65536;
     const double elements = static_cast<double>(problem.batch) * static_cast<double>(sides.columns) *
                             static_cast<double>(problem.k);
     const int useful = static_cast<int>(std::clamp(elements / elements_per_thread, 1.0, double(threads)));
-    pool.parallel_for(useful, problem.batch * product.units,
-                      [&](int64_t begin, int64_t end) { product.run(begin, end); });
+    pool.parallel_for(useful, problem.batch * multiplication.units,
+                      [&](int64_t begin, int64_t end) { multiplication.run(begin, end); });
 }
 
 }  // namespace hg

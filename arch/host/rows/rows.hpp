@@ -1,5 +1,5 @@
-// The product of up to eight rows with a large operand: bound by memory, so the large operand is read once,
-// as it is, and never written to memory in another type. Needs no workspace.
+// host_rows: up to eight rows times a large operand. That is bound by memory, so the large operand is read
+// once and never written to memory in another type. Needs no workspace.
 #pragma once
 
 #include "arch/host/pool.hpp"
@@ -8,7 +8,7 @@
 
 namespace hg {
 
-// Has one side of D at most few_rows, and is the operand of the other side contiguous in one direction?
+// Has D at most few_rows rows (or columns), and is B (or A) contiguous in one direction?
 bool is_few_rows(const Problem& problem);
 
 void multiply_rows(Pool& pool, const RowsKernels& kernels, const Problem& problem, int threads);

@@ -1,5 +1,5 @@
-// Numbers that were measured kernel by kernel, found by the kernel's name: the lines of costs.def and of
-// the networks. A kernel needs none.
+// Finds what was measured of each kernel (costs.def, network_*.def) by the kernel's name. No kernel needs
+// such an entry.
 #pragma once
 
 #include "arch/sm90/config.hpp"
@@ -11,10 +11,10 @@
 
 namespace hg::sm90 {
 
-// What stands for a line that a kernel does not have: the one of its nearest relative, or -1.
+// A kernel without an entry takes that of the nearest kernel, or gets -1.
 enum class Missing { Nearest, None };
 
-// How far a kernel is from another: the schedule first, then the tile, then the cluster.
+// How much two kernels differ: the schedule counts most, then the tile, then the cluster.
 constexpr int distance(const Config& a, const Config& b)
 {
     const auto apart = [](int x, int y) { return x < y ? y - x : x - y; };
@@ -29,17 +29,16 @@ consteval int kernel_named(std::string_view name)
     for (int kernel = 0; kernel < repack_kernel; ++kernel)
         if (name == kernels[kernel].name)
             return kernel;
-    throw "a table of sm90 names a kernel that kernels.def has not";
+    throw "a table of sm90 names a kernel that kernels.def does not have";
 }
 
-// For each kernel the number of its line in `table`, whose lines begin with a name; those without one are
-// not looked at.
-template <typename Line, size_t Lines>
-consteval std::array<int, gemm_count> lines_of_kernels(const Line (&table)[Lines], Missing missing)
+// For each kernel the index of its entry in `table`. Entries with an empty name are skipped.
+template <typename Entry, size_t Entries>
+consteval std::array<int, gemm_count> entries_by_kernel(const Entry (&table)[Entries], Missing missing)
 {
     std::array<int, gemm_count> own{}, found{};
     own.fill(-1);
-    for (size_t i = 0; i < Lines; ++i)
+    for (size_t i = 0; i < Entries; ++i)
         if (!table[i].name.empty())
             own[kernel_named(table[i].name)] = static_cast<int>(i);
     found = own;

@@ -40,28 +40,28 @@ bool can_stream_k(const Problem& p, const Candidate& candidate, const Options& o
            static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
 }
 
-// Slices that wait for each other run side by side.
+// Slices wait for each other, so all of them must be resident at a time.
 bool can_reduce_globally(const Candidate& candidate, const Options& o, int sm_count)
 {
     const Config& c = configs[candidate.kernel];
     if (candidate.split == 1)
         return true;
     const int64_t partial_words = global_partial_words(c, candidate.clusters, candidate.split);
-    return candidate.launched_clusters() <= clusters_held(c.ctas_per_sm, c.ctas(), sm_count) &&
+    return candidate.launched_clusters() <= resident_clusters(c.ctas_per_sm, c.ctas(), sm_count) &&
            static_cast<size_t>(arrival_words(c, candidate.clusters) + partial_words) <= o.counters &&
            static_cast<size_t>(partial_words) * sizeof(uint32_t) <= o.workspace;
 }
 
-// Is it known where its tiles will be, if it starts on an idle device?
-bool can_be_placed(const Config& c, const Candidate& candidate, int sm_count)
+// Can its tiles be placed by GPC if it starts on an idle device?
+bool can_place_by_gpc(const Config& c, const Candidate& candidate, int sm_count)
 {
     return c.is_split() &&
-           can_place(c, c.cluster_ctas(candidate.split), candidate.launched_clusters(), sm_count);
+           fits_one_wave(c, c.cluster_ctas(candidate.split), candidate.launched_clusters(), sm_count);
 }
 
 constexpr int max_slices_of(const Config& c) { return c.is_global() ? max_slices : max_cluster; }
 
-// A bit for each number of slices that a kernel's tiles can be cut into.
+// Bit i of legal_splits[kernel]: the kernel can cut K into i slices.
 constexpr auto legal_splits = [] {
     std::array<uint32_t, gemm_count> bits{};
     for (int kernel = 0; kernel < gemm_count; ++kernel)
@@ -70,7 +70,7 @@ constexpr auto legal_splits = [] {
     return bits;
 }();
 
-// `o.workspace` is what copies of operands leave.
+// `o.workspace` is without the room for copies of operands.
 bool is_legal(const Facts& f, const Candidate& candidate, const Options& o, int sm_count)
 {
     const Problem& p = f.problem;
@@ -80,7 +80,7 @@ bool is_legal(const Facts& f, const Candidate& candidate, const Options& o, int 
         return false;
     if (c.is_split() && candidate.launched_clusters() * c.cluster_ctas(candidate.split) > INT32_MAX)
         return false;
-    if (o.pdl == Pdl::Free ? candidate.pdl_off && !can_be_placed(c, candidate, sm_count)
+    if (o.pdl == Pdl::Free ? candidate.pdl_off && !can_place_by_gpc(c, candidate, sm_count)
                            : candidate.pdl_off != (o.pdl == Pdl::Off))
         return false;
     const auto swap_ab = candidate.swap_ab ? SwapAb::On : SwapAb::Off;
@@ -97,17 +97,17 @@ bool is_legal(const Facts& f, const Candidate& candidate, const Options& o, int 
     if (candidate.split * c.ctas() > sm_count * c.ctas_per_sm ||
         (c.is_global() && !can_reduce_globally(candidate, o, sm_count)))
         return false;
-    // Without persistence a limit of SMs holds only for few enough CTAs.
+    // A split-K kernel launches all its CTAs at once: a limit of SMs holds only if they are as few.
     return candidate.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
            (o.sm_limit == 0 || candidate.clusters * candidate.split * c.ctas() <= sm_count);
 }
 
-// No more persistent CTAs than keep the number of waves: less power.
+// The fewest persistent CTAs with which the number of waves stays the same: less power.
 int64_t persistent_clusters(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
 {
-    const int64_t at_once = clusters_held(c.ctas_per_sm, c.ctas(), sm_count);
+    const int64_t resident = resident_clusters(c.ctas_per_sm, c.ctas(), sm_count);
     return candidate.stream_k ? stream_shape(c, candidate.clusters, p.k, sm_count).clusters
-                              : ceil_div(candidate.clusters, ceil_div(candidate.clusters, at_once));
+                              : ceil_div(candidate.clusters, ceil_div(candidate.clusters, resident));
 }
 
 void fill(const Problem& p, const Candidate& candidate, const Prediction& prediction, int sm_count,
@@ -129,9 +129,10 @@ void fill(const Problem& p, const Candidate& candidate, const Prediction& predic
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
-// What measurements say of a problem without batch, both operands contiguous along K.
+// A row of tuned.def: the candidate for these n and k, and `m_above` < m <= `m_max`, without batch, both
+// operands contiguous along K.
 struct Tuned {
-    int64_t n, k, over, m;
+    int64_t n, k, m_above, m_max;
     int kernel;
     bool swap_ab;
     int split;
@@ -141,8 +142,8 @@ struct Tuned {
 
 constexpr Pdl Late = Pdl::Late, Early = Pdl::Early, Off = Pdl::Off;
 
-#define TUNED(n, k, over, m, name, swap_ab, split, stream_k, pdl, us, model)                               \
-    {n, k, over, m, kernel_named(#name), swap_ab != 0, split, stream_k != 0, pdl},
+#define TUNED(n, k, m_above, m_max, name, swap_ab, split, stream_k, pdl, us, model)                        \
+    {n, k, m_above, m_max, kernel_named(#name), swap_ab != 0, split, stream_k != 0, pdl},
 constexpr Tuned tuned_h200[] = {
 #include "arch/sm90/choose/h200/tuned.def"
 };
@@ -156,8 +157,8 @@ std::span<const Tuned> tuned_on(Card card)
     return card == Card::H100 ? std::span<const Tuned>(tuned_h100) : tuned_h200;
 }
 
-// The same problem read as its transpose swaps m with n, and A with B: unless K is so small that it matters
-// along which dimension D is written.
+// A row also serves the transposed problem, with m and n swapped and swap_ab inverted: unless K is so small
+// that it matters along which dimension D is written.
 bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& plan)
 {
     const Problem& p = f.problem;
@@ -167,7 +168,8 @@ bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& 
     for (const bool mirrored : {false, true})
         for (const Tuned& t : tuned_on(card_of(device))) {
             const int64_t m = mirrored ? p.n : p.m, n = mirrored ? p.m : p.n;
-            if (n != t.n || p.k != t.k || m <= t.over || m > t.m || (mirrored && p.k <= row_order_k_max))
+            if (n != t.n || p.k != t.k || m <= t.m_above || m > t.m_max ||
+                (mirrored && p.k <= row_order_k_max))
                 continue;
             const bool swap_ab = t.swap_ab != mirrored;
             const int64_t clusters = count_clusters(p, configs[t.kernel], swap_ab);
@@ -183,7 +185,7 @@ bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& 
     return false;
 }
 
-// Visits all candidates, legal or not, in an order that is always the same.
+// Visits all candidates, legal or not, always in the same order.
 template <typename Visit>
 void for_each_candidate(const Problem& p, Visit visit)
 {
@@ -200,10 +202,9 @@ void for_each_candidate(const Problem& p, Visit visit)
 
 constexpr int max_candidates = gemm_count * 2 * 2 * (max_slices + 1);
 
-// What the model and the network are not asked about, unless it is forced: SplitKGlobal where the slices
-// leave a quarter of the device idle, since clusters were faster wherever both were measured, and a single
-// slice of it, which was measured for few problems; four CTAs an SM with tile N of 32 and more, which were
-// measured for batches alone.
+// Not worth trying, unless forced: SplitKGlobal with slices that leave a quarter of the device idle (SplitK
+// was faster wherever both were measured) or with one slice (measured for few problems); four CTAs an SM
+// with tile N of 32 and more, except for low-intensity batches (not measured for others).
 bool is_worth_trying(const Problem& p, const Candidate& candidate, const Options& o, int sm_count)
 {
     const Config& c = configs[candidate.kernel];
@@ -220,28 +221,27 @@ struct Choice {
     Prediction prediction;
 };
 
-constexpr Choice none{{}, {std::numeric_limits<double>::infinity(), Pdl::Free}};
+constexpr Choice no_choice{{}, {std::numeric_limits<double>::infinity(), Pdl::Free}};
 
-// With what it takes to store tiles element by element, which no measurement that the network knows did:
-// 1024^3 by 64 x 128, which one consumer stores, 12.8 us, by 128 x 64, which two do, 10.8. Nothing hides
-// many waves of them: 500000 x 2 x 64 by 64 x 256 takes 113 us.
+// Adds the time of storing tiles element by element, which the networks have not seen. The more waves, the
+// less of it is hidden. DESIGN.md#known-limits.
 double add_element_stores(double us, const Config& c, const Candidate& candidate, int sm_count)
 {
-    constexpr double element = 0.06;  // of a thread
+    constexpr double element_us = 0.06;  // of one thread
     const int consumers = c.schedule == Schedule::PingPong ? 1 : c.consumers;
-    const double tile = element * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split);
-    return std::max(us + tile, place(c, candidate, sm_count).waves * tile);
+    const double tile_us = element_us * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split);
+    return std::max(us + tile_us, occupancy_of(c, candidate, sm_count).waves * tile_us);
 }
 
-// The best candidate by the model. `predicted` gets the predictions, in the order of the candidates:
-// infinite where one is not legal, and too low, but above the limit, where it takes more than `slack` times
-// as long as the best.
+// The best candidate by the model. Fills `predicted` in the order of the candidates: infinity where one is
+// not legal, and a lower bound, still above the limit, where one takes more than `slack` times as long as
+// the best.
 Choice choose_predicted(const Facts& f, const Options& o, int sm_count, double slack, float* predicted)
 {
     const Problem& p = f.problem;
-    // predict() knows of those of low-intensity batches.
+    // For low-intensity batches predict() has the time of such stores.
     const bool by_element = f.output.elements && !is_low_intensity_batch(p);
-    Choice best = none;
+    Choice best = no_choice;
     for_each_candidate(p, [&](const Candidate& candidate) {
         if (!is_worth_trying(p, candidate, o, sm_count) || !is_legal(f, candidate, o, sm_count)) {
             *predicted++ = std::numeric_limits<float>::infinity();
@@ -259,33 +259,33 @@ Choice choose_predicted(const Facts& f, const Options& o, int sm_count, double s
     return best;
 }
 
-// The best candidate by what was measured, of those that the model expects to take less than `limit`.
+// The best candidate by the network, of those that the model expects to take less than `limit`.
 Choice choose_corrected(const Facts& f, const Options& o, int sm_count, Card card, double limit,
                         const float* predicted)
 {
     const Problem& p = f.problem;
     const bool by_element = f.output.elements;
-    Choice best = none;
+    Choice best = no_choice;
     for_each_candidate(p, [&](const Candidate& candidate) {
-        const double us = *predicted++;
-        if (us >= limit)
+        const double predicted_us = *predicted++;
+        if (predicted_us >= limit)
             return;
         const Config& c = configs[candidate.kernel];
-        const Corrected corrected = corrected_us(p, c, candidate, us, sm_count, card);
+        const Corrected corrected = corrected_us(p, c, candidate, predicted_us, sm_count, card);
         const bool late = candidate.pdl_off || !c.is_split() ? false
                           : o.pdl == Pdl::Free               ? corrected.late < corrected.early
                                                              : o.pdl == Pdl::Late;
-        double time = late ? corrected.late : corrected.early;
+        double us = late ? corrected.late : corrected.early;
         if (by_element)
-            time = add_element_stores(time, c, candidate, sm_count);
-        if (time < best.prediction.us)
-            best = {candidate, {time, candidate.pdl_off ? Pdl::Off : late ? Pdl::Late : Pdl::Early}};
+            us = add_element_stores(us, c, candidate, sm_count);
+        if (us < best.prediction.us)
+            best = {candidate, {us, candidate.pdl_off ? Pdl::Off : late ? Pdl::Late : Pdl::Early}};
     });
     return best;
 }
 
-// The network is asked about candidates that the model does not find slower by half than the best: 99 of
-// 100 problems have their fastest one among these.
+// The network is asked about candidates within 1.5 times the model's best: 99 of 100 problems have their
+// fastest one among these.
 bool choose_by_model(const Facts& f, const Device& device, const Options& o, Plan& plan)
 {
     const Problem& p = f.problem;
@@ -294,9 +294,9 @@ bool choose_by_model(const Facts& f, const Device& device, const Options& o, Pla
     const double slack = corrected ? 1.5 : 1.0;
     float predicted[max_candidates];
     Choice best = choose_predicted(f, o, sm_count, slack, predicted);
-    if (best.prediction.us == none.prediction.us)
+    if (best.prediction.us == no_choice.prediction.us)
         return false;
-    // Copies and direct kernels are compared by time, and theirs is known of H200s.
+    // With copies, the time is compared with that of direct kernels, whose constants are an H200's.
     const Card card = plan.sm90.repacks() ? Card::H200 : card_of(device);
     const bool ask = corrected && best.prediction.us < max_corrected_us(card);
     if (ask)
@@ -307,15 +307,15 @@ bool choose_by_model(const Facts& f, const Device& device, const Options& o, Pla
     return true;
 }
 
-// What CTAs leave for each other: sums in the workspace; words beside it, which count as well, since a
-// product on another stream must not use them.
-void add_shared_memory(const Problem& p, const Options& o, int sm_count, Plan& plan)
+// Adds the partial sums and the counters that CTAs share to plan.workspace. The counters lie behind the
+// workspace, but they count too: a plan that uses the workspace is not launched on two streams at a time.
+void reserve_workspace(const Problem& p, const Options& o, int sm_count, Plan& plan)
 {
     const Config& c = configs[plan.kernel];
     const int64_t clusters = plan.grid / c.ctas(), k_tiles = ceil_div(p.k, tile_k);
-    const int64_t streamed = plan.sm90.stream_k ? stream_shape(c, plan.tiles, p.k, sm_count).tiles : 0;
+    const int64_t stream_tiles = plan.sm90.stream_k ? stream_shape(c, plan.tiles, p.k, sm_count).tiles : 0;
     plan.sm90.dynamic_schedule = o.counters > 0 && o.workspace >= sizeof(uint32_t) &&
-                                 schedules_dynamically(c, plan.tiles - streamed, clusters, k_tiles);
+                                 schedules_dynamically(c, plan.tiles - stream_tiles, clusters, k_tiles);
     if (plan.sm90.stream_k)
         plan.workspace += static_cast<size_t>(stream_bytes(c, clusters));
     else if (plan.sm90.dynamic_schedule)
@@ -333,8 +333,9 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
         return false;
     }
     if (!plan_repack(asked, options.workspace, plan)) {
-        plan.refusal = "TMA cannot address A or B: contiguous lines and 16-byte alignment are needed, or "
-                       "workspace for a copy";
+        plan.refusal =
+            "TMA cannot address A or B: one contiguous dimension and 16-byte alignment are needed, or "
+            "workspace for a copy";
         return false;
     }
     options.workspace -= plan.workspace;
@@ -345,7 +346,7 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
         return false;
     }
     plan.predicted_us += predict_repack(asked.problem, plan);
-    add_shared_memory(p, options, o.sm_count(device), plan);
+    reserve_workspace(p, options, o.sm_count(device), plan);
     const Mma mma(p, plan.swap_ab);
     plan.variant = major_variant(p.type_ab, mma.a, mma.b);
     return true;

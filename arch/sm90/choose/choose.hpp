@@ -1,5 +1,4 @@
-// Problem x Device -> plan: which kernel runs it, and how. Legality, then measured exceptions, then a cost
-// model and what networks learned of how far that is off.
+// Problem and Device -> Plan: which kernel runs the problem, and how. README.md has the order of decisions.
 #pragma once
 
 #include "src/backend.hpp"
@@ -9,12 +8,12 @@
 
 namespace hg::sm90 {
 
-// Words behind a workspace of so many bytes: some that CTAs count arrivals with, and such as slices of K
-// leave for each other, of a tile of 128 x 128 for each SM, but no more bytes than a quarter of the
-// workspace.
+// Words that are 0 between kernels and lie behind a workspace of that many bytes: counters of arrivals, and
+// room for the partial sums of sm90_splitk_global_*, a tile of 128 x 128 for each SM but at most a quarter
+// of the workspace.
 size_t counter_words(const Device& device, size_t workspace);
 
-// Fill the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
+// Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

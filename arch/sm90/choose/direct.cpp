@@ -21,12 +21,12 @@ struct DirectCandidate {
     int64_t tiles;
 };
 
-// Of x: lines that follow each other, and whose places in a tile 31 bits can tell.
-bool has_lines(const Operand& a)
+// Is one dimension of A contiguous, with a leading dimension such that offsets in a tile fit 31 bits?
+bool has_contiguous_dimension(const Operand& a)
 {
-    constexpr int64_t shortest = 16, longest = int64_t{1} << 23;
-    const int64_t line = line_stride(a);
-    return line >= (a.k_stride == 1 ? 1 : shortest) && line <= longest;
+    constexpr int64_t min_m_major = 16, max_stride = int64_t{1} << 23;
+    const int64_t stride = line_stride(a);
+    return stride >= (a.k_stride == 1 ? 1 : min_m_major) && stride <= max_stride;
 }
 
 bool is_legal(const Facts& f, const DirectCandidate& candidate, const Options& o, int sm_count)
@@ -34,16 +34,16 @@ bool is_legal(const Facts& f, const DirectCandidate& candidate, const Options& o
     const Problem& p = f.problem;
     const auto swap_ab = candidate.swap_ab ? SwapAb::On : SwapAb::Off;
     const Operand& a = Mma(p, candidate.swap_ab).a;
-    if (candidate.tiles * candidate.split > INT32_MAX || candidate.tiles > max_tiles || !has_lines(a) ||
-        !has_direct_major(candidate.config, major_of(a)))
+    if (candidate.tiles * candidate.split > INT32_MAX || candidate.tiles > max_tiles ||
+        !has_contiguous_dimension(a) || !has_direct_major(candidate.config, major_of(a)))
         return false;
-    constexpr int64_t beyond = 1 << 16;  // lines are counted past the last one
+    constexpr int64_t beyond = 1 << 16;  // the kernel counts K past the last one
     if (is_gemv(candidate.config) && p.k > max_tma_extent - beyond)
         return false;
     if (is_gemv(candidate.config) && !*o.kernel &&
         (candidate.swap_ab ? p.m : p.n) > candidate.config.tile_n)
-        return false;  // x would be read again
-    // Tiles that fill the device by themselves: 1 x 57344 x 8192 takes 306 us, in three slices 310.
+        return false;  // A would be read more than once
+    // Tiles that fill the device without slices.
     if (is_gemv(candidate.config) && o.split == 0 && candidate.split > 1 &&
         2 * candidate.tiles >= 3 * sm_count)
         return false;
@@ -56,11 +56,11 @@ bool is_legal(const Facts& f, const DirectCandidate& candidate, const Options& o
            (o.sm_limit == 0 || candidate.tiles * candidate.split <= sm_count);
 }
 
-// In the order of direct.def, from 2,568 measurements of 310 products (h200_sm90_direct_ways.txt.xz): bytes
-// a microsecond of an SM (the last row waits for steps instead), and microseconds of a step
-// where x is contiguous along k and where not.
+// DIRECT kernels in the order of kernels.def: bytes a microsecond of an SM (so high in the last row that
+// its steps decide), and microseconds of a step where A is K-major and where it is M-major. Fitted:
+// EXPERIMENTS.md#direct-and-gemv.
 struct Costs {
-    double rate, step, step_of_panels;
+    double rate, step, step_m_major;
 };
 constexpr Costs costs[] = {{117e3, 0.372, 0.0},
                            {130e3, 0.294, 0.359},
@@ -68,25 +68,25 @@ constexpr Costs costs[] = {{117e3, 0.372, 0.0},
                            {212e3, 0.485, 0.784},
                            {3360e3, 1.03, 1.19}};
 
-// How much more the bytes of an operand cost than those of an x that is aligned and contiguous along k.
+// What a byte of an operand costs, relative to an A that is aligned and K-major.
 double weigh_a(const OperandFacts& a)
 {
-    constexpr double panels = 1.14, unaligned = 2.76;
-    return (a.major == Major::K ? 1.0 : panels) * (a.vectors ? 1.0 : unaligned);
+    constexpr double m_major = 1.14, unaligned = 2.76;
+    return (a.major == Major::K ? 1.0 : m_major) * (a.vectors ? 1.0 : unaligned);
 }
 
 double weigh_b(const OperandFacts& b) { return b.major == Major::K && b.vectors ? 0.0 : 4.69; }
 
-// Microseconds of a CTA's next step.
+// Microseconds of one step of a CTA.
 double predict_step(const Costs& cost, const OperandFacts& a, const OperandFacts& b)
 {
     constexpr double gathering = 0.18, shifting = 0.78;
-    return (a.major == Major::K ? cost.step : cost.step_of_panels) *
+    return (a.major == Major::K ? cost.step : cost.step_m_major) *
            (b.major == Major::K ? 1.0 : 1.0 + gathering) * (a.vectors ? 1.0 : 1.0 + shifting);
 }
 
-// Time in microseconds: memory, the fullest SM's share of operands and results, and one CTA's
-// steps after another.
+// Microseconds: the sum of memory's time, the fullest SM's share of operands and results, and the steps of
+// one CTA.
 double predict_direct(const Facts& f, const DirectCandidate& candidate, int sm_count)
 {
     const Problem& p = f.problem;
@@ -97,10 +97,10 @@ double predict_direct(const Facts& f, const DirectCandidate& candidate, int sm_c
     const OperandFacts &a = f.mma_a(candidate.swap_ab), &b = f.mma_b(candidate.swap_ab);
     const Major major = a.major;
     const auto tiles = static_cast<double>(candidate.tiles);
-    const auto at_once = static_cast<double>(clusters_held(c.ctas_per_sm, candidate.split, sm_count));
-    const double waves = std::ceil(tiles / at_once), full = std::floor(tiles / at_once);
+    const auto resident = static_cast<double>(resident_clusters(c.ctas_per_sm, candidate.split, sm_count));
+    const double waves = std::ceil(tiles / resident), full = std::floor(tiles / resident);
     const double load =
-        full * c.ctas_per_sm + std::ceil((tiles - full * at_once) * candidate.split / sm_count);
+        full * c.ctas_per_sm + std::ceil((tiles - full * resident) * candidate.split / sm_count);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     const double bytes = 2.0 * static_cast<double>(p.batch) * (k * (m + n) + m * n);
     const double share = 2.0 * k / candidate.split * (c.tile_m * weigh_a(a) + c.tile_n * weigh_b(b));
@@ -112,49 +112,48 @@ double predict_direct(const Facts& f, const DirectCandidate& candidate, int sm_c
            waves * steps * predict_step(cost, a, b);
 }
 
-// Where lanes multiply lines of x, in the order of direct.def, from 2,302 measurements of 223 products on
-// an H100 (h100_sm90_lines.txt.xz): microseconds that a CTA takes for eight lines of each of its parts, 32
-// KB, and bytes a microsecond that they get from an H100's memory.
+// GEMV kernels in the order of kernels.def: microseconds of a round, in which each part of a CTA multiplies
+// eight K (32 KB of A), and bytes a microsecond from an H100's memory. Fitted:
+// EXPERIMENTS.md#direct-and-gemv.
 struct GemvCosts {
-    double lines, rate;
+    double round_us, rate;
 };
 constexpr GemvCosts gemv_costs[] = {{0.711, 2.87e6}, {0.811, 2.87e6}, {1.049, 2.87e6}, {0.711, 3.27e6},
                                     {0.811, 3.27e6}, {0.711, 3.41e6}, {0.811, 3.41e6}, {1.049, 3.41e6}};
 static_assert(std::size(costs) + std::size(gemv_costs) == direct_count);
 
-// How much faster an H200's is, by clock and bus.
+// How much faster an H200's memory is, by clock and width of the bus.
 constexpr double h200_memory = 1.43;
 
-// Time in microseconds: one CTA's lines after another, a little slower for each other that shares its
-// SM, and memory, which add up as the legs of a triangle do. CTAs of clusters of 3, 5, 6 and 7
-// are the ones that crowd.
+// Microseconds: the rounds of a CTA, slower by a little for each CTA that shares its SM, and memory's time,
+// added by a norm. Clusters whose size is no power of two crowd on some SMs (`oddness`).
 double predict_gemv(const Problem& p, const DirectCandidate& candidate, int sm_count, double memory)
 {
     constexpr double launch = 1.37, sum = 0.18, sum_of_slice = 0.119, wave = 2.14, sum_of_part = 0.0106;
-    constexpr double stream_k = 0.054, oddness = 0.1, norm = 1.78;
+    constexpr double sharing = 0.054, oddness = 0.1, norm = 1.78;
     const DirectConfig& c = candidate.config;
     const GemvCosts& cost = gemv_costs[&c - direct_configs - std::size(costs)];
     const auto tiles = static_cast<double>(candidate.tiles);
-    const auto at_once = static_cast<double>(clusters_held(c.ctas_per_sm, candidate.split, sm_count));
-    const double waves = std::ceil(tiles / at_once), full = std::floor(tiles / at_once);
-    const double crowd = std::ceil((tiles - full * at_once) * candidate.split / sm_count);
+    const auto resident = static_cast<double>(resident_clusters(c.ctas_per_sm, candidate.split, sm_count));
+    const double waves = std::ceil(tiles / resident), full = std::floor(tiles / resident);
+    const double crowd = std::ceil((tiles - full * resident) * candidate.split / sm_count);
     const double steps = std::ceil(static_cast<double>(p.k) / direct_step(c, Major::MN));
-    const double rounds = std::ceil(std::ceil(steps / candidate.split) / direct_vectors) * cost.lines;
-    const double slices = full * (1.0 + stream_k * (c.ctas_per_sm - 1)) +
-                          (waves > full ? 1.0 + stream_k * (crowd - 1.0) : 0.0);
+    const double rounds = std::ceil(std::ceil(steps / candidate.split) / direct_vectors) * cost.round_us;
+    const double slices =
+        full * (1.0 + sharing * (c.ctas_per_sm - 1)) + (waves > full ? 1.0 + sharing * (crowd - 1.0) : 0.0);
     const double odd = (candidate.split & (candidate.split - 1)) != 0 ? 1.0 + oddness : 1.0;
     const double bytes =
         2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * static_cast<double>(p.m + p.n);
-    const double legs =
+    const double total =
         std::pow(odd * rounds * slices, norm) + std::pow(bytes / (cost.rate * memory), norm);
-    return launch + std::pow(legs, 1.0 / norm) +
+    return launch + std::pow(total, 1.0 / norm) +
            (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) + wave * (waves - 1.0) +
            sum_of_part * direct_sharers(c, Major::MN) * c.tile_n;
 }
 
-// When it starts. Lines of x keep memory busy to the end, so that the next kernel had better not begin to
-// ask as well: 1 x 8191 x 8191 takes 49.9 us if that starts early, 48.6 if late. In one long wave CTAs that
-// come while others still run crowd: 1 x 57344 x 8192 takes 318 us, alone 306.
+// A gemv kernel keeps memory busy to its end, so the next kernel should not start early. In one long wave
+// it should start on an idle device itself: CTAs that arrive while others run crowd on some SMs.
+// EXPERIMENTS.md#direct-and-gemv.
 Pdl pdl_of(const DirectCandidate& candidate, const Options& o, double us, int sm_count)
 {
     constexpr double long_wave = 50;  // us, of a CTA on each SM
@@ -181,21 +180,19 @@ void fill(const Problem& p, const DirectCandidate& candidate, const Options& o, 
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
-// Is x, beside the few rows of y, best read as lines? Where TMA cannot address it, 217 products of an H100
-// took 0.81 of their time, but not those of few rows and deep k, which tiles and slices are too few for: 1
-// x 129 x 30000 takes 14.5 us, by others 12.4. Where TMA can, that is so of what takes longest, if there
-// are tiles for all SMs: 1 x 57344 x 8192 306 us, by TMA 320, 1 x 128256 x 4096 344 and 354.
-// Batches were not measured.
+// Is a gemv kernel best, where `a` is the MMA's A? Where TMA cannot address A: yes, unless its rows are so
+// few and K so long that there are too few tiles and slices. Where TMA can: only for a vast A with tiles
+// for all SMs. Batches were not measured. EXPERIMENTS.md#direct-and-gemv.
 bool prefers_gemv(const Problem& p, const Operand& a, const OperandFacts& facts, int64_t rows_a,
                   int64_t rows_b)
 {
-    constexpr int64_t max_rows = 4, max_rows_of_vast = 2, deep = 40, vast = int64_t{600} << 20,
-                      wide = 224 * 256;
-    if (p.batch > 1 || rows_b > max_rows || facts.major == Major::K || !has_lines(a))
+    constexpr int64_t max_rows_b = 4, max_rows_b_of_vast = 2, max_k_per_row = 40,
+                      vast_bytes = int64_t{600} << 20, wide = 224 * 256;
+    if (p.batch > 1 || rows_b > max_rows_b || facts.major == Major::K || !has_contiguous_dimension(a))
         return false;
     if (!facts.tma)
-        return p.k <= deep * rows_a;
-    return rows_b <= max_rows_of_vast && rows_a >= wide && 2 * rows_a * p.k >= vast;
+        return p.k <= max_k_per_row * rows_a;
+    return rows_b <= max_rows_b_of_vast && rows_a >= wide && 2 * rows_a * p.k >= vast_bytes;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Problem x Device -> one of the kernels that read operands without TMA: legality, then a cost model.
+// Chooses among the kernels that read operands without TMA: legality, then a cost model.
 #pragma once
 
 #include "arch/common/host/facts.hpp"
@@ -6,15 +6,15 @@
 
 namespace hg::sm90 {
 
-// GEMV lines of kernels.def, for few columns of B, or DIRECT lines.
+// GEMV or DIRECT of kernels.def. GEMV is for up to four columns of the MMA's B.
 enum class DirectFamily { Gemv, Direct };
 
 // Is a GEMV kernel best, whatever else could serve the problem?
 bool prefers_gemv(const Facts& facts);
 
-// Fill what a plan says of the kernel; false with plan.refusal set when none of this family fits, or of
-// either if one is forced.
-bool choose_direct(const Facts& facts, const Device& device, const Options& options,
-                   DirectFamily family, Plan& plan);
+// Fills the plan; false with plan.refusal set when no kernel of this family fits, or, where HGEMM_KERNEL
+// names a kernel of either family, that one does not.
+bool choose_direct(const Facts& facts, const Device& device, const Options& options, DirectFamily family,
+                   Plan& plan);
 
 }  // namespace hg::sm90

@@ -12,14 +12,13 @@
 namespace hg::sm90 {
 namespace {
 
-// Rows of a group, as far as can be told: of contiguous groups the average, of masked ones half of what
-// they have room for.
+// A guess at the rows of a group: the average of contiguous groups, half of the room of masked ones.
 int64_t expected_rows(const Problem& p)
 {
     return std::max<int64_t>(p.groups.offsets ? p.m / p.batch : p.m / 2, 1);
 }
 
-// Of clusters, of groups that have rows.
+// A guess at the number of cluster tiles, of groups that have rows.
 int64_t expected_tiles(const Problem& p, const Config& c)
 {
     const int64_t groups = p.groups.offsets ? std::min(p.batch, p.m) : p.batch;
@@ -36,22 +35,22 @@ bool is_legal(const Problem& p, int index, const Options& o, int sm_count)
            (!p.c.ptr || (reads_c_by_subtile(c) && fuses_c(c)));
 }
 
-// Microseconds by 64 x 128, pairs of 128 x 128, of 128 x 160, single CTAs of both (h100_grouped.csv and
-// before it): 128 groups of 32 rows on average, 1536 x 2048, 298, 302, 303, 306, 308; 32 of 512, 4096 x
-// 7168, 2,240, 1,647, 1,667, 1,719, 1,764; 8 of 8,192, 4096 x 14336, 29,000, 13,237, 11,267, 23,700,
-// 16,890. Of short k, 128 of 512, 2048 x 768, 591, 592, 467, 610, 469.
+// Few rows a group fit the smallest tile. The widest is fastest with many rows, unless an N-major B would
+// be read in panels that it does not fill, and with short K (tests/bench/results/h100_grouped.csv).
 int wanted_kernel(const Problem& p)
 {
-    constexpr int few = 0, more = 1, many = 2;
+    constexpr int smallest = 0, middle = 1, widest = 2;
     constexpr int64_t many_rows = 1024, short_k = 1024;
     const int64_t expected = expected_rows(p);
-    if (expected <= grouped_configs[few].tile_m)
-        return few;
-    const bool whole_panels = p.k == 0 || major_of(p.b) == Major::K;  // 160 y are read as 192 else
-    return p.k < short_k || (expected >= many_rows && whole_panels) ? many : more;
+    if (expected <= grouped_configs[smallest].tile_m)
+        return smallest;
+    const bool whole_panels =
+        p.k == 0 || major_of(p.b) == Major::K;  // N-major: 160 columns are read as 192
+    return p.k < short_k || (expected >= many_rows && whole_panels) ? widest : middle;
 }
 
-// That kernel, or the next one that is legal; -1 if none is.
+// The wanted kernel, else the nearest smaller one that is legal, else the nearest larger one; -1 if none
+// is.
 int choose_kernel(const Problem& p, const Options& o, int sm_count)
 {
     const int wanted = wanted_kernel(p);
@@ -64,7 +63,7 @@ int choose_kernel(const Problem& p, const Options& o, int sm_count)
     return -1;
 }
 
-// Of the groups that have rows; those of B that others multiply are not read.
+// Microseconds. Groups without rows are not counted, since their B is not read.
 double predict_groups(const Problem& p, const Config& c, int sm_count, const Device& device)
 {
     constexpr double launch = 4, flops_per_sm = 4.8e6, usual_bandwidth = 3.35e6, reached = 0.85;
@@ -102,7 +101,7 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.cluster = c.ctas();
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
     plan.tiles = count_most_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
-    plan.grid = std::min(plan.tiles, clusters_held(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
+    plan.grid = std::min(plan.tiles, resident_clusters(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
     plan.sm90.dynamic_schedule =
         o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
         schedules_dynamically(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));

@@ -1,4 +1,4 @@
-// Problem with groups -> kernel: how many rows each group has is known on the device alone.
+// Chooses a kernel for a problem with groups. Only the device knows how many rows each group has.
 #pragma once
 
 #include "src/backend.hpp"

@@ -10,46 +10,44 @@
 
 namespace hg::sm90 {
 
-// One way to run a problem: a kernel, A and B swapped or not, slices of K, or stream-K. `clusters` counts
-// what the scheduler deals out: tiles, or the tiles of a cluster where it has several, times all problems.
-// `pdl_off`: it starts when earlier kernels have ended, with its tiles where raster.hpp puts them.
 struct Candidate {
     int kernel;
     bool swap_ab;
-    int split;
+    int split;  // slices of K
     bool stream_k;
-    int64_t clusters;
-    bool pdl_off;
+    int64_t clusters;  // cluster tiles of D, of all problems of a batch
+    bool pdl_off;      // it starts when earlier kernels have ended, so that tiles can be placed by GPC
 
-    // Clusters of all slices.
+    // `clusters` times the slices that are clusters of their own.
     int64_t launched_clusters() const;
 };
 
-// How persistent clusters share a problem's tiles with stream-K: the first `tiles` by K tiles.
+// Stream-K: `clusters` persistent clusters share the K tiles of the first `tiles` tiles evenly.
 struct StreamShape {
     int64_t tiles, clusters;
 };
 
-// Clusters of so many CTAs that run at a time, with so many CTAs an SM.
-int64_t clusters_held(int ctas_per_sm, int cluster, int sm_count);
+// How many clusters of `cluster` CTAs run at a time.
+int64_t resident_clusters(int ctas_per_sm, int cluster, int sm_count);
 
-// How far 128 bytes of an operand may begin behind a line of L2, of its length: such bytes take two lines.
+// The largest offset, as a fraction of 128 bytes, at which a row of an operand begins behind a 128-byte
+// line of L2. A TMA request of 128 bytes that is not aligned to such a line reads two.
 double misalignment(const Operand& operand);
 
-// How the CTAs of a candidate fall on the SMs.
-struct Placement {
+// How a candidate's CTAs are spread over the SMs.
+struct Occupancy {
     double ctas, waves;
-    double load;     // CTAs that the fullest one runs in all
-    double crowded;  // the same where clusters crowd
-    double filled;   // of the places for CTAs, at most 1
+    double load;     // CTAs that the fullest SM runs, of all waves
+    double crowded;  // `load` with the CTAs that clusters put on one SM although others are idle
+    double filled;   // share of the places for CTAs that is taken, at most 1
 };
 
-Placement place(const Config& config, const Candidate& candidate, int sm_count);
+Occupancy occupancy_of(const Config& config, const Candidate& candidate, int sm_count);
 
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
-// Of a batch with less than 140 flops a byte what happens between two tiles decides, which single GEMMs
-// hide. predict() has other constants for those.
+// A batch with less than 140 flops a byte: its time is mostly that between two tiles, which single GEMMs
+// hide. predict() has other constants for it.
 bool is_low_intensity_batch(const Problem& problem);
 
 struct Prediction {
@@ -57,7 +55,7 @@ struct Prediction {
     Pdl pdl;
 };
 
-// What takes `limit` microseconds or more need not be worked out to the end: `us` is at least that then.
+// Stops early once the time is known to be `limit` microseconds or more; `us` is then a lower bound.
 Prediction predict(const Facts& facts, const Config& config, const Candidate& candidate, int sm_count,
                    double limit = std::numeric_limits<double>::infinity());
 

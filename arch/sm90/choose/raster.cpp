@@ -9,23 +9,24 @@
 namespace hg::sm90 {
 namespace {
 
-// Multiprocessors of an H200's GPCs, beside four pairs that clusters of two alone reach. Seen in the order
-// in which an idle device takes clusters: single CTAs GPC by GPC, others from one GPC after the other.
+// SMs of each GPC of an H200, and four pairs of SMs on which only clusters of two run. Observed: an idle
+// device fills GPC after GPC with single CTAs, but deals clusters out to the GPCs in turn.
 constexpr int gpc_size[] = {8, 16, 16, 16, 16, 16, 18, 18};
 constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size));
 
-// `count` tiles in groups of `group` along one side.
+// Consecutive tiles, walked `group` by `group`; together they read `rows` rows of A and B.
 struct Block {
     int64_t group, rows;
 };
 
+// Rows of A and B that `count` consecutive tiles read, `side` and `other_side` a tile.
 int64_t rows_read(int64_t count, int64_t group, int64_t side, int64_t tiles, int64_t other_side)
 {
     const int64_t across = std::min(ceil_div(count, group), tiles);
     return ceil_div(count, group * across) * group * side + across * other_side;
 }
 
-// The group of `count` tiles that reads the fewest rows; of equals, one that divides both.
+// The block of `count` tiles that reads the fewest rows; of equals, one whose group divides both counts.
 Block best_block(int64_t count, int64_t side, int64_t tiles, int64_t other_side, int64_t other_tiles)
 {
     Block best{1, INT64_MAX};
@@ -38,42 +39,42 @@ Block best_block(int64_t count, int64_t side, int64_t tiles, int64_t other_side,
     return best;
 }
 
-struct Compact {
+struct CompactRaster {
     Block block;
     bool along_n;
 };
 
-Compact best_raster(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
+CompactRaster best_raster(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
 {
-    const int64_t count = std::max(1, usual_gpc / cluster);
+    const int64_t count = std::max(1, sms_per_gpc / cluster);
     const int64_t m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
     const Block along_m = best_block(count, m, clusters_m, n, clusters_n);
     const Block along_n = best_block(count, n, clusters_n, m, clusters_m);
-    return along_n.rows < along_m.rows ? Compact{along_n, true} : Compact{along_m, false};
+    return along_n.rows < along_m.rows ? CompactRaster{along_n, true} : CompactRaster{along_m, false};
 }
 
-// Persistent kernels of small k write as fast as they can, and the order of the stores counts. 8192 x 16384
-// x 64 by 128 x 192 in pairs: 70.0 us row by row of D, 78.2 in squares; in few waves squares are better.
-// 16384 x 12288 x 256: 179.4 us in groups of 1,024 rows, 184.1 in squares of 2,304.
-constexpr int64_t one_row_k_max = 2 * tile_k, many_waves = 4, few_rows = 1024;
+// With small K, persistent kernels are limited by writes to D: whole rows of D, one after the other, are
+// fastest up to one_row_k_max, if there are several waves, and groups of 1,024 rows up to row_order_k_max.
+// EXPERIMENTS.md#schedule-and-raster.
+constexpr int64_t one_row_k_max = 2 * tile_k, min_waves_by_row = 4, rows_walked = 1024;
 
-// Tiles of `side` that are walked together.
-int32_t group_of(int side, int other_side, int64_t k, bool persistent, bool many, int sm_count)
+// How many rows of tiles are walked together; a tile has `side` rows.
+int32_t group_of(int side, int other_side, int64_t k, bool persistent, bool several_waves, int sm_count)
 {
     const int32_t square = square_group(side, other_side, sm_count);
     if (!persistent || k > row_order_k_max)
         return square;
     if (k <= one_row_k_max)
-        return many ? 1 : square;
-    return std::min(square, std::max(1, static_cast<int32_t>(few_rows / side)));
+        return several_waves ? 1 : square;
+    return std::min(square, std::max(1, static_cast<int32_t>(rows_walked / side)));
 }
 
 }  // namespace
 
-bool can_place(const Config& c, int cluster, int64_t clusters, int sm_count)
+bool fits_one_wave(const Config& c, int cluster, int64_t clusters, int sm_count)
 {
     return c.ctas_per_sm == 1 && sm_count == max_remapped_clusters &&
-           clusters <= clusters_held(c.ctas_per_sm, cluster, sm_count);
+           clusters <= resident_clusters(c.ctas_per_sm, cluster, sm_count);
 }
 
 int64_t rows_of_gpc(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
@@ -105,8 +106,8 @@ void remap_by_gpc(int ctas, int clusters, uint8_t* remap)
                 remap[cluster] = next++;
 }
 
-// Clusters that follow each other often run side by side, and L2 delivers the faster the less they read.
-// Along the longer side of a cluster they share least of what its own CTAs do not share already.
+// Consecutive clusters often run at the same time, and L2 is faster the fewer rows they read in all. Along
+// the longer side of a cluster, multicast already shares what its neighbours would: hence the factor 3/2.
 bool rasters_along_n(const Config& c, int64_t clusters_m, int64_t clusters_n)
 {
     constexpr int64_t window = 8;
@@ -126,13 +127,14 @@ Raster choose_raster(const Config& c, const Plan& plan, int64_t clusters_m, int6
     const int m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
     const int64_t clusters = plan.grid / plan.cluster;
     if (!plan.uses_pdl() && clusters == plan.tiles * c.clusters_a_tile(plan.split) &&
-        can_place(c, plan.cluster, clusters, sm_count)) {
-        const Compact order = best_raster(c, plan.cluster, clusters_m, clusters_n);
-        return {order.along_n, static_cast<int32_t>(order.block.group), plan.cluster > 1};
+        fits_one_wave(c, plan.cluster, clusters, sm_count)) {
+        const CompactRaster best = best_raster(c, plan.cluster, clusters_m, clusters_n);
+        return {best.along_n, static_cast<int32_t>(best.block.group), plan.cluster > 1};
     }
     const bool along_n = k <= one_row_k_max ? plan.swap_ab : rasters_along_n(c, clusters_m, clusters_n);
-    const bool many = plan.tiles >= many_waves * clusters;
-    return {along_n, group_of(along_n ? n : m, along_n ? m : n, k, !c.is_split(), many, sm_count), false};
+    const bool several_waves = plan.tiles >= min_waves_by_row * clusters;
+    const int side = along_n ? n : m, other_side = along_n ? m : n;
+    return {along_n, group_of(side, other_side, k, !c.is_split(), several_waves, sm_count), false};
 }
 
 }  // namespace hg::sm90

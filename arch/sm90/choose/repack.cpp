@@ -13,24 +13,25 @@ namespace {
 // Keeps the number of tiles well within 32 bits.
 constexpr int64_t max_elements = int64_t{1} << 35;
 
-// Lines of a copy begin at whole TMA spans, a copy where the workspace itself may.
+// Each copy begins at a multiple of as many bytes, like the workspace itself.
 constexpr int64_t copy_alignment = 256;
 
-// Lines that a warp copies side by side, where the elements of a line have others between them.
+// Lines that a warp copies side by side, where the elements of a line are not contiguous in the operand.
 constexpr int64_t max_side_by_side = 8;
 
 int64_t align(int64_t size, int64_t unit) { return ceil_div(size, unit) * unit; }
 
 int64_t bit_ceil(int64_t size) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))); }
 
-// The lines of an operand: along k, unless only the other dimension is contiguous.
+// A line is what is contiguous in the copy: a row (along K), unless only the operand's other dimension is
+// contiguous and it is no thin operand. Strides are the operand's, in elements.
 struct Lines {
     bool along_k;
     int64_t count, length, stride, element_stride;
-    int64_t copies;  // problems; one where they share the operand
+    int64_t copies;  // the batch; 1 where its problems share the operand
 
     int64_t pitch() const { return align(length, span_elements); }
-    // 0 where a copy would be too large.
+    // Of all copies; 0 where that is too large.
     int64_t bytes() const
     {
         int64_t elements;
@@ -40,8 +41,9 @@ struct Lines {
     }
 };
 
-// Of few rows side by side: a line of 128 bytes of L2 is asked for eight times or more by each CTA. Where
-// TMA cannot address them, and they are copied in any case, more rows are faster along k.
+// An MN-major operand of few rows. TMA would read it in boxes of a few bytes a K, so it is copied to
+// K-major rows; where TMA cannot address it and it is copied in any case, that pays for more rows.
+// DESIGN.md#repack.
 bool is_thin(const Operand& o, int64_t rows, const Problem& p)
 {
     constexpr int64_t min_k = 128;
@@ -65,8 +67,8 @@ Operand copy_of(const Lines& lines, void* workspace, int64_t offset)
             lines.copies > 1 ? lines.count * pitch : 0};
 }
 
-// Problems whose lines follow each other are copied as one: fewer tiles that are not full, and fewer ends,
-// which are gathered.
+// Problems of a batch that are contiguous in memory are copied as one: fewer partial tiles, and fewer ends
+// of lines, which are copied element by element.
 Lines merge(const Operand& o, Lines lines)
 {
     if (!o.array && o.batch_stride == lines.count * lines.stride) {
@@ -131,13 +133,12 @@ Problem repacked(const Problem& p, const Plan& plan, void* workspace)
 
 double predict_repack(const Problem& p, const Plan& plan)
 {
-    constexpr double of_batch = 1.26;
+    // Fitted: EXPERIMENTS.md#repack. plan.workspace is the size of the copies when this is called.
+    constexpr double fixed_us = 1.5, bytes_per_us = 1.95e6, batch_factor = 1.26;
     if (!plan.sm90.repacks())
         return 0;
-    // The rate from 4,055 candidates of 724 problems (h200_sm90_direct_ways.txt.xz): what they take longer
-    // than predicted. Since copies are faster 2.61 instead of 1.5 makes 28 of 229 products 14 % slower. Of
-    // batches from 112 of them (h100_sm90_batches.txt.xz).
-    return (1.5 + static_cast<double>(plan.workspace) / 1.95e6) * (p.batch > 1 ? of_batch : 1.0);
+    return (fixed_us + static_cast<double>(plan.workspace) / bytes_per_us) *
+           (p.batch > 1 ? batch_factor : 1.0);
 }
 
 int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackParams& params)

@@ -336,7 +336,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     device.sm_count = asked.clusters * config.ctas() * asked.split;
     // Of clusters of four, fewer fit than there is room for.
     while (!config.is_split() &&
-           clusters_held(config.ctas_per_sm, config.ctas(), device.sm_count) < asked.clusters)
+           resident_clusters(config.ctas_per_sm, config.ctas(), device.sm_count) < asked.clusters)
         ++device.sm_count;
     hg::Plan plan{};
     Params params;

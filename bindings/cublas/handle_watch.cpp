@@ -1,35 +1,15 @@
-// cublasLtMatmul, and what is called beside products: each goes to the real library, and tells us what no
-// getter of it would.
+// Functions that set what cuBLAS has no getter for: how algorithms of cublasLtMatmul were made, the workspace of
+// a handle, its end. The shim notes it; the real library does the work.
+#include "counts.hpp"
+#include "handles.hpp"
 #include "lt_call.hpp"
 #include "real.hpp"
-#include "serve.hpp"
+#include "real_call.hpp"
 #include "verify.hpp"
 
 #include <pthread.h>
 
 using namespace hg::shim;
-
-HGEMM_SHIM_EXPORT cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* layout_a,
-                                 const void* b, void* layout_b, const void* beta, const void* c,
-                                 void* layout_c, void* d, void* layout_d, const LtAlgorithm* algorithm,
-                                 void* workspace, size_t workspace_bytes, void* stream)
-{
-    const auto call = [&] {
-        return call_real(real(Library::Lt).cublasLtMatmul, handle, desc, alpha, a, layout_a, b, layout_b,
-                         beta, c, layout_c, d, layout_d, algorithm, workspace, workspace_bytes, stream);
-    };
-    LtCall lt;
-    lt.alpha = alpha;
-    lt.beta = beta;
-    lt.a_data = a;
-    lt.b_data = b;
-    lt.c_data = c;
-    lt.d_data = d;
-    return serve(
-        handle,
-        {desc, {layout_a, layout_b, layout_c, layout_d}, algorithm, {workspace, workspace_bytes}, stream},
-        lt, RealCall(call));
-}
 
 HGEMM_SHIM_EXPORT cublasLtMatmulAlgoInit(void* handle, int compute, int scale, int type_a, int type_b,
                                          int type_c, int type_d, int id, LtAlgorithm* algorithm)
@@ -51,8 +31,8 @@ HGEMM_SHIM_EXPORT cublasLtMatmulAlgoConfigSetAttribute(LtAlgorithm* algorithm, i
     return status;
 }
 
-// Who wants nothing but algorithms that do not split k is promised that sums do not depend on how many
-// multiprocessors a shape keeps busy.
+// A program that asks for algorithms without split-K relies on sums that do not depend on how many SMs a shape
+// keeps busy. libhgemm does not promise that.
 HGEMM_SHIM_EXPORT cublasLtMatmulAlgoGetHeuristic(void* handle, void* desc, void* a, void* b, void* c,
                                                  void* d, void* preference, int asked,
                                                  LtHeuristicResult* results, int* found)
@@ -74,7 +54,7 @@ HGEMM_SHIM_EXPORT cublasSetWorkspace_v2(void* handle, void* workspace, size_t by
     return status;
 }
 
-// A new stream takes the workspace away, as cuBLAS documents.
+// Setting a stream takes the workspace away, as cuBLAS documents.
 HGEMM_SHIM_EXPORT cublasSetStream_v2(void* handle, void* stream)
 {
     const int status = call_real(real(Library::Blas).cublasSetStream_v2, handle, stream);
@@ -95,7 +75,7 @@ HGEMM_SHIM_EXPORT cublasLtDestroy(void* handle)
 
 namespace {
 
-// A child has none of the threads that may hold our locks: what those protect stays behind.
+// A forked child lacks the threads that may hold the shim's locks, so it abandons what those protect.
 [[gnu::constructor]] void watch_forks()
 {
     pthread_atfork(nullptr, nullptr, [] {
