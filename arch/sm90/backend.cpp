@@ -58,7 +58,7 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 // All kernels behind those of KERNEL lines are in the last part.
 Range kernels_of(ImagePart part)
 {
-    const auto [first, last] = std::ranges::equal_range(parts, part);
+    const auto [first, last] = std::equal_range(std::begin(parts), std::end(parts), part);
     const auto begin = static_cast<int>(first - parts), end = static_cast<int>(last - parts);
     return {begin, part == ImagePart::other ? static_cast<int>(std::size(kernels)) : end};
 }
