@@ -4,7 +4,7 @@
     grouped.py libhgemm.so.1 [--csv FILE] [--kernels NAME,...] [--layer NAME] [--rows N,...]
 
 Layers of mixtures of experts, bf16, with tokens that choose their experts at random: `rows` rows in all, groups of
-as many as happen to come. Medians of CUDA graphs over operands that are not in a cache; the ways take turns. cuBLAS
+as many as happen to come. Medians of CUDA graphs over operands that are not in a cache; all take turns. cuBLAS
 and the product a group are told the groups' sizes on the host, the others read them on the device. Needs PyTorch.
 """
 
@@ -180,19 +180,19 @@ def measure(args, name, rows, transposed, out):
     x = Operands(groups, n, k, rows, transposed, rows)
     x.transposed = transposed
     transb = TRANS if transposed else NO_TRANS
-    ways = {}
+    arms = {}
 
     def contiguous(library):
         return lambda i: library.multiply(CONTIGUOUS, x.a[i % x.sets], x.b[i % x.sets], x.d[i % x.sets],
                                           x.offsets, transb)
 
     for kernel, library in args.libraries.items():
-        ways[kernel] = contiguous(library)
+        arms[kernel] = contiguous(library)
     if x.masked:
-        ways["masked"] = lambda i: args.libraries["ours"].multiply(
+        arms["masked"] = lambda i: args.libraries["ours"].multiply(
             MASKED, x.masked[i % x.sets][0], x.b[i % x.sets], x.masked[i % x.sets][1], x.counts, transb)
     if not args.alone:
-        ways["torch"] = lambda i: torch._grouped_mm(
+        arms["torch"] = lambda i: torch._grouped_mm(
             x.a[i % x.sets], x.b[i % x.sets].transpose(1, 2) if transposed else x.b[i % x.sets], offs=x.ends)
         parts = [(g, sum(x.rows[:g]), r) for g, r in enumerate(x.rows) if r > 0]
 
@@ -200,31 +200,31 @@ def measure(args, name, rows, transposed, out):
             a, b, d = x.a[i % x.sets], x.b[i % x.sets], x.d[i % x.sets]
             for g, first, r in parts:
                 torch.mm(a[first:first + r], b[g].T if transposed else b[g], out=d[first:first + r])
-        ways["loop"] = loop
+        arms["loop"] = loop
         if transposed and args.cublas:
             runs = [args.cublas.prepare(x.a[s], x.b[s], x.d[s], x.rows) for s in range(x.sets)]
-            ways["cublas"] = lambda i: runs[i % x.sets]()
+            arms["cublas"] = lambda i: runs[i % x.sets]()
     errors = {}
-    for way in ways:
-        if way in args.libraries:
+    for arm in arms:
+        if arm in args.libraries:
             x.d[0].fill_(float("nan"))
-            ways[way](0)
-            errors[way] = x.error()
+            arms[arm](0)
+            errors[arm] = x.error()
     launches = x.sets * max(1, 8 // x.sets)
-    replays = {way: graph_of(run, launches) for way, run in ways.items()}
-    times = {way: [] for way in ways}
+    replays = {arm: graph_of(run, launches) for arm, run in arms.items()}
+    times = {arm: [] for arm in arms}
     for _ in range(args.rounds):
-        for way, replay in replays.items():
-            times[way].append(time_us(replay, launches))
-    us = {way: statistics.median(t) for way, t in times.items()}
+        for arm, replay in replays.items():
+            times[arm].append(time_us(replay, launches))
+    us = {arm: statistics.median(t) for arm, t in times.items()}
     flops, moved = 2.0 * rows * n * k, 2.0 * (sum(r > 0 for r in x.rows) * n * k + rows * (n + k))
     layout = "tn" if transposed else "tt"
-    text = " ".join(f"{way} {t:.1f}" for way, t in us.items())
+    text = " ".join(f"{arm} {t:.1f}" for arm, t in us.items())
     speed = f"{flops / us['ours'] / 1e6:6.1f} TFLOP/s {moved / us['ours'] / 1e3:6.0f} GB/s"
     print(f"{name:14s} {rows:6d} {layout} {speed}  {text}  error {max(errors.values()):.4f}", flush=True)
     if out:
-        for way, t in us.items():
-            out.write(f"{name},{groups},{rows},{n},{k},{layout},{way},{t:.2f},{errors.get(way, '')}\n")
+        for arm, t in us.items():
+            out.write(f"{name},{groups},{rows},{n},{k},{layout},{arm},{t:.2f},{errors.get(arm, '')}\n")
         out.flush()
     return us
 
@@ -233,9 +233,9 @@ def summarize(name, all_us):
     """Geometric means of the others' times over ours."""
     ratios = {}
     for us in all_us:
-        for way, t in us.items():
-            ratios.setdefault(way, []).append(t / us["ours"])
-    means = (f"{way} {statistics.geometric_mean(r):.3f}" for way, r in ratios.items() if way != "ours")
+        for arm, t in us.items():
+            ratios.setdefault(arm, []).append(t / us["ours"])
+    means = (f"{arm} {statistics.geometric_mean(r):.3f}" for arm, r in ratios.items() if arm != "ours")
     print(f"{name}: {len(all_us)} products, time / ours: {' '.join(means)}", flush=True)
 
 
@@ -263,7 +263,7 @@ def main():
         device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                                 capture_output=True, text=True).stdout.strip()
         out.write(f"# {device}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}; bf16, microseconds\n"
-                  "layer,groups,rows,n,k,layout,way,us,error\n")
+                  "layer,groups,rows,n,k,layout,arm,us,error\n")
     times = {}
     for name in args.layer.split(","):
         for rows in map(int, args.rows.split(",")):

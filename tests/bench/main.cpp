@@ -76,12 +76,11 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
     app.add_option("--csv", options.files.csv, "File to write each measurement to as it comes");
     app.add_flag("--resume", options.resume, "Leave out what the CSV file has, and add to it");
     app.add_option("--backend", options.backend, "Force a backend");
-    app.add_option("--kernel", options.kernel,
-                   "Force a kernel; products that it cannot serve are left out");
-    app.add_option("--pairs", options.pairs, "Interleaved pairs a product")->check(CLI::Range(1, 10000));
+    app.add_option("--kernel", options.kernel, "Force a kernel; GEMMs that it cannot serve are left out");
+    app.add_option("--pairs", options.pairs, "Interleaved pairs a GEMM")->check(CLI::Range(1, 10000));
     app.add_option("--algorithms", options.algorithms, "Heuristic results of cuBLASLt to try")
         ->check(CLI::Range(1, 1000));
-    app.add_flag("--noise", options.noise, "cublasGemmEx against itself at every product, not each eighth");
+    app.add_flag("--noise", options.noise, "cublasGemmEx against itself at every GEMM, not each eighth");
     app.add_flag("--batch-invariant", options.batch_invariant,
                  "Also time batch-invariant mode, and its cost");
     app.add_flag("--hot", options.hot, "Below 20 MB, also time operands that stay in the L2 cache");
@@ -93,7 +92,7 @@ void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
     add_device(app, options.device);
     app.add_option("--kernel", options.kernels, "Names of kernels; all without it")->delimiter(',');
     app.add_option("--csv", options.csv, "File to write each measurement to as it comes");
-    app.add_flag("--resume", options.resume, "Leave out the products that the CSV file has");
+    app.add_flag("--resume", options.resume, "Leave out the GEMMs that the CSV file has");
     app.add_option("--pairs", options.pairs, "Rounds over the kernels")->check(CLI::Range(1, 10000));
     app.add_option("--within", options.within,
                    "Kernels that take longer than so many times the fastest are timed once");
@@ -139,7 +138,7 @@ int run(int argc, char** argv)
     CLI::App app("Shows libhgemm at work and measures it. Without a subcommand: demo.");
     app.add_subcommand("demo", "Multiply, check and time a handful of shapes on the GPU or the CPU");
     CLI::App* comparing = app.add_subcommand("compare", "Measure beside cublasGemmEx and cuBLASLt");
-    CLI::App* timing = app.add_subcommand("kernels", "Time every kernel on every product");
+    CLI::App* timing = app.add_subcommand("kernels", "Time every kernel on every GEMM");
     CLI::App* taking_turns =
         app.add_subcommand("candidates", "Time candidates for GEMMs, to fit sm90's networks to");
     CLI::App* reporting = app.add_subcommand("report", "Summary and pictures of a CSV file; needs no GPU");

@@ -171,10 +171,11 @@ std::string heading(const Machine& machine)
     std::string text;
     for (const auto& [name, value] : machine)
         text += fmt::format("{:<9} {}\n", name, value);
-    text +=
-        "Times in us. Ratio: a baseline's time / ours, median of pairs. A/A: interquartile range of the "
-        "baseline with\nitself. Floor: what an H200's limits allow. Error: the largest |D - float64 "
-        "result| / bound, right if <= 1.\n\n";
+    text += "m x n: of row-major D, which is A * B summed over k. Times in us. Ratio: a baseline's time / "
+            "ours, "
+            "median of\npairs. A/A: interquartile range of the baseline with itself. Floor: what an H200's "
+            "limits "
+            "allow.\nError: the largest |D - float64 result| / bound, right if <= 1.\n\n";
     return text + fmt::format("{:<5}{:<3}{:>20} {:<28}{:>9}{:>9}{:>9}{:>8}{:>8}{:>7}{:>8}{:>7}{:>9}  "
                               "{:<8}{:<8}{:>6}{:>7}{:>6}{:>6}{:>5}\n",
                               "type", "", "m x n x k", "kernel", "ours", "default", "best", "/default",
