@@ -5,7 +5,7 @@
 namespace hg {
 namespace {
 
-// An image that is both is loaded once: the driver's side counts its users.
+// An image that serves both types is loaded once: driver.cpp counts its users.
 void unload(const Images& images)
 {
     driver::unload_image(images.f16);
@@ -82,7 +82,7 @@ Status launch(const KernelTable& table, const Plan& plan, const void* params, hg
     request.cluster = static_cast<unsigned>(plan.cluster);
     request.threads = static_cast<unsigned>(kernel.threads);
     request.smem_bytes = static_cast<unsigned>(kernel.smem_bytes);
-    request.overlaps = plan.uses_pdl();
+    request.pdl = plan.uses_pdl();
     request.params = const_cast<void*>(params);
     return driver::launch(request, stream);
 }

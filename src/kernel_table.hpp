@@ -8,8 +8,8 @@
 
 namespace hg {
 
-// The images that hold a backend's entry points: the first half of a kernel's variants, those for f16, in
-// one and the rest in the other, or all in the same.
+// The images that hold a backend's entry points. f16 has the first half of a kernel's variants, bf16 the
+// rest; both may be the same image.
 struct Images {
     const void* f16;
     const void* bf16;
@@ -31,7 +31,7 @@ Status open_kernels(const Images& images, const Device& device, std::span<const 
                     int variants, SymbolName symbol_name, void** state);
 void close_kernels(void* state);
 
-// Launch the planned kernel with one parameter struct.
+// Launches the planned kernel with one parameter struct.
 Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream);
 
 }  // namespace hg
