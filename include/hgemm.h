@@ -135,8 +135,8 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 
 /** As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. The other two
     functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
-    little or nothing elsewhere. Beside it lie 16 KiB and up to a quarter as much, at most 64 KiB a
-    multiprocessor, in which thread blocks count and leave sums for each other. Kernels are chosen that do
+    little or nothing elsewhere. Beside it lie 16 KiB and up to a quarter as much, at most 64 KiB an
+    SM, in which thread blocks count and leave sums for each other. Kernels are chosen that do
     with what there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL).
     Workspaces, on the host and on the device, hold copies of operands and are not wiped: what products
     left in them stays in the memory that hgemm_destroy() frees, and in one of the caller's. The buffers
@@ -150,7 +150,7 @@ HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /** Run later calls on `stream`, which must belong to the handle's context, or to a green context of the
     device whose primary context that is (INVALID_ARGUMENT). On a green context's stream kernels are chosen
-    for its multiprocessors, or for those of hgemm_set_sm_count() if they are fewer, until another stream is
+    for its SMs, or for those of hgemm_set_sm_count() if they are fewer, until another stream is
     set; the driver must be 12.5 or newer. A host handle accepts NULL only. */
 HGEMM_API hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t stream);
 HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t *stream);
@@ -166,7 +166,7 @@ HGEMM_API hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void **works
 HGEMM_API hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode);
 HGEMM_API hgemm_status_t hgemm_get_mode(hgemm_handle_t handle, hgemm_mode_t *mode);
 
-/** Use at most `count` multiprocessors; 0 means all of them. On the host it bounds the library's own
+/** Use at most `count` SMs; 0 means all of them. On the host it bounds the library's own
     threads; how many OpenBLAS uses is the program's setting. */
 HGEMM_API hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count);
 /** The limit as it was set; 0: none. */

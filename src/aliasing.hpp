@@ -5,9 +5,9 @@
 
 namespace hg {
 
-// Does D lie apart from A and B, from C unless it is C, and aux from D, A and B? Told exactly for a single
-// product. Of a batch whose problems lie neither behind nor beside each other only the first one is looked
-// at; arrays of pointers are not. All other checks were passed.
+// Refuses a D that overlaps A or B, or C unless D is C, and an aux that overlaps D, A or B. Exact for a
+// single problem. Of a batch whose problems together form no matrix, only the first is checked; arrays of
+// pointers are not. All other checks must have passed.
 Status check_apart(const Signature& signature, const hgemm_args_t& args);
 
 }  // namespace hg

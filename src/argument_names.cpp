@@ -54,7 +54,7 @@ Name names_of(Arg arg)
     return {"?", "?"};
 }
 
-// The same in a batch of pointer arrays.
+// Their names in a batch of pointer arrays.
 Name array_names_of(Arg arg)
 {
     switch (arg) {

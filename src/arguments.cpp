@@ -11,7 +11,7 @@
 namespace hg {
 namespace {
 
-// A function of many problems without strides is given pointers to each.
+// A batched function without strides takes arrays of pointers.
 bool takes_arrays(const Signature& signature)
 {
     const auto has = [&](Arg arg) {
@@ -71,12 +71,12 @@ private:
     const Signature& signature_;
     const hgemm_args_t& g_;
     Pointers pointers_;
-    const bool arrays_;  // arrays of pointers say where problems lie
+    const bool arrays_;  // problems are given by arrays of pointers
     Arg arg_{};
     int position_ = 0;
 };
 
-// That of a single problem leads nowhere.
+// The stride of a single problem is not used.
 Status Checker::stride(const char* name, int64_t value, hgemm_type_t type) const
 {
     if (g_.batch_count > 1 && is_too_far(value, g_.batch_count, element_bytes(type)))
@@ -100,7 +100,7 @@ Status Checker::output_stride(int64_t value, int64_t ld) const
     return stride(name(), value, g_.type_d);
 }
 
-// The entries of an array that the CPU can read.
+// Checks the entries of an array that the CPU can read.
 Status Checker::pointers_of(const void* const* array, hgemm_type_t type) const
 {
     for (int64_t i = 0; i < g_.batch_count; ++i) {
@@ -139,7 +139,7 @@ Status Checker::scalar_pointer(const void* ptr) const
     return ptr && pointers_ == Pointers::OnHost ? check_host_memory(position_, name(), ptr) : ok;
 }
 
-// D may be C itself, element by element; any other overlap would read what was written.
+// D may be C itself. Any other overlap would read elements that were already written.
 Status Checker::aliased_c() const
 {
     const bool same = arrays_ ? g_.c_array && g_.c_array == g_.d_array : g_.c && g_.c == g_.d;

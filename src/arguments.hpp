@@ -1,5 +1,5 @@
-// The argument checks of Level 3: one list of arguments per public function, checked in its order, so
-// that the first wrong one wins and its position is that of the C prototype.
+// The argument checks of Level 3. Each public function has one list of arguments, checked in order, so that
+// the first wrong one is reported, with its position in the C prototype.
 #pragma once
 
 #include "problem.hpp"
@@ -58,8 +58,7 @@ struct Signature {
 // What an argument is called in messages: by the prototype, or as a member of args.
 const char* name_of(Arg arg, bool in_struct, bool in_arrays);
 
-// Is it looked at where pointers lead to? OnHost: to memory that the CPU reads, arrays of pointers among
-// it.
+// How pointers are checked. OnHost: they must lead to memory that the CPU reads, arrays of pointers too.
 enum class Pointers { Checked, OnHost, Unchecked };
 
 // Are the arguments right? `args` holds the values, whatever the function's prototype.
@@ -71,16 +70,15 @@ struct Stored {
     const char* inner_name;
 };
 
-// How A, B and D (with C and aux) of a product lie in memory.
+// How A, B and D (and C and aux) of a problem are stored.
 Stored stored_a(const hgemm_args_t& args);
 Stored stored_b(const hgemm_args_t& args);
 Stored stored_d(const hgemm_args_t& args);
 
-// Do `count` steps of `step` elements lead further than addresses can be added without overflow, 2^62
-// bytes?
+// Do `count` steps of `step` elements exceed 2^62 bytes, beyond which adding addresses could overflow?
 bool is_too_far(int64_t step, int64_t count, int64_t element_bytes);
 
-// Is argument `position` a leading dimension for the matrix, or a pointer to its elements?
+// Checks argument `position`: a leading dimension of the matrix, or a pointer to elements.
 Status check_leading(int position, const char* name, int64_t ld, const Stored& matrix,
                      int64_t element_bytes);
 Status check_pointer(int position, const char* name, const void* ptr, int64_t element_bytes,

@@ -11,18 +11,19 @@ namespace hg {
 struct Backend;
 struct Handle;
 
-// A kernel as the host sees it: one line of arch/<name>/kernels.def.
+// A kernel as the host sees it: one row of arch/<name>/kernels.def.
 struct KernelInfo {
     const char* name;
     int tile_m, tile_n, tile_k, stages, threads;
     int smem_bytes;
-    bool unaligned = false;  // for operands that the backend's best kernels cannot read as they are
+    bool unaligned =
+        false;  // reads operands without alignment, more slowly than the backend's other kernels
 };
 
-// How persistent CTAs share the last waves: by whole tiles, or by equal runs of K tiles.
+// On: persistent CTAs share the K tiles of the last waves evenly. Off: each computes whole tiles.
 enum class StreamK { Free, Off, On };
 
-// Which product a kernel computes: D, or with A and B swapped its transpose.
+// On: the kernel computes the transpose of D, with A and B swapped.
 enum class SwapAb { Free, Off, On };
 
 // Programmatic dependent launch: when the next kernel on the stream may start. Off: when this one has
@@ -33,7 +34,7 @@ enum class Why { Model, Tuned, Forced, Network };
 const char* name_of(Why why);
 const char* name_of(Pdl pdl);
 
-// Plan: what was decided. A pure function of Problem, Device and Options.
+// Plan: how a problem is run. A pure function of Problem, Device and Options.
 struct Plan {
     const Backend* backend;
     int kernel;    // index in backend->kernels
@@ -48,10 +49,10 @@ struct Plan {
     Why why;
     const char* refusal;  // set when choose() returns false
 
-    // What the sm90 backend alone decides and understands.
+    // Set and read by the sm90 backend alone.
     struct Sm90 {
-        bool stream_k;            // the last waves are shared out by K tiles instead of whole tiles
-        bool dynamic_schedule;    // clusters fetch whole tiles one at a time, as they come to them
+        bool stream_k;
+        bool dynamic_schedule;    // clusters take tile indices from a global counter
         bool repack_a, repack_b;  // the operand is copied to the workspace first
 
         bool repacks() const { return repack_a || repack_b; }
@@ -65,7 +66,7 @@ struct Plan {
 // What the environment and the handle's setters ask for.
 struct Options {
     char backend[16];  // HGEMM_BACKEND, "" if unset
-    char kernel[64];   // HGEMM_KERNEL, a kernel's name, and what may follow it:
+    char kernel[64];   // HGEMM_KERNEL: a kernel's name, and these options after it:
     int split;         // /split=<n>; 0: free
     SwapAb swap_ab;    // /swap_ab=0 or 1
     StreamK stream_k;  // /stream_k=0 or 1
@@ -75,15 +76,15 @@ struct Options {
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
 
-    // How many SMs, or threads, may be used.
+    // How many SMs may be used; on the host, how many threads.
     int sm_count(const Device& device) const
     {
         return sm_limit > 0 ? std::min(sm_limit, device.sm_count) : device.sm_count;
     }
 };
 
-// The parameters of a plan's kernels, as the backend lays them out. They hold for the same problem,
-// pointers included, and may be launched again.
+// The parameters of a plan's kernels, in the backend's own layout. They may be launched again for the same
+// problem, pointers included.
 struct Packed {
     alignas(128) unsigned char bytes[1536];
 
@@ -108,22 +109,23 @@ struct Backend {
 
     // Can this backend run on that device at all?
     bool (*serves)(const Device&);
-    // Per-handle state: loaded kernels, or the host's threads and BLAS. *state is null on failure.
+    // Open and close a handle's state: loaded kernels, or the host's threads and BLAS. *state is null on
+    // failure.
     Status (*open)(const Device&, void** state);
     void (*close)(void* state);
     // Size of the workspace that a handle gets at creation.
     size_t (*default_workspace)(const Device&);
-    // How many words that are 0 between kernels lie behind a workspace of so many bytes; null: none.
+    // How many words that are 0 between kernels lie behind a workspace of that many bytes; null: none.
     size_t (*counter_words)(const Device&, size_t workspace);
-    // Fill the plan; false with plan.refusal set when no kernel (or not the forced one) fits the problem.
+    // Fills the plan; false with plan.refusal set when no kernel (or not the forced one) fits the problem.
     bool (*choose)(const Problem&, const Device&, const Options&, Plan&);
-    // Lay out the kernels' parameters.
+    // Writes the kernels' parameters.
     Status (*pack)(const Handle&, const Problem&, const Plan&, Packed&);
-    // Launch on the handle's stream.
+    // Launches on the handle's stream.
     Status (*launch)(Handle&, void* state, const Plan&, const Packed&);
     // False where results may depend on m, n or the batch.
     bool batch_invariant;
-    // If set: on which devices does it serve only where HGEMM_BACKEND or HGEMM_KERNEL names it?
+    // If set: true for devices on which the backend is used only if HGEMM_BACKEND or HGEMM_KERNEL names it.
     bool (*stands_aside)(const Device&) = nullptr;
     // Has kernels for problems with Groups.
     bool takes_groups = false;

@@ -1,10 +1,11 @@
-// From checked arguments to the canonical form of the product.
+// to_problem(): from checked arguments to a Problem.
 #include "arguments.hpp"
 
 namespace hg {
 namespace {
 
-// C where it is read. Only where pointers are not looked at may it be NULL; it is well aligned then.
+// A C that is read. It may be NULL only where pointers are not checked (hgemm_explain); it then counts as
+// aligned.
 Matrix to_c(const hgemm_args_t& g, bool arrays)
 {
     constexpr uintptr_t anywhere = 256;

@@ -94,7 +94,7 @@ bool runs_on(const Device& device, const char* kernel)
 bool find_plan(const Problem& problem, const Device& device, Options options,
                std::span<const Backend* const> backends, Plan& plan, const char*& refusal)
 {
-    // Where SMs are counted: a kernel that has started early and waits takes up more of them.
+    // Under a limit of SMs no PDL: a kernel that has started early and waits would occupy more of them.
     if (options.sm_limit > 0 && options.pdl == Pdl::Free)
         options.pdl = Pdl::Off;
     bool found = false;
@@ -111,14 +111,14 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         if (!found || next.predicted_us < plan.predicted_us)
             plan = next;
         found = true;
-        // A backend that reads the operands as they are may be faster than one whose best kernels cannot.
+        // A later backend that needs no copies, or no alignment, may be faster.
         if (!next.sm90.repacks() && !backend->kernels[next.kernel].unaligned)
             break;
     }
     return found;
 }
 
-// Takes back the setting of that number, as `text` says. False where it was not asked for.
+// Resets setting `number`, which `text` names. False if it was not set.
 template <size_t length>
 bool take_back(int number, Options& o, char (&text)[length])
 {

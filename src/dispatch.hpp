@@ -1,5 +1,5 @@
-// Dispatch: which backends serve a device, and which of them runs a problem. Pure functions: nothing
-// here needs a GPU.
+// Dispatch: which backends serve a device, and which of them runs a problem. Pure functions: none needs a
+// GPU.
 #pragma once
 
 #include "handle.hpp"
@@ -9,8 +9,7 @@
 
 namespace hg {
 
-// All backends of this build, the most specialised first. A device is offered to them in this order, so
-// that a general backend stands behind each special one.
+// All backends of this build, the most specialised first: the order in which they are asked.
 std::span<const Backend* const> all_backends();
 
 // Does this build have the kernels of the backend with that name?
@@ -27,11 +26,12 @@ Status check_names(const Options& options);
 Status find_backends(const Device& device, const Options& options, const Backend* (&backends)[max_backends],
                      int& count);
 
-// How many words that are 0 between kernels the backends want behind a workspace of so many bytes.
+// How many words that are 0 between kernels the backends want behind a workspace of that many bytes.
 size_t counter_words(const Device& device, std::span<const Backend* const> backends, size_t workspace);
 
-// The first backend with a kernel for the problem decides, but where it copies operands first a later one
-// may be predicted to be faster. plan.backend tells which.
+// Asks the backends in order; the first that has a kernel for the problem decides. If its plan copies
+// operands or its kernel reads unaligned ones, the later backends are asked too, and the fastest prediction
+// wins.
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
                  std::span<const Backend* const> backends, Plan& plan);
 

@@ -48,7 +48,8 @@ constexpr int abi = 12000;
     X(cuLaunchKernelEx)                                                                                    \
     X(cuTensorMapEncodeTiled)
 
-// Those of green contexts, which drivers older than 12.5 and the cuda.h of older toolkits do not have.
+// Declarations of green contexts, which drivers older than 12.5 and the cuda.h of older toolkits do not
+// have.
 struct SmResource {  // CUdevResource of that type
     int type;
     unsigned char unused[92];
@@ -69,7 +70,7 @@ struct Calls {
     StreamGetContexts cuStreamGetCtx_v2;  // null, and the next one, where there are no green contexts
     GreenCtxGetDevResource cuGreenCtxGetDevResource;
     const char* absent;  // null when every entry point was found
-    CUresult started;    // what cuInit then answered
+    CUresult started;    // the result of cuInit
 };
 
 const char* resolve(Calls& calls)
@@ -264,7 +265,7 @@ void release(void* memory)
 
 Status clear(void* memory, size_t bytes)
 {
-    // A stream of its own: the default one may be busy, and those that do not block do not wait for it.
+    // On a new stream: the default one may be busy, and non-blocking streams do not wait for it.
     CUstream stream = nullptr;
     Status status = check(calls().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (status != ok)
@@ -372,7 +373,7 @@ Status launch(const Launch& launch, hgemm_stream_t stream)
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
         attributes[config.numAttrs++].value.clusterDim = {launch.cluster, 1, 1};
     }
-    if (launch.overlaps) {
+    if (launch.pdl) {
         attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attributes[config.numAttrs++].value.programmaticStreamSerializationAllowed = 1;
     }

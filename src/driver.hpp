@@ -7,18 +7,18 @@
 
 namespace hg::driver {
 
-// The devices that there are. None, for the *reason, where there is no driver or it sees no device; a
-// driver that does not start is an error.
+// Counts devices. 0, with a *reason, if there is no driver or it sees no device. A driver that does not
+// start is an error.
 Status count_devices(int* count, const char** reason);
 
-// NOT_SUPPORTED where there is a device that this build has no backend for, so that the host would serve in
-// silence.
+// NOT_SUPPORTED if there is a device that this build has no backend for: the host must not serve silently
+// instead.
 Status check_unserved();
 
 // The context of the calling thread and its device; *context is null when there is none.
 Status current_context(void** context, int* ordinal);
-// A primary context that was retained; `device` is the driver's handle, so that giving it back needs no
-// further call that could fail.
+// A retained primary context. `device` is the driver's handle, so that releasing it needs no other call
+// that could fail.
 struct Primary {
     void* context;
     int device;
@@ -46,14 +46,14 @@ void release(void* memory);
 // Sets the bytes to 0; waits for that.
 Status clear(void* memory, size_t bytes);
 
-// Where a stream's kernels run. A green context has some of a device's multiprocessors and shares its
-// primary context's memory.
+// Where a stream's kernels run. A green context has some of a device's SMs and shares the memory of the
+// primary context.
 struct StreamOwner {
-    void* context;  // that it belongs to; null where the driver says that it is no stream
-    void* primary;  // of a green context's stream: the primary context behind it, else null
-    int sm_count;   // likewise: how many multiprocessors it has, else 0
+    void* context;  // the one that the stream belongs to; null if the driver says that it is no stream
+    void* primary;  // for a stream of a green context: the primary context behind that, else null
+    int sm_count;   // for a stream of a green context: how many SMs that has, else 0
 };
-// NULL and the other special streams are those of the current context.
+// NULL and the other special streams belong to the current context.
 Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 
 // Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per
@@ -74,14 +74,14 @@ struct Launch {
     unsigned cluster;  // CTAs of a cluster, 0 or 1 for none
     unsigned threads;  // per CTA
     unsigned smem_bytes;
-    bool overlaps;  // waits itself for the grids before it (griddepcontrol), so it may start early
-    void* params;   // the kernel's one parameter
+    bool pdl;      // the kernel waits itself for earlier ones (griddepcontrol), so it may start early
+    void* params;  // the kernel's one parameter
 };
 Status launch(const Launch& launch, hgemm_stream_t stream);
 
-// Tensor map of 16- or 32-bit elements, swizzled over span_bytes (64 or 128, a line of the box); elements
-// outside the tensor read as zero. Dimension 0 is contiguous; strides are those of dimensions 1 and 2, in
-// bytes.
+// Tensor map of 16- or 32-bit elements, swizzled over span_bytes (64 or 128, the box in dimension 0).
+// Elements outside the tensor read as zero. Dimension 0 is contiguous; strides are of dimensions 1 and 2,
+// in bytes.
 struct TensorMapRequest {
     const void* base;
     Type type;

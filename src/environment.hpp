@@ -5,8 +5,8 @@
 
 namespace hg {
 
-// Null where the variable is not set, and in programs that have rights which their caller has not (setuid,
-// setgid, file capabilities): the caller may not say where those write.
+// Null if the variable is not set, or if the program has privileges that its caller lacks (setuid, setgid,
+// file capabilities): a caller must not say where such a program writes.
 inline const char* environment(const char* name) { return secure_getenv(name); }
 
 }  // namespace hg

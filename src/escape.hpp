@@ -1,4 +1,4 @@
-// Text for people, with values in it that come from anywhere.
+// Makes text with values from outside safe to print.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ inline bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || 
 
 inline bool has_control(std::string_view text) { return std::ranges::any_of(text, is_control); }
 
-// Control characters become \x0a and the like, so that a line stays one; cut to `length` bytes with the
-// NUL.
+// Replaces control characters by \x0a and the like, so that a line stays one line; cut to `length` bytes
+// with the NUL.
 inline void escape(std::string_view text, char* to, size_t length)
 {
     size_t used = 0;

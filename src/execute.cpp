@@ -50,7 +50,7 @@ Status check_workspace(const Handle& handle, const Plan& plan)
 
 namespace {
 
-// No command runs these again.
+// hgemm-bench has no command for groups.
 void trace_groups(const Log& log, const Problem& p)
 {
     char asked[256];
@@ -58,8 +58,8 @@ void trace_groups(const Log& log, const Problem& p)
     log.line("trace grouped %s", asked);
 }
 
-// A line that runs the same product again: m, n and k as the row-major D = op(A) * op(B) of the bench, and
-// how many of them.
+// Logs a command that runs the problem again: m, n and k of hgemm-bench's row-major D = op(A) * op(B), and
+// the batch.
 void trace(const Log& log, const Problem& p)
 {
     if (p.is_grouped())
@@ -73,20 +73,20 @@ void trace(const Log& log, const Problem& p)
              p.b.k_stride == 1 || p.n == 1 ? "n" : "t");
 }
 
-// Plan and pack.
+// Plans and packs.
 Status prepare(Handle& handle, const Request& request, const Problem& problem,
                const PlanCache::Launch*& prepared)
 {
     const Workspace workspace = handle.workspace();
-    PlanCache::Launch& place = handle.cache->place_for(request, workspace);
-    if (Status status = plan(handle, problem, place.plan); status != ok)
+    PlanCache::Launch& entry = handle.cache->entry_for(request, workspace);
+    if (Status status = plan(handle, problem, entry.plan); status != ok)
         return status;
-    if (Status status = check_workspace(handle, place.plan); status != ok)
+    if (Status status = check_workspace(handle, entry.plan); status != ok)
         return status;
-    if (Status status = place.plan.backend->pack(handle, problem, place.plan, place.packed); status != ok)
+    if (Status status = entry.plan.backend->pack(handle, problem, entry.plan, entry.packed); status != ok)
         return status;
-    handle.cache->keep(place);
-    prepared = &place;
+    handle.cache->keep(entry);
+    prepared = &entry;
     return ok;
 }
 
@@ -103,7 +103,7 @@ Status launch(Handle& handle, const PlanCache::Launch& prepared)
 
 bool repeat(Handle& handle, const Request& request, Status& status)
 {
-    // Arrays that the host reads may hold other pointers, which no one has checked.
+    // The host reads arrays of pointers, which may hold others than those that were checked.
     const bool unchecked = !handle.context && request.d_array;
     if (unchecked || handle.log.wants(LogLevel::Plan))
         return false;

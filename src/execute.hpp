@@ -1,4 +1,4 @@
-// From a problem to its kernels: plan, pack, launch, and the short cut for what was asked before.
+// From a problem to its kernels: plan, pack, launch; and the short cut for repeated calls.
 #pragma once
 
 #include "backend.hpp"
@@ -9,12 +9,12 @@
 
 namespace hg {
 
-// If the same was asked lately, run it again on the handle's stream, with `status` for the outcome; false
-// if it was not, or is to be logged.
+// Runs the request on the handle's stream and sets `status`, if the plan cache has its launch. False if it
+// does not, or if calls are logged.
 bool repeat(Handle& handle, const Request& request, Status& status);
-// Plan the problem that a checked request comes to, and run it on the handle's stream.
+// Plans the problem of a checked request, and runs it on the handle's stream.
 Status execute(Handle& handle, const Request& request, const Problem& problem);
-// The plan for a problem, from the cache or made; plan() logs it as well.
+// Fills the plan for a problem, from the cache or anew; plan() logs it as well.
 Status decide(Handle& handle, const Problem& problem, Plan& plan);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
 Status check_workspace(const Handle& handle, const Plan& plan);

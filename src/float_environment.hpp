@@ -1,5 +1,6 @@
-// FloatEnvironment: while it lives, the thread computes in the default floating-point environment (round to
-// nearest, subnormals kept, no traps); then it has the one from before again, flags of exceptions included.
+// FloatEnvironment: while one lives, its thread computes in the default floating-point environment (round
+// to nearest, subnormals kept, no traps). Its destructor restores the previous one, exception flags
+// included.
 #pragma once
 
 #if defined(__x86_64__)
@@ -11,8 +12,8 @@
 namespace hg {
 
 #if defined(__x86_64__)
-// The control word of SSE and AVX alone: a hundredth of the time that fesetenv() takes with the x87 unit's,
-// which nothing here uses.
+// Only the control word of SSE and AVX: a hundredth of the time of fesetenv(), which also sets that of the
+// x87 unit. Nothing here uses x87.
 class FloatEnvironment {
 public:
     FloatEnvironment() : before_(_mm_getcsr())

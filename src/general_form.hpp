@@ -9,20 +9,19 @@
 
 namespace hg {
 
-// The longest struct that a newer version may have. What was never initialised is most likely longer, and
-// is refused before it is read.
-constexpr size_t most_struct_bytes = 1024;
+// The longest struct that a newer version may have. A struct that was never initialised most likely has a
+// larger `size`, and is refused before more of it is read.
+constexpr size_t max_struct_bytes = 1024;
 
-// The caller's struct, called <name>_t, may be newer and longer than ours: is it one that this version can
-// read, as argument 2?
+// Checks the caller's struct <name>_t, which is argument 2. It may be newer and longer than ours.
 template <typename Args>
 Status check_size(const Args* args, const char* name)
 {
     const size_t size = args->size;
-    if (size < sizeof *args || size > most_struct_bytes || size % alignof(Args) != 0)
+    if (size < sizeof *args || size > max_struct_bytes || size % alignof(Args) != 0)
         return fail_argument(2, "args->size",
                              "is %zu, must be a multiple of %zu from %zu to %zu: use %s_init", size,
-                             alignof(Args), sizeof *args, most_struct_bytes, name);
+                             alignof(Args), sizeof *args, max_struct_bytes, name);
     const auto* bytes = reinterpret_cast<const unsigned char*>(args);
     if (std::any_of(bytes + sizeof *args, bytes + size, [](unsigned char b) { return b != 0; }))
         return fail_argument(2, "args->size", "is %zu, members beyond %zu must be 0 for this version", size,
@@ -30,7 +29,7 @@ Status check_size(const Args* args, const char* name)
     return ok;
 }
 
-// Can the structs at `args`, called `argument`, be read?
+// Checks that `args`, which messages call `argument`, is aligned.
 template <typename Args>
 Status check_struct(const char* argument, const Args* args)
 {
@@ -40,7 +39,7 @@ Status check_struct(const char* argument, const Args* args)
     return ok;
 }
 
-// Check that it is there too, and copy what we know of it.
+// Checks the struct and copies the members that this version knows.
 template <typename Args>
 Status copy_struct(const Args* args, const char* name, Args& copy)
 {
@@ -56,20 +55,20 @@ Status copy_struct(const Args* args, const char* name, Args& copy)
     return ok;
 }
 
-// How far the pointers of a call can be looked at.
+// How the pointers of a call can be checked.
 inline Pointers pointers_of(const Handle& handle)
 {
     return handle.context ? Pointers::Checked : Pointers::OnHost;
 }
 
-// Copy the caller's struct, as copy_struct() does.
+// copy_struct() for hgemm_args_t.
 Status copy_args(const hgemm_args_t* args, hgemm_args_t& copy);
-// Check the members of a copy.
+// Checks the members of a copy.
 Status check_members(const hgemm_args_t& args, Pointers pointers);
-// Both of these.
+// copy_args(), then check_members().
 Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy);
 
-// Plan and run checked arguments.
+// Plans and runs checked arguments.
 Status run_checked(Handle& handle, const hgemm_args_t& args);
 
 }  // namespace hg

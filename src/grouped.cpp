@@ -1,5 +1,5 @@
-// The C wall of grouped products. Groups described on the host run one behind the other, as do all groups
-// on the host backend; of groups whose sizes lie in device memory a kernel reads them.
+// The C API of grouped GEMMs. Groups described on the host, and all groups on the host backend, run one
+// after the other. Sizes in device memory are read by one kernel for all groups.
 #include "execute.hpp"
 #include "general_form.hpp"
 
@@ -40,7 +40,7 @@ Status check_strides(const hgemm_grouped_args_t& g)
     return status == ok ? check_stride("args->stride_d", g.stride_d, g.group_count, bytes_of_d(g)) : status;
 }
 
-// What the groups share. Checked as products of their own they do not see how far it is to where they
+// Checks the arguments that all groups share. The checks of each group do not see how far apart groups
 // begin.
 Status check_shared(const hgemm_grouped_args_t& g)
 {
@@ -93,7 +93,7 @@ Rows rows_of(const hgemm_grouped_args_t& g, int64_t group)
                         : Rows{g.offsets[group], g.offsets[group + 1] - g.offsets[group]};
 }
 
-// A group's product reads D as its C, a name that D does not have here.
+// Checked by itself, since the checks of a group would report D, which is also its C, as `c`.
 Status check_output(const hgemm_grouped_args_t& g)
 {
     for (int64_t i = 0; i < g.group_count; ++i)
@@ -110,7 +110,7 @@ T* displaced(T* first, int64_t bytes)
                  : nullptr;
 }
 
-// Rows of the group's storage, as a product of its own.
+// Some rows of a group as the arguments of a GEMM.
 hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows rows)
 {
     const bool masked = is_masked(g);
@@ -135,7 +135,7 @@ hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows row
     return args;
 }
 
-// Entries lie as far apart as the caller's hgemm_args_t is long.
+// The caller's hgemm_args_t may be longer than ours: its size is the distance between entries.
 const hgemm_args_t* problem_at(const hgemm_grouped_args_t& g, int64_t index)
 {
     const auto* first = reinterpret_cast<const char*>(g.problems);
@@ -156,8 +156,8 @@ Status check_problem_sizes(const hgemm_grouped_args_t& g)
     return ok;
 }
 
-// All that can refuse the product, before anything runs.
-Status check_product(Handle& handle, const hgemm_args_t* args)
+// Everything that could refuse the problem, before anything runs.
+Status check_problem(Handle& handle, const hgemm_args_t* args)
 {
     hgemm_args_t checked;
     Status status = check_args(args, pointers_of(handle), checked);
@@ -168,7 +168,7 @@ Status check_product(Handle& handle, const hgemm_args_t* args)
     return status == ok ? check_workspace(handle, decided) : status;
 }
 
-Status run_product(Handle& handle, const hgemm_args_t* args)
+Status run_problem(Handle& handle, const hgemm_args_t* args)
 {
     hgemm_args_t checked;
     Status status = check_args(args, pointers_of(handle), checked);
@@ -177,8 +177,8 @@ Status run_product(Handle& handle, const hgemm_args_t* args)
     return status;
 }
 
-// Takes a step with one product behind the other, up to the first that fails.
-Status for_each_product(Handle& handle, const hgemm_grouped_args_t& g,
+// Calls `step` for each problem in order, up to the first that fails.
+Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g,
                         Status (*step)(Handle&, const hgemm_args_t*))
 {
     Status status = ok;
@@ -194,11 +194,11 @@ Status for_each_product(Handle& handle, const hgemm_grouped_args_t& g,
     return status;
 }
 
-// A refused call writes nothing, so every product is checked before the first one runs.
+// A refused call writes nothing, so every problem is checked before the first one runs.
 Status run_all(Handle& handle, const hgemm_grouped_args_t& g)
 {
-    const Status status = for_each_product(handle, g, check_product);
-    return status == ok ? for_each_product(handle, g, run_product) : status;
+    const Status status = for_each_problem(handle, g, check_problem);
+    return status == ok ? for_each_problem(handle, g, run_problem) : status;
 }
 
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
@@ -221,7 +221,7 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 
 bool reads_operands(const hgemm_grouped_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
 
-// All but the groups' sizes, which the host does not know: as one product of all rows.
+// The host does not know the sizes of groups: it checks the rest, as one GEMM of all rows.
 Status check_matrices(const hgemm_grouped_args_t& g)
 {
     const Status status =
@@ -256,7 +256,7 @@ Problem to_problem(const hgemm_grouped_args_t& g)
     return p;
 }
 
-// Of a size that no hgemm_args_t has.
+// `size` is the grouping, which no hgemm_args_t has as its size, so that such requests differ from others.
 Request to_request(const hgemm_grouped_args_t& g)
 {
     Request r{};

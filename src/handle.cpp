@@ -18,8 +18,8 @@
 namespace hg {
 namespace {
 
-constexpr int place_bits = 16, generation_bits = sizeof(uintptr_t) * 8 - 4 - place_bits;
-constinit HandleTable<Handle, place_bits, generation_bits> handles;
+constexpr int index_bits = 16, generation_bits = sizeof(uintptr_t) * 8 - 4 - index_bits;
+constinit HandleTable<Handle, index_bits, generation_bits> handles;
 
 Device host_device()
 {
@@ -151,7 +151,7 @@ void release(Handle& handle)
     close_log(handle.log);
 }
 
-// What a creating function is asked for. Without a size the backends choose it.
+// The arguments of a creating function. Without a size the backends choose it.
 struct Wanted {
     int device;
     std::optional<size_t> workspace;
@@ -208,13 +208,13 @@ Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) n
     if (wanted.device < HGEMM_DEVICE_CURRENT)
         return fail_argument(2, "device", "is %d, must be a device number, %d or %d", wanted.device,
                              HGEMM_DEVICE_HOST, HGEMM_DEVICE_CURRENT);
-    constexpr size_t most_bytes = size_t{1} << 46;
-    if (wanted.workspace.value_or(0) > most_bytes)
+    constexpr size_t max_bytes = size_t{1} << 46;
+    if (wanted.workspace.value_or(0) > max_bytes)
         return fail_argument(3, "workspace_bytes", "is %zu, must be at most 2^46", *wanted.workspace);
-    const uintptr_t place = handles.take();
-    if (place == 0)
+    const uintptr_t slot = handles.take();
+    if (slot == 0)
         return fail(HGEMM_STATUS_ALLOC_FAILED, "there are %d handles, the most that a process may have",
-                    1 << place_bits);
+                    1 << index_bits);
     std::unique_ptr<Handle> created;
     Status status;
     try {
@@ -226,17 +226,17 @@ Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) n
     if (status != ok) {
         if (created)
             fail_creation(*created, status);
-        handles.give_back(place);
+        handles.give_back(slot);
         return status;
     }
-    *out = reinterpret_cast<hgemm_handle_t>(handles.open(place, created.release()));
+    *out = reinterpret_cast<hgemm_handle_t>(handles.open(slot, created.release()));
     return ok;
 }
 
 }  // namespace
 
-// Kernels on a stream of a green context have its multiprocessors alone: plans are made for these, since
-// CTAs that wait for each other must all have a place.
+// Kernels on a stream of a green context run on its SMs alone. Plans must count those, since CTAs that wait
+// for each other must all be resident.
 void adopt(Handle& handle, const driver::StreamOwner& owner)
 {
     const int sm_count =

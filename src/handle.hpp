@@ -17,12 +17,12 @@ constexpr int max_backends = 4;
 constexpr size_t workspace_alignment = 256;
 
 struct Handle {
-    Device device;     // with the multiprocessors that the stream's kernels have
-    int all_sm_count;  // of the whole device
+    Device device;     // device.sm_count: the SMs that kernels on the stream may use
+    int all_sm_count;  // SMs of the whole device
     Options options;
     Log log;
     void* context;            // the CUcontext; null on the host
-    driver::Primary primary;  // the same, if it is one that we retained
+    driver::Primary primary;  // set if `context` is a primary context that the handle retained
     hgemm_stream_t stream;
     std::unique_ptr<PlanCache> cache;
     Workspace own, user;  // user.ptr null: own is used
@@ -43,10 +43,11 @@ struct Handle {
 // The live handle behind a public one, else null.
 Handle* find_handle(hgemm_handle_t handle);
 Status fail_handle(hgemm_handle_t handle);  // for when that is null
-// Plan for the multiprocessors of the stream that `owner` tells of.
+// Makes the handle plan for the SMs of the context (perhaps a green one) that owns its stream.
 void adopt(Handle& handle, const driver::StreamOwner& owner);
 
-// Runs the body of a public call on a live handle: nothing escapes, failures are logged where asked.
+// Runs the body of a public call on a live handle: no exception escapes, and failures are logged if asked
+// for.
 template <typename Body>
 Status with_handle(const char* function, hgemm_handle_t public_handle, Body body) noexcept;
 

@@ -1,5 +1,5 @@
-// Entries in sets of eight places, found by their hash: of fixed size, and memory that no entry was put
-// into is never touched.
+// A set-associative hash table of fixed size: an entry's hash names its set, and sets have eight places.
+// Memory of entries that were never filled is never touched.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ public:
         return nullptr;
     }
 
-    // The place of an entry with this hash, else an empty one, else that of an older entry, which is
-    // forgotten. What is put there is found once keep() was called.
-    Entry& place_for(uint64_t hash)
+    // The entry to fill: the one with this hash, else an empty one, else an older one, which is forgotten.
+    // It is found after keep().
+    Entry& entry_for(uint64_t hash)
     {
         const size_t first = first_of(hash);
         size_t chosen = first + turn_++ % ways;

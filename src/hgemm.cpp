@@ -1,5 +1,5 @@
-// The C wall of Level 3: every public product becomes an hgemm_args_t, is checked argument by argument
-// and turned into a Problem.
+// The C API of Level 3: the arguments of every function become an hgemm_args_t, are checked one by one, and
+// become a Problem.
 #include "execute.hpp"
 #include "general_form.hpp"
 

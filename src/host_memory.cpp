@@ -9,7 +9,7 @@
 namespace hg {
 namespace {
 
-// As in cuda.h, which a build without CUDA has not.
+// Values of cuda.h, which a build without CUDA does not have.
 using PointerGetAttribute = int (*)(void* data, int attribute, uint64_t pointer);
 constexpr int memory_type = 2, is_managed = 8;  // CU_POINTER_ATTRIBUTE_*
 constexpr unsigned device_memory = 2;           // CU_MEMORYTYPE_DEVICE

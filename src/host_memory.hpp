@@ -1,12 +1,12 @@
-// Pointers that the CPU reads through: does one lead to memory of a GPU?
+// Recognises pointers to GPU memory where the CPU would read through them.
 #pragma once
 
 #include "status.hpp"
 
 namespace hg {
 
-// Has the process loaded the CUDA driver? It is asked from then on what kind of memory pointers lead to.
-// For handles on the host, when they are created.
+// Called when a handle on the host is created: if the process has loaded the CUDA driver, pointers are
+// looked up in it from then on.
 void find_loaded_driver();
 
 // Refuses an argument that is a pointer to device memory, as far as the driver tells.

@@ -75,7 +75,7 @@ Status launch(const KernelTable& table, const Plan& plan, const void* params, hg
     request.cluster = static_cast<unsigned>(plan.cluster);
     request.threads = static_cast<unsigned>(kernel.threads);
     request.smem_bytes = static_cast<unsigned>(kernel.smem_bytes);
-    request.overlaps = plan.uses_pdl();
+    request.pdl = plan.uses_pdl();
     request.params = const_cast<void*>(params);
     return driver::launch(request, stream);
 }

@@ -40,7 +40,7 @@ Status open_kernels(const unsigned char* image, const Device& device, std::span<
                     int variants, SymbolName symbol_name, void** state);
 void close_kernels(void* state);
 
-// Launch the planned kernel with one parameter struct.
+// Launches the planned kernel with one parameter struct.
 Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream);
 
 }  // namespace hg

@@ -1,4 +1,4 @@
-// The C wall of Level 2: a matrix-vector product is a product with n = 1.
+// The C API of Level 2: a matrix-vector product is a GEMM with n = 1.
 #include "arguments.hpp"
 #include "execute.hpp"
 #include "handle.hpp"
@@ -41,7 +41,7 @@ Status check_vector(int position, const char* name, const void* vector, int64_t 
     return ok;
 }
 
-// Elements of 2 bytes as lines of one, whichever end of the vector comes first.
+// A vector as lines of one 2-byte element. A negative increment occupies the same memory.
 Region region_of(const void* vector, int64_t length, int64_t increment)
 {
     return {reinterpret_cast<uintptr_t>(vector), length, 2 * std::abs(increment), 2};
@@ -79,7 +79,7 @@ Status check(const VectorCall& v, Pointers pointers)
     return status == ok && reads ? check_apart(v) : status;
 }
 
-// Where element 0 of a vector lies: with a negative increment it is stored last.
+// The address of element 0. With a negative increment it is stored last.
 const void* first_element(const void* vector, int64_t length, int64_t increment)
 {
     const int64_t offset = increment < 0 ? (1 - length) * increment : 0;
@@ -110,7 +110,7 @@ Problem to_problem(const VectorCall& v)
     return p;
 }
 
-// Of size 0, as no hgemm_args_t is.
+// `size` stays 0, unlike that of any hgemm_args_t, so that such requests differ from Level 3's.
 Request to_request(const VectorCall& v)
 {
     Request r{};

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t line_bytes = error_text_bytes + 128;
 
-// In one piece, as long as there is room for it.
+// One write() if the system takes the whole text.
 void write_whole(int file, const char* text, size_t length)
 {
     while (length > 0) {
@@ -47,7 +47,8 @@ bool read_level(LogLevel& level)
     return false;
 }
 
-// To append to; -1 with the reason. What is no file, such as a pipe without a reader, is not waited for.
+// Opens for appending; -1 with the reason. Does not wait for what is no file, such as a pipe without a
+// reader.
 int open_file(const char* path, const char*& reason)
 {
     const int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);

@@ -1,5 +1,5 @@
-// Log: what the user asked to see, by hgemm_set_logger() or by HGEMM_LOG=error|plan|trace, then on standard
-// error or in HGEMM_LOG_FILE.
+// Log: lines for the user. hgemm_set_logger() sets where they go, else HGEMM_LOG=error|plan|trace asks for
+// them on standard error or in HGEMM_LOG_FILE.
 #pragma once
 
 #include "status.hpp"
@@ -12,17 +12,17 @@ struct Log {
     LogLevel level = LogLevel::Off;
     int file = -1;  // descriptor; -1: standard error
     hgemm_logger_t logger = nullptr;
-    void* data = nullptr;  // the logger's
+    void* data = nullptr;  // passed to the logger
 
     bool wants(LogLevel wanted) const { return level >= wanted; }
-    // Write one line, whole even when several threads write, with room for any error's text.
+    // Writes one line, with room for any error's text. Lines of several threads do not mix.
     [[gnu::format(printf, 2, 3)]] void line(const char* format, ...) const noexcept;
 };
 
-// By HGEMM_LOG, false where that is unknown, and HGEMM_LOG_FILE; where the file cannot be written to, a
-// line on standard error says so and the log goes on there.
+// Sets the log by HGEMM_LOG and HGEMM_LOG_FILE; false if HGEMM_LOG has an unknown value. If the file cannot
+// be written to, a line on standard error says so and the log goes on there.
 bool open_log_of_environment(Log& log) noexcept;
-// By hgemm_set_logger() if that was called, else by the environment.
+// Sets the log by hgemm_set_logger() if that was called, else by the environment.
 Status open_log(Log& log) noexcept;
 void close_log(Log& log) noexcept;
 

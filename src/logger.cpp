@@ -1,4 +1,4 @@
-// hgemm_set_logger(): where the logs of handles go that are created later.
+// hgemm_set_logger(): where handles that are created later write their logs.
 #include "environment.hpp"
 #include "log.hpp"
 
@@ -8,8 +8,7 @@
 namespace hg {
 namespace {
 
-// One thing that a program has set. Never freed, since other threads may be reading it; the same is not
-// made twice.
+// What one call set. Never freed, since other threads may be reading it; equal settings share one object.
 struct Setting {
     LogLevel level;
     hgemm_logger_t logger;
@@ -17,8 +16,8 @@ struct Setting {
     const Setting* older;
 };
 
-// Without a lock: a child of fork() would wait for one that another thread held.
-std::atomic<const Setting*> settings = nullptr;  // all of them
+// Lock-free: a forked child would wait forever for a lock that another thread of the parent held.
+std::atomic<const Setting*> settings = nullptr;  // all of them, as a list
 std::atomic<const Setting*> current = nullptr;   // null: the environment decides
 
 const Setting* find_setting(const Setting& wanted)

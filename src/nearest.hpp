@@ -1,4 +1,4 @@
-// Which names are most like a wrong one.
+// Finds the names that are most like a wrong one.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hg {
 
-// Characters to insert, delete or replace before `wanted` begins `name`.
+// How many characters must be inserted, deleted or replaced to make `wanted` a prefix of `name`.
 inline size_t distance_to_begin(std::string_view wanted, std::string_view name)
 {
     constexpr size_t longest = 80;
@@ -29,8 +29,8 @@ inline size_t distance_to_begin(std::string_view wanted, std::string_view name)
     return *std::min_element(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(length) + 1);
 }
 
-// The `count` nearest of all that are offered, the nearest first; of equals the one whose length differs
-// least.
+// Keeps the `count` nearest of the names that are offered, the nearest first; of equals the one whose
+// length differs least.
 template <size_t count>
 class NearestNames {
 public:

@@ -28,7 +28,7 @@ bool read_split(std::string_view value, int& split)
     return error == std::errc{} && rest == end && split >= 1;
 }
 
-// One of `names`, as the number behind Free that it stands for.
+// Sets the enumerator that `value` names: names[i] is the one with the value i + 1, after Free.
 template <typename Setting>
 bool read_name(std::string_view value, std::initializer_list<std::string_view> names, Setting& setting)
 {

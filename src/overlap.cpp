@@ -5,7 +5,7 @@
 namespace hg {
 namespace {
 
-__extension__ using Wide = __int128;  // products of two sizes
+__extension__ using Wide = __int128;  // holds the product of two sizes
 
 Wide floor_div(Wide x, Wide y) { return x / y - (x % y < 0); }
 Wide floor_mod(Wide x, Wide y) { return x - floor_div(x, y) * y; }
@@ -16,9 +16,9 @@ uintptr_t end_of(const Region& r)
     return r.begin + static_cast<uintptr_t>((r.lines - 1) * std::max(r.pitch, r.width) + r.width);
 }
 
-// The smallest x >= 0 with low <= a * x mod m <= high, or -1; 0 <= a < m and 0 <= low <= high < m. As in
-// Euclid's algorithm: where no multiple of a lies between low and high, ask after how many rounds of m one
-// does.
+// The smallest x >= 0 with low <= a * x mod m <= high, or -1; 0 <= a < m and 0 <= low <= high < m. Works
+// like Euclid's algorithm: if no multiple of a lies in [low, high], find the smallest y such that one lies
+// in [low + m * y, high + m * y].
 Wide first_between(Wide a, Wide m, Wide low, Wide high)
 {
     if (low == 0)
@@ -31,18 +31,18 @@ Wide first_between(Wide a, Wide m, Wide low, Wide high)
     return rounds < 0 ? -1 : ceil_div(low + m * rounds, a);
 }
 
-// The smallest x >= 0 with (a * x + b) mod m <= most, or -1.
-Wide first_at_most(Wide a, Wide b, Wide m, Wide most)
+// The smallest x >= 0 with (a * x + b) mod m <= limit, or -1.
+Wide first_at_most(Wide a, Wide b, Wide m, Wide limit)
 {
     const Wide start = floor_mod(b, m);
-    if (start <= most)
+    if (start <= limit)
         return 0;
-    return first_between(floor_mod(a, m), m, m - start, m - start + most);
+    return first_between(floor_mod(a, m), m, m - start, m - start + limit);
 }
 
 }  // namespace
 
-// Line i of y, at distance + i * y.pitch from x, meets line h of x where
+// Line i of y begins at distance + i * y.pitch from x. It overlaps line h of x if
 // -y.width < distance + i * y.pitch - h * x.pitch < x.width.
 bool overlap(const Region& x, const Region& y)
 {
@@ -50,13 +50,13 @@ bool overlap(const Region& x, const Region& y)
         return false;
     const Wide distance = static_cast<Wide>(y.begin) - static_cast<Wide>(x.begin);
     const Wide pitch_x = std::max(x.pitch, x.width), pitch_y = std::max(y.pitch, y.width);
-    // Of which lines of y the end lies behind the first of x, and the begin before the end of the last?
+    // The lines of y that end after the first byte of x and begin before its last one.
     const Wide first = std::max<Wide>(0, ceil_div(1 - y.width - distance, pitch_y));
     const Wide last =
         std::min<Wide>(y.lines - 1, floor_div((x.lines - 1) * pitch_x + x.width - 1 - distance, pitch_y));
     if (first > last)
         return false;
-    // A line of y meets one of x where so many bytes before its end one begins.
+    // A line of y overlaps x if a line of x begins within x.width + y.width - 2 bytes before its end.
     const Wide end = distance + first * pitch_y + y.width - 1;
     const Wide steps = first_at_most(pitch_y, end, pitch_x, static_cast<Wide>(x.width) + y.width - 2);
     return steps >= 0 && steps <= last - first;
@@ -70,11 +70,11 @@ int64_t overlapping_distance(int64_t stride, int64_t count, int64_t lines, int64
         return 1;
     const Wide step = stride < 0 ? -static_cast<Wide>(stride) : stride;
     const Wide line = std::max(pitch, width), reach = width - 1;
-    // Further away matrices are apart.
+    // Matrices with a greater difference of indices cannot overlap.
     const Wide furthest = std::min<Wide>(count - 1, ((lines - 1) * line + reach) / step);
     if (furthest < 1)
         return 0;
-    // A line starts at most `reach` elements before or behind one of the other matrix.
+    // Two lines overlap if they begin at most `reach` elements apart.
     const Wide more = first_at_most(step, step + reach, line, 2 * reach);
     return more >= 0 && more + 1 <= furthest ? static_cast<int64_t>(more + 1) : 0;
 }

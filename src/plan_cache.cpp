@@ -7,7 +7,8 @@
 namespace hg {
 namespace {
 
-// What plans may depend on: pointers become their offset in a 16-byte unit, plus 16 where they are set.
+// What plans depend on of a problem: pointers become their offset in a 16-byte unit, plus 16 if they are
+// set.
 Problem shape_of(const Problem& problem)
 {
     const auto alignment = [](const void* pointer) {
@@ -34,7 +35,7 @@ Problem shape_of(const Problem& problem)
     return shape;
 }
 
-// What a plan depends on.
+// What plans depend on of a workspace: all but its address.
 Workspace kind_of(const Workspace& workspace)
 {
     return {nullptr, workspace.bytes, workspace.counters, workspace.counter_words};
@@ -60,7 +61,7 @@ uint64_t hash_of(const Matrix& m)
     return hash;
 }
 
-// Of all members of a shape: entries with the same hash replace each other.
+// Covers all members of a shape, since entries with the same hash replace each other.
 uint64_t hash_of(const Problem& p, const Workspace& workspace)
 {
     uint64_t hash = mix(workspace.bytes, workspace.counter_words);
@@ -124,9 +125,9 @@ void PlanCache::keep_plan(const Problem& problem, const Workspace& workspace, co
     const Problem shape = shape_of(problem);
     const Workspace kind = kind_of(workspace);
     const uint64_t hash = hash_of(shape, kind);
-    Decided& place = decided_.place_for(hash);
-    place = {shape, kind, plan};
-    decided_.keep(place, hash);
+    Decided& entry = decided_.entry_for(hash);
+    entry = {shape, kind, plan};
+    decided_.keep(entry, hash);
 }
 
 const PlanCache::Launch* PlanCache::find_launch(const Request& request, const Workspace& workspace) const
@@ -136,12 +137,12 @@ const PlanCache::Launch* PlanCache::find_launch(const Request& request, const Wo
     });
 }
 
-PlanCache::Launch& PlanCache::place_for(const Request& request, const Workspace& workspace)
+PlanCache::Launch& PlanCache::entry_for(const Request& request, const Workspace& workspace)
 {
-    Launch& place = launches_.place_for(hash_of(request, workspace));
-    place.request = request;
-    place.workspace = workspace;
-    return place;
+    Launch& entry = launches_.entry_for(hash_of(request, workspace));
+    entry.request = request;
+    entry.workspace = workspace;
+    return entry;
 }
 
 void PlanCache::keep(const Launch& launch)

@@ -1,5 +1,5 @@
-// What a handle remembers of recent calls: plans by shape, and packed parameters by whole request, so that
-// a repeated call looks its kernel up and launches it.
+// PlanCache: what a handle keeps of recent calls, so that a repeated call looks its kernel up and launches
+// it: plans by shape, and packed parameters by request.
 #pragma once
 
 #include "backend.hpp"
@@ -10,26 +10,25 @@ namespace hg {
 struct Workspace {
     void* ptr;
     size_t bytes;
-    // Words that are 0 between kernels, with which the CTAs of a kernel count what they have done and leave
-    // sums for each other. A workspace of the user's has none.
+    // Words that are 0 between kernels: the CTAs of a kernel count arrivals in them and leave partial sums
+    // for each other. A workspace of the user's has none.
     uint32_t* counters;
     size_t counter_words;
     bool operator==(const Workspace&) const = default;
 };
 
-// A product as a caller asked for it, before any check: what a repeated call is recognised by. `size` tells
-// the kind of call, so that what is right in one is not taken for right in another.
+// The arguments of a call before any check: a repeated call is recognised by them. `size` says which kind
+// of function was called, since arguments that are right for one may be wrong for another.
 using Request = hgemm_args_t;
 
 class PlanCache {
 public:
-    // The plan for this shape, pointers left aside but for their alignment, and such a workspace, wherever
-    // it lies; null when it is not known.
+    // The plan for this shape and this size of workspace; null if it is not known. Pointers count by their
+    // alignment only, the workspace's not at all.
     const Plan* find_plan(const Problem& problem, const Workspace& workspace) const;
     void keep_plan(const Problem& problem, const Workspace& workspace, const Plan& plan);
 
-    // A launch is a plan with its parameters for one request, pointers included. Requests with a launch
-    // were checked.
+    // A plan with its parameters for one request, pointers included. Requests that have one were checked.
     struct Launch {
         Request request;
         Workspace workspace;
@@ -37,11 +36,11 @@ public:
         Packed packed;
     };
     const Launch* find_launch(const Request& request, const Workspace& workspace) const;
-    // The place for a new one, which is found once it was kept.
-    Launch& place_for(const Request& request, const Workspace& workspace);
+    // The entry to fill for a new launch. It is found after keep().
+    Launch& entry_for(const Request& request, const Workspace& workspace);
     void keep(const Launch& launch);
 
-    // Forget everything: what plans depend on beside the workspace has changed.
+    // Forgets everything: for when something that plans depend on, other than the workspace, has changed.
     void clear();
 
 private:
@@ -50,8 +49,8 @@ private:
         Workspace workspace;  // without `ptr`
         Plan plan;
     };
-    // A model of 80 layers has up to 560 products with weights of their own, beside those of activations; a
-    // quarter full, sets hardly ever overflow.
+    // A model of 80 layers has up to 560 GEMMs with weights of their own, beside those of activations. Sets
+    // that are a quarter full hardly ever overflow.
     HashedSets<Launch, 512> launches_;
     HashedSets<Decided, 64> decided_;
 };

@@ -63,7 +63,7 @@ void Problem::print(char* text, size_t length) const
                         : "");
 }
 
-// Where nothing was asked for, the next kernel waits.
+// Free prints as off, which is what it means in a plan that set nothing.
 const char* name_of(Pdl pdl)
 {
     constexpr const char* names[] = {"off", "off", "late", "early"};
@@ -78,7 +78,7 @@ const char* name_of(Why why)
 
 namespace {
 
-// What means something on a GPU alone: a cluster and waves of CTAs, stages, when the next kernel may start.
+// What a plan has on a GPU only.
 void print_launch(const Plan& plan, const KernelInfo& kernel, char* text, size_t length)
 {
     std::snprintf(text, length, " cluster=%d stages=%d waves=%.2f pdl=%s predicted_us=%.1f",

@@ -1,12 +1,12 @@
-// Problem: what is asked. Every public routine becomes one of these.
+// Problem: what the caller asks for. Every call that computes becomes one.
 //
-// One view for all of them: D, C and aux are row-major (columns contiguous), A has m rows, B has n rows
-// and both are summed over k:
+// One view of all calls: D, C and aux are row-major, A has m rows, B has n rows, and both are summed over
+// k:
 //
 //     D[i][j] = activation(alpha * sum_p A[i][p] * B[j][p] + beta * C[i][j] + bias)
 //
-// Column-major calls get here by transposing the equation, which swaps A with B and m with n; transposes
-// of A and B are a choice of strides. A matrix-vector product has n = 1.
+// A column-major call becomes this by transposing the equation, which swaps A with B and m with n. Whether
+// A or B is transposed is only a choice of strides. A matrix-vector product has n = 1.
 #pragma once
 
 #include "arch/common/types.hpp"
@@ -51,18 +51,18 @@ struct Bias {
 };
 
 struct Problem {
-    int64_t m, n, k, batch;  // all >= 1, except that k = 0 means "read neither A nor B"
+    int64_t m, n, k, batch;  // all >= 1, but k = 0 if neither A nor B is to be read
     Type type_ab;            // F16 or BF16
     Operand a, b;
     Matrix c, d, aux;  // c is unused when beta is the value 0
     Bias bias;
     Activation activation;
-    float alpha, beta;                        // unless read on the device:
-    const float *alpha_device, *beta_device;  // null or where the value lies
-    Groups groups;  // m counts the rows of all, or those that each has room for; or nothing is set
+    float alpha, beta;                        // not used where the pointer below is set:
+    const float *alpha_device, *beta_device;  // null, or the address of the value
+    Groups groups;  // set: m counts the rows of all contiguous groups, or the room of each masked one
 
-    // Neither A nor B is read; beta is set. A sum of 0 times this alpha is a zero that changes no sign when
-    // beta * C is added to it.
+    // Makes this a problem that reads neither A nor B; beta must be set. The sum 0 times this alpha is a
+    // zero that changes no sign when it is added to beta * C.
     void multiply_nothing()
     {
         k = 0;
@@ -70,7 +70,7 @@ struct Problem {
         alpha_device = nullptr;
     }
 
-    // D is C as it is.
+    // Is D the same memory as C, and stays as it is?
     bool changes_nothing() const
     {
         return k == 0 && !beta_device && beta == 1.0f && c == d && bias.along == BiasAlong::None &&
@@ -79,8 +79,8 @@ struct Problem {
 
     bool is_grouped() const { return groups.offsets || groups.counts; }
 
-    // The same product as kernels like it best. A contiguous column of D is a row of its transpose, which
-    // vectors can be stored to. Groups keep their rows, and A its lines along k.
+    // Rewrites the problem to an equivalent one that kernels serve best: a contiguous column of D becomes a
+    // row of the transposed problem, so that vectors can be stored to it. Groups are not transposed.
     void simplify();
 
     bool operator==(const Problem&) const = default;
@@ -89,19 +89,19 @@ struct Problem {
     void print(char* text, size_t length) const;
 
 private:
-    // A stride along a dimension of size 1 leads nowhere, nor does that of a batch of pointer arrays; make
-    // it one that vectors can have.
+    // Strides along dimensions of size 1, and batch strides of pointer arrays, are not used: sets them to
+    // values that allow vectors.
     void align_unused_strides();
 };
 
-// Device: what is available.
+// Device: the GPU, or the host, that a handle computes on.
 struct Device {
     int ordinal;         // CUDA ordinal, or HGEMM_DEVICE_HOST
     int cc;              // compute capability, 90 for 9.0; 0 on the host
-    int sm_count;        // multiprocessors; threads on the host
+    int sm_count;        // SMs; threads on the host
     int smem_per_block;  // opt-in shared memory limit, bytes
     int64_t l2_bytes;
-    int64_t memory_bandwidth;  // bytes a second, by clock and bus; 0 where the driver does not say
+    int64_t memory_bandwidth;  // bytes a second, by clock and bus; 0 if the driver does not say
     char name[64];
 };
 

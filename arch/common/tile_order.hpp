@@ -1,5 +1,5 @@
-// Order of output tiles, for reuse in the L2 cache: `group` rows of tiles are walked together, column by
-// column, so that the tiles in flight share few rows of A and few of B. Also compiled on the host.
+// The raster: `group` rows of tiles are walked together, column by column, so that the tiles in flight read
+// few rows of A and few of B, which stay in L2. Also compiled on the host.
 #pragma once
 
 #include "arch/common/divisor.hpp"

@@ -22,7 +22,7 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
         return "the device has too little shared memory";
     if (p.is_grouped() && std::max({p.m, p.n, p.batch}) > INT32_MAX - 512)
         return "a size is 2^31 or more";
-    if (count_most_tiles(p, kernel.tile_m, kernel.tile_n) > max_tiles)
+    if (count_max_tiles(p, kernel.tile_m, kernel.tile_n) > max_tiles)
         return "more than 2^30 tiles";
     return nullptr;
 }
@@ -57,7 +57,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
             plan.refusal = why_not;
             continue;
         }
-        const int64_t tiles = count_most_tiles(p, kernels[i].tile_m, kernels[i].tile_n);
+        const int64_t tiles = count_max_tiles(p, kernels[i].tile_m, kernels[i].tile_n);
         const double us = predict(p, sm_count, configs[i], tiles);
         if (found && us >= plan.predicted_us)
             continue;

@@ -40,8 +40,8 @@ bool direct_symbol(int kernel, int variant, char (&name)[80])
            has_direct_major(direct_configs[kernel - first_direct], k_major ? Major::K : Major::MN);
 }
 
-// Entry points are named after the majors of A and B, the direct ones after that of A; A of groups is
-// contiguous along K; sm90_repack is one for both types.
+// Entry points are named after type and majors: of A and B, for direct and gemv kernels of A alone. Grouped
+// kernels exist for K-major A only. sm90_repack has one entry point.
 bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     const auto index = static_cast<int>(&kernel - kernels);
@@ -74,33 +74,32 @@ Status open(const Device& device, void** state)
     return open_kernels(images, device, kernels, major_variants, symbol, state);
 }
 
-// Room for the copies of most layers of language models, and of two operands of 6,912 x 6,912.
+// Room for copies of most layers of language models, or of two operands of 6,912 x 6,912.
 size_t default_workspace(const Device&) { return size_t{192} << 20; }
 
-// The product, and the copies of operands that TMA cannot address.
+// The parameters of the GEMM, and of the copies of operands that TMA cannot address.
 struct Launches {
     Params product;
     RepackParams copies;
     int64_t copy_tiles;
 };
 
-// CTAs that copy at a time.
+// How many CTAs may copy at a time.
 int64_t max_copying_ctas(const Handle& handle)
 {
     return int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : repack_ctas_per_sm);
 }
 
-// The product may start beside the copies, worth half a microsecond, unless its CTAs would crowd where
-// nothing is copied (two an SM: 2 x 8192 x 8192 takes 39 us instead of 33), or is long and would
-// lie where SMs have copied first (300 x 5001 x 5003 68 us instead of 58; short ones lose up to
-// 8 % if late).
+// May the GEMM start beside the copies? That saves half a microsecond. Not if two of its CTAs would share
+// an SM while others copy, nor if it is long and would be placed by which SMs finish copying first.
+// EXPERIMENTS.md#repack.
 bool starts_beside_copies(const Handle& handle, const Plan& plan, int64_t tiles)
 {
-    constexpr double long_product = 20;  // us
+    constexpr double long_us = 20;
     if (plan.grid > handle.sm_count())
         return true;
     const bool crowds = config_of(plan.kernel).ctas_per_sm > 1 && plan.grid + tiles > handle.sm_count();
-    const bool scatters = tiles >= max_copying_ctas(handle) && plan.predicted_us > long_product;
+    const bool scatters = tiles >= max_copying_ctas(handle) && plan.predicted_us > long_us;
     return !crowds && !scatters;
 }
 

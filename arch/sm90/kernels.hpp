@@ -1,5 +1,6 @@
-// The host's reading of kernels.def. A kernel's number is its place in `kernels`: those of KERNEL lines
-// first, then GROUPED, DIRECT and GEMV, then sm90_repack, which is no GEMM but may run before one.
+// The host's view of kernels.def. Kernels are numbered by their index in `kernels`: KERNEL, GROUPED,
+// DIRECT, GEMV, and last sm90_repack, the copy kernel that runs before a GEMM whose operands TMA cannot
+// read.
 #pragma once
 
 #include "arch/sm90/config.hpp"
@@ -74,7 +75,7 @@ constexpr int repack_kernel = first_direct + direct_count;
 constexpr bool is_grouped(int kernel) { return first_grouped <= kernel && kernel < first_direct; }
 constexpr bool is_direct(int kernel) { return first_direct <= kernel && kernel < repack_kernel; }
 
-// Of a KERNEL or GROUPED line.
+// The config of a KERNEL or GROUPED kernel.
 constexpr const Config& config_of(int kernel)
 {
     return is_grouped(kernel) ? grouped_configs[kernel - first_grouped] : configs[kernel];

@@ -12,7 +12,7 @@
 namespace hg::sm90 {
 namespace {
 
-// Boxes: 64 elements of the contiguous dimension by box_rows rows (K-major) or by box_k k's (MN-major).
+// Boxes: 64 elements of the contiguous dimension by box_rows rows (K-major) or by box_k K (MN-major).
 Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand, int box_rows, int box_k,
                     CUtensorMap& map)
 {
@@ -20,15 +20,14 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
     return encode_operand(o, p, rows_of_operand, span_elements, lines, map);
 }
 
-// Lines that only one cluster reads, since the `others` rows of the other operand fit one tile, need not
-// stay in L2.
+// An operand that is read once need not stay in L2: the other one's `others` rows fit one cluster tile.
 uint64_t policy(const Problem& p, const Operand& o, int64_t others, int others_in_tile)
 {
     const bool shared = p.batch > 1 && o.batch_stride == 0;
     return others <= others_in_tile && !shared ? evict_first : evict_normal;
 }
 
-// An output larger than L2 only drives out the operands.
+// An output larger than L2 would only evict the operands.
 uint64_t output_policy(const Problem& p)
 {
     constexpr double max_of_l2 = 40e6;
@@ -37,12 +36,9 @@ uint64_t output_policy(const Problem& p)
     return bytes > max_of_l2 ? evict_first : evict_normal;
 }
 
-// Of large operands: no more than saves the first wait for memory, since TMA takes the requests one after
-// the other, those of its first loads behind them. Fewer of wide tiles, and where the last wave is nearly
-// empty, since the next kernel's CTAs then ask early and take bandwidth from those that still load.
-// Microseconds with four k tiles, three, two, one: 96 x 4096 x 4096 by 64 x 96 10.94, 11.03, 11.17, 11.36;
-// 192 x 32768 x 512 by pairs of 128 x 192 15.13, 14.90, 14.87, 15.18; 512 x 7168 x 2048 by 128 x 224
-// 24.81, 24.64, 24.44, 24.32; 1 x 18432 x 7168, 288 CTAs on 264 places, 59.99, 58.58, 57.73, 58.30.
+// K tiles to prefetch of large operands. Few for wide tiles: TMA serves requests in order, so prefetches
+// delay the first loads. Few where the last wave is nearly empty: the next kernel's CTAs then start early,
+// and their prefetches take bandwidth from CTAs that still load. Measurements: DESIGN.md#l2-prefetch.
 int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 {
     constexpr int narrow = 160, wide = 256;
@@ -69,7 +65,7 @@ Epilogue epilogue_of(const Config& c, const Facts& f, bool swap_ab)
 
 namespace {
 
-// Boxes as store_block_tma(), LoaderOfC and store_block_16() take them or, of D, fill_subtile().
+// Boxes of D, C and aux, as the epilogues transfer them: persistent/epilogue*.cuh, staging.cuh.
 Status pack_results(const Facts& f, const Config& c, bool swap_ab, Params& params)
 {
     const Problem& p = f.problem;
@@ -91,8 +87,8 @@ Status pack_results(const Facts& f, const Config& c, bool swap_ab, Params& param
 
 }  // namespace
 
-// In pieces only where products are long enough to hide them: 8192 x 8192 x 1024 with a bias and GELU takes
-// 268 us by 128 x 176 in pieces, 233 by 128 x 128 in place, 512 x 11008 x 4096 by 128 x 168 in pieces 69.
+// The general epilogue only if K is long enough to hide it, or no kernel can fuse the output.
+// DESIGN.md#epilogues.
 bool can_store(const Config& c, const Facts& f, bool swap_ab)
 {
     constexpr int64_t long_k = 2048;
@@ -171,7 +167,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
 
 namespace {
 
-// A problem with groups, with as many matrices A and D as there are: one, of contiguous groups.
+// The problem with as many matrices A and D as there are in memory: contiguous groups share one.
 Problem rows_of_groups(const Problem& p)
 {
     Problem rows = p;
@@ -182,7 +178,7 @@ Problem rows_of_groups(const Problem& p)
 
 }  // namespace
 
-// D and C in TMA's boxes where a group fills a tile.
+// Boxes of D and C serve the tiles that their group fills.
 Status pack_groups(const Problem& p, const Plan& plan, Params& params)
 {
     const Config& c = config_of(plan.kernel);

@@ -13,17 +13,17 @@
 
 namespace hg::sm90 {
 
-// How a persistent kernel stores this output, if it can.
+// Which epilogue a persistent kernel has for this output; can_store() says whether it can.
 Epilogue epilogue_of(const Config& config, const Facts& facts, bool swap_ab);
 
 // Can a kernel make this output?
 bool can_store(const Config& config, const Facts& facts, bool swap_ab);
 
-// K tiles that each CTA prefetches into L2 while earlier kernels end: all of small operands; none where
-// alpha may be 0, since then no operand is touched.
+// How many K tiles each CTA prefetches into L2 while earlier kernels end: of small operands all, up to 16;
+// none if alpha may be 0, since then no operand may be touched.
 int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
 
-// Fill a kernel's parameters for a legal plan, but for what lies in the workspace.
+// Fill a kernel's parameters for a legal plan. Addresses in the workspace are set in backend.cpp.
 Status pack_gemm(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 Status pack_groups(const Problem& problem, const Plan& plan, Params& params);
 void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);

@@ -1,5 +1,5 @@
-// The part of cuBLAS's binary interface that the shim meets. Declared here so that it builds without a CUDA
-// toolkit and serves more than one version; a test holds it against NVIDIA's headers.
+// The part of cuBLAS's binary interface that the shim uses. Declared here so that the shim builds without a
+// CUDA toolkit and serves more than one version; a test compares it with NVIDIA's headers.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +55,7 @@ enum DescAttribute : int {
     desc_amax_d_pointer = 21,
     desc_bias_data_type = 26,
     desc_atomic_sync_in_counters = 29,   // cuBLAS 12 alone
-    desc_atomic_sync_out_counters = 30,  // likewise
+    desc_atomic_sync_out_counters = 30,  // cuBLAS 12 alone
     desc_d_out_scale_pointer = 36
 };
 
@@ -93,13 +93,12 @@ struct LtHeuristicResult {
     int reserved[4];
 };
 
-// cublasLtMatmulPreferenceAttributes_t, cublasLtReductionScheme_t: a mask of such schemes, none for
-// algorithms that do not split k
+// cublasLtMatmulPreferenceAttributes_t; cublasLtReductionScheme_t: a mask, 0 for algorithms without split-K
 constexpr int preference_reduction_mask = 3;
 constexpr uint32_t reduction_schemes = 7;
 
-// Signatures: enumerations are int and handles void*, which are passed alike. Int is int, or int64_t for
-// the functions that end in _64.
+// Signatures: enumerations are int and handles void*, which the ABI passes in the same way. Int is int, or
+// int64_t for the functions that end in _64.
 template <typename Int>
 using GemmEx = int(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha,
                    const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb, const void* beta,

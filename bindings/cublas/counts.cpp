@@ -19,7 +19,7 @@ constexpr const char* names[] = {
 #undef HGEMM_REAL
 };
 
-// [product][reason]; the reason None counts what was served.
+// [function][reason]; the reason None counts served calls.
 std::atomic<uint64_t> counts[products][reasons];
 
 uint64_t served(int product) { return counts[product][0].load(std::memory_order_relaxed); }

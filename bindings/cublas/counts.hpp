@@ -1,4 +1,4 @@
-// How many calls were served and passed on, by function and reason, and the summary of it.
+// Counts served and passed-on calls, by function and reason, and prints the summary.
 #pragma once
 
 #include "route.hpp"
@@ -19,7 +19,7 @@ const char* name_of(Product product);
 void count(Product product, Reason reason);
 void reset_counts();
 
-// Several lines, without the ending newline; empty where nothing was called.
+// Several lines, without the last newline; empty if nothing was called.
 std::string summary();
 
 }  // namespace hg::shim

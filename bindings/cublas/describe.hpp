@@ -1,4 +1,4 @@
-// Products in one line, for the log.
+// Describes a call in one line, for the log.
 #pragma once
 
 #include "route.hpp"

@@ -34,7 +34,7 @@ bool load(Calls& calls)
            find(library, "cuMemcpyHtoDAsync_v2", calls.cuMemcpyHtoDAsync_v2);
 }
 
-// Null until the driver is loaded. Without a lock, which a forked child could inherit held.
+// Null until the driver is loaded. Lock-free: a forked child could inherit a lock that is held.
 const Calls* calls()
 {
     static constinit std::atomic<const Calls*> known = nullptr;

@@ -1,4 +1,4 @@
-// The CUDA driver, as little of it as the shim needs, taken from the libcuda.so.1 that the program has
+// The few functions of the CUDA driver that the shim needs, from the libcuda.so.1 that the program has
 // loaded.
 #pragma once
 
@@ -27,7 +27,7 @@ private:
 };
 
 bool wait(void* stream);
-// In the stream's order: the default one's is not that of streams which do not block.
+// Copies in the stream's order: non-blocking streams do not wait for the default one.
 bool copy_out(void* host, const void* device, size_t bytes, void* stream);
 bool copy_in(void* device, const void* host, size_t bytes, void* stream);
 

@@ -18,20 +18,21 @@ namespace hg::shim {
 namespace {
 
 constexpr uintptr_t alignment = 256;
-// What cuBLAS's handles have by default on a Hopper.
+// The default size of cuBLAS's workspace on Hopper.
 constexpr size_t own_workspace_bytes = size_t{32} << 20;
 void* const per_thread_stream = reinterpret_cast<void*>(2);
-// A workspace of no bytes: products that need none are chosen.
+// A workspace of no bytes, with which libhgemm chooses kernels that need none.
 const Workspace nothing{reinterpret_cast<void*>(alignment), 0};
 
-// An hgemm handle and how it is set.
+// An hgemm handle and its settings.
 struct Engine {
     void* context = nullptr;
     hgemm_handle_t handle = nullptr;  // null: could not be made
     void* stream = nullptr;
     Workspace workspace;  // ptr null: the hgemm handle's own
     int sm_count = 0;
-    // The own workspace is made for the first product that comes without one, and serves its stream alone.
+    // The shim's own workspace is created for the first GEMM without one, and serves the stream of that
+    // GEMM.
     bool has_own = false, was_refused_own = false;
     void* own_stream = nullptr;
 };
@@ -49,7 +50,7 @@ struct Entries {
 
 constinit Lazy<Entries> entries;
 
-// The contexts of which a handle stays: see retire().
+// The contexts of which retire() has kept a handle.
 struct Kept {
     std::mutex mutex;
     std::vector<void*> contexts;
@@ -57,7 +58,7 @@ struct Kept {
 
 constinit Lazy<Kept> kept_contexts;
 
-// Changes when an entry goes, so that what threads remember is not used any more.
+// Changes when an entry is removed, so that threads do not use what they cached.
 std::atomic<uint64_t> generation{1};
 
 struct Remembered {
@@ -81,7 +82,7 @@ Entry& find_entry(void* handle)
     return *entry;
 }
 
-// Null if nothing is known of the handle.
+// Null if the handle has no entry.
 std::unique_ptr<Entry> take_out(void* handle)
 {
     Entries& all = entries.get();
@@ -119,7 +120,7 @@ Engine make_engine(void* context, size_t workspace_bytes)
     const bool on_host =
         status == HGEMM_STATUS_SUCCESS && !std::strcmp(hgemm_backend(engine.handle), "host");
     if (on_host) {
-        // It would take the program's pointers for its own.
+        // A handle on the host would read the program's device pointers.
         hgemm_destroy(engine.handle);
         engine.handle = nullptr;
     }
@@ -128,8 +129,8 @@ Engine make_engine(void* context, size_t workspace_bytes)
     return engine;
 }
 
-// For the calling thread's context. A thread that has none yet, and that the real library would give one,
-// uses the handle where it was used before; null if that is nowhere.
+// The engine for the calling thread's context. A thread without a context, to which the real library would
+// give one, gets the engine of the only context where the handle was used before; else null.
 Engine* find_engine(Entry& entry)
 {
     void* context = driver::current_context();
@@ -141,7 +142,7 @@ Engine* find_engine(Entry& entry)
     return &entry.engines.emplace_back(make_engine(context, 0));
 }
 
-// hgemm wants 256-byte alignment, cuBLAS takes any.
+// libhgemm demands 256-byte alignment, cuBLAS accepts any.
 Workspace aligned(Workspace w)
 {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(w.ptr);
@@ -151,8 +152,8 @@ Workspace aligned(Workspace w)
     return {reinterpret_cast<void*>(begin + skipped), w.bytes - skipped};
 }
 
-// Another handle takes the place of one without workspace: what that one launched reads nothing of it, and
-// the kernels stay loaded.
+// Replaces a handle without workspace by one that has its own. The old one may go: its kernels read no
+// workspace, and they stay loaded.
 bool make_own_workspace(Engine& engine, void* stream)
 {
     if (engine.was_refused_own || !driver::current_context())
@@ -168,7 +169,7 @@ bool make_own_workspace(Engine& engine, void* stream)
     return true;
 }
 
-// What is shared between streams, or between a graph and what runs beside it, would be written by both.
+// The own workspace must not be shared between streams, nor between a graph and what runs beside it.
 Workspace choose_workspace(Engine& engine, const Place& place, const Workspace& of_handle)
 {
     if (place.brings_workspace)
@@ -232,7 +233,7 @@ Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
     return done ? Reason::None : Reason::Refused;
 }
 
-// An entry that there is no memory for had no workspace, and products go to the real library.
+// If there is no memory for an entry, the workspace is not noted, and GEMMs go to the real library.
 void set_workspace(void* handle, Workspace workspace)
 {
     quietly([&] {
@@ -251,7 +252,7 @@ void take_workspace(void* handle)
     });
 }
 
-// Taken out before: as soon as it is destroyed, another thread may get a handle with the same address.
+// Removed before it is destroyed: after that another thread may get a handle with the same address.
 int forget(void* handle, const std::function<int()>& destroy)
 {
     std::unique_ptr<Entry> gone;

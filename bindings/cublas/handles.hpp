@@ -1,5 +1,5 @@
 // For each cuBLAS handle one hgemm handle per context, which follows its stream, workspace and number of
-// multiprocessors. Handles of cublasLt are meant as well: they may be the same ones.
+// SMs. Handles of cublasLt count as well: they may be the same ones.
 #pragma once
 
 #include "route.hpp"
@@ -14,7 +14,7 @@ struct Workspace {
     size_t bytes = 0;
 };
 
-// What the caller's handle says about one call.
+// The settings of the caller's handle for one call.
 struct Place {
     void* stream = nullptr;
     int sm_count = 0;
@@ -23,18 +23,18 @@ struct Place {
     Workspace workspace;
 };
 
-// Run the product where the caller wants it: None, or why it was not done.
+// Runs the GEMM on the caller's stream. Returns None, or why it was not done.
 Reason multiply(void* handle, const Place& place, const hgemm_args_t& args);
 
-// The caller gave the handle this workspace, of no bytes perhaps.
+// Notes the workspace that the caller set, perhaps one of 0 bytes.
 void set_workspace(void* handle, Workspace workspace);
-// A new stream takes it away.
+// Forgets the workspace: cuBLAS drops it when a stream is set.
 void take_workspace(void* handle);
 
-// Calls `destroy`, which destroys the handle and returns cuBLAS's status. What is known of the handle goes.
+// Forgets what is known of the handle and calls `destroy`, which destroys it and returns cuBLAS's status.
 int forget(void* handle, const std::function<int()>& destroy);
 
-// In a child process nothing of the parent's device state is usable.
+// Abandons all handles in a forked child, where none of the parent's device state is usable.
 void leave_handles_behind();
 
 }  // namespace hg::shim

@@ -1,13 +1,13 @@
-// Objects that are made when first needed and never destroyed: calls come while libraries start, and while
-// the process ends.
+// Objects that are created when first needed and never destroyed: the program may call while libraries
+// load, and while the process ends.
 #pragma once
 
 #include <atomic>
 
 namespace hg {
 
-// Unlike a function's static variable it has no lock that a forked child could inherit held. Threads that
-// come at the same time make one each, of which one stays.
+// Unlike a function's static variable it has no lock that a forked child could inherit locked. Several
+// threads may create one at the same time; one of these stays.
 template <typename T>
 class Lazy {
 public:
@@ -19,7 +19,7 @@ public:
 
     bool is_made() const { return object_.load(std::memory_order_acquire); }
 
-    // In a forked child: threads that only the parent has may hold the object's locks. The next get() makes
+    // For a forked child, where threads of the parent may hold the object's locks: the next get() creates
     // another.
     void leave_behind() { object_.store(nullptr, std::memory_order_release); }
 

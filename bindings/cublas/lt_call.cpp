@@ -13,7 +13,7 @@
 namespace hg::shim {
 namespace {
 
-// An attribute that this version does not have keeps the value that stands for its absence.
+// An attribute that this version of cuBLAS does not have keeps its default.
 template <typename T>
 void read(LtGetAttribute* get, void* object, int attribute, T& value)
 {
@@ -38,7 +38,7 @@ LtMatrix read_layout(const Real& real, void* layout)
     return x;
 }
 
-// Scale factors, maxima, or counters that say which chunks of D may be computed and which are.
+// Does the call have scale factors, maxima, or counters of chunks of D?
 bool has_scaling(const Real& real, void* desc)
 {
     for (const int attribute : {desc_a_scale_pointer, desc_b_scale_pointer, desc_c_scale_pointer,
@@ -58,8 +58,8 @@ size_t hash_of(const LtAlgorithm& algorithm)
     return std::hash<std::string_view>()(bytes);
 }
 
-// A program that tries thousands of algorithms, or leaves us no memory, gets all of them honoured.
-constexpr size_t most_known = 4096;
+// Beyond max_known algorithms, or without memory for them, the shim honours every algorithm.
+constexpr size_t max_known = 4096;
 
 struct Known {
     std::mutex mutex;
@@ -109,12 +109,12 @@ void remember(const LtAlgorithm& algorithm, Reason reason)
     const bool done = quietly([&] {
         Known& all = known.get();
         const std::lock_guard lock(all.mutex);
-        if (all.reasons.size() < most_known)
+        if (all.reasons.size() < max_known)
             all.reasons.insert_or_assign(hash_of(algorithm), reason);
         known_count = all.reasons.size();
     });
     if (!done)
-        known_count = most_known;
+        known_count = max_known;
 }
 
 void leave_algorithms_behind()
@@ -127,14 +127,14 @@ Reason check(const LtAlgorithm* algorithm)
 {
     if (!algorithm)
         return Reason::None;
-    // Nobody proposed zeros.
+    // The heuristic never returns an algorithm of zeros.
     if (std::all_of(std::begin(algorithm->data), std::end(algorithm->data),
                     [](uint64_t w) { return w == 0; }))
         return Reason::Algorithm;
     const size_t count = known_count.load(std::memory_order_acquire);
     if (count == 0)
         return Reason::None;
-    if (count == most_known)
+    if (count == max_known)
         return Reason::Algorithm;
     Known& all = known.get();
     const std::lock_guard lock(all.mutex);

@@ -10,19 +10,18 @@ struct LtLayouts {
     void *a, *b, *c, *d;
 };
 
-// Fills what the descriptors say; a descriptor that the real library does not read leaves values that no
-// product has.
+// Fills the call from its descriptors. If the real library cannot read one, values stay that no GEMM has.
 void read_descriptors(const Real& real, void* desc, const LtLayouts& layouts, LtCall& call);
 
-// Does a preference of the heuristic rule out algorithms that split k?
+// Does a preference of the heuristic rule out algorithms with split-K?
 bool forbids_split(const Real& real, void* preference);
 
-// Algorithms that the caller put together, or that are not to split k, are to be honoured, for this reason;
-// others that the heuristic returned need not be.
+// Notes an algorithm that the shim must honour, and why: the caller made it, or asked for one without
+// split-K. Others that the heuristic returned need not be honoured.
 void remember(const LtAlgorithm& algorithm, Reason reason);
 Reason check(const LtAlgorithm* algorithm);
 
-// In a child process.
+// Forgets all algorithms in a forked child.
 void leave_algorithms_behind();
 
 }  // namespace hg::shim

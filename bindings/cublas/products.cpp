@@ -1,4 +1,4 @@
-// The products of libcublas, under its own names.
+// The GEMM functions of libcublas, under their own names.
 #include "real.hpp"
 #include "serve.hpp"
 
@@ -65,7 +65,7 @@ DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
 
 namespace {
 
-// All matrices and scalars are fp16; cublasHgemm leaves the sums' precision to the library.
+// All matrices and scalars are fp16; cublasHgemm does not say how precise the sums are.
 GemmCall half_call(int transa, int transb, int64_t m, int64_t n, int64_t k, const void* alpha,
                    const void* a, int64_t lda, int64_t stride_a, const void* b, int64_t ldb,
                    int64_t stride_b, const void* beta, void* c, int64_t ldc, int64_t stride_c, Batch kind,

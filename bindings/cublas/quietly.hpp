@@ -1,9 +1,9 @@
-// No exception leaves through a C function, and no call of the program fails because of us.
+// No exception leaves through a C function, and no call of the program fails because of the shim.
 #pragma once
 
 namespace hg::shim {
 
-// What `work` returns, or `otherwise` where it ran out of memory.
+// Returns what `work` returns, or `otherwise` if it ran out of memory.
 template <typename Result, typename Work>
 Result quietly(Result otherwise, const Work& work) noexcept
 {
@@ -14,7 +14,7 @@ Result quietly(Result otherwise, const Work& work) noexcept
     }
 }
 
-// For work that may as well be left undone. Tells whether it was done.
+// Does work that is not essential. Returns whether it was done.
 template <typename Work>
 bool quietly(const Work& work) noexcept
 {

@@ -16,8 +16,8 @@ constexpr const char* sonames[library_count][3] = {
     {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}};
 constexpr const char* landmarks[library_count] = {"cublasDestroy_v2", "cublasLtMatmul"};
 
-// Where dlsym() is to look. The next one in the order of loading is what the program would have called
-// without us; a library that came in with RTLD_LOCAL is not in that order, but is found by its name.
+// Where dlsym() looks. RTLD_NEXT finds the function that the program would have called without the shim; a
+// library that was loaded with RTLD_LOCAL is found by its name only.
 void* find_scope(Library library)
 {
     const auto index = static_cast<int>(library);

@@ -19,11 +19,11 @@ struct Real {
     bool is_known() const { return complete && (major == 12 || major == 13); }
 };
 
-// The functions of one library; those of the other are null. Found when first asked for, and again as long
-// as the library is not loaded. What was found stays loaded.
+// The functions of one library; the other library's are null. They are looked up at the first call, and
+// again at later ones while the library is not loaded. A library that was found stays loaded.
 const Real& real(Library library);
 
-// In a child process, where nobody may be searching any more.
+// Abandons the search in a forked child, which lacks the thread that may hold its lock.
 void leave_search_behind();
 
 template <typename Function, typename... Arguments>

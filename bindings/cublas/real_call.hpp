@@ -1,11 +1,11 @@
-// The call that the program made, ready to be handed to the real library.
+// The program's call, ready to be passed to the real library.
 #pragma once
 
 #include "abi.hpp"
 
 namespace hg::shim {
 
-// Products that the real library asks for while it works are not ours to take.
+// Is the real library running on this thread? GEMMs that it calls itself are passed on.
 bool is_nested();
 
 class RealCall {

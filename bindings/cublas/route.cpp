@@ -1,5 +1,5 @@
-// Products of libcublas. What the real library would refuse is passed on, so that the caller gets its
-// status.
+// The GEMM functions of libcublas. Calls that the real library would refuse are passed on, so that the
+// caller gets its status.
 #include "route.hpp"
 
 #include "route_common.hpp"

@@ -1,5 +1,5 @@
-// What is asked of us: a call of cuBLAS becomes the arguments of hgemm_gemm_ex(), or a reason to pass it
-// on. Nothing here depends on state, a GPU or the real library.
+// Translates a call of cuBLAS to the arguments of hgemm_gemm_ex(), or to a reason to pass it on. Pure
+// functions: no state, GPU or real library.
 #pragma once
 
 #include "abi.hpp"
@@ -8,7 +8,7 @@
 namespace hg::shim {
 
 enum class Reason {
-    None,  // we serve it
+    None,  // libhgemm serves it
 #define HGEMM_REASON(name, text) name,
 #include "reasons.def"
 #undef HGEMM_REASON
@@ -60,7 +60,7 @@ struct LtCall {
     bool scaled = false;  // has scale factors, or is to report a maximum
     const void* bias = nullptr;
     int64_t bias_stride = 0;
-    int bias_type = -1;  // -1: that of D
+    int bias_type = -1;  // -1: D's type
     int sm_count = 0;
     LtMatrix a, b, c, d;
     const void *alpha, *beta;

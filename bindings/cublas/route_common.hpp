@@ -1,4 +1,4 @@
-// What both families of products translate alike.
+// What route.cpp and route_lt.cpp share.
 #pragma once
 
 #include "abi.hpp"
@@ -8,7 +8,7 @@ namespace hg::shim {
 
 inline hgemm_op_t transposition(int op) { return op == op_n ? HGEMM_NO_TRANS : HGEMM_TRANS; }
 
-// The pairs that cuBLAS has: fp16 or bf16, to the same type or to fp32.
+// The pairs of types that are served: fp16 or bf16, with C of the same type or fp32.
 inline bool set_types(int type_a, int type_b, int type_d, hgemm_args_t& args)
 {
     if (type_a != type_b || (type_a != r_16f && type_a != r_16bf) || (type_d != type_a && type_d != r_32f))

@@ -7,7 +7,7 @@
 namespace hg::shim {
 namespace {
 
-// A matrix in the other order than the product's is its own transpose.
+// A matrix in the other order than D counts as its transpose.
 struct Operand {
     bool transposed;
     int64_t rows, columns;  // of op(X)

@@ -17,7 +17,7 @@ Reason check_version(const Real& cublas)
     return cublas.is_known() ? Reason::None : Reason::Version;
 }
 
-// What every product starts with.
+// What every call begins with.
 Reason check_state(Library library)
 {
     if (is_nested())
@@ -43,8 +43,8 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
     return route(call, pointer_mode, args);
 }
 
-// cuBLAS refuses a workspace at an odd address, which we would serve; it is to judge all that no allocator
-// returns.
+// cuBLAS refuses a workspace at an odd address, which libhgemm would accept. Addresses that no allocator
+// returns are passed on, so that cuBLAS decides.
 bool is_aligned(const Workspace& w) { return reinterpret_cast<uintptr_t>(w.ptr) % sizeof(double) == 0; }
 
 Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgemm_args_t& args)

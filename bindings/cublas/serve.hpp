@@ -1,4 +1,4 @@
-// One product from beginning to end: ours if we can, else the real library's; counted and logged.
+// Serves one call: by libhgemm if it can, else by the real library. Counts and logs it.
 #pragma once
 
 #include "counts.hpp"
@@ -10,7 +10,7 @@ namespace hg::shim {
 
 int serve(Product product, void* handle, const GemmCall& call, const RealCall& real_call);
 
-// What cublasLtMatmul got beside its operands.
+// The arguments of cublasLtMatmul beside the operands.
 struct LtPlace {
     void* desc;
     LtLayouts layouts;

@@ -36,7 +36,7 @@ struct Settings {
 constinit Lazy<Settings> lazy_settings;
 Settings& settings() { return lazy_settings.get(); }
 
-// Null, or why not. What is no file, such as a pipe without a reader, is not waited for.
+// Opens the file; null, or why not. Does not wait for what is no file, such as a pipe without a reader.
 const char* open_file(const char* path, int& file)
 {
     const int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
@@ -98,7 +98,7 @@ void log_line(const char* format, ...)
     escape(raw, line + prefix.size(), sizeof raw);
     const size_t length = std::strlen(line);
     line[length] = '\n';
-    // In one piece: lines of other threads and processes go to the same place.
+    // One write(): other threads and processes append lines to the same file.
     const ssize_t written = write(settings().file >= 0 ? settings().file : STDERR_FILENO, line, length + 1);
     static_cast<void>(written);
 }

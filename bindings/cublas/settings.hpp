@@ -1,4 +1,4 @@
-// What the environment asks for, and the line-wise log.
+// The environment variables of the shim, and its log.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ const char* name_of(Mode mode);
 enum class LogLevel { Off, Summary, Calls };
 bool logs(LogLevel level);
 
-// One line to stderr or to HGEMM_SHIM_LOG_FILE, whole even when several threads write.
+// Writes one line to stderr or to HGEMM_SHIM_LOG_FILE. Lines of several threads do not mix.
 [[gnu::format(printf, 1, 2)]] void log_line(const char* format, ...);
 
 }  // namespace hg::shim

@@ -22,14 +22,14 @@ using Bytes = std::vector<unsigned char>;
 
 size_t size_of(hgemm_type_t type) { return type == HGEMM_F32 ? 4 : 2; }
 
-// A large result may not fit a second time, and a batch may have more problems than a list can.
+// Limits: a large result may not fit memory twice, nor a batch a list of its problems.
 template <typename T>
 bool resize(std::vector<T>& list, size_t size)
 {
     return quietly([&] { list.resize(size); });
 }
 
-// Bytes from the first element to the last; 0 where no memory is that large.
+// Bytes from the first element to the last; 0 if that overflows.
 size_t extent(int64_t lines, int64_t ld, int64_t length, size_t element)
 {
     size_t before = 0, elements = 0, bytes = 0;
@@ -39,7 +39,7 @@ size_t extent(int64_t lines, int64_t ld, int64_t length, size_t element)
     return fits ? bytes : 0;
 }
 
-// The memory that a product writes to: problem by problem, from the first element to the last.
+// The memory that a GEMM writes to: of each problem of a batch, from its first element to the last.
 class Output {
 public:
     Output(const hgemm_args_t& args, void* stream)
@@ -49,7 +49,7 @@ public:
     {
     }
 
-    // Finds the problems; those of a pointer array are read from the device.
+    // Finds the problems of the batch; arrays of pointers are read from the device.
     bool find()
     {
         const driver::AllowWhileRecording allow;
@@ -77,7 +77,7 @@ public:
         return done(copied);
     }
 
-    // What lies between the lines may be written by others meanwhile.
+    // Other streams may write to the gaps between columns meanwhile, so these are not restored.
     bool write(const Bytes& from) const
     {
         const driver::AllowWhileRecording allow;
@@ -132,7 +132,7 @@ private:
 struct Difference {
     uint64_t calls = 0;
     double largest = 0;        // relative to the largest element of the same result
-    uint64_t only_one_is = 0;  // elements that are finite in one result alone
+    uint64_t only_one_is = 0;  // elements that are finite in one of the two results
 };
 
 struct Differences {
@@ -176,7 +176,7 @@ int verify(Product product, void* handle, const Place& place, const hgemm_args_t
         return output.find() && output.read(before) ? multiply(handle, place, args) : Reason::Refused;
     });
     const bool have_ours = reason == Reason::None && output.read(ours);
-    // Where it cannot be put back, the real library would read what we wrote.
+    // If D cannot be restored, the real library would read libhgemm's result as its C.
     if (reason == Reason::None && !output.write(before))
         return status_success;
     const int status = real_call();

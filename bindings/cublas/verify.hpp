@@ -1,5 +1,5 @@
-// HGEMM_SHIM=verify: every product is computed by both libraries and the results are compared. The program
-// goes on with the real library's, so that differences do not add up.
+// HGEMM_SHIM=verify: both libraries compute every GEMM, and the results are compared. The program gets the
+// real library's result, so that differences do not add up.
 #pragma once
 
 #include "counts.hpp"
@@ -10,15 +10,15 @@
 
 namespace hg::shim {
 
-// Runs both. `reason` tells why there was nothing of ours to compare, if so.
+// Runs both. `reason` says why libhgemm gave no result to compare, if so.
 // @return the status of the real library.
 int verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
            const RealCall& real_call, Reason& reason);
 
-// Lines of the summary, each with a newline before it: by shape the largest difference found.
+// Lines of the summary, each with a newline before it: the largest difference of each shape.
 std::string differences();
 
-// In a child process, which begins to count anew.
+// Forgets all differences in a forked child.
 void leave_differences_behind();
 
 }  // namespace hg::shim

@@ -27,7 +27,7 @@ Request product(int64_t weight)
 
 void keep(PlanCache& cache, const Request& request, const Workspace& workspace, int row)
 {
-    PlanCache::Launch& place = cache.place_for(request, workspace);
+    PlanCache::Launch& place = cache.entry_for(request, workspace);
     place.plan.kernel = row;
     cache.keep(place);
 }
@@ -104,12 +104,12 @@ TEST(PlanCache, FindsNothingThatWasNotKept)
 {
     const auto cache = std::make_unique<PlanCache>();
     const Request request = product(1);
-    cache->place_for(request, none);
+    cache->entry_for(request, none);
     EXPECT_EQ(row_of(*cache, request), -1);
     keep(*cache, request, none, 1);
     keep(*cache, request, none, 2);
     EXPECT_EQ(row_of(*cache, request), 2);
-    cache->place_for(request, none);
+    cache->entry_for(request, none);
     EXPECT_EQ(row_of(*cache, request), -1);
     keep(*cache, request, none, 3);
     cache->clear();

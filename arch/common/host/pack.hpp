@@ -1,4 +1,4 @@
-// Host side of the kernels' parameters: what the backends' backend.cpp and choose.cpp share.
+// What the GPU backends share to choose kernels and to fill their parameters.
 #pragma once
 
 #include "arch/common/host/facts.hpp"
@@ -55,7 +55,7 @@ struct Mma {
     }
 };
 
-// Entry points of a kernel that comes in f16 and bf16 for each pair of majors.
+// How many entry points a kernel has that comes in f16 and bf16 for each pair of majors.
 constexpr int major_variants = 8;
 
 inline int major_variant(Type type, const Operand& a, const Operand& b)
@@ -80,7 +80,7 @@ inline TileGrid pack_grid(const Problem& p, const KernelInfo& kernel, int group)
 // Tiles are numbered with 32 bits; half of that range leaves room for a grid-stride step.
 constexpr int64_t max_tiles = int64_t{1} << 30;
 
-// Tiles of m x n of all problems, or max_tiles + 1 when there are more than max_tiles.
+// How many tiles of m x n all problems have, or max_tiles + 1 if that is more than max_tiles.
 inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
 {
     int64_t tiles;
@@ -89,8 +89,9 @@ inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 
-// The same where contiguous groups end, as the device alone knows, anywhere: each has a tile more at most.
-inline int64_t count_most_tiles(const Problem& p, int64_t m, int64_t n)
+// The most tiles that a problem may have. Only the device knows where contiguous groups end; each may need
+// one more tile than its rows would fill.
+inline int64_t count_max_tiles(const Problem& p, int64_t m, int64_t n)
 {
     if (!p.groups.offsets)
         return count_tiles(p, m, n);
@@ -105,7 +106,7 @@ inline int64_t count_tiles(const Problem& p, const KernelInfo& kernel)
     return count_tiles(p, kernel.tile_m, kernel.tile_n);
 }
 
-// The same for a kernel that computes the transpose where swap_ab says so.
+// How many tiles a kernel has that computes the transpose if swap_ab is set.
 inline int64_t count_tiles(const Problem& p, int64_t tile_m, int64_t tile_n, bool swap_ab)
 {
     return swap_ab ? count_tiles(p, tile_n, tile_m) : count_tiles(p, tile_m, tile_n);

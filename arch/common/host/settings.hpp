@@ -1,17 +1,17 @@
-// What may follow a kernel's name in HGEMM_KERNEL and not every backend has.
+// Refuses options of HGEMM_KERNEL that a backend does not have.
 #pragma once
 
 #include "src/backend.hpp"
 
 namespace hg {
 
-// What a backend's kernels can be told, beside /split=1, /swap_ab=0, /stream_k=0 and /pdl=off.
+// Options that a backend has, beside /split=1, /swap_ab=0, /stream_k=0 and /pdl=off, which all accept.
 struct Offered {
     bool split, swap_ab, stream_k;
-    Pdl pdl;  // the most of it
+    Pdl pdl;  // this and what comes before it in Pdl
 };
 
-// Why what was forced is refused; null where all of it is offered.
+// Why a forced option is refused; null if the backend has them all.
 constexpr const char* not_offered(const Options& options, const Offered& offered)
 {
     if (options.split > 1 && !offered.split)

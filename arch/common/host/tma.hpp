@@ -1,4 +1,4 @@
-// Tensor maps of operands and outputs, and what TMA can address: the host side of backends that use it.
+// Tensor maps of operands and outputs, for the backends that use TMA.
 #pragma once
 
 #include "arch/common/host/facts.hpp"
@@ -12,8 +12,8 @@
 
 namespace hg {
 
-// Boxes of `line` elements of the contiguous dimension, the swizzle's span, by `lines`. A batch that shares
-// the operand has one matrix in its map.
+// Boxes have `line` elements in the contiguous dimension, which is also the swizzle's span, and `lines` in
+// the other. If the problems of a batch share the operand, the map has one matrix.
 inline Status encode_operand(const Operand& o, const Problem& p, int64_t rows, int line, int lines,
                              CUtensorMap& map)
 {
@@ -34,7 +34,7 @@ inline Status encode_operand(const Operand& o, const Problem& p, int64_t rows, i
     return driver::encode_tensor_map(r, &map);
 }
 
-// Boxes of an output, C or aux, their lines as long as the swizzle's span.
+// D, C or aux. The swizzle's span is `columns` wide.
 inline Status encode_matrix(const Matrix& matrix, const Problem& p, int columns, int rows, CUtensorMap& map)
 {
     const int64_t bytes = bytes_of(matrix.type);
@@ -53,8 +53,8 @@ inline Status encode_matrix(const Matrix& matrix, const Problem& p, int columns,
     return driver::encode_tensor_map(r, &map);
 }
 
-// Rows of tiles walked together: the tiles in flight form a block whose sides in elements are equal, so
-// that they read the fewest bytes.
+// How many rows of tiles are walked together such that the tiles in flight form a square of elements, which
+// reads the fewest bytes.
 inline int32_t square_group(int tile_m, int tile_n, int tiles_in_flight)
 {
     return std::max(static_cast<int32_t>(std::sqrt(static_cast<double>(tiles_in_flight) * tile_n / tile_m)),

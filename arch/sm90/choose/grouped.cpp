@@ -30,7 +30,7 @@ bool is_legal(const Problem& p, int index, const Options& o, int sm_count)
 {
     const Config& c = grouped_configs[index];
     const bool forced_away = is_forced_away(o, kernels[first_grouped + index]);
-    return !forced_away && c.ctas() <= sm_count && count_most_tiles(p, c.tile_m, c.tile_n) <= max_tiles &&
+    return !forced_away && c.ctas() <= sm_count && count_max_tiles(p, c.tile_m, c.tile_n) <= max_tiles &&
            o.split <= 1 && o.swap_ab != SwapAb::On && o.stream_k != StreamK::On &&
            (!p.c.ptr || (reads_c_by_subtile(c) && fuses_c(c)));
 }
@@ -100,7 +100,7 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.split = 1;
     plan.cluster = c.ctas();
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
-    plan.tiles = count_most_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
+    plan.tiles = count_max_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
     plan.grid = std::min(plan.tiles, resident_clusters(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
     plan.sm90.dynamic_schedule =
         o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&

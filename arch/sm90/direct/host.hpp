@@ -8,13 +8,13 @@
 
 namespace hg::sm90 {
 
-// K's that a warp multiplies at a time.
+// K of one step of a warp.
 inline int step_of(const Facts& f, const DirectConfig& config, bool swap_ab)
 {
     return direct_step(config, f.mma_a(swap_ab).major);
 }
 
-// Rows of A from tile to tile.
+// Rows of A from one tile to the next.
 inline int64_t width_of(const Facts& f, const DirectConfig& config, bool swap_ab)
 {
     return direct_width(config, f.mma_a(swap_ab).vectors);
