@@ -130,8 +130,8 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
         << hgemm_last_error();
 }
 
-// What TMA or 16-byte copies cannot address goes to other rows, everything else does not, as long as there
-// is no workspace: to direct ones where an operand has a contiguous dimension, else to the general ones.
+// Without a workspace, operands that neither TMA nor 16-byte copies can address are left to direct kernels
+// if one of them has a contiguous dimension, else to the general kernels. Other operands are not.
 TEST(Dispatch, LegalityOfEachOperand)
 {
     NEEDS_CUDA_BUILD();
@@ -162,8 +162,8 @@ TEST(Dispatch, LegalityOfEachOperand)
     EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_128");
 }
 
-// Which dimension of the large operand is contiguous is all that a direct kernel asks.
-TEST(Dispatch, LegalityOfDirectRows)
+// A direct kernel needs one contiguous dimension of the large operand, and some kernels a certain one.
+TEST(Dispatch, LegalityOfDirectKernels)
 {
     NEEDS_CUDA_BUILD();
     const auto serves = [](auto change, const char* kernel = "sm90_direct_64x16",
@@ -184,17 +184,17 @@ TEST(Dispatch, LegalityOfDirectRows)
     EXPECT_FALSE(serves([](Problem& p) { p.k = 0; }));
     EXPECT_FALSE(serves([](Problem& p) { p.n = int64_t{1} << 31; }));
     EXPECT_FALSE(serves(nothing, "sm90_direct_64x16", Mode::BatchInvariant));
-    // Tiles of 32 x need lines along k, and so do they of A where B has none.
+    // Tiles of 32 rows need a K-major operand.
     const auto along_rows = [](Problem& p) {
         p.a = {p.a.ptr, nullptr, 1, 1001, 0};
         p.b = {p.b.ptr, nullptr, 1, 1001, 0};
     };
     EXPECT_TRUE(serves(along_rows));
     EXPECT_FALSE(serves(along_rows, "sm90_direct_32x16"));
-    // Those of 256 x want lines along the rows of x.
+    // gemv kernels need an M-major A.
     EXPECT_TRUE(serves(along_rows, "sm90_gemv_256x4"));
     EXPECT_FALSE(serves(nothing, "sm90_gemv_256x4"));
-    // Offsets in a tile have 31 bits, and vectors may reach into the next line.
+    // Offsets in a tile have 31 bits, and vectors may reach into the next row.
     EXPECT_FALSE(serves([](Problem& p) { p.a.row_stride = p.b.row_stride = int64_t{1} << 24; }));
     EXPECT_FALSE(serves([](Problem& p) {
         p.a = {p.a.ptr, nullptr, 3, 3, 0};
@@ -202,7 +202,7 @@ TEST(Dispatch, LegalityOfDirectRows)
     }));
 }
 
-// sm100 copies nothing; pairs need two multiprocessors; only static tiles keep to a limit of them.
+// sm100 copies nothing; CTA pairs need two SMs; only static schedules keep to a limit of SMs.
 TEST(Dispatch, LegalityOfSm100)
 {
     NEEDS_CUDA_BUILD();
@@ -243,8 +243,8 @@ TEST(Dispatch, PlanIsPure)
     EXPECT_STREQ(first, second);
 }
 
-// One wave of large CTAs with much to do lets the next kernel start late, everything else at once. Of
-// batches, nothing else was measured.
+// One long wave of CTAs that fill an SM runs with pdl=late, everything else with pdl=early, where the model
+// decides, as it does for batches.
 TEST(Dispatch, NextKernelMayStart)
 {
     NEEDS_CUDA_BUILD();
@@ -279,8 +279,8 @@ TEST(Dispatch, SmLimitShrinksTheGrid)
     EXPECT_GE(plan.grid, 1);
 }
 
-// Whatever the backend and the operands. A kernel that has started early and waits takes up
-// multiprocessors.
+// For every backend and kind of operand. There is no PDL then, since a kernel that has started early and
+// waits would occupy more SMs.
 TEST(Dispatch, SmLimitHoldsForAll)
 {
     NEEDS_CUDA_BUILD();
@@ -315,8 +315,8 @@ TEST(Dispatch, SmLimitHoldsForAll)
                 }
 }
 
-// hgemm_explain() and hgemm_workspace_size() take pointers that are NULL as well aligned, that of a C which
-// is read too.
+// For hgemm_explain() and hgemm_workspace_size() NULL counts as an aligned pointer, also for a C that is
+// read.
 TEST(Dispatch, NullPointersAreWellAligned)
 {
     NEEDS_CUDA_BUILD();
@@ -354,8 +354,8 @@ TEST(Dispatch, GridsFitALaunch)
                 Problem many = linear_layer(1, 1, k);
                 many.batch = batch;
                 for (const Backend* backend : all_backends())
-                    for (int row = 0; row < backend->kernel_count && backend->serves(h200); ++row)
-                        expect_fits(*backend, many, backend->kernels[row].name, split);
+                    for (int kernel = 0; kernel < backend->kernel_count && backend->serves(h200); ++kernel)
+                        expect_fits(*backend, many, backend->kernels[kernel].name, split);
             }
 }
 

@@ -62,7 +62,7 @@ TEST(Repack, OnlyTheOperandsThatNeedIt)
     EXPECT_EQ(with([](Problem& p) { p.k = 0; }), "sm80 ");
 }
 
-// A byte less than the copies take, and a direct kernel serves the product, or none where another is
+// With one byte less than the copies need, a direct kernel serves the problem, or none if another one is
 // forced.
 TEST(Repack, WorkspaceIsExactAndNeverMissed)
 {
@@ -104,7 +104,7 @@ TEST(Repack, SizesOfBatches)
     EXPECT_EQ(copies(p, ~size_t{0}, "sm90_pingpong_128x128"), "refused");
 }
 
-// Problems that follow each other without a gap are copied as one, by fewer tiles.
+// Problems of a batch without a gap between them are copied as one, by fewer tiles.
 TEST(Repack, PackedBatchesAreCopiedAsOne)
 {
     NEEDS_CUDA_BUILD();
@@ -126,7 +126,7 @@ TEST(Repack, PackedBatchesAreCopiedAsOne)
     EXPECT_LT(2 * copied(0).tiles, 3 * copied(1).tiles);
 }
 
-// Where copies and a launch would take longer than reading the operands as they are.
+// Direct kernels, where copies and one more launch would take longer than reading the operands as they are.
 TEST(Repack, TinyProductsAreNotCopied)
 {
     NEEDS_CUDA_BUILD();
@@ -135,7 +135,8 @@ TEST(Repack, TinyProductsAreNotCopied)
     EXPECT_EQ(copies(odd_layer(1023), 64 * mib), "sm90 ab");
 }
 
-// Few rows that TMA would bring in boxes of sixteen bytes a k get lines along k, where there is room.
+// Few MN-major rows, which TMA would read in boxes of sixteen bytes a K, are copied to K-major rows, if
+// there is room.
 TEST(Repack, ThinRowsGetLinesAlongK)
 {
     NEEDS_CUDA_BUILD();
@@ -154,7 +155,7 @@ TEST(Repack, ThinRowsGetLinesAlongK)
     EXPECT_EQ(copies(wide, 64 * mib, kernel), "sm90 ");
 }
 
-// More of them where TMA cannot address them, so that they are copied in any case.
+// More rows than that if TMA cannot address them, so that they are copied in any case.
 TEST(Repack, UnalignedRowsSideBySideGetLinesAlongK)
 {
     NEEDS_CUDA_BUILD();

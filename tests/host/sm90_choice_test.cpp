@@ -50,7 +50,7 @@ TEST(Sm90, LearnedTimesAreNearTheModels)
             }
 }
 
-// Only products like those that were measured are left to the network.
+// Only problems like those that were measured are left to the network.
 TEST(Sm90, WhatIsLearned)
 {
     Problem p = linear_layer(64, 4096, 4096);
@@ -76,8 +76,7 @@ Problem batch_of(int64_t batch, Problem p)
     return p;
 }
 
-// Many small products: as many CTAs a multiprocessor as there is room for. They were measured for nothing
-// else.
+// Batches of many small GEMMs get four CTAs an SM, which were not measured for other problems.
 TEST(Sm90, SmallProductsOfBatchesCrowd)
 {
     const auto crowds = [](const Problem& p) {
@@ -94,7 +93,7 @@ TEST(Sm90, SmallProductsOfBatchesCrowd)
     EXPECT_FALSE(crowds(batch_of(16, linear_layer(512, 512, 512))));
 }
 
-// By bandwidth: 3.35 and 4.9 TB/s, 4.0 of a GH200 with HBM3. A driver need not say.
+// By bandwidth: H100 3.35 TB/s, H200 4.9, GH200 with HBM3 4.0; 0 if the driver does not say.
 TEST(Sm90, WhichCardItIs)
 {
     using sm90::Card;
@@ -116,7 +115,8 @@ TEST(Sm90, LongProductsAreLearnedOnH100s)
     EXPECT_EQ(why(h200), Why::Model);
 }
 
-// Where an operand has to be copied, times are compared with those of direct kernels on an H200.
+// If an operand has to be copied, an H200's numbers are used, since the times of direct kernels are an
+// H200's.
 TEST(Sm90, CopiedOperandsAreChosenForAsOnH200s)
 {
     Problem p = linear_layer(2, 3584, 3584);
@@ -206,7 +206,7 @@ struct Exception {
 
 constexpr Pdl Early = Pdl::Early, Late = Pdl::Late, Off = Pdl::Off;
 
-#define TUNED(n, k, m_above, m, name, swap_ab, split, stream_k, pdl, us, without)                             \
+#define TUNED(n, k, m_above, m, name, swap_ab, split, stream_k, pdl, us, without)                          \
     {n, k, m, #name, swap_ab, split, stream_k, pdl},
 constexpr Exception exceptions_of_h200[] = {
 #include "arch/sm90/choose/h200/tuned.def"

@@ -14,56 +14,56 @@
 namespace hg {
 namespace {
 
-// k tiles that a kernel with so many CTAs asks for.
-int32_t asked(const Problem& p, int x, int y, uint32_t grid, bool stream_k = false)
+// K tiles that a split-K kernel with `grid` CTAs prefetches.
+int32_t prefetched(const Problem& p, int tile_m, int tile_n, uint32_t grid, bool stream_k = false)
 {
     Plan plan{};
     plan.grid = grid;
     plan.sm90.stream_k = stream_k;
-    return sm90::count_prefetched(p, {sm90::Schedule::SplitK, x, y, 4, 1, 1, 1, 1}, plan, 132);
+    return sm90::count_prefetched(p, {sm90::Schedule::SplitK, tile_m, tile_n, 4, 1, 1, 1, 1}, plan, 132);
 }
 
-TEST(Sm90, AsksL2ForNoMoreThanThereIs)
+TEST(Sm90, PrefetchesNoMoreKTilesThanThereAre)
 {
-    EXPECT_EQ(asked(linear_layer(8, 64, 100), 64, 64, 1), 2);
-    EXPECT_EQ(asked(linear_layer(512, 512, 512), 64, 64, 64), 8);
-    EXPECT_EQ(asked(linear_layer(64, 64, 8192), 64, 64, 1), 16);
+    EXPECT_EQ(prefetched(linear_layer(8, 64, 100), 64, 64, 1), 2);
+    EXPECT_EQ(prefetched(linear_layer(512, 512, 512), 64, 64, 64), 8);
+    EXPECT_EQ(prefetched(linear_layer(64, 64, 8192), 64, 64, 1), 16);
 }
 
-TEST(Sm90, AsksL2ForFewerWideTiles)
+TEST(Sm90, PrefetchesLessForWideTiles)
 {
     const Problem p = linear_layer(4096, 4096, 4096);
-    EXPECT_EQ(asked(p, 64, 96, 132), 4);
-    EXPECT_EQ(asked(p, 128, 128, 132), 3);
-    EXPECT_EQ(asked(p, 128, 224, 132), 1);
+    EXPECT_EQ(prefetched(p, 64, 96, 132), 4);
+    EXPECT_EQ(prefetched(p, 128, 128, 132), 3);
+    EXPECT_EQ(prefetched(p, 128, 224, 132), 1);
 }
 
-TEST(Sm90, AsksL2ForFewWhereTheLastWaveIsNearlyEmpty)
+TEST(Sm90, PrefetchesLittleWhereTheLastWaveIsNearlyEmpty)
 {
     const Problem p = linear_layer(64, 18432, 7168);
-    EXPECT_EQ(asked(p, 64, 64, 132 + 32), 2);
-    EXPECT_EQ(asked(p, 64, 64, 132 + 33), 4);
-    EXPECT_EQ(asked(p, 64, 64, 264), 4);
+    EXPECT_EQ(prefetched(p, 64, 64, 132 + 32), 2);
+    EXPECT_EQ(prefetched(p, 64, 64, 132 + 33), 4);
+    EXPECT_EQ(prefetched(p, 64, 64, 264), 4);
 }
 
-// The k tiles of a streamed run are not a tile's first ones.
-TEST(Sm90, AsksL2ForNothingOfAStream)
+// With stream-K a CTA need not begin with the first K tiles of a tile.
+TEST(Sm90, PrefetchesNothingWithStreamK)
 {
-    EXPECT_EQ(asked(linear_layer(4096, 4096, 4096), 128, 128, 132, true), 0);
+    EXPECT_EQ(prefetched(linear_layer(4096, 4096, 4096), 128, 128, 132, true), 0);
 }
 
-TEST(Sm90, AsksL2ForNothingWhereAlphaMayBeZero)
+TEST(Sm90, PrefetchesNothingWhereAlphaMayBeZero)
 {
     Problem p = linear_layer(512, 512, 512);
     p.alpha = 0.0f;
-    EXPECT_EQ(asked(p, 64, 64, 64), 0);
+    EXPECT_EQ(prefetched(p, 64, 64, 64), 0);
     p.alpha = 1.0f;
     const float on_the_device = 1.0f;
     p.alpha_device = &on_the_device;
-    EXPECT_EQ(asked(p, 64, 64, 64), 0);
+    EXPECT_EQ(prefetched(p, 64, 64, 64), 0);
 }
 
-// The boxes of a tile cover it, the last one ends with it, and none begins inside a block of eight y.
+// The boxes of a tile cover it, the last one ends with it, and each begins at a multiple of eight columns.
 TEST(Sm90, BoxesOfATileCoverIt)
 {
     for (const sm90::Config& c : sm90::configs) {
@@ -82,12 +82,12 @@ TEST(Sm90, BoxesOfATileCoverIt)
     }
 }
 
-// As measured where clusters fill one wave: 1024 x 1024 and 512 x 1024 in tiles of 64 x 128 to 64 x 64.
-TEST(Sm90, TilesFollowEachOtherWhereTheyReadLeast)
+// As measured for one wave of clusters: 1024 x 1024 and 512 x 1024 in tiles of 64 x 128 to 64 x 64.
+TEST(Sm90, TheRasterReadsFewRows)
 {
     using sm90::rasters_along_n;
-    const auto tile = [](int x, int y, int cluster, int across) {
-        return sm90::Config{sm90::Schedule::SplitK, x, y, 8, 1, cluster, across, 1};
+    const auto tile = [](int tile_m, int tile_n, int cluster_m, int cluster_n) {
+        return sm90::Config{sm90::Schedule::SplitK, tile_m, tile_n, 8, 1, cluster_m, cluster_n, 1};
     };
     // The larger side of a cluster is shared.
     EXPECT_FALSE(rasters_along_n(tile(64, 128, 1, 2), 16, 4));
@@ -103,7 +103,7 @@ TEST(Sm90, TilesFollowEachOtherWhereTheyReadLeast)
     EXPECT_FALSE(rasters_along_n(tile(128, 80, 1, 1), 2, 52));
 }
 
-// Each cluster has a number of its own, and those of a GPC follow each other.
+// The GPC remap is a permutation, and clusters of one GPC have consecutive numbers.
 TEST(Sm90, ClustersAreNumberedGpcByGpc)
 {
     const sm90::Config c{sm90::Schedule::SplitK, 64, 64, 8, 1, 1, 1, 1};
@@ -122,7 +122,8 @@ TEST(Sm90, ClustersAreNumberedGpcByGpc)
     sm90::remap_by_gpc(1, 132, remap);
     for (int i = 0; i < 132; ++i)
         EXPECT_EQ(remap[i], i);
-    // Pairs: four lone ones, then one of each of eight GPCs, of which the first has room for four.
+    // Clusters of two: four lone pairs of SMs, then one cluster in each of eight GPCs in turn; the first
+    // GPC holds four.
     sm90::remap_by_gpc(2, 66, remap);
     EXPECT_EQ(remap[4], 0);
     EXPECT_EQ(remap[12], 1);
@@ -131,30 +132,30 @@ TEST(Sm90, ClustersAreNumberedGpcByGpc)
     EXPECT_EQ(remap[0], 62);
 }
 
-// As measured: 512 x 1024 in 64 x 64, four by four tiles a GPC; 256 x 2048 in 128 x 64, halves of k in
-// pairs.
+// As measured: 512 x 1024 in tiles of 64 x 64, four by four in each GPC; 256 x 2048 in tiles of 128 x 64, K
+// cut in two slices.
 TEST(Sm90, TilesOfAGpcReadLeast)
 {
-    const auto order = [](int x, int y, int split, int64_t along_m, int64_t along_n, bool overlaps) {
+    const auto raster = [](int tile_m, int tile_n, int split, int64_t along_m, int64_t along_n, bool pdl) {
         Plan plan{};
         plan.cluster = split;
         plan.tiles = along_m * along_n;
         plan.grid = plan.tiles * split;
-        plan.pdl = overlaps ? Pdl::Early : Pdl::Off;
-        const sm90::Config c{sm90::Schedule::SplitK, x, y, 8, 1, 1, 1, 1};
+        plan.pdl = pdl ? Pdl::Early : Pdl::Off;
+        const sm90::Config c{sm90::Schedule::SplitK, tile_m, tile_n, 8, 1, 1, 1, 1};
         return sm90::choose_raster(c, plan, along_m, along_n, 12288, 132);
     };
-    const sm90::Raster square = order(64, 64, 1, 8, 16, false);
+    const sm90::Raster square = raster(64, 64, 1, 8, 16, false);
     EXPECT_EQ(square.group, 4);
-    EXPECT_FALSE(square.remapped);  // single CTAs come GPC by GPC anyway
-    const sm90::Raster halves = order(128, 64, 2, 2, 32, false);
+    EXPECT_FALSE(square.remapped);  // single CTAs fill GPC after GPC anyway
+    const sm90::Raster halves = raster(128, 64, 2, 2, 32, false);
     EXPECT_TRUE(halves.remapped);
     EXPECT_EQ(halves.along_n ? 8 / halves.group : halves.group, 2);
-    EXPECT_FALSE(order(128, 64, 2, 2, 32, true).remapped);
-    EXPECT_FALSE(order(128, 64, 2, 4, 32, false).remapped);  // more than one wave
+    EXPECT_FALSE(raster(128, 64, 2, 2, 32, true).remapped);
+    EXPECT_FALSE(raster(128, 64, 2, 4, 32, false).remapped);  // more than one wave
 }
 
-// Outputs that take registers or time go to kernels that have them.
+// Outputs that need registers, or time in the epilogue, are left to kernels that have these.
 TEST(Sm90, OutputsGoToKernelsThatTakeThem)
 {
     Problem p = linear_layer(8192, 6144, 4096);
@@ -177,12 +178,13 @@ TEST(Sm90, OutputsGoToKernelsThatTakeThem)
     p.c = p.aux = p.d;
     p.beta = 1;
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
-    ++p.c.ld;  // not for TMA
+    ++p.c.ld;  // TMA cannot address C
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && !takes(wide) && takes(narrow));
 }
 
-// In pieces what TMA cannot move or does not know; C and aux in place only as they lie.
-TEST(Sm90, OutputsAreFinishedWhereTheyCan)
+// General where TMA cannot move an operand of the epilogue, or GELU is by erf; with swap_ab also for C and
+// aux.
+TEST(Sm90, EpilogueOfEachOutput)
 {
     using sm90::Epilogue;
     const sm90::Config c{sm90::Schedule::PingPong, 128, 128, 6, 2, 1, 1, 1};
@@ -203,28 +205,28 @@ TEST(Sm90, OutputsAreFinishedWhereTheyCan)
     EXPECT_EQ(sm90::epilogue_of(c, p, false), Epilogue::General);
 }
 
-// Where there is a word to count with, and enough to do between two numbers.
-TEST(Sm90, LongProductsAreHandedOut)
+// The schedule is dynamic if there is a word for the tile counter, enough waves and enough K tiles.
+TEST(Sm90, LongGemmsAreScheduledDynamically)
 {
     Options o{};
     o.workspace = 4;
     o.counters = 1;
     std::strcpy(o.kernel, "sm90_pingpong_128x128_2x1");
-    const auto tile_counter = [&](int64_t m, int64_t k) {
+    const auto is_dynamic = [&](int64_t m, int64_t k) {
         Plan plan{};
         EXPECT_TRUE(sm90::choose(linear_layer(m, 4096, k), h200, o, plan));
         EXPECT_EQ(plan.workspace, plan.sm90.dynamic_schedule ? 4U : 0U);
         return plan.sm90.dynamic_schedule;
     };
-    EXPECT_TRUE(tile_counter(4096, 4096));
-    EXPECT_FALSE(tile_counter(1536, 4096));
-    EXPECT_FALSE(tile_counter(4096, 1024));
+    EXPECT_TRUE(is_dynamic(4096, 4096));
+    EXPECT_FALSE(is_dynamic(1536, 4096));
+    EXPECT_FALSE(is_dynamic(4096, 1024));
     o.counters = 0;
-    EXPECT_FALSE(tile_counter(4096, 4096));
+    EXPECT_FALSE(is_dynamic(4096, 4096));
 }
 
-// A kernel, plain, in so many slices, with room for their `sums` and not a word more.
-Options meeting(const char* kernel, int split, size_t arrivals, size_t sums)
+// Forces a kernel and `split`, with room for `arrivals` and `sums` and not a word more.
+Options global_split(const char* kernel, int split, size_t arrivals, size_t sums)
 {
     Options o{};
     std::strcpy(o.kernel, kernel);
@@ -235,12 +237,11 @@ Options meeting(const char* kernel, int split, size_t arrivals, size_t sums)
     return o;
 }
 
-// Slices that wait for each other run side by side, on every multiprocessor once at most, and have words
-// of their own to leave their sums in.
-TEST(Sm90, SlicesMeetInGlobalMemory)
+// Slices wait for each other, so all CTAs must be resident, and each slice needs room for its partial sums.
+TEST(Sm90, SlicesAddUpInGlobalMemory)
 {
     const Problem p = linear_layer(256, 512, 8192);
-    const Options o = meeting("sm90_splitk_global_64x64", 4, 32, size_t{32} * 4 * 64 * 64);
+    const Options o = global_split("sm90_splitk_global_64x64", 4, 32, size_t{32} * 4 * 64 * 64);
     Plan plan{};
     ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
     EXPECT_EQ(plan.grid, 128);
@@ -259,11 +260,11 @@ TEST(Sm90, SlicesMeetInGlobalMemory)
         EXPECT_FALSE(sm90::choose(p, h200, refused, plan));
 }
 
-// Two tiles that share an operand are one cluster; each has words of its own, also to count who has come.
-TEST(Sm90, PairsMeetInGlobalMemory)
+// Two tiles that share an operand are one cluster; each has its own partial sums and its own counter.
+TEST(Sm90, PairsAddUpInGlobalMemory)
 {
     const Problem p = linear_layer(384, 1120, 8192);
-    const Options o = meeting("sm90_splitk_global_128x80_1x2", 3, 64, size_t{42} * 3 * 128 * 80);
+    const Options o = global_split("sm90_splitk_global_128x80_1x2", 3, 64, size_t{42} * 3 * 128 * 80);
     Plan plan{};
     ASSERT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
     EXPECT_EQ(plan.grid, 126);
@@ -276,8 +277,8 @@ TEST(Sm90, PairsMeetInGlobalMemory)
     EXPECT_FALSE(sm90::choose(p, h200, wordless, plan));
 }
 
-// One slice has nobody to meet: such a kernel is only taken if asked for, or where it was measured.
-TEST(Sm90, OneSliceMeetsNobody)
+// One slice has nothing to add up. Such a kernel is chosen only if forced, or by tuned.def.
+TEST(Sm90, OneSliceNeedsNoWorkspace)
 {
     Options o{};
     std::strcpy(o.kernel, "sm90_splitk_global_128x64");
@@ -287,8 +288,8 @@ TEST(Sm90, OneSliceMeetsNobody)
     EXPECT_EQ(plan.workspace, 0U);
 }
 
-// Products that write more than they read are walked along the rows of D, plain or swapped.
-TEST(Sm90, ThinProductsAreWrittenRowByRow)
+// GEMMs with small K, which write more than they read, are walked along the rows of D, also with swap_ab.
+TEST(Sm90, SmallKIsWrittenRowByRow)
 {
     const auto order = [](SwapAb swap_ab, int64_t m, int64_t n, int64_t k) {
         Options o{};
@@ -298,9 +299,9 @@ TEST(Sm90, ThinProductsAreWrittenRowByRow)
         Plan plan{};
         EXPECT_TRUE(sm90::choose(linear_layer(m, n, k), h200, o, plan)) << plan.refusal;
         const sm90::Config& c = sm90::configs[plan.kernel];
-        const int64_t x = plan.swap_ab ? n : m, y = plan.swap_ab ? m : n;
-        const sm90::Raster found = sm90::choose_raster(c, plan, ceil_div(x, c.tile_m * c.cluster_m),
-                                                       ceil_div(y, c.tile_n * c.cluster_n), k, 132);
+        const int64_t mma_m = plan.swap_ab ? n : m, mma_n = plan.swap_ab ? m : n;
+        const sm90::Raster found = sm90::choose_raster(c, plan, ceil_div(mma_m, c.tile_m * c.cluster_m),
+                                                       ceil_div(mma_n, c.tile_n * c.cluster_n), k, 132);
         return std::pair(found.along_n == plan.swap_ab, found.group);
     };
     for (const SwapAb swap_ab : {SwapAb::Off, SwapAb::On}) {

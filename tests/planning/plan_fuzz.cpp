@@ -1,5 +1,5 @@
-// Plans random problems on devices of each kind, without launching anything, and holds each plan against
-// what all plans keep to. Under the sanitizers every table that is read behind its end shows as well.
+// Plans random problems on devices of each kind, without launching anything, and checks each plan against
+// the rules of all plans. Under the sanitizers it also finds tables that are read beyond their end.
 #include "dispatch.hpp"
 #include "random_problem.hpp"
 
@@ -56,7 +56,7 @@ Question draw(uint64_t seed, uint64_t index)
     return q;
 }
 
-// All that a plan's line tells, and what it does not.
+// The line of a plan, and its variant, which that does not show.
 std::string text_of(const Answer& answer)
 {
     if (answer.status != ok)
@@ -71,43 +71,42 @@ std::string text_of(const Question& q)
     char line[256];
     q.problem.print(line, sizeof line);
     const Options& o = q.options;
-    return fmt::format(
-        "{} on {}, backend '{}', kernel '{}', split {}, swap_ab {}, stream_k {}, overlap {}, "
-        "mode {}, {} multiprocessors, {} bytes of workspace, {} counters",
-        line, q.device.name, o.backend, o.kernel, o.split, static_cast<int>(o.swap_ab),
-        static_cast<int>(o.stream_k), static_cast<int>(o.pdl), static_cast<int>(o.mode), o.sm_limit,
-        o.workspace, o.counters);
+    return fmt::format("{} on {}, backend '{}', kernel '{}', split {}, swap_ab {}, stream_k {}, pdl {}, "
+                       "mode {}, {} SMs, {} bytes of workspace, {} counters",
+                       line, q.device.name, o.backend, o.kernel, o.split, static_cast<int>(o.swap_ab),
+                       static_cast<int>(o.stream_k), static_cast<int>(o.pdl), static_cast<int>(o.mode),
+                       o.sm_limit, o.workspace, o.counters);
 }
 
 bool is_forced(const Options& o) { return *o.kernel || o.mode != Mode::Default || o.sm_limit > 0; }
 
-// Elements of D, and of all tiles.
+// Do the tiles have at least as many elements as D?
 bool covers_output(const Problem& p, const Plan& plan)
 {
-    const KernelInfo& row = plan.backend->kernels[plan.kernel];
+    const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
     const int64_t outputs = p.groups.offsets ? 1 : p.batch, ctas = std::max(plan.cluster, 1);
-    return static_cast<double>(plan.tiles) * static_cast<double>(ctas) * row.tile_m * row.tile_n >=
+    return static_cast<double>(plan.tiles) * static_cast<double>(ctas) * kernel.tile_m * kernel.tile_n >=
            static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(outputs);
 }
 
-// What the hardware takes. Null where all is well, else what is not.
+// Which limit of the hardware the plan exceeds, or null.
 const char* exceeds(const Device& device, const Plan& plan)
 {
-    constexpr int64_t most_tiles = int64_t{1} << 30;
-    constexpr int most_threads = 1024, most_ctas = 8, most_slices = 16;
-    const KernelInfo& row = plan.backend->kernels[plan.kernel];
-    if (row.smem_bytes > device.smem_per_block || row.threads < 32 || row.threads > most_threads)
+    constexpr int64_t max_tiles = int64_t{1} << 30;
+    constexpr int max_threads = 1024, max_ctas = 8, max_slices = 16;
+    const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
+    if (kernel.smem_bytes > device.smem_per_block || kernel.threads < 32 || kernel.threads > max_threads)
         return "its kernel does not fit the device";
-    if (plan.tiles < 1 || plan.tiles > most_tiles || plan.grid < 1 || plan.grid > INT32_MAX)
+    if (plan.tiles < 1 || plan.tiles > max_tiles || plan.grid < 1 || plan.grid > INT32_MAX)
         return "tiles or CTAs are too many or none";
-    if (plan.cluster < 0 || plan.cluster > most_ctas || plan.grid % std::max(plan.cluster, 1) != 0)
+    if (plan.cluster < 0 || plan.cluster > max_ctas || plan.grid % std::max(plan.cluster, 1) != 0)
         return "CTAs make no whole clusters";
-    if (plan.split < 1 || plan.split > most_slices)
+    if (plan.split < 1 || plan.split > max_slices)
         return "slices of k are too many or none";
     return nullptr;
 }
 
-// What the caller asked for.
+// Which option the plan ignores, or null.
 const char* disobeys(const Question& q, const Plan& plan)
 {
     const Options& o = q.options;
@@ -120,7 +119,7 @@ const char* disobeys(const Question& q, const Plan& plan)
     if (o.mode == Mode::BatchInvariant && (plan.split > 1 || plan.sm90.stream_k))
         return "sums depend on the batch";
     if (o.sm_limit > 0 && plan.grid > o.sm_count(q.device))
-        return "CTAs are more than the multiprocessors that it may use";
+        return "it has more CTAs than SMs that it may use";
     if (plan.workspace > o.workspace)
         return "it wants more workspace than there is";
     return nullptr;
@@ -130,8 +129,8 @@ const char* find_fault(const Question& q, const Answer& answer)
 {
     if (text_of(ask(q)) != text_of(answer))
         return "a second plan is different";
-    const int64_t most_rows = int64_t{1} << 21;  // tiles of 128 x 128 within 2^30
-    const bool few = q.problem.m <= most_rows && q.problem.n <= most_rows && q.problem.batch == 1;
+    const int64_t max_rows = int64_t{1} << 21;  // tiles of 128 x 128 within 2^30
+    const bool few = q.problem.m <= max_rows && q.problem.n <= max_rows && q.problem.batch == 1;
     if (answer.status != ok)
         return !few || is_forced(q.options) || *q.options.backend ? nullptr : "no kernel serves it";
     const Plan& plan = answer.plan;

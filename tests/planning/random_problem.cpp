@@ -21,7 +21,8 @@ Device gpu(const char* name, int cc, int sm_count, int smem_kib, int64_t l2_mib,
     return device;
 }
 
-// Few, many, vectors, powers of two and their neighbours, those of language models, anything.
+// Sizes: small, large, multiples of a vector, powers of two and their neighbours, those of language models,
+// any.
 int64_t draw_size(Random& random)
 {
     constexpr int64_t usual[] = {128,  576,   1536,  4096,  5120,  7168,
@@ -38,7 +39,7 @@ int64_t draw_size(Random& random)
     }
 }
 
-// Of half of the problems, so that vectors can walk their lines.
+// Used for half of the problems, so that their rows can be read by vectors.
 int64_t round_up(int64_t size)
 {
     constexpr int64_t vector = 8;
@@ -76,7 +77,7 @@ int64_t draw_operand_stride(Random& random, int64_t line, int64_t lines)
     return random.one_in(6) ? 0 : random.one_in(12) ? -stride : stride;
 }
 
-// An address for elements of so many bytes, of which most are aligned to vectors.
+// An address for elements of `bytes` bytes; most are aligned to vectors.
 template <typename T>
 T* draw_address(Random& random, int64_t bytes)
 {
@@ -165,18 +166,17 @@ hgemm_args_t draw_args(Random& random)
     return g;
 }
 
-// A product's matrices as those of groups, which the library's grouped products come to: D is C, the rows
-// of A are contiguous along k.
+// Turns a problem into one with groups, as hgemm_grouped_ex makes them: C is D, A is K-major.
 Problem to_groups(Random& random, const Problem& product)
 {
-    constexpr int64_t most_groups = 4096;
+    constexpr int64_t max_groups = 4096;
     const bool masked = random.one_in(2);
     auto* const sizes = draw_address<const int64_t>(random, 8);
     Problem p{};
     p.m = product.m;
     p.n = product.n;
     p.k = product.k;
-    p.batch = 1 + random.below(most_groups);
+    p.batch = 1 + random.below(max_groups);
     p.type_ab = product.type_ab;
     p.alpha = product.alpha;
     p.beta = product.beta;
@@ -193,7 +193,7 @@ Problem to_groups(Random& random, const Problem& product)
     return p;
 }
 
-// Seldom one that does not run there.
+// A kernel to force; seldom one that does not run on the device.
 void force_kernel(Random& random, const Device& device, Options& options)
 {
     const auto backends = all_backends();

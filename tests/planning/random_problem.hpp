@@ -1,4 +1,4 @@
-// Random questions for the planner: a device, a product that the argument checks let through, options.
+// Random questions for the planner: a device, a problem that passes the argument checks, options.
 #pragma once
 
 #include "backend.hpp"
@@ -28,13 +28,13 @@ private:
     uint64_t state_;
 };
 
-// One of each kind that is served, and parts of some.
+// One device of each kind that is served, and a MIG slice of one.
 std::span<const Device> devices();
 
 // Draws until the argument checks agree; with beta = 1 and groups in some.
 Problem draw_problem(Random& random);
 
-// Some of them force a kernel, its settings or a backend, or bound the multiprocessors.
+// Some force a kernel, its options or a backend, or limit the SMs.
 Options draw_options(Random& random, const Device& device);
 
 }  // namespace hg::planning
