@@ -1,5 +1,5 @@
-// The public functions: every product becomes a row-major hgemm_args_t, is checked argument by argument
-// and routed.
+// The public functions: arguments become a row-major hgemm_args_t, are checked one by one, and the GEMM is
+// routed to the CPU or the GPU.
 #include "hgemm_cblas.h"
 
 #include "arch/host/convert.hpp"

@@ -1,5 +1,5 @@
 // The CUDA driver as the stager needs it: libcuda.so.1 loaded at run time, device 0's primary context, no
-// CUDA header. A function answers false when the driver refused.
+// CUDA header. Functions return false when the driver refuses.
 #pragma once
 
 #include "hgemm.h"
@@ -14,10 +14,10 @@ namespace hg::cblas::cuda {
 using Stream = hgemm_stream_t;
 using Event = CUevent_st*;
 
-// Load the driver and retain the context. To be called once.
+// Loads the driver and retains the context. To be called once.
 bool open();
 
-// Makes the context current while it lives.
+// Makes the context current while the object lives.
 class Scope {
 public:
     Scope();
@@ -32,7 +32,7 @@ private:
 
 enum class Place { Device, Pinned };
 
-// Memory that grows and keeps no contents when it does.
+// Memory that can grow, and loses its contents when it does.
 class Buffer {
 public:
     explicit Buffer(Place place) : place_(place) {}

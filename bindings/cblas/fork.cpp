@@ -12,15 +12,15 @@ namespace hg::cblas {
 namespace {
 
 constexpr std::chrono::microseconds pause{20};
-// A product may wait for the thread that forks: a logger of the program's, for a lock that this thread
-// holds.
+// The wait has a limit, since a GEMM may itself wait for the thread that forks: a logger of the program's
+// for a lock that this thread holds.
 constexpr std::chrono::seconds longest_wait{10};
 
-std::atomic<int> running = 0;  // products
+std::atomic<int> running = 0;  // GEMMs
 std::atomic<int> forking = 0;  // threads
-thread_local bool is_forking = false, is_in_product = false;
+thread_local bool is_forking = false, is_in_gemm = false;
 
-// A signal handler that forks may have interrupted a product of this very thread, which is not waited for.
+// A signal handler that forks may have interrupted a GEMM of its own thread, which must not be waited for.
 void before_fork()
 {
     if (is_forking)
@@ -28,7 +28,7 @@ void before_fork()
     is_forking = true;
     ++forking;
     const auto deadline = std::chrono::steady_clock::now() + longest_wait;
-    while (running > static_cast<int>(is_in_product) && std::chrono::steady_clock::now() < deadline)
+    while (running > static_cast<int>(is_in_gemm) && std::chrono::steady_clock::now() < deadline)
         std::this_thread::sleep_for(pause);
 }
 
@@ -43,7 +43,7 @@ void after_fork_in_child()
 {
     is_forking = false;
     forking = 0;
-    running = is_in_product;
+    running = is_in_gemm;
     forget_host_handles();
 }
 
@@ -68,12 +68,12 @@ InProduct::InProduct()
         while (forking > 0)
             std::this_thread::sleep_for(pause);
     }
-    is_in_product = true;
+    is_in_gemm = true;
 }
 
 InProduct::~InProduct()
 {
-    is_in_product = false;
+    is_in_gemm = false;
     --running;
 }
 

@@ -1,11 +1,11 @@
-// What fork() does while other threads are in products: it waits until they have left, and holds back those
-// that come, so that neither our locks nor OpenBLAS's are held in the child, where nobody would release
-// them.
+// fork() waits until other threads have left their GEMMs, and delays new ones, so that in the child neither
+// this library's locks nor OpenBLAS's are held by threads that do not exist there.
 #pragma once
 
 namespace hg::cblas {
 
-// Says that the thread is in a product, for as long as it lives. It must not call the program meanwhile.
+// Marks the thread as being in a GEMM while the object lives. The thread must not call the program
+// meanwhile.
 class InProduct {
 public:
     InProduct();
@@ -14,8 +14,8 @@ public:
     InProduct& operator=(const InProduct&) = delete;
 };
 
-// To be called when OpenBLAS has been loaded. It ends its threads when the process forks, in a handler of
-// its own, which must come behind ours: those that were registered last are the first to be called.
+// To be called when OpenBLAS has been loaded. OpenBLAS ends its threads in a fork handler, which must run
+// after ours: the handlers that were registered last run first.
 void watch_forks_before_openblas();
 
 }  // namespace hg::cblas

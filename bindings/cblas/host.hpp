@@ -1,5 +1,5 @@
-// Host handles, one for each product that runs at the time. They are used again and never destroyed:
-// other threads may still compute when a program ends.
+// Host handles, one for each GEMM that runs at a time. They are reused and never destroyed: other threads
+// may still compute when a program ends.
 #pragma once
 
 #include "src/status.hpp"
@@ -20,10 +20,10 @@ private:
     Status created_ = ok;
 };
 
-// In a forked child, before any product of it: the handles' threads stayed with the parent.
+// To be called in a forked child before its first GEMM: the handles' threads exist in the parent only.
 void forget_host_handles();
 
-// hgemm_gemm_ex, with libhgemm's error as ours.
+// Calls hgemm_gemm_ex and passes libhgemm's error on.
 Status gemm_ex(hgemm_handle_t handle, const hgemm_args_t& args);
 
 }  // namespace hg::cblas

@@ -112,7 +112,7 @@ Status run(const hgemm_args_t& args)
     if (is_for_gpu(args))
         return run_on_gpu(args);
     const Status status = run_on_host(args);
-    // Without OpenBLAS the GPU is better than nothing.
+    // Without OpenBLAS the host cannot compute, so the GPU does, however slowly.
     return status == HGEMM_STATUS_NOT_SUPPORTED && reads_ab(args) && Stager::get() ? run_on_gpu(args)
                                                                                    : status;
 }

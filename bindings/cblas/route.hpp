@@ -1,4 +1,4 @@
-// Where a product runs: on the CPU, or staged to the GPU when that is expected to be faster.
+// Where a GEMM runs: on the CPU, or staged to the GPU if that is expected to be faster.
 #pragma once
 
 #include "src/status.hpp"
@@ -7,15 +7,15 @@
 
 namespace hg::cblas {
 
-// The same product with row-major operands.
+// The same GEMM with row-major operands.
 hgemm_args_t row_major(const hgemm_args_t& args);
 
-// Rows and columns of a row-major product, with all of k.
+// Some rows and columns of a row-major GEMM, with all of K.
 hgemm_args_t part(const hgemm_args_t& args, int64_t row, int64_t rows, int64_t column, int64_t columns);
 
-// What the choice is made from: the times of 78 products that `hgemm-cblas-crossover` measured on 16 cores
-// and an H200 (tests/bench/results/h200_cblas_crossover.csv). The GPU's rates are fitted to them; the
-// host's are those whose choices lose least over the faster side: 0.6 % in the mean, 36 % at most.
+// The rates behind the choice. The GPU's are fitted to 78 problems that `hgemm-cblas-crossover` timed on 16
+// cores and an H200 (tests/bench/results/h200_cblas_crossover.csv). The host's are those whose choices cost
+// least over the faster side: 0.6 % on average, 36 % at most.
 struct Rates {
     double gpu_start_us = 30.8;           // launches, events and copies of nothing
     double staged_bytes_per_us = 1.31e4;  // copies into pinned memory, which the transfers hide behind
@@ -27,20 +27,20 @@ struct Rates {
 struct Forecast {
     double host_us, gpu_us;
 };
-// Of this process: what the forecast divides the host's work by.
+// Cores that this process may use; the prediction divides the host's work by them.
 int available_cores();
 
 Forecast forecast(const hgemm_args_t& args, int cores, const Rates& rates = {});
 
-// How a staged product is divided: by columns, so that no more of B lies on the device at a time.
+// A staged GEMM is divided by columns, which bounds how much of B is on the device at a time.
 struct Blocks {
     int64_t resident_bytes = int64_t{1} << 30;
 };
 
-// All of these take a row-major product of arguments that were checked.
+// These functions take a row-major GEMM with checked arguments.
 Status run(const hgemm_args_t& args);  // wherever it is expected to be faster
 Status run_on_host(const hgemm_args_t& args);
-// What the GPU leaves undone because something failed is done by the host. NO_DEVICE if there is no GPU.
+// If something fails on the GPU, the host computes the rest. NO_DEVICE if there is no GPU.
 Status run_on_gpu(const hgemm_args_t& args, const Blocks& blocks = {});
 
 }  // namespace hg::cblas

@@ -13,8 +13,8 @@
 namespace hg::cblas {
 namespace {
 
-// A panel is as large as one pinned buffer, but a quarter of the rows at most so that copies and products
-// overlap, unless that would leave the GPU few rows.
+// A panel fills one pinned buffer, but has at most a quarter of the rows, so that copies and GEMMs overlap,
+// unless the GPU would get few rows at a time.
 constexpr size_t panel_bytes = size_t{16} << 20;
 constexpr int64_t fewest_rows = 256, row_step = 128;
 
@@ -75,7 +75,7 @@ void Lines::unpack(const char* packed) const
                     length);
 }
 
-// Never destroyed: when a program ends, the driver may be gone first.
+// Never destroyed: when a program ends, the driver may be unloaded first.
 Stager* Stager::get()
 {
     static Stager* const stager = [] {
@@ -112,7 +112,7 @@ bool Stager::reserve(const hgemm_args_t& g, int64_t rows)
     return done;
 }
 
-// In pieces, through both slots in turn.
+// Copies in pieces, through both slots in turn.
 bool Stager::upload_b(const Lines& b)
 {
     const auto step = static_cast<int64_t>(std::max<size_t>(panel_bytes / b.packed_pitch(), 1));
@@ -199,7 +199,8 @@ int64_t Stager::run(const hgemm_args_t& g)
         give_up();
         return 0;
     }
-    // Results are taken in the order of the rows, so that what is missing after a failure is the rest.
+    // Results are unpacked in the order of rows, so that after a failure the missing rows are the last
+    // ones.
     int turn = 0;
     bool healthy = true;
     for (int64_t row = 0; healthy && row < g.m; row += rows) {

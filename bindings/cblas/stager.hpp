@@ -1,6 +1,6 @@
-// The GPU path: B of a product goes to the device once, rows of A (and C) follow in panels through pinned
-// memory, and rows of D come back. While the GPU works on one panel, the calling thread packs the next one
-// and unpacks the one before.
+// The GPU path: B goes to the device once, rows of A (and C) follow in panels through pinned memory, and
+// rows of D come back. While the GPU multiplies one panel, the calling thread packs the next one and
+// unpacks the previous one.
 #pragma once
 
 #include "cuda.hpp"
@@ -11,8 +11,8 @@
 
 namespace hg::cblas {
 
-// A matrix as it lies in the program's memory, and packed: lines at multiples of 16 bytes, as the fastest
-// kernels want them.
+// A matrix in the program's memory, and packed: rows at multiples of 16 bytes, which the fastest kernels
+// need.
 struct Lines {
     char* data;
     int64_t count;
@@ -27,16 +27,16 @@ struct Lines {
 
 class Stager {
 public:
-    // The process's one; null where there is no GPU that libhgemm can use, and in a forked child.
+    // The stager of this process; null if there is no GPU that libhgemm can use, and in a forked child.
     static Stager* get();
 
-    // Computes a row-major product with k > 0 and returns how many rows of D are written, from the first
-    // on: fewer than m when something failed, and then the GPU is not used again. Calls of several threads
-    // run one after the other.
+    // Computes a row-major GEMM with k > 0 and returns how many rows of D were written, from the first on:
+    // fewer than m if something failed, and then the GPU is not used again. Calls of several threads run
+    // one after the other.
     int64_t run(const hgemm_args_t& args);
 
 private:
-    // A panel on its way.
+    // A panel in flight.
     struct Slot {
         cuda::Buffer pinned_in{cuda::Place::Pinned}, pinned_out{cuda::Place::Pinned};
         cuda::Buffer a{cuda::Place::Device}, d{cuda::Place::Device};

@@ -81,7 +81,7 @@ impl Handle {
         Ok(mode == sys::HGEMM_MODE_BATCH_INVARIANT)
     }
 
-    /// At most `count` multiprocessors, or of the library's threads on the CPU; 0: all.
+    /// At most `count` SMs, or of the library's threads on the CPU; 0: all.
     pub fn set_sm_count(&mut self, count: u16) -> Result<()> {
         check(unsafe { sys::hgemm_set_sm_count(self.raw, c_int::from(count)) })
     }
