@@ -16,7 +16,7 @@ void check_gemv(Library& library);
 // The workspace that hgemm_workspace_size() names suffices; with a byte less the product is
 // refused or done without.
 void check_workspace(Library& library);
-// Fewer multiprocessors or threads give the same bits.
+// Fewer SMs or threads give the same bits.
 void check_sm_count(Library& library);
 // Several threads with a handle each get the bits that one gets.
 void check_threads(const MakeLibrary& make);

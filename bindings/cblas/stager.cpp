@@ -20,29 +20,29 @@ constexpr int64_t fewest_rows = 256, row_step = 128;
 
 size_t bytes_of(hgemm_type_t type) { return static_cast<size_t>(hg::bytes_of(static_cast<Type>(type))); }
 
-Lines to_lines(const void* data, hgemm_type_t type, int64_t count, int64_t length, int64_t ld)
+StoredRows to_rows(const void* data, hgemm_type_t type, int64_t count, int64_t length, int64_t ld)
 {
     return {static_cast<char*>(const_cast<void*>(data)), count,
             static_cast<size_t>(length) * bytes_of(type), static_cast<size_t>(ld) * bytes_of(type)};
 }
 
-Lines lines_of_a(const hgemm_args_t& g)
+StoredRows rows_of_a(const hgemm_args_t& g)
 {
-    return g.transa == HGEMM_NO_TRANS ? to_lines(g.a, g.type_ab, g.m, g.k, g.lda)
-                                      : to_lines(g.a, g.type_ab, g.k, g.m, g.lda);
+    return g.transa == HGEMM_NO_TRANS ? to_rows(g.a, g.type_ab, g.m, g.k, g.lda)
+                                      : to_rows(g.a, g.type_ab, g.k, g.m, g.lda);
 }
 
-Lines lines_of_b(const hgemm_args_t& g)
+StoredRows rows_of_b(const hgemm_args_t& g)
 {
-    return g.transb == HGEMM_NO_TRANS ? to_lines(g.b, g.type_ab, g.k, g.n, g.ldb)
-                                      : to_lines(g.b, g.type_ab, g.n, g.k, g.ldb);
+    return g.transb == HGEMM_NO_TRANS ? to_rows(g.b, g.type_ab, g.k, g.n, g.ldb)
+                                      : to_rows(g.b, g.type_ab, g.n, g.k, g.ldb);
 }
 
-Lines lines_of_d(const hgemm_args_t& g) { return to_lines(g.d, g.type_d, g.m, g.n, g.ldd); }
+StoredRows rows_of_d(const hgemm_args_t& g) { return to_rows(g.d, g.type_d, g.m, g.n, g.ldd); }
 
-int64_t packed_ld(const Lines& lines, hgemm_type_t type)
+int64_t packed_ld(const StoredRows& rows, hgemm_type_t type)
 {
-    return static_cast<int64_t>(lines.packed_pitch() / bytes_of(type));
+    return static_cast<int64_t>(rows.packed_pitch() / bytes_of(type));
 }
 
 int64_t rows_of_panel(const hgemm_args_t& g)
@@ -56,19 +56,19 @@ int64_t rows_of_panel(const hgemm_args_t& g)
 
 }  // namespace
 
-Lines Lines::from(int64_t line, int64_t lines) const
+StoredRows StoredRows::from(int64_t row, int64_t rows) const
 {
-    return {data + static_cast<size_t>(line) * pitch, std::min(lines, count - line), length, pitch};
+    return {data + static_cast<size_t>(row) * pitch, std::min(rows, count - row), length, pitch};
 }
 
-void Lines::pack(char* packed) const
+void StoredRows::pack(char* packed) const
 {
     for (int64_t i = 0; i < count; ++i)
         std::memcpy(packed + static_cast<size_t>(i) * packed_pitch(), data + static_cast<size_t>(i) * pitch,
                     length);
 }
 
-void Lines::unpack(const char* packed) const
+void StoredRows::unpack(const char* packed) const
 {
     for (int64_t i = 0; i < count; ++i)
         std::memcpy(data + static_cast<size_t>(i) * pitch, packed + static_cast<size_t>(i) * packed_pitch(),
@@ -102,7 +102,7 @@ bool Stager::open()
 bool Stager::reserve(const hgemm_args_t& g, int64_t rows)
 {
     const hgemm_args_t panel = part(g, 0, rows, 0, g.n);
-    const Lines a = lines_of_a(panel), b = lines_of_b(g), d = lines_of_d(panel);
+    const StoredRows a = rows_of_a(panel), b = rows_of_b(g), d = rows_of_d(panel);
     const size_t in_bytes = a.packed_bytes() + (g.beta != 0.0f ? d.packed_bytes() : 0);
     bool done = b_.reserve(b.packed_bytes());
     for (Slot& slot : slots_)
@@ -113,17 +113,17 @@ bool Stager::reserve(const hgemm_args_t& g, int64_t rows)
 }
 
 // Copies in pieces, through both slots in turn.
-bool Stager::upload_b(const Lines& b)
+bool Stager::upload_b(const StoredRows& b)
 {
     const auto step = static_cast<int64_t>(std::max<size_t>(panel_bytes / b.packed_pitch(), 1));
-    int turn = 0;
-    for (int64_t line = 0; line < b.count; line += step, turn ^= 1) {
-        Slot& slot = slots_[turn];
-        const Lines piece = b.from(line, step);
+    int next = 0;
+    for (int64_t row = 0; row < b.count; row += step, next ^= 1) {
+        Slot& slot = slots_[next];
+        const StoredRows piece = b.from(row, step);
         if (!cuda::wait(slot.uploaded))
             return false;
         piece.pack(slot.pinned_in.get());
-        if (!cuda::upload(b_.get() + static_cast<size_t>(line) * b.packed_pitch(), slot.pinned_in.get(),
+        if (!cuda::upload(b_.get() + static_cast<size_t>(row) * b.packed_pitch(), slot.pinned_in.get(),
                           piece.packed_bytes(), in_) ||
             !cuda::record(slot.uploaded, in_))
             return false;
@@ -133,7 +133,7 @@ bool Stager::upload_b(const Lines& b)
 
 bool Stager::upload_panel(Slot& slot, const hgemm_args_t& panel)
 {
-    const Lines a = lines_of_a(panel);
+    const StoredRows a = rows_of_a(panel);
     if (!cuda::wait(slot.uploaded))
         return false;
     a.pack(slot.pinned_in.get());
@@ -151,14 +151,14 @@ bool Stager::upload_panel(Slot& slot, const hgemm_args_t& panel)
 // The slot is drained, so nothing that runs uses its memory.
 bool Stager::issue(Slot& slot, const hgemm_args_t& panel)
 {
-    slot.result = lines_of_d(panel);
+    slot.result = rows_of_d(panel);
     if (!upload_panel(slot, panel))
         return false;
     hgemm_args_t g = panel;
     g.a = slot.a.get();
-    g.lda = packed_ld(lines_of_a(panel), g.type_ab);
+    g.lda = packed_ld(rows_of_a(panel), g.type_ab);
     g.b = b_.get();
-    g.ldb = packed_ld(lines_of_b(panel), g.type_ab);
+    g.ldb = packed_ld(rows_of_b(panel), g.type_ab);
     g.c = g.d = slot.d.get();
     g.ldc = g.ldd = packed_ld(slot.result, g.type_d);
     if (gemm_ex(handle_, g) != ok || !cuda::record(slot.computed, compute_) ||
@@ -195,21 +195,21 @@ int64_t Stager::run(const hgemm_args_t& g)
     const cuda::Scope scope;
     const int64_t rows = rows_of_panel(g);
     int64_t done = 0;
-    if (!usable_ || !scope || !reserve(g, rows) || !upload_b(lines_of_b(g))) {
+    if (!usable_ || !scope || !reserve(g, rows) || !upload_b(rows_of_b(g))) {
         give_up();
         return 0;
     }
     // Results are unpacked in the order of rows, so that after a failure the missing rows are the last
     // ones.
-    int turn = 0;
+    int next = 0;
     bool healthy = true;
     for (int64_t row = 0; healthy && row < g.m; row += rows) {
-        healthy = drain(slots_[turn], done) &&
-                  issue(slots_[turn], part(g, row, std::min(rows, g.m - row), 0, g.n));
+        healthy = drain(slots_[next], done) &&
+                  issue(slots_[next], part(g, row, std::min(rows, g.m - row), 0, g.n));
         if (healthy)
-            turn ^= 1;
+            next ^= 1;
     }
-    if (!drain(slots_[turn], done) || !drain(slots_[turn ^ 1], done))
+    if (!drain(slots_[next], done) || !drain(slots_[next ^ 1], done))
         healthy = false;
     if (!healthy)
         give_up();

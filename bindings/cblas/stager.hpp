@@ -13,14 +13,14 @@ namespace hg::cblas {
 
 // A matrix in the program's memory, and packed: rows at multiples of 16 bytes, which the fastest kernels
 // need.
-struct Lines {
+struct StoredRows {
     char* data;
     int64_t count;
     size_t length, pitch;  // bytes
 
     size_t packed_pitch() const { return (length + 15) / 16 * 16; }
     size_t packed_bytes() const { return static_cast<size_t>(count) * packed_pitch(); }
-    Lines from(int64_t line, int64_t lines) const;
+    StoredRows from(int64_t row, int64_t rows) const;
     void pack(char* packed) const;
     void unpack(const char* packed) const;
 };
@@ -41,14 +41,14 @@ private:
         cuda::Buffer pinned_in{cuda::Place::Pinned}, pinned_out{cuda::Place::Pinned};
         cuda::Buffer a{cuda::Place::Device}, d{cuda::Place::Device};
         cuda::Event uploaded = nullptr, computed = nullptr, downloaded = nullptr;
-        Lines result{};
+        StoredRows result{};
         int64_t rows = 0;  // 0: nothing to wait for
     };
 
     Stager() = default;
     bool open();
     bool reserve(const hgemm_args_t& args, int64_t rows);
-    bool upload_b(const Lines& b);
+    bool upload_b(const StoredRows& b);
     bool upload_panel(Slot& slot, const hgemm_args_t& panel);
     bool issue(Slot& slot, const hgemm_args_t& panel);
     bool drain(Slot& slot, int64_t& done);
