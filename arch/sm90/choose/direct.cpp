@@ -51,7 +51,7 @@ bool is_legal(const Problem& p, const DirectCandidate& candidate, const Options&
         return false;
     return candidate.split <=
                std::min<int64_t>(ceil_div(p.k, step_of(p, candidate.config, candidate.swap_ab)),
-                                 direct_splits(candidate.config)) &&
+                                 max_direct_slices(candidate.config)) &&
            (o.sm_limit == 0 || candidate.tiles * candidate.split <= sm_count);
 }
 
