@@ -1,4 +1,4 @@
-// Division by a number that is known before the launch: a multiplication instead of some thirty
+// Division by a number that is known before the launch: a multiplication instead of about thirty
 // instructions. Also compiled on the host.
 #pragma once
 

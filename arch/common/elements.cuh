@@ -1,5 +1,5 @@
-// Elements of C, D, bias and aux: their types, one at a time and in whole vectors of eight, and what an
-// activation makes of them.
+// Elements of C, D, bias and aux: their types, loads and stores of one element and of whole vectors of
+// eight, and the activations.
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
@@ -30,7 +30,7 @@ __device__ inline uint16_t to_bits(float value, Type type)
                              : __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
 
-// Two neighbours, the first in the low half.
+// Two neighbouring elements, the first in the low half.
 __device__ inline uint32_t to_bits2(float low, float high, Type type)
 {
     const __half2 h = __floats2half2_rn(low, high);
@@ -62,7 +62,7 @@ __device__ inline void to_floats(float (&v)[8], const uint4& bits)
         v[i] = to_float(static_cast<uint16_t>(words[i / 2] >> i % 2 * 16), T);
 }
 
-// Eight of 16 bits, most often of type T. The type is asked for once, so that they overlap.
+// Eight 16-bit elements, most often of type T. The type is tested once, so that the conversions overlap.
 template <Type T>
 __device__ inline void to_floats(float (&v)[8], const uint4& bits, Type type)
 {
@@ -72,7 +72,7 @@ __device__ inline void to_floats(float (&v)[8], const uint4& bits, Type type)
         to_floats<T == Type::F16 ? Type::BF16 : Type::F16>(v, bits);
 }
 
-// Eight aligned ones.
+// Eight elements, aligned as a vector.
 template <Type T>
 __device__ inline void load_vector(float (&v)[8], const void* from, Type type)
 {
@@ -107,11 +107,12 @@ __device__ inline void store_vector(const float (&v)[8], void* to, Type type)
     }
 }
 
-// What is multiplied with 0 where an activation's limit is 0: minus infinity would make that NaN.
+// A factor for activations whose other factor tends to 0: minus infinity times 0 would be NaN.
 __device__ inline float finite_below(float x) { return fmaxf(x, -FLT_MAX); }
 
-// x / (1 + 2^y), five instructions: it is computed where nothing else may run beside it. What 2^y is off
-// by, as y is rounded, grows with |y|, as the quotient falls. NaN stays NaN by way of y.
+// x / (1 + 2^y) in five instructions, since most epilogues overlap with no other work. Rounding y makes an
+// error in 2^y that grows with |y|, but the quotient then tends to 0. NaN in x reaches the result through
+// y.
 __device__ inline float logistic_product(float x, float y)
 {
     return finite_below(x) * ptx::rcp_approx_ftz(1.0f + ptx::ex2_approx_ftz(y));
@@ -136,7 +137,7 @@ __device__ inline float gelu_erf(float x)
 }
 
 template <int Count, typename Function>
-__device__ inline void for_each_of(float (&v)[Count], Function function)
+__device__ inline void transform(float (&v)[Count], Function function)
 {
 #pragma unroll
     for (float& x : v)
@@ -154,8 +155,8 @@ __device__ inline float activate(float x, Activation activation)
     }
 }
 
-// The 16 bytes that begin `offset` bytes, an even number, after the first of 32.
-__device__ inline uint4 take_vector(const uint4& low, const uint4& high, uint32_t offset)
+// The 16 bytes that begin at byte `offset`, an even number, of the 32 bytes `low` and `high`.
+__device__ inline uint4 extract_vector(const uint4& low, const uint4& high, uint32_t offset)
 {
     const uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
     uint32_t pairs[6], singles[5];

@@ -1,6 +1,6 @@
-// From the accumulators of a warp to the output: the warp lays 16 rows of them into a chunk of shared
-// memory, then walks the chunk along the output's rows. All of it is private to the warp: __syncwarp() is
-// the only synchronisation.
+// From the accumulators of a warp to the output: the warp writes 16 rows of them to a chunk of shared
+// memory, then reads the chunk along the output's rows. The chunk is private to the warp, so that
+// __syncwarp() is the only synchronisation.
 #pragma once
 
 #include "arch/common/finish.cuh"
@@ -11,8 +11,8 @@ namespace hg {
 
 constexpr int epilogue_rows = 16;
 
-// A chunk of 16 rows and Cols columns of floats. The 16-byte units of a row are permuted so that the
-// fragment's writes (four rows at one column) meet no bank twice.
+// A chunk of 16 rows by Cols columns of floats. The 16-byte units of a row are permuted so that a
+// fragment's writes (four rows at one column) hit every bank once.
 template <int Cols>
 struct Chunk {
     static_assert(Cols == 32 || Cols == 64);
@@ -20,7 +20,7 @@ struct Chunk {
 
     __device__ static int unit(int row, int unit) { return row * (Cols / 4) + (unit ^ (row % 4 * 2)); }
 
-    // Accumulator fragment of mma and wgmma: two neighbours in each of the rows r and r + 8.
+    // Writes an accumulator fragment of mma or wgmma: two neighbours in each of the rows r and r + 8.
     __device__ static void put(float* chunk, int column, const float (&fragment)[4], int lane)
     {
         const int row = lane / 4, col = column + lane % 4 * 2;
@@ -32,7 +32,7 @@ struct Chunk {
     }
 };
 
-// A thread's rows of a chunk, in one vector of columns: see finish_vectors().
+// A thread's rows of a chunk, in one vector of columns: the Sums of finish_vectors().
 template <int Cols>
 struct ChunkRows {
     static constexpr int vectors = Cols / epilogue_vector, step = 32 / vectors, vectors_of_c = 2;
@@ -64,7 +64,8 @@ struct ChunkRows {
     }
 };
 
-// Write out a chunk whose first element is (row, column) of the output, `columns` of it. Whole warp.
+// Stores a chunk whose first element is (row, column) of the output, `columns` of its columns. Called by a
+// whole warp.
 template <Type T, int Cols>
 __device__ inline void store_chunk(const OutputParams& p, const Scalars& s, const OutputBases& bases,
                                    float* chunk, int64_t row, int64_t column, int columns, int lane)
@@ -79,7 +80,7 @@ __device__ inline void store_chunk(const OutputParams& p, const Scalars& s, cons
     }
     const ChunkRows<Cols> sums(chunk, lane);
     const int j = sums.vector * epilogue_vector, step = sums.step;
-    const RowsOfThread at{row + sums.first, column + j, step, (rows - sums.first + step - 1) / step};
+    const ThreadRows at{row + sums.first, column + j, step, (rows - sums.first + step - 1) / step};
     if (j < columns && at.rows > 0)
         finish_vectors<T>(p, s, OutputColumn<T>(p, bases, at), at.rows, sums,
                           [&] { return std::pair(bases, at); });

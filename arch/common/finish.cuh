@@ -1,6 +1,6 @@
 // From complete sums to the output, for everything that a plain tile store cannot do: any alignment, any
-// type, C, bias, activation, aux, ragged edges. Where all lines are made of whole vectors, a thread keeps
-// to eight columns; else to one, and the lanes of a warp walk the rows side by side.
+// type, C, bias, activation, aux, ragged edges. Where all rows are whole aligned vectors, a thread stores
+// eight columns of some rows; elsewhere one column, with neighbouring lanes in neighbouring columns.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -27,13 +27,13 @@ __device__ inline T* problem_base(T* ptr, T* const* array, int64_t element_offse
                  : reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(ptr) + element_offset * element_bytes);
 }
 
-// Where the output of problem z lies, and what goes with it; null: not there.
+// The base addresses of the output of problem z and of what its epilogue reads; null: absent.
 struct OutputBases {
     char* d;
     const char* c;
     const char* bias;
     char* aux;
-    bool vectors;  // vectors of eight are aligned in all matrices
+    bool vectors;  // vectors of eight elements are aligned in D, C and aux
 
     __device__ OutputBases(const OutputParams& p, const Scalars& s, int32_t z)
     {
@@ -56,8 +56,8 @@ struct OutputBases {
     __device__ static uint64_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 };
 
-// Asks L2 for what the epilogue of `rows` x `columns` from (row, column) on will read. Thread number
-// `thread` of `threads`.
+// Prefetches into L2 what the epilogue of `rows` x `columns` from (row, column) on will read. Called by
+// thread `thread` of `threads`.
 __device__ inline void prefetch_output(const OutputParams& p, const OutputBases& bases, int64_t row,
                                        int64_t column, int rows, int columns, int thread, int threads)
 {
@@ -80,31 +80,31 @@ __device__ inline void prefetch_output(const OutputParams& p, const OutputBases&
         prefetch(bases.bias + row * bytes_bias, rows * bytes_bias);
 }
 
-// A thread's rows i, i + step, ... of the output, `rows` of them, all in the columns j ... j + 7.
-struct RowsOfThread {
+// The rows i, i + step, ... that a thread stores, `rows` of them, in columns j ... j + 7.
+struct ThreadRows {
     int64_t i, j;
     int step, rows;
 };
 
-// What a thread needs for every row of its eight columns; T: the type of the operands. Where there is a
-// product to wait for, found before it.
+// What a thread needs for every row of its eight columns. T: the type of the operands. Split-K kernels
+// compute it before their main loop.
 template <Type T>
 struct OutputColumn {
     char* d;
-    const char* c;           // null: not read
+    const char* c;           // null: C is not read
     int64_t step_d, step_c;  // bytes from a row to the next
-    float bias[8];           // of the columns; -0.0, to which adding changes nothing, where it has none
+    float bias[8];           // of the columns; without one -0.0, the neutral element
 
     OutputColumn() = default;
 
-    __device__ OutputColumn(const OutputParams& p, const OutputBases& bases, const RowsOfThread& at)
+    __device__ OutputColumn(const OutputParams& p, const OutputBases& bases, const ThreadRows& at)
     {
         const int64_t bytes = device_bytes_of(p.type_d), bytes_c = device_bytes_of(p.type_c);
         d = bases.d + (at.i * p.ldd + at.j) * bytes;
         step_d = at.step * p.ldd * bytes;
         c = bases.c ? bases.c + (at.i * p.ldc + at.j) * bytes_c : nullptr;
         step_c = at.step * p.ldc * bytes_c;
-        forget_bias();
+        clear_bias();
         if (p.bias_along == BiasAlong::Columns)
             load_bias(bases.bias + at.j * device_bytes_of(p.type_bias), p.type_bias);
     }
@@ -120,14 +120,14 @@ struct OutputColumn {
         }
     }
 
-    __device__ void forget_bias()
+    __device__ void clear_bias()
     {
 #pragma unroll
         for (float& b : bias)
             b = -0.0f;
     }
 
-    // alpha times the sums, and the bias.
+    // alpha times the sums plus the bias.
     __device__ void scale(float (&v)[8], float alpha) const
     {
 #pragma unroll
@@ -136,9 +136,9 @@ struct OutputColumn {
     }
 };
 
-// A vector of C, as it lies in memory.
+// Eight elements of C as they lie in memory.
 template <Type C>
-struct VectorOfC {
+struct CVector {
     static constexpr int words = C == Type::F32 ? 2 : 1;
     uint4 bits[words];
 
@@ -163,16 +163,16 @@ struct VectorOfC {
     }
 };
 
-// alpha times the sums and beta times C of type C, to where the sums were. C of some rows, as many as there
-// are registers for, is asked for together, since each would be waited for.
+// Replaces sums by alpha times the sums plus beta times C of type C. It loads C for several rows, as many
+// as there are registers for, before using any: a thread would wait for each load.
 template <Type C, Type T, typename Sums>
 __device__ inline void add_c(const Scalars& s, const OutputColumn<T>& column, int rows, Sums sums)
 {
-    constexpr int at_once = Sums::vectors_of_c / VectorOfC<C>::words;
+    constexpr int at_once = Sums::vectors_of_c / CVector<C>::words;
     const char* next = column.c;
 #pragma unroll 1
     for (int r = 0; r < rows; r += at_once, next += at_once * column.step_c) {
-        VectorOfC<C> c[at_once];
+        CVector<C> c[at_once];
 #pragma unroll
         for (int q = 0; q < at_once; ++q)
             if (r + q < rows)
@@ -181,21 +181,21 @@ __device__ inline void add_c(const Scalars& s, const OutputColumn<T>& column, in
         for (int q = 0; q < at_once; ++q) {
             if (r + q >= rows)
                 break;
-            float v[8], of_c[8];
+            float v[8], c_values[8];
             sums.get(v, r + q);
-            c[q].get(of_c);
+            c[q].get(c_values);
 #pragma unroll
             for (int e = 0; e < 8; ++e)
-                v[e] = fmaf(s.beta, of_c[e], __fmul_rn(s.alpha, v[e]));
+                v[e] = fmaf(s.beta, c_values[e], __fmul_rn(s.alpha, v[e]));
             sums.put(v, r + q);
         }
     }
 }
 
-// alpha times the sums and any bias, to where the sums were and to aux.
+// Replaces sums by alpha times the sums plus the bias, and stores them to aux, if there is one.
 template <Type T, typename Sums>
 __device__ inline void store_aux(const OutputParams& p, float alpha, const OutputBases& bases,
-                                 const OutputColumn<T>& column, const RowsOfThread& at, Sums sums)
+                                 const OutputColumn<T>& column, const ThreadRows& at, Sums sums)
 {
     char* aux = bases.aux + (at.i * p.ldaux + at.j) * device_bytes_of(p.type_d);
     const int64_t step = at.step * p.ldaux * device_bytes_of(p.type_d);
@@ -207,14 +207,14 @@ __device__ inline void store_aux(const OutputParams& p, float alpha, const Outpu
         const float bias = p.bias_along == BiasAlong::Rows
                                ? load_element(bases.bias, at.i + r * at.step, p.type_bias)
                                : -0.0f;
-        for_each_of(v, [&](float x) { return __fadd_rn(x, bias); });
+        transform(v, [&](float x) { return __fadd_rn(x, bias); });
         sums.put(v, r);
         if (bases.aux)
             store_vector<T>(v, aux, p.type_d);
     }
 }
 
-// The last of it: alpha, the bias of the columns and an activation, to D.
+// The last step: alpha, the bias of the columns and the activation; stores to D.
 template <Type T, typename Sums, typename Function>
 __device__ inline void store_rows(Type type, float alpha, const OutputColumn<T>& column, int rows,
                                   Sums sums, Function function)
@@ -225,19 +225,19 @@ __device__ inline void store_rows(Type type, float alpha, const OutputColumn<T>&
         float v[8];
         sums.get(v, r);
         column.scale(v, alpha);
-        for_each_of(v, function);
+        transform(v, function);
         store_vector<T>(v, d, type);
     }
 }
 
-// Whole vectors in memory that has them aligned. sums.get(v, r) gives a thread's sums of its r-th row,
-// sums.put(v, r) keeps others, Sums::vectors_of_c is how many vectors of C it has registers for, at least
-// two; where() says OutputBases and RowsOfThread, which are seldom asked for. A warp is alone with this, so
-// that every instruction is waited for, branches and those that it has to fetch most: hence a short loop
-// for each step and each activation.
-template <Type T, typename Sums, typename Where>
+// Finishes whole aligned vectors. sums.get(v, r) returns a thread's sums of its r-th row, sums.put(v, r)
+// replaces them; Sums::vectors_of_c, at least two, is the number of vectors of C that fit in registers;
+// locate() returns the OutputBases and ThreadRows, which only aux and a bias along rows need. Few warps run
+// this at a time and hide little latency, least of all that of branches and instruction fetches: hence a
+// short loop for each step and each activation.
+template <Type T, typename Sums, typename Locate>
 __device__ inline void finish_vectors(const OutputParams& p, const Scalars& s, OutputColumn<T> column,
-                                      int rows, Sums sums, Where where)
+                                      int rows, Sums sums, Locate locate)
 {
     constexpr Type other = T == Type::F16 ? Type::BF16 : Type::F16;
     float alpha = s.alpha;
@@ -251,10 +251,10 @@ __device__ inline void finish_vectors(const OutputParams& p, const Scalars& s, O
         alpha = 1.0f;
     }
     if (p.aux || p.bias_along == BiasAlong::Rows) {
-        const auto [bases, at] = where();
+        const auto [bases, at] = locate();
         store_aux<T>(p, alpha, bases, column, at, sums);
         alpha = 1.0f;
-        column.forget_bias();
+        column.clear_bias();
     }
     const auto type = static_cast<Type>(ptx::mov_b32(static_cast<uint32_t>(p.type_d)));
     if (p.activation == Activation::None)
@@ -269,7 +269,7 @@ __device__ inline void finish_vectors(const OutputParams& p, const Scalars& s, O
         store_rows<T>(type, alpha, column, rows, sums, [](float x) { return silu(x); });
 }
 
-// One element, to which C has been added.
+// Finishes one element, to which C has been added.
 __device__ inline void finish_element(const OutputParams& p, const OutputBases& bases, float alpha,
                                       int64_t i, int64_t j, float sum)
 {
@@ -281,7 +281,7 @@ __device__ inline void finish_element(const OutputParams& p, const OutputBases& 
     store_element(activate(v, p.activation), bases.d, i * p.ldd + j, p.type_d);
 }
 
-// Likewise, and C is yet to be added.
+// Adds C to one element and finishes it.
 __device__ inline void finish_element(const OutputParams& p, const Scalars& s, const OutputBases& bases,
                                       int64_t i, int64_t j, float sum)
 {
@@ -293,8 +293,8 @@ __device__ inline void finish_element(const OutputParams& p, const Scalars& s, c
     }
 }
 
-// The sums of a column, in rows first, first + step, ..., with C, whose rows begin at `c`. Elements of
-// several rows are asked for at once: D may be C, so that no load passes a store.
+// Adds C, whose rows begin at `c`, to the sums of a column in rows first, first + step, ... It loads the
+// elements of several rows before storing any: D may be C, so that the compiler moves no load past a store.
 template <typename Bits, typename Sum>
 __device__ inline void add_c_to_column(const OutputParams& p, const Scalars& s, const Bits* c, int rows,
                                        int first, int step, Sum sum)
@@ -312,17 +312,17 @@ __device__ inline void add_c_to_column(const OutputParams& p, const Scalars& s, 
             if (row + q * step >= rows)
                 break;
             float& v = sum(row + q * step);
-            float of_c;
+            float c_values;
             if constexpr (sizeof(Bits) == 4)
-                of_c = bits[q];
+                c_values = bits[q];
             else
-                of_c = to_float(bits[q], p.type_c);
-            v = fmaf(s.beta, of_c, __fmul_rn(s.alpha, v));
+                c_values = to_float(bits[q], p.type_c);
+            v = fmaf(s.beta, c_values, __fmul_rn(s.alpha, v));
         }
     }
 }
 
-// A column of the output from row i on: rows first, first + step, ... of `rows`.
+// Finishes a column of the output from row i on: rows first, first + step, ... of `rows`.
 template <typename Sum>
 __device__ inline void finish_column(const OutputParams& p, const Scalars& s, const OutputBases& bases,
                                      int64_t i, int64_t j, int rows, int first, int step, Sum of_row)
@@ -344,28 +344,28 @@ __device__ inline void finish_column(const OutputParams& p, const Scalars& s, co
         finish_element(p, bases, alpha, i + row, j, of_row(row));
 }
 
-// `rows` by `columns` that exist from (i, j) on, by warps side by side: `warp` of `warps` takes rows in
-// turn, several at once where fewer than 32 columns are left. The lanes store neighbours, so that L2 gets
-// whole sectors: eight columns a lane are eight times as many pieces. sum(row, column) is where the sums
-// are; C is added there.
+// Finishes `rows` x `columns` existing elements from (i, j) on. Warp `warp` of `warps` takes every warps-th
+// row, or several rows at once for the last columns, if fewer than 32. Neighbouring lanes store
+// neighbouring elements, so that L2 gets whole sectors; with eight columns per lane it would get eight
+// times as many requests. sum(row, column) is a reference to a sum; C is added there.
 template <typename Sum>
 __device__ inline void finish_elements(const OutputParams& p, const Scalars& s, const OutputBases& bases,
                                        int64_t i, int64_t j, int rows, int columns, int warp, int warps,
                                        Sum sum)
 {
-    const int lane = threadIdx.x % 32, left = columns % 32;
+    const int lane = threadIdx.x % 32, rest = columns % 32;
     int column = lane;
 #pragma unroll 1
-    for (; column < columns - left; column += 32)
+    for (; column < columns - rest; column += 32)
         finish_column(p, s, bases, i, j + column, rows, warp, warps,
                       [&](int row) -> float& { return sum(row, column); });
-    if (left == 0)
+    if (rest == 0)
         return;
-    // A loop of its own: the one above is 2 % faster with a step that the compiler knows.
-    const int across = 1 << (32 - __clz(left - 1)), rows_at_once = 32 / across;
-    column = columns - left + lane % across;
+    // The last columns have a loop of their own: the one above is 2 % faster with a constant step.
+    const int side_by_side = 1 << (32 - __clz(rest - 1)), rows_at_once = 32 / side_by_side;
+    column = columns - rest + lane % side_by_side;
     if (column < columns)
-        finish_column(p, s, bases, i, j + column, rows, warp * rows_at_once + lane / across,
+        finish_column(p, s, bases, i, j + column, rows, warp * rows_at_once + lane / side_by_side,
                       warps * rows_at_once, [&](int row) -> float& { return sum(row, column); });
 }
 

@@ -1,6 +1,6 @@
-// Groups of rows whose sizes lie in device memory: which tile of which group has a given number. Tiles of a
-// group follow each other along its rows, so that those in flight read the same columns of B; high groups
-// are walked in bands, so that the tiles in flight form a block whose sides are about equal.
+// Groups of rows whose sizes lie in device memory: finds the tile with a given index. Consecutive tiles of
+// a group lie along M, so that those in flight read the same columns of B; groups with many rows are walked
+// in bands, so that the tiles in flight form a block with about equal sides.
 #pragma once
 
 #include "arch/common/ptx/warp.cuh"
@@ -8,45 +8,46 @@
 
 namespace hg {
 
-// A tile: rows `row` ... `end` - 1 of A and D, if it is so high, and column `n` of tiles. `batch`: the
-// group.
+// A tile: rows row ... end - 1 of A and D, or fewer if the tile has fewer, and column `n` of tiles.
+// `batch`: the group.
 struct GroupTile {
     int32_t row, end, n, batch;
 };
 
-// Rows first ... first + count - 1 of A and D. What lies outside of 0 ... m is cut off.
+// The rows of a group in A and D: first ... first + count - 1. Sizes outside of 0 ... m are clamped.
 struct GroupRows {
     int32_t first, count;
 
     __device__ static GroupRows of(const Groups& groups, int32_t group, int64_t m)
     {
         if (groups.counts)
-            return {0, cut(groups.counts[group], 0, m)};
-        const int32_t first = cut(groups.offsets[group], 0, m);
-        return {first, cut(groups.offsets[group + 1], first, m) - first};
+            return {0, clamp(groups.counts[group], 0, m)};
+        const int32_t first = clamp(groups.offsets[group], 0, m);
+        return {first, clamp(groups.offsets[group + 1], first, m) - first};
     }
 
-    __device__ static int32_t cut(int64_t value, int64_t least, int64_t most)
+    __device__ static int32_t clamp(int64_t value, int64_t low, int64_t high)
     {
-        return static_cast<int32_t>(max(least, min(value, most)));
+        return static_cast<int32_t>(max(low, min(value, high)));
     }
 };
 
-// A walk along the tiles, of Rows rows. Whole warps: a lane knows one group of a chunk of 32.
+// Walks over all tiles, of Rows rows each. Called by whole warps: each lane holds one group of a chunk of
+// 32.
 template <int Rows>
 class GroupWalk {
 public:
-    // Begins with tile number `tile`. `m`: rows of all groups, or those that each has room for; `across`:
-    // tiles that lie along columns.
-    __device__ GroupWalk(const Groups& groups, int32_t count, int64_t m, int32_t across, int32_t tile)
-        : groups_(groups), m_(m), count_(count), across_(across), tile_(tile)
+    // Begins with tile index `tile`. `m`: rows of all groups together, or the rows that each has room for;
+    // `tiles_n`: tiles along N.
+    __device__ GroupWalk(const Groups& groups, int32_t count, int64_t m, int32_t tiles_n, int32_t tile)
+        : groups_(groups), m_(m), count_(count), tiles_n_(tiles_n), tile_(tile)
     {
-        take_chunk();
+        load_chunk();
     }
 
     __device__ void advance(int32_t tiles) { tile_ += tiles; }
 
-    // False behind the last tile.
+    // Finds the current tile; returns false after the last one.
     __device__ bool find(GroupTile& at)
     {
         int32_t tiles = __shfl_sync(all, end_, 31);
@@ -55,22 +56,22 @@ public:
             chunk_ += 32;
             if (chunk_ >= count_)
                 return false;
-            take_chunk();
+            load_chunk();
             tiles = __shfl_sync(all, end_, 31);
         }
         const int lane = __ffs(static_cast<int>(__ballot_sync(all, tile_ < end_))) - 1;
         const int32_t within = tile_ - __shfl_sync(all, begin_, lane);
         const int32_t first = __shfl_sync(all, rows_.first, lane),
                       count = __shfl_sync(all, rows_.count, lane);
-        const int32_t first_of_band = within / (band_tiles * across_) * band_tiles;
-        const int32_t along = min(band_tiles, ceil_div(count) - first_of_band);
-        const int32_t left = within - first_of_band * across_, n = left / along;
-        at = {first + (first_of_band + left - n * along) * Rows, first + count, n, chunk_ + lane};
+        const int32_t first_of_band = within / (band_tiles * tiles_n_) * band_tiles;
+        const int32_t band_rows = min(band_tiles, ceil_div(count) - first_of_band);
+        const int32_t in_band = within - first_of_band * tiles_n_, n = in_band / band_rows;
+        at = {first + (first_of_band + in_band - n * band_rows) * Rows, first + count, n, chunk_ + lane};
         return true;
     }
 
-    // Once that was false: how many tiles behind the last.
-    __device__ int32_t behind() const { return tile_; }
+    // After find() has returned false: how far the index is past the last tile.
+    __device__ int32_t past_end() const { return tile_; }
 
 private:
     static constexpr uint32_t all = 0xffffffff;
@@ -78,18 +79,18 @@ private:
 
     const Groups& groups_;
     const int64_t m_;
-    const int32_t count_, across_;
-    int32_t tile_, chunk_ = 0;  // `tile_` counts from the first tile of the chunk
+    const int32_t count_, tiles_n_;
+    int32_t tile_, chunk_ = 0;  // `tile_`: counted from the chunk's first tile
     GroupRows rows_;
-    int32_t begin_, end_;  // of the group's tiles, likewise
+    int32_t begin_, end_;  // of the lane's group: its tiles, counted like `tile_`
 
     __device__ static int32_t ceil_div(int32_t rows) { return (rows + Rows - 1) / Rows; }
 
-    __device__ void take_chunk()
+    __device__ void load_chunk()
     {
         const auto lane = static_cast<int>(ptx::lane_id());
         rows_ = chunk_ + lane < count_ ? GroupRows::of(groups_, chunk_ + lane, m_) : GroupRows{0, 0};
-        const int32_t tiles = ceil_div(rows_.count) * across_;
+        const int32_t tiles = ceil_div(rows_.count) * tiles_n_;
         end_ = tiles;
 #pragma unroll
         for (int step = 1; step < 32; step *= 2) {

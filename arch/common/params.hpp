@@ -1,23 +1,23 @@
-// What every kernel is told about its output; part of each backend's Params.
+// The output of every kernel; part of the Params of each backend.
 #pragma once
 
 #include "arch/common/types.hpp"
 
 namespace hg {
 
-// D[i][j] = activation(alpha * acc + beta * C[i][j] + bias), row-major, element strides. An array
-// pointer, where set, holds one base address a problem and replaces ptr + z * stride.
+// D[i][j] = activation(alpha * acc + beta * C[i][j] + bias), row-major, strides in elements. An array
+// pointer, if set, holds one base address per problem, instead of ptr + z * stride.
 struct OutputParams {
     void* d;
     void* const* d_array;
-    const void* c;  // null with c_array: not read
+    const void* c;  // null, and c_array too: C is not read
     const void* const* c_array;
     const void* bias;
-    void* aux;  // null: not wanted
+    void* aux;  // null: no aux
     int64_t ldd, ldc, ldaux;
     int64_t stride_d, stride_c, stride_bias, stride_aux;
     int64_t m, n;
-    const float* alpha_device;  // null: the value below
+    const float* alpha_device;  // null: use `alpha` and `beta`
     const float* beta_device;
     float alpha, beta;
     Type type_c, type_d, type_bias;

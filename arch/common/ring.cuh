@@ -1,5 +1,5 @@
-// A position in a ring of stages and the parity of the barrier phase that belongs to it. Writers start
-// with the stages free (parity 1 of a fresh barrier counts as completed), readers with them empty.
+// A position in a ring of stages, and the parity of the barrier phase that belongs to it. Writers start
+// with all stages free (parity 1 of a fresh barrier counts as completed), readers with all stages empty.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Ring {
         }
     }
 
-    // Over `count` stages at once.
+    // Skips `count` stages.
     __device__ void advance(uint32_t count)
     {
         const uint32_t sum = stage + count;

@@ -1,6 +1,6 @@
-// Operand tiles in shared memory: lines of 16-byte chunks, the chunks of a line permuted so that eight
-// lines read or written at one chunk position touch all banks. The permutation is TMA's own for 64-byte
-// and 128-byte spans (PTX ISA 5.5.7), on tiles aligned to 1024 bytes.
+// Operand tiles in shared memory. A tile consists of lines of 64 or 128 bytes, a line of 16-byte chunks,
+// permuted so that the chunks at one position of eight consecutive lines lie in different banks. The
+// permutation is TMA's own for 64-byte and 128-byte spans (PTX ISA 5.5.7), on tiles aligned to 1024 bytes.
 #pragma once
 
 #include "arch/common/types.hpp"
@@ -18,8 +18,8 @@ __device__ constexpr int swizzle(int line, int chunk)
     return line * Span + (chunk ^ (line / lines_per_row_of_banks % chunks)) * chunk_bytes;
 }
 
-// A tile of Rows x K elements. K-major: a line is a row of K elements. MN-major: panels of 64 rows, a
-// line is one k of 64 rows. `row` and `k` name a chunk by its first element.
+// Byte offset of the chunk of a tile of Rows x K elements whose first element is (row, k). K-major: a line
+// holds the K elements of a row. MN-major: panels of 64 rows, in which a line holds the 64 rows of one K.
 template <Major M, int Rows, int K>
 __device__ constexpr int tile_offset(int row, int k)
 {

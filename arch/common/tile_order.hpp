@@ -1,5 +1,6 @@
-// The raster: `group` rows of tiles are walked together, column by column, so that the tiles in flight read
-// few rows of A and few of B, which stay in L2. Also compiled on the host.
+// Raster order of the output tiles, for reuse in the L2 cache: `group` rows of tiles are walked together,
+// column by column, so that the tiles in flight share few rows of A and few columns of B. Also compiled on
+// the host.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -7,12 +8,12 @@
 namespace hg {
 
 struct TileGrid {
-    Divisor problem, group;      // tiles of one problem, of one group
-    Divisor rows, rows_of_last;  // of tiles in a group, in the last one
+    Divisor problem, group;      // tiles of a problem; of a group of tile rows
+    Divisor rows, rows_of_last;  // tile rows of a group; of the last group
     int32_t tiles_m;
 };
 
-// A group has no more rows than there are, which also keeps its tiles within 32 bits.
+// A group has at most all rows of tiles, which also keeps its number of tiles within 32 bits.
 constexpr TileGrid tile_grid(int32_t tiles_m, int32_t tiles_n, int32_t group)
 {
     group = group < tiles_m ? group : tiles_m;

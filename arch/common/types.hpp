@@ -1,4 +1,4 @@
-// Words that host and device share.
+// Types that host and device share.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ enum class Type : int32_t { F16 = 1, BF16 = 2, F32 = 3 };                 // hge
 enum class Activation : int32_t { None, Relu, GeluTanh, GeluErf, Silu };  // hgemm_activation_t's values
 enum class BiasAlong : int32_t { None, Rows, Columns };  // Rows: element i belongs to row i of D
 
-// Which dimension of an operand is contiguous in memory: k, or the other one (m of A, n of B).
+// The contiguous dimension of an operand in memory: K, or the other one (M of A, N of B).
 enum class Major : int32_t { K, MN };
 
 // Which rows of A and D belong to which problem of a batch, read on the device when the kernel runs. One is

@@ -1,5 +1,5 @@
-// From a tile of floats in shared memory to an output that takes alpha and nothing else, and whose rows are
-// whole aligned vectors of eight: see is_vector_output().
+// Stores a tile of floats in shared memory to an output that needs only alpha, and whose rows are whole
+// aligned vectors of eight: see is_vector_output().
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -7,8 +7,8 @@
 
 namespace hg {
 
-// Eight columns of the output, to which a thread keeps. Nothing branches but the type, so that the rows of
-// an unrolled loop overlap.
+// Eight columns of the output that one thread stores. The type is the only branch, so that the rows of an
+// unrolled loop overlap.
 struct VectorColumn {
     char* d;  // in row 0
     int64_t row_bytes;
@@ -22,7 +22,7 @@ struct VectorColumn {
     {
     }
 
-    // `sums` is a vector of floats in shared memory, of row i.
+    // Stores `sums`, a vector of floats in shared memory, to row i.
     __device__ void store(int64_t i, const float* sums) const
     {
         float v[2][4];

@@ -1,5 +1,6 @@
 // From the mma fragments of a warp to the output, for everything that a plain store cannot do. The
-// accumulators that wait leave few registers: a vector at a time, and nothing is kept for the next row.
+// accumulators leave few registers: each thread finishes one vector at a time and keeps nothing for the
+// next row.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -7,10 +8,10 @@
 
 namespace hg {
 
-// Columns that pass through a warp's chunk of shared memory at a time.
+// Columns of a warp's chunk of shared memory.
 constexpr int chunk_columns(int warp_n) { return warp_n < 64 ? warp_n : 64; }
 
-// Elements index ... index + count - 1 of a row; the rest of `v` is left alone.
+// Loads elements index ... index + count - 1; the rest of `v` keeps its values.
 __device__ inline void load_elements(float (&v)[8], const void* base, int64_t index, Type type, int count)
 {
     const void* first = static_cast<const char*>(base) + index * device_bytes_of(type);
@@ -59,7 +60,7 @@ __device__ inline void store_elements(const float (&v)[8], void* base, int64_t i
     }
 }
 
-// Eight columns j ... of row i, of which `count` exist.
+// Finishes columns j ... j + 7 of row i, of which `count` exist.
 __device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const Scalars& s,
                                      const OutputBases& bases, int64_t i, int64_t j, int count)
 {
@@ -83,11 +84,12 @@ __device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const
     if (bases.aux)
         store_elements(v, bases.aux, i * p.ldaux + j, p.type_d, count);
     if (p.activation != Activation::None)
-        for_each_of(v, [&](float x) { return activate(x, p.activation); });
+        transform(v, [&](float x) { return activate(x, p.activation); });
     store_elements(v, bases.d, i * p.ldd + j, p.type_d, count);
 }
 
-// Write out a chunk whose first element is (row, column) of the output, `columns` of it. Whole warp.
+// Stores a chunk whose first element is (row, column) of the output, `columns` of its columns. Called by a
+// whole warp.
 template <int Cols>
 __device__ inline void store_chunk_rows(const OutputParams& p, const Scalars& s, const OutputBases& bases,
                                         const float* chunk, int64_t row, int64_t column, int columns,
@@ -109,7 +111,8 @@ __device__ inline void store_chunk_rows(const OutputParams& p, const Scalars& s,
     }
 }
 
-// The warp's first element is (row, column) of the output; 16 rows at a time through the warp's chunk.
+// Stores a warp's tile whose first element is (row, column) of the output, 16 rows at a time through its
+// chunk.
 template <int WM, int WN>
 __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
                                        const WarpAccumulator<WM, WN>& acc, float* chunk, int32_t batch,

@@ -1,5 +1,5 @@
-// ldmatrix + mma.sync over one stage of shared memory: a warp's share of the tile. Used by every kernel
-// that multiplies with mma.sync.
+// ldmatrix and mma.sync over one stage of shared memory: a warp's share of the tile. The kernels of sm80
+// and sm120 use it.
 #pragma once
 
 #include "arch/common/ptx/matrix.cuh"
@@ -9,9 +9,8 @@
 
 namespace hg {
 
-// What this lane adds to the address of a 16 x 16 block for its part of an ldmatrix.x4. The four 8 x 8
-// matrices come in the order that mma wants: A row halves first, B k halves first. Worked out
-// once.
+// The offset of a lane's row for ldmatrix.x4 in a 16 x 16 block, computed once. The four 8 x 8 matrices
+// come in the order that mma.sync expects: of A the row halves first, of B the K halves first.
 template <Major M, int K, bool IsA>
 __device__ inline uint32_t lane_offset(int lane)
 {
@@ -23,8 +22,9 @@ __device__ inline uint32_t lane_offset(int lane)
     return ptx::mov_b32(offset);
 }
 
-// The block at (row, k), multiples of 16. The swizzle repeats every eight lines, and a block is two chunks
-// of a line: its place among the chunks and the lane's combine without a carry.
+// Loads the block at (row, k), multiples of 16. The swizzle repeats every eight lines and a block is two
+// chunks wide, so that the offset of the block and that of the lane combine by exclusive or, without a
+// carry.
 template <Major M, int K>
 __device__ inline void load_block(uint32_t (&block)[4], uint32_t tile, int row, int k, uint32_t lane)
 {
@@ -64,7 +64,7 @@ struct WarpTile {
     using Fragments = WarpFragments<WM, WN>;
     using Accumulator = WarpAccumulator<WM, WN>;
 
-    // Of this lane, to be made once.
+    // Offsets of a lane, computed once.
     struct Lane {
         uint32_t a, b;
         __device__ explicit Lane(int lane)
@@ -93,7 +93,7 @@ struct WarpTile {
                 ptx::mma_m16n8k16<T>(acc.v[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
     }
 
-    // One stage: the fragments of the next k step are loaded while this one multiplies.
+    // Multiplies one stage, loading the fragments of the next K step while multiplying this one.
     __device__ static void accumulate(Accumulator& acc, uint32_t tile_a, uint32_t tile_b, int row_a,
                                       int row_b, const Lane& lane)
     {

@@ -1,15 +1,19 @@
-// GEMM with TMA, mbarriers and tcgen05: persistent clusters of a CTA or of a pair that multiplies together.
+// GEMM with TMA, mbarriers and tcgen05: persistent clusters of one CTA, or of a pair of CTAs that multiply
+// together. The CTAs that multiply together are the group; its leader is the CTA of rank 0.
 //
-// Barriers, of a pair those marked * are used in the even CTA, the leader:
-//   full[s]*         producers -> consumers. Count 1: the leader's arrive, which also announces the
-//                    bytes of all CTAs of the group; completes when they have landed.
-//   empty[s]         consumers -> producer. Count: consumers, whose commits go to all CTAs of the group.
-//   acc_full[b][a]   consumer b -> epilogue. Count 1: its commit, to all CTAs of the group.
-//   acc_empty[b][a]* epilogue -> consumer b. Count: the epilogue's warps, of all CTAs of the group.
-//   tile_full[r]     scheduler -> everyone. Count 1: the arrive that announces the response's bytes.
-//   tile_empty[r]*   everyone -> scheduler. Count: who reads the response, in all CTAs of the group.
-//   cluster          start: barriers are initialised. End: neither CTA of a pair leaves, and no tensor
-//                    memory is freed, while the other needs it. For a CTA on its own: barrier 0.
+// Barriers; in a pair those marked * are used in the leader alone:
+//   full[s]*           producers -> consumers. Count 1: the leader's arrive, which expects the bytes of all
+//                      CTAs of the group; completes when they have landed.
+//   empty[s]           consumers -> producer. Count: the consumers, whose commits go to all CTAs of the
+//                      group.
+//   acc_full[b][a]     consumer b -> epilogue. Count 1: the consumer's commit, to all CTAs of the group.
+//   acc_empty[b][a]*   epilogue -> consumer b. Count: the epilogue's warps in all CTAs of the group.
+//   tile_full[r]       scheduler -> all roles. Count 1: the scheduler's arrive, which expects the bytes of
+//                      the response.
+//   tile_empty[r]*     all roles -> scheduler. Count: the readers of the response in all CTAs of the group.
+//   cluster barrier    at the start: barriers are initialised. At the end: no CTA of a pair exits, and no
+//                      tensor memory is freed, while the other CTA still uses it. A CTA on its own uses
+//                      barrier 0.
 #pragma once
 
 #include "arch/sm100/split.cuh"
@@ -18,7 +22,7 @@ namespace hg::sm100 {
 
 constexpr int mma_k = 16;
 
-// Leaves a barrier one arrive: of the own CTA, or of the leader of the pair.
+// Arrives at a barrier of the own CTA or, in a pair, of the leader.
 template <Config C>
 __device__ inline void arrive_at_leader(uint32_t bar)
 {
@@ -28,19 +32,20 @@ __device__ inline void arrive_at_leader(uint32_t bar)
         ptx::mbarrier_arrive(bar);
 }
 
-// Scheduler, the side of the roles: the tiles of this cluster in turn.
+// How a role iterates over the tiles of its cluster.
 template <Config C>
-class Tiles {
+class TileIterator {
 public:
-    __device__ Tiles(const Params& p, const Places<C>& places)
-        : tiles_(p.tiles), places_(places), index_(blockIdx.x / (C.is_split() ? p.split : C.cta_group))
+    __device__ TileIterator(const Params& p, const SmemAddresses<C>& addresses)
+        : tiles_(p.tiles), addresses_(addresses),
+          index_(blockIdx.x / (C.is_split() ? p.split : C.cta_group))
     {
     }
 
-    // The tile to work on; negative: there is none.
+    // The index of the current tile; negative at the end.
     __device__ int32_t index() const { return index_; }
 
-    // One thread.
+    // Called by one thread.
     __device__ void advance()
     {
         if constexpr (C.schedule == Schedule::Static) {
@@ -49,16 +54,16 @@ public:
         } else if constexpr (C.is_split()) {
             index_ = -1;
         } else {
-            ptx::mbarrier_wait_parity(places_.tile_full(ring_.stage), ring_.phase);
-            const int32_t first = ptx::cancelled_cluster(places_.response(ring_.stage));
+            ptx::mbarrier_wait_parity(addresses_.tile_full(ring_.stage), ring_.phase);
+            const int32_t first = ptx::cancelled_cluster(addresses_.response(ring_.stage));
             index_ = first < 0 ? -1 : first / C.cta_group;
             ptx::fence_proxy_async();
-            arrive_at_leader<C>(places_.tile_empty(ring_.stage));
+            arrive_at_leader<C>(addresses_.tile_empty(ring_.stage));
             ring_.advance();
         }
     }
 
-    // A warp.
+    // Called by a warp: lane 0 advances.
     __device__ void advance_warp(int lane)
     {
         if (lane == 0)
@@ -68,27 +73,27 @@ public:
 
 private:
     int32_t tiles_;
-    const Places<C>& places_;
+    const SmemAddresses<C>& addresses_;
     int32_t index_;
     Ring<responses> ring_ = Ring<responses>::reader();
 };
 
-// Those who call Tiles::advance() in a group's CTAs: the epilogue's warps, the producer and the scheduler
-// of each, and the consumers.
+// Arrives at tile_empty: the callers of TileIterator::advance() in a group's CTAs, which are the epilogue's
+// warps, the producer and the scheduler of each, and the consumers.
 template <Config C>
 constexpr int tile_readers = C.cta_group*(epilogue_warps + 2) + C.consumers();
 
-// Scheduler: asks for the next tile as soon as there is room for the answer.
+// Scheduler: requests the next tile as soon as a response slot is free.
 template <Config C>
-__device__ inline void schedule(const Params& p, const Places<C>& places, uint32_t rank)
+__device__ inline void schedule(const Params& p, const SmemAddresses<C>& addresses, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
     auto ring = Ring<responses>::writer();
-    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance(), ring.advance()) {
-        const uint32_t response = places.response(ring.stage);
-        const uint32_t full = places.tile_full(ring.stage);
+    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance(), ring.advance()) {
+        const uint32_t response = addresses.response(ring.stage);
+        const uint32_t full = addresses.tile_full(ring.stage);
         if (rank == 0)
-            ptx::mbarrier_wait_parity(places.tile_empty(ring.stage), ring.phase);
+            ptx::mbarrier_wait_parity(addresses.tile_empty(ring.stage), ring.phase);
         ptx::mbarrier_arrive_expect_tx(full, response_bytes);
         if constexpr (C.cta_group == 2) {
             if (rank == 0)
@@ -99,7 +104,8 @@ __device__ inline void schedule(const Params& p, const Places<C>& places, uint32
     }
 }
 
-// This CTA's rows of an operand into a stage. K-major: one box of all rows; MN-major: one for each panel.
+// Loads this CTA's rows of an operand into a stage. K-major: one box of all rows; MN-major: one box per
+// panel.
 template <Config C, int Rows>
 __device__ inline void load_operand(const CUtensorMap& map, Major major, uint32_t smem, uint32_t bar,
                                     int32_t row, int32_t k, int32_t batch)
@@ -119,7 +125,7 @@ __device__ inline void load_operand(const CUtensorMap& map, Major major, uint32_
     }
 }
 
-// The rows of x in a stage: of each consumer this CTA's half of the block.
+// Loads the rows of A into a stage: for each consumer this CTA's 128 rows of the consumer's block.
 template <Config C>
 __device__ inline void load_a(const Params& p, uint32_t smem, uint32_t bar, const TileCoord& at,
                               uint32_t rank, int32_t k)
@@ -131,7 +137,7 @@ __device__ inline void load_a(const Params& p, uint32_t smem, uint32_t bar, cons
                              at.batch * p.a_batch_step);
 }
 
-// The bytes that come to a stage of one CTA.
+// Bytes that TMA loads into a stage of one CTA.
 template <Config C>
 __device__ inline uint32_t stage_bytes(const Params& p)
 {
@@ -139,38 +145,38 @@ __device__ inline uint32_t stage_bytes(const Params& p)
            (p.b_major == Major::K ? b_rows(C) * span_bytes : operand_bytes(b_rows(C)));
 }
 
-// Producer: one thread fills the stages, of a pair one in each CTA.
+// Producer: one thread in each CTA fills the stages.
 template <Config C>
-__device__ inline void produce(const Params& p, const Places<C>& places, uint32_t rank)
+__device__ inline void produce(const Params& p, const SmemAddresses<C>& addresses, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
     auto ring = Ring<C.stages>::writer();
-    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance()) {
-        const TileCoord at = position_of(p, tiles.index());
+    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance()) {
+        const TileCoord at = tile_coord(p, tiles.index());
         const int32_t row_b = at.n * C.tile_n + rank * b_rows(C), batch_b = at.batch * p.b_batch_step;
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
-            uint32_t full = places.full(ring.stage);
-            ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
+            uint32_t full = addresses.full(ring.stage);
+            ptx::mbarrier_wait_parity(addresses.empty(ring.stage), ring.phase);
             if (rank == 0)
                 ptx::mbarrier_arrive_expect_tx(full, C.cta_group * stage_bytes<C>(p));
             if constexpr (C.cta_group == 2)
                 full = ptx::map_shared(full, 0);
-            load_a<C>(p, places.a(ring.stage), full, at, rank, i * tile_k);
-            load_operand<C, b_rows(C)>(p.b, p.b_major, places.b(ring.stage), full, row_b, i * tile_k,
+            load_a<C>(p, addresses.a(ring.stage), full, at, rank, i * tile_k);
+            load_operand<C, b_rows(C)>(p.b, p.b_major, addresses.b(ring.stage), full, row_b, i * tile_k,
                                        batch_b);
         }
     }
-    // Until the leader's last commits have come, so that they do not meet a CTA that has left.
+    // The leader's last commits must find this CTA alive: wait until all stages are empty.
     if constexpr (C.cta_group == 2)
 #pragma unroll 1
         for (int i = 0; i < C.stages; ++i, ring.advance())
-            ptx::mbarrier_wait_parity(places.empty(ring.stage), ring.phase);
+            ptx::mbarrier_wait_parity(addresses.empty(ring.stage), ring.phase);
     ptx::launch_dependents();
 }
 
-// PTX ISA 9.7.16.4.1, with 128-byte swizzle: `stride` leads to the next 8 lines of 128 bytes; `leading`,
-// for MN-major operands, to the next panel. The address is that within the CTA.
+// PTX ISA 9.7.16.4.1, with 128-byte swizzle: `stride` leads to the next 8 rows of 128 bytes; `leading`, for
+// MN-major operands, to the next panel. The address is an offset within the CTA's shared memory.
 __device__ inline uint64_t operand_descriptor(uint32_t smem, Major major)
 {
     constexpr uint64_t version = 1, swizzle_128 = 2, stride = 8 * span_bytes;
@@ -179,20 +185,20 @@ __device__ inline uint64_t operand_descriptor(uint32_t smem, Major major)
            swizzle_128 << 61;
 }
 
-// What a descriptor grows by from one k step to the next; its address field counts 16 bytes.
+// Added to a descriptor for the next K step; the descriptor's address field counts 16 bytes.
 __device__ inline uint32_t k_step(Major major)
 {
     return (major == Major::K ? 2 * mma_k : mma_k * span_bytes) / 16;
 }
 
-// Where accumulator `acc` of a consumer begins.
+// Tensor memory address of accumulator `acc` of a consumer.
 template <Config C>
 __device__ inline uint32_t accumulator(uint32_t tmem, int consumer, uint32_t acc)
 {
     return tmem + (consumer * C.accumulators() + acc) * C.tile_n;
 }
 
-// Arrives, in all CTAs of the group, when what this thread has multiplied is done.
+// Arrives in all CTAs of the group when every MMA that this thread has issued is complete.
 template <Config C>
 __device__ inline void commit(uint32_t bar)
 {
@@ -202,41 +208,42 @@ __device__ inline void commit(uint32_t bar)
         ptx::tcgen05_commit(bar);
 }
 
-// Consumer: one thread of the leader multiplies a block of each tile.
+// Consumer: one thread of the leader multiplies its block of each tile.
 template <Config C>
-__device__ inline void consume(const Params& p, const Places<C>& places, uint32_t tmem, int consumer)
+__device__ inline void consume(const Params& p, const SmemAddresses<C>& addresses, uint32_t tmem,
+                               int consumer)
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
-    const uint64_t first_a = operand_descriptor(places.a(0) + consumer * operand_bytes(128), p.a_major);
-    const uint64_t first_b = operand_descriptor(places.b(0), p.b_major);
+    const uint64_t first_a = operand_descriptor(addresses.a(0) + consumer * operand_bytes(128), p.a_major);
+    const uint64_t first_b = operand_descriptor(addresses.b(0), p.b_major);
     const uint32_t step_a = k_step(p.a_major), step_b = k_step(p.b_major);
     auto ring = Ring<C.stages>::reader();
     auto acc = Ring<C.accumulators()>::writer();
-    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance(), acc.advance()) {
+    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance(), acc.advance()) {
         const uint32_t d = accumulator<C>(tmem, consumer, acc.stage);
         if constexpr (!C.is_split()) {
-            ptx::mbarrier_wait_parity(places.acc_empty(consumer, acc.stage), acc.phase);
+            ptx::mbarrier_wait_parity(addresses.acc_empty(consumer, acc.stage), acc.phase);
             ptx::tmem_fence_after();
         }
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
             const uint32_t to_stage = ring.stage * (sizeof(typename Smem<C>::Stage) / 16);
-            ptx::mbarrier_wait_parity(places.full(ring.stage), ring.phase);
+            ptx::mbarrier_wait_parity(addresses.full(ring.stage), ring.phase);
 #pragma unroll
             for (uint32_t step = 0; step < tile_k / mma_k; ++step)
                 ptx::tcgen05_mma<C.cta_group>(d, first_a + to_stage + step * step_a,
                                               first_b + to_stage + step * step_b, p.instruction,
                                               i > slice.first || step > 0);
-            commit<C>(places.empty(ring.stage));
+            commit<C>(addresses.empty(ring.stage));
         }
-        commit<C>(places.acc_full(consumer, acc.stage));
+        commit<C>(addresses.acc_full(consumer, acc.stage));
     }
 }
 
-// Epilogue: each warp stores its lanes of all accumulators, of a pair those of its CTA.
+// Epilogue: each warp stores its 32 lanes of all accumulators of its CTA.
 template <Config C>
-__device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<C>& places, uint32_t tmem,
-                                   uint32_t rank, int warp)
+__device__ inline void store_tiles(const Params& p, Smem<C>& smem, const SmemAddresses<C>& addresses,
+                                   uint32_t tmem, uint32_t rank, int warp)
 {
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
@@ -244,11 +251,11 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<
     const int lane = threadIdx.x % 32;
     auto acc = Ring<C.accumulators()>::reader();
     uint32_t box = 0;
-    for (Tiles<C> tiles(p, places); tiles.index() >= 0; tiles.advance_warp(lane), acc.advance()) {
-        const TileCoord at = position_of(p, tiles.index());
+    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance_warp(lane), acc.advance()) {
+        const TileCoord at = tile_coord(p, tiles.index());
 #pragma unroll 1
         for (int block = 0; block < C.consumers(); ++block) {
-            ptx::mbarrier_wait_parity(places.acc_full(block, acc.stage), acc.phase);
+            ptx::mbarrier_wait_parity(addresses.acc_full(block, acc.stage), acc.phase);
             ptx::tmem_fence_after();
             const uint32_t from = accumulator<C>(tmem, block, acc.stage) + (warp * 32 << 16);
             const int64_t m = int64_t{at.m} * C.tile_m + block * C.block() + rank * 128 + warp * 32;
@@ -258,7 +265,7 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<
             ptx::tmem_fence_before();
             __syncwarp();
             if (lane == 0)
-                arrive_at_leader<C>(places.acc_empty(block, acc.stage));
+                arrive_at_leader<C>(addresses.acc_empty(block, acc.stage));
         }
     }
     if (lane == 0)
@@ -266,36 +273,36 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Places<
 }
 
 template <Config C>
-__device__ inline void init_barriers(const Places<C>& places)
+__device__ inline void init_barriers(const SmemAddresses<C>& addresses)
 {
     for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(places.full(i), 1);
-        ptx::mbarrier_init(places.empty(i), C.consumers());
+        ptx::mbarrier_init(addresses.full(i), 1);
+        ptx::mbarrier_init(addresses.empty(i), C.consumers());
     }
     for (int consumer = 0; consumer < C.consumers(); ++consumer)
         for (int i = 0; i < C.accumulators(); ++i) {
-            ptx::mbarrier_init(places.acc_full(consumer, i), 1);
+            ptx::mbarrier_init(addresses.acc_full(consumer, i), 1);
             if constexpr (!C.is_split())
-                ptx::mbarrier_init(places.acc_empty(consumer, i), C.cta_group * epilogue_warps);
+                ptx::mbarrier_init(addresses.acc_empty(consumer, i), C.cta_group * epilogue_warps);
         }
     if constexpr (C.is_split())
-        ptx::mbarrier_init(places.partials_full(), 1);
+        ptx::mbarrier_init(addresses.partials_full(), 1);
     if constexpr (C.schedule == Schedule::Dynamic)
         for (int i = 0; i < responses; ++i) {
-            ptx::mbarrier_init(places.tile_full(i), 1);
-            ptx::mbarrier_init(places.tile_empty(i), tile_readers<C>);
+            ptx::mbarrier_init(addresses.tile_full(i), 1);
+            ptx::mbarrier_init(addresses.tile_empty(i), tile_readers<C>);
         }
     ptx::fence_mbarrier_init();
 }
 
-// All threads of the cluster: what was done before is known after.
+// All threads of the cluster; what they have written before is visible after.
 __device__ inline void sync_cluster()
 {
     ptx::cluster_arrive();
     ptx::cluster_wait();
 }
 
-// Those of the group.
+// All threads of the group.
 template <Config C>
 __device__ inline void sync_group()
 {
@@ -305,13 +312,14 @@ __device__ inline void sync_group()
         __syncthreads();
 }
 
-// All threads, first of all. Nothing here touches what earlier kernels on the stream read or write, so it
-// overlaps with their end; each role calls wait_for_earlier_grids() before it does.
+// All threads, first of all. This touches nothing that earlier kernels on the stream read or write, so that
+// it overlaps with their end; each role calls wait_for_earlier_grids() before its first access.
 template <Config C>
-__device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, const Places<C>& places, int warp)
+__device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, const SmemAddresses<C>& addresses,
+                                   int warp)
 {
     if (threadIdx.x == 0) {
-        init_barriers(places);
+        init_barriers(addresses);
         ptx::prefetch_tensormap(&p.a);
         ptx::prefetch_tensormap(&p.b);
         if (p.tma_store)
@@ -334,19 +342,19 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
     const uint32_t rank = C.cta_group == 2 ? ptx::cluster_ctarank() : 0;
-    const Places<C> places(smem);
-    const uint32_t tmem = prepare(p, smem, places, warp);
+    const SmemAddresses<C> addresses(smem);
+    const uint32_t tmem = prepare(p, smem, addresses, warp);
     if (warp < epilogue_warps) {
         if constexpr (C.is_split())
-            store_slice(p, smem, places, tmem, warp);
+            store_slice(p, smem, addresses, tmem, warp);
         else
-            store_tiles(p, smem, places, tmem, rank, warp);
+            store_tiles(p, smem, addresses, tmem, rank, warp);
     } else if (warp == producer_warp && ptx::elect_one()) {
-        produce(p, places, rank);
+        produce(p, addresses, rank);
     } else if (warp == scheduler_warp && C.schedule == Schedule::Dynamic && ptx::elect_one()) {
-        schedule(p, places, rank);
+        schedule(p, addresses, rank);
     } else if (warp >= first_consumer_warp && rank == 0 && ptx::elect_one()) {
-        consume(p, places, tmem, warp - first_consumer_warp);
+        consume(p, addresses, tmem, warp - first_consumer_warp);
     }
     __syncwarp();
     sync_group<C>();

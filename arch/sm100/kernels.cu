@@ -1,4 +1,4 @@
-// Entry points: one for each row of kernels.def, named as the row.
+// Entry points: one for each line of kernels.def, with its name.
 #include "arch/sm100/kernel.cuh"
 
 using namespace hg;

@@ -40,7 +40,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.split = plan.split;
     const int blocks = c.tile_n / 8, owners = std::min(plan.split, blocks);
     for (int slice = 0; slice <= max_slices; ++slice)
-        params.part_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * blocks / owners);
+        params.owner_start[slice] = static_cast<uint8_t>(std::min(slice, owners) * blocks / owners);
     params.swap_ab = plan.swap_ab;
     params.tma_store = !c.is_split() && facts.output.plain && facts.output.tma;
     Status status = pack_operand(mma.a, p, mma.m, 128, params.a);

@@ -1,10 +1,11 @@
-// Epilogue of a split tile: each CTA of the cluster has multiplied a slice of k. It sends its sums to the
-// CTAs that own them, which add up in the order of the slices, so that the bits do not depend on timing,
-// and store their part of the tile. A warp does all that for its own lanes.
+// Split-K epilogue: each CTA of the cluster has multiplied a slice of K. It sends its partial sums to the
+// CTAs that own them; an owner adds them up in the order of the slices, so that the bits do not depend on
+// timing, and stores its blocks of the tile. Each warp does this for its own lanes.
 //
 // Beside the barriers of kernel.cuh:
-//   arrived   senders -> owner. Count 1, the owner's arrive that announces the bytes of all other slices;
-//             completes when these have landed. No CTA waits at the end: what is sent to it, it waits for.
+//   partials_full   all other slices -> owner. Count 1: the owner's arrive, which expects the bytes of all
+//                   other slices; completes when they have landed. No CTA waits at the end: an owner has
+//                   waited for all that others send to it.
 #pragma once
 
 #include "arch/sm100/store.cuh"
@@ -13,7 +14,7 @@
 
 namespace hg::sm100 {
 
-// k tiles that a CTA multiplies.
+// K tiles first ... last - 1, which a CTA multiplies.
 struct Slice {
     int32_t first, last;
 };
@@ -29,63 +30,64 @@ __device__ inline Slice slice_of_k(const Params& p, const Scalars& s)
             static_cast<int32_t>(k_tiles * (rank + 1) / p.split)};
 }
 
-// The blocks of eight y that a slice owns.
-struct Part {
+// The blocks of eight columns that a slice owns.
+struct OwnedBlocks {
     int first, last;
 
-    __device__ static Part of(const Params& p, int slice)
+    __device__ static OwnedBlocks of(const Params& p, int slice)
     {
-        return {p.part_start[slice], p.part_start[slice + 1]};
+        return {p.owner_start[slice], p.owner_start[slice + 1]};
     }
 
     __device__ int blocks() const { return last - first; }
 };
 
 template <Config C>
-__device__ inline void send_parts(const Params& p, const Places<C>& places, const Strip& at, int warp,
-                                  int slice)
+__device__ inline void send_partials(const Params& p, const SmemAddresses<C>& addresses, const Strip& at,
+                                     int warp, int slice)
 {
 #pragma unroll 1
     for (int owner = 0; owner < p.split; ++owner) {
         if (owner == slice)
             continue;
-        const Part part = Part::of(p, owner);
+        const OwnedBlocks owned = OwnedBlocks::of(p, owner);
         const int slot = slice < owner ? slice : slice - 1;
-        const uint32_t partials_full = ptx::map_shared(places.partials_full(), owner);
-        uint32_t to = ptx::map_shared(places.incoming(warp), owner) + slot * part.blocks() * part_bytes +
-                      at.lane * 16;
+        const uint32_t partials_full = ptx::map_shared(addresses.partials_full(), owner);
+        uint32_t to = ptx::map_shared(addresses.incoming(warp), owner) +
+                      slot * owned.blocks() * fragment_bytes + at.lane * 16;
 #pragma unroll 1
-        for (int block = part.first; block < part.last; ++block, to += part_bytes) {
+        for (int block = owned.first; block < owned.last; ++block, to += fragment_bytes) {
             float v[2][4];
             load_columns(reinterpret_cast<float(&)[8]>(v), at, 8 * block);
             ptx::store_async_f32x4(to, v[0], partials_full);
-            ptx::store_async_f32x4(to + part_bytes / 2, v[1], partials_full);
+            ptx::store_async_f32x4(to + fragment_bytes / 2, v[1], partials_full);
         }
     }
 }
 
-// The sums of an owned block in the order of the slices; other slices' terms are `step` apart.
-__device__ inline void add_up(float (&sum)[8], const Strip& at, int block, const unsigned char* from,
-                              int step, int slice, int split)
+// Adds up an owned block in the order of the slices. `from`: the first other slice's partial sums, those of
+// the next slice `step` bytes further.
+__device__ inline void reduce_block(float (&sum)[8], const Strip& at, int block, const unsigned char* from,
+                                    int step, int own_slice, int split)
 {
     float own[8];
     load_columns(own, at, 8 * block);
-    for (int term = 0; term < split; ++term) {
+    for (int slice = 0; slice < split; ++slice) {
         float v[8];
 #pragma unroll
         for (int half = 0; half < 2; ++half)
             reinterpret_cast<float4*>(v)[half] =
-                term == slice ? reinterpret_cast<const float4*>(own)[half]
-                              : *reinterpret_cast<const float4*>(from + half * (part_bytes / 2));
-        if (term != slice)
+                slice == own_slice ? reinterpret_cast<const float4*>(own)[half]
+                                   : *reinterpret_cast<const float4*>(from + half * (fragment_bytes / 2));
+        if (slice != own_slice)
             from += step;
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-            sum[i] = term == 0 ? v[i] : sum[i] + v[i];
+            sum[i] = slice == 0 ? v[i] : sum[i] + v[i];
     }
 }
 
-// See finish_vectors().
+// One row of eight sums: the Sums of finish_vectors().
 struct OneRow {
     static constexpr int vectors_of_c = 2;
     float (&sums)[8];
@@ -105,7 +107,8 @@ struct OneRow {
     }
 };
 
-// 32 x by eight y. A lane has eight neighbours of an output's row; swapped, after exchanging them.
+// Stores 32 rows by eight columns. A lane stores eight neighbours in a row of the output; with swap_ab the
+// lanes first exchange their sums to get them.
 __device__ inline void store_block(const Params& p, const Scalars& s, const OutputBases& bases,
                                    float (&v)[8], const Strip& at, int64_t n)
 {
@@ -116,12 +119,12 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
         __syncwarp();
 #pragma unroll
         for (int r = 0; r < 8; ++r)
-            rows[r * part_pitch + at.lane] = v[r];
+            rows[r * fragment_pitch + at.lane] = v[r];
         __syncwarp();
 #pragma unroll
         for (int half = 0; half < 2; ++half)
             reinterpret_cast<float4*>(v)[half] =
-                *reinterpret_cast<const float4*>(rows + row * part_pitch + column + 4 * half);
+                *reinterpret_cast<const float4*>(rows + row * fragment_pitch + column + 4 * half);
         i = n + row;
         j = at.m + column;
     }
@@ -129,7 +132,7 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
     if (i >= p.output.m || j >= p.output.n)
         return;
     if (bases.vectors && p.output.n - j >= epilogue_vector) {
-        const RowsOfThread row{i, j, 1, 1};
+        const ThreadRows row{i, j, 1, 1};
         finish_vectors<likely_type>(p.output, s, OutputColumn<likely_type>(p.output, bases, row), 1,
                                     OneRow{v}, [&] { return std::pair(bases, row); });
         return;
@@ -145,17 +148,17 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
 }
 
 template <Config C>
-__device__ inline void store_slice(const Params& p, Smem<C>& smem, const Places<C>& places, uint32_t tmem,
-                                   int warp)
+__device__ inline void store_slice(const Params& p, Smem<C>& smem, const SmemAddresses<C>& addresses,
+                                   uint32_t tmem, int warp)
 {
     const int lane = threadIdx.x % 32, slice = static_cast<int>(ptx::cluster_ctarank());
-    const Part part = Part::of(p, slice);
-    const int step = part.blocks() * part_bytes;
-    if (p.split > 1 && threadIdx.x == 0 && part.blocks() > 0)
-        ptx::mbarrier_arrive_expect_tx(places.partials_full(), (p.split - 1) * epilogue_warps * step);
+    const OwnedBlocks owned = OwnedBlocks::of(p, slice);
+    const int step = owned.blocks() * fragment_bytes;
+    if (p.split > 1 && threadIdx.x == 0 && owned.blocks() > 0)
+        ptx::mbarrier_arrive_expect_tx(addresses.partials_full(), (p.split - 1) * epilogue_warps * step);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
-    const TileCoord tile = position_of(p, blockIdx.x / p.split);
+    const TileCoord tile = tile_coord(p, blockIdx.x / p.split);
     const Strip at{lane,
                    int64_t{tile.m} * C.tile_m + warp * 32,
                    int64_t{tile.n} * C.tile_n,
@@ -163,17 +166,17 @@ __device__ inline void store_slice(const Params& p, Smem<C>& smem, const Places<
                    tmem + (warp * 32 << 16),
                    count_k_tiles(p, scalars) > 0,
                    smem.staging[warp]};
-    ptx::mbarrier_wait_parity(places.acc_full(0, 0), 0);
+    ptx::mbarrier_wait_parity(addresses.acc_full(0, 0), 0);
     ptx::tmem_fence_after();
-    send_parts(p, places, at, warp, slice);
-    if (p.split > 1 && part.blocks() > 0)
-        ptx::mbarrier_wait_parity(places.partials_full(), 0);
+    send_partials(p, addresses, at, warp, slice);
+    if (p.split > 1 && owned.blocks() > 0)
+        ptx::mbarrier_wait_parity(addresses.partials_full(), 0);
     const OutputBases bases(p.output, scalars, at.batch);
     const unsigned char* from = smem.incoming[warp] + lane * 16;
 #pragma unroll 1
-    for (int block = part.first; block < part.last; ++block, from += part_bytes) {
+    for (int block = owned.first; block < owned.last; ++block, from += fragment_bytes) {
         float sum[8];
-        add_up(sum, at, block, from, step, slice, p.split);
+        reduce_block(sum, at, block, from, step, slice, p.split);
         store_block(p, scalars, bases, sum, at, at.n + 8 * block);
     }
     ptx::tmem_fence_before();

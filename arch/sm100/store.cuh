@@ -1,5 +1,5 @@
-// Epilogue of a warp: from its 32 lanes of an accumulator to the output. Each warp is on its own: its TMA
-// stores are waited for by lane 0, which issued them, before it lets a box be written again.
+// Epilogue of a warp: from its 32 lanes of an accumulator to the output. The warps do not synchronise: lane
+// 0 of each issues its TMA stores, and waits for them before the warp fills a box again.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -16,13 +16,13 @@
 
 namespace hg::sm100 {
 
-// Shared addresses, all from one that is worked out once.
+// Addresses in shared memory, all from one base that is computed once.
 template <Config C>
-struct Places {
+struct SmemAddresses {
     using Layout = Smem<C>;
     uint32_t base;
 
-    __device__ explicit Places(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
+    __device__ explicit SmemAddresses(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
     __device__ uint32_t a(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
     __device__ uint32_t b(uint32_t stage) const { return a(stage) + operand_bytes(a_rows(C)); }
     __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }
@@ -45,15 +45,15 @@ struct Places {
     }
 };
 
-// A kernel does not know the type of its operands; outputs of this one are served first.
+// The type of the operands is a run-time value; outputs of this type take the first branch.
 constexpr Type likely_type = Type::BF16;
 
-// A tile as tcgen05 sees it, in tiles.
+// Coordinates of a tile, in tiles, as tcgen05 sees M and N.
 struct TileCoord {
     int32_t m, n, batch;
 };
 
-__device__ inline TileCoord position_of(const Params& p, int32_t index)
+__device__ inline TileCoord tile_coord(const Params& p, int32_t index)
 {
     const Tile tile = tile_at(p.grid, index);
     return {p.swap_ab ? tile.n : tile.m, p.swap_ab ? tile.m : tile.n, tile.batch};
@@ -64,17 +64,17 @@ __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s)
     return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
 }
 
-// A warp's 32 x of an accumulator, and where they lie in the output, in elements.
+// A warp's 32 rows of an accumulator, and where they lie in the output, in elements.
 struct Strip {
     int lane;
     int64_t m, n;
     int32_t batch;
     uint32_t tmem;
-    bool multiplied;  // else the accumulator holds nothing, and counts as zero
+    bool multiplied;  // else K is 0: the accumulator was never written and counts as zero
     unsigned char* staging;
 };
 
-// Columns `first` and the following ones of this lane's x.
+// Loads columns `first` ... first + Columns - 1 of this lane's row.
 template <int Columns>
 __device__ inline void load_columns(float (&v)[Columns], const Strip& at, int first)
 {
@@ -93,7 +93,7 @@ __device__ inline void load_columns(float (&v)[Columns], const Strip& at, int fi
     }
 }
 
-// 64 columns of 16 bits: a line for each lane.
+// Fills a box with 64 columns of 16 bits, one row per lane.
 __device__ inline void fill_box_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
                                    int lane)
 {
@@ -108,7 +108,7 @@ __device__ inline void fill_box_16(unsigned char* box, const float (&v)[64], flo
     }
 }
 
-// 32 columns of floats.
+// Fills a box with 32 columns of floats, one row per lane.
 __device__ inline void fill_box_32(unsigned char* box, const float (&v)[32], float alpha, int lane)
 {
 #pragma unroll
@@ -117,7 +117,7 @@ __device__ inline void fill_box_32(unsigned char* box, const float (&v)[32], flo
             make_float4(alpha * v[4 * i], alpha * v[4 * i + 1], alpha * v[4 * i + 2], alpha * v[4 * i + 3]);
 }
 
-// Swapped: lines of the 32 lanes, one for each column; 16 bits ...
+// swap_ab: fills a box with one row per column, which holds the 32 lanes' 16-bit elements.
 __device__ inline void fill_transposed_16(unsigned char* box, const float (&v)[64], float alpha, Type type,
                                           int lane)
 {
@@ -126,7 +126,7 @@ __device__ inline void fill_transposed_16(unsigned char* box, const float (&v)[6
         reinterpret_cast<uint16_t*>(box + swizzle<64>(i, lane / 8))[lane % 8] = to_bits(alpha * v[i], type);
 }
 
-// ... or floats.
+// swap_ab: fills a box with one row per column, which holds the 32 lanes' floats.
 __device__ inline void fill_transposed_32(unsigned char* box, const float (&v)[32], float alpha, int lane)
 {
 #pragma unroll
@@ -134,7 +134,7 @@ __device__ inline void fill_transposed_32(unsigned char* box, const float (&v)[3
         reinterpret_cast<float*>(box + swizzle<128>(i, lane / 4))[lane % 4] = alpha * v[i];
 }
 
-// Fills the boxes in turn; each is stored by TMA while the next ones are filled.
+// Fills one box after another; TMA stores each while the next one is filled.
 template <int Columns, typename Fill>
 __device__ inline void store_boxes(const Params& p, const Strip& at, int64_t end_n, uint32_t& next,
                                    Fill fill)
@@ -159,7 +159,7 @@ __device__ inline void store_boxes(const Params& p, const Strip& at, int64_t end
     }
 }
 
-// A plain output, by TMA.
+// Stores a plain output by TMA.
 __device__ inline void store_strip_tma(const Params& p, float alpha, const Strip& at, int64_t end_n,
                                        uint32_t& next)
 {
@@ -182,8 +182,9 @@ __device__ inline void store_strip_tma(const Params& p, float alpha, const Strip
         });
 }
 
-// Everything else: 32 x 32 elements at a time through the staging, as two chunks of 16 rows.
-__device__ inline void store_strip_rows(const Params& p, const Scalars& s, const Strip& at, int64_t end_n)
+// Stores any output: 32 x 32 elements at a time through the staging buffers, as two chunks of 16 rows.
+__device__ inline void store_strip_general(const Params& p, const Scalars& s, const Strip& at,
+                                           int64_t end_n)
 {
     using Rows = Chunk<32>;
     static_assert(2 * Rows::floats * sizeof(float) <= staging_buffers * staging_buffer_bytes);
@@ -214,7 +215,7 @@ __device__ inline void store_strip_rows(const Params& p, const Scalars& s, const
     }
 }
 
-// Parts of the tile beyond the output are not looked at. `next` counts the warp's boxes.
+// Skips the columns of the tile past the end of the output. `next`: the box that the warp fills next.
 template <Config C>
 __device__ inline void store_strip(const Params& p, const Scalars& s, const Strip& at, uint32_t& next)
 {
@@ -224,7 +225,7 @@ __device__ inline void store_strip(const Params& p, const Scalars& s, const Stri
     if (p.tma_store)
         store_strip_tma(p, s.alpha, at, end_n, next);
     else
-        store_strip_rows(p, s, at, end_n);
+        store_strip_general(p, s, at, end_n);
 }
 
 }  // namespace hg::sm100

@@ -1,4 +1,4 @@
-// Kernel rows of sm120 and their parameters: host and device.
+// Kernels of sm120 and their parameters: host and device.
 #pragma once
 
 #include "arch/common/params.hpp"
@@ -13,7 +13,8 @@ struct Config {
     int stages;            // of shared memory
     int warps_m, warps_n;  // how the tile is divided
     int ctas_per_sm;
-    int registers;  // of a consumer's thread, the producer's warpgroup giving up its own; 0: all alike
+    int registers;  // of a consumer's thread, taken from the producer's warpgroup; 0: all threads have as
+                    // many
 
     constexpr int consumers() const { return warps_m * warps_n; }
     // The producer is one warp. Only whole warpgroups give up registers, so three warps then stay idle.
@@ -25,11 +26,12 @@ struct Config {
     constexpr int staging_bytes() const { return stage_bytes() / consumers(); }
 };
 
-// MN-major operands come in panels of 64 rows, lines of 128 bytes; K-major ones in lines of k elements.
+// MN-major operands lie in panels of 64 rows, with 128 bytes for each K; K-major ones have C.k elements for
+// each row.
 constexpr int panel = 64;
 
-// Boxes of the output are this high, as the mma fragments are, and as wide as a warp's part or a line of
-// 128 bytes.
+// Boxes of the output have as many rows as an mma fragment, and as many columns as a warp's part or 128
+// bytes.
 constexpr int box_rows = 16;
 constexpr int box_columns(const Config& c, Type type)
 {
@@ -54,10 +56,10 @@ struct alignas(1024) Smem {
     uint64_t empty[C.stages];
 };
 
-// What a thread of the producer's warpgroup keeps where consumers have more.
+// Registers that a thread of the producer's warpgroup keeps, if consumers have more.
 constexpr int producer_registers = 24;
 
-// Of a block, of a multiprocessor, and what the system takes from each block.
+// Bytes of shared memory of a CTA and of an SM, and what the system reserves of each CTA.
 constexpr int smem_limit = 99 * 1024, smem_per_sm = 100 * 1024, smem_reserved = 1024;
 constexpr int registers_per_sm = 65536;
 

@@ -1,13 +1,13 @@
 // GEMM with TMA, mbarriers, ldmatrix and mma.sync. Persistent CTAs: CTA i computes tiles i, i + CTAs, ...
-// The barriers are described in mainloop.cuh.
+// Barriers: see mainloop.cuh.
 #pragma once
 
 #include "arch/sm120/store.cuh"
 
 namespace hg::sm120 {
 
-// All threads, first of all. Nothing here touches what earlier kernels on the stream read or write, so it
-// overlaps with their end.
+// All threads, first of all. This touches nothing that earlier kernels on the stream read or write, so that
+// it overlaps with their end.
 template <Config C>
 __device__ inline void prepare(const Params& p, Smem<C>& smem)
 {
@@ -25,7 +25,7 @@ __device__ inline void prepare(const Params& p, Smem<C>& smem)
     __syncthreads();
 }
 
-// Scheduler and consumer: every warp multiplies and stores its part of each tile.
+// Consumer: every warp multiplies and stores its part of each tile.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages, const Scalars& s,
                                int32_t k_tiles)
@@ -37,9 +37,9 @@ __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& 
         WarpAccumulator<C.warp_m(), C.warp_n()> acc;
         multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, warp, lane);
         ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
-        const Part part{int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
-                        int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
-                        smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
+        const WarpPart part{int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
+                            int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
+                            smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
         store_part<C>(p, s, acc, part);
         __syncwarp();
         if (lane == 0)
@@ -68,7 +68,7 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
     if (threadIdx.x / 32 == C.consumers() && ptx::elect_one()) {
         Producer<C, MA, MB> producer(p, stages, k_tiles);
         while (producer.has_next())
-            producer.hand_out_stage();
+            producer.fill_stage();
     }
 }
 

@@ -1,5 +1,5 @@
-// Entry points: one for each row of kernels.def, type and pair of majors, named <row>_<type>_<ab> with k
-// or m (A), k or n (B) for the contiguous dimension.
+// Entry points: one for each line of kernels.def, type and pair of majors, named <kernel>_<type>_<majors>:
+// k or m for the contiguous dimension of A, then k or n for that of B.
 #include "arch/sm120/kernel.cuh"
 
 using namespace hg;

@@ -1,12 +1,13 @@
-// What fills the stages and what multiplies them.
+// The main loop: a producer thread fills the stages, consumer warps multiply them.
 //
-// Barriers, one of each a stage:
-//   full[s]   producer -> consumers. Count 1: the producer's arrive, which also announces the bytes of
-//             both operands; completes when they have landed.
-//   empty[s]  consumers -> producer. Count C.consumers(): one lane of each warp, once the products have
-//             had its fragments.
-// Behind a tile's last k tile the producer passes on one stage without filling it: there the consumers
-// stage the output, each warp in its own part, and free the stage as if they had read it.
+// Barriers, one of each per stage:
+//   full[s]    producer -> consumers. Count 1: the producer's arrive, which expects the bytes of A and B;
+//              completes when they have landed.
+//   empty[s]   consumers -> producer. Count C.consumers(): one lane of each warp, once the warp has issued
+//              every mma.sync that uses its fragments of the stage.
+//
+// After a tile's last K tile the producer gives the consumers one stage without filling it: in it they
+// stage the output, each warp in its own part, and then release it like any other.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
@@ -21,7 +22,7 @@
 
 namespace hg::sm120 {
 
-// Shared addresses of what the stages consist of.
+// Shared addresses of the stages and of their barriers.
 template <Config C>
 struct Stages {
     using Layout = Smem<C>;
@@ -39,7 +40,7 @@ __device__ inline int32_t count_k_tiles(const Params& p, const Scalars& s, int t
     return s.alpha == 0.0f ? 0 : (p.k + tile_k - 1) / tile_k;
 }
 
-// One operand's part of a stage, Rows x K. K-major: one box of lines along k; MN-major: a box a panel.
+// Loads one operand's part of a stage, Rows x K. K-major: one box; MN-major: one box per panel.
 template <Major M, int Rows, int K>
 __device__ inline void load_operand(const CUtensorMap& map, uint32_t smem, uint32_t bar, int32_t row,
                                     int32_t k, int32_t batch)
@@ -53,7 +54,7 @@ __device__ inline void load_operand(const CUtensorMap& map, uint32_t smem, uint3
     }
 }
 
-// Producer: one thread hands out the stages in turn, over all tiles of this CTA.
+// Producer: one thread fills the stages one after another, for all tiles of this CTA.
 template <Config C, Major MA, Major MB>
 class Producer {
 public:
@@ -65,7 +66,8 @@ public:
 
     __device__ bool has_next() const { return index_ < p_.tiles; }
 
-    __device__ void hand_out_stage()
+    // Fills the next stage with a K tile or, after the last one of a tile, leaves it to the output.
+    __device__ void fill_stage()
     {
         const uint32_t full = stages_.full(ring_.stage);
         ptx::mbarrier_wait_parity(stages_.empty(ring_.stage), ring_.phase);
@@ -93,7 +95,7 @@ private:
     Tile tile_;
 };
 
-// Consumer: multiply k_tiles stages. Fragments run one k step ahead of the products, across the stages.
+// Consumer: multiplies k_tiles stages. It loads fragments one K step ahead of mma.sync, across the stages.
 template <Config C, Type T, Major MA, Major MB, typename Accumulator>
 __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, Ring<C.stages>& ring,
                                      int32_t k_tiles, int warp, int lane)
@@ -125,7 +127,7 @@ __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, 
             }
             Share::multiply(acc, f[step % 2]);
         }
-        if (lane == 0)  // mma.sync has had all lanes' fragments
+        if (lane == 0)  // mma.sync has read all lanes' fragments
             ptx::mbarrier_arrive(stages.empty(stage));
     }
 }

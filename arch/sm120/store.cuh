@@ -1,6 +1,6 @@
-// Epilogue: from a warp's accumulators to the output, through the warp's part of a stage. A plain output
-// goes by TMA, a box at a time, and box i is filled while those before it are on their way; everything
-// else goes row by row. No warp waits for another.
+// Epilogue: from a warp's accumulators to the output, through the warp's part of a stage. TMA stores a
+// plain output box by box, while the warp fills the next one; any other output is stored row by row. The
+// warps do not synchronise.
 #pragma once
 
 #include "arch/common/warp_store.cuh"
@@ -8,15 +8,15 @@
 
 namespace hg::sm120 {
 
-// Where a warp's part of a tile begins in the output, and the shared memory that is the warp's own.
-struct Part {
+// A warp's part of a tile: where it begins in the output, and the warp's own shared memory.
+struct WarpPart {
     int64_t row, column;
     int32_t batch;
     unsigned char* staging;
     int lane;
 };
 
-// Sixteen rows x Columns of 16-bit results; fragments of eight columns.
+// Fills a box with 16 rows by Columns columns of 16-bit results; a fragment has eight columns.
 template <int Columns>
 __device__ inline void fill_box_16(unsigned char* box, const float (*fragments)[4], float alpha, Type type,
                                    int lane)
@@ -34,7 +34,7 @@ __device__ inline void fill_box_16(unsigned char* box, const float (*fragments)[
     }
 }
 
-// Sixteen rows x 32 columns of floats.
+// Fills a box with 16 rows by 32 columns of floats.
 __device__ inline void fill_box_32(unsigned char* box, const float (*fragments)[4], float alpha, int lane)
 {
 #pragma unroll
@@ -48,15 +48,16 @@ __device__ inline void fill_box_32(unsigned char* box, const float (*fragments)[
         }
 }
 
-// A box is filled again when TMA has read it.
+// Stores by TMA. The warp fills a box again when TMA has read it.
 template <Config C, Type D, typename Accumulator>
-__device__ inline void store_boxes(const Params& p, float alpha, const Accumulator& acc, const Part& part)
+__device__ inline void store_boxes(const Params& p, float alpha, const Accumulator& acc,
+                                   const WarpPart& part)
 {
     constexpr int columns = box_columns(C, D), bytes = box_bytes(C, D), boxes = C.staging_bytes() / bytes;
-    constexpr int boxes_a_row = C.warp_n() / columns;
+    constexpr int boxes_per_row = C.warp_n() / columns;
 #pragma unroll
-    for (int i = 0; i < C.warp_m() / box_rows * boxes_a_row; ++i) {
-        const int row = i / boxes_a_row, column = i % boxes_a_row * columns;
+    for (int i = 0; i < C.warp_m() / box_rows * boxes_per_row; ++i) {
+        const int row = i / boxes_per_row, column = i % boxes_per_row * columns;
         unsigned char* box = part.staging + i % boxes * bytes;
         if (i >= boxes) {
             if (part.lane == 0)
@@ -75,20 +76,20 @@ __device__ inline void store_boxes(const Params& p, float alpha, const Accumulat
             ptx::bulk_commit_group();
         }
     }
-    // The stage may be filled, or the CTA leave, when the last box has been read.
+    // TMA must have read the last box before the producer fills the stage again or the CTA exits.
     if (part.lane == 0)
         ptx::bulk_wait_group_read<0>();
 }
 
 template <Config C, typename Accumulator>
 __device__ inline void store_part(const Params& p, const Scalars& s, const Accumulator& acc,
-                                  const Part& part)
+                                  const WarpPart& part)
 {
     static_assert(C.staging_bytes() >= 4 * Chunk<chunk_columns(C.warp_n())>::floats);
     if (!p.tma_store) {
         store_warp_tile<C.warp_m(), C.warp_n()>(p.output, s, acc, reinterpret_cast<float*>(part.staging),
                                                 part.batch, part.row, part.column, part.lane);
-        ptx::fence_proxy_async();  // the next to write there is TMA
+        ptx::fence_proxy_async();  // TMA writes there next
     } else if (p.output.type_d == Type::F32) {
         store_boxes<C, Type::F32>(p, s.alpha, acc, part);
     } else {

@@ -1,4 +1,4 @@
-// Kernel rows of sm80 and their parameters: host and device.
+// Kernels of sm80 and their parameters: host and device.
 #pragma once
 
 #include "arch/common/params.hpp"
@@ -29,7 +29,7 @@ struct Smem {
 // Element (row, k) of an operand is at base + row * row_stride + k * k_stride.
 struct OperandParams {
     const uint16_t* ptr;
-    const uint16_t* const* array;  // null, or one base a problem
+    const uint16_t* const* array;  // null, or one base per problem
     int64_t row_stride, k_stride, batch_stride;
 };
 
@@ -38,8 +38,8 @@ struct Params {
     OutputParams output;
     int64_t k;
     TileGrid grid;
-    int32_t first;  // tile of this launch
-    Groups groups;  // of kernels for groups, instead of the grid:
+    int32_t first;  // index of the first tile of this launch
+    Groups groups;  // grouped kernels use these three instead of `grid`
     int32_t group_count, group_tiles_n;
 };
 

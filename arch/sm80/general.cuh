@@ -1,16 +1,17 @@
-// GEMM for operands that 16-byte vectors cannot reach: any strides, any element-aligned base. Elements
-// are read one by one into registers while the previous k tile multiplies, then stored to the other
-// stage, always K-major.
+// GEMM for operands that 16-byte vectors cannot reach: any strides, any element-aligned base. Each thread
+// loads elements one by one into registers while the warps multiply the previous K tile, and then stores
+// them to the other stage, always K-major.
 //
-// Barriers: one __syncthreads() a k tile, between storing a stage and reading it; with two stages it also
-// keeps a warp from overwriting what another still reads.
+// Barriers: one __syncthreads() per K tile, between storing a stage and reading it; with two stages it also
+// keeps a warp from overwriting a stage that another warp still reads.
 #pragma once
 
 #include "arch/sm80/kernel.cuh"
 
 namespace hg::sm80 {
 
-// Producer: this thread's chunks of one operand. Lanes follow the dimension with the smaller stride.
+// Producer: a thread's chunks of one operand. Neighbouring lanes follow the dimension with the smaller
+// stride.
 template <int Rows, int K, int Threads>
 class GeneralProducer {
     static constexpr int chunks = K / chunk_elements;
@@ -25,7 +26,7 @@ public:
     {
     }
 
-    // Read the k tile that starts at k_first, of which k_left elements exist.
+    // Loads the K tile that starts at k_first, of which k_left elements exist; the others are zeros.
     __device__ void read(int64_t k_first, int64_t k_left)
     {
         const int k_in_tile = static_cast<int>(min(k_left, int64_t{K}));
@@ -43,6 +44,7 @@ public:
         }
     }
 
+    // Stores the K tile that read() has loaded.
     __device__ void store(uint16_t* tile) const
     {
 #pragma unroll
@@ -71,14 +73,14 @@ private:
     uint32_t held_[passes][chunk_elements / 2];
 };
 
-template <Config C, Type T, typename Find = Tiles>
+template <Config C, Type T, typename Find = PlainTiles>
 __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
 {
     using Share = WarpTile<T, Major::K, Major::K, C.k, C.warp_m(), C.warp_n()>;
     static_assert(C.stages == 2);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const Place at = Find::template find<C>(p, tile_index(p));
+    const TilePlace at = Find::template find<C>(p, tile_index(p));
     if (!Find::exists(at))
         return;
     const Scalars scalars = load_scalars(p.output);

@@ -1,7 +1,7 @@
 // GEMM with cp.async, ldmatrix and mma.sync. One CTA computes one tile of one problem.
 //
-// Barriers: none but __syncthreads(). Before the first fragments of a stage are read, every thread waits
-// for its own copies of it (cp.async.wait_group) and then for everybody's (__syncthreads). The same
+// Barriers: only __syncthreads(). Before a warp reads the first fragments of a stage, every thread waits
+// for its own copies (cp.async.wait_group), then __syncthreads() waits for those of all threads. The same
 // barrier says that all warps have read the stage before, which is filled again right after it.
 #pragma once
 
@@ -13,31 +13,31 @@
 
 namespace hg::sm80 {
 
-// This CTA's tile.
+// The index of this CTA's tile.
 __device__ inline uint32_t tile_index(const Params& p) { return p.first + blockIdx.x; }
 
-// Where it lies: rows `row` ... `end` - 1 at most of A and D, columns from `column` on.
-struct Place {
+// A tile: rows row ... end - 1 of A and D, or fewer if it has fewer, and columns from `column` on.
+struct TilePlace {
     int64_t row, end, column;
     int32_t batch;
 };
 
-// Which tile that is: of a product,
-struct Tiles {
+// How run_tile() finds its tile in a problem or a batch of them.
+struct PlainTiles {
     template <Config C>
-    __device__ static Place find(const Params& p, uint32_t index)
+    __device__ static TilePlace find(const Params& p, uint32_t index)
     {
         const Tile tile = tile_at(p.grid, static_cast<int32_t>(index));
         return {int64_t{tile.m} * C.m, p.output.m, int64_t{tile.n} * C.n, tile.batch};
     }
-    __device__ static bool exists(const Place&) { return true; }
-    __device__ static const OutputParams& output(const Params& p, const Place&) { return p.output; }
+    __device__ static bool exists(const TilePlace&) { return true; }
+    __device__ static const OutputParams& output(const Params& p, const TilePlace&) { return p.output; }
 };
 
-// or of groups, of which the last CTAs may find none.
-struct TilesOfGroups {
+// How run_tile() finds its tile in groups of rows; the last CTAs may find none.
+struct GroupedTiles {
     template <Config C>
-    __device__ static Place find(const Params& p, uint32_t index)
+    __device__ static TilePlace find(const Params& p, uint32_t index)
     {
         GroupTile at{};
         GroupWalk<C.m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n,
@@ -45,8 +45,8 @@ struct TilesOfGroups {
         walk.find(at);
         return {at.row, at.end, int64_t{at.n} * C.n, at.batch};
     }
-    __device__ static bool exists(const Place& at) { return at.row < at.end; }
-    __device__ static OutputParams output(const Params& p, const Place& at)
+    __device__ static bool exists(const TilePlace& at) { return at.row < at.end; }
+    __device__ static OutputParams output(const Params& p, const TilePlace& at)
     {
         OutputParams rows = p.output;
         rows.m = at.end;
@@ -54,16 +54,16 @@ struct TilesOfGroups {
     }
 };
 
-// Producer: this thread's share of the copies of one operand. A tile is a number of lines of contiguous
-// chunks: rows of k (K-major) or k's of rows (MN-major).
+// Producer: a thread's copies of one operand. A tile in shared memory is a number of lines of contiguous
+// chunks: a line is a row of the operand (K-major) or one of its K's (MN-major).
 template <Major M, int Rows, int K, int Threads>
 class Producer {
     static constexpr int line_elements = M == Major::K ? K : Rows;
     static constexpr int lines = M == Major::K ? Rows : K;
     static constexpr int chunks = line_elements / chunk_elements;
-    static constexpr int lines_a_pass = Threads / chunks;
-    static constexpr int passes = lines / lines_a_pass;
-    static_assert(Threads % chunks == 0 && lines % lines_a_pass == 0);
+    static constexpr int lines_per_pass = Threads / chunks;
+    static constexpr int passes = lines / lines_per_pass;
+    static_assert(Threads % chunks == 0 && lines % lines_per_pass == 0);
 
 public:
     __device__ Producer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
@@ -74,11 +74,11 @@ public:
         rows_left_ = static_cast<int>(min(rows - row, int64_t{Rows}));
         next_ = base + (M == Major::K ? row * pitch : row) + line_ * pitch + element_;
         step_ = M == Major::K ? K : K * pitch;
-        pass_ = lines_a_pass * pitch;
+        pass_ = lines_per_pass * pitch;
     }
 
-    // Copy the next k tile, of which k_left elements exist, into the tile at `smem`. Lines and elements
-    // that do not exist are copies of no bytes, which read nothing and write zeros.
+    // Copies the next K tile, of which k_left elements exist, to the tile at `smem`. For lines and elements
+    // that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
     __device__ void copy(uint32_t smem, int k_left)
     {
         const int k_in_tile = min(k_left, K);
@@ -88,7 +88,7 @@ public:
         const uint16_t* src = next_;
 #pragma unroll
         for (int pass = 0; pass < passes; ++pass, src += pass_) {
-            const int line = line_ + pass * lines_a_pass;
+            const int line = line_ + pass * lines_per_pass;
             const int bytes = line < line_limit ? 2 * elements : 0;
             const int offset = M == Major::K ? tile_offset<M, Rows, K>(line, element_)
                                              : tile_offset<M, Rows, K>(element_, line);
@@ -103,10 +103,10 @@ private:
     int line_, element_, rows_left_;
 };
 
-// Epilogue: through the warp's own corner of shared memory.
+// Epilogue: each warp stores its sums through its own part of shared memory.
 template <Config C, typename Accumulator>
 __device__ inline void store(const OutputParams& o, const Scalars& s, const Accumulator& acc, void* smem,
-                             const Place& at, int warp, int lane)
+                             const TilePlace& at, int warp, int lane)
 {
     constexpr int chunk_floats = Chunk<chunk_columns(C.warp_n())>::floats;
     static_assert(sizeof(float) * chunk_floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));
@@ -115,13 +115,33 @@ __device__ inline void store(const OutputParams& o, const Scalars& s, const Accu
                                             at.column + warp % C.warps_n * C.warp_n(), lane);
 }
 
-template <Config C, Type T, Major MA, Major MB, typename Find = Tiles>
+// Stores this CTA's tile once all warps have read the stages. It finds the tile again: kept during the main
+// loop, its place would spill.
+template <Config C, typename Find, typename Accumulator>
+__device__ inline void store_tile(const Params& p, Smem<C>& smem, const Scalars& s, const Accumulator& acc,
+                                  int warp, int lane)
+{
+    ptx::cp_async_wait_group<0>();
+    __syncthreads();
+    const TilePlace at = Find::template find<C>(p, ptx::mov_b32(tile_index(p)));
+    store<C>(Find::output(p, at), s, acc, &smem, at, warp, lane);
+}
+
+// Waits until the next stage that a warp reads is complete for all threads.
+template <Config C>
+__device__ inline void wait_for_next_stage()
+{
+    ptx::cp_async_wait_group<C.stages - 2>();
+    __syncthreads();
+}
+
+template <Config C, Type T, Major MA, Major MB, typename Find = PlainTiles>
 __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 {
     using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const Place at = Find::template find<C>(p, tile_index(p));
+    const TilePlace at = Find::template find<C>(p, tile_index(p));
     if (!Find::exists(at))
         return;
     const Scalars scalars = load_scalars(p.output);
@@ -146,22 +166,18 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 #pragma unroll
     for (int i = 0; i < C.stages - 1; ++i)
         fill(i);
-    const auto wait_for_next_stage = [] {
-        ptx::cp_async_wait_group<C.stages - 2>();
-        __syncthreads();
-    };
     const typename Share::Lane offsets(lane);
     const auto load = [&](typename Share::Fragments& f, int stage, int step) {
         Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, 16 * step,
                     offsets);
     };
 
-    // Fragments run one k step ahead of the products, across the stages.
+    // A warp loads fragments one K step ahead of mma.sync, across the stages.
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
     typename Share::Fragments f[2];
     if (k > 0) {
-        wait_for_next_stage();
+        wait_for_next_stage<C>();
         load(f[0], 0, 0);
     }
     int stage = 0;
@@ -172,7 +188,7 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
             if (step + 1 < steps) {
                 load(f[(step + 1) % 2], stage, step + 1);
             } else if (k_left > C.k) {
-                wait_for_next_stage();
+                wait_for_next_stage<C>();
                 load(f[(step + 1) % 2], next, 0);
             }
             if (step == 0)
@@ -181,11 +197,7 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         }
         stage = next;
     }
-    ptx::cp_async_wait_group<0>();
-    __syncthreads();
-    // Found anew: kept over all products, it would spill.
-    const Place done = Find::template find<C>(p, ptx::mov_b32(tile_index(p)));
-    store<C>(Find::output(p, done), scalars, acc, &smem, done, warp, lane);
+    store_tile<C, Find>(p, smem, scalars, acc, warp, lane);
 }
 
 }  // namespace hg::sm80

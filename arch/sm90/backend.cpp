@@ -113,7 +113,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     void* const workspace = handle.workspace().ptr;
     if (plan.sm90.repacks()) {
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
-        launches.copies.early = starts_beside_copies(handle, plan, launches.copy_tiles);
+        launches.copies.pdl_early = starts_beside_copies(handle, plan, launches.copy_tiles);
     }
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
@@ -122,9 +122,9 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
                                                   : pack_gemm(left, plan, handle.sm_count(), product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
-        product.tile_counter = product.arrivals + streamed_words(c, product.stream_tiles);
+        product.tile_counter = product.arrivals + stream_k_words(c, product.stream_k_tiles);
     if (plan.sm90.stream_k) {
-        const auto sums = static_cast<size_t>(stream_bytes(c, plan.grid / c.ctas()));
+        const auto sums = static_cast<size_t>(stream_k_bytes(c, plan.grid / c.ctas()));
         product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + plan.workspace - sums);
     } else if (c.is_global() && plan.split > 1) {
         product.partials = reinterpret_cast<float*>(product.arrivals + arrival_words(c, plan.tiles));

@@ -1,4 +1,4 @@
-// A bias on the sums of a tile, on its way through shared memory.
+// A bias for the sums of a tile, staged in shared memory.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -16,11 +16,11 @@ __device__ inline bool is_bias_along_n(const OutputParams& o, bool swap_ab)
     return (o.bias_along == BiasAlong::Columns) != swap_ab;
 }
 
-// The elements of the bias along the side of a tile that it goes along.
+// The elements of the bias that a tile needs, along M or along N.
 struct TileBias {
     bool along_n;
     const void* base;
-    int64_t first, last;  // element of this tile's first x or y, and of the problem's last
+    int64_t first, last;  // elements: the tile's first, and the problem's last
     Type type;
 
     template <Config C>
@@ -32,25 +32,25 @@ struct TileBias {
                 problem + (o.bias_along == BiasAlong::Columns ? o.n : o.m) - 1, o.type_bias};
     }
 
-    // Past the problem's end: the last element.
+    // Past the problem's end it loads the last element: the epilogue stores no such row or column.
     __device__ float load(int i) const { return load_element(base, min(first + i, last), type); }
 };
 
-// Adds the bias to a warp's 16 x N sums. `bias`: that of the tile's y, or of the warp's first x on.
+// Adds the bias to a warp's 16 x N sums. `bias`: the elements of the tile's columns, or of the warp's rows.
 template <int N>
 __device__ inline void add_bias(float* acc, const float* bias, bool along_n)
 {
     const int lane = threadIdx.x % 32;
     if (along_n) {
-        const float* const of_n = bias + lane % 4 * 2;
+        const float* const n_bias = bias + lane % 4 * 2;
 #pragma unroll
         for (int i = 0; i < N / 2; ++i)
-            acc[i] = __fadd_rn(acc[i], of_n[i / 4 * 8 + i % 2]);
+            acc[i] = __fadd_rn(acc[i], n_bias[i / 4 * 8 + i % 2]);
     } else {
-        const float of_m[2] = {bias[lane / 4], bias[lane / 4 + 8]};
+        const float m_bias[2] = {bias[lane / 4], bias[lane / 4 + 8]};
 #pragma unroll
         for (int i = 0; i < N / 2; ++i)
-            acc[i] = __fadd_rn(acc[i], of_m[i / 2 % 2]);
+            acc[i] = __fadd_rn(acc[i], m_bias[i / 2 % 2]);
     }
 }
 

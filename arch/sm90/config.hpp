@@ -1,4 +1,4 @@
-// Config: what one line of kernels.def says of a kernel, and what follows from it. Host and device.
+// Config: a kernel as its line in kernels.def gives it, and what follows from it. Host and device.
 #pragma once
 
 #include "arch/common/types.hpp"
@@ -11,7 +11,7 @@ namespace hg::sm90 {
 //   Cooperative   persistent; the consumers share each tile
 //   PingPong      persistent; the consumers alternate: one multiplies its tile while the other stores its
 //   own SplitK        one tile a cluster, whose CTAs take a slice of K each and add up in shared memory
-//   SplitKGlobal  the same, but the slices lie anywhere on the device and add up in global memory
+//   SplitKGlobal  slices of K on any CTAs of the device, which add up in global memory
 enum class Schedule { Cooperative, PingPong, SplitK, SplitKGlobal };
 
 // wgmma multiplies tile_m rows of A by tile_n columns of B. A and B are those of the problem, or the other
@@ -29,27 +29,27 @@ struct Config {
     constexpr bool is_split() const { return schedule == Schedule::SplitK || is_global(); }
     // A split-K kernel has registers to spare, so that one warp is enough of a producer.
     constexpr int threads() const { return 128 * consumers + (is_split() ? 32 : 128); }
-    // Without the warps of a producer warpgroup that exit at once.
+    // Threads that synchronise: all but the three idle warps of a producer warpgroup, which exit at once.
     constexpr int working_threads() const { return 128 * consumers + 32; }
     // Blocks of 64 rows of A that one consumer multiplies.
     constexpr int blocks() const { return tile_m / 64 / (schedule == Schedule::PingPong ? 1 : consumers); }
     // Warps that read one stage.
     constexpr int readers() const { return schedule == Schedule::PingPong ? 4 : 4 * consumers; }
-    // CTAs of a cluster, of each slice of K.
+    // CTAs of a cluster that work on one slice of K.
     constexpr int ctas() const { return cluster_m * cluster_n; }
-    // CTAs of a cluster, and clusters a tile, of `split` slices.
+    // CTAs of a cluster, and clusters that share a tile, with `split` slices.
     constexpr int cluster_ctas(int split) const { return ctas() * (is_global() ? 1 : split); }
-    constexpr int clusters_a_tile(int split) const { return is_global() ? split : 1; }
-    // CTAs that fill parts of a stage: this one, and its neighbours along M and along N.
+    constexpr int clusters_per_tile(int split) const { return is_global() ? split : 1; }
+    // CTAs that fill a share of a stage: this one, and its neighbours along M and along N.
     constexpr int senders() const { return cluster_m + cluster_n - 1; }
-    // Parts of a tile that are one consumer's alone.
-    constexpr int parts() const { return schedule == Schedule::PingPong ? 1 : consumers; }
+    // Consumers that share a tile; each stores its own rows.
+    constexpr int consumers_per_tile() const { return schedule == Schedule::PingPong ? 1 : consumers; }
 };
 
-// What a TMA box and a wgmma atom span: 64 elements, 128 bytes, of the contiguous dimension.
+// A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
-constexpr int max_cluster = 8;  // CTAs, on every device
+constexpr int max_cluster = 8;  // CTAs: the portable limit
 constexpr int max_slices = 16;  // of K
 // Clusters of a wave that the GPC remap covers: a CTA on each SM of an H200.
 constexpr int max_remapped_clusters = 132;
@@ -69,8 +69,8 @@ constexpr int stage_count(const Config& c, Major major)
 }
 
 // K tiles by which the consumers of a split-K kernel end apart, where each stores its own rows: see
-// split_k/stagger.cuh. Three or two let long waves end up to 2.8 % sooner and short problems 1 to 7 %;
-// narrower tiles end 0 to 2 % later, pairs of tile N 80 up to 7 %.
+// split_k/stagger.cuh. Two or three let long waves end up to 2.8 % sooner and short problems 1 to 7 %;
+// kernels with narrower tiles end 0 to 2 % later, clusters of two with tile N 80 up to 7 %.
 constexpr int stagger(const Config& c, Major major)
 {
     constexpr int max_stagger = 3;
@@ -80,31 +80,31 @@ constexpr int stagger(const Config& c, Major major)
     return left < max_stagger ? left : max_stagger;
 }
 
-// Shared memory of a block and of an SM, and what the system takes from each block.
+// Bytes of shared memory of a CTA and of an SM, and what the system reserves of each CTA.
 constexpr int smem_limit = 227 * 1024, smem_per_sm = 228 * 1024, smem_reserved = 1024;
 constexpr int smem_room(const Config& c)
 {
     return c.ctas_per_sm == 1 ? smem_limit : smem_per_sm / c.ctas_per_sm - smem_reserved;
 }
 
-// A consumer of a persistent kernel stages its output in two buffers, each with one box for TMA.
+// A consumer of a persistent kernel stages its output in two buffers of one TMA box each.
 constexpr int staging_buffer_bytes = 8192, staging_buffers = 2;
 
 // 16-bit columns in a box of a row-major output; the swizzle has the same span. The last box of a tile ends
-// where the tile does, and so may store columns of the box before it again: as few as possible.
+// where the tile ends, and so may store columns of the box before it again: as few as possible.
 constexpr int box_columns(const Config& c)
 {
     return round_up(c.tile_n, 64) == round_up(c.tile_n, 32) ? 64 : 32;
 }
-// Rows in a box of a transposed output, likewise.
+// Rows in a box of a transposed output.
 constexpr int transposed_box_rows = 32;
 
-// The general epilogue passes subtiles of 64 rows by so many columns through registers: a box each, of
-// 16-bit columns or floats, and sixteen accumulators a thread.
+// The general epilogue passes subtiles of 64 rows by subtile_n columns through registers: one box each, of
+// 16-bit elements or of floats, and sixteen accumulators per thread.
 constexpr int subtile_n = 32, subtile_floats = 16;
 
 constexpr int box_count(const Config& c, int width) { return (c.tile_n + width - 1) / width; }
-// First of a tile's columns in box i, of `width` columns.
+// The tile's column at which box i, `width` columns wide, begins.
 constexpr int box_start(const Config& c, int i, int width)
 {
     return (i + 1) * width <= c.tile_n ? i * width : c.tile_n - width;
@@ -112,33 +112,35 @@ constexpr int box_start(const Config& c, int i, int width)
 
 // How a persistent kernel stores a tile:
 //   Plain    alpha times the accumulators, by TMA
-//   Fused    the same once C, a bias and an activation are in the accumulators; aux, before that, likewise
-//   General  everything else: what TMA cannot address, other types, GELU by erf
+//   Fused    also adds C, a bias and an activation to the accumulators, and stores aux; all by TMA
+//   General  everything else: matrices that TMA cannot address, other types, GELU by erf
 enum class Epilogue : uint8_t { Plain, Fused, General };
 
 constexpr int accumulators_per_thread(const Config& c) { return c.blocks() * c.tile_n / 2; }
-// All kernels fuse a bias and ReLU; these all the rest as well: more accumulators would spill, and while a
-// cooperative kernel does what takes time the tensor cores idle.
+// Every persistent kernel fuses a bias and ReLU. Only ping-pong kernels with few accumulators fuse
+// everything: with more, the code spills, and while a cooperative kernel runs a long epilogue its tensor
+// cores idle.
 constexpr bool fuses_all(const Config& c)
 {
     return c.schedule == Schedule::PingPong && accumulators_per_thread(c) <= 160;
 }
-// C by TMA too, whose boxes alternate between the two buffers: an even number of them, of 16-bit columns
-// and of floats.
+// These kernels also load C by TMA. Its boxes alternate between the two staging buffers, so that their
+// number must be even, both of 16-bit elements and of floats.
 constexpr bool fuses_c(const Config& c)
 {
     return fuses_all(c) && c.blocks() * box_count(c, box_columns(c)) % staging_buffers == 0 &&
            c.blocks() * box_count(c, 32) % staging_buffers == 0;
 }
-// C by the general epilogue: others would spill, or read again what they have stored, where D is C and the
-// last subtile overlaps with the one before it.
+// The general epilogue of these kernels reads C. With more accumulators it would spill; where D is C and
+// the last subtile overlaps with the one before it, it would read elements that
+// it has already stored.
 constexpr bool reads_c_by_subtile(const Config& c)
 {
     return fuses_all(c) && accumulators_per_thread(c) <= 128 && c.tile_n % subtile_n == 0;
 }
 
-// A split tile of floats, contiguous along the output's rows. The padding keeps a fragment's rows in
-// different banks.
+// A tile of a split-K kernel as floats in shared memory, contiguous along the output's rows. The padding
+// keeps a fragment's rows in different banks.
 constexpr int staged_pitch(const Config& c, bool swap_ab) { return swap_ab ? c.tile_m + 4 : c.tile_n + 8; }
 constexpr int staged_bytes(const Config& c)
 {
@@ -146,27 +148,27 @@ constexpr int staged_bytes(const Config& c)
     return 4 * (plain > transposed ? plain : transposed);
 }
 
-// A slice of K owns some blocks of eight columns of the tile: the last slices may have fewer or none, since
-// the longest part counts. Bytes of the accumulators of one such block, of all consumers.
+// A slice of K owns some blocks of eight columns of the tile: the last slices may own fewer or none, since
+// the longest share decides the time. fragment_bytes: the accumulators of one such block, of all consumers.
 constexpr int blocks_per_owner(const Config& c, int split) { return (c.tile_n / 8 + split - 1) / split; }
 constexpr int fragment_bytes(const Config& c) { return 128 * c.consumers * 16; }
 
-// What the other slices send to one owner at most.
+// Most bytes that the other slices send to one owner.
 constexpr int incoming_bytes(const Config& c, int split)
 {
     return (split - 1) * blocks_per_owner(c, split) * fragment_bytes(c);
 }
 
-// What an owner adds up, its own partial sums and, of SplitKGlobal, those of all slices, lies where the
-// stages were, behind the tile on its way out.
+// Partial sums that an owner adds up lie where the stages were, behind the staged tile: its own with
+// SplitK, those of all slices with SplitKGlobal.
 constexpr int reduction_offset(const Config& c) { return round_up(staged_bytes(c), 16); }
 constexpr int reduction_bytes(const Config& c, int split)
 {
     return (c.is_global() ? split : 1) * blocks_per_owner(c, split) * fragment_bytes(c);
 }
 
-// A tile is cut into as many slices as there is room for what they send, beside the stages and barriers,
-// and for what an owner adds up.
+// A tile can be cut into as many slices as shared memory has room for: for what they send, beside the
+// stages and barriers, and for what an owner adds up.
 constexpr bool can_split(const Config& c, int split)
 {
     const int stages = c.stages * (a_bytes(c) + b_bytes(c, Major::K));
@@ -178,10 +180,10 @@ constexpr bool can_split(const Config& c, int split)
            (split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= smem_room(c) - stages - 512);
 }
 
-// Clusters of these kernels may fetch their tiles one at a time: see persistent/scheduler.cuh. Single CTAs
-// and narrow tiles want their neighbours' tiles next to theirs in each wave: 4096 x 4096 x 7168 by 128 x
-// 128 takes 408 us with dynamic scheduling, 365 without, 2048 x 18432 x 7168 by pairs of 128 x 112 901 and
-// 879 (H100).
+// Clusters of these kernels may fetch their tiles one at a time: see persistent/scheduler.cuh. Kernels of
+// single CTAs or narrow tiles rely on L2 reuse between neighbouring tiles of a wave, which dynamic
+// scheduling scatters: 4096 x 4096 x 7168 with 128 x 128 tiles takes 408 us with it and 365 us without,
+// 2048 x 18432 x 7168 with 128 x 112 tiles in clusters of two 901 and 879 us (H100).
 constexpr int min_dynamic_tile_n = 128;
 constexpr bool can_schedule_dynamically(const Config& c)
 {

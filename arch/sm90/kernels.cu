@@ -1,6 +1,6 @@
 // Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
-// the contiguous dimension of A and k or n for that of B: kk, kn, mk and mn of a KERNEL, kk and kn of a
-// GROUPED, k and m, of A alone, of a DIRECT or GEMV. sm90_repack is one for both types.
+// the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, kk and kn for a
+// GROUPED. A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -58,8 +58,7 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 #define NAME_(name, type, majors) name##_##type##_##majors
 #define NAME(name, type, majors)  NAME_(name, type, majors)
 
-// ENTRY(kernel, letters of the majors, parameters, function that runs it, template arguments behind its
-// config and type)
+// ENTRY(kernel, majors, parameters, function that runs it, template arguments after config and type)
 #define ENTRY(name, majors, parameters, function, ...)                                                     \
     extern "C" __global__ void __launch_bounds__(name##_config.threads(), name##_config.ctas_per_sm)       \
         NAME(name, HGEMM_TYPE, majors)(const __grid_constant__ sm90::parameters p)                         \

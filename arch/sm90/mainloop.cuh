@@ -1,15 +1,17 @@
-// What the kernels of sm90 share: the roles that load and multiply stages.
+// The main loop that the persistent and split-K kernels share: a producer fills the stages, consumers
+// multiply them.
 //
-// Barriers, one of each a stage:
-//   full[s]   producer -> consumers. Count 1: the producer's arrive, which also announces the bytes of
-//             both operands; completes when they have landed. In a cluster each CTA's producer sends a
-//             part of y to all CTAs, so that bytes come from all producers, on the same barrier.
-//   empty[s]  consumers -> producer. Count C.readers() * C.senders(): one lane of each warp that reads the
-//             stage, in every CTA of the cluster that this one sends to, once its wait says that the wgmma
-//             has finished.
-//   named barrier 0   the producer and the consumers, once: this CTA's barriers are initialised; of a split
-//                     kernel, its consumers know what they compute.
-//   cluster barrier   once, with neighbours: the barriers of all CTAs are initialised.
+// Barriers, one of each per stage:
+//   full[s]    producer -> consumers. Count 1: the producer's arrive, which also expects the bytes of A and
+//              B; completes when those bytes have landed. In a cluster each CTA's producer multicasts its
+//              share of A and B, so that bytes come from several producers to the same barrier.
+//   empty[s]   consumers -> producers. Count C.readers() * C.senders(): one lane of each warp that reads
+//              the stage, in every CTA to which this CTA's producer sends, once wgmma.wait_group says that
+//              the wgmma has finished.
+// Barriers used once:
+//   named barrier 0   the producer and the consumers: this CTA's barriers are initialised and, in a split-K
+//                     kernel, prepare_split() has told the consumers which tile they compute.
+//   cluster barrier   all CTAs of a cluster with multicast: the barriers of all CTAs are initialised.
 #pragma once
 
 #include "arch/common/finish.cuh"
@@ -36,7 +38,7 @@ namespace hg::sm90 {
 constexpr int wgmma_k = 16;
 constexpr int32_t no_k_tile = -1;
 
-// This CTA's place in its cluster: C.cluster neighbours along x, by C.across along y, for each slice of k.
+// This CTA's place in its cluster: cluster_m CTAs along M by cluster_n along N, for each slice of K.
 struct ClusterCoord {
     int32_t cta, slice;
 
@@ -50,7 +52,7 @@ struct ClusterCoord {
     {
         return cta / C.cluster_m;
     }
-    // Rank in the cluster of the CTA of this slice at (x, y).
+    // Rank in the cluster of the CTA at (m, n) of this slice.
     template <Config C>
     __device__ uint32_t rank_of(int32_t m, int32_t n) const
     {
@@ -64,7 +66,7 @@ struct ClusterCoord {
         return {rank % C.ctas(), rank / C.ctas()};
     }
 
-    // In a cluster that has no other slice.
+    // SplitKGlobal: all CTAs of the cluster belong to this slice.
     template <Config C>
     __device__ static ClusterCoord of_slice(int32_t slice)
     {
@@ -72,24 +74,24 @@ struct ClusterCoord {
     }
 };
 
-// The number of this CTA's cluster, which counts as number `launched`: it says what the cluster computes.
-__device__ inline int32_t remapped_cluster(const Params& p, int32_t launched_clusters)
+// The index that this CTA's cluster works under: its launch index, or what the GPC remap makes of it.
+__device__ inline int32_t remapped_cluster(const Params& p, int32_t launch_index)
 {
-    return p.remapped ? p.remap[launched_clusters] : launched_clusters;
+    return p.remapped ? p.remap[launch_index] : launch_index;
 }
 
 template <Config C>
-__device__ inline TileCoord position_of(const Params& p, const ClusterCoord& coord, int32_t index)
+__device__ inline TileCoord tile_coord(const Params& p, const ClusterCoord& coord, int32_t index)
 {
     const Tile tile = tile_at(p.grid, index);
     const int32_t m = p.raster_along_n ? tile.n : tile.m, n = p.raster_along_n ? tile.m : tile.n;
     return {m * C.cluster_m + coord.m<C>(), n * C.cluster_n + coord.n<C>(), tile.batch};
 }
 
-// The same in all lanes of a warp, and known to be.
+// Lane 0's value in all lanes; the shuffle lets the compiler keep it in a uniform register.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
-// The first row of x of a tile, also of one of groups.
+// First row of A of a tile, or of a tile of a group.
 template <Config C>
 __device__ inline int32_t first_m(const TileCoord& at)
 {
@@ -101,13 +103,13 @@ __device__ inline int32_t first_m(const GroupTile& at)
     return at.row;
 }
 
-// Where it is, nothing is loaded. An alpha that the host knows to be 0 comes as k = 0, to other kernels.
+// The producer then loads nothing. The host turns an alpha that it knows to be 0 into K = 0.
 __device__ inline bool is_alpha_zero_on_device(const OutputParams& o)
 {
     return o.alpha_device && *o.alpha_device == 0.0f;
 }
 
-// Shared addresses of what the stages consist of.
+// Shared addresses of the stages and of their barriers.
 template <Config C, Major MB>
 struct Stages {
     using Layout = Smem<C, MB>;
@@ -120,7 +122,8 @@ struct Stages {
     __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
 };
 
-// A box of an operand, into this CTA's stage or, where several share the operand, into that of each.
+// Loads a box of an operand into this CTA's stage or, where several CTAs share the operand, into the stage
+// of each.
 template <int Shared>
 __device__ inline void load_box(uint32_t to, const CUtensorMap* map, uint32_t bar, int32_t inner,
                                 int32_t outer, int32_t batch, uint32_t ranks, uint64_t policy)
@@ -132,8 +135,9 @@ __device__ inline void load_box(uint32_t to, const CUtensorMap* map, uint32_t ba
         ptx::tma_load_3d_hint(to, map, bar, inner, outer, batch, policy);
 }
 
-// An operand's part of a stage, Rows rows from `row` on. Of the Shared CTAs that have it in common, number
-// `index` loads its share, of rows (K-major) or of k's (MN-major, a box for each 64 rows), for all `ranks`.
+// Loads an operand's part of a stage, Rows rows from `row` on. Of the Shared CTAs that multicast the
+// operand to each other, CTA `index` loads its share for all `ranks`: some of the rows (K-major), or some
+// of the K's (MN-major, one box for each 64 rows).
 template <int Rows, int Shared, Major M>
 __device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint32_t bar, int32_t row,
                                     int32_t k, int32_t batch, int32_t index, uint32_t ranks,
@@ -152,22 +156,22 @@ __device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint3
     }
 }
 
-// `at`: a Position or a GroupTile.
+// `at`: a TileCoord or a GroupTile.
 template <Config C, Major MA, Major MB, typename At>
 __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, uint32_t a_smem, uint32_t bar,
                                   const At& at, int32_t k)
 {
-    constexpr uint32_t along_m = (1u << C.cluster_m) - 1;
-    constexpr uint32_t along_n = ((1u << C.ctas()) - 1) / along_m;  // every C.cluster-th bit
+    constexpr uint32_t ranks_along_m = (1u << C.cluster_m) - 1;
+    constexpr uint32_t ranks_along_n = ((1u << C.ctas()) - 1) / ranks_along_m;  // every cluster_m-th bit
     const int32_t m = coord.m<C>(), n = coord.n<C>();
     load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m<C>(at), k, at.batch * p.a_batch_step,
-                                            n, along_n << coord.rank_of<C>(m, 0), p.a_policy);
+                                            n, ranks_along_n << coord.rank_of<C>(m, 0), p.a_policy);
     load_operand<C.tile_n, C.cluster_m, MB>(a_smem + a_bytes(C), &p.b, bar, at.n * C.tile_n, k,
-                                            at.batch * p.b_batch_step, m, along_m << coord.rank_of<C>(0, n),
-                                            p.b_policy);
+                                            at.batch * p.b_batch_step, m,
+                                            ranks_along_m << coord.rank_of<C>(0, n), p.b_policy);
 }
 
-// This CTA's share of an operand's part of a stage, into L2.
+// Prefetches this CTA's share of an operand's part of a stage into L2.
 template <int Rows, int Shared, Major M>
 __device__ inline void prefetch_operand(const CUtensorMap* map, int32_t row, int32_t k, int32_t batch,
                                         int32_t index)
@@ -181,9 +185,9 @@ __device__ inline void prefetch_operand(const CUtensorMap* map, int32_t row, int
     }
 }
 
-// One thread asks L2 for the k tiles first ... last - 1, but for no more than Params::prefetched. The
-// kernels in front may still write them: that goes to L2 as well. Of the clusters that share an operand one
-// asks.
+// One thread prefetches K tiles first ... last - 1 into L2, but at most Params::prefetched of them. Earlier
+// kernels may still write the operands: their writes go to L2 as well. Of the clusters in a row or column
+// of tiles only the one at its start prefetches the operand that they share.
 template <Config C, Major MA, Major MB>
 __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord, const TileCoord& at,
                                      int32_t first, int32_t last)
@@ -200,8 +204,8 @@ __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord,
     }
 }
 
-// Consumers ask L2 for what the epilogue of `count_m` x from `first_m` on of a tile will read. Thread
-// number `thread` of `threads`.
+// Consumers prefetch into L2 what the epilogue will read: rows first_m ... first_m + count_m - 1 of the
+// tile. Called by thread `thread` of `threads`.
 template <Config C>
 __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, const TileCoord& at,
                                             int first_m, int count_m, int thread, int threads)
@@ -211,10 +215,10 @@ __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, c
                     p.swap_ab ? C.tile_n : count_m, p.swap_ab ? count_m : C.tile_n, thread, threads);
 }
 
-// Producer: a warp fills the stages with k tiles first ... last - 1 of a tile. All lanes wait and one, the
-// leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The
-// kernels in front are waited for at k tile `waits_at`: all that its loads need has been found by then. The
-// arrive comes behind the loads, which it would delay; until then the barrier cannot complete.
+// Producer: a warp fills the stages with K tiles first ... last - 1 of a tile. All lanes wait and one, the
+// leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The warp
+// waits for earlier kernels only at K tile `waits_at`, when it has computed all that the load needs. The
+// arrive follows the loads, which it would delay; the barrier cannot complete before it.
 template <Config C, Major MA, Major MB, typename At>
 __device__ inline void load_tile(const Params& p, const ClusterCoord& coord, const Stages<C, MB>& stages,
                                  Ring<Smem<C, MB>::stages>& ring, const At& at, int32_t first, int32_t last,
@@ -230,12 +234,12 @@ __device__ inline void load_tile(const Params& p, const ClusterCoord& coord, con
             ptx::mbarrier_arrive_expect_tx(full, sizeof(typename Smem<C, MB>::Stage));
         }
         __syncwarp();
-        if (i == waits_at && p.early)
+        if (i == waits_at && p.pdl_early)
             ptx::launch_dependents();
     }
 }
 
-// Descriptor of the operand at `smem`, rows and k from there on.
+// Descriptor of an operand at `smem`, the address of its first row and K.
 template <Major M>
 __device__ inline uint64_t operand_descriptor(uint32_t smem)
 {
@@ -244,17 +248,17 @@ __device__ inline uint64_t operand_descriptor(uint32_t smem)
                          : ptx::wgmma_descriptor(smem, tile_k * span_bytes, atom);
 }
 
-// What a descriptor grows by from one k step to the next; its address field counts 16 bytes.
+// Added to a descriptor for the next K step; the descriptor's address field counts 16 bytes.
 template <Major M>
 constexpr uint64_t k_step = (M == Major::K ? 2 * wgmma_k : wgmma_k * span_bytes) / 16;
 
-// 64 rows of x, whichever dimension is contiguous.
+// 64 rows of A in a stage, whichever dimension is contiguous.
 constexpr int block_bytes = 64 * tile_k * 2;
 
 template <Config C>
 using Accumulator = float[C.blocks()][C.tile_n / 2];
 
-// A warp gives a stage back, to all producers that fill parts of it.
+// A warp releases a stage to every producer that fills a share of it.
 template <Config C>
 __device__ inline void release_stage(const ClusterCoord& coord, uint32_t empty, uint32_t lane)
 {
@@ -269,10 +273,10 @@ __device__ inline void release_stage(const ClusterCoord& coord, uint32_t empty, 
     }
 }
 
-// Consumer: multiply k_tiles stages, its rows of x beginning with `first_block`. A stage is released one
-// k tile late, when the wgmma behind its own has been issued. A split kernel does not release stages that
-// will not be filled again, since a neighbour might have left. `begin` is called in front of each k tile,
-// `issued` once all wgmma are on their way.
+// Consumer: multiplies k_tiles stages; its rows of A begin with block `first_block`. It releases a stage
+// one K tile late, after issuing the wgmma of the next one. A split-K kernel does not release stages that
+// its producer will not fill again, since a neighbour CTA might have exited. multiply_tile() calls `begin`
+// before each K tile and `issued` after issuing the last wgmma.
 template <Config C, Type T, Major MA, Major MB, typename Begin, typename Issued>
 __device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& coord,
                                      const Stages<C, MB>& stages, Ring<Smem<C, MB>::stages>& ring,
@@ -320,8 +324,8 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& co
         release_stage<C>(coord, previous, lane);
 }
 
-// One thread, first of all, then init_barriers(). Like all that comes before wait_for_earlier_grids(),
-// which each role calls, it overlaps with the end of earlier kernels on the stream.
+// One thread, first of all, then init_barriers(). Whatever a role does before it calls
+// wait_for_earlier_grids() overlaps with the end of earlier kernels on the stream.
 __device__ inline void prefetch_maps(const Params& p)
 {
     ptx::prefetch_tensormap(&p.a);
@@ -338,19 +342,20 @@ __device__ inline void init_barriers(Smem<C, MB>& smem)
         ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
     }
     if constexpr (C.schedule == Schedule::PingPong) {
-        for (uint64_t& mma_order : smem.mma_order)
-            ptx::mbarrier_init(ptx::shared_address(&mma_order), 4);
-        for (auto& of_consumer : smem.c_full)
-            for (uint64_t& box : of_consumer)
-                ptx::mbarrier_init(ptx::shared_address(&box), 1);
-        for (uint64_t& number : smem.tile_full)
-            ptx::mbarrier_init(ptx::shared_address(&number), 1);
+        for (uint64_t& barrier : smem.mma_order)
+            ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
+        for (auto& buffers : smem.c_full)
+            for (uint64_t& barrier : buffers)
+                ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
+        for (uint64_t& barrier : smem.tile_full)
+            ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
     }
     ptx::fence_mbarrier_init();
 }
 
-// The producer and the consumers, once they have done what needs no barrier. Where only slices of k make up
-// the cluster, its barrier is waited for later.
+// The producer and the consumers synchronise here, after all work that needs no barrier. Where the CTAs of
+// a cluster differ in their slice of K alone, they wait for the cluster barrier later, before they exchange
+// partial sums.
 template <Config C>
 __device__ inline void sync_roles(const Params& p)
 {
@@ -361,9 +366,9 @@ __device__ inline void sync_roles(const Params& p)
         ptx::cluster_wait();
 }
 
-// Producer: all that comes before its first load, which is k tile `first` of the tile at `at`. Returns the
-// k tile at which load_tile() has to wait for the kernels in front: no_k_tile, if there is nothing to load
-// or if alpha, which has to be looked at first, lies on the device.
+// Producer: everything before its first load, K tile `first` of the tile `at`. Returns the K tile at which
+// load_tile() has to wait for earlier kernels; no_k_tile if this function has waited itself, because there
+// is nothing to load or because the producer must read alpha from device memory first.
 template <Config C, Major MA, Major MB>
 __device__ inline int32_t begin_loads(const Params& p, const ClusterCoord& coord, const TileCoord& at,
                                       int32_t first, int32_t last, bool leader)
@@ -375,7 +380,7 @@ __device__ inline int32_t begin_loads(const Params& p, const ClusterCoord& coord
     if (first < last && !p.output.alpha_device)
         return first;
     ptx::wait_for_earlier_grids();
-    if (p.early)
+    if (p.pdl_early)
         ptx::launch_dependents();
     return no_k_tile;
 }

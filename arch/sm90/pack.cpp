@@ -131,16 +131,17 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.a_batch_step = mma.a.batch_stride != 0;
     params.b_batch_step = mma.b.batch_stride != 0;
     if (plan.sm90.stream_k)
-        params.stream_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
+        params.stream_k_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
     if (c.is_global())
         params.slice_clusters = divisor(static_cast<int32_t>(plan.tiles));
     params.split = plan.split;
-    params.part = blocks_per_owner(c, plan.split);
+    params.blocks_per_owner = blocks_per_owner(c, plan.split);
     params.vectors = facts.output.vectors;
     params.staggered = plan.split == 1 && stagger(c, facts.mma_b(plan.swap_ab).major) > 0 &&
                        params.vectors && p.d.type == p.type_ab &&
                        params.output.bias_along == BiasAlong::None;
-    params.row_vectors = divisor(plan.swap_ab ? (params.staggered ? 64 : c.tile_m) / 8 : params.part);
+    params.row_vectors =
+        divisor(plan.swap_ab ? (params.staggered ? 64 : c.tile_m) / 8 : params.blocks_per_owner);
     params.rows_at_once = divisor((params.staggered ? 128 : 128 * c.consumers) / params.row_vectors.value);
     params.cluster = divisor(plan.cluster);
     const int64_t k_tiles = ceil_div(p.k, tile_k);
@@ -152,7 +153,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.swap_ab = plan.swap_ab;
     params.tma_store = !c.is_split() && facts.output.tma && facts.output.own_type;
     params.epilogue = epilogue_of(c, facts, plan.swap_ab);
-    params.early = plan.pdl == Pdl::Early;
+    params.pdl_early = plan.pdl == Pdl::Early;
     params.prefetched = count_prefetched(p, c, plan, sm_count);
     params.a_policy = policy(p, mma.a, mma.n, cluster_tile_n);
     params.b_policy = policy(p, mma.b, mma.m, cluster_tile_m);
@@ -238,7 +239,7 @@ void pack_direct(const Problem& p, const Plan& plan, DirectParams& params)
         params.slice_start[slice] = static_cast<int32_t>(steps * std::min(slice, plan.split) / plan.split);
     params.swap_ab = plan.swap_ab;
     params.prefetches = !params.a.array && !p.alpha_device && p.alpha != 0.0f;
-    params.early = plan.pdl == Pdl::Early;
+    params.pdl_early = plan.pdl == Pdl::Early;
 }
 
 }  // namespace hg::sm90

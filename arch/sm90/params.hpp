@@ -1,4 +1,4 @@
-// Params: what the host tells a kernel, and the layout of the workspace that it points to. Host and device.
+// Params: the parameters of a kernel, and the layout of the workspace that they point to. Host and device.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -13,18 +13,22 @@
 
 namespace hg::sm90 {
 
-// Stream-K: partial sums that a consumer may leave in the workspace, twice a CTA.
-constexpr int part_floats(const Config& c) { return c.blocks() * 64 * c.tile_n; }
-constexpr int64_t stream_bytes(const Config& c, int64_t clusters)
+// Stream-K: partial sums that a consumer may store in the workspace, at most two sets per CTA.
+constexpr int partial_floats(const Config& c) { return c.blocks() * 64 * c.tile_n; }
+constexpr int64_t stream_k_bytes(const Config& c, int64_t clusters)
 {
-    return 2 * clusters * c.ctas() * c.parts() * part_floats(c) * 4;
+    return 2 * clusters * c.ctas() * c.consumers_per_tile() * partial_floats(c) * 4;
 }
 
-// Words that are 0 between kernels. Stream-K, of so many clusters of tiles: arrivals of each part of a
-// tile.
-constexpr int64_t streamed_words(const Config& c, int64_t tiles) { return tiles * c.ctas() * c.parts(); }
+// Counters that are 0 between kernels. Stream-K, for so many clusters of tiles: arrivals of each consumer's
+// share of a tile.
+constexpr int64_t stream_k_words(const Config& c, int64_t tiles)
+{
+    return tiles * c.ctas() * c.consumers_per_tile();
+}
 
-// SplitKGlobal, of so many clusters of tiles: arrivals of each tile, then the partial sums of all slices.
+// SplitKGlobal, for so many clusters of tiles: arrivals of each tile, then the partial sums of all slices,
+// all 0 between kernels.
 constexpr int64_t arrival_words(const Config& c, int64_t clusters)
 {
     return (clusters * c.ctas() + 31) / 32 * 32;
@@ -34,43 +38,44 @@ constexpr int64_t global_partial_words(const Config& c, int64_t clusters, int sp
     return c.is_global() && split > 1 ? clusters * c.ctas() * split * c.tile_m * c.tile_n : 0;
 }
 
-// The L2 policies that createpolicy.fractional gives for all lines of an access. As parameters they reach
-// the uniform registers that TMA reads them from.
+// The L2 policies that createpolicy.fractional makes for all of an access. As parameters they reach the
+// uniform registers that TMA reads them from.
 constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
 
-// Persistent, split-K and grouped kernels. A and B are those of wgmma: with swap_ab B and A of the problem.
+// Persistent, split-K and grouped kernels. A and B are the operands of wgmma: with swap_ab they are B and A
+// of the problem.
 struct Params {
     CUtensorMap a, b, d;  // boxes: see pack_operand() and pack_results() in pack.cpp
     CUtensorMap c, aux;   // Epilogue::Fused
     OutputParams output;
-    // From here to the grid: what a CTA begins with, in few lines of constant memory.
-    bool remapped;        // `remap` holds, else clusters keep the order of their launch
-    bool raster_along_n;  // tiles that follow each other lie along N
+    // From here to the grid: what a CTA reads first, close together in constant memory.
+    bool remapped;        // `remap` is valid; else a cluster's index is its launch index
+    bool raster_along_n;  // consecutive tiles lie along N
     bool swap_ab;         // M of wgmma is N of the problem
     bool tma_store;       // d is valid
     Epilogue epilogue;    // persistent kernels
-    bool vectors;         // Output::vectors of the problem
-    bool early;           // the next kernel may start at once
-    bool staggered;       // SplitK: the consumers end one after the other
+    bool vectors;         // rows of the output are whole aligned vectors
+    bool pdl_early;       // Pdl::Early: the next kernel may start at once
+    bool staggered;       // SplitK: the consumers end one after another
     int32_t k_tiles;
-    int32_t tiles;  // of all problems; of whole clusters
-    TileGrid grid;  // rows: M, columns: N; the other way round where raster_along_n says so
+    int32_t tiles;                       // of all problems; counted in clusters of tiles
+    TileGrid grid;                       // rows: M, columns: N; with raster_along_n rows: N, columns: M
     int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
     uint64_t a_policy, b_policy;         // L2 policies of the operands
-    uint64_t d_policy;                   // and of the output
+    uint64_t d_policy;                   // L2 policy of the output
     int32_t prefetched;                  // K tiles of a CTA's first tile to prefetch into L2
-    int32_t stream_tiles;    // stream-K: the first tiles, whose K tiles the clusters share evenly
-    float* partials;         // stream-K: sums; SplitKGlobal: words that are 0 between launches
+    int32_t stream_k_tiles;  // stream-K: tiles, the first ones, whose K tiles the clusters share evenly
+    float* partials;         // stream-K: partial sums; SplitKGlobal: partial sums, 0 between launches
     uint32_t* arrivals;      // stream-K, SplitKGlobal: 0 between launches
-    uint32_t* tile_counter;  // null, or tiles fetched from the dynamic scheduler: 0 between launches
+    uint32_t* tile_counter;  // dynamic scheduler: tiles fetched, 0 between launches; null: static
     Divisor cluster;         // SplitK: CTAs of a cluster
     Divisor slice_clusters;  // SplitKGlobal: clusters of a slice of K
     int32_t split;           // slices of K
     int32_t slice_start[max_slices + 1];  // K tiles from here on belong to slice i
-    int32_t part;                         // blocks of eight columns that a slice owns, the last ones fewer
-    Divisor row_vectors;   // split-K kernels: of eight elements, in a row of the longest part
+    int32_t blocks_per_owner;             // blocks of eight columns per slice of K, fewer in the last ones
+    Divisor row_vectors;   // split-K kernels: vectors of eight elements in a row of the largest share
     Divisor rows_at_once;  // split-K kernels: rows that the consumers store at a time
-    uint8_t remap[max_remapped_clusters];  // clusters by the order of their launch: see choose/raster.hpp
+    uint8_t remap[max_remapped_clusters];  // launch index -> index of a cluster: see choose/raster.hpp
     Groups groups;                         // grouped kernels
     int32_t group_count, group_tiles_n;    // grouped kernels: tiles_n counts clusters along N
 };

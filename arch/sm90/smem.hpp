@@ -29,12 +29,12 @@ constexpr int max_incoming_bytes(const Config& c)
 // Elements of the bias that a consumer of a persistent kernel keeps.
 constexpr int max_bias(const Config& c) { return c.tile_n > c.blocks() * 64 ? c.tile_n : c.blocks() * 64; }
 
-// A tile's place among the tiles, as wgmma sees it.
+// Coordinates of a tile, in tiles, as wgmma sees M and N.
 struct TileCoord {
     int32_t m, n, batch;
 };
 
-// Tile indices on their way from the consumer that fetches them to all roles: persistent/scheduler.cuh.
+// Slots of tile indices that a consumer sends to all roles: persistent/scheduler.cuh.
 constexpr int tile_slots = 4;
 
 template <Config C, Major MB>
@@ -48,28 +48,28 @@ struct alignas(1024) Smem {
         unsigned char a[a_bytes(C)];
         unsigned char b[b_bytes(C, MB)];
     };
-    // Split-K: a part of the tile on its way out, and behind it what its owner adds up, lie where the
-    // stages were.
+    // Split-K: after the main loop the stages' room holds the owned blocks as the epilogue stages them and,
+    // behind, the partial sums that their owner adds up.
     union {
         Stage stage[stages];
         alignas(16) float staged[C.is_split() ? staged_bytes(C) / 4 : 1];
         alignas(16) unsigned char sums[C.is_split() ? reduction_offset(C) + max_reduction_bytes(C) : 1];
     };
     alignas(1024) unsigned char staging[C.is_split() ? 1 : C.consumers][staging_bytes];
-    // Of a tile, along M or N.
+    // The bias of a tile, along M or N.
     alignas(16) float bias[C.is_split() ? 1 : C.consumers][C.is_split() ? 1 : max_bias(C)];
-    alignas(16) unsigned char incoming[max_incoming_bytes(C) + 16];  // SplitK: what other slices send
+    alignas(16) unsigned char incoming[max_incoming_bytes(C) + 16];  // SplitK: partial sums of other slices
     uint64_t full[stages];
     uint64_t empty[stages];
     uint64_t mma_order[2];                // PingPong
-    uint64_t c_full[2][staging_buffers];  // PingPong: boxes of C, of each consumer
+    uint64_t c_full[2][staging_buffers];  // PingPong: boxes of C, for each consumer
     uint64_t tile_full[tile_slots];       // PingPong
     int32_t next_tile[tile_slots];
     uint64_t partials_full;  // SplitK
     TileCoord at;            // split-K kernels
     int32_t tile, slice;     // SplitKGlobal
     uint32_t
-        answer[C.consumers];  // stream_k.cuh, global.cuh: what one thread of a consumer tells the others
+        broadcast[C.consumers];  // from one thread of a consumer to the others: stream_k.cuh, global.cuh
 };
 
 }  // namespace hg::sm90

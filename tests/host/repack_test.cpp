@@ -120,8 +120,8 @@ TEST(Repack, PackedBatchesAreCopiedAsOne)
         sm90::pack_repack(p, choice.plan, reinterpret_cast<void*>(0x10000), params);
         return params.operands[0];
     };
-    EXPECT_EQ(copied(0).lines, size * batch);
-    EXPECT_EQ(copied(1).lines, size);
+    EXPECT_EQ(copied(0).rows, size * batch);
+    EXPECT_EQ(copied(1).rows, size);
     EXPECT_EQ(copied(0).to_stride, copied(1).to_stride);
     EXPECT_LT(2 * copied(0).tiles, 3 * copied(1).tiles);
 }

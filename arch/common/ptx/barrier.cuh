@@ -46,7 +46,7 @@ __device__ inline bool mbarrier_try_wait_parity(uint32_t bar, uint32_t parity)
     return done != 0;
 }
 
-// Until the phase with this parity has completed.
+// Waits until the phase with this parity has completed.
 __device__ inline void mbarrier_wait_parity(uint32_t bar, uint32_t parity)
 {
     while (!mbarrier_try_wait_parity(bar, parity)) {
@@ -59,7 +59,7 @@ __device__ inline void bar_sync(uint32_t id, uint32_t threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// bar.red.and.pred all, id, threads, one;   sm_20. Is it so for all threads?
+// bar.red.and.pred all, id, threads, one;   sm_20. Returns whether `one` holds for all threads.
 __device__ inline bool bar_red_and(uint32_t id, uint32_t threads, bool one)
 {
     uint32_t all;

@@ -14,7 +14,7 @@ __device__ inline uint32_t cluster_ctarank()
     return rank;
 }
 
-// barrier.cluster.arrive.relaxed.aligned;   sm_90. Orders nothing but what a fence before it does.
+// barrier.cluster.arrive.relaxed.aligned;   sm_90. Orders no memory accesses: a fence before it must.
 __device__ inline void cluster_arrive_relaxed()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -32,7 +32,7 @@ __device__ inline void cluster_wait()
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// mapa.shared::cluster.u32 remote, address, rank;   sm_90. The same variable in another CTA.
+// mapa.shared::cluster.u32 remote, address, rank;   sm_90. The address of the same variable in another CTA.
 __device__ inline uint32_t map_shared(uint32_t address, uint32_t rank)
 {
     uint32_t remote;
@@ -40,8 +40,8 @@ __device__ inline uint32_t map_shared(uint32_t address, uint32_t rank)
     return remote;
 }
 
-// st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [address], v, [bar];   sm_90. Both in the
-// same CTA; the barrier learns of the bytes when they have landed.
+// st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [address], v, [bar];   sm_90. Address and
+// barrier are in the same CTA; the bytes complete on the barrier when they have landed.
 __device__ inline void store_async_f32x4(uint32_t address, const float (&v)[4], uint32_t bar)
 {
     asm volatile(
@@ -51,8 +51,8 @@ __device__ inline void store_async_f32x4(uint32_t address, const float (&v)[4], 
         : "memory");
 }
 
-// st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [address], value, [bar];   sm_90. Likewise. Not
-// in a launch without clusters: an illegal instruction.
+// st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [address], value, [bar];   sm_90. As above. In
+// a launch without clusters it is an illegal instruction.
 __device__ inline void store_async_u32(uint32_t address, uint32_t value, uint32_t bar)
 {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(address),

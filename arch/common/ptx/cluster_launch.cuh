@@ -17,7 +17,7 @@ __device__ inline void cancel_cluster(uint32_t response, uint32_t bar)
 }
 
 // clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128
-//     [response], [bar];   sm_100f. The response comes to all CTAs of the cluster.
+//     [response], [bar];   sm_100f. All CTAs of the cluster get the response.
 __device__ inline void cancel_cluster_multicast(uint32_t response, uint32_t bar)
 {
     asm volatile("clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
@@ -27,7 +27,7 @@ __device__ inline void cancel_cluster_multicast(uint32_t response, uint32_t bar)
 }
 
 // clusterlaunchcontrol.query_cancel.is_canceled and .get_first_ctaid::x;   sm_100. The x index of the first
-// CTA of the cluster whose work this one now has, or -1.
+// CTA of the cluster that was cancelled and whose work this cluster takes over; -1 if there was none.
 __device__ inline int32_t cancelled_cluster(uint32_t response)
 {
     int32_t first;

@@ -1,5 +1,5 @@
-// Global memory: words by which CTAs tell each other how far they are, or pass on sums (PTX ISA 9.7.9.8,
-// 9.7.9.11, 9.7.13.5), prefetch (9.7.9.15).
+// Global memory: words by which CTAs synchronise or exchange sums (PTX ISA 9.7.9.8, 9.7.9.11, 9.7.13.5),
+// prefetch (9.7.9.15).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ __device__ inline void store_relaxed_gpu(uint32_t* word, uint32_t value)
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
-// st.global.v4.u32 [words], value;   sm_20. One instruction, where a struct may be stored by four.
+// st.global.v4.u32 [words], value;   sm_20. Always one instruction; nvcc may store a struct with four.
 __device__ inline void store_global_v4(uint4* words, const uint4& v)
 {
     asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(words), "r"(v.x), "r"(v.y), "r"(v.z),
@@ -47,7 +47,7 @@ __device__ inline void store_global_v4(uint4* words, const uint4& v)
                  : "memory");
 }
 
-// ld.global.cg.v4.u32 value, [words];   sm_20 (9.7.9.8). Not kept in L1: it is read once.
+// ld.global.cg.v4.u32 value, [words];   sm_20 (9.7.9.8). Bypasses L1: for data that is read once.
 __device__ inline uint4 load_global_cg_v4(const void* words)
 {
     uint4 v;
@@ -58,7 +58,7 @@ __device__ inline uint4 load_global_cg_v4(const void* words)
     return v;
 }
 
-// ld.relaxed.gpu.global.v4.u32 value, [words];   sm_70. Four words, each on its own.
+// ld.relaxed.gpu.global.v4.u32 value, [words];   sm_70. Each of the four words is atomic by itself.
 __device__ inline uint4 load_relaxed_gpu_v4(const uint4* words)
 {
     uint4 v;
@@ -69,7 +69,7 @@ __device__ inline uint4 load_relaxed_gpu_v4(const uint4* words)
     return v;
 }
 
-// st.relaxed.gpu.global.v4.u32 [words], value;   sm_70. Four words, each on its own.
+// st.relaxed.gpu.global.v4.u32 [words], value;   sm_70. Each of the four words is atomic by itself.
 __device__ inline void store_relaxed_gpu_v4(uint4* words, const uint4& v)
 {
     asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(words), "r"(v.x), "r"(v.y),

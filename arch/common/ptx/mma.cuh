@@ -1,4 +1,4 @@
-// Warp-level matrix products: PTX ISA 9.7.14.5.8.
+// Warp-level MMA: PTX ISA 9.7.14.5.8.
 #pragma once
 
 #include "arch/common/types.hpp"

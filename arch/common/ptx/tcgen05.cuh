@@ -1,4 +1,4 @@
-// Tensor memory and the products that end in it: PTX ISA 9.7.16. Group is 1, a CTA on its own, or 2, the
+// Tensor memory and the MMAs that accumulate in it: PTX ISA 9.7.16. Group is 1, a CTA on its own, or 2, a
 // pair of an even CTA of a cluster and the next one. Tensor memory addresses: lane << 16 | column.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace hg::ptx {
 
-// tcgen05.alloc.cta_group::G.sync.aligned.shared::cta.b32 [slot], columns;   sm_100f. A whole warp, of a
-// pair one in each CTA; waits until there is room. The address goes to shared memory.
+// tcgen05.alloc.cta_group::G.sync.aligned.shared::cta.b32 [slot], columns;   sm_100f. A whole warp, in a
+// pair one of each CTA; waits until columns are free. Writes their address to shared memory.
 template <int Group>
 __device__ inline void tmem_allocate(uint32_t slot, uint32_t columns)
 {
@@ -32,22 +32,23 @@ __device__ inline void tmem_free(uint32_t tmem, uint32_t columns)
                  : "memory");
 }
 
-// tcgen05.fence::before_thread_sync;   sm_100f. Before telling other threads of earlier tcgen05 accesses.
+// tcgen05.fence::before_thread_sync;   sm_100f. Before synchronising with other threads, for earlier
+// tcgen05 accesses.
 __device__ inline void tmem_fence_before()
 {
     asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
 }
 
-// tcgen05.fence::after_thread_sync;   sm_100f. After having been told.
+// tcgen05.fence::after_thread_sync;   sm_100f. After synchronising with other threads.
 __device__ inline void tmem_fence_after()
 {
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// tcgen05.mma.cta_group::G.kind::f16 [d], x, y, instruction, accumulate;   sm_100f. One thread, of a pair
-// in the even CTA, starts the product of 16 k's.
+// tcgen05.mma.cta_group::G.kind::f16 [d], a, b, instruction, accumulate;   sm_100f. One thread, in a pair
+// of the even CTA, starts an MMA over 16 K's.
 template <int Group>
-__device__ inline void tcgen05_mma(uint32_t d, uint64_t x, uint64_t y, uint32_t instruction,
+__device__ inline void tcgen05_mma(uint32_t d, uint64_t a, uint64_t b, uint32_t instruction,
                                    bool accumulate)
 {
     asm volatile("{\n"
@@ -55,12 +56,12 @@ __device__ inline void tcgen05_mma(uint32_t d, uint64_t x, uint64_t y, uint32_t 
                  "setp.ne.b32 p, %4, 0;\n"
                  "tcgen05.mma.cta_group::%5.kind::f16 [%0], %1, %2, %3, p;\n"
                  "}" ::"r"(d),
-                 "l"(x), "l"(y), "r"(instruction), "r"(static_cast<uint32_t>(accumulate)), "n"(Group)
+                 "l"(a), "l"(b), "r"(instruction), "r"(static_cast<uint32_t>(accumulate)), "n"(Group)
                  : "memory");
 }
 
-// tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];   sm_100f. An arrive once
-// all products that this thread has started have finished.
+// tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];   sm_100f. Arrives once
+// all MMAs that this thread has started are complete.
 __device__ inline void tcgen05_commit(uint32_t bar)
 {
     asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(bar)
@@ -68,7 +69,7 @@ __device__ inline void tcgen05_commit(uint32_t bar)
 }
 
 // tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [bar], ctas;
-// sm_100f. The same, at the same place in each CTA of the mask.
+// sm_100f. tcgen05_commit() to the barrier at the same offset in each CTA of the mask.
 __device__ inline void tcgen05_commit_multicast(uint32_t bar, uint16_t ctas)
 {
     asm volatile("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
@@ -77,8 +78,8 @@ __device__ inline void tcgen05_commit_multicast(uint32_t bar, uint16_t ctas)
                  : "memory");
 }
 
-// tcgen05.ld.sync.aligned.32x32b.x8.b32 {v ...}, [tmem];   sm_100f. A lane of the warp's quarter for each
-// thread, 8 columns.
+// tcgen05.ld.sync.aligned.32x32b.x8.b32 {v ...}, [tmem];   sm_100f. Each thread loads 8 columns of one of
+// the 32 lanes of its warp's quarter.
 __device__ inline void tmem_load_x8(float* v, uint32_t tmem)
 {
     asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {%0, %1, %2, %3, %4, %5, %6, %7}, [%8];"
@@ -88,7 +89,7 @@ __device__ inline void tmem_load_x8(float* v, uint32_t tmem)
                  : "memory");
 }
 
-// tcgen05.ld.sync.aligned.32x32b.x32.b32 {v ...}, [tmem];   sm_100f. The same, 32 columns.
+// tcgen05.ld.sync.aligned.32x32b.x32.b32 {v ...}, [tmem];   sm_100f. Each thread loads 32 columns.
 __device__ inline void tmem_load_x32(float* v, uint32_t tmem)
 {
     asm volatile("tcgen05.ld.sync.aligned.32x32b.x32.b32 "
@@ -103,7 +104,7 @@ __device__ inline void tmem_load_x32(float* v, uint32_t tmem)
                  : "memory");
 }
 
-// tcgen05.wait::ld.sync.aligned;   sm_100f. Until this thread's loads have finished.
+// tcgen05.wait::ld.sync.aligned;   sm_100f. Waits until this thread's loads have finished.
 __device__ inline void tmem_wait_load() { asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory"); }
 
 }  // namespace hg::ptx

@@ -30,8 +30,8 @@ __device__ inline void tma_load_3d(uint32_t dst, const void* map, uint32_t bar, 
 }
 
 // cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes
-//     [dst], [map, {x, y, z}], [bar];   sm_90, PTX ISA 8.6. On sm_120 ptxas asks before each load to
-// shared::cluster whether it is this CTA's, and has a call for the rest.
+//     [dst], [map, {x, y, z}], [bar];   sm_90, PTX ISA 8.6. For sm_120 ptxas compiles each load to
+// shared::cluster as a test for this CTA's own address and a call for all others.
 __device__ inline void tma_load_3d_cta(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes "
@@ -52,8 +52,8 @@ __device__ inline void tma_load_3d_hint(uint32_t dst, const void* map, uint32_t 
 }
 
 // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
-//     .L2::cache_hint [dst], [map, {x, y, z}], [bar], ctas, policy;   sm_90a. To the same places in each
-// CTA of the mask.
+//     .L2::cache_hint [dst], [map, {x, y, z}], [bar], ctas, policy;   sm_90a. Loads to the same offsets
+// in each CTA of the mask.
 __device__ inline void tma_load_3d_multicast_hint(uint32_t dst, const void* map, uint32_t bar, int x, int y,
                                                   int z, uint16_t ctas, uint64_t policy)
 {
@@ -64,7 +64,7 @@ __device__ inline void tma_load_3d_multicast_hint(uint32_t dst, const void* map,
 }
 
 // cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes
-//     [dst], [map, {x, y, z}], [bar];   sm_100. The barrier may be that of the other CTA of the pair.
+//     [dst], [map, {x, y, z}], [bar];   sm_100. The barrier may be in the other CTA of the pair.
 __device__ inline void tma_load_3d_pair(uint32_t dst, const void* map, uint32_t bar, int x, int y, int z)
 {
     asm volatile("cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.tile"
@@ -97,14 +97,15 @@ __device__ inline void tma_store_3d_hint(const void* map, uint32_t src, int x, i
 // cp.async.bulk.commit_group;   sm_90
 __device__ inline void bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// cp.async.bulk.wait_group.read n;   sm_90. All but the last n groups have read their sources.
+// cp.async.bulk.wait_group.read n;   sm_90. Waits until all but the last n groups have read
+// their sources.
 template <int N>
 __device__ inline void bulk_wait_group_read()
 {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 
-// cp.async.bulk.wait_group n;   sm_90
+// cp.async.bulk.wait_group n;   sm_90. Waits until all but the last n groups are complete.
 template <int N>
 __device__ inline void bulk_wait_group()
 {

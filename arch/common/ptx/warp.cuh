@@ -44,8 +44,8 @@ __device__ inline float4 load_shared_f32x4(uint32_t address)
     return v;
 }
 
-// cvta.to.shared.u64 + cvt.u32.u64;   sm_20. The same; volatile keeps the compiler from working it out
-// again inside a loop, from special registers that are slow to read.
+// cvta.to.shared.u64 + cvt.u32.u64;   sm_20. shared_address(), computed once: volatile keeps the compiler
+// from computing it again inside a loop, from special registers that are slow to read.
 __device__ inline uint32_t shared_address_once(const void* pointer)
 {
     uint32_t address;
@@ -59,8 +59,8 @@ __device__ inline uint32_t shared_address_once(const void* pointer)
     return address;
 }
 
-// mov.b32 value, value;   sm_20. The value as it is; volatile keeps the compiler from working it out again
-// inside a loop, or what follows from it before.
+// mov.b32 value, value;   sm_20. Returns `value`; volatile keeps the compiler from computing it again
+// inside a loop, and from computing earlier what follows from it.
 __device__ inline uint32_t mov_b32(uint32_t value)
 {
     asm volatile("mov.b32 %0, %0;" : "+r"(value));
@@ -81,8 +81,7 @@ __device__ inline void store_shared_f32x2(uint32_t address, float x, float y)
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
-// mov.f32 copy, value;   sm_20. Volatile keeps the compiler from choosing between values where it could
-// branch.
+// mov.f32 copy, value;   sm_20. Volatile keeps the compiler from replacing branches by selects.
 __device__ inline float mov_f32(float value)
 {
     float copy;

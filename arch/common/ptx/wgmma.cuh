@@ -1,4 +1,4 @@
-// Warpgroup-level matrix products: PTX ISA 9.7.15.
+// Warpgroup-level MMA: PTX ISA 9.7.15.
 #pragma once
 
 #include "arch/common/types.hpp"
@@ -23,13 +23,12 @@ __device__ inline void wgmma_wait_group()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
 
-// No instruction: keeps the compiler from computing with a sum before a wait that is in front of this.
+// No instruction: keeps the compiler from using a sum before the wait that precedes this.
 __device__ inline void wgmma_settle(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
 
 // Where an operand lies in shared memory, with 128-byte swizzle (PTX ISA 9.7.15.5.1). Offsets in bytes:
 // K-major:  8 rows of 128 bytes form an atom; `stride` leads to the next 8 rows, `leading` is unused.
-// MN-major: 8 lines of k, 64 rows wide, form an atom; `stride` leads to the next 8 k, `leading` to the
-//           next 64 rows.
+// MN-major: 8 K's of 64 rows form an atom; `stride` leads to the next 8 K's, `leading` to the next 64 rows.
 __device__ inline uint64_t wgmma_descriptor(uint32_t address, uint32_t leading, uint32_t stride)
 {
     constexpr uint64_t swizzle_128 = 1;

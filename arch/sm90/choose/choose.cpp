@@ -36,8 +36,8 @@ bool can_stream_k(const Problem& p, const Candidate& candidate, const Options& o
     const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
     return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
            length < INT32_MAX / shape.clusters &&
-           static_cast<size_t>(streamed_words(c, shape.tiles)) < o.counters &&
-           static_cast<size_t>(stream_bytes(c, shape.clusters)) <= o.workspace;
+           static_cast<size_t>(stream_k_words(c, shape.tiles)) < o.counters &&
+           static_cast<size_t>(stream_k_bytes(c, shape.clusters)) <= o.workspace;
 }
 
 // Slices wait for each other, so all of them must be resident at a time.
@@ -317,7 +317,7 @@ void reserve_workspace(const Problem& p, const Options& o, int sm_count, Plan& p
     plan.sm90.dynamic_schedule = o.counters > 0 && o.workspace >= sizeof(uint32_t) &&
                                  schedules_dynamically(c, plan.tiles - stream_tiles, clusters, k_tiles);
     if (plan.sm90.stream_k)
-        plan.workspace += static_cast<size_t>(stream_bytes(c, clusters));
+        plan.workspace += static_cast<size_t>(stream_k_bytes(c, clusters));
     else if (plan.sm90.dynamic_schedule)
         plan.workspace += sizeof(uint32_t);
     else

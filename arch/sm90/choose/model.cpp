@@ -252,7 +252,7 @@ bool is_low_intensity_batch(const Problem& p)
     return p.batch > 1 && m * n * k < min_intensity * (m * k + n * k + m * n);
 }
 
-int64_t Candidate::launched_clusters() const { return clusters * configs[kernel].clusters_a_tile(split); }
+int64_t Candidate::launched_clusters() const { return clusters * configs[kernel].clusters_per_tile(split); }
 
 int64_t resident_clusters(int ctas_per_sm, int cluster, int sm_count)
 {

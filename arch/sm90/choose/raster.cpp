@@ -126,7 +126,7 @@ Raster choose_raster(const Config& c, const Plan& plan, int64_t clusters_m, int6
 {
     const int m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
     const int64_t clusters = plan.grid / plan.cluster;
-    if (!plan.uses_pdl() && clusters == plan.tiles * c.clusters_a_tile(plan.split) &&
+    if (!plan.uses_pdl() && clusters == plan.tiles * c.clusters_per_tile(plan.split) &&
         fits_one_wave(c, plan.cluster, clusters, sm_count)) {
         const CompactRaster best = best_raster(c, plan.cluster, clusters_m, clusters_n);
         return {best.along_n, static_cast<int32_t>(best.block.group), plan.cluster > 1};

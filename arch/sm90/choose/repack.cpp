@@ -85,17 +85,17 @@ RepackOperand pack_lines(const Operand& o, const Lines& separate, const Operand&
     const bool by_line = lines.element_stride == 1;
     const int64_t along = by_line ? bit_ceil(std::min<int64_t>(vectors, repack_threads))
                                   : repack_threads / bit_ceil(std::min(lines.count, max_side_by_side));
-    const int64_t across = repack_threads / along * (by_line ? repack_lines : 1);
+    const int64_t across = repack_threads / along * (by_line ? repack_rows : 1);
     RepackOperand r{};
     r.ptr = static_cast<const uint16_t*>(o.ptr);
     r.array = reinterpret_cast<const uint16_t* const*>(o.array);
     r.batch_stride = o.batch_stride;
-    r.line_stride = lines.stride;
+    r.row_stride = lines.stride;
     r.element_stride = lines.element_stride;
     r.to = static_cast<uint16_t*>(const_cast<void*>(copy.ptr));
     r.to_stride = lines.pitch();
-    r.lines = lines.count;
-    r.length = lines.length;
+    r.rows = lines.count;
+    r.columns = lines.length;
     r.log2_along = std::countr_zero(static_cast<uint64_t>(along));
     r.tiles_along = static_cast<uint32_t>(ceil_div(vectors, along));
     r.tiles_across = static_cast<uint32_t>(ceil_div(lines.count, across));

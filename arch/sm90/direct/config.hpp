@@ -1,5 +1,5 @@
-// Kernels that read operands straight into registers, whatever their alignment: rows and parameters, host
-// and device.
+// Direct and gemv kernels, which read operands straight into registers, whatever their alignment:
+// configuration and parameters. Host and device.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -12,51 +12,55 @@
 
 namespace hg::sm90 {
 
-// x, the operand with many rows, has a contiguous dimension; y, which has few, any strides.
+// A and B are those of the MMA: with swap_ab B and A of the problem. A, which has many rows, has a
+// contiguous dimension; B, which has few columns, may have any strides.
 struct DirectConfig {
     int tile_m, tile_n;  // of a CTA
-    int rows;            // of x that a warp multiplies, where they are contiguous along k
+    int warp_m;          // rows of A that a warp multiplies, if A is K-major; else a warp multiplies tile_m
     int warps;           // of a CTA
-    int ctas_per_sm;     // CTAs a multiprocessor
+    int ctas_per_sm;
 
     constexpr int threads() const { return 32 * warps; }
 };
 
-// What a lane holds of x: eight vectors of eight elements.
+// A lane holds eight vectors of eight elements of A.
 constexpr int direct_vectors = 8;
 
-// Is it one of direct_lines.cuh, for few rows and x that is not contiguous along k?
+// True for the kernels of gemv.cuh: few columns of B, and an A that is MN-major.
 constexpr bool is_gemv(const DirectConfig& c) { return c.tile_n < 8; }
 
-constexpr int direct_rows(const DirectConfig& c, Major major)
+constexpr int direct_warp_m(const DirectConfig& c, Major major)
 {
-    return major == Major::K ? c.rows : c.tile_m;
+    return major == Major::K ? c.warp_m : c.tile_m;
 }
-// k's of a step, which is what a warp multiplies at a time.
+// K's of a step: a warp multiplies one step at a time.
 constexpr int direct_step(const DirectConfig& c, Major major)
 {
-    return direct_vectors * 8 * 32 / direct_rows(c, major);
+    return direct_vectors * 8 * 32 / direct_warp_m(c, major);
 }
-// Warps, or parts of them, that share k.
+// Warps, or with gemv groups of lanes, that alternate along K and add up.
 constexpr int direct_sharers(const DirectConfig& c, Major major)
 {
-    return is_gemv(c) ? c.warps * 32 * 8 / c.tile_m : c.warps * direct_rows(c, major) / c.tile_m;
+    return is_gemv(c) ? c.warps * 32 * 8 / c.tile_m : c.warps * direct_warp_m(c, major) / c.tile_m;
 }
 
-// What there is room for.
-constexpr int direct_splits(const DirectConfig& c) { return c.tile_m * c.tile_n > 1024 ? 4 : max_cluster; }
+// Slices of K for which shared memory has room.
+constexpr int max_direct_slices(const DirectConfig& c)
+{
+    return c.tile_m * c.tile_n > 1024 ? 4 : max_cluster;
+}
 
-// A tile of floats, contiguous along x. The padding keeps a fragment's columns in different banks, and the
-// vectors of a line.
+// Floats from column to column of a staged tile, which is contiguous along M. The padding keeps a
+// fragment's columns in different banks and, with gemv, the vectors of a column.
 constexpr int direct_pitch(const DirectConfig& c) { return c.tile_m + (is_gemv(c) ? c.tile_m / 8 : 4); }
 
-// A lane holds eight vectors of eight rows where x is not contiguous along k.
+// An MN-major A needs tiles of 64 rows: a lane holds eight vectors of eight rows.
 constexpr bool has_direct_major(const DirectConfig& c, Major major)
 {
     return major == Major::K ? !is_gemv(c) : c.tile_m == 64 || is_gemv(c);
 }
 
-// Rows of x that a tile gets. Lines that begin within a vector take one more.
+// Rows of A from tile to tile. Columns of A that begin inside a vector need one vector more.
 constexpr int direct_width(const DirectConfig& c, bool aligned)
 {
     return is_gemv(c) && !aligned ? c.tile_m - 8 : c.tile_m;
@@ -65,8 +69,8 @@ constexpr int direct_width(const DirectConfig& c, bool aligned)
 template <DirectConfig C>
 struct DirectSmem {
     static constexpr int sharers = is_gemv(C) ? direct_sharers(C, Major::MN) : C.warps;
-    float sums[sharers][C.tile_n][direct_pitch(C)];                        // of those that share k
-    alignas(16) float incoming[direct_splits(C) - 1][C.tile_n][C.tile_m];  // of the other slices of k
+    float sums[sharers][C.tile_n][direct_pitch(C)];  // partial sums of the sharers
+    alignas(16) float incoming[max_direct_slices(C) - 1][C.tile_n][C.tile_m];  // from the other slices of K
     uint64_t partials_full;
 };
 
@@ -81,14 +85,14 @@ struct DirectOperand {
 struct DirectParams {
     DirectOperand a, b;
     OutputParams output;
-    TileGrid grid;  // rows: x, columns: y, which follow each other
+    TileGrid grid;  // rows: M, columns: N; consecutive tiles lie along N
     int32_t k;
-    int32_t width;                         // rows of x from tile to tile
-    Divisor split;                         // slices of k: CTAs of a cluster
+    int32_t width;                         // rows of A from tile to tile
+    Divisor split;                         // slices of K: CTAs of a cluster
     int32_t slice_start[max_cluster + 1];  // steps from here on belong to slice i
-    bool swap_ab;                          // x is n and y is m
-    bool prefetches;                       // the first steps may be asked for before earlier kernels end
-    bool early;                            // the next kernel may start at once
+    bool swap_ab;                          // M of the MMA is N of the problem
+    bool prefetches;                       // a warp may prefetch its first step before earlier kernels end
+    bool pdl_early;                        // Pdl::Early: the next kernel may start at once
 };
 
 }  // namespace hg::sm90

@@ -1,13 +1,13 @@
-// Products of up to four rows with an x that is contiguous along its rows, however it is aligned: lanes
-// multiply vectors of eight rows of x by fmaf(), so that a warp reads up to 512 bytes of a line of x, a k,
-// at a time.
+// Multiplies an MN-major A, however aligned, by up to four columns of B: lanes multiply vectors of eight
+// rows of A with fmaf(), so that a warp reads up to 512 contiguous bytes of a column of A at a time.
 //
-// A part of a warp, as many lanes as a tile has vectors, reads a line; the parts of a CTA take lines in
-// turn. Those of one part are then a multiple of eight line strides apart, whole vectors, so that its tile
-// begins equally far into a vector in each: vectors are read where they are aligned in memory, and sums
-// moved to their places when the parts leave them.
+// A group of lanes, as many as a tile has vectors along M, reads one column of A, that is one K, at a time;
+// the groups of a CTA alternate along K. A group's columns are a multiple of eight column strides apart,
+// which is whole vectors, so that the tile begins at the same offset inside a vector in all of them. Hence
+// lanes load aligned vectors throughout, and shift the sums to their rows only when they store them in
+// shared memory.
 //
-// Barriers: those of direct.cuh.
+// Barriers: those of direct/kernel.cuh.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -28,55 +28,55 @@
 
 namespace hg::sm90 {
 
-// Sums of a lane: of y by the eight rows of its vectors.
+// Sums of a lane: columns of B by the eight rows of its vectors.
 template <DirectConfig C>
 using GemvSums = float[C.tile_n][8];
 
-// Vectors that a lane loads at a time, one of a line each.
+// Vectors that a lane loads at a time, each from another column of A.
 constexpr int loads_in_flight = direct_vectors;
 
-// The part of a warp that a lane is in.
+// The group of lanes that reads a column of A.
 template <DirectConfig C>
-struct GemvPart {
+struct GemvGroup {
     static constexpr int lanes = C.tile_m / 8, count = direct_sharers(C, Major::MN);
-    int index, lane;  // of the parts of the CTA, of the lanes of the part
+    int index, lane;  // group in the CTA, lane in the group
 
-    __device__ static GemvPart here()
+    __device__ static GemvGroup here()
     {
         const auto thread = static_cast<int>(threadIdx.x);
         return {thread / lanes, thread % lanes};
     }
 };
 
-// The lines of a part as a lane reads them: the vectors at `at`, `at` + pitch, ..., one for each of the k's
-// `line`, `line` + apart, ... before `last`.
+// The columns of A of a group as a lane reads them: its vectors at `at`, at + pitch, ..., for the K's k, k
+// + k_step, ... before k_end.
 template <DirectConfig C>
 struct GemvA {
-    static constexpr int apart = GemvPart<C>::count;
-    static_assert(apart == direct_step(C, Major::MN), "slices are counted in as many lines");
-    uintptr_t at, begin, end;  // the operand's bytes are begin ... end - 1
+    static constexpr int k_step = GemvGroup<C>::count;
+    static_assert(k_step == direct_step(C, Major::MN), "slices are counted in steps of as many K's");
+    uintptr_t at, begin, end;  // A lies in bytes begin ... end - 1
     int64_t pitch;
-    int32_t line, last;
-    int shift;  // elements by which the vectors begin before the tile's row 8 lane
+    int32_t k, k_end;
+    int shift;  // elements by which a lane's vectors begin before row 8 * lane of the tile
 
-    __device__ GemvA(const DirectParams& p, const Tile& tile, int32_t slice, const GemvPart<C>& part)
+    __device__ GemvA(const DirectParams& p, const Tile& tile, int32_t slice, const GemvGroup<C>& group)
     {
         const uint16_t* const ptr = first_element(p.a, tile.batch);
         const int32_t row = tile.m * p.width;
-        line = p.slice_start[slice] * apart + part.index;
-        last = min(p.slice_start[slice + 1] * apart, p.k);
+        k = p.slice_start[slice] * k_step + group.index;
+        k_end = min(p.slice_start[slice + 1] * k_step, p.k);
         begin = reinterpret_cast<uintptr_t>(ptr);
         end = reinterpret_cast<uintptr_t>(ptr + (p.k - 1) * p.a.k_stride + p.a.rows);
-        pitch = apart * 2 * p.a.k_stride;
-        const auto first = reinterpret_cast<uintptr_t>(ptr + line * p.a.k_stride + row);
+        pitch = k_step * 2 * p.a.k_stride;
+        const auto first = reinterpret_cast<uintptr_t>(ptr + k * p.a.k_stride + row);
         shift = static_cast<int>(first % 16 / 2);
-        // Lanes without a row that exists read what others do.
-        at = first - 2 * shift + 16 * min(part.lane, (p.a.rows - 1 - row + shift) / 8);
+        // Lanes whose rows are past the end read the last vector that exists.
+        at = first - 2 * shift + 16 * min(group.lane, (p.a.rows - 1 - row + shift) / 8);
     }
 
-    __device__ bool has(int i) const { return line + i * apart < last; }
+    __device__ bool has(int i) const { return k + i * k_step < k_end; }
 
-    // One of which a part is the operand's: its other elements are zeros.
+    // Loads a vector that lies only partly in A; its other elements become zeros.
     __device__ uint4 gather(int i) const
     {
         const uintptr_t vector = at + i * pitch;
@@ -97,11 +97,11 @@ struct GemvA {
                 v[i] = vector;
     }
 
-    // The next vectors; zeros for what does not exist.
+    // Loads the next vectors; those past k_end become zeros.
     __device__ void load(uint4 (&v)[loads_in_flight]) const
     {
-        const int count = max(0, min(loads_in_flight, (last - line + apart - 1) / apart));
-        // Only the operand's first and last vector may be another's in part.
+        const int count = max(0, min(loads_in_flight, (k_end - k + k_step - 1) / k_step));
+        // Only A's first and last vector may lie partly outside of it.
         const bool gathers_first = count > 0 && at < begin;
         const bool gathers_last = count > 0 && at + (count - 1) * pitch + 16 > end;
         if (count == loads_in_flight && !gathers_first && !gathers_last) [[likely]] {
@@ -133,30 +133,30 @@ struct GemvA {
 
     __device__ void advance()
     {
-        line += loads_in_flight * apart;
+        k += loads_in_flight * k_step;
         at += loads_in_flight * pitch;
     }
 };
 
-// y for the same lines: a part's lanes 0 to 7 have the next eight of row 0, 8 to 15 those of row 1, and so
-// on; where they are too few, each lane has another row as well.
+// Elements of B for the same K's: lanes 0 to 7 of a group load the next eight K's of column 0, lanes 8 to
+// 15 those of column 1, and so on; where a group has too few lanes, each loads another column as well.
 template <DirectConfig C, Type T>
 struct GemvB {
-    static constexpr int side_by_side = GemvPart<C>::lanes / loads_in_flight;
-    static constexpr int values = (C.tile_n + side_by_side - 1) / side_by_side;
+    static constexpr int columns_at_once = GemvGroup<C>::lanes / loads_in_flight;
+    static constexpr int values = (C.tile_n + columns_at_once - 1) / columns_at_once;
     const uint16_t* at[values];
     int64_t step;
 
-    __device__ GemvB(const DirectParams& p, const Tile& tile, int32_t line, int lane)
+    __device__ GemvB(const DirectParams& p, const Tile& tile, int32_t k, int lane)
     {
-        const int32_t k = line + lane % loads_in_flight * GemvA<C>::apart;
-        const uint16_t* const of_k = first_element(p.b, tile.batch) + k * p.b.k_stride;
+        const int32_t own_k = k + lane % loads_in_flight * GemvA<C>::k_step;
+        const uint16_t* const b = first_element(p.b, tile.batch) + own_k * p.b.k_stride;
 #pragma unroll
         for (int i = 0; i < values; ++i) {
-            const int32_t row = tile.n * C.tile_n + i * side_by_side + lane / loads_in_flight;
-            at[i] = of_k + min(row, p.b.rows - 1) * p.b.row_stride;
+            const int32_t row = tile.n * C.tile_n + i * columns_at_once + lane / loads_in_flight;
+            at[i] = b + min(row, p.b.rows - 1) * p.b.row_stride;
         }
-        step = loads_in_flight * GemvA<C>::apart * p.b.k_stride;
+        step = loads_in_flight * GemvA<C>::k_step * p.b.k_stride;
     }
 
     __device__ void load(float (&v)[values], bool exist) const
@@ -166,18 +166,18 @@ struct GemvB {
             v[i] = exist ? to_float(*at[i], T) : 0.0f;
     }
 
-    // That of row j and line i, from the lane of this part that has it.
-    __device__ static float of(const float (&v)[values], int j, int i)
+    // The element of column j and K number i, from the lane of the group that has loaded it.
+    __device__ static float broadcast(const float (&v)[values], int j, int i)
     {
-        return __shfl_sync(0xffffffff, v[j / side_by_side], loads_in_flight * (j % side_by_side) + i,
-                           GemvPart<C>::lanes);
+        return __shfl_sync(0xffffffff, v[j / columns_at_once], loads_in_flight * (j % columns_at_once) + i,
+                           GemvGroup<C>::lanes);
     }
 
     __device__ void advance()
     {
 #pragma unroll
-        for (const uint16_t*& of_row : at)
-            of_row += step;
+        for (const uint16_t*& next : at)
+            next += step;
     }
 };
 
@@ -186,25 +186,25 @@ __device__ inline void multiply_gemv(GemvSums<C>& sums, const DirectParams& p, G
                                      int lane)
 {
     using B = GemvB<C, T>;
-    B b(p, tile, a.line, lane);
-    // All parts of a warp go on as long as one of them has a line.
-    const int32_t first = a.line - static_cast<int32_t>(threadIdx.x % 32) / GemvPart<C>::lanes;
+    B b(p, tile, a.k, lane);
+    // All groups of a warp iterate as long as one of them has a K left: they shuffle together.
+    const int32_t first = a.k - static_cast<int32_t>(threadIdx.x % 32) / GemvGroup<C>::lanes;
 #pragma unroll 1
-    for (int32_t line = first; line < a.last; line += loads_in_flight * GemvA<C>::apart) {
+    for (int32_t k = first; k < a.k_end; k += loads_in_flight * GemvA<C>::k_step) {
         uint4 vectors[loads_in_flight];
         a.load(vectors);
-        float of_b[B::values];
-        b.load(of_b, a.has(lane % loads_in_flight));
+        float b_floats[B::values];
+        b.load(b_floats, a.has(lane % loads_in_flight));
 #pragma unroll
         for (int i = 0; i < loads_in_flight; ++i) {
-            float of_a[8];
-            to_floats<T>(of_a, vectors[i]);
+            float a_floats[8];
+            to_floats<T>(a_floats, vectors[i]);
 #pragma unroll
             for (int j = 0; j < C.tile_n; ++j) {
-                const float factor = B::of(of_b, j, i);
+                const float factor = B::broadcast(b_floats, j, i);
 #pragma unroll
                 for (int e = 0; e < 8; ++e)
-                    sums[j][e] = fmaf(of_a[e], factor, sums[j][e]);
+                    sums[j][e] = fmaf(a_floats[e], factor, sums[j][e]);
             }
         }
         a.advance();
@@ -212,8 +212,8 @@ __device__ inline void multiply_gemv(GemvSums<C>& sums, const DirectParams& p, G
     }
 }
 
-// Where the sum of a row lies. The padding keeps what the lanes of a warp store at once in different banks.
-__device__ inline int place_of(int row) { return row + row / 8; }
+// The place of a row's sum. The padding keeps what the lanes of a warp store at once in different banks.
+__device__ inline int padded_index(int row) { return row + row / 8; }
 
 template <DirectConfig C>
 __device__ inline void stage_gemv_sums(float (*to)[direct_pitch(C)], const GemvSums<C>& sums, int shift,
@@ -224,22 +224,22 @@ __device__ inline void stage_gemv_sums(float (*to)[direct_pitch(C)], const GemvS
 #pragma unroll
         for (int e = 0; e < 8; ++e)
             if (const int row = 8 * lane + e - shift; row >= 0)
-                to[j][place_of(row)] = sums[j][e];
+                to[j][padded_index(row)] = sums[j][e];
 }
 
-// Of row `row`, all that share k: the parts in order, then the slices; of any where the tile has no such
-// row. False in slices but the first, which send theirs to it.
+// Reduces row `row`: the groups in order, then the slices. Returns false in all slices but the first, which
+// send their sums to it. Past the tile's last row the result is meaningless.
 template <DirectConfig C>
 __device__ inline bool reduce_gemv(float (&sum)[C.tile_n], const DirectParams& p, DirectSmem<C>& smem,
                                    int slice, int row)
 {
-    const int place = place_of(min(row, p.width - 1));  // no branch: each part's would be waited for
+    const int place = padded_index(min(row, p.width - 1));  // no branch: the loads of all groups overlap
 #pragma unroll
     for (int j = 0; j < C.tile_n; ++j) {
         sum[j] = smem.sums[0][j][place];
 #pragma unroll
-        for (int part = 1; part < GemvPart<C>::count; ++part)
-            sum[j] += smem.sums[part][j][place];
+        for (int group = 1; group < GemvGroup<C>::count; ++group)
+            sum[j] += smem.sums[group][j][place];
     }
     if (slice > 0) {
         const uint32_t partials_full = ptx::map_shared(ptx::shared_address(&smem.partials_full), 0);
@@ -259,7 +259,7 @@ __device__ inline bool reduce_gemv(float (&sum)[C.tile_n], const DirectParams& p
     return true;
 }
 
-// A thread stores its row of x, in the rows or columns of D that y has.
+// A thread stores its row of A times the columns of B: in D a row or, with swap_ab, a column.
 template <DirectConfig C>
 __device__ inline void store_gemv(const DirectParams& p, const Scalars& s, const float (&sum)[C.tile_n],
                                   const Tile& tile, int row)
@@ -281,23 +281,23 @@ template <DirectConfig C, Type T>
 __device__ inline void run_gemv(const DirectParams& p, DirectSmem<C>& smem)
 {
     prepare_direct<C>(p, smem);
-    const auto part = GemvPart<C>::here();
+    const auto group = GemvGroup<C>::here();
     const auto [tile, slice] = direct_part(p);
     if (p.prefetches)
-        GemvA<C>(p, tile, slice, part).prefetch();
+        GemvA<C>(p, tile, slice, group).prefetch();
     ptx::wait_for_earlier_grids();
-    if (p.early)
+    if (p.pdl_early)
         ptx::launch_dependents();
     const Scalars scalars = load_scalars(p.output);
     GemvSums<C> sums = {};
     int shift = 0;
     if (scalars.alpha != 0.0f) {
-        const GemvA<C> a(p, tile, slice, part);
+        const GemvA<C> a(p, tile, slice, group);
         shift = a.shift;
-        multiply_gemv<C, T>(sums, p, a, tile, part.lane);
+        multiply_gemv<C, T>(sums, p, a, tile, group.lane);
     }
     ptx::launch_dependents();
-    stage_gemv_sums<C>(smem.sums[part.index], sums, shift, part.lane);
+    stage_gemv_sums<C>(smem.sums[group.index], sums, shift, group.lane);
     __syncthreads();
     if (p.split.value > 1)
         ptx::cluster_wait();

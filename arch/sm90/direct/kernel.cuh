@@ -1,17 +1,18 @@
-// GEMM for few rows, or few products, whose operands TMA cannot address or would read in too small pieces:
-// from global memory straight into the fragments of mma.sync, without stages in shared memory.
+// GEMM for few columns of B or for small problems, whose operands TMA cannot address or would read in too
+// small boxes: from global memory straight into the fragments of mma.sync, without stages in shared memory.
 //
-// The four lanes that share a fragment's row take eight k's each of a step of 32, one vector of 16 bytes,
-// so that a product sees k in another order, the same for both operands. Vectors are read where they are
-// aligned in memory; two neighbours give one of the operand, as in repack.cuh. The warps of a CTA take
-// steps in turn and their sums are added in the order of the warps, then of the CTAs of a cluster, which
-// have a slice of k each.
+// Of a step of 32 K's each of the four lanes that share a fragment's row loads eight, one vector of 16
+// bytes: mma.sync sees the K's in another order, the same for both operands. Loads are aligned 16-byte
+// vectors; if the operand's vectors are not, extract_vector() takes one out of two neighbours, as in
+// repack/kernel.cuh. The warps of a CTA alternate along K. A reduction adds their sums in the order of the
+// warps, then in that of the CTAs of a cluster, which have a slice of K each.
 //
 // Barriers:
-//   __syncthreads()   the barrier is initialised; all warps have left their sums; these are added up.
-//   cluster barrier   before anything is sent: the barriers of all CTAs are initialised.
-//   arrived           senders -> CTA 0 of the cluster. Count 1, its arrive that announces the bytes of
-//                     all other slices; completes when these have landed. No CTA waits at the end.
+//   __syncthreads()   the barrier is initialised; all warps have stored their sums in shared memory; these
+//                     are added up.
+//   cluster barrier   before any CTA sends partial sums: the barriers of all CTAs are initialised.
+//   partials_full     all other slices -> CTA 0 of the cluster. Count 1: CTA 0's arrive, which expects the
+//                     bytes of all other slices; completes when they have landed. No CTA waits at the end.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -32,55 +33,59 @@
 
 namespace hg::sm90 {
 
-// Sums of a warp: fragments of 16 x by 8 y.
+// Sums of a warp: fragments of 16 rows by eight columns.
 template <DirectConfig C, Major M>
-using DirectSums = float[direct_rows(C, M) / 16][C.tile_n / 8][4];
+using DirectSums = float[direct_warp_m(C, M) / 16][C.tile_n / 8][4];
 
 __device__ inline uint32_t word(const uint4& v, int i)
 {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-// The k's 2 pair and 2 pair + 1 of x: of one vector (K-major), or in row r of the eight of each vector.
+// K's 2 pair and 2 pair + 1 of A: of one vector (K-major), or of row r of the eight rows of each vector
+// (MN-major).
 template <Major M>
-__device__ inline uint32_t pair_of(const uint4 (&of_a)[direct_vectors], int r, int pair)
+__device__ inline uint32_t pair_of(const uint4 (&a_vectors)[direct_vectors], int r, int pair)
 {
     if constexpr (M == Major::K)
-        return word(of_a[r], pair);
+        return word(a_vectors[r], pair);
     else
-        return __byte_perm(word(of_a[2 * pair], r / 2), word(of_a[2 * pair + 1], r / 2),
+        return __byte_perm(word(a_vectors[2 * pair], r / 2), word(a_vectors[2 * pair + 1], r / 2),
                            r % 2 ? 0x7632 : 0x5410);
 }
 
-// Fragment i has the rows g and g + 8 of 16 (K-major), or i and i + 4 of the eight of each g.
+// The rows of fragment i are g and g + 8 of its 16 (K-major), or rows i and i + 4 of the eight of each g
+// (MN-major).
 template <DirectConfig C, Major M, Type T>
-__device__ inline void multiply_step(DirectSums<C, M>& sums, const uint4 (&of_a)[direct_vectors],
-                                     const uint4 (&of_b)[DirectB<C, M>::vectors])
+__device__ inline void multiply_step(DirectSums<C, M>& sums, const uint4 (&a_vectors)[direct_vectors],
+                                     const uint4 (&b_vectors)[DirectB<C, M>::vectors])
 {
     constexpr int along = DirectA<C, M>::along;
 #pragma unroll
     for (int part = 0; part < 2 * along; ++part) {
         const int vector = part / 2, pair = part % 2 * 2;
 #pragma unroll
-        for (int i = 0; i < direct_rows(C, M) / 16; ++i) {
+        for (int i = 0; i < direct_warp_m(C, M) / 16; ++i) {
             const int low = M == Major::K ? 2 * i * along + vector : i;
             const int high = M == Major::K ? low + along : i + 4;
-            const uint32_t a[4] = {pair_of<M>(of_a, low, pair), pair_of<M>(of_a, high, pair),
-                                   pair_of<M>(of_a, low, pair + 1), pair_of<M>(of_a, high, pair + 1)};
+            const uint32_t a[4] = {pair_of<M>(a_vectors, low, pair), pair_of<M>(a_vectors, high, pair),
+                                   pair_of<M>(a_vectors, low, pair + 1),
+                                   pair_of<M>(a_vectors, high, pair + 1)};
 #pragma unroll
             for (int j = 0; j < C.tile_n / 8; ++j)
-                ptx::mma_m16n8k16<T>(sums[i][j], a, word(of_b[j * along + vector], pair),
-                                     word(of_b[j * along + vector], pair + 1));
+                ptx::mma_m16n8k16<T>(sums[i][j], a, word(b_vectors[j * along + vector], pair),
+                                     word(b_vectors[j * along + vector], pair + 1));
         }
     }
 }
 
-// Where a lane multiplies: first rows of its warp and problem, `g` and `t` as in DirectA.
+// The first rows of a warp, its problem, and a lane's `g` and `t` as in DirectA.
 struct DirectPlace {
     int32_t first_m, first_n, z;
     int g, t;
 
-    __device__ DirectPlace anew() const
+    // The compiler cannot see that the copy has the same values, and computes again what follows from them.
+    __device__ DirectPlace opaque_copy() const
     {
         const auto copy = [](int32_t value) { return static_cast<int32_t>(ptx::mov_b32(value)); };
         return {copy(first_m), copy(first_n), copy(z), g, t};
@@ -98,13 +103,13 @@ struct DirectPlace {
     }
 };
 
-// The steps of a warp: every so many from `first` on and before `last`.
+// The steps of a warp: every direct_sharers()-th from `first` to before `last`.
 struct DirectSteps {
     int32_t first, last;
-    int32_t end;    // steps from here on are at the end of k
-    bool at_begin;  // the first one is at the operands' beginning
+    int32_t end;    // steps from here on may touch elements past the end of K
+    bool at_begin;  // the first step may touch elements before the operands' first ones
 
-    // Vectors that are not aligned reach up to 14 bytes into the line before or behind theirs.
+    // The aligned loads of a vector that is not aligned touch up to 14 bytes before or after it.
     template <DirectConfig C, Major M>
     __device__ static DirectSteps of(const DirectParams& p, const DirectA<C, M>& a, const DirectB<C, M>& b,
                                      int32_t first, int32_t last)
@@ -117,7 +122,8 @@ struct DirectSteps {
     }
 };
 
-// What lies well inside the operands. Returns the first step that does not, but for step 0.
+// Multiplies the steps whose loads stay inside the operands; returns the first step after them. Skips step
+// 0 if at_begin.
 template <DirectConfig C, Major M, Type T, bool Aligned>
 __device__ inline int32_t multiply_inside(DirectSums<C, M>& sums, const DirectA<C, M>& a,
                                           const DirectB<C, M>& b, const DirectSteps& steps, int t)
@@ -127,45 +133,45 @@ __device__ inline int32_t multiply_inside(DirectSums<C, M>& sums, const DirectA<
 #pragma unroll 1
     for (; index < steps.end; index += sharers) {
         const int32_t k = index * step + 8 * t;
-        uint4 of_a[direct_vectors], of_b[DirectB<C, M>::vectors];
-        a.template load<Aligned>(of_a, index);
+        uint4 a_vectors[direct_vectors], b_vectors[DirectB<C, M>::vectors];
+        a.template load<Aligned>(a_vectors, index);
         if (b.k_stride == 1)
-            b.load(of_b, k);
+            b.load(b_vectors, k);
         else
-            b.gather(of_b, k, step);
-        multiply_step<C, M, T>(sums, of_a, of_b);
+            b.gather(b_vectors, k, step);
+        multiply_step<C, M, T>(sums, a_vectors, b_vectors);
     }
     return index;
 }
 
-// The first step and those from `rest` on: nothing but the operands' own elements is read. What it needs is
-// found anew: kept over the other steps, it would spill.
+// Multiplies the first step if at_begin, and those from `rest` on, with loads of single elements of the
+// operands. It computes their addresses again: kept during the other steps, they would spill.
 template <DirectConfig C, Major M, Type T>
 __device__ inline void multiply_edges(DirectSums<C, M>& sums, const DirectParams& p, DirectPlace place,
                                       const DirectSteps& steps, int32_t rest)
 {
     constexpr int step = direct_step(C, M), sharers = direct_sharers(C, M);
-    place = place.anew();
+    place = place.opaque_copy();
     const auto a = place.a<C, M>(p);
     const auto b = place.b<C, M>(p);
 #pragma unroll 1
     for (int32_t index = steps.at_begin ? 0 : rest; index < steps.last;
          index = index < rest ? rest : index + sharers) {
         const int32_t k = index * step + 8 * place.t;
-        uint4 of_a[direct_vectors], of_b[DirectB<C, M>::vectors];
-        a.gather(of_a, index, p.k - k);
-        b.gather(of_b, k, p.k - k);
-        multiply_step<C, M, T>(sums, of_a, of_b);
+        uint4 a_vectors[direct_vectors], b_vectors[DirectB<C, M>::vectors];
+        a.gather(a_vectors, index, p.k - k);
+        b.gather(b_vectors, k, p.k - k);
+        multiply_step<C, M, T>(sums, a_vectors, b_vectors);
     }
 }
 
-// A warp's sums in shared memory, from its first row on.
+// Stores a warp's sums in shared memory, its first row at `first_m`.
 template <DirectConfig C, Major M>
-__device__ inline void leave_sums(float (*to)[direct_pitch(C)], const DirectSums<C, M>& sums, int first_m,
-                                  int g, int t)
+__device__ inline void store_warp_sums(float (*to)[direct_pitch(C)], const DirectSums<C, M>& sums,
+                                       int first_m, int g, int t)
 {
 #pragma unroll
-    for (int i = 0; i < direct_rows(C, M) / 16; ++i)
+    for (int i = 0; i < direct_warp_m(C, M) / 16; ++i)
 #pragma unroll
         for (int j = 0; j < C.tile_n / 8; ++j)
 #pragma unroll
@@ -180,8 +186,8 @@ __device__ inline float4 operator+(const float4& a, const float4& b)
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// Adds up what those that share k have left, in place of the first sums; slices but the first send theirs
-// to it.
+// Adds up the sums of all sharers, in place of the first one's. Slices other than the first send theirs to
+// it; it adds them as well.
 template <DirectConfig C, Major M>
 __device__ inline void add_warps(const DirectParams& p, DirectSmem<C>& smem, int slice)
 {
@@ -206,7 +212,7 @@ __device__ inline void add_warps(const DirectParams& p, DirectSmem<C>& smem, int
     }
 }
 
-// A thread's rows of the sums, which lie along x: see finish_vectors().
+// A thread's rows of the sums, which are contiguous along M: the Sums of finish_vectors().
 template <DirectConfig C>
 struct DirectRows {
     static constexpr int vectors_of_c = 4;
@@ -251,7 +257,7 @@ __device__ inline void store_direct(const DirectParams& p, const Scalars& s, flo
                         [&](int row, int column) -> float& { return own.at(row, column); });
         return;
     }
-    const RowsOfThread at{i + own.first, j + own.column, step, (rows - own.first + step - 1) / step};
+    const ThreadRows at{i + own.first, j + own.column, step, (rows - own.first + step - 1) / step};
     if (own.column < columns && own.first < step)
         finish_vectors<T>(p.output, s, OutputColumn<T>(p.output, bases, at), at.rows, own,
                           [&] { return std::pair(bases, at); });
@@ -277,7 +283,7 @@ struct DirectPart {
     int32_t slice;
 };
 
-// What this CTA multiplies.
+// The tile and the slice of K that this CTA multiplies.
 __device__ inline DirectPart direct_part(const DirectParams& p)
 {
     const auto block = static_cast<int32_t>(blockIdx.x);
@@ -291,14 +297,14 @@ __device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
     prepare_direct<C>(p, smem);
     constexpr int sharers = direct_sharers(C, M);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int sharer = warp % sharers, first_m = warp / sharers * direct_rows(C, M);
+    const int sharer = warp % sharers, first_m = warp / sharers * direct_warp_m(C, M);
     const auto [tile, slice] = direct_part(p);
     const int32_t first = p.slice_start[slice] + sharer, last = p.slice_start[slice + 1];
     const DirectPlace place{tile.m * C.tile_m + first_m, tile.n * C.tile_n, tile.batch, lane / 4, lane % 4};
     if (p.prefetches && (first + 1) * direct_step(C, M) <= p.k)
         place.a<C, M>(p).prefetch(first);
     ptx::wait_for_earlier_grids();
-    if (p.early)
+    if (p.pdl_early)
         ptx::launch_dependents();
     const Scalars scalars = load_scalars(p.output);
     DirectSums<C, M> sums = {};
@@ -311,7 +317,7 @@ __device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
         multiply_edges<C, M, T>(sums, p, place, steps, rest);
     }
     ptx::launch_dependents();
-    leave_sums<C, M>(smem.sums[sharer], sums, first_m, place.g, place.t);
+    store_warp_sums<C, M>(smem.sums[sharer], sums, first_m, place.g, place.t);
     __syncthreads();
     if (p.split.value > 1)
         ptx::cluster_wait();

@@ -1,4 +1,4 @@
-// The operands of a direct kernel as its lanes read them: see direct.cuh.
+// The operands of a direct kernel as its lanes read them: see kernel.cuh.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -12,7 +12,7 @@ namespace hg::sm90 {
 
 __device__ inline uint4 load_vector(uintptr_t address) { return *reinterpret_cast<const uint4*>(address); }
 
-// As many of eight elements as exist, one by one, then zeros.
+// Loads up to eight elements one by one, as many as exist; the others are zeros.
 __device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
 {
     uint64_t halves[2] = {};
@@ -31,24 +31,24 @@ __device__ inline const uint16_t* first_element(const DirectOperand& o, int32_t 
     return o.array ? o.array[z] : o.ptr + z * o.batch_stride;
 }
 
-// The vectors of x that a lane brings to a step: of every eighth row, every fourth vector of eight k's
-// (K-major), or of eight k's, eight rows each. `g` of eight counts rows, or vectors of them, and `t` of
-// four vectors of k's.
+// The vectors of A that a lane loads for a step: `along` of them along K, in `lines` rows (K-major) or K's
+// (MN-major). K-major: of every eighth row every fourth vector of eight K's. MN-major: for each of eight
+// K's one vector of eight rows. `g`, 0 ... 7, counts rows or vectors of rows, `t`, 0 ... 3, vectors of K's.
 template <DirectConfig C, Major M>
 struct DirectA {
     static constexpr int step = direct_step(C, M), along = M == Major::K ? step / 32 : 1;
     static constexpr int lines = direct_vectors / along;
-    uintptr_t base;          // where the warp's rows begin
-    uint32_t offset[lines];  // from there, in bytes, in step 0
+    uintptr_t base;          // address of the warp's first row
+    uint32_t offset[lines];  // bytes from `base`, in step 0
     int64_t pitch;           // bytes from step to step
     int32_t rows_left;       // of the eight of a vector (MN-major)
-    bool aligned;            // every vector of the tile
+    bool aligned;            // every vector of the tile is
 
     __device__ DirectA(const DirectOperand& o, int32_t first_row, int32_t z, int g, int t)
     {
         const uint16_t* const ptr = first_element(o, z);
         const int64_t line = M == Major::K ? o.row_stride : o.k_stride;
-        // Rows that do not exist are read where others do: what they give is not stored.
+        // Lanes of rows past the end read existing rows; the epilogue does not store their sums.
         const int32_t begin = min(first_row, o.rows - 1), last_row = o.rows - 1 - begin;
         const int32_t first = M == Major::K ? 0 : 8 * min(g, last_row / 8);
         base = reinterpret_cast<uintptr_t>(ptr + begin * o.row_stride);
@@ -66,7 +66,7 @@ struct DirectA {
         return base + index * pitch + offset[vector / along] + vector % along * 64;
     }
 
-    // What is read lies between the operand's first element and its last one.
+    // Loads a step. Every vector that it touches must lie between the operand's first and last element.
     template <bool Aligned>
     __device__ void load(uint4 (&v)[direct_vectors], int32_t index) const
     {
@@ -83,11 +83,11 @@ struct DirectA {
             }
 #pragma unroll
             for (int i = 0; i < direct_vectors; ++i)
-                v[i] = take_vector(v[i], high[i], static_cast<uint32_t>(address(index, i)) % 16);
+                v[i] = extract_vector(v[i], high[i], static_cast<uint32_t>(address(index, i)) % 16);
         }
     }
 
-    // Element by element, where they exist: `k_left` k's from this lane's first one on.
+    // Loads existing elements one by one: `k_left` K's from this lane's first one on.
     __device__ void gather(uint4 (&v)[direct_vectors], int32_t index, int32_t k_left) const
     {
 #pragma unroll
@@ -105,7 +105,8 @@ struct DirectA {
     }
 };
 
-// The vectors of y: of the rows g, g + 8, ... those with the k's of x.
+// The vectors of B that a lane loads for a step: of columns g, g + 8, ... those with the K's of its vectors
+// of A.
 template <DirectConfig C, Major M>
 struct DirectB {
     static constexpr int along = DirectA<C, M>::along, rows = C.tile_n / 8, vectors = rows * along;
@@ -137,9 +138,9 @@ struct DirectB {
         }
 #pragma unroll
         for (int i = 0; i < vectors; ++i)
-            v[i] = take_vector(load_vector(address(k, i) & ~uintptr_t{15}),
-                               load_vector((address(k, i) + 15) & ~uintptr_t{15}),
-                               static_cast<uint32_t>(address(k, i)) % 16);
+            v[i] = extract_vector(load_vector(address(k, i) & ~uintptr_t{15}),
+                                  load_vector((address(k, i) + 15) & ~uintptr_t{15}),
+                                  static_cast<uint32_t>(address(k, i)) % 16);
     }
 
     __device__ void gather(uint4 (&v)[vectors], int32_t k, int32_t k_left) const

@@ -1,7 +1,9 @@
 // Epilogue of the persistent kernels: from a consumer's accumulators to the output.
 //
-// Named barrier 1 + consumer: the 128 threads of a consumer, around its staging. TMA stores are waited
-// for by the thread that issued them: before it lets a box be written again, and before it exits.
+//   named barrier 1 + consumer   the 128 threads of a consumer: a staging buffer is free; it is filled.
+//
+// The thread that issues TMA stores also waits for them: before the consumer fills a buffer again, and
+// before the thread exits.
 #pragma once
 
 #include "arch/common/finish.cuh"
@@ -20,10 +22,11 @@
 
 namespace hg::sm90 {
 
-// Fill the boxes of a block one after the other; each is stored by TMA while the next is filled. After an
-// odd number of boxes the next block begins with the one that was stored last.
-template <typename Fill, typename Epilogue>
-__device__ inline void store_boxes(int count, const Block& at, Fill fill, Epilogue store)
+// Fills the boxes of a block one after another; TMA stores each while the next is filled. If a block has an
+// odd number of boxes, the first one uses the buffer of the store before it, for which the leader then
+// waits.
+template <typename Fill, typename Store>
+__device__ inline void store_boxes(int count, const Block& at, Fill fill, Store store)
 {
     const bool leader = at.leads();
 #pragma unroll
@@ -44,7 +47,7 @@ __device__ inline void store_boxes(int count, const Block& at, Fill fill, Epilog
     }
 }
 
-// Sums of the operands' type, whose lines lie along y.
+// Stores sums as 16-bit elements of the operands' type, row-major.
 template <Config C, Type T>
 __device__ inline void store_block_16(const CUtensorMap& map, uint64_t policy, float alpha,
                                       const float (&acc)[C.tile_n / 2], const Block& at)
@@ -62,7 +65,7 @@ __device__ inline void store_block_16(const CUtensorMap& map, uint64_t policy, f
         });
 }
 
-// D, of floats or of the operands' type.
+// Stores D, of floats or of the operands' type.
 template <Config C, Type T>
 __device__ inline void store_block_tma(const Params& p, float alpha, const float (&acc)[C.tile_n / 2],
                                        const Block& at)
@@ -102,9 +105,9 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
         store_block_16<C, T>(p.d, p.d_policy, alpha, acc, at);
 }
 
-// The blocks of a tile, one after the other.
-template <Config C, typename Epilogue>
-__device__ inline void for_each_block(const Accumulator<C>& acc, Block at, Epilogue store)
+// Calls store(accumulators, place) for each block of 64 rows.
+template <Config C, typename Store>
+__device__ inline void for_each_block(const Accumulator<C>& acc, Block at, Store store)
 {
 #pragma unroll
     for (int block = 0; block < C.blocks(); ++block, at.m += 64)

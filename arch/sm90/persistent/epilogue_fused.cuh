@@ -1,9 +1,10 @@
-// What becomes of sums before TMA stores them as it stores plain ones: C, a bias, an activation.
+// The fused epilogue: adds C and a bias to the accumulators and applies an activation, before TMA stores
+// them as it stores a plain tile.
 //
-//   of_c[consumer][box]   the consumer's leader -> its 128 threads. Count 1: the leader's arrive, which
-//              also announces the bytes of a box of C; completes when they have landed.
-//   named barrier 1 + consumer   these threads: all have read a box, so that the next one may take its
-//              place; the bias of the tile is there.
+//   c_full[consumer][buffer]     the consumer's leader -> its 128 threads. Count 1: the leader's arrive,
+//                                which expects the bytes of a box of C; completes when they have landed.
+//   named barrier 1 + consumer   the 128 threads of a consumer: all have read a box, so that the next may
+//                                overwrite it; the bias of the tile is staged.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -23,7 +24,8 @@
 
 namespace hg::sm90 {
 
-// Of a tile, before its product: by the consumer's threads, once all are done with the one before.
+// Stages the bias of a tile before its main loop. The consumer's threads have finished with the bias of the
+// tile before.
 template <Config C>
 __device__ inline void stage_bias(const Params& p, float* staged, const TileCoord& at, int first_block)
 {
@@ -34,17 +36,18 @@ __device__ inline void stage_bias(const Params& p, float* staged, const TileCoor
         staged[i] = bias.load(first + i);
 }
 
-// C of a tile comes as D leaves: in boxes of 64 x and Width y, by TMA. Two have come or are on their way at
-// a time, the first two while the tile is multiplied; L2 is asked for the others meanwhile.
+// TMA loads C as it stores D: in boxes of 64 rows by Width columns. Two boxes are in the staging buffers or
+// on their way at a time, the first two while the consumer multiplies the tile; the leader prefetches the
+// others into L2 meanwhile.
 template <Config C, int Width>
-struct LoaderOfC {
-    static constexpr int across = box_count(C, Width), count = C.blocks() * across;
+struct CLoader {
+    static constexpr int boxes_along_n = box_count(C, Width), count = C.blocks() * boxes_along_n;
     static_assert(count % staging_buffers == 0);
 
-    __device__ static int m(int i) { return i / across * 64; }
-    __device__ static int n(int i) { return box_start(C, i % across, Width); }
+    __device__ static int m(int i) { return i / boxes_along_n * 64; }
+    __device__ static int n(int i) { return box_start(C, i % boxes_along_n, Width); }
 
-    __device__ static uint32_t box_of(const Block& at, int i)
+    __device__ static uint32_t buffer(const Block& at, int i)
     {
         return ptx::shared_address(at.staging + i % staging_buffers * staging_buffer_bytes);
     }
@@ -53,12 +56,12 @@ struct LoaderOfC {
     {
         const uint32_t full = at.c_full + i % staging_buffers * 8,
                        bytes = Width * (p.output.type_c == Type::F32 ? 4 : 2);
-        ptx::tma_load_3d(box_of(at, i), &p.c, full, static_cast<int32_t>(at.n) + n(i),
+        ptx::tma_load_3d(buffer(at, i), &p.c, full, static_cast<int32_t>(at.n) + n(i),
                          static_cast<int32_t>(at.m) + m(i), at.batch);
         ptx::mbarrier_arrive_expect_tx(full, 64 * bytes);
     }
 
-    // The leader, once the boxes of the tile before have been stored.
+    // The leader, once TMA has stored the boxes of the tile before.
     __device__ static void begin(const Params& p, const Block& at)
     {
 #pragma unroll 1
@@ -70,15 +73,15 @@ struct LoaderOfC {
                                      static_cast<int32_t>(at.m) + m(i), at.batch);
     }
 
-    // add(sums, box, done): the first `done` y of a box have been in the one before. After an odd number of
-    // phases each barrier gets one more, so that a tile begins with parity 0.
+    // Calls add(sums, box, overlap) for each box; its first `overlap` columns were in the box before it.
+    // After an odd number of phases each barrier gets one more, so that every tile begins with parity 0.
     template <typename Add>
     __device__ static void add_all(const Params& p, const Block& at, Accumulator<C>& acc, Add add)
     {
 #pragma unroll
         for (int i = 0; i < count; ++i) {
             ptx::mbarrier_wait_parity(at.c_full + i % staging_buffers * 8, i / staging_buffers & 1);
-            add(acc[i / across] + n(i) / 2, box_of(at, i), i % across * Width - n(i));
+            add(acc[i / boxes_along_n] + n(i) / 2, buffer(at, i), i % boxes_along_n * Width - n(i));
             if (i + staging_buffers < count) {
                 ptx::bar_sync(1 + at.consumer, 128);
                 if (at.leads())
@@ -100,7 +103,7 @@ __device__ inline bool adds_c_fused(const Params& p, const Scalars& s)
     return p.epilogue == Epilogue::Fused && p.output.c && s.beta != 0.0f;
 }
 
-// Before the product of a tile that will read C.
+// Before the main loop of a tile whose epilogue reads C.
 template <Config C>
 __device__ inline void begin_loading_c(const Params& p, const Block& at)
 {
@@ -108,9 +111,9 @@ __device__ inline void begin_loading_c(const Params& p, const Block& at)
         return;
     ptx::bulk_wait_group_read<0>();
     if (p.output.type_c == Type::F32)
-        LoaderOfC<C, 32>::begin(p, at);
+        CLoader<C, 32>::begin(p, at);
     else
-        LoaderOfC<C, box_columns(C)>::begin(p, at);
+        CLoader<C, box_columns(C)>::begin(p, at);
 }
 
 template <Config C, Type T>
@@ -118,22 +121,23 @@ __device__ inline void add_c_fused(const Params& p, const Scalars& s, Accumulato
 {
     constexpr int columns = box_columns(C);
     if (p.output.type_c == Type::F32)
-        LoaderOfC<C, 32>::add_all(
-            p, at, acc, [&](float* sums, uint32_t box, int done) { add_box_32(sums, box, done, s, at); });
+        CLoader<C, 32>::add_all(p, at, acc, [&](float* sums, uint32_t box, int overlap) {
+            add_box_32(sums, box, overlap, s, at);
+        });
     else
-        LoaderOfC<C, columns>::add_all(p, at, acc, [&](float* sums, uint32_t box, int done) {
-            add_box_16<T, columns>(sums, box, done, s, at);
+        CLoader<C, columns>::add_all(p, at, acc, [&](float* sums, uint32_t box, int overlap) {
+            add_box_16<T, columns>(sums, box, overlap, s, at);
         });
 }
 
-// alpha times the sums, C and the bias, which stage_bias() has left.
+// alpha times the sums, plus beta times C, plus the bias that stage_bias() has staged.
 template <Config C, Type T>
 __device__ inline void add_fused(const Params& p, const Scalars& s, Accumulator<C>& acc, const Block& at)
 {
     auto& sums = reinterpret_cast<float(&)[accumulators_per_thread(C)]>(acc);
     const bool with_c = fuses_c(C) && adds_c_fused(p, s);
     if (!with_c)
-        for_each_of(sums, [&](float sum) { return __fmul_rn(s.alpha, sum); });
+        transform(sums, [&](float sum) { return __fmul_rn(s.alpha, sum); });
     if constexpr (fuses_c(C)) {
         if (with_c)
             add_c_fused<C, T>(p, s, acc, at);
@@ -152,12 +156,12 @@ __device__ inline void activate(Activation activation, Accumulator<C>& acc)
 {
     auto& sums = reinterpret_cast<float(&)[accumulators_per_thread(C)]>(acc);
     if (activation == Activation::Relu)
-        for_each_of(sums, [](float x) { return relu(x); });
+        transform(sums, [](float x) { return relu(x); });
     if constexpr (fuses_all(C)) {
         if (activation == Activation::GeluTanh)
-            for_each_of(sums, [](float x) { return gelu_tanh(x); });
+            transform(sums, [](float x) { return gelu_tanh(x); });
         else if (activation == Activation::Silu)
-            for_each_of(sums, [](float x) { return silu(x); });
+            transform(sums, [](float x) { return silu(x); });
     }
 }
 

@@ -1,11 +1,11 @@
-// Outputs that TMA cannot store, or of which it cannot load C: from the accumulators of a persistent kernel
-// one piece of 64 x and 32 y after the other passes through the same code, in registers, on its way to a
-// box of shared memory. Unrolled over all of them it would be several times the kernel. A box leaves by TMA
-// or, where TMA cannot address D, and with aux, in vectors or elements.
+// The general epilogue: outputs that TMA cannot store, or of which it cannot load C. One subtile of 64 rows
+// by 32 columns after another passes through the same code, in registers, to a staging buffer: unrolled
+// over all subtiles this code would be several times as long as the rest of the kernel. TMA stores the
+// buffer or, where TMA cannot address D and for aux, the threads copy it in vectors or elements.
 //
-// Named barrier 1 + consumer: the 128 threads of a consumer. A box is free; it is filled. It also says that
-// the bias of a tile, which they stage before the product, is there, and that all are done with the one
-// before.
+//   named barrier 1 + consumer   the 128 threads of a consumer: a staging buffer is free; it is filled. At
+//                                the first subtile it also says that the tile's bias is staged; at the last
+//                                that all threads have finished with it.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -26,42 +26,43 @@
 
 namespace hg::sm90 {
 
-// A thread's sums of a piece: of x = lane / 4 and + 8, of y = lane % 4 * 2 and the next one in each of four
-// blocks of eight. Sum 4 * block + 2 * half + e is of x + 8 * half and y + 8 * block + e.
+// A thread's sums of a subtile: rows lane / 4 and lane / 4 + 8 of its warp, columns lane % 4 * 2 and the
+// next one in each of four blocks of eight columns. Sum 4 * block + 2 * half + e is at row + 8 * half,
+// column + 8 * block + e.
 using Subtile = float[subtile_floats];
 
-// The elements of C that go with a thread's sums of a tile.
-struct ThreadOfC {
-    const char* first;       // of x = y = 0; null: C is not read
+// Where the elements of C lie that a thread adds to its sums of a tile.
+struct ThreadC {
+    const char* first;       // for the first sum; null: C is not read
     int64_t step_m, step_n;  // bytes
-    int32_t left_m, left_n;  // that exist
+    int32_t left_m, left_n;  // rows and columns of C from the first sum on
     Type type;
-    bool pairs;  // sums that are neighbours along y have neighbours of C, aligned as one word
+    bool pairs;  // two neighbouring columns of C are an aligned pair in memory
 
-    // `base`: of C of this problem.
-    __device__ ThreadOfC(const OutputParams& o, const char* base, bool swap_ab, const Block& at)
+    // `base`: C of this problem.
+    __device__ ThreadC(const OutputParams& o, const char* base, bool swap_ab, const Block& at)
         : first(base), type(o.type_c)
     {
         if (!base)
             return;
-        const int64_t bytes = device_bytes_of(type), line = o.ldc * bytes;
+        const int64_t bytes = device_bytes_of(type), row_bytes = o.ldc * bytes;
         const int64_t m = at.m + at.warp * 16 + at.lane / 4, n = at.n + at.lane % 4 * 2;
-        step_m = swap_ab ? bytes : line;
-        step_n = swap_ab ? line : bytes;
+        step_m = swap_ab ? bytes : row_bytes;
+        step_n = swap_ab ? row_bytes : bytes;
         left_m = static_cast<int32_t>(min((swap_ab ? o.n : o.m) - m, int64_t{INT32_MAX}));
         left_n = static_cast<int32_t>(min((swap_ab ? o.m : o.n) - n, int64_t{INT32_MAX}));
         pairs = !swap_ab && o.n % 2 == 0 &&
-                (OutputBases::address(base) | static_cast<uint64_t>(line)) % (2 * bytes) == 0;
+                (OutputBases::address(base) | static_cast<uint64_t>(row_bytes)) % (2 * bytes) == 0;
         first = base + m * step_m + n * step_n;
     }
 };
 
-// C of a piece as it lies in memory: asked for while the piece before it is stored. Of a pair of 16 bits
-// each the first one's word has both.
-class SubtileOfC {
+// A thread's elements of C for a subtile, as they lie in memory: loaded while the subtile before is stored.
+// In a pair of 16-bit elements the first one's word holds both.
+class SubtileC {
 public:
-    // The piece whose first x and y those are, of the tile.
-    __device__ void load(const ThreadOfC& c, int m, int n)
+    // Loads the elements for the subtile that begins at row m, column n of the tile.
+    __device__ void load(const ThreadC& c, int m, int n)
     {
         if (c.pairs && c.type == Type::F32)
             load_pairs<uint2>(c, m, n);
@@ -73,9 +74,9 @@ public:
             load_elements<uint16_t>(c, m, n);
     }
 
-    // alpha times the sums and beta times C; T: the type of the operands, most often that of C.
+    // alpha times the sums plus beta times C. T: the type of the operands, most often that of C.
     template <Type T>
-    __device__ void add_to(Subtile& v, const ThreadOfC& c, const Scalars& s) const
+    __device__ void add_to(Subtile& v, const ThreadC& c, const Scalars& s) const
     {
         constexpr Type other = T == Type::F16 ? Type::BF16 : Type::F16;
         if (c.type == Type::F32)
@@ -90,7 +91,7 @@ private:
     uint32_t bits_[subtile_floats];
 
     template <typename Pair>
-    __device__ void load_pairs(const ThreadOfC& c, int m, int n)
+    __device__ void load_pairs(const ThreadC& c, int m, int n)
     {
         const char* next = c.first + m * c.step_m + n * (sizeof(Pair) / 2);
 #pragma unroll
@@ -109,7 +110,7 @@ private:
     }
 
     template <typename Element>
-    __device__ void load_elements(const ThreadOfC& c, int m, int n)
+    __device__ void load_elements(const ThreadC& c, int m, int n)
     {
         const char* next = c.first + m * c.step_m + n * c.step_n;
 #pragma unroll
@@ -131,12 +132,12 @@ private:
             add(v, s, [&](int i) { return value(bits_[i]); });
     }
 
-    template <typename OfC>
-    __device__ static void add(Subtile& v, const Scalars& s, OfC of_c)
+    template <typename LoadC>
+    __device__ static void add(Subtile& v, const Scalars& s, LoadC load_c)
     {
 #pragma unroll
         for (int i = 0; i < subtile_floats; ++i)
-            v[i] = fmaf(s.beta, of_c(i), __fmul_rn(s.alpha, v[i]));
+            v[i] = fmaf(s.beta, load_c(i), __fmul_rn(s.alpha, v[i]));
     }
 };
 
@@ -145,19 +146,20 @@ constexpr int subtiles_along_n = box_count(C, subtile_n);
 template <Config C>
 constexpr int subtiles_of = C.blocks() * subtiles_along_n<C>;
 
-// The sums of a piece, one of First ... Last - 1. Branches: nvcc would select each sum of all pieces.
+// Copies a subtile, one of First ... Last - 1, out of the accumulators. With branches: nvcc would compute a
+// select over all subtiles for each sum.
 template <Config C, int First = 0, int Last = subtiles_of<C>>
-__device__ inline void take_sums(Subtile& v, const Accumulator<C>& acc, int subtile)
+__device__ inline void select_subtile(Subtile& v, const Accumulator<C>& acc, int subtile)
 {
-    constexpr int middle = (First + Last) / 2, across = subtiles_along_n<C>;
+    constexpr int middle = (First + Last) / 2, along_n = subtiles_along_n<C>;
     if constexpr (First + 1 == Last) {
 #pragma unroll
         for (int j = 0; j < subtile_floats; ++j)
-            v[j] = ptx::mov_f32(acc[First / across][box_start(C, First % across, subtile_n) / 2 + j]);
+            v[j] = ptx::mov_f32(acc[First / along_n][box_start(C, First % along_n, subtile_n) / 2 + j]);
     } else if (subtile < middle) {
-        take_sums<C, First, middle>(v, acc, subtile);
+        select_subtile<C, First, middle>(v, acc, subtile);
     } else {
-        take_sums<C, middle, Last>(v, acc, subtile);
+        select_subtile<C, middle, Last>(v, acc, subtile);
     }
 }
 
@@ -165,17 +167,17 @@ __device__ inline void activate_subtile(Subtile& v, Activation activation)
 {
     switch (activation) {
     case Activation::None: break;
-    case Activation::Relu: for_each_of(v, [](float x) { return relu(x); }); break;
-    case Activation::GeluTanh: for_each_of(v, [](float x) { return gelu_tanh(x); }); break;
-    case Activation::GeluErf: for_each_of(v, [](float x) { return gelu_erf(x); }); break;
-    default: for_each_of(v, [](float x) { return silu(x); }); break;
+    case Activation::Relu: transform(v, [](float x) { return relu(x); }); break;
+    case Activation::GeluTanh: transform(v, [](float x) { return gelu_tanh(x); }); break;
+    case Activation::GeluErf: transform(v, [](float x) { return gelu_erf(x); }); break;
+    default: transform(v, [](float x) { return silu(x); }); break;
     }
 }
 
-// Waits until the box of a piece may be filled: after an odd number of pieces the first one's was stored
-// last.
+// Waits until the staging buffer of a subtile may be filled. If the number of subtiles is odd, the first
+// one uses the buffer of the store before it.
 template <Config C>
-__device__ inline void wait_for_box(int subtile, const Block& at)
+__device__ inline void wait_for_buffer(int subtile, const Block& at)
 {
     if (at.leads()) {
         if (subtile == 0 && subtiles_of<C> % staging_buffers != 0)
@@ -195,7 +197,7 @@ __device__ inline void fill_subtile_16(bool swap_ab, unsigned char* box, const S
         fill_box_16<T, subtile_n>(ptx::shared_address(box), v, 1.0f, at);
 }
 
-// In the type of D, most often T.
+// Writes a subtile to a staging buffer in the type of D, most often T.
 template <Type T>
 __device__ inline void fill_subtile(const OutputParams& o, bool swap_ab, unsigned char* box,
                                     const Subtile& v, const Block& at)
@@ -217,25 +219,25 @@ __device__ inline void store_subtile(const Params& p, uint32_t box, int32_t m, i
         ptx::tma_store_3d_hint(&p.d, box + subtile_n * span_bytes, m + 32, n, batch, p.d_policy);
 }
 
-// A filled box, as rows of the output: 64 of 32 columns or, swapped, 32 of 64.
-struct BoxRows {
+// A filled staging buffer as rows of the output: 64 rows of 32 columns or, with swap_ab, 32 rows of 64.
+struct StagedRows {
     const unsigned char* box;
     int rows, log2_columns;
-    int log2_element, log2_span;  // bytes of an element, of the swizzle: floats beyond lie in a box behind
+    int log2_element, log2_span;  // bytes of an element, of a swizzled row; floats continue in a second box
 
-    __device__ BoxRows(const OutputParams& o, bool swap_ab, const unsigned char* box)
+    __device__ StagedRows(const OutputParams& o, bool swap_ab, const unsigned char* box)
         : box(box), rows(swap_ab ? subtile_n : 64), log2_columns(swap_ab ? 6 : 5),
           log2_element(o.type_d == Type::F32 ? 2 : 1), log2_span(min(log2_columns + log2_element, 7))
     {
     }
 
-    // The aligned 16 bytes of a row that byte `byte` is among: as swizzle() places them, without a division
-    // by what is known only here.
+    // The aligned 16 bytes of a row that contain byte `byte`: where swizzle() places them, computed without
+    // a division by numbers that are known only at run time.
     __device__ const unsigned char* unit(int row, int byte) const
     {
-        const int chunk = byte % span_bytes / chunk_bytes, line = row + byte / span_bytes * rows;
-        const int swizzled = chunk ^ (line >> (7 - log2_span) & ((1 << (log2_span - 4)) - 1));
-        return box + (line << log2_span) + swizzled * chunk_bytes;
+        const int chunk = byte % span_bytes / chunk_bytes, swizzle_row = row + byte / span_bytes * rows;
+        const int swizzled = chunk ^ (swizzle_row >> (7 - log2_span) & ((1 << (log2_span - 4)) - 1));
+        return box + (swizzle_row << log2_span) + swizzled * chunk_bytes;
     }
 
     __device__ void store(char* to, int row, int column) const
@@ -249,10 +251,10 @@ struct BoxRows {
     }
 };
 
-// Stores a filled box to (row, column) of the matrix that begins at `base`: a vector a thread where vectors
-// are aligned, else an element, neighbours by neighbours.
-__device__ inline void store_rows_of_box(const OutputParams& o, const BoxRows& from, char* base, int64_t ld,
-                                         bool vectors, int64_t row, int64_t column)
+// Copies a filled staging buffer to (row, column) of the matrix that begins at `base`: where vectors are
+// aligned each thread stores vectors, else neighbouring threads store neighbouring elements.
+__device__ inline void store_staged_rows(const OutputParams& o, const StagedRows& from, char* base,
+                                         int64_t ld, bool vectors, int64_t row, int64_t column)
 {
     const auto rows = static_cast<int>(min(o.m - row, int64_t{from.rows}));
     const auto columns = static_cast<int>(min(o.n - column, int64_t{1} << from.log2_columns));
@@ -263,21 +265,21 @@ __device__ inline void store_rows_of_box(const OutputParams& o, const BoxRows& f
     if (j >= columns)
         return;
     const int count = (rows - first + step - 1) >> (7 - log2_in_row);
-    const int64_t line = ld << from.log2_element;
-    char* to = base + (row + first) * line + ((column + j) << from.log2_element);
+    const int64_t row_bytes = ld << from.log2_element;
+    char* to = base + (row + first) * row_bytes + ((column + j) << from.log2_element);
     if (vectors && j + width <= columns)
 #pragma unroll 2
-        for (int i = 0; i < count; ++i, to += step * line)
+        for (int i = 0; i < count; ++i, to += step * row_bytes)
             *reinterpret_cast<uint4*>(to) =
                 *reinterpret_cast<const uint4*>(from.unit(first + i * step, j << from.log2_element));
     else
         for (int e = 0; e < width && j + e < columns; ++e)
 #pragma unroll 4
             for (int i = 0; i < count; ++i)
-                from.store(to + i * step * line + (e << from.log2_element), first + i * step, j + e);
+                from.store(to + i * step * row_bytes + (e << from.log2_element), first + i * step, j + e);
 }
 
-// A finished piece, whose first x and y those are, to D.
+// Stores a finished subtile to D at row m, column n (as wgmma sees them).
 template <Type T>
 __device__ inline void store_to_d(const Params& p, const OutputParams& o, bool by_tma,
                                   const OutputBases& bases, const Subtile& v, unsigned char* box, int64_t m,
@@ -287,8 +289,8 @@ __device__ inline void store_to_d(const Params& p, const OutputParams& o, bool b
     ptx::fence_proxy_async();
     ptx::bar_sync(1 + at.consumer, 128);
     if (!by_tma) {
-        store_rows_of_box(o, BoxRows(o, p.swap_ab, box), bases.d, o.ldd, bases.vectors, p.swap_ab ? n : m,
-                          p.swap_ab ? m : n);
+        store_staged_rows(o, StagedRows(o, p.swap_ab, box), bases.d, o.ldd, bases.vectors,
+                          p.swap_ab ? n : m, p.swap_ab ? m : n);
     } else if (at.leads()) {
         store_subtile(p, ptx::shared_address(box), static_cast<int32_t>(m), static_cast<int32_t>(n),
                       at.batch);
@@ -302,12 +304,13 @@ __device__ inline void store_to_aux(const Params& p, const OutputBases& bases, c
 {
     fill_subtile<T>(p.output, p.swap_ab, box, v, at);
     ptx::bar_sync(1 + at.consumer, 128);
-    store_rows_of_box(p.output, BoxRows(p.output, p.swap_ab, box), bases.aux, p.output.ldaux, bases.vectors,
-                      p.swap_ab ? n : m, p.swap_ab ? m : n);
+    store_staged_rows(p.output, StagedRows(p.output, p.swap_ab, box), bases.aux, p.output.ldaux,
+                      bases.vectors, p.swap_ab ? n : m, p.swap_ab ? m : n);
     ptx::bar_sync(1 + at.consumer, 128);
 }
 
-// The round before the first piece only asks for its C. `o`: the output, of Params or with fewer rows.
+// The iteration before the first subtile only loads C for it. `o`: Params::output, or a copy of it that
+// ends with a group.
 template <Config C, Type T>
 __device__ inline void store_general(const Params& p, const OutputParams& o, bool by_tma, const Scalars& s,
                                      const Accumulator<C>& acc, const Block& at)
@@ -319,21 +322,21 @@ __device__ inline void store_general(const Params& p, const OutputParams& o, boo
     };
     const OutputBases bases(o, s, at.batch);
     const Activation activation = o.activation;
-    const ThreadOfC c(o, reads_c_by_subtile(C) ? bases.c : nullptr, p.swap_ab, at);
-    SubtileOfC of_c;
+    const ThreadC c(o, reads_c_by_subtile(C) ? bases.c : nullptr, p.swap_ab, at);
+    SubtileC c_subtile;
 #pragma unroll 1
     for (int subtile = -1; subtile < subtiles_of<C>; ++subtile) {
         Subtile v;
         if (subtile >= 0) {
-            wait_for_box<C>(subtile, at);
-            take_sums<C>(v, acc, subtile);
+            wait_for_buffer<C>(subtile, at);
+            select_subtile<C>(v, acc, subtile);
             if (c.first)
-                of_c.add_to<T>(v, c, s);
+                c_subtile.add_to<T>(v, c, s);
             else
-                for_each_of(v, [&](float sum) { return __fmul_rn(s.alpha, sum); });
+                transform(v, [&](float sum) { return __fmul_rn(s.alpha, sum); });
         }
         if (c.first && subtile + 1 < subtiles_of<C>)
-            of_c.load(c, m_of(subtile + 1), n_of(subtile + 1));
+            c_subtile.load(c, m_of(subtile + 1), n_of(subtile + 1));
         if (subtile < 0)
             continue;
         const int m = m_of(subtile), n = n_of(subtile);

@@ -1,11 +1,12 @@
-// Groups of rows, each multiplied by its own B, whose sizes lie in device memory. Persistent CTAs of one
-// producer and two consumers that take tiles in turn, as in persistent.cuh. Each role finds the tiles of
-// its CTA by itself.
+// Grouped GEMM: groups of rows, each multiplied by its own B, whose sizes lie in device memory. Persistent
+// CTAs with one producer and two consumers in ping-pong order, as in kernel.cuh. Each role computes by
+// itself which tiles its CTA works on.
 //
-// A tile that the group fills leaves as any other; of one that it does not, rows beyond belong to the next
-// group, or to nobody, and it leaves in pieces, without TMA.
+// A tile that lies inside its group is stored like any other. In the last tile of a group, rows past the
+// group's end belong to the next group, or to no group: the general epilogue stores only the rows before
+// it, without TMA.
 //
-// Barriers: those of mainloop.cuh, in_place.cuh, stream.cuh and persistent.cuh.
+// Barriers: those of mainloop.cuh, scheduler.cuh, kernel.cuh and epilogue_fused.cuh.
 #pragma once
 
 #include "arch/common/finish.cuh"
@@ -33,33 +34,33 @@
 
 namespace hg::sm90 {
 
-// Does its group fill a tile?
+// True if all rows of the tile belong to its group.
 template <Config C>
-__device__ inline bool is_full(const GroupTile& at)
+__device__ inline bool is_full_tile(const GroupTile& at)
 {
     return at.end - at.row >= C.tile_m;
 }
 
-// The tiles of a cluster, one after the other: every so many, or such as it is handed, as stream.cuh has
-// it.
+// The tiles of a cluster: every so many, or those whose indices it fetches from the tile counter, as in
+// scheduler.cuh.
 template <Config C, Major MB>
 class GroupScheduler {
 public:
     // `smem`: shared address of Smem.
     __device__ GroupScheduler(const Params& p, const ClusterCoord& coord, uint32_t smem)
-        : p_(p), coord_(coord), number_(static_cast<int32_t>(blockIdx.x / C.ctas())),
-          walk_(p.groups, p.group_count, p.output.m, p.group_tiles_n, number_), numbers_(smem),
+        : p_(p), coord_(coord), index_(static_cast<int32_t>(blockIdx.x / C.ctas())),
+          walk_(p.groups, p.group_count, p.output.m, p.group_tiles_n, index_), queue_(smem),
           dynamic_(can_schedule_dynamically(C) && p.tile_counter)
     {
     }
 
-    // False where nothing is left. Whole warps.
+    // False at the end. Called by whole warps.
     __device__ bool next(GroupTile& at)
     {
         if (!first_) {
-            const int32_t next = dynamic_ ? numbers_.read() : number_ + clusters();
-            walk_.advance(next - number_);
-            number_ = next;
+            const int32_t next = dynamic_ ? queue_.read() : index_ + clusters();
+            walk_.advance(next - index_);
+            index_ = next;
         }
         first_ = false;
         if (!walk_.find(at))
@@ -69,30 +70,31 @@ public:
         return true;
     }
 
-    // A thread of the consumer that multiplies what next() has just said.
+    // One thread of the consumer that multiplies what next() has just returned fetches the tile after it.
     __device__ void fetch_next() const
     {
         if (!dynamic_)
             return;
-        numbers_.expect();
+        queue_.expect();
         if (coord_.cta == 0)
-            numbers_.send(ptx::atomic_add_relaxed_gpu(p_.tile_counter, 1) + clusters());
+            queue_.send(ptx::atomic_add_relaxed_gpu(p_.tile_counter, 1) + clusters());
     }
 
-    // The same once nothing is left. Each tile has had one number fetched for the one behind it, so that
-    // the last of them is as many behind the end as there are clusters, but for one.
-    __device__ void end() const
+    // One thread, once next() has returned false. A cluster fetches one index for each tile that it
+    // multiplies, so that the indices past the end are as many as the clusters: the cluster with the
+    // highest sets the counter to 0.
+    __device__ void reset_counter() const
     {
-        if (dynamic_ && coord_.cta == 0 && walk_.behind() == clusters() - 1)
+        if (dynamic_ && coord_.cta == 0 && walk_.past_end() == clusters() - 1)
             ptx::store_relaxed_gpu(p_.tile_counter, 0);
     }
 
 private:
     const Params& p_;
     const ClusterCoord coord_;
-    int32_t number_;
+    int32_t index_;
     GroupWalk<C.tile_m> walk_;
-    TileQueue<C, MB> numbers_;
+    TileQueue<C, MB> queue_;
     const bool dynamic_;
     bool first_ = true;
 
@@ -120,14 +122,14 @@ __device__ inline void produce_groups(const Params& p, Smem<C, MB>& smem)
     for_each_group_tile(scheduler, [&](const GroupTile& at) {
         load_tile<C, MA, MB>(p, coord, stages, ring, at, 0, p.k_tiles, no_k_tile, leader);
     });
-    // As produce() does.
+    // Wait until all stages are empty, as produce() does.
     if constexpr (C.ctas() > 1)
 #pragma unroll 1
         for (int i = 0; i < Smem<C, MB>::stages; ++i, ring.advance())
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
 
-// Rows of contiguous groups lie in one matrix.
+// Contiguous groups lie in one matrix D, groups with counts in a matrix each.
 template <Config C, Major MB>
 __device__ inline Block block_of(const Params& p, Smem<C, MB>& smem, const GroupTile& at, int consumer)
 {
@@ -140,17 +142,17 @@ template <Config C, Type T>
 __device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                         const GroupTile& tile, const Block& at)
 {
-    if (is_full<C>(tile) && p.epilogue != Epilogue::General)
+    if (is_full_tile<C>(tile) && p.epilogue != Epilogue::General)
         return store_tile<C, T>(p, s, acc, at);
-    // Pieces take for granted that no TMA store reads their boxes.
+    // The general epilogue expects that no TMA store still reads the staging buffers.
     if (at.leads())
         ptx::bulk_wait_group_read<0>();
-    OutputParams rows = p.output;
-    rows.m = tile.end;
-    store_general<C, T>(p, rows, false, s, acc, at);
+    OutputParams group_output = p.output;
+    group_output.m = tile.end;
+    store_general<C, T>(p, group_output, false, s, acc, at);
 }
 
-// Each of the two consumers multiplies every other tile and steps over the stages of the rest.
+// Each consumer multiplies every other tile and skips the stages of the tiles in between.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int consumer)
 {
@@ -168,8 +170,8 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int co
                 scheduler.fetch_next();
             const Block at = block_of<C>(p, smem, tile, consumer);
             if constexpr (fuses_c(C)) {
-                if (is_full<C>(tile) && adds_c_fused(p, scalars)) {
-                    // All have read what the tile before may have left in pieces.
+                if (is_full_tile<C>(tile) && adds_c_fused(p, scalars)) {
+                    // All threads have read what the general epilogue staged for the tile before.
                     ptx::fence_proxy_async();
                     ptx::bar_sync(1 + consumer, 128);
                     begin_loading_c<C>(p, at);
@@ -185,7 +187,7 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int co
         order.advance();
     });
     if (threadIdx.x == 128)
-        scheduler.end();
+        scheduler.reset_counter();
 }
 
 template <Config C, Type T, Major MA, Major MB>

@@ -1,9 +1,9 @@
-// GEMM with TMA, mbarriers and wgmma: persistent CTAs of one producer and C.consumers consumer warpgroups.
+// Persistent GEMM with TMA, mbarriers and wgmma: a producer warp and two consumer warpgroups per CTA.
 //
-// Beside the barriers of mainloop.cuh and store.cuh, with PingPong:
-//   turn[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once it has issued the last
-//             wgmma of its tile, so that the tensor cores go on. It keeps a consumer within one phase of
-//             the full barriers that it waits for.
+// Beside the barriers of mainloop.cuh, scheduler.cuh, stream_k.cuh and the epilogues, with PingPong:
+//   mma_order[c]   the other consumer -> consumer c. Count 4: one lane of each warp, once the warp has
+//                  issued the last wgmma of its tile, so that the tensor cores do not idle between tiles.
+//                  It also keeps a consumer within one phase of the full barriers that it waits for.
 #pragma once
 
 #include "arch/common/finish.cuh"
@@ -27,7 +27,7 @@
 
 namespace hg::sm90 {
 
-// All of a multiprocessor's 65,536, shared out among one producer and two consumers.
+// Per thread: together the SM's 65,536 for one producer and two consumer warpgroups.
 constexpr int producer_registers = 40, consumer_registers = 232;
 
 template <Config C, Major MA, Major MB>
@@ -45,15 +45,15 @@ __device__ inline void produce(const Params& p, Smem<C, MB>& smem)
     auto ring = Ring<Smem<C, MB>::stages>::writer();
     for (; more && !nothing; more = scheduler.next(work), waits_at = no_k_tile)
         load_tile<C, MA, MB>(p, coord, stages, ring, work.at, work.first, work.last, waits_at, leader);
-    // Stays until the neighbours' last arrives have come, so that they do not meet a CTA that has left.
+    // The last arrives of the neighbour CTAs must find this CTA alive: wait until all stages are empty.
     if constexpr (C.ctas() > 1)
 #pragma unroll 1
         for (int i = 0; i < Smem<C, MB>::stages; ++i, ring.advance())
             ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
 }
 
-// Before the product of a tile: what its output will read beside the sums; C in place only where it will
-// finish the tile, having all k tiles.
+// Before the main loop of a tile: prefetches, loads or stages what its epilogue will read. C is loaded here
+// only if this CTA multiplies all K tiles: after a stream-K fix-up only the last contributor loads it.
 template <Config C, Major MB>
 __device__ inline void prepare_output(const Params& p, const Scalars& scalars, Smem<C, MB>& smem,
                                       const Work& work, int32_t k_tiles, int consumer, int first_block)
@@ -71,7 +71,7 @@ __device__ inline void prepare_output(const Params& p, const Scalars& scalars, S
         stage_bias<C>(p, smem.bias[consumer], work.at, first_block);
 }
 
-// Stores a tile, unless others have to add to it.
+// Stores a tile, unless another contributor of a stream-K tile will do so.
 template <Config C, Type T, Major MB>
 __device__ inline void finish(const Params& p, const Scalars& scalars, const ClusterCoord& coord,
                               Smem<C, MB>& smem, const Work& work, int32_t k_tiles, Accumulator<C>& acc,
@@ -79,7 +79,8 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
 {
     const auto at = Block::of<C>(smem, work.at, consumer, first_block);
     if (work.k_tiles() != k_tiles) {
-        if (!fix_up<C>(p, Stream::of<C>(p, k_tiles), coord, work, acc, smem.answer[consumer], consumer))
+        if (!fix_up<C>(p, StreamKRuns::of<C>(p, k_tiles), coord, work, acc, smem.broadcast[consumer],
+                       consumer))
             return;
         if constexpr (fuses_all(C)) {
             if (adds_c_fused(p, scalars))
@@ -89,7 +90,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
     store_tile<C, T>(p, scalars, acc, at);
 }
 
-// All consumers multiply each tile, C.blocks() blocks of 64 x each.
+// Both consumers multiply each tile: C.blocks() blocks of 64 rows each.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_cooperative(const Params& p, Smem<C, MB>& smem, int consumer)
 {
@@ -109,42 +110,42 @@ __device__ inline void consume_cooperative(const Params& p, Smem<C, MB>& smem, i
     });
 }
 
-// The order in which the two consumers of a ping-pong kernel use the tensor cores: they take tiles in
-// turns.
+// The order in which the two consumers of a ping-pong kernel use the tensor cores: they alternate, tile by
+// tile.
 template <Config C, Major MB>
 class MmaOrder {
 public:
     __device__ MmaOrder(Smem<C, MB>& smem, int consumer)
         : consumer_(consumer), mine_(ptx::shared_address(&smem.mma_order[consumer])),
           other_(ptx::shared_address(&smem.mma_order[1 - consumer])),
-          phase_(consumer == 0)  // the first consumer does not wait for its first tile
+          phase_(consumer == 0)  // consumer 0 does not wait before its first tile
     {
     }
 
-    // Is the next tile this consumer's?
-    __device__ bool is_mine() const { return next_consumer_ == consumer_; }
-    // Until the other consumer has issued all of its tile before.
+    // True if this consumer multiplies the current tile.
+    __device__ bool is_mine() const { return tile_consumer_ == consumer_; }
+    // Waits until the other consumer has issued every wgmma of its tile.
     __device__ void wait()
     {
         ptx::mbarrier_wait_parity(mine_, phase_);
         phase_ ^= 1;
     }
-    // All wgmma of this tile are issued.
+    // Call once every wgmma of this tile is issued.
     __device__ void pass() const
     {
         if (threadIdx.x % 32 == 0)
             ptx::mbarrier_arrive(other_);
     }
-    __device__ void advance() { next_consumer_ ^= 1; }
+    __device__ void advance() { tile_consumer_ ^= 1; }
 
 private:
     const int consumer_;
     const uint32_t mine_, other_;
     uint32_t phase_;
-    int next_consumer_ = 0;
+    int tile_consumer_ = 0;
 };
 
-// Each of the two consumers multiplies every other tile and steps over the stages of the rest.
+// Each consumer multiplies every other tile and skips the stages of the tiles in between.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_ping_pong(const Params& p, Smem<C, MB>& smem, int consumer)
 {

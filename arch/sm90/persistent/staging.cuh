@@ -1,5 +1,5 @@
-// Boxes of shared memory that TMA stores, or has filled with C: how a warp's accumulators come there, and
-// what it adds to them from there.
+// Staging buffers: boxes of shared memory that TMA stores, or fills with C. How a warp writes its
+// accumulators to them, and adds C from them.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -15,14 +15,14 @@
 
 namespace hg::sm90 {
 
-// A consumer, and where its 64 x C.y block lies in the output, in elements.
+// A consumer, and where its block of 64 rows by tile_n columns lies in the output, in elements.
 struct Block {
     int consumer, warp, lane;
     int64_t m, n;
     int32_t batch;
     unsigned char* staging;
     float* bias;      // of the tile
-    uint32_t c_full;  // barriers: a box of C has come
+    uint32_t c_full;  // shared address of the barriers c_full[consumer]
 
     template <Config C, Major MB>
     __device__ static Block of(Smem<C, MB>& smem, const TileCoord& at, int consumer, int first_block)
@@ -39,26 +39,28 @@ struct Block {
                 ptx::shared_address(smem.c_full[consumer])};
     }
 
-    // One thread, which also waits for what it has stored.
+    // The thread that issues TMA stores and waits for them.
     __device__ bool leads() const { return warp == 0 && lane == 0; }
 };
 
-// The shared address of a lane's first chunk in a swizzled box. Others of its line are an exclusive or
-// away; worked out again for each box, since nvcc would keep all of them beside the accumulators.
+// The shared address of a lane's first chunk in a swizzled box. The lane's other chunks in that row are an
+// exclusive or away. mov_b32 makes nvcc compute the address again for each box; it would keep all addresses
+// beside the accumulators.
 template <int Span>
 __device__ inline uint32_t chunk_of_box(uint32_t box, int row, int chunk)
 {
     return ptx::mov_b32(box + swizzle<Span>(row, chunk));
 }
 
-// Of the eight rows of a matrix that stmatrix and ldmatrix take, a warp's 16 rows and 16 columns.
+// The row address that a lane passes to stmatrix.x4 and ldmatrix.x4, for the 16 rows of its warp and 16
+// columns.
 template <int Columns>
 __device__ inline uint32_t matrices_of_box(uint32_t box, const Block& at)
 {
     return chunk_of_box<2 * Columns>(box, at.warp * 16 + at.lane / 8 % 2 * 8 + at.lane % 8, at.lane / 16);
 }
 
-// Sixteen rows of a warp x Columns columns of 16-bit results into a swizzled box of 64 rows.
+// Writes the 16 rows of a warp by Columns columns of 16-bit results to a swizzled box of 64 rows.
 template <Type T, int Columns>
 __device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, const Block& at)
 {
@@ -73,7 +75,8 @@ __device__ inline void fill_box_16(uint32_t box, const float* acc, float alpha, 
     }
 }
 
-// Sixteen rows of a warp x 32 columns of floats: two neighbours a lane, in rows lane / 4 and + 8.
+// The shared address of a lane's first two floats of 32 columns, in row lane / 4 + 8 * half of its warp's
+// 16 rows.
 __device__ inline uint32_t floats_of_box(uint32_t box, int half, const Block& at)
 {
     const int column = at.lane % 4 * 2;
@@ -94,36 +97,36 @@ __device__ inline void fill_box_32(uint32_t box, const float* acc, float alpha, 
 }
 
 // alpha times the sums and beta times C.
-__device__ inline float add_c(const Scalars& s, float sum, float of_c)
+__device__ inline float add_c(const Scalars& s, float sum, float c)
 {
-    return fmaf(s.beta, of_c, __fmul_rn(s.alpha, sum));
+    return fmaf(s.beta, c, __fmul_rn(s.alpha, sum));
 }
 
-// Adds C to what fill_box_16() would put into the box, but to the first `done` columns.
+// Adds C to the sums that fill_box_16() would write, except to the first `overlap` columns.
 template <Type T, int Columns>
-__device__ inline void add_box_16(float* acc, uint32_t box, int done, const Scalars& s, const Block& at)
+__device__ inline void add_box_16(float* acc, uint32_t box, int overlap, const Scalars& s, const Block& at)
 {
     const uint32_t first = matrices_of_box<Columns>(box, at);
 #pragma unroll
-    for (int j = done / 16; j < Columns / 16; ++j) {
+    for (int j = overlap / 16; j < Columns / 16; ++j) {
         uint32_t bits[4];
         ptx::ldmatrix_x4(bits, first ^ (2 * j * chunk_bytes));
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-            if (16 * j + i / 4 * 8 >= done)
+            if (16 * j + i / 4 * 8 >= overlap)
                 acc[8 * j + i] =
                     add_c(s, acc[8 * j + i], to_float(static_cast<uint16_t>(bits[i / 2] >> i % 2 * 16), T));
     }
 }
 
-// The same with floats, as fill_box_32() would put them.
-__device__ inline void add_box_32(float* acc, uint32_t box, int done, const Scalars& s, const Block& at)
+// Adds C to the sums that fill_box_32() would write, except to the first `overlap` columns.
+__device__ inline void add_box_32(float* acc, uint32_t box, int overlap, const Scalars& s, const Block& at)
 {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const uint32_t first = floats_of_box(box, half, at);
 #pragma unroll
-        for (int j = done / 8; j < 4; ++j) {
+        for (int j = overlap / 8; j < 4; ++j) {
             const float2 pair = ptx::load_shared_f32x2(first ^ (2 * j * chunk_bytes));
             float* const to = acc + 4 * j + 2 * half;
             to[0] = add_c(s, to[0], pair.x), to[1] = add_c(s, to[1], pair.y);
@@ -131,7 +134,7 @@ __device__ inline void add_box_32(float* acc, uint32_t box, int done, const Scal
     }
 }
 
-// Swapped: sixteen columns of a warp x 32 rows of 16-bit results into a box of 32 rows x 64 columns.
+// swap_ab: writes the 16 columns of a warp by 32 rows of 16-bit results to a box of 32 rows by 64 columns.
 template <Type T>
 __device__ inline void fill_transposed_16(uint32_t box, const float* acc, float alpha, const Block& at)
 {
@@ -146,7 +149,7 @@ __device__ inline void fill_transposed_16(uint32_t box, const float* acc, float 
     }
 }
 
-// Swapped: of floats, into two boxes of 32 rows x 32 columns.
+// swap_ab: writes floats to two boxes of 32 rows by 32 columns.
 __device__ inline void fill_transposed_32(unsigned char* box, const float* acc, float alpha,
                                           const Block& at)
 {

@@ -1,11 +1,11 @@
 // Stream-K's fix-up: the sum of a tile whose K tiles several clusters have multiplied. A cluster whose run
-// of K tiles begins or ends inside a tile leaves its partial sums in the workspace, and says so:
-//   arrivals[tile]   contributor -> contributor, in global memory, one word a consumer. The contributor
-//   that
-//                    finds all others arrived adds up, in the order of K, and stores the tile. So nobody
-//                    waits, and the bits do not depend on which one comes last. The word goes back to 0.
+// of K tiles begins or ends inside a tile stores its partial sums in the workspace and counts itself:
+//   arrivals[tile]               contributor -> contributor, in global memory, one word per consumer. The
+//                                contributor that finds all others counted adds up the partial sums in the
+//                                order of K, stores the tile and sets the word to 0. No contributor waits,
+//                                and the bits do not depend on which one is the last.
 //   named barrier 1 + consumer   the 128 threads of a consumer, around what one of them has read of the
-//   word.
+//                                word.
 #pragma once
 
 #include "arch/common/ptx/barrier.cuh"
@@ -19,19 +19,20 @@
 
 namespace hg::sm90 {
 
-// Where a consumer leaves its sums, or looks for those of another cluster. A run that ends inside a tile
-// uses the second place, unless that tile is its first.
+// Where the consumers of a cluster store their partial sums of a tile. A cluster has two slots: the second
+// is for a tile in which its run ends but does not begin.
 template <Config C>
-__device__ inline float4* partial_of(const Params& p, const Stream& stream, const ClusterCoord& coord,
-                                     int32_t tile_begin, int32_t cluster, int part)
+__device__ inline float4* partial_of(const Params& p, const StreamKRuns& runs, const ClusterCoord& coord,
+                                     int32_t tile_begin, int32_t cluster, int consumer_in_tile)
 {
-    const bool second = stream.begin(cluster) < tile_begin;
-    const int64_t place = (int64_t{2} * cluster + second) * C.ctas() + coord.cta;
-    return reinterpret_cast<float4*>(p.partials + (place * C.parts() + part) * part_floats(C)) +
+    const bool second_slot = runs.begin(cluster) < tile_begin;
+    const int64_t slot = (int64_t{2} * cluster + second_slot) * C.ctas() + coord.cta;
+    return reinterpret_cast<float4*>(p.partials + (slot * C.consumers_per_tile() + consumer_in_tile) *
+                                                      partial_floats(C)) +
            threadIdx.x % 128;
 }
 
-// One float4 of each thread after the other: blocks of eight y, 64 x.
+// Calls body(accumulators, address) for each block of 64 rows by eight columns: one float4 per thread.
 template <Config C, typename Body>
 __device__ inline void for_each_quad(Accumulator<C>& acc, float4* at, Body body)
 {
@@ -54,8 +55,8 @@ template <Config C>
 __device__ inline void load_partial(Accumulator<C>& acc, float4* at)
 {
     for_each_quad<C>(acc, at, [](float(&v)[4], const float4* from) {
-        const float4 term = __ldcg(from);
-        v[0] = term.x, v[1] = term.y, v[2] = term.z, v[3] = term.w;
+        const float4 quad = __ldcg(from);
+        v[0] = quad.x, v[1] = quad.y, v[2] = quad.z, v[3] = quad.w;
     });
 }
 
@@ -63,55 +64,62 @@ template <Config C>
 __device__ inline void add_partial(Accumulator<C>& acc, float4* at)
 {
     for_each_quad<C>(acc, at, [](float(&v)[4], const float4* from) {
-        const float4 term = __ldcg(from);
-        v[0] += term.x, v[1] += term.y, v[2] += term.z, v[3] += term.w;
+        const float4 quad = __ldcg(from);
+        v[0] += quad.x, v[1] += quad.y, v[2] += quad.z, v[3] += quad.w;
     });
 }
 
-// What the consumer's first thread finds, for all of them.
-template <typename Question>
-__device__ inline bool ask_once(uint32_t& answer, int consumer, Question question)
+// The consumer's first thread evaluates `compute`; all its threads get the result.
+template <typename Compute>
+__device__ inline bool broadcast_from_leader(uint32_t& broadcast, int consumer, Compute compute)
 {
     ptx::bar_sync(1 + consumer, 128);
     if (threadIdx.x % 128 == 0)
-        answer = question();
+        broadcast = compute();
     ptx::bar_sync(1 + consumer, 128);
-    return answer != 0;
+    return broadcast != 0;
 }
 
-// The clusters first ... last share a tile. True where `acc` now has the whole sum.
+// Clusters first ... last share a tile. Returns true in the one that has counted all others; its `acc` then
+// holds the whole sum.
 template <Config C>
-__device__ inline bool fix_up(const Params& p, const Stream& stream, const ClusterCoord& coord,
-                              const Work& work, Accumulator<C>& acc, uint32_t& answer, int consumer)
+__device__ inline bool fix_up(const Params& p, const StreamKRuns& runs, const ClusterCoord& coord,
+                              const Work& work, Accumulator<C>& acc, uint32_t& broadcast, int consumer)
 {
-    const int32_t begin = work.tile * stream.k_tiles;
-    const int32_t first = stream.owner(begin), last = stream.owner(begin + stream.k_tiles - 1);
-    const auto here = remapped_cluster(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
-    const int part = C.schedule == Schedule::PingPong ? 0 : consumer;
-    uint32_t* const arrivals = p.arrivals + (int64_t{work.tile} * C.ctas() + coord.cta) * C.parts() + part;
-    const auto others = static_cast<uint32_t>(last - first);
+    const int32_t begin = work.tile * runs.k_tiles;
+    const int32_t first = runs.owner(begin), last = runs.owner(begin + runs.k_tiles - 1);
+    const auto own = remapped_cluster(p, static_cast<int32_t>(blockIdx.x / C.ctas()));
+    const int consumer_in_tile = C.schedule == Schedule::PingPong ? 0 : consumer;
+    uint32_t* const arrivals = p.arrivals +
+                               (int64_t{work.tile} * C.ctas() + coord.cta) * C.consumers_per_tile() +
+                               consumer_in_tile;
+    const auto other_contributors = static_cast<uint32_t>(last - first);
     const auto partial = [&](int32_t cluster) {
-        return partial_of<C>(p, stream, coord, begin, cluster, part);
+        return partial_of<C>(p, runs, coord, begin, cluster, consumer_in_tile);
     };
 
-    // The first to have k tiles of the tile comes to it last, as a rule: what it would leave, nobody reads.
-    bool all = here == first &&
-               ask_once(answer, consumer, [&] { return ptx::load_acquire_gpu(arrivals) == others; });
-    if (!all) {
-        store_partial<C>(acc, partial(here));
-        all =
-            ask_once(answer, consumer, [&] { return ptx::atomic_add_acq_rel_gpu(arrivals, 1) == others; });
+    // As a rule the first cluster comes to the tile last, at the end of its run. It then adds up at once
+    // and need not store its own partial sums, which no other cluster would read.
+    bool complete = own == first && broadcast_from_leader(broadcast, consumer, [&] {
+                        return ptx::load_acquire_gpu(arrivals) == other_contributors;
+                    });
+    if (!complete) {
+        store_partial<C>(acc, partial(own));
+        complete = broadcast_from_leader(broadcast, consumer, [&] {
+            return ptx::atomic_add_acq_rel_gpu(arrivals, 1) == other_contributors;
+        });
     }
-    if (!all)
+    if (!complete)
         return false;
     if (threadIdx.x % 128 == 0)
         *arrivals = 0;
-    // Two terms may change places, so that only those from the third on have to wait for their turn.
-    const bool in_place = here <= first + 1;
-    if (!in_place)
+    // The sum of two is the same in either order: the first two contributors may begin with their own
+    // accumulators, later ones must begin with the first partial sum.
+    const bool starts_with_own = own <= first + 1;
+    if (!starts_with_own)
         load_partial<C>(acc, partial(first));
-    for (int32_t cluster = in_place ? first : first + 1; cluster <= last; ++cluster)
-        if (!in_place || cluster != here)
+    for (int32_t cluster = starts_with_own ? first : first + 1; cluster <= last; ++cluster)
+        if (!starts_with_own || cluster != own)
             add_partial<C>(acc, partial(cluster));
     return true;
 }

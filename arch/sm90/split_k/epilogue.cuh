@@ -1,9 +1,9 @@
-// Epilogue of the split kernels: from the consumers' sums to the output, through a tile in shared memory,
+// Epilogue of the split-K kernels: from the consumers' sums to the output, through a tile in shared memory,
 // where the stages were, that the CTA's threads read along the output's rows.
 //
-// Named barriers: 1, the consumers of one CTA, which have brought the bias; which have written the tile.
-//                 4 + consumer, its 128 threads, which have written their rows of a tile that they store by
-//                 themselves.
+//   named barrier 1              the consumers of one CTA: the bias is staged; the tile is staged.
+//   named barrier 4 + consumer   the 128 threads of a consumer that stores its own rows: the rows are
+//                                staged.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -27,13 +27,13 @@
 
 namespace hg::sm90 {
 
-// Elements of the bias that a thread brings.
+// Elements of the bias that a thread loads.
 constexpr int bias_elements(const Config& c)
 {
     return ((c.tile_m > c.tile_n ? c.tile_m : c.tile_n) + 128 * c.consumers - 1) / (128 * c.consumers);
 }
 
-// Read before the product, so that nobody waits for them.
+// A thread's elements of the bias, loaded before the main loop so that the epilogue does not wait for them.
 template <Config C>
 struct BiasShare {
     float v[bias_elements(C)];
@@ -49,13 +49,13 @@ struct BiasShare {
     }
 };
 
-// Brings the bias to the end of the room for the tile; all consumers of the CTA. Returns where it begins
-// for a warp.
+// Stages the bias at the end of the room for the tile; called by all consumers of the CTA. Returns where a
+// warp's elements begin.
 template <Config C, Major MB>
 __device__ inline const float* share_bias(const Params& p, Smem<C, MB>& smem, const BiasShare<C>& share)
 {
-    constexpr int threads = 128 * C.consumers, most = bias_elements(C) * threads;
-    constexpr int place = staged_bytes(C) / 4 - most;
+    constexpr int threads = 128 * C.consumers, max_elements = bias_elements(C) * threads;
+    constexpr int place = staged_bytes(C) / 4 - max_elements;
     static_assert(4 * place >= max_typed_bytes(C, C.tile_m));
     float* const to = smem.staged + place;
 #pragma unroll
@@ -65,8 +65,8 @@ __device__ inline const float* share_bias(const Params& p, Smem<C, MB>& smem, co
     return to + (is_bias_along_n(p.output, p.swap_ab) ? 0 : threadIdx.x / 32 * 16);
 }
 
-// A thread's sums of one block into the tile of floats that the CTA's threads then read along the output's
-// rows.
+// Stages a thread's sums of one block in the tile of floats, which the CTA's threads then read along the
+// output's rows.
 template <Config C>
 __device__ inline void stage_floats(float* staged, bool swap_ab, int block, const float* v)
 {
@@ -85,11 +85,11 @@ __device__ inline void stage_floats(float* staged, bool swap_ab, int block, cons
     }
 }
 
-// The owned part of the tile where the output is made of whole vectors and has no bias. A thread has one
-// vector of columns, in every so many rows.
+// Stores the owned blocks of an output that has whole vectors and no bias. A thread stores one vector of
+// columns in every rows_at_once-th row.
 template <Config C, bool SwapAb>
-__device__ inline void store_part_vectors(const Params& p, float alpha, const float* staged,
-                                          const Part& part, const TileCoord& at)
+__device__ inline void store_owned_vectors(const Params& p, float alpha, const float* staged,
+                                           const OwnedBlocks& owned, const TileCoord& at)
 {
     constexpr int vectors = (SwapAb ? C.tile_m : C.tile_n) / epilogue_vector;
     constexpr int rows_at_once = 128 * C.consumers / vectors;
@@ -97,30 +97,32 @@ __device__ inline void store_part_vectors(const Params& p, float alpha, const fl
     const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
     const int64_t i0 = int64_t{SwapAb ? at.n : at.m} * rows;
     const int64_t j = int64_t{SwapAb ? at.m : at.n} * vectors * epilogue_vector + vector * epilogue_vector;
-    if (j >= p.output.n || first >= rows_at_once || (!SwapAb && !part.has(vector)))
+    if (j >= p.output.n || first >= rows_at_once || (!SwapAb && !owned.has(vector)))
         return;
     const VectorColumn out(p.output, alpha, j, at.batch);
     const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
 #pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
-        if (SwapAb && !part.has(r / 8))
+        if (SwapAb && !owned.has(r / 8))
             continue;
         out.store(i0 + r, staged + r * pitch + vector * epilogue_vector);
     }
 }
 
-// Where the owned part of a tile lies in the output, and what exists of it. Swapped, rows are y.
-struct PartPlace {
+// Where the owned blocks lie in the output, and how much of them exists. With swap_ab the output's rows are
+// the tile's columns.
+struct OwnedPlace {
     int64_t i, j;
     int first_row, first_column, rows, columns;  // of the tile
 
     template <Config C>
-    __device__ static PartPlace of(const Params& p, const Part& part, const TileCoord& at)
+    __device__ static OwnedPlace of(const Params& p, const OwnedBlocks& owned, const TileCoord& at)
     {
-        const int first_row = p.swap_ab ? 8 * part.first : 0, first_column = p.swap_ab ? 0 : 8 * part.first;
+        const int first_row = p.swap_ab ? 8 * owned.first : 0,
+                  first_column = p.swap_ab ? 0 : 8 * owned.first;
         const int64_t i = (p.swap_ab ? int64_t{at.n} * C.tile_n : int64_t{at.m} * C.tile_m) + first_row;
         const int64_t j = (p.swap_ab ? int64_t{at.m} * C.tile_m : int64_t{at.n} * C.tile_n) + first_column;
-        const int64_t count_n = 8 * part.blocks();
+        const int64_t count_n = 8 * owned.blocks();
         return {i,
                 j,
                 first_row,
@@ -129,8 +131,8 @@ struct PartPlace {
                 static_cast<int>(min(p.swap_ab ? int64_t{C.tile_m} : count_n, p.output.n - j))};
     }
 
-    // The rows of a thread.
-    __device__ RowsOfThread rows_of_thread(const Params& p) const
+    // The rows that a thread stores.
+    __device__ ThreadRows thread_rows(const Params& p) const
     {
         const auto thread = static_cast<int32_t>(threadIdx.x);
         const int32_t step = p.rows_at_once.value, first = p.row_vectors.quotient(thread);
@@ -140,12 +142,12 @@ struct PartPlace {
     }
 };
 
-// A thread's rows of a tile of floats: see finish_vectors().
+// A thread's rows of a tile of floats: the Sums of finish_vectors().
 template <int VectorsOfC>
 struct TileRows {
     static constexpr int vectors_of_c = VectorsOfC;
     float* first;
-    int step;  // floats from one to the next
+    int step;  // floats from one row to the next
 
     __device__ void get(float (&v)[8], int r) const
     {
@@ -162,8 +164,8 @@ struct TileRows {
     }
 };
 
-// From complete sums to the output. What decides how is read before the product, into a register: behind it
-// all consumers would wait for parameters.
+// From complete sums to the output. The properties of the output that select a path are read before the
+// main loop, into one register: afterwards all consumers would wait for the parameters.
 template <Config C, Type T, Major MB>
 class SplitStore {
 public:
@@ -176,40 +178,40 @@ public:
     {
         const bool typed = p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
-        traits_ = ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) | (p.split == 1 ? Whole : 0) |
-                               (typed && biased ? Biased : 0) |
-                               (!p.vectors || (!typed && biased) ? Finished : 0) |
-                               (does_stagger<C>(p) ? Staggered : 0));
+        properties_ =
+            ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) | (p.split == 1 ? Unsplit : 0) |
+                         (typed && biased ? Biased : 0) | (!p.vectors || (!typed && biased) ? General : 0) |
+                         (does_stagger<C>(p) ? Staggered : 0));
     }
 
-    // Before the product, of an output that needs finish_vectors() or finish_elements(): L2 is asked for
-    // what they read, and what a thread needs for them is found.
-    __device__ void prepare(const ClusterCoord& coord, const Part& part)
+    // Before the main loop, for an output that needs finish_vectors() or finish_elements(): prefetches into
+    // L2 what these read, and computes what a thread needs for them.
+    __device__ void prepare(const ClusterCoord& coord, const OwnedBlocks& owned)
     {
-        if (!has(Finished)) [[likely]]
+        if (!has(General)) [[likely]]
             return;
         constexpr int threads = 128 * C.consumers;
         prefetch_tile_output<C>(p, s, smem.at, 0, C.tile_m,
                                 static_cast<int>(threadIdx.x) + coord.slice * threads, p.split * threads);
-        if (finds_early && find(part, column_))
-            traits_ |= Aligned;
+        if (finds_early && find_column(owned, column_))
+            properties_ |= Aligned;
     }
 
-    // All consumers of the CTA, which do not read the stages any more.
-    __device__ void begin(const BiasShare<C>& share)
+    // Stages the bias; called by all consumers of the CTA when none reads the stages any more.
+    __device__ void stage_bias(const BiasShare<C>& share)
     {
         if (has(Biased)) [[unlikely]]
             bias_ = share_bias<C>(p, smem, share);
     }
 
-    __device__ bool is_whole() const { return has(Whole); }
-    __device__ bool is_staggered() const { return may_stagger(C) && has(Staggered); }
-    // In the type of the operands, without a bias.
+    __device__ bool is_unsplit() const { return has(Unsplit); }
+    __device__ bool is_staggered() const { return can_stagger(C) && has(Staggered); }
+    // The output has the type of the operands and no bias.
     __device__ bool is_plain() const { return has(Typed) && !bias_; }
-    __device__ uint32_t place_of(int block) const { return to_ + block * step(); }
+    __device__ uint32_t block_address(int block) const { return to_ + block * step(); }
     __device__ uint32_t step() const { return typed_step(C, C.tile_m, has(SwapAb)); }
 
-    // A thread's sums of one block, to where it goes in a tile of the output's type.
+    // Stages a thread's sums of one block in the output's type.
     __device__ void store_fragment(uint32_t to, const float (&v)[4]) const
     {
         const uint32_t bits[2] = {to_bits2(__fmul_rn(s.alpha, v[0]), __fmul_rn(s.alpha, v[1]), T),
@@ -220,7 +222,7 @@ public:
             ptx::stmatrix_x2(to, bits[0], bits[1]);
     }
 
-    // A thread's sums of one block, where the output is another, or takes a bias.
+    // Stages a thread's sums of one block for an output of another type, or with a bias.
     __device__ void stage(int block, float (&v)[4]) const
     {
         if (!has(Typed))
@@ -230,14 +232,14 @@ public:
             sum = __fmul_rn(s.alpha, sum);
         const bool along_n = is_bias_along_n(p.output, has(SwapAb));
         add_bias<8>(v, bias_ + (along_n ? 8 * block : 0), along_n);
-        const uint32_t to = place_of(block);
+        const uint32_t to = block_address(block);
         if (has(SwapAb))
             ptx::stmatrix_x2_trans(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
         else
             ptx::stmatrix_x2(to, to_bits2(v[0], v[1], T), to_bits2(v[2], v[3], T));
     }
 
-    // All blocks of a thread's sums, of any output.
+    // Stages all blocks of a thread's sums, for any output.
     __device__ void stage_all(float (&acc)[C.tile_n / 2]) const
     {
         if (!has(Typed)) [[unlikely]] {
@@ -252,17 +254,18 @@ public:
         stage_typed<C.tile_m>(acc, to_);
     }
 
-    // A consumer of a tile of which each stores its rows of x by itself, through stage number `stage`.
-    __device__ void store_own(float (&acc)[C.tile_n / 2], int stage, const VectorRows& rows) const
+    // A staggered consumer stores its own rows through stage `stage`.
+    __device__ void store_staggered(float (&acc)[C.tile_n / 2], int stage, const VectorRows& rows) const
     {
         static_assert(max_typed_bytes(C, 64) <= sizeof(typename Smem<C, MB>::Stage));
         scale(acc);
         stage_typed<64>(acc, to_ + stage * sizeof(typename Smem<C, MB>::Stage));
-        ptx::bar_sync(own_barrier + threadIdx.x / 128, 128);
+        ptx::bar_sync(consumer_barrier + threadIdx.x / 128, 128);
         rows.store(&smem.stage[stage]);
     }
 
-    // All consumers of the CTA, which have staged the part: true if the output is of the operands' type.
+    // Called by all consumers of the CTA after staging; returns false if the output is not whole vectors of
+    // the operands' type.
     __device__ bool store_typed(const VectorRows& rows) const
     {
         ptx::bar_sync(1, 128 * C.consumers);
@@ -272,40 +275,46 @@ public:
         return true;
     }
 
-    // Any other output, after store_typed(). There is much of this: call it once in a kernel.
-    __device__ void store_floats(const Part& part, int32_t rows) const
+    // Stores any other output, after store_typed(). This inlines much code: call it once per kernel.
+    __device__ void store_floats(const OwnedBlocks& owned, int32_t rows) const
     {
-        if (has(Finished))
-            finish(part, rows);
+        if (has(General))
+            store_general(owned, rows);
         else if (has(SwapAb))
-            store_part_vectors<C, true>(p, s.alpha, smem.staged, part, smem.at);
+            store_owned_vectors<C, true>(p, s.alpha, smem.staged, owned, smem.at);
         else
-            store_part_vectors<C, false>(p, s.alpha, smem.staged, part, smem.at);
+            store_owned_vectors<C, false>(p, s.alpha, smem.staged, owned, smem.at);
     }
 
 private:
-    // Finished: by finish_vectors() where vectors are Aligned, else by finish_elements().
-    enum Trait : uint32_t {
+    // Properties of the output:
+    //   Typed       whole vectors of the operands' type
+    //   Unsplit     one slice of K
+    //   Biased      Typed, with a bias
+    //   Staggered   each consumer stores its own rows
+    //   General     stored by finish_vectors() where the vectors are Aligned, else by finish_elements()
+    enum Property : uint32_t {
         Typed = 1,
         SwapAb = 2,
-        Whole = 4,
+        Unsplit = 4,
         Biased = 8,
         Staggered = 16,
-        Finished = 32,
+        General = 32,
         Aligned = 64
     };
 
-    // Three consumers have 128 registers a thread and would spill; parts of SplitKGlobal may be others.
+    // Computes the OutputColumn before the main loop. Not with three consumers, which have 128 registers
+    // per thread and would spill, nor with SplitKGlobal, which may also store other slices' blocks.
     static constexpr bool finds_early = C.consumers < 3 && !C.is_global();
 
-    __device__ bool has(Trait trait) const { return (traits_ & trait) != 0; }
+    __device__ bool has(Property property) const { return (properties_ & property) != 0; }
 
-    // False where vectors do not fit.
-    __device__ bool find(const Part& part, OutputColumn<T>& column) const
+    // Returns false if the output is not whole aligned vectors.
+    __device__ bool find_column(const OwnedBlocks& owned, OutputColumn<T>& column) const
     {
-        const auto place = PartPlace::of<C>(p, part, smem.at);
+        const auto place = OwnedPlace::of<C>(p, owned, smem.at);
         const OutputBases bases(p.output, s, smem.at.batch);
-        const RowsOfThread rows = place.rows_of_thread(p);
+        const ThreadRows rows = place.thread_rows(p);
         if (!bases.vectors || place.columns % epilogue_vector != 0)
             return false;
         if (rows.rows > 0)
@@ -313,45 +322,46 @@ private:
         return true;
     }
 
-    __device__ void finish(const Part& part, int32_t rows) const
+    __device__ void store_general(const OwnedBlocks& owned, int32_t rows) const
     {
         if constexpr (finds_early) {
             if (has(Aligned))
-                return store_vectors(part, rows, column_);
+                return store_vectors(owned, rows, column_);
         } else {
             OutputColumn<T> column;
-            if (find(part, column))
-                return store_vectors(part, rows, column);
+            if (find_column(owned, column))
+                return store_vectors(owned, rows, column);
         }
-        store_elements(part);
+        store_elements(owned);
     }
 
     __device__ int pitch() const { return staged_pitch(C, has(SwapAb)); }
 
-    __device__ void store_elements(const Part& part) const
+    __device__ void store_elements(const OwnedBlocks& owned) const
     {
-        const auto place = PartPlace::of<C>(p, part, smem.at);
+        const auto place = OwnedPlace::of<C>(p, owned, smem.at);
         float* const sums = smem.staged + place.first_row * pitch() + place.first_column;
         finish_elements(p.output, s, OutputBases(p.output, s, smem.at.batch), place.i, place.j, place.rows,
                         place.columns, threadIdx.x / 32, 4 * C.consumers,
                         [&](int row, int column) -> float& { return sums[row * pitch() + column]; });
     }
 
-    // A thread's `rows`.
-    __device__ void store_vectors(const Part& part, int32_t rows, const OutputColumn<T>& found) const
+    // Stores the `rows` rows of a thread.
+    __device__ void store_vectors(const OwnedBlocks& owned, int32_t rows,
+                                  const OutputColumn<T>& output) const
     {
         if (rows == 0)
             return;
         const auto thread = static_cast<int32_t>(threadIdx.x);
         const int32_t first = p.row_vectors.quotient(thread);
         const int32_t column = (thread - first * p.row_vectors.value) * epilogue_vector;
-        const int32_t row = first + (has(SwapAb) ? 8 * part.first : 0);
-        float* const sums = smem.staged + row * pitch() + column + (has(SwapAb) ? 0 : 8 * part.first);
-        finish_vectors<T>(p.output, s, found, rows,
-                          TileRows < C.consumers < 3 ? 4 : 2 > {sums, p.rows_at_once.value * pitch()}, [&] {
-                              const auto place = PartPlace::of<C>(p, part, smem.at);
+        const int32_t row = first + (has(SwapAb) ? 8 * owned.first : 0);
+        float* const sums = smem.staged + row * pitch() + column + (has(SwapAb) ? 0 : 8 * owned.first);
+        finish_vectors<T>(p.output, s, output, rows,
+                          TileRows<(C.consumers < 3 ? 4 : 2)>{sums, p.rows_at_once.value * pitch()}, [&] {
+                              const auto place = OwnedPlace::of<C>(p, owned, smem.at);
                               return std::pair(OutputBases(p.output, s, smem.at.batch),
-                                               place.rows_of_thread(p));
+                                               place.thread_rows(p));
                           });
     }
 
@@ -362,7 +372,7 @@ private:
             v = __fmul_rn(s.alpha, v);
     }
 
-    // All blocks of a tile of X by C.y, the first at `to`.
+    // Stages all blocks of a tile of M by tile_n; `to`: the address for the first.
     template <int M>
     __device__ void stage_typed(const float (&acc)[C.tile_n / 2], uint32_t to) const
     {
@@ -372,10 +382,10 @@ private:
             stage_blocks<C, T, M, false>(to, acc);
     }
 
-    const uint32_t to_;  // typed_place()
-    uint32_t traits_;
-    OutputColumn<T> column_;       // Finished and Aligned, found early
-    const float* bias_ = nullptr;  // where it begins for a warp
+    const uint32_t to_;  // typed_place(): the address for block 0
+    uint32_t properties_;
+    OutputColumn<T> column_;       // General and Aligned, if finds_early
+    const float* bias_ = nullptr;  // a warp's staged elements; null: none
 };
 
 }  // namespace hg::sm90

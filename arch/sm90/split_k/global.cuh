@@ -1,14 +1,15 @@
-// The sum over slices of k that lie anywhere on the device. Each slice owns a part of the tile. All leave
-// their sums in global memory, in words that are 0 until they have come and that the owner clears behind
-// itself, so that a word says by itself that it is there and nothing else is waited for. An owner does not
-// wait for long, since a slice that it waits for may not have started: it then gives up, and the last slice
-// to come adds up its part. Terms are added in the order of k either way, so that the bits do not depend on
-// timing.
+// The reduction of SplitKGlobal, whose slices of K run on any CTAs of the device. Each slice owns some
+// blocks of the tile. All slices store their partial sums in global memory, in words that are 0 until then
+// and that the owner clears after reading: a word that is not 0 is valid by itself, and no flag or fence is
+// needed. An owner must not wait long, since a slice that it waits for may not have started. It then gives
+// up, and the last slice to arrive reduces its blocks too. Either way the partial sums are added in the
+// order of K, so that the bits do not depend on timing.
 //
-//   arrivals[tile]    in global memory, a word that is 0 between kernels: how many slices have come, and
-//                     which of them gave up before all had. The last to come clears it.
-//   named barrier 1   the consumers of one CTA: the first warp has seen that all slices have come; all of a
-//                     part's words have come, or not; a part is staged; what one thread was told.
+//   arrivals[tile]    in global memory, 0 between kernels: how many slices have stored their partial sums,
+//                     and which of them gave up before all had. The last slice to arrive clears it.
+//   named barrier 1   the consumers of one CTA: the first warp has seen that all slices have begun to
+//                     store; the words of the owned blocks are complete, or not; the blocks are staged; one
+//                     thread's value has been broadcast.
 #pragma once
 
 #include "arch/common/ptx/barrier.cuh"
@@ -26,11 +27,11 @@
 
 namespace hg::sm90 {
 
-// The words of a tile: for each block, one behind the other, those of each slice.
+// The partial sums of a tile in global memory: for each block the words of each slice, in order.
 template <Config C>
 struct GlobalPartials {
     static constexpr int threads = 128 * C.consumers;
-    uint4* base;  // this thread's
+    uint4* base;  // of this thread
     int32_t split;
 
     template <Major MB>
@@ -47,13 +48,13 @@ struct GlobalPartials {
     }
 };
 
-// A word that has come is not 0: sums are kept inverted, and of all NaN the one that would be 0 is not
-// used.
+// A partial sum as a word that is never 0: bits are stored inverted, and the one NaN whose inverse is 0 is
+// replaced by another.
 __device__ inline uint32_t to_word(float v) { return ~min(__float_as_uint(v), 0xfffffffeu); }
 
 template <Config C>
-__device__ inline void leave_sums(const GlobalPartials<C>& partials, const float (&acc)[C.tile_n / 2],
-                                  int32_t slice)
+__device__ inline void store_partials(const GlobalPartials<C>& partials, const float (&acc)[C.tile_n / 2],
+                                      int32_t slice)
 {
     uint4* to = partials.at(0, slice);
 #pragma unroll
@@ -64,18 +65,18 @@ __device__ inline void leave_sums(const GlobalPartials<C>& partials, const float
     }
 }
 
-// Brings a thread's `count` quads to `to`, one behind the other; false if some have not come after `polls`
-// looks.
+// Loads a thread's `count` quads of partial sums to consecutive fragments at `to`; returns false if some
+// are still missing after `polls` loads.
 template <Config C>
-__device__ inline bool collect(const uint4* from, unsigned char* to, int32_t count, int32_t polls)
+__device__ inline bool poll_partials(const uint4* from, unsigned char* to, int32_t count, int32_t polls)
 {
     constexpr int at_once = 8;
 #pragma unroll 1
     for (int32_t first = 0; first < count; first += at_once) {
         uint4 quads[at_once];
-        bool come;
+        bool complete;
         do {
-            come = true;
+            complete = true;
 #pragma unroll
             for (int i = 0; i < at_once; ++i)
                 quads[i] = first + i < count
@@ -83,9 +84,9 @@ __device__ inline bool collect(const uint4* from, unsigned char* to, int32_t cou
                                : make_uint4(1, 1, 1, 1);
 #pragma unroll
             for (const uint4& q : quads)
-                come = come && q.x && q.y && q.z && q.w;
-        } while (!come && --polls > 0);
-        if (!come)
+                complete = complete && q.x && q.y && q.z && q.w;
+        } while (!complete && --polls > 0);
+        if (!complete)
             return false;
 #pragma unroll
         for (int i = 0; i < at_once; ++i)
@@ -97,133 +98,135 @@ __device__ inline bool collect(const uint4* from, unsigned char* to, int32_t cou
 }
 
 template <Config C>
-__device__ inline void clear(uint4* from, int32_t count)
+__device__ inline void clear_partials(uint4* from, int32_t count)
 {
 #pragma unroll 8
     for (int32_t i = 0; i < count; ++i)
         ptx::store_relaxed_gpu_v4(from + i * GlobalPartials<C>::threads, make_uint4(0, 0, 0, 0));
 }
 
-// How often is looked, 0.7 us each, for the first word of each slice; for all words then.
-constexpr int32_t most_polls = 64, last_polls = 8;
+// How often a waiting CTA loads, 0.7 us each time: the first word of each slice, then all words.
+constexpr int32_t max_polls = 64, max_polls_after_start = 8;
 
-// A word of arrivals: how many came, and a bit for each that gave up.
-constexpr uint32_t one_came = 1, came = 0xff, gave_up = 0x100;
+// A word of `arrivals`: the count of slices in the low byte, then a bit for each slice that gave up.
+constexpr uint32_t one_arrival = 1, arrival_mask = 0xff, gave_up_bit = 0x100;
 
-// One thread of a slice that has waited in vain: gives up unless all have come by now, in which case the
-// word may have been cleared.
+// One thread of an owner whose partial sums are not complete. Returns false if all slices have arrived by
+// now; the last of them may already have cleared the word.
 __device__ inline bool give_up(uint32_t* arrivals, int32_t split, int32_t slice)
 {
     uint32_t word = ptx::load_relaxed_gpu(arrivals);
-    while ((word & came) != 0 && static_cast<int32_t>(word & came) != split) {
-        const uint32_t before = ptx::atomic_cas_relaxed_gpu(arrivals, word, word | gave_up << slice);
-        if (before == word)
+    while ((word & arrival_mask) != 0 && static_cast<int32_t>(word & arrival_mask) != split) {
+        const uint32_t seen = ptx::atomic_cas_relaxed_gpu(arrivals, word, word | gave_up_bit << slice);
+        if (seen == word)
             return true;
-        word = before;
+        word = seen;
     }
     return false;
 }
 
-// One thread, which tells all consumers of the CTA.
-template <Config C, Major MB, typename Question>
-__device__ inline uint32_t ask(Smem<C, MB>& smem, Question question)
+// Thread 0 evaluates `compute`; all consumers of the CTA get the result.
+template <Config C, Major MB, typename Compute>
+__device__ inline uint32_t broadcast_from_leader(Smem<C, MB>& smem, Compute compute)
 {
     if (threadIdx.x == 0)
-        smem.answer[0] = question();
+        smem.broadcast[0] = compute();
     ptx::bar_sync(1, 128 * C.consumers);
-    return smem.answer[0];
+    return smem.broadcast[0];
 }
 
-// One warp looks whether all slices have begun to leave what the CTA adds up, so that looks are few while
-// others still multiply.
+// One warp waits until all slices have begun to store the blocks that the CTA owns, so that polling costs
+// little bandwidth while others still multiply.
 template <Config C>
-__device__ inline void wait_for_slices(const GlobalPartials<C>& partials, const Part& part)
+__device__ inline void wait_for_slices(const GlobalPartials<C>& partials, const OwnedBlocks& owned)
 {
     const auto slice = static_cast<int32_t>(threadIdx.x);
-    const bool waits = slice < partials.split && part.blocks() > 0;
-    const auto* const word = reinterpret_cast<const uint32_t*>(partials.at(part.first, slice));
-    int32_t polls = most_polls;
-    bool come;
+    const bool waits = slice < partials.split && owned.blocks() > 0;
+    const auto* const word = reinterpret_cast<const uint32_t*>(partials.at(owned.first, slice));
+    int32_t polls = max_polls;
+    bool complete;
     do
-        come = !waits || ptx::load_relaxed_gpu(word) != 0;
-    while (!__all_sync(0xffffffff, come) && --polls > 0);
+        complete = !waits || ptx::load_relaxed_gpu(word) != 0;
+    while (!__all_sync(0xffffffff, complete) && --polls > 0);
 }
 
-// A part whose sums have come, into the tile.
+// Reduces owned blocks whose partial sums are complete, and stages them.
 template <Config C, Type T, Major MB>
-__device__ inline void reduce_global_part(const SplitStore<C, T, MB>& out,
-                                          const GlobalPartials<C>& partials, const Part& part)
+__device__ inline void reduce_global_owned(const SplitStore<C, T, MB>& out,
+                                           const GlobalPartials<C>& partials, const OwnedBlocks& owned)
 {
     const uint32_t first = ptx::shared_address_once(reduction_inputs<C>(out.smem));
-    clear<C>(partials.at(part.first, 0), part.blocks() * partials.split);
-    reduce_part(
-        out, part, partials.split,
+    clear_partials<C>(partials.at(owned.first, 0), owned.blocks() * partials.split);
+    reduce_owned(
+        out, owned, partials.split,
         {first, fragment_bytes(C), static_cast<uint32_t>(partials.split * fragment_bytes(C)), first, -1});
 }
 
-// Leaves the slice's sums and brings those of its part; false where it had to give up. `before`: of thread
-// 0, who had come until then.
+// Stores the slice's partial sums and loads those of its owned blocks; returns false if it gave up.
+// `arrivals_before`: in thread 0, the word of `arrivals` as this slice found it.
 template <Config C, Major MB>
-__device__ inline bool exchange_sums(const Params& p, Smem<C, MB>& smem, const GlobalPartials<C>& partials,
-                                     const float (&acc)[C.tile_n / 2], const Part& part, uint32_t& before)
+__device__ inline bool
+exchange_partials(const Params& p, Smem<C, MB>& smem, const GlobalPartials<C>& partials,
+                  const float (&acc)[C.tile_n / 2], const OwnedBlocks& owned, uint32_t& arrivals_before)
 {
     uint32_t* const arrivals = p.arrivals + smem.tile;
-    leave_sums<C>(partials, acc, smem.slice);
+    store_partials<C>(partials, acc, smem.slice);
     if (threadIdx.x == 0)
-        before = ptx::atomic_add_relaxed_gpu(arrivals, one_came);
+        arrivals_before = ptx::atomic_add_relaxed_gpu(arrivals, one_arrival);
     if (threadIdx.x < 32)
-        wait_for_slices<C>(partials, part);
+        wait_for_slices<C>(partials, owned);
     constexpr int32_t threads = 128 * C.consumers;
     ptx::bar_sync(1, threads);
     unsigned char* const inputs = reduction_inputs<C>(smem);
-    const int32_t count = part.blocks() * p.split;
-    const uint4* const from = partials.at(part.first, 0);
-    if (ptx::bar_red_and(1, threads, collect<C>(from, inputs, count, last_polls))) [[likely]]
+    const int32_t count = owned.blocks() * p.split;
+    const uint4* const from = partials.at(owned.first, 0);
+    if (ptx::bar_red_and(1, threads, poll_partials<C>(from, inputs, count, max_polls_after_start)))
+        [[likely]]
         return true;
-    if (ask<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
+    if (broadcast_from_leader<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
         return false;
-    while (!collect<C>(from, inputs, count, INT32_MAX)) {
+    while (!poll_partials<C>(from, inputs, count, INT32_MAX)) {
     }
     return true;
 }
 
-// From the slice's sums to its part of the tile, and those of slices that gave up if it was the last to
-// come. A single slice has the whole tile.
+// From the slice's partial sums to its owned blocks of D, and to those of the slices that gave up, if this
+// slice was the last to arrive. A single slice owns the whole tile.
 template <Config C, Type T, Major MB>
-__device__ inline void reduce_globally(const SplitStore<C, T, MB>& out, float (&acc)[C.tile_n / 2],
-                                       Part part, VectorRows rows)
+__device__ inline void reduce_global(const SplitStore<C, T, MB>& out, float (&acc)[C.tile_n / 2],
+                                     OwnedBlocks owned, VectorRows rows)
 {
     const Params& p = out.p;
     Smem<C, MB>& smem = out.smem;
     const GlobalPartials<C> partials(p, smem);
-    uint32_t before = 0, rescues = 0;
-    if (out.is_whole())
+    uint32_t arrivals_before = 0, abandoned = 0;
+    if (out.is_unsplit())
         out.stage_all(acc);
-    else if (!exchange_sums<C>(p, smem, partials, acc, part, before))
+    else if (!exchange_partials<C>(p, smem, partials, acc, owned, arrivals_before))
         return;
     for (bool own = true;; own = false) {
-        if (part.blocks() > 0) {
-            if (!out.is_whole())
-                reduce_global_part(out, partials, part);
+        if (owned.blocks() > 0) {
+            if (!out.is_unsplit())
+                reduce_global_owned(out, partials, owned);
             if (!out.store_typed(rows))
-                out.store_floats(part, rows.count);
+                out.store_floats(owned, rows.count);
         }
-        if (out.is_whole())
+        if (out.is_unsplit())
             return;
-        const uint32_t told = ask<C>(smem, [&] {
-            if (!own || static_cast<int32_t>(before & came) != p.split - 1)
+        const uint32_t newly_abandoned = broadcast_from_leader<C>(smem, [&] {
+            if (!own || static_cast<int32_t>(arrivals_before & arrival_mask) != p.split - 1)
                 return 0u;
             ptx::store_relaxed_gpu(p.arrivals + smem.tile, 0);
-            return before / gave_up;
+            return arrivals_before / gave_up_bit;
         });
-        rescues |= told;
-        if (rescues == 0)
+        abandoned |= newly_abandoned;
+        if (abandoned == 0)
             return;
-        part = Part::of<C>(p, __ffs(static_cast<int>(rescues)) - 1);
-        rows = VectorRows::of<C>(p, smem.at, part);
-        rescues &= rescues - 1;
-        while (!collect<C>(partials.at(part.first, 0), reduction_inputs<C>(smem), part.blocks() * p.split,
-                           INT32_MAX)) {
+        owned = OwnedBlocks::of<C>(p, __ffs(static_cast<int>(abandoned)) - 1);
+        rows = VectorRows::of<C>(p, smem.at, owned);
+        abandoned &= abandoned - 1;
+        while (!poll_partials<C>(partials.at(owned.first, 0), reduction_inputs<C>(smem),
+                                 owned.blocks() * p.split, INT32_MAX)) {
         }
     }
 }

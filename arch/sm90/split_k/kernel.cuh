@@ -1,14 +1,15 @@
-// GEMM with one tile a cluster: its CTAs multiply a slice of k each, then send their sums to the CTAs that
-// own them. An owner has some blocks of eight y, all rows; it adds up the slices in order, so that the bits
-// do not depend on timing, and stores its part of the tile.
+// Split-K GEMM with one tile per cluster: each slice of K is multiplied by some of its CTAs, which then
+// send their partial sums to the CTAs that own them. An owner owns some blocks of eight columns, with all
+// rows; it adds up the slices in order, so that the bits do not depend on timing, and stores its blocks.
 //
 // Beside the barriers of mainloop.cuh:
-//   arrived           senders -> owner. Count 1, the owner's arrive that announces the bytes of all other
-//                     slices; completes when these have landed.
-//   cluster barrier   once, before anything is signalled: the barriers of all CTAs are initialised. No CTA
-//                     waits for others at the end: what is sent to it, it waits for.
-//   named barrier 1   the consumers of one CTA: have multiplied, so that the stages have room for what
-//                     they add up and store; have written its part of the tile.
+//   partials_full     all other slices -> owner. Count 1: the owner's arrive, which expects the bytes of
+//                     all other slices; completes when they have landed.
+//   cluster barrier   all CTAs of the cluster, once, before any CTA sends partial sums: the barriers of all
+//                     CTAs are initialised. No CTA waits for others at the end: an owner has waited for all
+//                     that others send to it.
+//   named barrier 1   the consumers of one CTA: all have multiplied, so that the stages' room is free for
+//                     what they add up and store; all have staged the owned blocks.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -33,22 +34,23 @@
 
 namespace hg::sm90 {
 
-// Bytes between what two slices leave for an owner: one accumulator fragment a thread and block.
+// Bytes from the partial sums of one slice to those of the next, at an owner: one accumulator fragment per
+// thread and block.
 template <Config C>
 __device__ inline int32_t slot_pitch(const Params& p)
 {
-    return p.part * fragment_bytes(C);
+    return p.blocks_per_owner * fragment_bytes(C);
 }
 
-// Leaves this slice's sums with the owners of their blocks, its own among the terms that it adds up.
-// Without branches, which would take as long as the stores.
+// Sends this slice's partial sums to the owners of their blocks and puts its own among the inputs of its
+// reduction. Branches would take as long as the stores: hence selects.
 template <Config C, Major MB>
-__device__ inline void send_parts(const Params& p, const float (&acc)[C.tile_n / 2], Smem<C, MB>& smem,
-                                  const ClusterCoord& coord)
+__device__ inline void send_partials(const Params& p, const float (&acc)[C.tile_n / 2], Smem<C, MB>& smem,
+                                     const ClusterCoord& coord)
 {
     const uint32_t incoming = ptx::shared_address(smem.incoming) + threadIdx.x * 16;
     const uint32_t partials_full = ptx::shared_address(&smem.partials_full);
-    const int32_t part = p.part, pitch = slot_pitch<C>(p);
+    const int32_t owned = p.blocks_per_owner, pitch = slot_pitch<C>(p);
     unsigned char* own = reduction_inputs<C>(smem);
     int32_t owner = 0, within = 0;
 #pragma unroll
@@ -62,13 +64,13 @@ __device__ inline void send_parts(const Params& p, const float (&acc)[C.tile_n /
         else
             *reinterpret_cast<float4*>(own + within * fragment_bytes(C)) =
                 make_float4(sums[0], sums[1], sums[2], sums[3]);
-        const bool last = ++within == part;
+        const bool last = ++within == owned;
         owner += last ? 1 : 0;
         within = last ? 0 : within;
     }
 }
 
-// What a CTA computes of which tile.
+// The tile and the slice of K that a CTA computes.
 struct SplitWork {
     ClusterCoord coord;
     int32_t tile;
@@ -83,16 +85,17 @@ struct SplitWork {
                           slice = p.slice_clusters.quotient(number);
             const int32_t cluster = number - slice * p.slice_clusters.value;
             const auto coord = ClusterCoord::of_slice<C>(slice);
-            return {coord, cluster * C.ctas() + coord.cta, position_of<C>(p, coord, cluster)};
+            return {coord, cluster * C.ctas() + coord.cta, tile_coord<C>(p, coord, cluster)};
         } else {
             const int32_t tile = remapped_cluster(p, p.cluster.quotient(cta));
             const auto coord = ClusterCoord::here<C>();
-            return {coord, tile, position_of<C>(p, coord, tile)};
+            return {coord, tile, tile_coord<C>(p, coord, tile)};
         }
     }
 };
 
-// One thread: what the other slices of k will send, and what the consumers have to know.
+// One thread expects the partial sums of the other slices and leaves the tile's coordinates for the
+// consumers.
 template <Config C, Major MB>
 __device__ inline void prepare_split(const Params& p, Smem<C, MB>& smem)
 {
@@ -101,7 +104,7 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MB>& smem)
         const uint32_t partials_full = ptx::shared_address(&smem.partials_full);
         ptx::mbarrier_init(partials_full, 1);
         ptx::fence_mbarrier_init();
-        const int blocks = Part::of<C>(p, work.coord.slice).blocks();
+        const int blocks = OwnedBlocks::of<C>(p, work.coord.slice).blocks();
         ptx::mbarrier_arrive_expect_tx(partials_full, (p.split - 1) * blocks * fragment_bytes(C));
     }
     smem.at = work.at;
@@ -109,7 +112,7 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MB>& smem)
     smem.slice = work.coord.slice;
 }
 
-// The k tiles that a slice multiplies.
+// The K tiles of a slice.
 struct Slice {
     int32_t first, last;
 
@@ -135,21 +138,22 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MB>& smem)
         ptx::cluster_wait();
 }
 
-// From a slice's sums to those of all slices in its part of the tile; false where it has none.
+// Exchanges partial sums and stages the sums of all slices in the owned blocks; returns false if the CTA
+// owns none.
 template <Config C, Type T, Major MB>
 __device__ inline bool sum_slices(const SplitStore<C, T, MB>& out, const float (&acc)[C.tile_n / 2],
-                                  const ClusterCoord& coord, const Part& part)
+                                  const ClusterCoord& coord, const OwnedBlocks& owned)
 {
     if constexpr (C.ctas() == 1)
         ptx::cluster_wait();
-    send_parts<C>(out.p, acc, out.smem, coord);
-    if (part.blocks() == 0)
+    send_partials<C>(out.p, acc, out.smem, coord);
+    if (owned.blocks() == 0)
         return false;
     ReductionInputs inputs{ptx::shared_address_once(out.smem.incoming + threadIdx.x * 16),
                            static_cast<uint32_t>(slot_pitch<C>(out.p)), fragment_bytes(C),
                            ptx::shared_address_once(reduction_inputs<C>(out.smem)), coord.slice};
     ptx::mbarrier_wait_parity(ptx::shared_address(&out.smem.partials_full), 0);
-    reduce_part(out, part, out.p.split, inputs);
+    reduce_owned(out, owned, out.p.split, inputs);
     return true;
 }
 
@@ -158,14 +162,14 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int con
 {
     const auto coord = C.is_global() ? ClusterCoord::of_slice<C>(smem.slice) : ClusterCoord::here<C>();
     const Slice slice(p, coord.slice);
-    const Part part = Part::of<C>(p, coord.slice);
-    const auto rows = VectorRows::of<C>(p, smem.at, part);
+    const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
+    const auto rows = VectorRows::of<C>(p, smem.at, owned);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
     const BiasShare<C> bias(p, smem.at);
     SplitStore<C, T, MB> out(p, scalars, smem);
-    out.prepare(coord, part);
+    out.prepare(coord, owned);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
     const Stagger<C, MB> stagger(out.is_staggered(), k_tiles, consumer);
@@ -174,19 +178,19 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int con
         [&] { stagger.end(); });
     ptx::launch_dependents();
     if (out.is_staggered())
-        return out.store_own(acc[0], stagger.free_stage(ring.stage), rows);
+        return out.store_staggered(acc[0], stagger.free_stage(ring.stage), rows);
     ptx::bar_sync(1, 128 * C.consumers);
-    out.begin(bias);
+    out.stage_bias(bias);
     if constexpr (C.is_global())
-        return reduce_globally(out, acc[0], part, rows);
-    if (out.is_whole()) {
+        return reduce_global(out, acc[0], owned, rows);
+    if (out.is_unsplit()) {
         out.stage_all(acc[0]);
         if (out.store_typed(rows)) [[likely]]
             return;
-    } else if (!sum_slices(out, acc[0], coord, part) || out.store_typed(rows)) {
+    } else if (!sum_slices(out, acc[0], coord, owned) || out.store_typed(rows)) {
         return;
     }
-    out.store_floats(part, rows.count);
+    out.store_floats(owned, rows.count);
 }
 
 template <Config C, Type T, Major MA, Major MB>

@@ -1,9 +1,10 @@
-// How the consumers of a split kernel end where its tile is not cut into slices and each stores its own
-// rows of x: one after the other, lag() k tiles apart. The tensor cores serve one consumer alone in its
-// last k tiles, and those that have ended store meanwhile.
+// How the consumers of a split-K kernel end where the tile has one slice and each stores its own rows: one
+// after another, stagger() K tiles apart. Each then has the tensor cores to itself in its last K tiles,
+// while those that have ended store.
 //
-// Named barrier 2 + consumer: who has issued its last wgmma -> those behind it, which have lag() k tiles
-//                             left. Tells it as well what they do not read any more.
+//   named barrier 2 + consumer   the consumer that has issued its last wgmma -> those after it, which have
+//                                stagger() K tiles left. It also tells them which stages the consumer no
+//                                longer reads.
 #pragma once
 
 #include "arch/common/ptx/barrier.cuh"
@@ -16,58 +17,59 @@
 
 namespace hg::sm90 {
 
-constexpr int stagger_barrier = 2, own_barrier = 4;
+constexpr int stagger_barrier = 2, consumer_barrier = 4;
 
-constexpr bool may_stagger(const Config& c) { return stagger(c, Major::K) > 0; }
+constexpr bool can_stagger(const Config& c) { return stagger(c, Major::K) > 0; }
 
 template <Config C>
 __device__ inline bool does_stagger(const Params& p)
 {
-    return may_stagger(C) && p.staggered;
+    return can_stagger(C) && p.staggered;
 }
 
 template <Config C, Major MB>
 class Stagger {
 public:
-    // Without k tiles nobody waits.
+    // Without K tiles no consumer waits.
     __device__ Stagger(bool staggers, int32_t k_tiles, int consumer)
         : consumer_(consumer), staggers_(staggers && k_tiles > 0),
           waits_at_(consumer > 0 ? max(k_tiles - stagger(C, MB), 0) : k_tiles)
     {
     }
 
-    // In front of each k tile.
+    // Before each K tile.
     __device__ void begin(int32_t k_tile) const
     {
         if (!staggers_ || k_tile != waits_at_)
             return;
 #pragma unroll
-        for (int before = 0; before < C.consumers - 1; ++before)
-            if (before < consumer_)
-                sync_roles(before);
+        for (int earlier = 0; earlier < C.consumers - 1; ++earlier)
+            if (earlier < consumer_)
+                sync_from(earlier);
     }
 
-    // Behind the last one.
+    // After the last K tile.
     __device__ void end() const
     {
         if (staggers_ && consumer_ < C.consumers - 1)
-            sync_roles(consumer_);
+            sync_from(consumer_);
     }
 
-    // A stage that nobody reads any more once the product is there, another one for each consumer: all that
-    // meet begin() have finished all k tiles but the last lag() + 1, the newest of which is their own, and
-    // those that have met end() all but the last one. `behind` is the stage behind that of the last k tile.
-    __device__ int free_stage(int behind) const
+    // A stage that no consumer reads any more when this one has multiplied, a different one for each
+    // consumer. Consumers that have passed begin() have finished all K tiles but the last stagger() + 1;
+    // those that have passed end(), all but the last one. `behind`: the stage after that of the last K
+    // tile.
+    __device__ int free_stage(int past_end) const
     {
         constexpr int stages = Smem<C, MB>::stages;
         static_assert(stagger(C, MB) == 0 || stagger(C, MB) + C.consumers <= stages);
         const int back = stagger(C, MB) + (consumer_ == 0 ? 2 : consumer_ == C.consumers - 1 ? 1 : 3);
-        return behind - back + (behind < back ? stages : 0);
+        return past_end - back + (past_end < back ? stages : 0);
     }
 
 private:
-    // A consumer and all those behind it.
-    __device__ static void sync_roles(int first)
+    // Consumer `first` and all after it.
+    __device__ static void sync_from(int first)
     {
         ptx::bar_sync(stagger_barrier + first, 128 * (C.consumers - first));
     }

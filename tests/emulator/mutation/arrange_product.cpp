@@ -344,7 +344,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     if (!choose(p, device, options, plan) || pack_gemm(p, plan, device.sm_count, params) != hg::ok ||
         !hg::major_symbol(kernel, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
-    const int64_t counted = arrival_words(config, plan.tiles * config.parts());
+    const int64_t counted = arrival_words(config, plan.tiles * config.consumers_per_tile());
     const size_t bytes =
         static_cast<size_t>(counted + global_partial_words(config, plan.tiles, plan.split)) *
         sizeof(uint32_t);
