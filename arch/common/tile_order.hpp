@@ -17,9 +17,9 @@ struct TileGrid {
 constexpr TileGrid tile_grid(int32_t tiles_m, int32_t tiles_n, int32_t group)
 {
     group = group < tiles_m ? group : tiles_m;
-    const int32_t left = tiles_m % group;
+    const int32_t rest = tiles_m % group;
     return {divisor(tiles_m * tiles_n), divisor(group * tiles_n), divisor(group),
-            divisor(left ? left : group), tiles_m};
+            divisor(rest ? rest : group), tiles_m};
 }
 
 struct Tile {

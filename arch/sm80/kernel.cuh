@@ -146,7 +146,6 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         return;
     const Scalars scalars = load_scalars(p.output);
     const int k = scalars.alpha == 0.0f ? 0 : static_cast<int>(p.k);
-
     Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
     Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
     const uint32_t smem_a = ptx::shared_address(smem.a), smem_b = ptx::shared_address(smem.b);
@@ -160,7 +159,6 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         }
         ptx::cp_async_commit_group();
     };
-
     typename Share::Accumulator acc;
     acc.clear();
 #pragma unroll
@@ -171,7 +169,6 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, 16 * step,
                     offsets);
     };
-
     // A warp loads fragments one K step ahead of mma.sync, across the stages.
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
@@ -180,8 +177,7 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         wait_for_next_stage<C>();
         load(f[0], 0, 0);
     }
-    int stage = 0;
-    for (int k_left = k; k_left > 0; k_left -= C.k) {
+    for (int k_left = k, stage = 0; k_left > 0; k_left -= C.k) {
         const int next = stage + 1 == C.stages ? 0 : stage + 1;
 #pragma unroll
         for (int step = 0; step < steps; ++step) {

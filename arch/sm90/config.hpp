@@ -74,10 +74,10 @@ constexpr int stage_count(const Config& c, Major major)
 constexpr int stagger(const Config& c, Major major)
 {
     constexpr int max_stagger = 3;
-    const int left = stage_count(c, major) - c.consumers, narrow = c.ctas() > 1 ? 96 : 80;
-    if (c.schedule != Schedule::SplitK || c.consumers == 1 || c.tile_n < narrow || left < 0)
+    const int spare = stage_count(c, major) - c.consumers, narrow = c.ctas() > 1 ? 96 : 80;
+    if (c.schedule != Schedule::SplitK || c.consumers == 1 || c.tile_n < narrow || spare < 0)
         return 0;
-    return left < max_stagger ? left : max_stagger;
+    return spare < max_stagger ? spare : max_stagger;
 }
 
 // Bytes of shared memory of a CTA and of an SM, and what the system reserves of each CTA.

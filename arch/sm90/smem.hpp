@@ -10,20 +10,20 @@ namespace hg::sm90 {
 
 constexpr int max_reduction_bytes(const Config& c)
 {
-    int most = 0;
+    int bytes = 0;
     for (int split = 2; split <= max_slices; ++split)
-        if (can_split(c, split) && reduction_bytes(c, split) > most)
-            most = reduction_bytes(c, split);
-    return most;
+        if (can_split(c, split) && reduction_bytes(c, split) > bytes)
+            bytes = reduction_bytes(c, split);
+    return bytes;
 }
 
 constexpr int max_incoming_bytes(const Config& c)
 {
-    int most = 0;
+    int bytes = 0;
     for (int split = 2; split <= max_cluster; ++split)
-        if (!c.is_global() && can_split(c, split) && incoming_bytes(c, split) > most)
-            most = incoming_bytes(c, split);
-    return most;
+        if (!c.is_global() && can_split(c, split) && incoming_bytes(c, split) > bytes)
+            bytes = incoming_bytes(c, split);
+    return bytes;
 }
 
 // Elements of the bias that a consumer of a persistent kernel keeps.

@@ -115,8 +115,8 @@ struct DirectSteps {
                                      int32_t first, int32_t last)
     {
         constexpr int step = direct_step(C, M);
-        const bool whole = M == Major::K || p.a.rows % 8 == 0;
-        const bool exact = a.aligned && whole && (b.aligned || b.k_stride != 1);
+        const bool full_vectors = M == Major::K || p.a.rows % 8 == 0;
+        const bool exact = a.aligned && full_vectors && (b.aligned || b.k_stride != 1);
         const int32_t inside = p.k - (exact ? 0 : 8);
         return {first, last, min(last, inside < step ? 0 : inside / step), !exact && first == 0};
     }

@@ -47,18 +47,19 @@ struct DirectA {
     __device__ DirectA(const DirectOperand& o, int32_t first_row, int32_t z, int g, int t)
     {
         const uint16_t* const ptr = first_element(o, z);
-        const int64_t line = M == Major::K ? o.row_stride : o.k_stride;
+        const int64_t outer_stride = M == Major::K ? o.row_stride : o.k_stride;
         // Lanes of rows past the end read existing rows; the epilogue does not store their sums.
         const int32_t begin = min(first_row, o.rows - 1), last_row = o.rows - 1 - begin;
         const int32_t first = M == Major::K ? 0 : 8 * min(g, last_row / 8);
         base = reinterpret_cast<uintptr_t>(ptr + begin * o.row_stride);
         pitch = step * 2 * o.k_stride;
-        aligned = (base | static_cast<uintptr_t>(2 * line)) % 16 == 0;
+        aligned = (base | static_cast<uintptr_t>(2 * outer_stride)) % 16 == 0;
         rows_left = last_row + 1 - first;
 #pragma unroll
         for (int i = 0; i < lines; ++i)
-            offset[i] = M == Major::K ? static_cast<uint32_t>(min(g + 8 * i, last_row) * 2 * line) + 16 * t
-                                      : static_cast<uint32_t>((8 * t + i) * 2 * line) + 2 * first;
+            offset[i] = M == Major::K
+                            ? static_cast<uint32_t>(min(g + 8 * i, last_row) * 2 * outer_stride) + 16 * t
+                            : static_cast<uint32_t>((8 * t + i) * 2 * outer_stride) + 2 * first;
     }
 
     __device__ uintptr_t address(int32_t index, int vector) const

@@ -128,15 +128,15 @@ __device__ inline void store_tile(const Params& p, const Scalars& s, Accumulator
         add_fused<C, T>(p, s, acc, at);
         if constexpr (fuses_all(C)) {
             if (p.output.aux)
-                for_each_block<C>(acc, at, [&](const float(&block)[C.tile_n / 2], const Block& where) {
-                    store_block_16<C, T>(p.aux, p.d_policy, 1.0f, block, where);
+                for_each_block<C>(acc, at, [&](const float(&block)[C.tile_n / 2], const Block& place) {
+                    store_block_16<C, T>(p.aux, p.d_policy, 1.0f, block, place);
                 });
         }
         activate<C>(p.output.activation, acc);
         alpha = 1.0f;
     }
-    for_each_block<C>(acc, at, [&](const float(&block)[C.tile_n / 2], const Block& where) {
-        store_block_tma<C, T>(p, alpha, block, where);
+    for_each_block<C>(acc, at, [&](const float(&block)[C.tile_n / 2], const Block& place) {
+        store_block_tma<C, T>(p, alpha, block, place);
     });
 }
 

@@ -70,31 +70,31 @@ __device__ inline void repack_contiguous(const RepackOperand& o, const RepackPar
     const int64_t element = part.vector * repack_vector;
     const uint16_t* const from = part.base + part.first * o.row_stride + element;
     const int64_t stride = part.step * o.row_stride;
-    const int64_t left = o.rows - part.first;
+    const int64_t rows_left = o.rows - part.first;
     uint4 low[repack_rows], high[repack_rows];
-    uint32_t whole = 0;
+    uint32_t loaded = 0;
 #pragma unroll
     for (int i = 0; i < repack_rows; ++i) {
         const auto address = reinterpret_cast<uintptr_t>(from + i * stride);
         const uintptr_t first = address & ~uintptr_t{15}, last = (address + 15) & ~uintptr_t{15};
-        if (i * part.step < left && first >= begin && last + 16 <= end) {
+        if (i * part.step < rows_left && first >= begin && last + 16 <= end) {
             low[i] = *reinterpret_cast<const uint4*>(first);
             high[i] = *reinterpret_cast<const uint4*>(last);
-            whole |= 1 << i;
+            loaded |= 1 << i;
         }
     }
     const int64_t to_stride = part.step * o.to_stride;
 #pragma unroll
     for (int i = 0; i < repack_rows; ++i) {
         const auto offset = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from + i * stride)) % 16;
-        if (whole >> i & 1)
+        if (loaded >> i & 1)
             store_copy(part.to + i * to_stride, extract_vector(low[i], high[i], offset));
     }
-    if (whole == (1 << repack_rows) - 1)
+    if (loaded == (1 << repack_rows) - 1)
         return;
 #pragma unroll 1
     for (int i = 0; i < repack_rows; ++i)
-        if (i * part.step < left && !(whole >> i & 1))
+        if (i * part.step < rows_left && !(loaded >> i & 1))
             store_copy(part.to + i * to_stride,
                        gather_repeating_last(from + i * stride, 1, o.columns - element));
 }

@@ -81,9 +81,9 @@ struct SplitWork {
     {
         const auto cta = static_cast<int32_t>(blockIdx.x);
         if constexpr (C.is_global()) {
-            const int32_t number = remapped_cluster(p, cta / C.ctas()),
-                          slice = p.slice_clusters.quotient(number);
-            const int32_t cluster = number - slice * p.slice_clusters.value;
+            const int32_t index = remapped_cluster(p, cta / C.ctas()),
+                          slice = p.slice_clusters.quotient(index);
+            const int32_t cluster = index - slice * p.slice_clusters.value;
             const auto coord = ClusterCoord::of_slice<C>(slice);
             return {coord, cluster * C.ctas() + coord.cta, tile_coord<C>(p, coord, cluster)};
         } else {
