@@ -23,8 +23,8 @@ public:
     static constexpr int64_t pad = 4096;  // elements
 
     Buffer() = default;
-    // The first element lies `shift` elements behind an address of at least 256-byte alignment; with a
-    // fence, the last one is the last before the fence instead.
+    // The first element is `shift` elements after an address of at least 256-byte alignment; with a fence,
+    // the last element ends at the fence instead.
     Buffer(Memory& memory, hgemm_type_t type, const Extent& extent, int64_t shift, Guard guard);
 
     bool exists() const { return !image_.empty(); }
@@ -42,13 +42,13 @@ public:
     const unsigned char* line(int64_t z, int64_t line) const { return &image_[offset(z, line, 0)]; }
     unsigned char* line(int64_t z, int64_t line) { return &image_[offset(z, line, 0)]; }
 
-    // Where the memory holds problem z. Not null even for a matrix without elements.
+    // The address of problem z. Not null even for a matrix without elements.
     void* ptr(int64_t z = 0) const { return block_.get<unsigned char>() + offset(z, 0, 0); }
 
     void upload();    // from the image to the memory
     void download();  // and back, remembering what was uploaded
-    // After download(): "" if the elements outside of the matrices (with `inside`, all of them) are as
-    // uploaded, else where the first difference is.
+    // After download(): "" if the elements outside of the matrices (with `inside`, all of them) are
+    // unchanged, else where the first difference is.
     std::string damage(bool inside) const;
 
 private:

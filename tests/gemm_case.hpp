@@ -1,5 +1,5 @@
-// One description of a product, shared by everything that runs one: what hgemm_args_t says, but as
-// distances from the simplest call, so that a case can be made without knowing any address.
+// GemmCase: the description of a GEMM for everything that runs one. It says what hgemm_args_t says, but as
+// differences from the simplest call, so that a case needs no addresses.
 #pragma once
 
 #include "buffer.hpp"
@@ -9,7 +9,7 @@
 
 namespace hg::test {
 
-// How a matrix lies in memory.
+// How a matrix is stored.
 struct Place {
     int64_t gap = 0;    // elements between lines: ld - the smallest legal ld
     int64_t shift = 0;  // elements from the last 16-byte boundary
@@ -34,8 +34,8 @@ struct GemmCase {
     bool device_scalars = false;
     bool in_place = true;  // C is D, described by d
     Place a, b, c, d, aux_place;
-    // Every line and problem begins on a 16-byte boundary, as the fastest kernels need it: rounds leading
-    // dimensions and strides up and shifts down to 0.
+    // Every line and problem begins at a multiple of 16 bytes, as the fastest kernels need it: leading
+    // dimensions and strides are rounded up, shifts are 0.
     bool aligned = false;
     Batch batch = Batch::Single;
     int64_t batch_count = 1;
@@ -48,7 +48,7 @@ struct GemmCase {
     Data data = Data::Integers;
     uint64_t seed = 1;
 
-    // Does a stored line of the matrix run along the second index of op(A), op(B) or D?
+    // Are rows of op(A), op(B) or D contiguous (else columns)?
     bool a_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transa == HGEMM_NO_TRANS); }
     bool b_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transb == HGEMM_NO_TRANS); }
     bool d_by_rows() const { return layout == HGEMM_ROW_MAJOR; }
@@ -63,7 +63,7 @@ struct GemmCase {
     Extent extent_bias() const;
     int64_t shift(const Place& place) const { return aligned ? 0 : place.shift; }
 
-    // One line from which the case can be built again.
+    // One line of text from which the case can be built again.
     std::string print() const;
 
 private:

@@ -1,4 +1,4 @@
-// Grouped products: each of them against its groups, one by one.
+// Grouped GEMMs, compared with their groups computed one by one.
 #pragma once
 
 #include "buffer.hpp"
@@ -9,8 +9,7 @@
 
 namespace hg::test {
 
-// A and B are integers so small that every sum is one, and fits what it is rounded to but for that
-// rounding.
+// A and B are integers so small that every sum is exact before its one rounding to D's type.
 struct GroupedCase {
     hgemm_grouping_t grouping = HGEMM_GROUPED_CONTIGUOUS;
     std::vector<int64_t> rows;  // of each group
@@ -19,23 +18,23 @@ struct GroupedCase {
     hgemm_op_t transb = HGEMM_TRANS;
     float alpha = 1, beta = 0;
     int64_t room = 0;   // rows more than a masked group needs, or before and behind contiguous ones
-    int64_t shift = 0;  // elements between A, B and D and where vectors may begin
-    int64_t pad = 0;    // and between their lines
+    int64_t shift = 0;  // elements from the last 16-byte boundary to A, B and D
+    int64_t pad = 0;    // elements between their rows
     bool null_operands = false;
 
     std::string describe() const;
 };
 
-// A grouped product with its data.
+// A grouped GEMM with its data.
 class GroupedTrial {
 public:
     GroupedTrial(Memory& memory, const GroupedCase& grouped);
 
     hgemm_status_t start(Library& library) const;
     hgemm_status_t run(Library& library) const { return library.wait(start(library)); }
-    // Other groups of the same rows, or of no more than each has room for; D as it was at the beginning.
+    // Sets other groups of the same rows, or of as many as there is room for, and restores D.
     void set_rows(const std::vector<int64_t>& rows);
-    // What the kernel is told, whatever the rows are taken to be.
+    // Sets the sizes that the kernel reads, whatever rows are expected.
     void set_sizes(const std::vector<int64_t>& sizes) { sizes_.copy_in(sizes.data()); }
     // Compares all that lies in D.
     void expect_right();
@@ -67,7 +66,7 @@ private:
 // Sizes, types, layouts and alignments, for kernels that take groups of any size.
 std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping);
 
-// Runs the product. False if it is not supported.
+// Runs the grouped GEMM. False if it is not supported.
 bool check_grouped(Library& library, const GroupedCase& grouped);
 
 }  // namespace hg::test

@@ -34,7 +34,7 @@ hgemm_status_t call(Form form, hgemm_handle_t handle, const hgemm_args_t& args);
 hgemm_status_t call_gemv(hgemm_handle_t handle, const GemvArgs& args);
 std::string function_name(Form form, const hgemm_args_t& args);
 
-// One handle. A product goes through the public functions that can express it, in turn.
+// One handle. GEMMs go through the public functions that can express them, in turn.
 class Library : public Engine {
 public:
     // `cuda` null: a host handle. Backend and kernel as in HGEMM_BACKEND and HGEMM_KERNEL.

@@ -1,5 +1,5 @@
-// What a handle promises beside right products: the same checks for the host and for every GPU backend.
-// They report to GoogleTest.
+// What a handle promises beside right results: the same checks for the host and for every GPU backend,
+// reported to GoogleTest.
 #pragma once
 
 #include "library.hpp"
@@ -13,16 +13,16 @@ using MakeLibrary = std::function<std::unique_ptr<Library>()>;
 
 // Matrix-vector products with every sign of increment.
 void check_gemv(Library& library);
-// The workspace that hgemm_workspace_size() names suffices; with a byte less the product is
-// refused or done without.
+// The workspace that hgemm_workspace_size() returns suffices; with one byte less the GEMM is refused or
+// runs without.
 void check_workspace(Library& library);
 // Fewer SMs or threads give the same bits.
 void check_sm_count(Library& library);
-// Several threads with a handle each get the bits that one gets.
+// Several threads, each with its own handle, get the bits that one thread gets.
 void check_threads(const MakeLibrary& make);
 // Element offsets beyond 2^31: leading dimensions and strides that only 64 bits hold.
 void check_far_offsets(Library& library);
-// Grouped products are those of their groups. False if the grouping is not supported.
+// Grouped GEMMs equal the GEMMs of their groups. False if the grouping is not supported.
 bool check_grouped(Library& library, hgemm_grouping_t grouping);
 
 }  // namespace hg::test

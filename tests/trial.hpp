@@ -12,8 +12,8 @@ namespace hg::test {
 struct Verdict {
     bool passed = true;
     std::string message;
-    // Error relative to what is allowed, over the inexact fp32 results: a narrower type's rounding would
-    // hide the error of the sums.
+    // Error relative to the bound, over the inexact fp32 results alone: the rounding of a narrower type
+    // would hide the error of the sums.
     double max_ratio = 0, sum_ratio = 0;
     int64_t elements = 0;
 };
@@ -31,7 +31,7 @@ public:
     void fill_b(const Generator& value) { fill(b_, case_.b_by_rows(), value); }
     void fill_c(const Generator& value) { fill(stored_c(), case_.d_by_rows(), value); }
     void fill_bias(const Generator& value) { fill(bias_, true, value); }  // its elements are one row
-    void poison_a();  // NaN in every element
+    void poison_a();                                                      // NaN in every element
     void poison_b();
     void poison_c();
     // New values for scalars in memory; upload() puts them there. Scalars in the call stay.
@@ -42,15 +42,15 @@ public:
     void upload();
     void download();
 
-    // Result and memory against the reference; after download().
+    // Compares result and memory with the reference; after download().
     Verdict judge(const Arithmetic& arithmetic);
-    // Only that nothing but D and aux was written, or with `none` nothing at all.
+    // Checks only that nothing but D and aux was written, or with `none` nothing at all.
     Verdict judge_memory(bool none);
 
     // Element (row, column) of problem z's result.
     double result(int64_t z, int64_t row, int64_t column) const { return at(d_, z, row, column); }
 
-    // What the case's data are made of, by index; and the generators that a trial begins with.
+    // The generators that a trial is filled with.
     static Generator data_a(const GemmCase& g);
     static Generator data_b(const GemmCase& g);
     static Generator data_c(const GemmCase& g);
@@ -62,7 +62,7 @@ private:
     void fill_args();
     void make_pointer_arrays();
     Buffer& stored_c() { return case_.in_place ? d_ : c_; }
-    // Where problem z of a pointer-array batch lies: not in order.
+    // Which matrix of the buffer problem z of a pointer-array batch is: not the z-th.
     int64_t slot(const Buffer& buffer, int64_t z) const;
     double at(const Buffer& buffer, int64_t z, int64_t row, int64_t column) const;
     double bias(int64_t z, int64_t row, int64_t column) const;
