@@ -1,4 +1,5 @@
-// Outputs that overlap operands, or each other: refused where that can be told, and what is legal served.
+// Outputs that overlap operands, or each other, are refused where the checks can find it; legal calls are
+// served.
 #include "../library.hpp"
 #include "message.hpp"
 
@@ -13,7 +14,7 @@
 namespace hg::test {
 namespace {
 
-// A row-major product of 4 x 6 x 5 whose matrices lie anywhere in one piece of memory, lines 16 apart.
+// A row-major GEMM of 4 x 6 x 5 with matrices anywhere in one piece of memory, rows 16 elements apart.
 class Aliasing : public testing::Test {
 protected:
     static constexpr int64_t m = 4, n = 6, k = 5, ld = 16;
@@ -123,7 +124,7 @@ TEST_F(Aliasing, of_batches_is_refused)
     refused("(args->d) overlaps args->a");
     args.stride_d = -m * ld;
     refused("(args->d) overlaps args->a");
-    // Lines of D that the problems of a batch share.
+    // Problems of a batch that share rows of D.
     args.d = at(300);
     args.stride_d = n;
     args.ldd = 3 * n;

@@ -1,4 +1,4 @@
-// Arguments of batches: arrays of pointers, and strides that nobody looks at.
+// Arguments of batches: arrays of pointers, and strides that are not used.
 #include "../library.hpp"
 #include "message.hpp"
 #include "operands.hpp"
@@ -72,7 +72,7 @@ TEST(SingleArguments, have_no_batch_strides)
     EXPECT_FALSE(o.untouched());
 }
 
-// Of C only what is read is looked at.
+// C is checked only where it is read.
 TEST(BatchArguments, have_no_stride_of_c_without_beta)
 {
     const Library library(nullptr);
@@ -83,7 +83,7 @@ TEST(BatchArguments, have_no_stride_of_c_without_beta)
     EXPECT_EQ(hgemm_gemm_ex(library.handle(), &o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
 }
 
-// Entries of arrays that the host reads. Each array is that of an operand: 0 of A, 1 of B, 2 of C and D.
+// Entries of arrays that the host reads. Array 0 is A's, 1 is B's, 2 is that of C and D.
 class Entries : public ArrayArguments {
 protected:
     void expect_refused(const char* name, int position, const std::string& text)

@@ -1,4 +1,4 @@
-// White-box tests of what is chosen for groups of rows: no GPU is needed.
+// White-box tests of the choice of kernels for groups of rows: no GPU is needed.
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "devices.hpp"
@@ -52,7 +52,7 @@ TEST(Groups, RowsDecide)
     EXPECT_EQ(kernel_for(masked(1024, 4096, 7168, 32)), "sm90_grouped_128x128_1x2");
 }
 
-// D that is read passes through registers that 160 columns do not leave.
+// A kernel that reads D as its C needs registers, which tiles of 160 columns do not leave.
 TEST(Groups, WhatReadsD)
 {
     NEEDS_CUDA_BUILD();
@@ -82,7 +82,8 @@ TEST(Groups, TilesAreHandedOut)
     EXPECT_FALSE(plan_of(contiguous(64, 14336, 4096, 8), 1).sm90.dynamic_schedule);        // single CTAs
 }
 
-// Contiguous groups have a tile more than their rows each, masked ones what they have room for.
+// The host plans one tile more for each contiguous group than its rows fill, and all tiles of a masked
+// group's room.
 TEST(Groups, TilesAtMost)
 {
     NEEDS_CUDA_BUILD();

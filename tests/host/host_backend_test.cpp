@@ -1,4 +1,4 @@
-// White-box tests of the host backend: OpenBLAS loader, plans, and products that are larger than one block.
+// White-box tests of the host backend: OpenBLAS loader, plans, and GEMMs that are larger than one block.
 #include "arch/host/backend.hpp"
 #include "arch/host/convert.hpp"
 #include "arch/host/gemm.hpp"
@@ -164,7 +164,7 @@ TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
     }
     EXPECT_EQ(chosen(plain_problem(9, 9, 40)), "host_blocked");
     EXPECT_EQ(chosen(plain_problem(9, 9, 40), forced("host_rows")).substr(0, refused.size()), refused);
-    // Neither k nor the columns lie side by side in the large operand; of the few rows any stride will do.
+    // The large operand is contiguous in no dimension; the few rows may have any strides.
     Problem p = plain_problem(8, 300, 40);
     p.b = {nullptr, nullptr, 80, 2, 0};
     EXPECT_EQ(chosen(p), "host_blocked");

@@ -44,7 +44,7 @@ bool Model::multiplies(const hgemm_args_t& g) const
     return g.k > 0 && (g.alpha != 0 || is(Defect::ab_read_when_alpha_is_0) || is(Defect::alpha_ignored));
 }
 
-// C stays what it is, by what the call itself says.
+// Does the call itself say that C stays what it is?
 bool Model::leaves_c_alone(const hgemm_args_t& g) const
 {
     return !multiplies(g) && g.beta == 1 && !g.beta_device && g.c == g.d && g.c_array == g.d_array &&

@@ -33,12 +33,12 @@ using Draw = float (*)(uint64_t seed, int64_t index);
 
 struct Shape {
     int64_t rows, columns, depth;
-    bool along_k;     // the large operand's lines
-    bool few_is_a;    // the few rows are those of D, else its columns
-    int64_t gap = 0;  // between lines of the large operand
+    bool along_k;     // the large operand is K-major
+    bool few_is_a;    // D has few rows, else few columns
+    int64_t gap = 0;  // elements between rows (K-major) or columns of the large operand
 };
 
-// D in fp32 of the few rows by the large operand, each number drawn by its place.
+// The few rows times the large operand, with D in fp32 and elements that depend on their index.
 class RowsProduct {
 public:
     RowsProduct(Type type, const Shape& shape, Draw draw) : type_(type), shape_(shape)
@@ -250,7 +250,7 @@ std::vector<const RowsKernels*> kernels_here()
 INSTANTIATE_TEST_SUITE_P(, Rows, testing::ValuesIn(kernels_here()),
                          [](const auto& info) { return std::string(info.param->name); });
 
-// Of two problems of a batch, each part of the work may hold the end of one and the beginning of the next.
+// A thread's part of the work may be the end of one problem of a batch and the beginning of the next.
 TEST(RowsBatch, ProblemsAreDividedAmongThreadsAsOne)
 {
     constexpr int64_t batch = 7, columns = 37, depth = 1300;
