@@ -32,26 +32,32 @@ consteval int kernel_named(std::string_view name)
     throw "a table of sm90 names a kernel that kernels.def does not have";
 }
 
+// Index of an entry for each kernel; -1: none.
+using EntryOfKernel = std::array<int, gemm_count>;
+
+consteval int nearest_with_entry(int kernel, const EntryOfKernel& entries)
+{
+    int best = -1;
+    for (int other = 0; other < gemm_count; ++other)
+        if (entries[other] >= 0 && (best < 0 || distance(configs[kernel], configs[other]) <
+                                                    distance(configs[kernel], configs[best])))
+            best = other;
+    return best;
+}
+
 // For each kernel the index of its entry in `table`. Entries with an empty name are skipped.
 template <typename Entry, size_t Entries>
-consteval std::array<int, gemm_count> entries_by_kernel(const Entry (&table)[Entries], Missing missing)
+consteval EntryOfKernel entries_by_kernel(const Entry (&table)[Entries], Missing missing)
 {
-    std::array<int, gemm_count> own{}, found{};
+    EntryOfKernel own{};
     own.fill(-1);
     for (size_t i = 0; i < Entries; ++i)
         if (!table[i].name.empty())
             own[kernel_named(table[i].name)] = static_cast<int>(i);
-    found = own;
+    EntryOfKernel found = own;
     for (int kernel = 0; missing == Missing::Nearest && kernel < gemm_count; ++kernel)
-        for (int other = 0, best = -1; found[kernel] < 0 || best >= 0; ++other) {
-            if (other == gemm_count) {
-                found[kernel] = own[best];
-                break;
-            }
-            if (own[other] >= 0 && (best < 0 || distance(configs[kernel], configs[other]) <
-                                                    distance(configs[kernel], configs[best])))
-                best = other;
-        }
+        if (own[kernel] < 0)
+            found[kernel] = own[nearest_with_entry(kernel, own)];
     return found;
 }
 

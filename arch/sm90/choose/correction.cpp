@@ -52,7 +52,7 @@ constexpr CardCorrection h100_other =
 struct Fit {
     const float (&biases)[units];
     const KernelCorrection (&kernels)[gemm_count];
-    std::array<int, gemm_count> entries;
+    EntryOfKernel entries;
 };
 
 // [is it an H100?][is it TN?]
