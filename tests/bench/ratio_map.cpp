@@ -37,8 +37,9 @@ Axes axes_of(const std::vector<Measurement>& rows)
 void draw(Svg& svg, const Axes& axes, const std::vector<Measurement>& rows, Ratio ratio, double x0,
           const std::string& title)
 {
-    svg.text(x0, top - 40, title, "start", 16);
-    svg.text(x0 - 10, top - 6, "m \\ n", "end");
+    svg.text(x0, top - 46, title, "start", 14);
+    svg.text(x0, top - 25, "N (columns of D)");
+    svg.text(x0 - 10, top - 6, "M (rows)", "end");
     for (size_t j = 0; j < axes.n.size(); ++j)
         svg.text(x0 + (static_cast<double>(j) + 0.5) * cell_width, top - 6, std::to_string(axes.n[j]),
                  "middle", 11);
@@ -67,10 +68,15 @@ void draw(Svg& svg, const Axes& axes, const std::vector<Measurement>& rows, Rati
 std::string ratio_map(const Run& run)
 {
     const Axes axes = axes_of(run.rows);
-    const double map_width = left + std::max(5.0, static_cast<double>(axes.n.size())) * cell_width + 30;
-    Svg svg(2 * map_width, top + static_cast<double>(axes.m.size()) * cell_height + 30);
-    draw(svg, axes, run.rows, &Measurement::ratio_default, left, "cublasGemmEx / libhgemm");
-    draw(svg, axes, run.rows, &Measurement::ratio_best, map_width + left, "best of cuBLASLt / libhgemm");
+    const double map_width = left + std::max(7.0, static_cast<double>(axes.n.size())) * cell_width + 30;
+    const double bottom = top + static_cast<double>(axes.m.size()) * cell_height;
+    Svg svg(2 * map_width, bottom + 50);
+    draw(svg, axes, run.rows, &Measurement::ratio_default, left, "Time of cublasGemmEx / time of libhgemm");
+    draw(svg, axes, run.rows, &Measurement::ratio_best, map_width + left,
+         "Time of cuBLASLt's best / time of libhgemm");
+    svg.text(left, bottom + 20, "Above 1 (green): libhgemm is faster. Below 1 (red): libhgemm is slower.");
+    svg.text(left, bottom + 38,
+             "A cell is the geometric mean over K and types; an empty one was not measured.");
     return svg.finish();
 }
 
