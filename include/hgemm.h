@@ -18,6 +18,9 @@
  *     or beside each other in memory, a bias, and scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
  *     may be captured into a CUDA graph. A call on the host returns when the result is written.
+ *   - CUDA puts the code of a kernel on the device at its first launch, which takes that call up to a
+ *     millisecond, and CUDA now and then 2 MB. With CUDA_MODULE_LOADING=EAGER in the environment of the
+ *     process CUDA does so when the handle is created, which then takes several times as long.
  *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
  *     argument, its value and what was wanted.
  *   - A handle is used by one thread at a time; different handles are independent.

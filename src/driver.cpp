@@ -1,77 +1,12 @@
 #include "driver.hpp"
 
+#include "driver_calls.hpp"
+
 #include <cuda.h>
 #include <dlfcn.h>
 
-#include <iterator>
-#include <mutex>
-
 namespace hg::driver {
-
-struct LoadedImage {
-    const void* image;
-    int users;
-    std::mutex loading;
-    CUlibrary library;
-};
-
 namespace {
-
-// Entry points, with the CUDA version whose behaviour is asked for. 12.0 is the oldest driver that has
-// context-independent libraries.
-constexpr int abi = 12000;
-
-#define HGEMM_DRIVER_CALLS(X)                                                                              \
-    X(cuInit)                                                                                              \
-    X(cuGetErrorString)                                                                                    \
-    X(cuDeviceGet)                                                                                         \
-    X(cuDeviceGetCount)                                                                                    \
-    X(cuDeviceGetName)                                                                                     \
-    X(cuDeviceGetAttribute)                                                                                \
-    X(cuDevicePrimaryCtxRetain)                                                                            \
-    X(cuDevicePrimaryCtxRelease)                                                                           \
-    X(cuCtxGetCurrent)                                                                                     \
-    X(cuCtxGetDevice)                                                                                      \
-    X(cuCtxPushCurrent)                                                                                    \
-    X(cuCtxPopCurrent)                                                                                     \
-    X(cuMemAlloc)                                                                                          \
-    X(cuMemFree)                                                                                           \
-    X(cuMemsetD8Async)                                                                                     \
-    X(cuStreamCreate)                                                                                      \
-    X(cuStreamSynchronize)                                                                                 \
-    X(cuStreamDestroy)                                                                                     \
-    X(cuStreamGetCtx)                                                                                      \
-    X(cuLibraryLoadData)                                                                                   \
-    X(cuLibraryUnload)                                                                                     \
-    X(cuLibraryGetKernel)                                                                                  \
-    X(cuKernelSetAttribute)                                                                                \
-    X(cuLaunchKernelEx)                                                                                    \
-    X(cuTensorMapEncodeTiled)
-
-// Declarations of green contexts, which drivers older than 12.5 and the cuda.h of older toolkits do not
-// have.
-struct SmResource {  // CUdevResource of that type
-    int type;
-    unsigned char unused[92];
-    unsigned sm_count, least, alignment;
-    unsigned char reserved[36];
-};
-static_assert(sizeof(SmResource) == 144);
-constexpr int sm_resource = 1;  // CU_DEV_RESOURCE_TYPE_SM
-
-using GreenContext = void*;
-using StreamGetContexts = CUresult (*)(CUstream, CUcontext* primary, GreenContext*);  // cuStreamGetCtx_v2
-using GreenCtxGetDevResource = CUresult (*)(GreenContext, SmResource*, int type);
-
-struct Calls {
-#define HGEMM_MEMBER(name) decltype(&::name) name;
-    HGEMM_DRIVER_CALLS(HGEMM_MEMBER)
-#undef HGEMM_MEMBER
-    StreamGetContexts cuStreamGetCtx_v2;  // null, and the next one, where there are no green contexts
-    GreenCtxGetDevResource cuGreenCtxGetDevResource;
-    const char* absent;  // null when every entry point was found
-    CUresult started;    // the result of cuInit
-};
 
 const char* resolve(Calls& calls)
 {
@@ -99,47 +34,6 @@ const char* resolve(Calls& calls)
     return nullptr;
 }
 
-// Resolved by the first handle; compute calls find it ready.
-const Calls& calls()
-{
-    static const Calls table = [] {
-        Calls c{};
-        c.absent = resolve(c);
-        return c;
-    }();
-    return table;
-}
-
-Status check(CUresult result, const char* call, Status status = HGEMM_STATUS_DRIVER_ERROR)
-{
-    if (result == CUDA_SUCCESS)
-        return ok;
-    const char* text = nullptr;
-    calls().cuGetErrorString(result, &text);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY)
-        status = HGEMM_STATUS_ALLOC_FAILED;
-    return fail(status, "%s answered %d (%s)", call, static_cast<int>(result),
-                text ? text : "unknown error");
-}
-
-std::mutex images_mutex;
-LoadedImage images[32];
-
-// The image's slot, else a free one for it, with one user more; null when there is none.
-LoadedImage* take_slot(const void* image)
-{
-    const std::lock_guard lock(images_mutex);
-    LoadedImage* taken = nullptr;
-    for (LoadedImage& slot : images)
-        if (slot.image == image || (!taken && !slot.image))
-            taken = &slot;
-    if (taken) {
-        taken->image = image;
-        ++taken->users;
-    }
-    return taken;
-}
-
 // Bytes a second, by clock and bus; 0 where the driver does not say.
 int64_t memory_bandwidth(CUdevice device)
 {
@@ -152,6 +46,28 @@ int64_t memory_bandwidth(CUdevice device)
 }
 
 }  // namespace
+
+const Calls& calls()
+{
+    static const Calls table = [] {
+        Calls c{};
+        c.absent = resolve(c);
+        return c;
+    }();
+    return table;
+}
+
+Status check(CUresult result, const char* call, Status status)
+{
+    if (result == CUDA_SUCCESS)
+        return ok;
+    const char* text = nullptr;
+    calls().cuGetErrorString(result, &text);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY)
+        status = HGEMM_STATUS_ALLOC_FAILED;
+    return fail(status, "%s answered %d (%s)", call, static_cast<int>(result),
+                text ? text : "unknown error");
+}
 
 Status count_devices(int* count, const char** reason)
 {
@@ -302,99 +218,6 @@ Status find_owner(hgemm_stream_t stream, StreamOwner& owner)
     owner.primary = primary;
     owner.sm_count = static_cast<int>(resource.sm_count);
     return status;
-}
-
-Status load_image(const void* image, LoadedImage** loaded)
-{
-    *loaded = nullptr;
-    LoadedImage* const slot = take_slot(image);
-    if (!slot)
-        return fail(HGEMM_STATUS_INTERNAL, "more than %zu images", std::size(images));
-    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
-    void* value = reinterpret_cast<void*>(1);
-    Status status = ok;
-    {
-        const std::lock_guard lock(slot->loading);
-        CUlibrary library = nullptr;
-        if (!slot->library) {
-            status =
-                check(calls().cuLibraryLoadData(&library, image, nullptr, nullptr, 0, &option, &value, 1),
-                      "cuLibraryLoadData");
-            if (status == ok)
-                slot->library = library;
-        }
-    }
-    if (status == ok)
-        *loaded = slot;
-    else
-        unload_image(slot);
-    return status;
-}
-
-void unload_image(LoadedImage* loaded)
-{
-    const std::lock_guard lock(images_mutex);
-    if (--loaded->users > 0)
-        return;
-    if (loaded->library)
-        calls().cuLibraryUnload(loaded->library);
-    loaded->library = nullptr;
-    loaded->image = nullptr;
-}
-
-Status get_kernel(const LoadedImage& loaded, int ordinal, const KernelRequest& request, Kernel* kernel)
-{
-    CUdevice device;
-    CUkernel found = nullptr;
-    Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
-    if (status == ok)
-        status =
-            check(calls().cuLibraryGetKernel(&found, loaded.library, request.symbol), "cuLibraryGetKernel");
-    if (status == ok)
-        status = check(calls().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                    request.smem_bytes, found, device),
-                       "cuKernelSetAttribute");
-    *kernel = found;
-    return status;
-}
-
-Status launch(const Launch& launch, hgemm_stream_t stream)
-{
-    CUlaunchConfig config{};
-    config.gridDimX = launch.grid;
-    config.gridDimY = config.gridDimZ = 1;
-    config.blockDimX = launch.threads;
-    config.blockDimY = config.blockDimZ = 1;
-    config.sharedMemBytes = launch.smem_bytes;
-    config.hStream = stream;
-    CUlaunchAttribute attributes[2];
-    config.attrs = attributes;
-    if (launch.cluster > 1) {
-        attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attributes[config.numAttrs++].value.clusterDim = {launch.cluster, 1, 1};
-    }
-    if (launch.pdl) {
-        attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-        attributes[config.numAttrs++].value.programmaticStreamSerializationAllowed = 1;
-    }
-    void* params[] = {launch.params};
-    return check(calls().cuLaunchKernelEx(&config, static_cast<CUfunction>(launch.kernel), params, nullptr),
-                 "cuLaunchKernelEx", HGEMM_STATUS_LAUNCH_FAILED);
-}
-
-Status encode_tensor_map(const TensorMapRequest& r, void* map)
-{
-    const CUtensorMapDataType types[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                                         CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
-    const cuuint32_t element_strides[] = {1, 1, 1};
-    return check(calls().cuTensorMapEncodeTiled(
-                     static_cast<CUtensorMap*>(map), types[static_cast<int>(r.type) - 1], 3,
-                     const_cast<void*>(r.base), reinterpret_cast<const cuuint64_t*>(r.size),
-                     reinterpret_cast<const cuuint64_t*>(r.stride_bytes), r.box, element_strides,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE,
-                     r.span_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
-                     CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
-                 "cuTensorMapEncodeTiled", HGEMM_STATUS_INTERNAL);
 }
 
 }  // namespace hg::driver

@@ -60,13 +60,11 @@ Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 // process and unloaded with its last user. Several threads may do so at a time.
 struct LoadedImage;
 using Kernel = void*;
-struct KernelRequest {
-    const char* symbol;
-    int smem_bytes;  // dynamic shared memory that launches will ask for
-};
 Status load_image(const void* image, LoadedImage** loaded);
 void unload_image(LoadedImage* loaded);
-Status get_kernel(const LoadedImage& loaded, int ordinal, const KernelRequest& request, Kernel* kernel);
+Status get_kernel(const LoadedImage& loaded, const char* symbol, Kernel* kernel);
+// Once before launches that ask for so many bytes of dynamic shared memory.
+Status allow_shared_memory(Kernel kernel, int ordinal, int bytes);
 
 struct Launch {
     Kernel kernel;

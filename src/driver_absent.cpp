@@ -54,7 +54,8 @@ Status clear(void*, size_t) { return absent(); }
 Status find_owner(hgemm_stream_t, StreamOwner&) { return absent(); }
 Status load_image(const void*, LoadedImage**) { return absent(); }
 void unload_image(LoadedImage*) {}
-Status get_kernel(const LoadedImage&, int, const KernelRequest&, Kernel*) { return absent(); }
+Status get_kernel(const LoadedImage&, const char*, Kernel*) { return absent(); }
+Status allow_shared_memory(Kernel, int, int) { return absent(); }
 Status launch(const Launch&, hgemm_stream_t) { return absent(); }
 Status encode_tensor_map(const TensorMapRequest&, void*) { return absent(); }
 

@@ -16,8 +16,7 @@ Status get_kernels(const Image& image, const driver::LoadedImage& loaded, const 
             if (!symbol_name(kernels[i], variant, name))
                 continue;
             driver::Kernel* kernel = &table.kernels[i * table.variants + variant];
-            const driver::KernelRequest request{name, kernels[i].smem_bytes};
-            if (Status status = driver::get_kernel(loaded, device.ordinal, request, kernel); status != ok)
+            if (Status status = driver::get_kernel(loaded, name, kernel); status != ok)
                 return status;
         }
     }
@@ -29,8 +28,9 @@ Status get_kernels(const Image& image, const driver::LoadedImage& loaded, const 
 Status open_kernels(std::span<const Image> images, const Device& device,
                     std::span<const KernelInfo> kernels, int variants, SymbolName symbol_name, void** state)
 {
-    auto* table = new KernelTable{variants, std::vector<driver::Kernel>(kernels.size() * variants),
-                                  std::vector<driver::LoadedImage*>(images.size())};
+    auto* table = new KernelTable{
+        device.ordinal, variants, std::vector<driver::Kernel>(kernels.size() * variants),
+        std::vector<char>(kernels.size() * variants), std::vector<driver::LoadedImage*>(images.size())};
     *state = table;
     void* context = nullptr;
     int ordinal = 0;
@@ -63,14 +63,22 @@ void close_kernels(void* state)
     delete table;
 }
 
-Status launch(const KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
+Status launch(KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
 {
     const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
+    const int entry = table.entry_of(plan);
     if (plan.grid > INT32_MAX)
         return fail(HGEMM_STATUS_INTERNAL, "%s with %lld thread blocks", kernel.name,
                     static_cast<long long>(plan.grid));
+    if (!table.is_ready[entry]) {
+        const Status status =
+            driver::allow_shared_memory(table.kernels[entry], table.ordinal, kernel.smem_bytes);
+        if (status != ok)
+            return status;
+        table.is_ready[entry] = true;
+    }
     driver::Launch request{};
-    request.kernel = table.at(plan);
+    request.kernel = table.kernels[entry];
     request.grid = static_cast<unsigned>(plan.grid);
     request.cluster = static_cast<unsigned>(plan.cluster);
     request.threads = static_cast<unsigned>(kernel.threads);

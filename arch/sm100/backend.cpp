@@ -48,7 +48,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    return hg::launch(*static_cast<const KernelTable*>(state), plan, packed.bytes, handle.stream);
+    return hg::launch(*static_cast<KernelTable*>(state), plan, packed.bytes, handle.stream);
 }
 
 }  // namespace

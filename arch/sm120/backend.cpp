@@ -42,7 +42,7 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    return hg::launch(*static_cast<const KernelTable*>(state), plan, packed.bytes, handle.stream);
+    return hg::launch(*static_cast<KernelTable*>(state), plan, packed.bytes, handle.stream);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
 // Under a limit of SMs, one launch a wave: a loop over tiles would cost registers in all kernels.
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    const auto& table = *static_cast<const KernelTable*>(state);
+    auto& table = *static_cast<KernelTable*>(state);
     if (plan.grid == plan.tiles)
         return hg::launch(table, plan, packed.bytes, handle.stream);
     Plan wave = plan;

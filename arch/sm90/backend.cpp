@@ -132,7 +132,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     return status;
 }
 
-Status launch_repack(const Handle& handle, const KernelTable& table, const Plan& plan,
+Status launch_repack(const Handle& handle, KernelTable& table, const Plan& plan,
                      const Launches& launches)
 {
     Plan copies = plan;
@@ -144,7 +144,7 @@ Status launch_repack(const Handle& handle, const KernelTable& table, const Plan&
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    const auto& table = *static_cast<const KernelTable*>(state);
+    auto& table = *static_cast<KernelTable*>(state);
     if (is_direct(plan.kernel))
         return hg::launch(table, plan, &packed.as<DirectParams>(), handle.stream);
     const auto& launches = packed.as<Launches>();

@@ -82,7 +82,8 @@ void open(const driver::LoadedImage& image, Kernel& kernel)
 {
     const auto get = [&](const char* type, driver::Kernel& entry) {
         const std::string symbol = kernel.name + std::string(type);
-        check(driver::get_kernel(image, 0, {symbol.c_str(), kernel.smem_bytes()}, &entry));
+        check(driver::get_kernel(image, symbol.c_str(), &entry));
+        check(driver::allow_shared_memory(entry, 0, kernel.smem_bytes()));
     };
     get("_f16", kernel.f16);
     get("_bf16", kernel.bf16);
