@@ -1,3 +1,4 @@
+#include "baseline.hpp"
 #include "picture.hpp"
 #include "svg.hpp"
 
@@ -70,7 +71,8 @@ std::string ratio_map(const Run& run)
     const double map_width = left + std::max(5.0, static_cast<double>(axes.n.size())) * cell_width + 30;
     Svg svg(2 * map_width, top + static_cast<double>(axes.m.size()) * cell_height + 30);
     draw(svg, axes, run.rows, &Measurement::ratio_default, left, "cublasGemmEx / libhgemm");
-    draw(svg, axes, run.rows, &Measurement::ratio_best, map_width + left, "best of cuBLASLt / libhgemm");
+    draw(svg, axes, run.rows, &Measurement::ratio_best, map_width + left,
+         best_title(baseline_of(run.machine)) + " / libhgemm");
     return svg.finish();
 }
 
