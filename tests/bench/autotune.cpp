@@ -3,6 +3,7 @@
 #include "statistics.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 namespace hg::bench {
@@ -23,12 +24,18 @@ Multiply runner(const CublasLt::Algorithms& algorithms, size_t which)
     };
 }
 
+void sort(std::vector<Candidate>& candidates)
+{
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& x, const Candidate& y) { return x.us < y.us; });
+}
+
 // The first call loads the kernel, which a graph cannot.
 std::vector<Candidate> screen(GpuTimer& timer, const std::vector<Operands>& sets,
-                              const CublasLt::Algorithms& algorithms)
+                              const CublasLt::Algorithms& algorithms, const std::vector<size_t>& among)
 {
     std::vector<Candidate> candidates;
-    for (size_t i = 0; i < algorithms.count(); ++i) {
+    for (const size_t i : among) {
         if (!algorithms.multiply(i, sets[0]))
             continue;
         timer.wait();
@@ -37,17 +44,15 @@ std::vector<Candidate> screen(GpuTimer& timer, const std::vector<Operands>& sets
         const double first = graph.time_us();
         candidates.push_back({i, std::min(first, graph.time_us())});
     }
-    std::sort(candidates.begin(), candidates.end(),
-              [](const Candidate& x, const Candidate& y) { return x.us < y.us; });
+    sort(candidates);
     return candidates;
 }
 
-}  // namespace
-
-int fastest(GpuTimer& timer, const std::vector<Operands>& sets, const CublasLt::Algorithms& algorithms)
+int fastest_among(GpuTimer& timer, const std::vector<Operands>& sets,
+                  const CublasLt::Algorithms& algorithms, const std::vector<size_t>& among)
 {
     constexpr int min_launches = 4;
-    std::vector<Candidate> best = screen(timer, sets, algorithms);
+    std::vector<Candidate> best = screen(timer, sets, algorithms, among);
     if (best.empty())
         return -1;
     best.resize(std::min<size_t>(best.size(), finalists));
@@ -67,6 +72,50 @@ int fastest(GpuTimer& timer, const std::vector<Operands>& sets, const CublasLt::
         if (median(times[i]) < median(times[winner]))
             winner = i;
     return static_cast<int>(best[winner].which);
+}
+
+}  // namespace
+
+int fastest(GpuTimer& timer, const std::vector<Operands>& sets, const CublasLt::Algorithms& algorithms)
+{
+    std::vector<size_t> all(algorithms.count());
+    std::iota(all.begin(), all.end(), size_t{0});
+    return fastest_among(timer, sets, algorithms, all);
+}
+
+int fastest_of_many(GpuTimer& timer, const std::vector<Operands>& sets,
+                    const CublasLt::Algorithms& algorithms, const std::function<bool(size_t)>& is_right)
+{
+    constexpr size_t keep = 32, launches = 2;
+    size_t next = 0;  // set of operands: each timed launch takes the one that has waited longest
+    const auto time_us = [&](size_t which) {
+        if (!algorithms.multiply(which, sets[next]))
+            return unknown;
+        timer.wait();
+        std::vector<Operands> turns;
+        for (size_t i = 0; i < launches; ++i) {
+            next = (next + 1) % sets.size();
+            turns.push_back(sets[next]);
+        }
+        return GpuTimer::Graph(timer, turns, static_cast<int>(launches), runner(algorithms, which))
+            .time_us();
+    };
+    return fastest_among(timer, sets, algorithms, shortlist(algorithms.count(), keep, time_us, is_right));
+}
+
+std::vector<size_t> shortlist(size_t count, size_t keep, const std::function<double(size_t)>& time_us,
+                              const std::function<bool(size_t)>& is_right)
+{
+    std::vector<Candidate> candidates;
+    for (size_t i = 0; i < count; ++i)
+        if (const double us = time_us(i); known(us))
+            candidates.push_back({i, us});
+    sort(candidates);
+    std::vector<size_t> kept;
+    for (size_t i = 0; i < candidates.size() && kept.size() < keep; ++i)
+        if (is_right(candidates[i].which))
+            kept.push_back(candidates[i].which);
+    return kept;
 }
 
 }  // namespace hg::bench

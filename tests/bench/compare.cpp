@@ -2,6 +2,7 @@
 
 #include "autotune.hpp"
 #include "csv.hpp"
+#include "mma_sync.hpp"
 #include "ours.hpp"
 #include "paired.hpp"
 #include "progress.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 namespace hg::bench {
 namespace {
@@ -57,6 +59,8 @@ public:
 private:
     Arms arms_for(const Product& product);
     void check(const std::vector<Operands>& sets, Arms& arms, Measurement& measurement);
+    void find_best(const std::vector<Operands>& sets, const Expectation& expectation, Arms& arms,
+                   Measurement& measurement);
     void time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& measurement);
 
     const CompareOptions& options_;
@@ -70,7 +74,9 @@ bool Comparison::has_time_for(const Product& product) const
     const double floor = floor_us(product);
     const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
     const int arms = invariant_ ? 5 : 4;
-    return device_.has_time_for(graph * (arms * options_.pairs + 12) + 60 * floor);
+    const bool searches = options_.device.baseline == mma_sync_baseline;
+    return device_.has_time_for(graph * (arms * options_.pairs + 12) + 60 * floor +
+                                (searches ? mma_sync_search_us(floor) : 0));
 }
 
 Arms Comparison::arms_for(const Product& product)
@@ -101,12 +107,7 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
         m.default_error =
             device_.check(expectation, sets[0], device_.max_slices(m.product), arms.standard).any_error();
     m.launches = device_.launches(m.product, sets, arms.list(Arms::Which::All));
-    CublasLt* const cublaslt = device_.cublaslt_for(m.product);
-    if (!cublaslt)
-        return;
-    arms.algorithms = cublaslt->algorithms(m.product, sets, options_.algorithms);
-    m.algorithms = static_cast<int>(arms.algorithms->count());
-    m.best_rank = fastest(device_.timer(), sets, *arms.algorithms);
+    find_best(sets, expectation, arms, m);
     if (m.best_rank < 0)
         return;
     arms.best = [&lt = *arms.algorithms, which = static_cast<size_t>(m.best_rank)](const Operands& o) {
@@ -116,6 +117,25 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
     m.best_error =
         device_.check(expectation, sets[0], device_.max_slices(m.product), arms.best, Tanh::Approximate)
             .any_error();
+}
+
+void Comparison::find_best(const std::vector<Operands>& sets, const Expectation& expectation, Arms& arms,
+                           Measurement& m)
+{
+    if (options_.device.baseline == mma_sync_baseline) {
+        MmaSync found = find_mma_sync(device_, m.product, sets, expectation);
+        arms.algorithms = std::move(found.algorithms);
+        m.best_rank = found.fastest;
+        m.best_tried = found.tried;
+        m.no_best = found.why_none;
+        if (m.best_rank >= 0)
+            m.best_algorithm = arms.algorithms->configuration(static_cast<size_t>(m.best_rank)).text();
+    } else if (const CublasLt* cublaslt = device_.cublaslt_for(m.product)) {
+        arms.algorithms = cublaslt->algorithms(m.product, sets, options_.algorithms);
+        m.best_rank = fastest(device_.timer(), sets, *arms.algorithms);
+    }
+    if (arms.algorithms)
+        m.algorithms = static_cast<int>(arms.algorithms->count());
 }
 
 void Comparison::time_hot(const std::vector<Operands>& sets, const Arms& arms, Measurement& m)
@@ -185,8 +205,11 @@ int compare(const CompareOptions& options)
     constexpr size_t noise_every = 8;
     Comparison comparison(options);
     Run run{comparison.machine(), {}};
-    if (options.resume && std::filesystem::exists(options.files.csv))
-        run.rows = read_csv(options.files.csv).rows;
+    if (options.resume && std::filesystem::exists(options.files.csv)) {
+        Run before = read_csv(options.files.csv);
+        require_same_baseline(options.files.csv, before.machine, options.device.baseline);
+        run.rows = std::move(before.rows);
+    }
     Csv csv(options.files.csv, run.machine, run.rows);
     fmt::print("{}", heading(run.machine));
     const Progress progress(options.products.size());
@@ -214,7 +237,7 @@ int compare(const CompareOptions& options)
         run.rows.push_back(m);
     }
     progress.clear();
-    fmt::print("{}", summary(run.rows));
+    fmt::print("{}", summary(run));
     if (done < options.products.size())
         fmt::print("\nOut of time: {} products are left.\n", options.products.size() - done);
     fmt::print("\n{} of {} products right.\n", run.rows.size() - wrong, run.rows.size());

@@ -1,4 +1,4 @@
-// `hgemm-bench compare`: the library beside cublasGemmEx and the fastest of cuBLASLt, all checked first.
+// `hgemm-bench compare`: the library beside cublasGemmEx and a baseline of cuBLASLt, all checked first.
 #pragma once
 
 #include "device.hpp"

@@ -86,6 +86,8 @@ const Column columns[] = {
     REAL("best_error", best_error),
     WHOLE("best_rank", best_rank),
     WHOLE("algorithms", algorithms),
+    TEXT("best_algorithm", best_algorithm),
+    TEXT("best_tried", best_tried),
     WHOLE("pairs", pairs),
     WHOLE("sets", sets),
     WHOLE("launches", launches),

@@ -1,70 +1,29 @@
 #include "cublaslt.hpp"
 
+#include "cublaslt_functions.hpp"
 #include "dynamic_library.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace hg::bench {
+
+using namespace cublaslt;
+
 namespace {
-
-// Declarations follow cublasLt.h of CUDA 12 and 13.
-struct Algorithm {
-    uint64_t data[8];
-};
-struct HeuristicResult {
-    Algorithm algorithm;
-    size_t workspace;
-    int state;
-    float waves;
-    int reserved[4];
-};
-static_assert(sizeof(HeuristicResult) == 96);
-
-constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14, op_n = 0, op_t = 1;
-constexpr int desc_transa = 3, desc_transb = 4, desc_epilogue = 7, desc_bias = 8, desc_aux = 11,
-              desc_ldaux = 12, desc_stride_aux = 13, desc_bias_type = 26;
-constexpr uint32_t epilogue_relu = 2, epilogue_bias = 4, epilogue_gelu = 32, epilogue_aux = 128;  // or'ed
-constexpr int layout_batch_count = 5, layout_batch_stride = 6;
-constexpr int pref_workspace = 1, pref_first_alignment = 5;  // then B, C and D
-
-constexpr size_t workspace_bytes = size_t{64} << 20;
 
 const std::vector<const char*> usual_names = {"libcublasLt.so.13", "libcublasLt.so.12",
                                               "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"};
 
-// What every pointer of a set is a multiple of, in bytes; the libraries ask for 256 at most.
-uint32_t alignment_of(const std::vector<Operands>& sets, const void* (*pointer)(const Operands&))
+}  // namespace
+
+uint32_t cublaslt::alignment_of(const std::vector<Operands>& sets, const void* (*pointer)(const Operands&))
 {
     uintptr_t bits = 256;
     for (const Operands& operands : sets)
         bits |= reinterpret_cast<uintptr_t>(pointer(operands));
     return static_cast<uint32_t>(bits & -bits);
 }
-
-}  // namespace
-
-struct CublasLt::Functions {
-    int (*create)(void**);
-    int (*destroy)(void*);
-    size_t (*version)();
-    int (*create_operation)(void**, int, int);
-    int (*destroy_operation)(void*);
-    int (*set_operation)(void*, int, const void*, size_t);
-    int (*create_layout)(void**, int, uint64_t, uint64_t, int64_t);
-    int (*destroy_layout)(void*);
-    int (*set_layout)(void*, int, const void*, size_t);
-    int (*create_preference)(void**);
-    int (*destroy_preference)(void*);
-    int (*set_preference)(void*, int, const void*, size_t);
-    int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, HeuristicResult*, int*);
-    int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                  const void*, void*, void*, void*, const Algorithm*, void*, size_t, CUstream_st*);
-};
-
-struct CublasLt::Algorithms::Results {
-    std::vector<HeuristicResult> list;
-};
 
 std::unique_ptr<CublasLt> CublasLt::load(const std::string& path, test::Memory& memory, CUstream_st* stream,
                                          std::string* why)
@@ -88,6 +47,11 @@ std::unique_ptr<CublasLt> CublasLt::load(const std::string& path, test::Memory& 
     resolve(library, "cublasLtMatmulPreferenceDestroy", f.destroy_preference);
     resolve(library, "cublasLtMatmulPreferenceSetAttribute", f.set_preference);
     resolve(library, "cublasLtMatmulAlgoGetHeuristic", f.heuristic);
+    resolve(library, "cublasLtMatmulAlgoGetIds", f.get_ids);
+    resolve(library, "cublasLtMatmulAlgoInit", f.init);
+    resolve(library, "cublasLtMatmulAlgoCapGetAttribute", f.get_capability);
+    resolve(library, "cublasLtMatmulAlgoConfigSetAttribute", f.configure);
+    resolve(library, "cublasLtMatmulAlgoCheck", f.check);
     resolve(library, "cublasLtMatmul", f.matmul);
     require_success(f.create(&lt->handle_), "cublasLtCreate");
     lt->version_ = std::to_string(f.version());
@@ -133,7 +97,7 @@ bool CublasLt::serves(const Product& p)
 void CublasLt::Algorithms::describe(const Product& p)
 {
     const Functions& f = *lt_.functions_;
-    const int type = p.type == HGEMM_F16 ? r_16f : r_16bf;
+    const int type = type_of(p);
     const int op_first = p.b_along_k() ? op_t : op_n, op_second = p.a_along_k() ? op_n : op_t;
     const auto m = static_cast<uint64_t>(p.m), n = static_cast<uint64_t>(p.n),
                k = static_cast<uint64_t>(p.k);
@@ -147,7 +111,7 @@ void CublasLt::Algorithms::describe(const Product& p)
                     what);
     require_success(f.create_layout(&second_, type, p.a_along_k() ? k : m, p.a_along_k() ? m : k, p.lda()),
                     what);
-    require_success(f.create_layout(&result_, p.type_d() == HGEMM_F32 ? r_32f : type, n, m, p.ldd()), what);
+    require_success(f.create_layout(&result_, type_d_of(p), n, m, p.ldd()), what);
     describe_batch(p);
     beta_ = p.output.beta();
     if (p.output.has(Output::Bias | Output::Relu | Output::Gelu))
@@ -180,7 +144,7 @@ void CublasLt::Algorithms::describe_epilogue(const Product& p)
         (o.has(Output::Bias) ? epilogue_bias : 0) | (o.has(Output::Aux) ? epilogue_aux : 0);
     set(desc_epilogue, epilogue);
     if (o.has(Output::Bias))
-        set(desc_bias_type, int32_t{p.type == HGEMM_F16 ? r_16f : r_16bf});
+        set(desc_bias_type, int32_t{type_of(p)});
     if (o.has(Output::Aux)) {
         set(desc_ldaux, p.ldd());
         set(desc_stride_aux, p.d_stride());

@@ -49,14 +49,17 @@ BenchDevice::BenchDevice(const char* purpose, const DeviceOptions& options)
 Machine BenchDevice::machine() const
 {
     const int version = cuda_.driver_version();
-    return {{"cublas", cublas_ ? cublas_->version() : "none: " + no_cublas_},
-            {"cublaslt", cublaslt_ ? cublaslt_->version() : "none: " + no_cublaslt_},
-            {"cuda", fmt::format("{}.{}", version / 1000, version % 1000 / 10)},
-            {"date", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
-            {"device", cuda_.name()},
-            {"driver", nvml_.driver_version()},
-            {"idle", fmt::format("{} MHz, {:.0f} W", nvml_.sm_mhz(), nvml_.watts())},
-            {"library", hgemm_build_info()}};
+    Machine machine{{"cublas", cublas_ ? cublas_->version() : "none: " + no_cublas_},
+                    {"cublaslt", cublaslt_ ? cublaslt_->version() : "none: " + no_cublaslt_},
+                    {"cuda", fmt::format("{}.{}", version / 1000, version % 1000 / 10)},
+                    {"date", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
+                    {"device", cuda_.name()},
+                    {"driver", nvml_.driver_version()},
+                    {"idle", fmt::format("{} MHz, {:.0f} W", nvml_.sm_mhz(), nvml_.watts())},
+                    {"library", hgemm_build_info()}};
+    if (options_.baseline != cublas_baseline)
+        machine["baseline"] = options_.baseline;
+    return machine;
 }
 
 std::vector<Operands> BenchDevice::operands(const Product& product)

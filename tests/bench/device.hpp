@@ -1,6 +1,7 @@
 // What `compare` and `kernels` measure on: the GPU with a timer, the baselines that were found, memory.
 #pragma once
 
+#include "baseline.hpp"
 #include "check.hpp"
 #include "cublas.hpp"
 #include "cublaslt.hpp"
@@ -16,6 +17,7 @@ namespace hg::bench {
 struct DeviceOptions {
     std::string cublas, cublaslt;  // paths, "" for the usual names
     bool baselines = true;
+    std::string baseline = cublas_baseline;  // one of baseline_names
     int max_sets = 32;
     int min_launches = 20;
     double budget_s = 0;  // stop cleanly before so many seconds have passed; 0: no limit

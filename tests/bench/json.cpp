@@ -39,6 +39,8 @@ ordered_json row_of(const Measurement& m)
                         {"launches", m.launches},
                         {"best_rank", m.best_rank},
                         {"algorithms", m.algorithms},
+                        {"best_algorithm", m.best_algorithm},
+                        {"best_tried", m.best_tried},
                         {"sm_mhz", m.sm_mhz}};
     const std::pair<const char*, double> values[] = {{"ours_us", m.ours_us},
                                                      {"default_us", m.default_us},

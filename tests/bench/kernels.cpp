@@ -1,6 +1,7 @@
 #include "kernels.hpp"
 
 #include "kernel_names.hpp"
+#include "mma_sync.hpp"
 #include "ours.hpp"
 #include "paired.hpp"
 #include "progress.hpp"
@@ -10,18 +11,31 @@
 #include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace hg::bench {
 namespace {
 
-constexpr const char* columns = "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours,default,"
-                                "ratio_default,tflops,floor,predicted,error";
+// The name of the baseline's column: "default" is cublasGemmEx.
+std::string columns_of(const std::string& baseline)
+{
+    const std::string name = baseline == mma_sync_baseline ? "mma_sync" : "default";
+    return "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours," + name + ",ratio_" + name +
+           ",tflops,floor,predicted,error";
+}
 
 struct Timed {
     std::string name;
     bool chosen;  // what the library takes if nothing is forced
     double us, predicted_us, error;
-    double ratio = unknown;  // median over the rounds of cublasGemmEx's time over this one's
+    double ratio = unknown;  // median over the rounds of the baseline's time over this one's
+};
+
+struct Standard {
+    std::string name = "cublasGemmEx";
+    Multiply multiply;  // empty where there is none
+    std::unique_ptr<CublasLt::Algorithms> algorithms;
+    double us = unknown;
 };
 
 std::string key_of(const Product& p)
@@ -43,8 +57,8 @@ public:
 
     Machine machine() const { return device_.machine(); }
     bool has_time_for(const Product& product) const;
-    // Times of all kernels that serve the product; *standard is cublasGemmEx's, NaN without it.
-    std::vector<Timed> measure(const Product& product, double* standard);
+    // Times of all kernels that serve the product, and of the baseline.
+    std::vector<Timed> measure(const Product& product, Standard& standard);
 
 private:
     struct Forced {
@@ -52,8 +66,10 @@ private:
         std::unique_ptr<Ours> library;
     };
     void open(const std::string& name);
-    double time(const Product& product, const std::vector<Operands>& sets,
-                const std::vector<Multiply>& arms, std::vector<Timed>& timed);
+    Standard standard_for(const Product& product, const std::vector<Operands>& sets,
+                          const Expectation& expectation);
+    void time(const Product& product, const std::vector<Operands>& sets, const std::vector<Multiply>& arms,
+              std::vector<Timed>& timed, Standard& standard);
 
     const KernelsOptions& options_;
     BenchDevice device_;
@@ -77,10 +93,35 @@ bool Trials::has_time_for(const Product& product) const
     const double floor = floor_us(product);
     const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
     const size_t arms = forced_.size() + options_.others.size() + 1;
-    return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2));
+    const bool searches = options_.device.baseline == mma_sync_baseline;
+    return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2) +
+                                (searches ? mma_sync_search_us(floor) : 0));
 }
 
-std::vector<Timed> Trials::measure(const Product& product, double* standard)
+Standard Trials::standard_for(const Product& product, const std::vector<Operands>& sets,
+                              const Expectation& expectation)
+{
+    Standard standard;
+    if (options_.device.baseline == mma_sync_baseline) {
+        MmaSync found = find_mma_sync(device_, product, sets, expectation);
+        standard.name = "no mma.sync baseline for this problem: " + found.why_none;
+        if (found.fastest < 0)
+            return standard;
+        const auto which = static_cast<size_t>(found.fastest);
+        standard.algorithms = std::move(found.algorithms);
+        standard.name =
+            fmt::format("mma.sync {} of {}", standard.algorithms->configuration(which).text(), found.tried);
+        standard.multiply = [&algorithms = *standard.algorithms, which](const Operands& operands) {
+            if (!algorithms.multiply(which, operands))
+                throw std::runtime_error("cublasLtMatmul refuses what it ran before");
+        };
+    } else if (Cublas* const cublas = device_.cublas_for(product)) {
+        standard.multiply = [=](const Operands& operands) { cublas->multiply(product, operands); };
+    }
+    return standard;
+}
+
+std::vector<Timed> Trials::measure(const Product& product, Standard& standard)
 {
     const std::vector<Operands> sets = device_.operands(product);
     const Expectation expectation = device_.expect(product, sets[0]);
@@ -103,14 +144,14 @@ std::vector<Timed> Trials::measure(const Product& product, double* standard)
         timed.push_back({other.name, false, unknown, unknown,
                          device_.check(expectation, sets[0], 1, arms.back()).any_error()});
     }
-    *standard = time(product, sets, arms, timed);
+    standard = standard_for(product, sets, expectation);
+    time(product, sets, arms, timed, standard);
     return timed;
 }
 
-// Times the arms once, then those that are not far behind in turn with cublasGemmEx, whose time is
-// returned.
-double Trials::time(const Product& product, const std::vector<Operands>& sets,
-                    const std::vector<Multiply>& arms, std::vector<Timed>& timed)
+// Times the arms once, then those that are not far behind in turn with the baseline.
+void Trials::time(const Product& product, const std::vector<Operands>& sets,
+                  const std::vector<Multiply>& arms, std::vector<Timed>& timed, Standard& standard)
 {
     double fastest = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < arms.size(); ++i) {
@@ -119,9 +160,8 @@ double Trials::time(const Product& product, const std::vector<Operands>& sets,
         fastest = std::min(fastest, timed[i].us);
     }
     std::vector<Multiply> close;
-    Cublas* const cublas = device_.cublas_for(product);
-    if (cublas) {
-        close.push_back([=, &product](const Operands& o) { cublas->multiply(product, o); });
+    if (standard.multiply) {
+        close.push_back(standard.multiply);
         close.back()(sets[0]);  // loads the kernel, which a graph cannot
         device_.timer().wait();
     }
@@ -133,14 +173,15 @@ double Trials::time(const Product& product, const std::vector<Operands>& sets,
             kernels.push_back(&timed[i]);
         }
     if (close.empty())
-        return unknown;
+        return;
     const int launches = device_.launches(product, sets, {close.front()});
     const Paired paired = time_paired(device_.timer(), sets, close, {launches, options_.pairs, false});
     for (size_t i = 0; i < kernels.size(); ++i) {
         kernels[i]->us = paired.us[first + i];
-        kernels[i]->ratio = cublas ? 1 / paired.ratios[first + i] : unknown;
+        kernels[i]->ratio = standard.multiply ? 1 / paired.ratios[first + i] : unknown;
     }
-    return cublas ? paired.us[0] : unknown;
+    if (standard.multiply)
+        standard.us = paired.us[0];
 }
 
 // The lines of an earlier run's file; an unfinished one is left out.
@@ -148,11 +189,17 @@ std::vector<std::string> lines_before(const KernelsOptions& options)
 {
     std::vector<std::string> lines;
     std::ifstream file(options.csv);
-    const auto commas = std::count(columns, columns + std::string(columns).size(), ',');
+    const std::string columns = columns_of(options.device.baseline);
+    const auto commas = std::count(columns.begin(), columns.end(), ',');
+    Machine machine;
     for (std::string line; options.resume && std::getline(file, line);)
-        if (!line.empty() && line[0] >= '0' && line[0] <= '9' && !file.eof() &&
-            std::count(line.begin(), line.end(), ',') == commas)
+        if (line.rfind("# baseline: ", 0) == 0)
+            machine["baseline"] = line.substr(line.find(": ") + 2);
+        else if (!line.empty() && line[0] >= '0' && line[0] <= '9' && !file.eof() &&
+                 std::count(line.begin(), line.end(), ',') == commas)
             lines.push_back(line);
+    if (!lines.empty())
+        require_same_baseline(options.csv, machine, options.device.baseline);
     return lines;
 }
 
@@ -165,11 +212,11 @@ std::string csv_line(const Product& p, const Timed& t, double standard)
                        cell(t.predicted_us), t.error);
 }
 
-void print(const Product& p, std::vector<Timed> timed, double standard)
+void print(const Product& p, std::vector<Timed> timed, const Standard& standard)
 {
     std::sort(timed.begin(), timed.end(), [](const Timed& x, const Timed& y) { return x.us < y.us; });
-    fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  cublasGemmEx {}\n", test::name_of(p.type), p.layout,
-               p.shape(), floor_us(p), known(standard) ? fmt::format("{:.2f}", standard) : "-");
+    fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  {} {}\n", test::name_of(p.type), p.layout, p.shape(),
+               floor_us(p), standard.name, known(standard.us) ? fmt::format("{:.2f}", standard.us) : "-");
     for (const Timed& t : timed)
         fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9}{}{}\n", t.name, t.us,
                    p.flops() / t.us * 1e-6,
@@ -189,7 +236,7 @@ int time_kernels(const KernelsOptions& options)
         csv.open(options.csv);
         for (const auto& [name, value] : trials.machine())
             csv << "# " << name << ": " << value << "\n";
-        csv << columns << "\n";
+        csv << columns_of(options.device.baseline) << "\n";
         for (const std::string& line : before)
             csv << line << "\n";
         if (!csv.flush())
@@ -207,14 +254,14 @@ int time_kernels(const KernelsOptions& options)
         }
         if (!trials.has_time_for(product))
             break;
-        double standard = unknown;
-        const std::vector<Timed> timed = trials.measure(product, &standard);
+        Standard standard;
+        const std::vector<Timed> timed = trials.measure(product, standard);
         ++done;
         progress.clear();
         print(product, timed, standard);
         std::string lines;
         for (const Timed& t : timed) {
-            lines += csv_line(product, t, standard) + "\n";
+            lines += csv_line(product, t, standard.us) + "\n";
             wrong += t.error > 1;
         }
         csv << lines << std::flush;

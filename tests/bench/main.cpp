@@ -57,6 +57,18 @@ void add_device(CLI::App& app, DeviceOptions& d)
     app.add_option("--budget", d.budget_s, "Stop cleanly before so many seconds have passed");
 }
 
+void add_baseline(CLI::App& app, DeviceOptions& d, const char* standard)
+{
+    app.add_option(
+           "--baseline", d.baseline,
+           fmt::format(
+               "cublas: {}; mma-sync: the fastest of cuBLASLt's kernels for Ampere, on an H100 or H200",
+               standard))
+        ->check(CLI::IsMember(baseline_names))
+        ->capture_default_str()
+        ->excludes("--no-baselines");
+}
+
 void add_files(CLI::App& app, Files& o)
 {
     app.add_option("--json", o.json, "File to write everything to as JSON");
@@ -68,6 +80,7 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
 {
     add_selection(app, selection);
     add_device(app, options.device);
+    add_baseline(app, options.device, "the fastest that cuBLASLt's heuristic proposes");
     add_files(app, options.files);
     app.add_option("--output", selection.outputs,
                    "plain, or of f32, beta, bias, relu, gelu, silu, aux, joined by '+'")
@@ -90,6 +103,7 @@ void add_kernels(CLI::App& app, Selection& selection, KernelsOptions& options)
 {
     add_selection(app, selection);
     add_device(app, options.device);
+    add_baseline(app, options.device, "cublasGemmEx");
     app.add_option("--kernel", options.kernels, "Names of kernels; all without it")->delimiter(',');
     app.add_option("--csv", options.csv, "File to write each measurement to as it comes");
     app.add_flag("--resume", options.resume, "Leave out the GEMMs that the CSV file has");
@@ -121,7 +135,7 @@ int report(const std::string& path, const Files& files)
     fmt::print("{}", heading(run.machine));
     for (const Measurement& m : run.rows)
         fmt::print("{}\n", line(m));
-    fmt::print("{}", summary(run.rows));
+    fmt::print("{}", summary(run));
     write_files(run, files);
     return 0;
 }

@@ -12,7 +12,7 @@ namespace hg::bench {
 struct Measurement {
     Product product{};
     std::string kernel;        // ours
-    double ours_us = unknown;  // of one launch on the GPU; cublasGemmEx; the fastest of cuBLASLt
+    double ours_us = unknown;  // of one launch on the GPU; cublasGemmEx; what baseline.hpp calls best
     double default_us = unknown, best_us = unknown;
     double ratio_default = unknown, ratio_best = unknown;  // median over pairs of baseline / ours
     double aa_spread = unknown;  // interquartile range of the ratio of cublasGemmEx to itself
@@ -23,7 +23,10 @@ struct Measurement {
     double host_us = unknown, default_host_us = unknown;  // of one call on the host
     // Of the bound: right up to 1.
     double error = unknown, default_error = unknown, best_error = unknown, invariant_error = unknown;
-    int best_rank = -1, algorithms = 0;  // which of so many heuristic results was the fastest
+    int best_rank = -1, algorithms = 0;  // which of so many algorithms of cuBLASLt was the fastest
+    // Of the baseline mma-sync: which configuration that was, and how many there were of each algorithm id.
+    std::string best_algorithm, best_tried;
+    std::string no_best;  // why a baseline that was asked for is not there; not in the CSV
     int pairs = 0, sets = 0, launches = 0, sm_mhz = 0;
     double watts = unknown;
 

@@ -1,5 +1,6 @@
 #include "report.hpp"
 
+#include "baseline.hpp"
 #include "number.hpp"
 #include "region.hpp"
 
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 
 namespace hg::bench {
 namespace {
@@ -73,12 +75,12 @@ std::vector<Part> parts_of(const std::vector<Measurement>& rows)
     return parts;
 }
 
-std::string ratio_table(const std::vector<Measurement>& rows)
+std::string ratio_table(const std::vector<Measurement>& rows, const std::string& best)
 {
     const std::string columns =
         fmt::format("  {:>7}{:>7}{:>7}{:>7}{:>8}", "geomean", "p5", "p50", "p95", "< 0.98");
     std::string text = fmt::format("\n{:<25}  {:<36}  {}\n{:<20}{:>5}{}{}\n", "", "vs cublasGemmEx",
-                                   "vs best of cuBLASLt", "region", "n", columns, columns);
+                                   "vs " + best, "region", "n", columns, columns);
     for (const Part& part : parts_of(rows))
         text += fmt::format("{:<20}{:>5}{}{}\n", part.name, part.rows.size(),
                             spread_cells(spread_of(all_of(part.rows, &Measurement::ratio_default))),
@@ -95,7 +97,8 @@ std::string goal_cell(const Spread& s, double least, double max_below)
     return fmt::format("{:>8.3f}/{:.2f} {}", s.geomean, least, reached ? "ok" : "--");
 }
 
-std::string goal_table(const std::vector<Measurement>& rows)
+// The goals against the best are for the default baseline.
+std::string goal_table(const std::vector<Measurement>& rows, bool default_baseline)
 {
     std::string text = fmt::format("\n{:<20}{:>5}{:>16}{:>16}   (geomean / must)\n", "region", "n",
                                    "vs default", "vs best");
@@ -106,7 +109,8 @@ std::string goal_table(const std::vector<Measurement>& rows)
             continue;
         any = true;
         const Spread vs_default = spread_of(all_of(part, &Measurement::ratio_default));
-        const Spread vs_best = spread_of(all_of(part, &Measurement::ratio_best));
+        const Spread vs_best =
+            default_baseline ? spread_of(all_of(part, &Measurement::ratio_best)) : Spread{};
         text += fmt::format("{:<20}{:>5}{}{}", goal.name, part.size(),
                             goal_cell(vs_default, goal.vs_default, 1),
                             goal_cell(vs_best, goal.vs_best, goal.max_below));
@@ -118,7 +122,7 @@ std::string goal_table(const std::vector<Measurement>& rows)
     return any ? text : "";
 }
 
-std::string worst(std::vector<Measurement> rows, Ratio ratio, const char* title)
+std::string worst(std::vector<Measurement> rows, Ratio ratio, const std::string& title)
 {
     constexpr size_t shown = 10;
     std::erase_if(rows, [&](const Measurement& m) { return !known(m.*ratio); });
@@ -153,6 +157,31 @@ std::string invariant_table(const std::vector<Measurement>& rows)
     return text;
 }
 
+// How many algorithms the baseline mma-sync has tried, and which it took.
+std::string mma_sync_table(const std::vector<Measurement>& rows)
+{
+    std::vector<double> counts;
+    std::map<std::string, size_t> taken;  // by algorithm id
+    for (const Measurement& m : rows)
+        if (!m.best_algorithm.empty()) {
+            counts.push_back(m.algorithms);
+            ++taken[m.best_algorithm.substr(0, m.best_algorithm.find('/'))];
+        }
+    std::string text =
+        "\nBaseline mma-sync, algorithm ids 21, 23 and 24 of cuBLASLt (cutlass_80_*, cutlass_75_*):\n";
+    if (!counts.empty())
+        text += fmt::format("{:.0f} to {:.0f} configurations were tried for a product.",
+                            quantile(counts, 0), quantile(counts, 1));
+    for (const auto& [id, count] : taken)
+        text += fmt::format(" Fastest {} times: {}.", count, id);
+    if (!counts.empty())
+        text += "\n";
+    if (counts.size() < rows.size())
+        text += fmt::format("No mma.sync baseline for {} of {} products.\n", rows.size() - counts.size(),
+                            rows.size());
+    return text;
+}
+
 std::string noise(const std::vector<Measurement>& rows)
 {
     auto spreads = all_of(rows, &Measurement::aa_spread);
@@ -171,6 +200,10 @@ std::string heading(const Machine& machine)
     std::string text;
     for (const auto& [name, value] : machine)
         text += fmt::format("{:<9} {}\n", name, value);
+    if (baseline_of(machine) == mma_sync_baseline)
+        text += "Best: the fastest of cuBLASLt's own mma.sync kernels, algorithm ids 21, 23, 24, on this "
+                "GPU,\nover "
+                "their tiles, stages, splits and swizzles. That is what an Ampere user gets from NVIDIA.\n";
     text += "m x n: of row-major D, which is A * B summed over k. Times in us. Ratio: a baseline's time / "
             "ours, "
             "median of\npairs. A/A: interquartile range of the baseline with itself. Floor: what an H200's "
@@ -201,6 +234,10 @@ std::string line(const Measurement& m)
     if (known(m.invariant_us))
         text += fmt::format("  batch-invariant {:.2f} x{:.3f} {}", m.invariant_us, m.invariant_cost,
                             m.invariant_kernel);
+    if (!m.best_algorithm.empty())
+        text += fmt::format("  mma.sync {} of {}", m.best_algorithm, m.best_tried);
+    if (!m.no_best.empty())
+        text += "  no mma.sync baseline for this problem: " + m.no_best;
     if (m.error > 1 || m.invariant_error > 1)
         text += "  WRONG";
     if (m.default_error > 1 || m.best_error > 1)
@@ -208,19 +245,21 @@ std::string line(const Measurement& m)
     return text;
 }
 
-std::string summary(const std::vector<Measurement>& rows)
+std::string summary(const Run& run)
 {
+    const std::string baseline = baseline_of(run.machine), best = best_title(baseline);
+    const std::string searched = baseline == mma_sync_baseline ? mma_sync_table(run.rows) : "";
     const auto compared =
-        those(rows, [](const Measurement& m) { return known(m.ratio_default) || known(m.ratio_best); });
+        those(run.rows, [](const Measurement& m) { return known(m.ratio_default) || known(m.ratio_best); });
     if (compared.empty())
-        return "\nNo baseline was measured.\n" + invariant_table(rows);
+        return "\nNo baseline was measured.\n" + searched + invariant_table(run.rows);
     const auto plain = those(compared, is_plain), others = those(compared, std::not_fn(is_plain));
-    return ratio_table(compared) + goal_table(plain) +
+    return ratio_table(compared, best) + goal_table(plain, baseline == cublas_baseline) + searched +
            worst(plain, &Measurement::ratio_default, "Worst against cublasGemmEx") +
-           worst(plain, &Measurement::ratio_best, "Worst against the best of cuBLASLt") +
+           worst(plain, &Measurement::ratio_best, "Worst against the " + best) +
            worst(others, &Measurement::ratio_default, "Worst outputs against cublasGemmEx") +
-           worst(others, &Measurement::ratio_best, "Worst outputs against the best of cuBLASLt") +
-           invariant_table(rows) + noise(compared);
+           worst(others, &Measurement::ratio_best, "Worst outputs against the " + best) +
+           invariant_table(run.rows) + noise(compared);
 }
 
 }  // namespace hg::bench

@@ -9,7 +9,7 @@ std::string heading(const Machine& machine);  // also names the columns of line(
 std::string line(const Measurement& measurement);
 
 // Ratios by region, and of what is not plain by output; the goals, the ten worst products, the noise.
-std::string summary(const std::vector<Measurement>& rows);
+std::string summary(const Run& run);
 
 std::string json(const Run& run);
 

@@ -1,79 +1,37 @@
-// Stands for libcublas and libcublasLt where there is none: multiplies host memory, slowly, exactly as the
+// Stands for libcublas where there is none, and multiplies host memory, slowly, exactly as the
 // arguments say, but for the tanh of GELU, which is as good as the GPU's fast one. In a program that has
-// loaded a CUDA driver it puts a fill of D on the stream instead, so that graphs have something to hold.
-#include "number.hpp"
+// loaded a CUDA driver, whose memory must be the host's, it does so when the stream gets there.
+#include "fake_cublas.hpp"
 
 #include <dlfcn.h>
 
 #include <cmath>
-#include <cstring>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <utility>
 
+namespace fake {
 namespace {
 
 using hg::test::bytes_of;
-using hg::test::decode;
 using hg::test::load;
 
-constexpr int success = 0, invalid = 7, refused = 15;
-constexpr int compute_32f = 68, r_32f = 0, r_16f = 2, r_16bf = 14;
-constexpr size_t workspace_wanted = size_t{64} << 20;
-
-enum Epilogue : uint32_t { Default = 1, Relu = 2, Bias = 4, Gelu = 32, Aux = 128 };
-
-struct Operation {
-    int first = 0, second = 0, bias_type = -1;
-    uint32_t epilogue = Default;
-    const void* bias = nullptr;
-    void* aux = nullptr;
-    int64_t ldaux = 0, stride_aux = 0;
-};
-struct Layout {
-    int type;
-    uint64_t rows, columns;
-    int64_t ld;
-    int32_t batch = 1;
-    int64_t stride = 0;
-};
-struct Preference {
-    uint64_t workspace;
-    uint32_t alignment[4];
-};
-struct Algorithm {
-    uint64_t data[8];
-};
-struct Result {
-    Algorithm algorithm;
-    size_t workspace;
-    int state;
-    float waves;
-    int reserved[4];
-};
-
-hgemm_type_t type_of(int type)
+// Puts `work` on the stream of a driver that is loaded, else does it at once. A graph may repeat it, so it
+// is kept.
+int submit(void* stream, std::function<void()> work)
 {
-    return type == r_32f ? HGEMM_F32 : type == r_16f ? HGEMM_F16 : HGEMM_BF16;
-}
-
-struct Matrix {
-    const void* data;
-    Layout layout;
-    int op;  // 1: transposed
-
-    double at(int64_t row, int64_t column) const
-    {
-        const int64_t place = op == 1 ? column + row * layout.ld : row + column * layout.ld;
-        return decode(type_of(layout.type), static_cast<const uint16_t*>(data)[place]);
-    }
-    uint64_t rows() const { return op == 1 ? layout.columns : layout.rows; }
-    uint64_t columns() const { return op == 1 ? layout.rows : layout.columns; }
-    bool has_room() const { return layout.ld >= static_cast<int64_t>(layout.rows); }
-};
-
-using Fill = int (*)(unsigned long long, unsigned char, size_t, void*);
-Fill fill_of_driver()
-{
+    using Launch = int (*)(void*, void (*)(void*), void*);
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return driver ? reinterpret_cast<Fill>(dlsym(driver, "cuMemsetD8Async")) : nullptr;
+    const auto launch = driver ? reinterpret_cast<Launch>(dlsym(driver, "cuLaunchHostFunc")) : nullptr;
+    if (!launch) {
+        work();
+        return success;
+    }
+    static std::deque<std::function<void()>> kept;
+    kept.push_back(std::move(work));
+    return launch(
+        stream, [](void* one) { (*static_cast<std::function<void()>*>(one))(); }, &kept.back());
 }
 
 double activate(uint32_t epilogue, double x)
@@ -100,14 +58,8 @@ void store(const Operation& o, const Layout& out, void* d, uint64_t i, uint64_t 
     hg::test::store(type, element(d, out.ld), activate(o.epilogue, value));
 }
 
-int multiply(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d, const Layout& out,
-             void* stream)
+void multiply(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d, const Layout& out)
 {
-    if (a.columns() != b.rows() || a.rows() != out.rows || b.columns() != out.columns || !a.has_room() ||
-        !b.has_room() || out.ld < static_cast<int64_t>(out.rows))
-        return invalid;
-    if (const Fill fill = fill_of_driver())
-        return fill(reinterpret_cast<unsigned long long>(d), 0, out.rows * 2, stream);
     const hgemm_type_t type = type_of(out.type);
     for (uint64_t j = 0; j < out.columns; ++j)
         for (uint64_t i = 0; i < out.rows; ++i) {
@@ -118,17 +70,13 @@ int multiply(const Operation& o, const Matrix& a, const Matrix& b, double beta, 
                        b.at(static_cast<int64_t>(l), static_cast<int64_t>(j));
             store(o, out, d, i, j, sum);
         }
-    return success;
 }
 
 // All problems of a batch.
-int multiply_all(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d,
-                 const Layout& out, void* stream)
+void multiply_all(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d,
+                  const Layout& out)
 {
-    if (a.layout.batch != out.batch || b.layout.batch != out.batch)
-        return invalid;
-    int status = success;
-    for (int64_t i = 0; i < out.batch && status == success; ++i) {
+    for (int64_t i = 0; i < out.batch; ++i) {
         const auto problem = [&](const void* data, const Layout& layout) {
             return static_cast<const char*>(data) +
                    i * layout.stride * static_cast<int64_t>(bytes_of(type_of(layout.type)));
@@ -137,29 +85,40 @@ int multiply_all(const Operation& o, const Matrix& a, const Matrix& b, double be
         if (o.aux)
             of_problem.aux = static_cast<char*>(o.aux) +
                              i * o.stride_aux * static_cast<int64_t>(bytes_of(type_of(out.type)));
-        status = multiply(of_problem, {problem(a.data, a.layout), a.layout, a.op},
-                          {problem(b.data, b.layout), b.layout, b.op}, beta,
-                          const_cast<char*>(problem(d, out)), out, stream);
+        multiply(of_problem, {problem(a.data, a.layout), a.layout, a.op},
+                 {problem(b.data, b.layout), b.layout, b.op}, beta, const_cast<char*>(problem(d, out)),
+                 out);
     }
-    return status;
 }
 
-float value_of(const void* scalar) { return *static_cast<const float*>(scalar); }
+}  // namespace
 
-template <typename T>
-int create(void** out, T value)
+bool match(const Matrix& a, const Matrix& b, const Layout& out)
 {
-    *out = new T(value);
-    return success;
+    return a.columns() == b.rows() && a.rows() == out.rows && b.columns() == out.columns && a.has_room() &&
+           b.has_room() && out.ld >= static_cast<int64_t>(out.rows) && a.layout.batch == out.batch &&
+           b.layout.batch == out.batch;
 }
-template <typename T>
-int destroy(void* object)
+
+int launch(const Operation& o, const Matrix& a, const Matrix& b, double beta, void* d, const Layout& out,
+           void* stream, std::chrono::microseconds delay)
 {
-    delete static_cast<T*>(object);
-    return success;
+    if (!match(a, b, out))
+        return invalid;
+    return submit(stream, [=] {
+        multiply_all(o, a, b, beta, d, out);
+        std::this_thread::sleep_for(delay);
+    });
 }
+
+}  // namespace fake
+
+using namespace fake;
+
+namespace {
 
 size_t workspace_set = 0;
+void* stream_set = nullptr;
 
 }  // namespace
 
@@ -172,11 +131,10 @@ int cublasGetVersion_v2(void*, int* version)
     *version = 990100;
     return success;
 }
-int cublasSetStream_v2(void* handle, void* stream)
+int cublasSetStream_v2(void*, void* stream)
 {
     workspace_set = 0;
-    (void)handle;
-    (void)stream;
+    stream_set = stream;
     return success;
 }
 int cublasSetWorkspace_v2(void*, void*, size_t bytes)
@@ -194,8 +152,8 @@ int cublasGemmStridedBatchedEx(void*, int transa, int transb, int m, int n, int 
     const auto um = static_cast<uint64_t>(m), un = static_cast<uint64_t>(n), uk = static_cast<uint64_t>(k);
     const Layout first{type_a, transa == 1 ? uk : um, transa == 1 ? um : uk, lda, batch, stride_a};
     const Layout second{type_b, transb == 1 ? un : uk, transb == 1 ? uk : un, ldb, batch, stride_b};
-    return multiply_all({transa, transb}, {a, first, transa}, {b, second, transb}, value_of(beta), c,
-                        {type_c, um, un, ldc, batch, stride_c}, nullptr);
+    return launch({transa, transb}, {a, first, transa}, {b, second, transb}, value_of(beta), c,
+                  {type_c, um, un, ldc, batch, stride_c}, stream_set);
 }
 int cublasGemmEx(void* handle, int transa, int transb, int m, int n, int k, const void* alpha,
                  const void* a, int type_a, int lda, const void* b, int type_b, int ldb, const void* beta,
@@ -203,104 +161,6 @@ int cublasGemmEx(void* handle, int transa, int transb, int m, int n, int k, cons
 {
     return cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, a, type_a, lda, 0, b, type_b,
                                       ldb, 0, beta, c, type_c, ldc, 0, 1, compute, algorithm);
-}
-
-int cublasLtCreate(void** handle) { return create(handle, 0); }
-int cublasLtDestroy(void* handle) { return destroy<int>(handle); }
-size_t cublasLtGetVersion() { return 990200; }
-int cublasLtMatmulDescCreate(void** out, int compute, int scale)
-{
-    return compute == compute_32f && scale == r_32f ? create(out, Operation{}) : invalid;
-}
-int cublasLtMatmulDescDestroy(void* operation) { return destroy<Operation>(operation); }
-int cublasLtMatmulDescSetAttribute(void* operation, int which, const void* value, size_t bytes)
-{
-    auto* o = static_cast<Operation*>(operation);
-    const auto set = [&](auto& attribute) {
-        if (bytes != sizeof attribute)
-            return invalid;
-        std::memcpy(&attribute, value, bytes);
-        return success;
-    };
-    switch (which) {
-    case 3: return set(o->first);
-    case 4: return set(o->second);
-    case 7: return set(o->epilogue);
-    case 8: return set(o->bias);
-    case 11: return set(o->aux);
-    case 12: return set(o->ldaux);
-    case 13: return set(o->stride_aux);
-    case 26: return set(o->bias_type);
-    default: return invalid;
-    }
-}
-int cublasLtMatrixLayoutCreate(void** out, int type, uint64_t rows, uint64_t columns, int64_t ld)
-{
-    return type == r_16f || type == r_16bf || type == r_32f ? create(out, Layout{type, rows, columns, ld})
-                                                            : invalid;
-}
-int cublasLtMatrixLayoutSetAttribute(void* layout, int which, const void* value, size_t bytes)
-{
-    auto* l = static_cast<Layout*>(layout);
-    if (which == 5 && bytes == sizeof l->batch)
-        std::memcpy(&l->batch, value, bytes);
-    else if (which == 6 && bytes == sizeof l->stride)
-        std::memcpy(&l->stride, value, bytes);
-    else
-        return invalid;
-    return success;
-}
-int cublasLtMatrixLayoutDestroy(void* layout) { return destroy<Layout>(layout); }
-int cublasLtMatmulPreferenceCreate(void** out) { return create(out, Preference{0, {256, 256, 256, 256}}); }
-int cublasLtMatmulPreferenceDestroy(void* preference) { return destroy<Preference>(preference); }
-int cublasLtMatmulPreferenceSetAttribute(void* preference, int which, const void* value, size_t bytes)
-{
-    auto* p = static_cast<Preference*>(preference);
-    if (which == 1 && bytes == sizeof p->workspace)
-        std::memcpy(&p->workspace, value, bytes);
-    else if (which >= 5 && which <= 8 && bytes == sizeof(uint32_t))
-        std::memcpy(&p->alignment[which - 5], value, bytes);
-    else
-        return invalid;
-    return success;
-}
-
-// One result that does not hold, one that needs too much workspace, one for each alignment up to the
-// promised ones.
-int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void* preference, int wanted,
-                                   Result* results, int* count)
-{
-    const auto* p = static_cast<const Preference*>(preference);
-    if (p->workspace != workspace_wanted)
-        return invalid;
-    *count = 0;
-    const auto add = [&](uint64_t alignment, size_t workspace, int state) {
-        if (*count < wanted)
-            results[(*count)++] = {{{alignment}}, workspace, state, 1.0f, {}};
-    };
-    add(1, 0, refused);
-    add(1, workspace_wanted + 1, success);
-    for (uint32_t alignment = 2; alignment <= 256; alignment *= 2)
-        if (alignment <= p->alignment[0] && alignment <= p->alignment[1] && alignment <= p->alignment[2] &&
-            alignment <= p->alignment[3])
-            add(alignment, workspace_wanted, success);
-    return success;
-}
-
-int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, void* layout_a, const void* b,
-                   void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
-                   const Algorithm* algorithm, void*, size_t workspace, void* stream)
-{
-    const auto misaligned = [&](const void* pointer) {
-        return reinterpret_cast<uintptr_t>(pointer) % algorithm->data[0] != 0;
-    };
-    if (c != d || layout_c != layout_d || workspace != workspace_wanted || misaligned(a) || misaligned(b) ||
-        misaligned(d) || value_of(alpha) != 1)
-        return invalid;
-    const auto* o = static_cast<const Operation*>(operation);
-    return multiply_all(*o, {a, *static_cast<const Layout*>(layout_a), o->first},
-                        {b, *static_cast<const Layout*>(layout_b), o->second}, value_of(beta), d,
-                        *static_cast<const Layout*>(layout_d), stream);
 }
 
 }  // extern "C"

@@ -1,4 +1,5 @@
 // CSV there and back, the report, JSON, and pictures that a viewer can open.
+#include "baseline.hpp"
 #include "csv.hpp"
 #include "files.hpp"
 #include "picture.hpp"
@@ -133,7 +134,7 @@ TEST(Csv, outputs_come_back_and_are_plain_without_their_column)
 
 TEST(Report, has_regions_goals_and_the_worst)
 {
-    const std::string text = summary(sample_run().rows);
+    const std::string text = summary(sample_run());
     for (const char* wanted :
          {"gemv", "large", "odd", "all", "llm m 1-64", "1.100/1.07 ok", "1.050/1.04 ok", "0.900/1.02 --",
           "2.000/1.70 ok", "grid large", "Worst against cublasGemmEx", "0.800  1024x2048x64", "0.0040"})
@@ -141,17 +142,71 @@ TEST(Report, has_regions_goals_and_the_worst)
     EXPECT_EQ(text.find("thin-K"), std::string::npos) << text;
 }
 
+TEST(Csv, has_the_baseline_and_refuses_to_go_on_with_another)
+{
+    const TemporaryFile file;
+    auto run = sample_run();
+    EXPECT_EQ(baseline_of(run.machine), "cublas");
+    run.machine["baseline"] = "mma-sync";
+    run.rows[0].best_algorithm = "id21/tile=128x64/stages=64x6/split=4/swizzle=0";
+    run.rows[0].best_tried = "21:624 23:0 24:absent";
+    {
+        Csv csv(file.path(), run.machine, run.rows);
+    }
+    const auto back = read_csv(file.path());
+    expect_same(run, back);
+    EXPECT_EQ(baseline_of(back.machine), "mma-sync");
+    EXPECT_EQ(back.rows[0].best_algorithm, run.rows[0].best_algorithm);
+    EXPECT_EQ(back.rows[0].best_tried, run.rows[0].best_tried);
+    EXPECT_NO_THROW(require_same_baseline(file.path(), back.machine, "mma-sync"));
+    EXPECT_THROW(require_same_baseline(file.path(), back.machine, "cublas"), std::runtime_error);
+    EXPECT_THROW(require_same_baseline(file.path(), {}, "mma-sync"), std::runtime_error);
+}
+
+TEST(Report, says_what_the_baseline_is)
+{
+    auto run = sample_run();
+    const std::string before = summary(run);
+    EXPECT_NE(before.find("vs best of cuBLASLt"), std::string::npos) << before;
+    EXPECT_EQ(before.find("mma"), std::string::npos) << before;
+    EXPECT_NE(ratio_map(run).find("best of cuBLASLt / libhgemm"), std::string::npos);
+    EXPECT_EQ(heading(run.machine).find("mma"), std::string::npos);
+    run.machine["baseline"] = "mma-sync";
+    for (size_t i = 0; i < 3; ++i) {
+        run.rows[i].algorithms = 600 + static_cast<int>(i);
+        run.rows[i].best_algorithm =
+            std::string(i == 0 ? "id23" : "id21") + "/tile=128x64/stages=64x6/split=4/swizzle=0";
+        run.rows[i].best_tried = "21:600 23:2";
+    }
+    const std::string text = summary(run);
+    for (const char* wanted : {"vs mma.sync of cuBLASLt", "1.100/1.07 ok               -",
+                               "algorithm ids 21, 23 and 24 of cuBLASLt (cutlass_80_*, cutlass_75_*):\n600 "
+                               "to 602 configurations "
+                               "were tried for a product. Fastest 2 times: id21. Fastest 1 times: "
+                               "id23.\nNo mma.sync baseline for "
+                               "1 of 4 products.",
+                               "Worst against the mma.sync of cuBLASLt"})
+        EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+    EXPECT_EQ(text.find("best of cuBLASLt"), std::string::npos) << text;
+    EXPECT_NE(ratio_map(run).find("mma.sync of cuBLASLt / libhgemm"), std::string::npos);
+    EXPECT_NE(heading(run.machine).find("algorithm ids 21, 23, 24"), std::string::npos);
+    EXPECT_NE(line(run.rows[0]).find("mma.sync id23/tile=128x64/stages=64x6/split=4/swizzle=0 of 21:600"),
+              std::string::npos);
+    run.machine["baseline"] = "somebody's";
+    EXPECT_NE(summary(run).find("vs somebody's"), std::string::npos);
+}
+
 TEST(Report, keeps_outputs_apart)
 {
     auto rows = sample_run().rows;
-    const std::string before = summary(rows);
+    const std::string before = summary({{}, rows});
     Product product{64, 64, 64, HGEMM_F16, "tn", 0, 0, "llm", Output("bias+gelu")};
     rows.push_back(measured(product, 3, unknown, 0.5));
     product.output = Output("beta");
     rows.push_back(measured(product, 3, 0.25, 0.8));
     product.m = 128;
     rows.push_back(measured(product, 4, 1, 1.25));
-    const std::string text = summary(rows);
+    const std::string text = summary({{}, rows});
     for (const char* wanted : {"bias+gelu               1        -      -      -      -     - %    0.500",
                                "beta                    2    0.500  0.287  0.625  0.962    50 %    1.000",
                                "Worst outputs against cublasGemmEx:\n  0.250  64x64x64 beta",
@@ -174,22 +229,23 @@ TEST(Report, tells_what_batch_invariant_mode_costs)
     EXPECT_NE(line(rows[0]).find("  batch-invariant 15.00 x1.250 sm90_<another>"), std::string::npos);
     EXPECT_EQ(line(rows[1]).find("batch-invariant"), std::string::npos);
     const std::string heading = "Batch-invariant mode, its time / ours:";
-    std::string text = summary(rows);
+    std::string text = summary({{}, rows});
     EXPECT_NE(text.find(heading), std::string::npos);
     EXPECT_NE(text.find("all                     1    1.250  1.250  1.250"), std::string::npos) << text;
     rows[2].invariant_cost = 1;
     rows[2].invariant_us = 170;
-    text = summary(rows);
+    text = summary({{}, rows});
     EXPECT_NE(text.find("all                     2    1.118  1.238  1.250"), std::string::npos) << text;
     rows.erase(rows.begin());
     rows[1].invariant_cost = unknown;
-    EXPECT_EQ(summary(rows).find(heading), std::string::npos);
+    EXPECT_EQ(summary({{}, rows}).find(heading), std::string::npos);
 }
 
 TEST(Report, without_baselines_says_so)
 {
-    EXPECT_NE(summary({measured({8, 8, 8, HGEMM_F16, "tn"}, 3, unknown, unknown)}).find("No baseline"),
-              std::string::npos);
+    EXPECT_NE(
+        summary({{}, {measured({8, 8, 8, HGEMM_F16, "tn"}, 3, unknown, unknown)}}).find("No baseline"),
+        std::string::npos);
     EXPECT_NE(summary({}).find("No baseline"), std::string::npos);
 }
 
