@@ -187,7 +187,7 @@ TEST(DeviceKernels, alone)
             GemmCase g = aligned_case(200, n, 136);
             g.transa = HGEMM_TRANS;
             const Trial trial(g, library.memory());
-            EXPECT_EQ(library.explain(trial.args()).find(" next="), std::string::npos);
+            EXPECT_NE(library.explain(trial.args()).find(" pdl=off "), std::string::npos);
             suite.check(g);
         }
         report(suite);
@@ -247,7 +247,7 @@ TEST(DeviceKernels, each_one_streamed)
         g.m = g.n = 264;
         g.k = 1000;
         const Trial trial(g, library.memory());
-        if (!library.created() || library.explain(trial.args()).find(" stream ") == std::string::npos)
+        if (!library.created() || library.explain(trial.args()).find(" stream_k=1 ") == std::string::npos)
             continue;
         SCOPED_TRACE(name);
         Suite suite(library, 5 * thinning());
@@ -283,7 +283,7 @@ TEST(DeviceKernels, each_one_handed_out)
             continue;
         EXPECT_EQ(hgemm_set_sm_count(library.handle(), 4), HGEMM_STATUS_SUCCESS);
         const Trial trial(plain, library.memory());
-        if (library.explain(trial.args()).find(" handed ") == std::string::npos)
+        if (library.explain(trial.args()).find(" schedule=dynamic ") == std::string::npos)
             continue;
         ++handed;
         if (slow && seen++ % 5 != 0)
