@@ -2,6 +2,8 @@
 #include "fake.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <new>
 #include <utility>
 
 namespace {
@@ -41,6 +43,9 @@ struct {
     void* data;
 } after_destroy;
 
+// Where the last handle was that is no more: the next one lies there.
+std::atomic<void*> last_destroyed;
+
 int multiply(void* handle, FakeProduct p)
 {
     const auto& h = *static_cast<FakeHandle*>(handle);
@@ -73,14 +78,18 @@ int cublasGetProperty(int which, int* value)
 
 int cublasCreate_v2(void** handle)
 {
-    *handle = new FakeHandle;
+    void* const place = last_destroyed.exchange(nullptr);
+    *handle = new (place ? place : operator new(sizeof(FakeHandle))) FakeHandle;
     return success;
 }
 
 int cublasDestroy_v2(void* handle)
 {
     fake_record("cublasDestroy_v2");
-    delete static_cast<FakeHandle*>(handle);
+    if (handle) {
+        static_cast<FakeHandle*>(handle)->~FakeHandle();
+        operator delete(last_destroyed.exchange(handle));
+    }
     if (const auto after = std::exchange(after_destroy, {}); after.call)
         after.call(after.data);
     return handle ? success : not_initialized;

@@ -5,7 +5,7 @@
 use std::os::raw::{c_char, c_int, c_void};
 
 pub const HGEMM_VERSION_MAJOR: c_int = 0;
-pub const HGEMM_VERSION_MINOR: c_int = 1;
+pub const HGEMM_VERSION_MINOR: c_int = 2;
 pub const HGEMM_VERSION_PATCH: c_int = 0;
 
 /// Bit pattern of an IEEE binary16 number.
