@@ -74,7 +74,7 @@ std::string ratio_map(const Run& run)
     Svg svg(2 * map_width, bottom + 50);
     draw(svg, axes, run.rows, &Measurement::ratio_default, left, "Time of cublasGemmEx / time of libhgemm");
     draw(svg, axes, run.rows, &Measurement::ratio_best, map_width + left,
-         "Time of " + best_title(baseline_of(run.machine)) + " / time of libhgemm");
+         "Time of the " + best_title(baseline_of(run.machine)) + " / time of libhgemm");
     svg.text(left, bottom + 20, "Above 1 (green): libhgemm is faster. Below 1 (red): libhgemm is slower.");
     svg.text(left, bottom + 38,
              "A cell is the geometric mean over K and types; an empty one was not measured.");

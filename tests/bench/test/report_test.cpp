@@ -169,7 +169,7 @@ TEST(Report, says_what_the_baseline_is)
     const std::string before = summary(run);
     EXPECT_NE(before.find("vs best of cuBLASLt"), std::string::npos) << before;
     EXPECT_EQ(before.find("mma"), std::string::npos) << before;
-    EXPECT_NE(ratio_map(run).find("best of cuBLASLt / libhgemm"), std::string::npos);
+    EXPECT_NE(ratio_map(run).find("Time of the best of cuBLASLt / time of libhgemm"), std::string::npos);
     EXPECT_EQ(heading(run.machine).find("mma"), std::string::npos);
     run.machine["baseline"] = "mma-sync";
     for (size_t i = 0; i < 3; ++i) {
@@ -188,7 +188,8 @@ TEST(Report, says_what_the_baseline_is)
                                "Worst against the mma.sync of cuBLASLt"})
         EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
     EXPECT_EQ(text.find("best of cuBLASLt"), std::string::npos) << text;
-    EXPECT_NE(ratio_map(run).find("mma.sync of cuBLASLt / libhgemm"), std::string::npos);
+    EXPECT_NE(ratio_map(run).find("Time of the mma.sync of cuBLASLt / time of libhgemm"),
+              std::string::npos);
     EXPECT_NE(heading(run.machine).find("algorithm ids 21, 23, 24"), std::string::npos);
     EXPECT_NE(line(run.rows[0]).find("mma.sync id23/tile=128x64/stages=64x6/split=4/swizzle=0 of 21:600"),
               std::string::npos);
