@@ -16,8 +16,8 @@ struct KernelInfo {
     const char* name;
     int tile_m, tile_n, tile_k, stages, threads;
     int smem_bytes;
-    bool unaligned =
-        false;  // reads operands without alignment, more slowly than the backend's other kernels
+    // Reads operands of any alignment, more slowly than the backend's other kernels read aligned ones.
+    bool unaligned = false;
 };
 
 // On: persistent CTAs share the K tiles of the last waves evenly. Off: each computes whole tiles.
@@ -109,8 +109,8 @@ struct Backend {
 
     // Can this backend run on that device at all?
     bool (*serves)(const Device&);
-    // Open and close a handle's state: loaded kernels, or the host's threads and BLAS. *state is null on
-    // failure.
+    // Open and close a handle's state: loaded kernels, or the host's threads and BLAS. *state is
+    // closed if it was set, even where opening failed.
     Status (*open)(const Device&, void** state);
     void (*close)(void* state);
     // Size of the workspace that a handle gets at creation.

@@ -9,8 +9,8 @@ namespace hg::sm90 {
 
 // How the CTAs of a kernel share the output:
 //   Cooperative   persistent; the consumers share each tile
-//   PingPong      persistent; the consumers alternate: one multiplies its tile while the other stores its
-//   own SplitK        one tile a cluster, whose CTAs take a slice of K each and add up in shared memory
+//   PingPong      persistent; one consumer multiplies its tile while the other stores another
+//   SplitK        one tile a cluster, whose CTAs take a slice of K each and add up in shared memory
 //   SplitKGlobal  slices of K on any CTAs of the device, which add up in global memory
 enum class Schedule { Cooperative, PingPong, SplitK, SplitKGlobal };
 

@@ -188,7 +188,8 @@ TEST(DeviceKernels, alone)
             g.transa = HGEMM_TRANS;
             const Trial trial(g, library.memory());
             const std::string plan = library.explain(trial.args());  // or why the kernel does not serve
-            EXPECT_EQ(plan.find(" pdl=off ") != std::string::npos, plan.find("kernel=") != std::string::npos);
+            EXPECT_EQ(plan.find(" pdl=off ") != std::string::npos,
+                      plan.find("kernel=") != std::string::npos);
             suite.check(g);
         }
         report(suite);
@@ -264,7 +265,7 @@ TEST(DeviceKernels, each_one_streamed)
     }
 }
 
-// Tiles that clusters get one at a time: four waves and more of long ones, on four multiprocessors. Several
+// Tiles that clusters get one at a time: four waves and more of long ones, on four SMs. Several
 // times with one handle, whose count of tiles has to begin anew.
 TEST(DeviceKernels, each_one_handed_out)
 {
@@ -315,8 +316,8 @@ bool splits_some(Library& library, const std::string& asked, int64_t size)
     return library.explain(trial.args()).find(asked + " ") != std::string::npos;
 }
 
-// Sums over slices of k, which small problems are not given otherwise. A row's cluster leaves room for
-// some, and so do few multiprocessors, for products of one size or the other.
+// Sums over slices of k, which small problems are not given otherwise. A kernel's cluster leaves room for
+// some, and so do few SMs, for products of one size or the other.
 TEST(DeviceKernels, each_split_forced)
 {
     NEEDS_GPU();

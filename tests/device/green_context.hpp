@@ -1,4 +1,4 @@
-// Green contexts of the driver, for tests: some of a device's multiprocessors, and a stream on them.
+// Green contexts of the driver, for tests: some of a device's SMs, and a stream on them.
 #pragma once
 
 #include "../cuda_driver.hpp"
@@ -14,7 +14,7 @@ public:
     // Why there are none here; "" if there are.
     static std::string absent();
 
-    // Of at least so many multiprocessors of a device.
+    // Of at least so many SMs of a device.
     GreenContext(int device, unsigned sm_count);
     ~GreenContext();
     GreenContext(const GreenContext&) = delete;

@@ -1,4 +1,4 @@
-// Streams of green contexts, which have some of a device's multiprocessors: products on them are right, and
+// Streams of green contexts, which have some of a device's SMs: products on them are right, and
 // planned for those.
 #include "../conformance.hpp"
 #include "gpu.hpp"
@@ -42,7 +42,7 @@ protected:
         if (const std::string why = GreenContext::absent(); !why.empty())
             GTEST_SKIP() << why;
         if (Cuda::get()->sm_count() < 2 * static_cast<int>(few))
-            GTEST_SKIP() << "needs " << 2 * few << " multiprocessors";
+            GTEST_SKIP() << "needs " << 2 * few << " SMs";
     }
 };
 
@@ -73,7 +73,7 @@ TEST_P(DeviceGreen, products_are_right)
     }
 }
 
-// What a handle plans on a stream, by the grid of a kernel that stays on its multiprocessors from tile to
+// What a handle plans on a stream, by the grid of a kernel that stays on its SMs from tile to
 // tile.
 int64_t grid_of(Library& library)
 {
@@ -93,7 +93,7 @@ std::string persistent_kernel(const std::string& backend)
                                 : "";
 }
 
-TEST_P(DeviceGreen, plans_are_for_its_multiprocessors)
+TEST_P(DeviceGreen, plans_are_for_its_SMs)
 {
     const std::string kernel = persistent_kernel(GetParam());
     if (kernel.empty())

@@ -130,7 +130,7 @@ TEST_P(DeviceGroupsOf, sizes_out_of_range)
     contiguous.expect_right();
 }
 
-// On fewer multiprocessors, in batch-invariant mode, and in a second call with other sizes.
+// On fewer SMs, in batch-invariant mode, and in a second call with other sizes.
 TEST_P(DeviceGroupsOf, settings)
 {
     NEEDS_BACKEND(GetParam());

@@ -35,8 +35,8 @@ echo "| --- | --: | --: | --: | --: |"
 step "the suite" "$all:-*freivalds"
 step "large products, fast arithmetic" "${all}freivalds" HGEMM_TEST_THINNING=2 EMU_ARITHMETIC=fast
 step "each row, one in 20 cases" DeviceKernels.each_one_forced HGEMM_TEST_THINNING=4
-step "each row, 2 multiprocessors" DeviceKernels.each_one_forced EMU_SM_COUNT=2 HGEMM_TEST_THINNING=16
-step "each split, 8 multiprocessors" DeviceKernels.each_split_forced EMU_SM_COUNT=8 HGEMM_TEST_THINNING=16
+step "each kernel, 2 SMs" DeviceKernels.each_one_forced EMU_SM_COUNT=2 HGEMM_TEST_THINNING=16
+step "each split, 8 SMs" DeviceKernels.each_split_forced EMU_SM_COUNT=8 HGEMM_TEST_THINNING=16
 step "rows agree bit for bit" DeviceKernels.agree_bit_for_bit
 step "numbers of tiles" DeviceKernels.numbers_of_tiles
 for seed in $(seq "$seeds"); do

@@ -153,7 +153,7 @@ void Wall::get()
     expect_status(hgemm_get_device(live.handle, &device), served, "hgemm_get_device", 0);
     expect_status(hgemm_get_workspace(live.handle, &workspace, &bytes), served, "hgemm_get_workspace", 0);
     if (mode != HGEMM_MODE_DEFAULT || count != live.sm_count || device != HGEMM_DEVICE_HOST)
-        wrong("mode %d, %d multiprocessors, set to %d, device %d", mode, count, live.sm_count, device);
+        wrong("mode %d, %d SMs, set to %d, device %d", mode, count, live.sm_count, device);
     if (live.user ? workspace != live.user || bytes != live.user_bytes
                   : live.own_least != SIZE_MAX && (bytes < live.own_least || bytes > live.own_most))
         wrong("workspace %p of %zu bytes, set to %p of %zu", workspace, bytes,
