@@ -1,13 +1,14 @@
 // What creating a handle takes in a process that has the driver and a context, and, for --image, the parts
 // of it: images that are loaded and kernels that are taken out of them, one image after the other or side
 // by side.
+#include "entry_points.hpp"
+
 #include <hgemm.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <chrono>
 #include <filesystem>
@@ -34,27 +35,15 @@ struct Calls {
 #undef MEMBER
 } cu;
 
-void check(CUresult result, const char* call)
-{
-    if (result != CUDA_SUCCESS)
-        throw std::runtime_error(fmt::format("{} answers {}", call, static_cast<int>(result)));
-}
-#define CHECK(name, ...) check(cu.name ? cu.name(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND, #name)
+#define CHECK(name, ...) hg::cost::check(cu.name ? cu.name(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND, #name)
 
 void load_driver()
 {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    using Get = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
-    const auto get = library ? reinterpret_cast<Get>(dlsym(library, "cuGetProcAddress_v2")) : nullptr;
-    if (!get)
-        throw std::runtime_error("no CUDA driver (libcuda.so.1)");
-    void* address = nullptr;
-    constexpr int abi = 12040;  // has the kernels of a library counted
-#define RESOLVE(name)                                                                                      \
-    if (get(#name, &address, abi, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) == CUDA_SUCCESS)                   \
-        cu.name = reinterpret_cast<decltype(cu.name)>(address);
-    DRIVER_CALLS(RESOLVE)
-#undef RESOLVE
+    const hg::cost::EntryPoints driver;
+    constexpr int version = 12040;  // has the kernels of a library counted
+#define FIND(name) driver.find(#name, version, cu.name);
+    DRIVER_CALLS(FIND)
+#undef FIND
 }
 
 template <typename Work>

@@ -1,12 +1,10 @@
 #include "driver.hpp"
+#include "entry_points.hpp"
 
 #include <fmt/format.h>
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 
 namespace hg::cost {
@@ -31,26 +29,14 @@ struct Calls {
 #undef MEMBER
 } cu;
 
-void check(CUresult result, const char* call)
-{
-    if (result != CUDA_SUCCESS)
-        throw std::runtime_error(fmt::format("{} answers {}", call, static_cast<int>(result)));
-}
-#define CHECK(name, ...) check(cu.name(__VA_ARGS__), #name)
+#define CHECK(name, ...) check(cu.name ? cu.name(__VA_ARGS__) : CUDA_ERROR_NOT_FOUND, #name)
 
 void load()
 {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    using Get = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
-    const auto get = library ? reinterpret_cast<Get>(dlsym(library, "cuGetProcAddress_v2")) : nullptr;
-    if (!get)
-        throw std::runtime_error("no CUDA driver (libcuda.so.1)");
-    void* address = nullptr;
-#define RESOLVE(name)                                                                                      \
-    check(get(#name, &address, 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr), #name);                       \
-    cu.name = reinterpret_cast<decltype(cu.name)>(address);
-    DRIVER_CALLS(RESOLVE)
-#undef RESOLVE
+    const EntryPoints driver;
+#define FIND(name) driver.find(#name, 12000, cu.name);
+    DRIVER_CALLS(FIND)
+#undef FIND
 }
 
 std::string kernel_text(size_t parameter_bytes)
