@@ -83,7 +83,7 @@ void print_launch(const Plan& plan, const KernelInfo& kernel, char* text, size_t
 {
     std::snprintf(text, length, " cluster=%d stages=%d waves=%.2f pdl=%s predicted_us=%.1f",
                   std::max(plan.cluster, 1), kernel.stages,
-                  static_cast<double>(plan.tiles) / static_cast<double>(plan.grid), name_of(plan.pdl),
+                  static_cast<double>(plan.tiles * plan.split) / static_cast<double>(plan.grid), name_of(plan.pdl),
                   plan.predicted_us);
 }
 

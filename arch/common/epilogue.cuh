@@ -15,10 +15,14 @@ constexpr int epilogue_rows = 16;
 // fragment's writes (four rows at one column) hit every bank once.
 template <int Cols>
 struct Chunk {
-    static_assert(Cols == 32 || Cols == 64);
+    static_assert(Cols == 16 || Cols == 32 || Cols == 64);
     static constexpr int floats = epilogue_rows * Cols;
 
-    __device__ static int unit(int row, int unit) { return row * (Cols / 4) + (unit ^ (row % 4 * 2)); }
+    // With 16 columns two rows fill all banks, else one.
+    __device__ static int unit(int row, int unit)
+    {
+        return row * (Cols / 4) + (unit ^ (Cols == 16 ? row / 2 % 2 * 2 : row % 4 * 2));
+    }
 
     // Writes an accumulator fragment of mma or wgmma: two neighbours in each of the rows r and r + 8.
     __device__ static void put(float* chunk, int column, const float (&fragment)[4], int lane)

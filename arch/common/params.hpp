@@ -1,6 +1,7 @@
-// The output of every kernel; part of the Params of each backend.
+// The output of every kernel, and slices of K: parts of the Params of backends.
 #pragma once
 
+#include "arch/common/divisor.hpp"
 #include "arch/common/types.hpp"
 
 namespace hg {
@@ -23,6 +24,14 @@ struct OutputParams {
     Type type_c, type_d, type_bias;
     BiasAlong bias_along;
     Activation activation;
+};
+
+// Slices of K, of which each is multiplied by a CTA of its own: see slice_sum.cuh.
+struct SliceParams {
+    Divisor split;       // how many slices a tile has, of whole K tiles
+    int32_t k_tiles;     // of all slices
+    float* partials;     // the sums of each warp of each tile: a part for each slice, in order
+    uint32_t* arrivals;  // one word for each warp of each tile, 0 between kernels
 };
 
 }  // namespace hg

@@ -40,7 +40,7 @@ __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& 
         const WarpPart part{int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
                             int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
                             smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
-        store_part<C>(p, s, acc, part);
+        store_part<C, T>(p, s, acc, part);
         __syncwarp();
         if (lane == 0)
             ptx::mbarrier_arrive(stages.empty(ring.stage));

@@ -81,13 +81,13 @@ __device__ inline void store_boxes(const Params& p, float alpha, const Accumulat
         ptx::bulk_wait_group_read<0>();
 }
 
-template <Config C, typename Accumulator>
+template <Config C, Type T, typename Accumulator>
 __device__ inline void store_part(const Params& p, const Scalars& s, const Accumulator& acc,
                                   const WarpPart& part)
 {
     static_assert(C.staging_bytes() >= 4 * Chunk<chunk_columns(C.warp_n())>::floats);
     if (!p.tma_store) {
-        store_warp_tile<C.warp_m(), C.warp_n()>(p.output, s, acc, reinterpret_cast<float*>(part.staging),
+        store_warp_tile<T, C.warp_m(), C.warp_n()>(p.output, s, acc, reinterpret_cast<float*>(part.staging),
                                                 part.batch, part.row, part.column, part.lane);
         ptx::fence_proxy_async();  // TMA writes there next
     } else if (p.output.type_d == Type::F32) {

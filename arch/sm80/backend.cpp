@@ -51,8 +51,10 @@ bool serves(const Device& device) { return device.cc >= 80 && image_for(device)[
 // Entry point of a GEMM. General kernels have one for each type.
 bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
-    if (!configs[&kernel - kernels].general)
-        return major_symbol(kernel, variant, name);
+    const Config& c = configs[&kernel - kernels];
+    if (!c.general())
+        return c.takes_majors(variant & 2 ? Major::MN : Major::K, variant & 1 ? Major::MN : Major::K) &&
+               major_symbol(kernel, variant, name);
     std::snprintf(name, sizeof name, "%s_%s", kernel.name, variant ? "bf16" : "f16");
     return variant < 2;
 }
@@ -61,9 +63,10 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     if (variant < group_variants)
         return gemm_symbol(kernel, variant, name);
+    const Config& c = configs[&kernel - kernels];
     const int gemm_variant = variant - group_variants;
-    const bool a_is_k_major = configs[&kernel - kernels].general || (gemm_variant & 2) == 0;
-    if (!gemm_symbol(kernel, gemm_variant, name) || !a_is_k_major)
+    const bool a_is_k_major = c.general() || (gemm_variant & 2) == 0;
+    if (!c.takes_groups() || !gemm_symbol(kernel, gemm_variant, name) || !a_is_k_major)
         return false;
     const size_t length = std::strlen(name);
     std::snprintf(name + length, sizeof name - length, "_groups");
@@ -75,7 +78,14 @@ Status open(const Device& device, void** state)
     return open_kernels(image_for(device), device, kernels, 2 * group_variants, symbol_name, state);
 }
 
-size_t default_workspace(const Device&) { return 0; }
+// Room for the partial sums of four CTAs of 64 x 128 on each SM, or two of 128 x 128.
+size_t default_workspace(const Device& device)
+{
+    return static_cast<size_t>(device.sm_count) * 2 * 128 * 128 * sizeof(float);
+}
+
+// A word for each warp of each tile whose K is split; larger problems are not split.
+size_t counter_words(const Device& device, size_t) { return static_cast<size_t>(device.sm_count) * 32; }
 
 OperandParams pack_operand(const Operand& o)
 {
@@ -83,7 +93,7 @@ OperandParams pack_operand(const Operand& o)
             o.row_stride, o.k_stride, o.batch_stride};
 }
 
-Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
+Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
 {
     Params& params = packed.as<Params>();
     params = {};
@@ -91,6 +101,10 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
     params.b = pack_operand(p.b);
     params.output = pack_output(p);
     params.k = p.k;
+    params.slices.split = divisor(plan.split);
+    params.slices.k_tiles = static_cast<int32_t>(ceil_div(p.k, kernels[plan.kernel].tile_k));
+    params.slices.partials = static_cast<float*>(handle.workspace().ptr);
+    params.slices.arrivals = handle.workspace().counters;
     if (p.is_grouped()) {
         params.groups = p.groups;
         params.group_count = static_cast<int32_t>(p.batch);
@@ -105,14 +119,15 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
     auto& table = *static_cast<KernelTable*>(state);
-    if (plan.grid == plan.tiles)
+    const int64_t ctas = plan.tiles * plan.split;
+    if (plan.grid == ctas)
         return hg::launch(table, plan, packed.bytes, handle.stream);
     Plan wave = plan;
     Params params = packed.as<Params>();
     Status status = ok;
-    for (int64_t first = 0; status == ok && first < plan.tiles; first += plan.grid) {
+    for (int64_t first = 0; status == ok && first < ctas; first += plan.grid) {
         params.first = static_cast<int32_t>(first);
-        wave.grid = std::min(plan.grid, plan.tiles - first);
+        wave.grid = std::min(plan.grid, ctas - first);
         status = hg::launch(table, wave, &params, handle.stream);
     }
     return status;
@@ -129,7 +144,7 @@ const Backend sm80_backend = {
     .open = sm80::open,
     .close = close_kernels,
     .default_workspace = sm80::default_workspace,
-    .counter_words = nullptr,
+    .counter_words = sm80::counter_words,
     .choose = sm80::choose,
     .pack = sm80::pack,
     .launch = sm80::launch,

@@ -6,22 +6,41 @@
 
 namespace hg::sm80 {
 
+// How a kernel reads its operands, and its entry points beside f16 and bf16.
+enum class Family {
+    Tile,     // 16-byte vectors: one entry point for each pair of majors
+    Grouped,  // the same, and two for groups of rows
+    Rows,     // the same as Tile for few rows: only for A contiguous along K
+    Columns,  // the same for few columns: only for B contiguous along K
+    Any,      // element by element, any strides and alignment: one entry point, and one for groups of rows
+};
+
 struct Config {
+    Family family;
     int m, n, k;           // tile of a CTA
     int stages;            // of shared memory
     int warps_m, warps_n;  // how the tile is divided
-    bool general;          // reads operands element by element: any strides and alignment
 
-    constexpr int threads() const { return 32 * warps_m * warps_n; }
+    constexpr bool general() const { return family == Family::Any; }
+    constexpr bool takes_groups() const { return family == Family::Grouped || general(); }
+    constexpr bool takes_majors(Major a, Major b) const
+    {
+        return (family != Family::Rows || a == Major::K) && (family != Family::Columns || b == Major::K);
+    }
+    constexpr int warps() const { return warps_m * warps_n; }
+    constexpr int threads() const { return 32 * warps(); }
     constexpr int warp_m() const { return m / warps_m; }
     constexpr int warp_n() const { return n / warps_n; }
+    constexpr int stage_bytes() const { return 2 * (m + n) * k; }
 };
 
 // Dynamic shared memory of a CTA; the epilogue's chunks reuse the stages.
 template <Config C>
 struct Smem {
-    static_assert(C.k == 32 && C.m % 64 == 0 && C.n % 64 == 0);
-    static_assert(C.warp_m() % 16 == 0 && C.warp_n() % 32 == 0);
+    static_assert(C.k == 32 || C.k == 64);
+    static_assert(C.m % 64 == 0 || C.family == Family::Rows);  // panels of MN-major operands
+    static_assert(C.n % 64 == 0 || C.family == Family::Columns);
+    static_assert(C.warp_m() % 16 == 0 && C.warp_n() % 16 == 0);
     alignas(128) uint16_t a[C.stages][C.m * C.k];
     alignas(128) uint16_t b[C.stages][C.n * C.k];
 };
@@ -38,7 +57,8 @@ struct Params {
     OutputParams output;
     int64_t k;
     TileGrid grid;
-    int32_t first;  // index of the first tile of this launch
+    SliceParams slices;
+    int32_t first;  // index of the first CTA of this launch, counted over tiles and their slices
     Groups groups;  // grouped kernels use these three instead of `grid`
     int32_t group_count, group_tiles_n;
 };

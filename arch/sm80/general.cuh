@@ -79,8 +79,8 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     using Share = WarpTile<T, Major::K, Major::K, C.k, C.warp_m(), C.warp_n()>;
     static_assert(C.stages == 2);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const TilePlace at = Find::template find<C>(p, tile_index(p));
+    const WarpPlace<C> in_tile(warp);
+    const TilePlace at = Find::template find<C>(p, CtaWork(p, blockIdx.x).tile);
     if (!Find::exists(at))
         return;
     const Scalars scalars = load_scalars(p.output);
@@ -104,11 +104,11 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
                 b.read(first + C.k, k - first - C.k);
             }
             Share::accumulate(acc, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage]),
-                              row_a, row_b, offsets);
+                              in_tile.m, in_tile.n, offsets);
         }
     }
     __syncthreads();
-    store<C>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
+    store<C, T>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
 }
 
 }  // namespace hg::sm80

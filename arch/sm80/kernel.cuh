@@ -1,20 +1,26 @@
-// GEMM with cp.async, ldmatrix and mma.sync. One CTA computes one tile of one problem.
+// GEMM with cp.async, ldmatrix and mma.sync. One CTA computes one tile of one problem, or a slice of its K.
 //
-// Barriers: only __syncthreads(). Before a warp reads the first fragments of a stage, every thread waits
-// for its own copies (cp.async.wait_group), then __syncthreads() waits for those of all threads. The same
-// barrier says that all warps have read the stage before, which is filled again right after it.
+// Barriers: those of mainloop.cuh and slice_sum.cuh. A __syncthreads() before the epilogue says that all
+// warps have read the stages, which its chunks reuse.
 #pragma once
 
 #include "arch/common/groups.cuh"
-#include "arch/common/ptx/cp_async.cuh"
-#include "arch/common/ptx/warp.cuh"
+#include "arch/common/slice_sum.cuh"
 #include "arch/common/warp_store.cuh"
-#include "arch/sm80/config.hpp"
+#include "arch/sm80/mainloop.cuh"
 
 namespace hg::sm80 {
 
-// The index of this CTA's tile.
-__device__ inline uint32_t tile_index(const Params& p) { return p.first + blockIdx.x; }
+// Which tile a CTA computes, and which slice of its K. The slices of a tile are neighbours in the grid.
+struct CtaWork {
+    int32_t tile, slice;
+
+    __device__ explicit CtaWork(const Params& p, uint32_t block)
+        : tile(p.slices.split.quotient(static_cast<int32_t>(p.first + block))),
+          slice(static_cast<int32_t>(p.first + block) - tile * p.slices.split.value)
+    {
+    }
+};
 
 // A tile: rows row ... end - 1 of A and D, or fewer if it has fewer, and columns from `column` on.
 struct TilePlace {
@@ -25,9 +31,9 @@ struct TilePlace {
 // How run_tile() finds its tile in a problem or a batch of them.
 struct PlainTiles {
     template <Config C>
-    __device__ static TilePlace find(const Params& p, uint32_t index)
+    __device__ static TilePlace find(const Params& p, int32_t index)
     {
-        const Tile tile = tile_at(p.grid, static_cast<int32_t>(index));
+        const Tile tile = tile_at(p.grid, index);
         return {int64_t{tile.m} * C.m, p.output.m, int64_t{tile.n} * C.n, tile.batch};
     }
     __device__ static bool exists(const TilePlace&) { return true; }
@@ -37,11 +43,10 @@ struct PlainTiles {
 // How run_tile() finds its tile in groups of rows; the last CTAs may find none.
 struct GroupedTiles {
     template <Config C>
-    __device__ static TilePlace find(const Params& p, uint32_t index)
+    __device__ static TilePlace find(const Params& p, int32_t index)
     {
         GroupTile at{};
-        GroupWalk<C.m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n,
-                            static_cast<int32_t>(index));
+        GroupWalk<C.m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n, index);
         walk.find(at);
         return {at.row, at.end, int64_t{at.n} * C.n, at.batch};
     }
@@ -54,85 +59,35 @@ struct GroupedTiles {
     }
 };
 
-// Producer: a thread's copies of one operand. A tile in shared memory is a number of lines of contiguous
-// chunks: a line is a row of the operand (K-major) or one of its K's (MN-major).
-template <Major M, int Rows, int K, int Threads>
-class Producer {
-    static constexpr int line_elements = M == Major::K ? K : Rows;
-    static constexpr int lines = M == Major::K ? Rows : K;
-    static constexpr int chunks = line_elements / chunk_elements;
-    static constexpr int lines_per_pass = Threads / chunks;
-    static constexpr int passes = lines / lines_per_pass;
-    static_assert(Threads % chunks == 0 && lines % lines_per_pass == 0);
-
-public:
-    __device__ Producer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
-        : line_(thread / chunks), element_(thread % chunks * chunk_elements)
-    {
-        const uint16_t* base = p.array ? p.array[z] : p.ptr + z * p.batch_stride;
-        const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
-        rows_left_ = static_cast<int>(min(rows - row, int64_t{Rows}));
-        next_ = base + (M == Major::K ? row * pitch : row) + line_ * pitch + element_;
-        step_ = M == Major::K ? K : K * pitch;
-        pass_ = lines_per_pass * pitch;
-    }
-
-    // Copies the next K tile, of which k_left elements exist, to the tile at `smem`. For lines and elements
-    // that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
-    __device__ void copy(uint32_t smem, int k_left)
-    {
-        const int k_in_tile = min(k_left, K);
-        const int line_limit = M == Major::K ? rows_left_ : k_in_tile;
-        const int element_limit = M == Major::K ? k_in_tile : rows_left_;
-        const int elements = max(0, min(element_limit - element_, chunk_elements));
-        const uint16_t* src = next_;
-#pragma unroll
-        for (int pass = 0; pass < passes; ++pass, src += pass_) {
-            const int line = line_ + pass * lines_per_pass;
-            const int bytes = line < line_limit ? 2 * elements : 0;
-            const int offset = M == Major::K ? tile_offset<M, Rows, K>(line, element_)
-                                             : tile_offset<M, Rows, K>(element_, line);
-            ptx::cp_async_cg_16(smem + offset, src, bytes);
-        }
-        next_ += step_;
-    }
-
-private:
-    const uint16_t* next_;  // this thread's first chunk of the next k tile
-    int64_t step_, pass_;   // elements to the next k tile, to the next pass
-    int line_, element_, rows_left_;
-};
-
 // Epilogue: each warp stores its sums through its own part of shared memory.
-template <Config C, typename Accumulator>
+template <Config C, Type T, typename Accumulator>
 __device__ inline void store(const OutputParams& o, const Scalars& s, const Accumulator& acc, void* smem,
                              const TilePlace& at, int warp, int lane)
 {
     constexpr int chunk_floats = Chunk<chunk_columns(C.warp_n())>::floats;
-    static_assert(sizeof(float) * chunk_floats * C.warps_m * C.warps_n <= sizeof(Smem<C>));
-    store_warp_tile<C.warp_m(), C.warp_n()>(o, s, acc, static_cast<float*>(smem) + warp * chunk_floats,
-                                            at.batch, at.row + warp / C.warps_n * C.warp_m(),
-                                            at.column + warp % C.warps_n * C.warp_n(), lane);
+    static_assert(sizeof(float) * chunk_floats * C.warps() <= sizeof(Smem<C>));
+    const WarpPlace<C> in_tile(warp);
+    store_warp_tile<T, C.warp_m(), C.warp_n()>(o, s, acc, static_cast<float*>(smem) + warp * chunk_floats,
+                                            at.batch, at.row + in_tile.m, at.column + in_tile.n, lane);
 }
 
-// Stores this CTA's tile once all warps have read the stages. It finds the tile again: kept during the main
-// loop, its place would spill.
-template <Config C, typename Find, typename Accumulator>
-__device__ inline void store_tile(const Params& p, Smem<C>& smem, const Scalars& s, const Accumulator& acc,
-                                  int warp, int lane)
+// Stores this CTA's tile once all warps have read the stages, if no slice of it is missing. It finds the
+// tile, the scalars and the warp again: kept during the main loop, they would spill.
+template <Config C, Type T, typename Find, typename Accumulator>
+__device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& acc)
 {
     ptx::cp_async_wait_group<0>();
     __syncthreads();
-    const TilePlace at = Find::template find<C>(p, ptx::mov_b32(tile_index(p)));
-    store<C>(Find::output(p, at), s, acc, &smem, at, warp, lane);
-}
-
-// Waits until the next stage that a warp reads is complete for all threads.
-template <Config C>
-__device__ inline void wait_for_next_stage()
-{
-    ptx::cp_async_wait_group<C.stages - 2>();
-    __syncthreads();
+    const CtaWork work(p, ptx::read_block());
+    const uint32_t thread = ptx::read_thread();
+    const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
+    uint32_t complete = 1;
+    if (p.slices.split.value > 1)
+        complete = sum_slices(acc, p.slices, work.slice, int64_t{work.tile} * C.warps() + warp, lane);
+    if (ptx::mov_b32(complete) == 0)  // hidden from nvcc, which would have two copies of the epilogue
+        return;
+    const TilePlace at = Find::template find<C>(p, work.tile);
+    store<C, T>(Find::output(p, at), load_scalars(p.output), acc, &smem, at, warp, lane);
 }
 
 template <Config C, Type T, Major MA, Major MB, typename Find = PlainTiles>
@@ -140,60 +95,18 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 {
     using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
-    const TilePlace at = Find::template find<C>(p, tile_index(p));
+    const CtaWork work(p, blockIdx.x);
+    const TilePlace at = Find::template find<C>(p, work.tile);
     if (!Find::exists(at))
         return;
-    const Scalars scalars = load_scalars(p.output);
-    const int k = scalars.alpha == 0.0f ? 0 : static_cast<int>(p.k);
-    Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
-    Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
-    const uint32_t smem_a = ptx::shared_address(smem.a), smem_b = ptx::shared_address(smem.b);
-    constexpr int bytes_a = sizeof smem.a[0], bytes_b = sizeof smem.b[0];
-    int k_to_fill = k;
-    const auto fill = [&](int stage) {
-        if (k_to_fill > 0) {
-            a.copy(smem_a + stage * bytes_a, k_to_fill);
-            b.copy(smem_b + stage * bytes_b, k_to_fill);
-            k_to_fill -= C.k;
-        }
-        ptx::cp_async_commit_group();
-    };
+    const int first = first_k_tile(p.slices, work.slice) * C.k;
+    const int end = min(static_cast<int>(p.k), first_k_tile(p.slices, work.slice + 1) * C.k);
+    const int k = load_scalars(p.output).alpha == 0.0f ? 0 : end - first;
+    Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, first, at.end, at.batch, threadIdx.x);
+    Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, first, p.output.n, at.batch, threadIdx.x);
     typename Share::Accumulator acc;
-    acc.clear();
-#pragma unroll
-    for (int i = 0; i < C.stages - 1; ++i)
-        fill(i);
-    const typename Share::Lane offsets(lane);
-    const auto load = [&](typename Share::Fragments& f, int stage, int step) {
-        Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, row_a, row_b, 16 * step,
-                    offsets);
-    };
-    // A warp loads fragments one K step ahead of mma.sync, across the stages.
-    constexpr int steps = C.k / 16;
-    static_assert(steps % 2 == 0);
-    typename Share::Fragments f[2];
-    if (k > 0) {
-        wait_for_next_stage<C>();
-        load(f[0], 0, 0);
-    }
-    for (int k_left = k, stage = 0; k_left > 0; k_left -= C.k) {
-        const int next = stage + 1 == C.stages ? 0 : stage + 1;
-#pragma unroll
-        for (int step = 0; step < steps; ++step) {
-            if (step + 1 < steps) {
-                load(f[(step + 1) % 2], stage, step + 1);
-            } else if (k_left > C.k) {
-                wait_for_next_stage<C>();
-                load(f[(step + 1) % 2], next, 0);
-            }
-            if (step == 0)
-                fill(stage == 0 ? C.stages - 1 : stage - 1);
-            Share::multiply(acc, f[step % 2]);
-        }
-        stage = next;
-    }
-    store_tile<C, Find>(p, smem, scalars, acc, warp, lane);
+    multiply_tile<C, Share>(acc, smem, a, b, k, warp, lane);
+    store_tile<C, T, Find>(p, smem, acc);
 }
 
 }  // namespace hg::sm80

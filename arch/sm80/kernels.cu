@@ -1,6 +1,7 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
 // for groups of rows, whose A is K-major, end in _groups.
+#include "arch/sm80/configs.hpp"
 #include "arch/sm80/general.cuh"
 
 using namespace hg;
@@ -15,28 +16,32 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
         body(p, *reinterpret_cast<sm80::Smem<config>*>(dynamic_smem));                                     \
     }
 
-#define TILE_MAJORS(name, config, type)                                                                    \
-    ENTRY(name##_kk, config, (sm80::run_tile<config, type, Major::K, Major::K>))                           \
-    ENTRY(name##_kn, config, (sm80::run_tile<config, type, Major::K, Major::MN>))                          \
-    ENTRY(name##_mk, config, (sm80::run_tile<config, type, Major::MN, Major::K>))                          \
-    ENTRY(name##_mn, config, (sm80::run_tile<config, type, Major::MN, Major::MN>))                         \
-    ENTRY(name##_kk_groups, config,                                                                        \
-          (sm80::run_tile<config, type, Major::K, Major::K, sm80::GroupedTiles>))                         \
-    ENTRY(name##_kn_groups, config,                                                                        \
-          (sm80::run_tile<config, type, Major::K, Major::MN, sm80::GroupedTiles>))
+#define TILE_ENTRY(name, config, type, major_a, major_b)                                                   \
+    ENTRY(name, config, (sm80::run_tile<config, type, Major::major_a, Major::major_b>))
+#define GROUPS_ENTRY(name, config, type, major_b)                                                          \
+    ENTRY(name, config, (sm80::run_tile<config, type, Major::K, Major::major_b, sm80::GroupedTiles>))
 
-#define TILE(name, ...)                                                                                    \
-    constexpr sm80::Config name##_config{__VA_ARGS__, false};                                              \
-    TILE_MAJORS(name##_f16, name##_config, Type::F16)                                                      \
-    TILE_MAJORS(name##_bf16, name##_config, Type::BF16)
-
-#define ANY_OF(name, config, type)                                                                         \
+#define Tile_OF(name, config, type)                                                                        \
+    TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
+    TILE_ENTRY(name##_kn, config, type, K, MN)                                                             \
+    TILE_ENTRY(name##_mk, config, type, MN, K)                                                             \
+    TILE_ENTRY(name##_mn, config, type, MN, MN)
+#define Grouped_OF(name, config, type)                                                                     \
+    Tile_OF(name, config, type)                                                                            \
+    GROUPS_ENTRY(name##_kk_groups, config, type, K)                                                        \
+    GROUPS_ENTRY(name##_kn_groups, config, type, MN)
+#define Rows_OF(name, config, type)                                                                        \
+    TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
+    TILE_ENTRY(name##_kn, config, type, K, MN)
+#define Columns_OF(name, config, type)                                                                     \
+    TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
+    TILE_ENTRY(name##_mk, config, type, MN, K)
+#define Any_OF(name, config, type)                                                                         \
     ENTRY(name, config, (sm80::run_general_tile<config, type>))                                            \
     ENTRY(name##_groups, config, (sm80::run_general_tile<config, type, sm80::GroupedTiles>))
 
-#define ANY(name, ...)                                                                                     \
-    constexpr sm80::Config name##_config{__VA_ARGS__, true};                                               \
-    ANY_OF(name##_f16, name##_config, Type::F16)                                                           \
-    ANY_OF(name##_bf16, name##_config, Type::BF16)
+#define KERNEL(family, name, ...)                                                                          \
+    family##_OF(name##_f16, sm80::name##_config, Type::F16)                                                \
+    family##_OF(name##_bf16, sm80::name##_config, Type::BF16)
 
 #include "arch/sm80/kernels.def"

@@ -1,24 +1,16 @@
 // The host's reading of kernels.def.
 #pragma once
 
-#include "arch/sm80/config.hpp"
+#include "arch/sm80/configs.hpp"
 #include "src/backend.hpp"
 
 namespace hg::sm80 {
 
-#define TILE(name, ...) constexpr Config name##_config{__VA_ARGS__, false};
-#define ANY(name, ...)  constexpr Config name##_config{__VA_ARGS__, true};
-#include "arch/sm80/kernels.def"
-#undef TILE
-#undef ANY
-
-#define TILE(name, ...) name##_config,
-#define ANY(name, ...)  name##_config,
+#define KERNEL(family, name, ...) name##_config,
 constexpr Config configs[] = {
 #include "arch/sm80/kernels.def"
 };
-#undef TILE
-#undef ANY
+#undef KERNEL
 
 template <Config C>
 constexpr KernelInfo info_of(const char* name)
@@ -26,13 +18,11 @@ constexpr KernelInfo info_of(const char* name)
     return {name, C.m, C.n, C.k, C.stages, C.threads(), static_cast<int>(sizeof(Smem<C>))};
 }
 
-#define TILE(name, ...) info_of<name##_config>(#name),
-#define ANY(name, ...)  info_of<name##_config>(#name),
+#define KERNEL(family, name, ...) info_of<name##_config>(#name),
 constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
 };
-#undef TILE
-#undef ANY
+#undef KERNEL
 
 constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 
@@ -40,5 +30,21 @@ constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 constexpr int group_variants = 8;
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+
+// How a kernel is run on a problem: how many tiles, and slices of K for each.
+struct Candidate {
+    int kernel;
+    int64_t tiles, split;
+};
+
+constexpr int64_t most_slices = 32;
+
+constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)
+{
+    return int64_t{sizeof(float)} * c.m * c.n * tiles * split;
+}
+
+// Microseconds that a candidate takes on `sm_count` SMs.
+double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count);
 
 }  // namespace hg::sm80

@@ -47,21 +47,30 @@ TEST(DeviceKernels, agree_bit_for_bit)
         SCOPED_TRACE(name);
         ASSERT_TRUE(library.set_batch_invariant(true)) << library.story();  // no sum over slices of k
         ++kernels;
-        size_t index = 0;
+        size_t index = 0, served = 0;
         for (const GemmCase& g : agreement_cases()) {
+            if (index == first.size())
+                first.emplace_back();
             Trial trial(g, library.memory());
             trial.upload();
-            ASSERT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
+            const hgemm_status_t status = library.run(trial.args());
+            if (status == HGEMM_STATUS_NOT_SUPPORTED) {  // some kernels are for some majors alone
+                ++index;
+                continue;
+            }
+            ASSERT_EQ(status, HGEMM_STATUS_SUCCESS) << library.story();
+            ++served;
             trial.download();
             std::vector<double> results;
             for (int64_t i = 0; i < g.m; ++i)
                 for (int64_t j = 0; j < g.n; ++j)
                     results.push_back(trial.result(0, i, j));
-            if (index == first.size())
-                first.push_back(results);
+            if (first[index].empty())
+                first[index] = results;
             EXPECT_TRUE(results == first[index]) << g.print();
             ++index;
         }
+        EXPECT_GE(served, index / 3);
     }
     EXPECT_GE(kernels, 2);
 }

@@ -312,6 +312,7 @@ bool splits_some(Library& library, const std::string& asked, int64_t size)
     GemmCase g;
     g.m = g.n = size;
     g.k = 1024;
+    g.aligned = true;
     const Trial trial(g, library.memory());
     return library.explain(trial.args()).find(asked + " ") != std::string::npos;
 }
@@ -339,9 +340,8 @@ TEST(DeviceKernels, each_split_forced)
             EXPECT_GT(suite.cases(), suite.not_applicable()) << "no case is split";
             ++splits;
         }
-    const int generation = Cuda::get()->cc() / 10;
     if (names_all_kernels()) {
-        EXPECT_EQ(splits > 0, generation >= 9 && generation <= 11);
+        EXPECT_GT(splits, 0);
     }
 }
 

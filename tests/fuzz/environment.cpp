@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -247,7 +248,11 @@ void call_cblas(const std::string& value)
         _exit(right && is_one_line(hgemm_last_error()) ? 0 : 1);
     }
     int result = 0;
-    if (waitpid(child, &result, 0) != child || result != 0)
+    pid_t ended;
+    do  // libFuzzer's timer interrupts
+        ended = waitpid(child, &result, 0);
+    while (ended < 0 && errno == EINTR);
+    if (ended != child || result != 0)
         wrong("a product with HGEMM_CBLAS=%s ended with %x", value.c_str(), result);
 }
 #endif

@@ -1,5 +1,6 @@
 // Matrix-vector products.
 #include "caller.hpp"
+#include "oracle.hpp"
 #include "report.hpp"
 #include "wall.hpp"
 
@@ -112,6 +113,11 @@ Positions judge(const VectorProduct& p)
     wrong_if(g.incy == 0, Incy);
     if (!p.has_memory)
         found.doubtful = {Lda, Incx, Incy};
+    // Refused even where a vector has one element, whose neighbour is never read.
+    if (is_far(g.incx, p.length_x(), g.type))
+        found.doubtful.push_back(Incx);
+    if (is_far(g.incy, p.length_y(), g.type))
+        found.doubtful.push_back(Incy);
     return found;
 }
 

@@ -19,6 +19,20 @@ __device__ inline void setmaxnreg_inc()
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
 
+// mov.u32 value, %tid.x; and %ctaid.x;   sm_20. Read here: threadIdx and blockIdx may be kept from before.
+__device__ inline uint32_t read_thread()
+{
+    uint32_t value;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(value));
+    return value;
+}
+__device__ inline uint32_t read_block()
+{
+    uint32_t value;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(value));
+    return value;
+}
+
 // The 32-bit shared address of a generic pointer into shared memory.
 __device__ inline uint32_t shared_address(const void* pointer)
 {
