@@ -127,6 +127,8 @@ struct Backend {
     bool batch_invariant;
     // If set: true for devices on which the backend is used only if HGEMM_BACKEND or HGEMM_KERNEL names it.
     bool (*stands_aside)(const Device&) = nullptr;
+    // Another backend's kernels may be faster: find_plan() asks the next ones as well.
+    bool is_compared = false;
     // Has kernels for problems with Groups.
     bool takes_groups = false;
 };

@@ -112,7 +112,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
             plan = next;
         found = true;
         // A later backend that needs no copies, or no alignment, may be faster.
-        if (!next.sm90.repacks() && !backend->kernels[next.kernel].unaligned)
+        if (!backend->is_compared && !next.sm90.repacks() && !backend->kernels[next.kernel].unaligned)
             break;
     }
     return found;

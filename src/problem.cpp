@@ -83,8 +83,8 @@ void print_launch(const Plan& plan, const KernelInfo& kernel, char* text, size_t
 {
     std::snprintf(text, length, " cluster=%d stages=%d waves=%.2f pdl=%s predicted_us=%.1f",
                   std::max(plan.cluster, 1), kernel.stages,
-                  static_cast<double>(plan.tiles * plan.split) / static_cast<double>(plan.grid), name_of(plan.pdl),
-                  plan.predicted_us);
+                  static_cast<double>(plan.tiles * plan.split) / static_cast<double>(plan.grid),
+                  name_of(plan.pdl), plan.predicted_us);
 }
 
 }  // namespace

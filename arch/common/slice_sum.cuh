@@ -14,7 +14,8 @@ namespace hg {
 
 // Calls body(fragment, address) for each fragment in some rows of a warp's sums: one float4 a lane.
 template <int WM, int WN, typename Quad, typename Body>
-__device__ inline void for_each_fragment(WarpAccumulator<WM, WN>& acc, int first, int rows, Quad* at, Body body)
+__device__ inline void for_each_fragment(WarpAccumulator<WM, WN>& acc, int first, int rows, Quad* at,
+                                         Body body)
 {
 #pragma unroll
     for (int i = 0; i < rows; ++i)
@@ -46,17 +47,16 @@ __device__ inline int32_t first_k_tile(const SliceParams& p, int32_t slice)
     return p.split.quotient(slice * p.k_tiles);
 }
 
-// Called by a whole warp, the `part`-th of all warps of all tiles, with its sums of a slice. Returns true in
-// the one that counts last; its `acc` then holds the sums of all slices.
+// Called by a whole warp, the `part`-th of all warps of all tiles, with its sums of a slice. Returns true
+// in the one that counts last; its `acc` then holds the sums of all slices.
 template <int WM, int WN>
 __device__ inline bool sum_slices(WarpAccumulator<WM, WN>& acc, const SliceParams& p, int32_t slice,
                                   int64_t part, int lane)
 {
     constexpr int quads = WM * WN / 4;
     float4* const first = reinterpret_cast<float4*>(p.partials) + part * p.split.value * quads + lane;
-    for_each_fragment(acc, 0, WM / 16, first + slice * quads, [](float(&v)[4], float4* to) {
-        __stcg(to, make_float4(v[0], v[1], v[2], v[3]));
-    });
+    for_each_fragment(acc, 0, WM / 16, first + slice * quads,
+                      [](float(&v)[4], float4* to) { __stcg(to, make_float4(v[0], v[1], v[2], v[3])); });
     uint32_t before = 0;
     __syncwarp();
     if (lane == 0)
@@ -72,7 +72,8 @@ __device__ inline bool sum_slices(WarpAccumulator<WM, WN>& acc, const SliceParam
 #pragma unroll
     for (int row = 0; row < WM / 16; row += rows_at_once) {
         const float4* from = first + 32 * row * (WN / 8);
-        for_each_fragment(acc, row, rows_at_once, from, [](float(&v)[4], const float4* at) { load_quad(v, at); });
+        for_each_fragment(acc, row, rows_at_once, from,
+                          [](float(&v)[4], const float4* at) { load_quad(v, at); });
 #pragma unroll 1
         for (int32_t left = p.split.value - 1; left > 0; --left) {
             from += quads;

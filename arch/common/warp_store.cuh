@@ -129,8 +129,8 @@ __device__ inline void transpose_quad(uint32_t (&w)[4], int lane)
     }
 }
 
-// Can store_from_registers() store the output of operands of type T? D is alpha * A * B, of floats or of T, in
-// rows of whole aligned vectors.
+// Can store_from_registers() store the output of operands of type T? D is alpha * A * B, of floats or of T,
+// in rows of whole aligned vectors.
 template <Type T>
 __device__ inline bool is_plain_output(const OutputParams& p, const OutputBases& bases)
 {
@@ -156,8 +156,8 @@ struct LaneOutput {
 // Stores 16 rows of fragments of 16-bit results. Each lane stores whole vectors, which it collects from the
 // four lanes that hold a row: of four blocks of eight columns it gets one, of two one in one of two rows.
 template <Type T, int Blocks>
-__device__ inline void store_rows_16(const float (*fragments)[4], float alpha, const LaneOutput& out, int row,
-                                     int lane)
+__device__ inline void store_rows_16(const float (*fragments)[4], float alpha, const LaneOutput& out,
+                                     int row, int lane)
 {
     constexpr int at_once = Blocks % 4 == 0 ? 4 : 2, rows = 4 / at_once;
 #pragma unroll
@@ -181,7 +181,8 @@ __device__ inline void store_rows_16(const float (*fragments)[4], float alpha, c
 
 // The same for floats, of which four lanes fill a sector of 32 bytes in a row.
 template <int Blocks>
-__device__ inline void store_rows_32(const float (*fragments)[4], float alpha, const LaneOutput& out, int row)
+__device__ inline void store_rows_32(const float (*fragments)[4], float alpha, const LaneOutput& out,
+                                     int row)
 {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -216,31 +217,43 @@ __device__ inline void store_from_registers(const OutputParams& p, float alpha, 
     }
 }
 
+template <int Cols>
+__device__ inline void put_chunk(float* chunk, const float (*fragments)[4], int lane)
+{
+#pragma unroll
+    for (int j = 0; j < Cols; j += 8)
+        Chunk<Cols>::put(chunk, j, fragments[j / 8], lane);
+}
+
 // Stores a warp's tile whose first element is (row, column) of the output, if need be 16 rows at a time
-// through its chunk.
-template <Type T, int WM, int WN>
+// through its chunk of `columns` columns. FromRegisters: plain outputs need no chunk.
+template <Type T, int WM, int WN, int columns = chunk_columns(WN), bool FromRegisters = true>
 __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
                                        const WarpAccumulator<WM, WN>& acc, float* chunk, int32_t batch,
                                        int64_t row, int64_t column, int lane)
 {
-    constexpr int columns = chunk_columns(WN);
-    const OutputBases bases(p, s, batch);
-    if (is_plain_output<T>(p, bases)) {
-        store_from_registers<T>(p, s.alpha, bases.d, acc, row, column, lane);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < WM / epilogue_rows; ++i)
-#pragma unroll
-        for (int first = 0; first < WN; first += columns) {
-#pragma unroll
-            for (int j = 0; j < columns; j += 8)
-                Chunk<columns>::put(chunk, j, acc.v[i][(first + j) / 8], lane);
-            __syncwarp();
-            store_chunk_rows<columns>(p, s, bases, chunk, row + i * epilogue_rows, column + first, columns,
-                                      lane);
-            __syncwarp();
+    if constexpr (FromRegisters) {
+        const OutputBases bases(p, s, batch);
+        if (is_plain_output<T>(p, bases)) {
+            store_from_registers<T>(p, s.alpha, bases.d, acc, row, column, lane);
+            return;
         }
+    }
+    // Only what must know its accumulators by constants is unrolled: nvcc takes long for the rest.
+    constexpr int across = WN / columns, chunks = WM / epilogue_rows * across;
+#pragma unroll 1
+    for (int current = 0; current < chunks; ++current) {
+#pragma unroll
+        for (int i = 0; i < chunks; ++i)
+            if (i == current)
+                put_chunk<columns>(chunk, acc.v[i / across] + i % across * (columns / 8), lane);
+        __syncwarp();
+        // Found anew each time: there are no registers to keep them.
+        const OutputBases bases(p, s, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch))));
+        store_chunk_rows<columns>(p, s, bases, chunk, row + current / across * epilogue_rows,
+                                  column + current % across * columns, columns, lane);
+        __syncwarp();
+    }
 }
 
 }  // namespace hg

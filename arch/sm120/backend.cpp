@@ -62,6 +62,7 @@ const Backend sm120_backend = {
     .launch = sm120::launch,
     .batch_invariant = true,
     .stands_aside = sm120::stands_aside,
+    .is_compared = true,
     .takes_groups = false,
 };
 

@@ -27,20 +27,22 @@ __device__ inline void prepare(const Params& p, Smem<C>& smem)
 
 // Consumer: every warp multiplies and stores its part of each tile.
 template <Config C, Type T, Major MA, Major MB>
-__device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages, const Scalars& s,
-                               int32_t k_tiles)
+__device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages)
 {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output), C.k);
     auto ring = Ring<C.stages>::reader();
     for (int32_t index = blockIdx.x; index < p.tiles; index += gridDim.x) {
-        const Tile tile = tile_at(p.grid, index);
         WarpAccumulator<C.warp_m(), C.warp_n()> acc;
-        multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, warp, lane);
+        multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, threadIdx.x / 32, threadIdx.x % 32);
         ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
-        const WarpPart part{int64_t{tile.m} * C.m + warp / C.warps_n * C.warp_m(),
-                            int64_t{tile.n} * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
+        // Found here, and read again: kept during the main loop, they would spill.
+        const Tile tile = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(index))));
+        const uint32_t thread = ptx::read_thread();
+        const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
+        const WarpPart part{tile.m * C.m + warp / C.warps_n * C.warp_m(),
+                            tile.n * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
                             smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
-        store_part<C, T>(p, s, acc, part);
+        store_part<C, T>(p, load_scalars(p.output), acc, part);
         __syncwarp();
         if (lane == 0)
             ptx::mbarrier_arrive(stages.empty(ring.stage));
@@ -55,18 +57,16 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
     prepare(p, smem);
     ptx::wait_for_earlier_grids();
     const Stages<C> stages(smem);
-    const Scalars scalars = load_scalars(p.output);
-    const int32_t k_tiles = count_k_tiles(p, scalars, C.k);
     if (threadIdx.x < 32 * C.consumers()) {
         if constexpr (C.registers > 0)
             ptx::setmaxnreg_inc<C.registers>();
-        consume<C, T, MA, MB>(p, smem, stages, scalars, k_tiles);
+        consume<C, T, MA, MB>(p, smem, stages);
         return;
     }
     if constexpr (C.registers > 0)
         ptx::setmaxnreg_dec<producer_registers>();
     if (threadIdx.x / 32 == C.consumers() && ptx::elect_one()) {
-        Producer<C, MA, MB> producer(p, stages, k_tiles);
+        Producer<C, MA, MB> producer(p, stages, count_k_tiles(p, load_scalars(p.output), C.k));
         while (producer.has_next())
             producer.fill_stage();
     }

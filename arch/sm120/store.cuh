@@ -10,7 +10,7 @@ namespace hg::sm120 {
 
 // A warp's part of a tile: where it begins in the output, and the warp's own shared memory.
 struct WarpPart {
-    int64_t row, column;
+    int32_t row, column;  // TMA has 32-bit coordinates
     int32_t batch;
     unsigned char* staging;
     int lane;
@@ -71,8 +71,8 @@ __device__ inline void store_boxes(const Params& p, float alpha, const Accumulat
         ptx::fence_proxy_async();
         __syncwarp();
         if (part.lane == 0) {
-            ptx::tma_store_3d(&p.d, ptx::shared_address(box), static_cast<int32_t>(part.column) + column,
-                              static_cast<int32_t>(part.row) + row * box_rows, part.batch);
+            ptx::tma_store_3d(&p.d, ptx::shared_address(box), part.column + column,
+                              part.row + row * box_rows, part.batch);
             ptx::bulk_commit_group();
         }
     }
@@ -85,10 +85,13 @@ template <Config C, Type T, typename Accumulator>
 __device__ inline void store_part(const Params& p, const Scalars& s, const Accumulator& acc,
                                   const WarpPart& part)
 {
-    static_assert(C.staging_bytes() >= 4 * Chunk<chunk_columns(C.warp_n())>::floats);
+    constexpr int widest = chunk_columns(C.warp_n());
+    constexpr int columns = 4 * Chunk<widest>::floats <= C.staging_bytes() ? widest : 32;
+    static_assert(4 * Chunk<columns>::floats <= C.staging_bytes());
     if (!p.tma_store) {
-        store_warp_tile<T, C.warp_m(), C.warp_n()>(p.output, s, acc, reinterpret_cast<float*>(part.staging),
-                                                part.batch, part.row, part.column, part.lane);
+        store_warp_tile<T, C.warp_m(), C.warp_n(), columns, false>(
+            p.output, s, acc, reinterpret_cast<float*>(part.staging), part.batch, part.row, part.column,
+            part.lane);
         ptx::fence_proxy_async();  // TMA writes there next
     } else if (p.output.type_d == Type::F32) {
         store_boxes<C, Type::F32>(p, s.alpha, acc, part);

@@ -150,6 +150,7 @@ const Backend sm80_backend = {
     .launch = sm80::launch,
     .batch_invariant = true,
     .stands_aside = nullptr,
+    .is_compared = false,
     .takes_groups = true,
 };
 

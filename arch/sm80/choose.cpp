@@ -17,7 +17,8 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
     if (!config.general() && !vectors)
         return "A or B is not contiguous in one dimension with rows aligned to 16 bytes";
     if (!config.general() && !config.takes_majors(f.a.major, f.b.major))
-        return config.family == Family::Rows ? "A is not contiguous along K" : "B is not contiguous along K";
+        return config.family == Family::Rows ? "A is not contiguous along K"
+                                             : "B is not contiguous along K";
     if (!config.general() && p.k > INT32_MAX - 512)
         return "k is 2^31 or more";
     if (kernel.smem_bytes > device.smem_per_block)
@@ -52,7 +53,8 @@ const char* split_refusal(const Problem& p, const Config& c, const Candidate& ca
     return nullptr;
 }
 
-void fill(const Problem& p, const Candidate& candidate, double us, int sm_count, const Options& o, Plan& plan)
+void fill(const Problem& p, const Candidate& candidate, double us, int sm_count, const Options& o,
+          Plan& plan)
 {
     const Config& c = configs[candidate.kernel];
     const int64_t ctas = candidate.tiles * candidate.split;
@@ -71,7 +73,8 @@ void fill(const Problem& p, const Candidate& candidate, double us, int sm_count,
 int64_t max_split(const Problem& p, const Config& c, int64_t tiles, int sm_count)
 {
     const int64_t ctas = int64_t{4} * sm_count;
-    return std::clamp<int64_t>(ctas / tiles, 1, std::min<int64_t>(most_slices, std::max<int64_t>(1, count_k_tiles(p, c))));
+    return std::clamp<int64_t>(ctas / tiles, 1,
+                               std::min<int64_t>(most_slices, std::max<int64_t>(1, count_k_tiles(p, c))));
 }
 
 }  // namespace

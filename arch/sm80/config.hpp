@@ -43,6 +43,7 @@ struct Smem {
     static_assert(C.warp_m() % 16 == 0 && C.warp_n() % 16 == 0);
     alignas(128) uint16_t a[C.stages][C.m * C.k];
     alignas(128) uint16_t b[C.stages][C.n * C.k];
+    uint64_t full[C.stages], empty[C.stages];
 };
 
 // Element (row, k) of an operand is at base + row * row_stride + k * k_stride.

@@ -68,7 +68,7 @@ __device__ inline void store(const OutputParams& o, const Scalars& s, const Accu
     static_assert(sizeof(float) * chunk_floats * C.warps() <= sizeof(Smem<C>));
     const WarpPlace<C> in_tile(warp);
     store_warp_tile<T, C.warp_m(), C.warp_n()>(o, s, acc, static_cast<float*>(smem) + warp * chunk_floats,
-                                            at.batch, at.row + in_tile.m, at.column + in_tile.n, lane);
+                                               at.batch, at.row + in_tile.m, at.column + in_tile.n, lane);
 }
 
 // Stores this CTA's tile once all warps have read the stages, if no slice of it is missing. It finds the
@@ -76,7 +76,7 @@ __device__ inline void store(const OutputParams& o, const Scalars& s, const Accu
 template <Config C, Type T, typename Find, typename Accumulator>
 __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& acc)
 {
-    ptx::cp_async_wait_group<0>();
+    ptx::cp_async_wait_group<0>();  // of K tiles that do not exist: zeros
     __syncthreads();
     const CtaWork work(p, ptx::read_block());
     const uint32_t thread = ptx::read_thread();
@@ -104,6 +104,7 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     const int k = load_scalars(p.output).alpha == 0.0f ? 0 : end - first;
     Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, first, at.end, at.batch, threadIdx.x);
     Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, first, p.output.n, at.batch, threadIdx.x);
+    prepare(smem);
     typename Share::Accumulator acc;
     multiply_tile<C, Share>(acc, smem, a, b, k, warp, lane);
     store_tile<C, T, Find>(p, smem, acc);

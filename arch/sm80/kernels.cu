@@ -27,9 +27,8 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
     TILE_ENTRY(name##_mk, config, type, MN, K)                                                             \
     TILE_ENTRY(name##_mn, config, type, MN, MN)
 #define Grouped_OF(name, config, type)                                                                     \
-    Tile_OF(name, config, type)                                                                            \
-    GROUPS_ENTRY(name##_kk_groups, config, type, K)                                                        \
-    GROUPS_ENTRY(name##_kn_groups, config, type, MN)
+    Tile_OF(name, config, type) GROUPS_ENTRY(name##_kk_groups, config, type, K)                            \
+        GROUPS_ENTRY(name##_kn_groups, config, type, MN)
 #define Rows_OF(name, config, type)                                                                        \
     TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
     TILE_ENTRY(name##_kn, config, type, K, MN)
@@ -42,6 +41,6 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
 
 #define KERNEL(family, name, ...)                                                                          \
     family##_OF(name##_f16, sm80::name##_config, Type::F16)                                                \
-    family##_OF(name##_bf16, sm80::name##_config, Type::BF16)
+        family##_OF(name##_bf16, sm80::name##_config, Type::BF16)
 
 #include "arch/sm80/kernels.def"

@@ -1,76 +1,145 @@
-// The main loop: cp.async fills a ring of stages, and the warps multiply them.
+// The main loop: all warps fill a ring of stages by cp.async, and all multiply them.
 //
-// Barriers: only __syncthreads(). Before a warp reads the first fragments of a stage, every thread waits
-// for its own copies (cp.async.wait_group), then __syncthreads() waits for those of all threads. The same
-// barrier says that all warps have read the stage before, which is filled again right after it.
+// Barriers, one of each per stage, so that no warp waits for the slowest one at every K tile:
+//   full[s]    all warps -> all warps. Count C.warps(): one lane of each warp, once the copies of all its
+//              threads to the stage have landed (cp.async.wait_group, __syncwarp).
+//   empty[s]   all warps -> all threads. Count C.warps(): one lane of each warp, once the warp has issued
+//              every mma.sync that uses its fragments of the stage.
 #pragma once
 
+#include "arch/common/ptx/barrier.cuh"
 #include "arch/common/ptx/cp_async.cuh"
 #include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
 #include "arch/common/warp_tile.cuh"
 #include "arch/sm80/config.hpp"
+
+#include <cstddef>
 
 namespace hg::sm80 {
 
 // Producer: a thread's copies of one operand. A tile in shared memory is a number of lines of contiguous
-// chunks: a line is a row of the operand (K-major) or one of its K's (MN-major).
+// chunks: a line is a row of the operand (K-major) or one of its K's (MN-major). A tile is copied in parts,
+// one chunk a thread.
 template <Major M, int Rows, int K, int Threads>
 class Producer {
     static constexpr int line_elements = M == Major::K ? K : Rows;
     static constexpr int lines = M == Major::K ? Rows : K;
     static constexpr int chunks = line_elements / chunk_elements;
-    static constexpr int lines_per_pass = Threads / chunks;
-    static constexpr int passes = (lines + lines_per_pass - 1) / lines_per_pass;
-    static_assert(Threads % chunks == 0 && (lines % lines_per_pass == 0 || passes == 1));
+    static constexpr int lines_per_part = Threads / chunks;
+    static constexpr int part_bytes = lines_per_part * (M == Major::K ? 2 * K : 128);
+    // Lines that are a multiple of eight apart are permuted alike.
+    static_assert(Threads % chunks == 0 && lines_per_part % 8 == 0);
+
+    static constexpr int parts = (lines + lines_per_part - 1) / lines_per_part;
+    static_assert(lines % lines_per_part == 0 || parts == 1);
 
 public:
     // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows.
     __device__ Producer(const OperandParams& p, int64_t row, int64_t k, int64_t rows, int32_t z, int thread)
-        : line_(thread / chunks), element_(thread % chunks * chunk_elements)
+        : line_(thread / chunks), element_(thread % chunks * chunk_elements),
+          rows_left_(static_cast<int>(min(rows - row, int64_t{Rows})))
     {
         const uint16_t* base = p.array ? p.array[z] : p.ptr + z * p.batch_stride;
         const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
-        rows_left_ = static_cast<int>(min(rows - row, int64_t{Rows}));
         next_ = base + (M == Major::K ? row * pitch + k : row + k * pitch) + line_ * pitch + element_;
+        part_ = lines_per_part * pitch;
         step_ = M == Major::K ? K : K * pitch;
-        pass_ = lines_per_pass * pitch;
+        offset_ = M == Major::K ? tile_offset<M, Rows, K>(line_, element_)
+                                : tile_offset<M, Rows, K>(element_, line_);
     }
 
-    // Copies the next K tile, of which k_left elements exist, to the tile at `smem`. For lines and elements
-    // that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
+    // Do all rows of the tile exist?
+    __device__ bool is_whole() const { return rows_left_ == Rows; }
+
+    // Copies the next K tile, of which k_left elements exist, to the tile at `smem`. Whole: all of it
+    // exists.
+    template <bool Whole>
     __device__ void copy(uint32_t smem, int k_left)
     {
-        const int k_in_tile = min(k_left, K);
-        const int line_limit = M == Major::K ? rows_left_ : k_in_tile;
-        const int element_limit = M == Major::K ? k_in_tile : rows_left_;
-        const int elements = max(0, min(element_limit - element_, chunk_elements));
-        const uint16_t* src = next_;
-#pragma unroll
-        for (int pass = 0; pass < passes; ++pass, src += pass_) {
-            const int line = line_ + pass * lines_per_pass;
-            if (lines < lines_per_pass && line >= lines)
-                break;  // fewer lines than threads
-            const int bytes = line < line_limit ? 2 * elements : 0;
-            const int offset = M == Major::K ? tile_offset<M, Rows, K>(line, element_)
-                                             : tile_offset<M, Rows, K>(element_, line);
-            ptx::cp_async_cg_16(smem + offset, src, bytes);
-        }
+        if constexpr (Whole)
+            copy_whole(smem, k_left > 0);
+        else
+            copy_ragged(smem, k_left);
         next_ += step_;
     }
 
 private:
-    const uint16_t* next_;  // this thread's first chunk of the next k tile
-    int64_t step_, pass_;   // elements to the next k tile, to the next pass
-    int line_, element_, rows_left_;
+    __device__ void copy_whole(uint32_t smem, bool exists) const
+    {
+        const uint16_t* from = next_;
+#pragma unroll
+        for (int part = 0; part < parts; ++part, from += part_)
+            ptx::cp_async_cg_16_if(exists && (lines >= lines_per_part || line_ < lines),
+                                   smem + offset_ + part * part_bytes, from);
+    }
+
+    // Of lines and elements that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
+    __device__ void copy_ragged(uint32_t smem, int k_left) const
+    {
+        const int k_in_tile = max(0, min(k_left, K));
+        const int line_limit = M == Major::K ? rows_left_ : k_in_tile;
+        const int element_limit = M == Major::K ? k_in_tile : rows_left_;
+        const int elements = max(0, min(element_limit - element_, chunk_elements));
+        const uint16_t* from = next_;
+#pragma unroll
+        for (int part = 0; part < parts; ++part, from += part_) {
+            const int line = line_ + part * lines_per_part;
+            if (lines >= lines_per_part || line_ < lines)
+                ptx::cp_async_cg_16(smem + offset_ + part * part_bytes, from,
+                                    line < line_limit ? 2 * elements : 0);
+        }
+    }
+
+    const uint16_t* next_;         // this thread's first chunk of the next K tile
+    int64_t part_, step_;          // elements to the next part, to the next K tile
+    int line_, element_, offset_;  // of this thread in the first part; `offset_` in bytes
+    int rows_left_;
 };
 
-// Waits until the next stage that a warp reads is complete for all threads.
+// All threads, first of all.
 template <Config C>
-__device__ inline void wait_for_next_stage()
+__device__ inline void prepare(Smem<C>& smem)
 {
-    ptx::cp_async_wait_group<C.stages - 2>();
+    if (threadIdx.x == 0)
+        for (int i = 0; i < C.stages; ++i) {
+            ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), C.warps());
+            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.warps());
+        }
     __syncthreads();
 }
+
+// sm_80 has no mbarrier.try_wait.
+__device__ inline void wait(uint32_t bar, uint32_t parity)
+{
+    while (!ptx::mbarrier_test_wait_parity(bar, parity)) {
+    }
+}
+
+// Shared addresses of the stages and of their barriers.
+template <Config C>
+struct Stages {
+    using Layout = Smem<C>;
+    uint32_t base;
+
+    __device__ explicit Stages(const Layout& smem) : base(ptx::shared_address(&smem)) {}
+    __device__ uint32_t a(uint32_t stage) const
+    {
+        return base + stage * static_cast<uint32_t>(sizeof Layout::a[0]);
+    }
+    __device__ uint32_t b(uint32_t stage) const
+    {
+        return base + static_cast<uint32_t>(offsetof(Layout, b) + stage * sizeof Layout::b[0]);
+    }
+    __device__ uint32_t full(uint32_t stage) const
+    {
+        return base + static_cast<uint32_t>(offsetof(Layout, full)) + 8 * stage;
+    }
+    __device__ uint32_t empty(uint32_t stage) const
+    {
+        return base + static_cast<uint32_t>(offsetof(Layout, empty)) + 8 * stage;
+    }
+};
 
 // Where a warp's part of the CTA's tile begins.
 template <Config C>
@@ -82,55 +151,102 @@ struct WarpPlace {
     }
 };
 
+// A thread's share of filling the stages with the K tiles of one tile, one after another.
+template <Config C, bool Whole, typename ProducerA, typename ProducerB>
+class Filler {
+public:
+    __device__ Filler(const Stages<C>& stages, ProducerA& a, ProducerB& b, int k)
+        : stages_(stages), a_(a), b_(b), k_left_(k)
+    {
+    }
+
+    // Fills the next stage, once it is free, if there is a K tile left. Without a branch, so that ptxas can
+    // place the copies among mma.sync.
+    __device__ void fill()
+    {
+        wait(stages_.empty(ring_.stage), ring_.phase);
+        a_.template copy<Whole>(stages_.a(ring_.stage), k_left_);
+        b_.template copy<Whole>(stages_.b(ring_.stage), k_left_);
+        ptx::cp_async_commit_group();
+        ring_.advance();
+        k_left_ -= C.k;
+    }
+
+private:
+    const Stages<C>& stages_;
+    ProducerA& a_;
+    ProducerB& b_;
+    int k_left_;
+    Ring<C.stages> ring_ = Ring<C.stages>::writer();
+};
+
 // Adds the product of `k` elements of K, from where the producers stand, to the warp's sums. A warp loads
 // fragments one K step ahead of mma.sync, across the stages.
-template <Config C, typename Share, typename ProducerA, typename ProducerB>
-__device__ inline void multiply_tile(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
-                                     ProducerB& b, int k, int warp, int lane)
+template <Config C, bool Whole, typename Share, typename ProducerA, typename ProducerB>
+__device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
+                                        ProducerB& b, int k, int warp, int lane)
 {
     const WarpPlace<C> at(warp);
-    const uint32_t smem_a = ptx::shared_address(smem.a), smem_b = ptx::shared_address(smem.b);
-    constexpr int bytes_a = sizeof smem.a[0], bytes_b = sizeof smem.b[0];
-    int k_to_fill = k;
-    const auto fill = [&](int stage) {
-        if (k_to_fill > 0) {
-            a.copy(smem_a + stage * bytes_a, k_to_fill);
-            b.copy(smem_b + stage * bytes_b, k_to_fill);
-            k_to_fill -= C.k;
-        }
-        ptx::cp_async_commit_group();
-    };
+    const Stages<C> stages(smem);
+    Filler<C, Whole, ProducerA, ProducerB> filler(stages, a, b, k);
     acc.clear();
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < C.stages - 1; ++i)
-        fill(i);
-    const typename Share::Lane offsets(lane);
-    const auto load = [&](typename Share::Fragments& f, int stage, int step) {
-        Share::load(f, smem_a + stage * bytes_a, smem_b + stage * bytes_b, at.m, at.n, 16 * step, offsets);
+        filler.fill();
+    // Tells the others that this warp's copies to a stage have landed; later ones may be under way.
+    const auto pass_on = [&](uint32_t stage) {
+        ptx::cp_async_wait_group<C.stages - 3>();
+        __syncwarp();
+        if (lane == 0)
+            ptx::mbarrier_arrive(stages.full(stage));
     };
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
     typename Share::Fragments f[2];
+    const typename Share::Lane offsets(lane);
+    const auto load = [&](int step, uint32_t stage) {
+        Share::load(f[step % 2], stages.a(stage), stages.b(stage), at.m, at.n, 16 * step, offsets);
+    };
+    Ring<C.stages> ring = Ring<C.stages>::reader();
     if (k > 0) {
-        wait_for_next_stage<C>();
-        load(f[0], 0, 0);
+        ptx::cp_async_wait_group<C.stages - 2>();
+        __syncwarp();
+        if (lane == 0)
+            ptx::mbarrier_arrive(stages.full(ring.stage));
+        wait(stages.full(ring.stage), ring.phase);
+        load(0, ring.stage);
     }
-    for (int k_left = k, stage = 0; k_left > 0; k_left -= C.k) {
-        const int next = stage + 1 == C.stages ? 0 : stage + 1;
+    for (int k_left = k; k_left > 0; k_left -= C.k) {
+        const uint32_t stage = ring.stage;
+        ring.advance();
 #pragma unroll
         for (int step = 0; step < steps; ++step) {
             if (step + 1 < steps) {
-                load(f[(step + 1) % 2], stage, step + 1);
+                load(step + 1, stage);
             } else if (k_left > C.k) {
-                wait_for_next_stage<C>();
-                load(f[(step + 1) % 2], next, 0);
+                wait(stages.full(ring.stage), ring.phase);
+                load(0, ring.stage);
             }
-            if (step == 0)
-                fill(stage == 0 ? C.stages - 1 : stage - 1);
+            if (step + 2 == steps) {
+                pass_on(ring.stage);
+                filler.fill();
+            }
             Share::multiply(acc, f[step % 2]);
         }
-        stage = next;
+        if (lane == 0)  // mma.sync has read all lanes' fragments
+            ptx::mbarrier_arrive(stages.empty(stage));
     }
+}
+
+// Most CTAs have whole tiles, whose copies are simpler.
+template <Config C, typename Share, typename ProducerA, typename ProducerB>
+__device__ inline void multiply_tile(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
+                                     ProducerB& b, int k, int warp, int lane)
+{
+    if (a.is_whole() && b.is_whole() && k % C.k == 0)
+        multiply_k_tiles<C, true, Share>(acc, smem, a, b, k, warp, lane);
+    else
+        multiply_k_tiles<C, false, Share>(acc, smem, a, b, k, warp, lane);
 }
 
 }  // namespace hg::sm80

@@ -46,6 +46,21 @@ __device__ inline bool mbarrier_try_wait_parity(uint32_t bar, uint32_t parity)
     return done != 0;
 }
 
+// mbarrier.test_wait.parity.shared::cta.b64 done, [bar], parity;   sm_80
+__device__ inline bool mbarrier_test_wait_parity(uint32_t bar, uint32_t parity)
+{
+    uint32_t done;
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n"
+                 "}"
+                 : "=r"(done)
+                 : "r"(bar), "r"(parity)
+                 : "memory");
+    return done != 0;
+}
+
 // Waits until the phase with this parity has completed.
 __device__ inline void mbarrier_wait_parity(uint32_t bar, uint32_t parity)
 {

@@ -5,7 +5,20 @@
 
 namespace hg::ptx {
 
-// cp.async.cg.shared.global [dst], [src], 16, src_bytes;   sm_80. The rest of the 16 bytes is zeroed.
+// @exists cp.async.cg.shared.global [dst], [src], 16;   sm_80
+__device__ inline void cp_async_cg_16_if(bool exists, uint32_t dst, const void* src)
+{
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "setp.ne.u32 p, %2, 0;\n"
+                 "@p cp.async.cg.shared.global [%0], [%1], 16;\n"
+                 "}" ::"r"(dst),
+                 "l"(src), "r"(static_cast<uint32_t>(exists))
+                 : "memory");
+}
+
+// cp.async.cg.shared.global [dst], [src], 16, src_bytes;   sm_80. The rest of the 16 bytes is zeroed. Takes
+// six instructions more.
 __device__ inline void cp_async_cg_16(uint32_t dst, const void* src, int src_bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(src_bytes)

@@ -1,0 +1,92 @@
+// Three things bound a kernel: the K tiles on the fullest SM, the bytes from memory, and the bytes from L2.
+// They do not overlap perfectly, so they are added by a norm. A launch, and the sum over slices of K, come
+// on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for cards that
+// nobody has measured; they were fitted to 2,881 times on an H100
+// (tests/bench/results/h100_mma_sync_candidates.txt.xz).
+#include "arch/common/host/mma_sync_model.hpp"
+
+#include "arch/common/host/pack.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace hg {
+namespace {
+
+// Of one device; flops a cycle of one SM, bytes and cycles a microsecond.
+struct Rates {
+    double mma, cycles, memory, l2;
+};
+
+// From data sheets, but for 9.0, which was measured: flops a cycle of one SM with fp32 accumulators; MHz
+// and GB/s where the driver does not say.
+struct Capability {
+    int cc;
+    double mma, mhz, gb;
+};
+constexpr Capability capabilities[] = {
+    {80, 2048, 1410, 1555}, {86, 1024, 1700, 600},   {87, 2048, 1300, 205},  {89, 1024, 2500, 864},
+    {90, 2600, 1980, 4800}, {120, 1024, 2400, 1792}, {121, 1024, 2400, 273}, {0, 2048, 1800, 4000},
+};
+
+// GeForce cards accumulate in fp32 at half the rate of their professional siblings.
+bool is_geforce(const Device& device) { return std::strstr(device.name, "GeForce") != nullptr; }
+
+Rates rates_of(const Device& device)
+{
+    const Capability& c = *std::ranges::find_if(
+        capabilities, [&](const Capability& row) { return row.cc == device.cc || row.cc == 0; });
+    constexpr double of_clock = 0.886, of_memory = 0.833;  // that are sustained
+    constexpr double l2_bytes = 50.9;                      // a cycle of one SM, when all read
+    const double mhz = of_clock * (device.clock_khz > 0 ? device.clock_khz * 1e-3 : c.mhz);
+    const double bytes =
+        device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) * 1e-6 : c.gb * 1e3;
+    return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, mhz, of_memory * bytes,
+            l2_bytes * mhz * device.sm_count};
+}
+
+constexpr double memory_latency = 1266;  // cycles until what a stage asks for has landed
+constexpr double store_cycles = 0.14;    // an element of D
+constexpr double norm = 2.05;
+constexpr double slices_us = 1.23;      // the last slice waits for its counter
+constexpr double sum_bytes = 9.76 * 4;  // a cycle that the warps of the last slice read
+
+}  // namespace
+
+int count_resident_ctas(const Device& device, int smem_bytes, int threads, int warp_m, int warp_n)
+{
+    constexpr int reserved = 1024;  // of a CTA, and of an SM
+    const int registers = std::min(256, warp_m * warp_n / 32 + (warp_m + warp_n) / 2 + 40);
+    const bool large = device.cc == 80 || device.cc / 10 == 9 || device.cc / 10 == 10;
+    const int by_smem = (device.smem_per_block + reserved) / (smem_bytes + reserved);
+    return std::max(1, std::min({by_smem, 65536 / (registers * threads), (large ? 2048 : 1536) / threads}));
+}
+
+double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKernel& c,
+                        const MmaSyncCosts& costs, int64_t tiles, int64_t split, int sm_count)
+{
+    const Rates rates = rates_of(device);
+    const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k),
+               batch = static_cast<double>(p.batch), slices = static_cast<double>(split),
+               ctas = static_cast<double>(tiles) * slices;
+    const double elements = static_cast<double>(c.m) * c.n, stage_bytes = 2.0 * (c.m + c.n) * c.k;
+    const double k_tiles = std::ceil(k / c.k), of_slice = std::ceil(k_tiles / slices);
+    const double load = std::ceil(ctas / sm_count), full = std::floor(load / c.ctas_per_sm);
+    const double rest = load - full * c.ctas_per_sm;
+    // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
+    const double busy = 2.0 * elements * c.k / (costs.mma_rate * rates.mma);
+    const double least =
+        std::max(busy + costs.step_cycles * c.k / 16 + costs.tile_cycles, memory_latency / (c.stages - 1));
+    const double waves =
+        full * std::max(c.ctas_per_sm * busy, least) + (rest > 0 ? std::max(rest * busy, least) : 0.0);
+    const double store = store_cycles * elements * (c.persistent ? 1.0 : load);
+    const double compute = (of_slice * waves + store) / rates.cycles;
+    const double memory = 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
+    const double from_l2 = static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
+    const double sum = split > 1 ? slices_us + slices * elements / (sum_bytes * rates.cycles) : 0.0;
+    return costs.launch_us + sum +
+           std::pow(std::pow(compute, norm) + std::pow(memory, norm) + std::pow(from_l2, norm), 1.0 / norm);
+}
+
+}  // namespace hg

@@ -1,0 +1,31 @@
+// The cost model of kernels whose warps multiply by mma.sync, for sm80 and sm120.
+#pragma once
+
+#include "src/backend.hpp"
+
+#include <cstdint>
+
+namespace hg {
+
+struct MmaSyncKernel {
+    int m, n, k;      // tile of a CTA
+    int stages;       // of shared memory
+    int ctas_per_sm;  // that an SM has room for
+    bool persistent;  // as many CTAs as there is room for, each computes several tiles
+};
+
+// What a backend's main loop costs.
+struct MmaSyncCosts {
+    double mma_rate;                  // of the device's, that a full SM reaches
+    double step_cycles, tile_cycles;  // that one CTA alone does not hide: for 16 of K, for a K tile
+    double launch_us;
+};
+
+// CTAs for which an SM has shared memory, registers and threads; a warp computes warp_m x warp_n.
+int count_resident_ctas(const Device& device, int smem_bytes, int threads, int warp_m, int warp_n);
+
+// Microseconds that `tiles` tiles take whose K is cut into `split` slices, on `sm_count` SMs.
+double predict_mma_sync(const Problem& problem, const Device& device, const MmaSyncKernel& kernel,
+                        const MmaSyncCosts& costs, int64_t tiles, int64_t split, int sm_count);
+
+}  // namespace hg
