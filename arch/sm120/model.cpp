@@ -8,8 +8,8 @@ double predict(const Problem& p, const Device& device, const Config& c, int64_t 
 {
     constexpr MmaSyncCosts costs{
         .mma_rate = 1.163, .step_cycles = 51, .tile_cycles = 12, .launch_us = 1.79};
-    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.stages, c.ctas_per_sm, true}, costs, tiles, 1,
-                            sm_count);
+    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.consumers(), c.stages, c.ctas_per_sm, true}, costs,
+                            tiles, 1, sm_count);
 }
 
 }  // namespace hg::sm120

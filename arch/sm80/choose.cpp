@@ -69,12 +69,29 @@ void fill(const Problem& p, const Candidate& candidate, double us, int sm_count,
     plan.why = *o.kernel ? Why::Forced : Why::Model;
 }
 
-// The numbers of slices worth a prediction: up to four CTAs of work for each SM.
-int64_t max_split(const Problem& p, const Config& c, int64_t tiles, int sm_count)
+// The numbers of slices that are worth a prediction.
+constexpr int64_t splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+
+// More CTAs than four for each SM gain nothing.
+bool is_too_fine(const Candidate& candidate, int sm_count)
 {
-    const int64_t ctas = int64_t{4} * sm_count;
-    return std::clamp<int64_t>(ctas / tiles, 1,
-                               std::min<int64_t>(most_slices, std::max<int64_t>(1, count_k_tiles(p, c))));
+    return candidate.split > 1 && candidate.tiles * candidate.split > int64_t{4} * sm_count;
+}
+
+// Takes a candidate if it is legal and the fastest so far.
+bool consider(const Problem& p, const Device& device, const Options& o, const Candidate& candidate,
+              bool found, Plan& plan)
+{
+    if (const char* why_not = split_refusal(p, configs[candidate.kernel], candidate, o)) {
+        plan.refusal = why_not;
+        return false;
+    }
+    const int sm_count = o.sm_count(device);
+    const double us = predict(p, device, candidate, sm_count);
+    if (found && us >= plan.predicted_us)
+        return false;
+    fill(p, candidate, us, sm_count, o, plan);
+    return true;
 }
 
 }  // namespace
@@ -84,31 +101,24 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     plan.refusal = not_offered(options, offered);
     if (plan.refusal)
         return false;
-    const int sm_count = options.sm_count(device);
     const Facts facts(p);
     bool found = false;
     for (int i = 0; i < kernel_count; ++i) {
-        const Config& c = configs[i];
         if (is_forced_away(options, kernels[i]))
             continue;
-        if (const char* why_not = refusal(facts, device, c, kernels[i])) {
+        if (const char* why_not = refusal(facts, device, configs[i], kernels[i])) {
             plan.refusal = why_not;
             continue;
         }
-        const int64_t tiles = count_max_tiles(p, c.m, c.n);
-        const int64_t first = options.split > 0 ? options.split : 1;
-        const int64_t last = options.split > 0 ? options.split : max_split(p, c, tiles, sm_count);
-        for (int64_t split = first; split <= last; ++split) {
+        const int64_t tiles = count_max_tiles(p, configs[i].m, configs[i].n);
+        if (options.split > 0) {
+            found |= consider(p, device, options, {i, tiles, options.split}, found, plan);
+            continue;
+        }
+        for (const int64_t split : splits) {
             const Candidate candidate{i, tiles, split};
-            if (const char* why_not = split_refusal(p, c, candidate, options)) {
-                plan.refusal = why_not;
-                continue;
-            }
-            const double us = predict(p, device, candidate, sm_count);
-            if (found && us >= plan.predicted_us)
-                continue;
-            found = true;
-            fill(p, candidate, us, sm_count, options, plan);
+            if (!is_too_fine(candidate, options.sm_count(device)))
+                found |= consider(p, device, options, candidate, found, plan);
         }
     }
     return found;

@@ -37,8 +37,6 @@ struct Candidate {
     int64_t tiles, split;
 };
 
-constexpr int64_t most_slices = 32;
-
 constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)
 {
     return int64_t{sizeof(float)} * c.m * c.n * tiles * split;

@@ -26,7 +26,7 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
         return predict_general(p, c, candidate.tiles, sm_count);
     const int ctas_per_sm = count_resident_ctas(device, kernels[candidate.kernel].smem_bytes, c.threads(),
                                                 c.warp_m(), c.warp_n());
-    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.stages, ctas_per_sm, false}, costs,
+    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.warps(), c.stages, ctas_per_sm, false}, costs,
                             candidate.tiles, candidate.split, sm_count);
 }
 

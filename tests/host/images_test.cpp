@@ -12,8 +12,8 @@ namespace hg {
 namespace {
 
 // The entry points of a kernel: one for each type and pair of majors. Exceptions: direct and gemv kernels
-// have them for majors of A, grouped ones for majors of B, sm80's kernels for groups as well, sm100's one
-// for everything.
+// have them for majors of A, grouped ones for majors of B, some of sm80 for groups as well or for an
+// operand that is contiguous along K alone, sm100's one for everything.
 std::vector<std::string> entries_of(const std::string& kernel, const std::vector<std::string>& types)
 {
     if (kernel.starts_with("sm100_"))
@@ -22,8 +22,12 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
     std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
     if (kernel.starts_with("sm90_grouped_"))
         majors = {"_kk", "_kn"};
-    if (kernel.starts_with("sm80_"))
+    if (kernel == "sm80_128x128x32_s4" || kernel == "sm80_64x64x32_s4")
         majors.insert(majors.end(), {"_kk_groups", "_kn_groups"});
+    if (kernel.starts_with("sm80_16x") || kernel.starts_with("sm80_32x"))
+        majors = {"_kk", "_kn"};
+    if (kernel.starts_with("sm80_64x16x") || kernel.starts_with("sm80_64x32x"))
+        majors = {"_kk", "_mk"};
     if (kernel.starts_with("sm90_direct_"))
         majors = kernel.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
                                                       : std::vector<std::string>{"_k", "_m"};

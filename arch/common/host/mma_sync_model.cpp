@@ -1,7 +1,7 @@
 // Three things bound a kernel: the K tiles on the fullest SM, the bytes from memory, and the bytes from L2.
 // They do not overlap perfectly, so they are added by a norm. A launch, and the sum over slices of K, come
 // on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for cards that
-// nobody has measured; they were fitted to 2,881 times on an H100
+// nobody has measured; they were fitted to 2,540 times on an H100
 // (tests/bench/results/h100_mma_sync_candidates.txt.xz).
 #include "arch/common/host/mma_sync_model.hpp"
 
@@ -49,8 +49,8 @@ Rates rates_of(const Device& device)
 constexpr double memory_latency = 1266;  // cycles until what a stage asks for has landed
 constexpr double store_cycles = 0.14;    // an element of D
 constexpr double norm = 2.05;
-constexpr double slices_us = 1.23;      // the last slice waits for its counter
-constexpr double sum_bytes = 9.76 * 4;  // a cycle that the warps of the last slice read
+constexpr double slices_us = 1.23;  // counting, and reading the sums again
+constexpr double sum_bytes = 9.76;  // a cycle that a warp of the last slice reads
 
 }  // namespace
 
@@ -84,7 +84,8 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double compute = (of_slice * waves + store) / rates.cycles;
     const double memory = 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
     const double from_l2 = static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
-    const double sum = split > 1 ? slices_us + slices * elements / (sum_bytes * rates.cycles) : 0.0;
+    const double sum =
+        split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;
     return costs.launch_us + sum +
            std::pow(std::pow(compute, norm) + std::pow(memory, norm) + std::pow(from_l2, norm), 1.0 / norm);
 }

@@ -9,6 +9,7 @@ namespace hg {
 
 struct MmaSyncKernel {
     int m, n, k;      // tile of a CTA
+    int warps;        // that multiply
     int stages;       // of shared memory
     int ctas_per_sm;  // that an SM has room for
     bool persistent;  // as many CTAs as there is room for, each computes several tiles

@@ -257,23 +257,40 @@ Sm100Shape sm100_shape(const hg::sm100::Config& config, int shape)
 }  // namespace
 
 // Shape 0: edges in m, n and k, the ring gone round twice, 16-byte stores. Shape 1: nothing aligned, C,
-// bias, aux and activation, two problems.
+// bias, aux and activation, two problems. Shape 2: whole tiles of floats, K in three slices, the ring gone
+// round in each.
 Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
 {
     const hg::KernelInfo& kernel = info_of(hg::sm80::kernels, name);
-    const int64_t k = shape == 0 ? (2 * kernel.stages + 1) * kernel.tile_k - 8 : kernel.tile_k + 5;
-    const int64_t m = kernel.tile_m + 16, n = kernel.tile_n + (shape == 0 ? 8 : -3);
-    const Asked plain{Type::F16, 8, false}, everything{Type::F32, 1, true};
+    const int split = shape == 2 ? 3 : 1;
+    const int64_t k = shape == 0   ? (2 * kernel.stages + 1) * kernel.tile_k - 8
+                      : shape == 1 ? kernel.tile_k + 5
+                                   : split * (kernel.stages + 1) * kernel.tile_k;
+    const int64_t m = shape == 2 ? kernel.tile_m : kernel.tile_m + 16;
+    const int64_t n = shape == 2 ? 2 * kernel.tile_n : kernel.tile_n + (shape == 0 ? 8 : -3);
+    const Asked asked[] = {{Type::F16, 8, false}, {Type::F32, 1, true}, {Type::F32, 8, false}};
     Setup setup;
-    const hg::Problem p = make_problem(machine, setup, m, n, k, shape == 0 ? 1 : 2, variant_of(name),
-                                       shape == 0 ? plain : everything);
+    const hg::Problem p =
+        make_problem(machine, setup, m, n, k, shape == 1 ? 2 : 1, variant_of(name), asked[shape]);
     hg::sm80::Params params{};
     params.a = pack_operand(p.a);
     params.b = pack_operand(p.b);
     params.output = hg::pack_output(p);
     params.k = p.k;
     params.grid = hg::pack_grid(p, kernel, 2);
-    setup.launch.grid.x = static_cast<uint32_t>(hg::count_tiles(p, kernel));
+    const int64_t tiles = hg::count_tiles(p, kernel);
+    params.slices.split = hg::divisor(split);
+    params.slices.k_tiles = static_cast<int32_t>(hg::ceil_div(p.k, kernel.tile_k));
+    if (split > 1) {
+        const size_t words = static_cast<size_t>(tiles) * kernel.threads / 32;
+        params.slices.arrivals =
+            static_cast<uint32_t*>(empty_result(machine, setup, words * sizeof(uint32_t)));
+        std::memset(params.slices.arrivals, 0, words * sizeof(uint32_t));
+        params.slices.partials = static_cast<float*>(empty_result(
+            machine, setup,
+            sizeof(float) * kernel.tile_m * kernel.tile_n * static_cast<size_t>(tiles * split)));
+    }
+    setup.launch.grid.x = static_cast<uint32_t>(tiles * split);
     setup.launch.block.x = kernel.threads;
     setup.launch.dynamic_shared = kernel.smem_bytes;
     set_parameters(setup, params);

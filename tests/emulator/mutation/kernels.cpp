@@ -10,8 +10,9 @@ namespace mutation {
 const std::vector<Kernel>& kernels()
 {
     static const std::vector<Kernel> list = {
-        {"sm80_128x128x32_s4_f16_kk", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
-        {"sm80_64x64x32_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm80_128x128x32_s4_f16_kk", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
+        {"sm80_64x64x64_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
+        {"sm80_16x64x64_s8_bf16_kn", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
         {"sm80_any_64x64x32_f16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_any_128x128x32_bf16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm90_coop_128x224_f16_kk", 90, "arch/sm90_f16_persistent.fatbin", 13, arrange_sm90},
@@ -33,7 +34,7 @@ const std::vector<Kernel>& kernels()
         {"pair_1", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"pair_2", 100, "tests/emulator/mutation/tcgen05.ptx", 2, arrange_pair},
         {"sm120_128x128x64_s3_f16_kk", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
-        {"sm120_128x128x32_s3_bf16_kn", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
+        {"sm120_256x128x32_s4_bf16_kn", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
         {"sm120_64x128x32_s4_f16_mn", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
         {"sm120_64x64x64_s3_bf16_mk", 120, "arch/sm120_sm120.fatbin", 4, arrange_sm120},
     };
