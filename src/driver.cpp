@@ -143,9 +143,6 @@ Status describe(int ordinal, Device& device)
     device.cc = major * 10 + minor;
     device.l2_bytes = l2;
     device.memory_bandwidth = memory_bandwidth(handle);
-    if (calls().cuDeviceGetAttribute(&device.clock_khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, handle) !=
-        CUDA_SUCCESS)
-        device.clock_khz = 0;
     return check(calls().cuDeviceGetName(device.name, sizeof device.name, handle), "cuDeviceGetName");
 }
 

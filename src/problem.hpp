@@ -102,7 +102,6 @@ struct Device {
     int smem_per_block;  // opt-in shared memory limit, bytes
     int64_t l2_bytes;
     int64_t memory_bandwidth;  // bytes a second, by clock and bus; 0 if the driver does not say
-    int clock_khz;             // the highest clock of SMs; 0 if the driver does not say
     char name[64];
 };
 

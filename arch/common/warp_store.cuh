@@ -1,6 +1,6 @@
-// From the mma fragments of a warp to the output. Plain outputs in aligned vectors are
-// stored from registers. All others go through a chunk of shared memory: the accumulators leave
-// few registers, so that each thread finishes one vector at a time and keeps nothing for the next row.
+// From the mma fragments of a warp to the output. Plain outputs in aligned vectors are stored from
+// registers. All others go through a chunk of shared memory: the accumulators leave few registers, so that
+// each thread finishes one vector at a time and keeps nothing for the next row.
 #pragma once
 
 #include "arch/common/epilogue.cuh"

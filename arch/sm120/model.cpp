@@ -7,7 +7,7 @@ namespace hg::sm120 {
 double predict(const Problem& p, const Device& device, const Config& c, int64_t tiles, int sm_count)
 {
     constexpr MmaSyncCosts costs{
-        .mma_rate = 1.163, .step_cycles = 51, .tile_cycles = 12, .launch_us = 1.79};
+        .mma_rate = 0.976, .step_cycles = 51, .tile_cycles = 12, .launch_us = 1.79};
     return predict_mma_sync(p, device, {c.m, c.n, c.k, c.consumers(), c.stages, c.ctas_per_sm, true}, costs,
                             tiles, 1, sm_count);
 }

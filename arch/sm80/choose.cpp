@@ -47,7 +47,10 @@ const char* split_refusal(const Problem& p, const Config& c, const Candidate& ca
     if (count_k_tiles(p, c) < split || count_k_tiles(p, c) > INT32_MAX / (split + 1))
         return "K has too few or too many K tiles for so many slices";
     if (candidate.tiles * c.warps() > static_cast<int64_t>(o.counters))
-        return "too many tiles to split K";
+        return "the workspace has too few counters: only the handle's own has some";
+    // Of slices in several launches some might count themselves, and the others fail to be launched.
+    if (o.sm_limit > 0 && candidate.tiles * split > o.sm_limit)
+        return "the slices of all tiles are more than the SMs that may be used";
     if (static_cast<size_t>(partials_bytes(c, candidate.tiles, split)) > o.workspace)
         return "the partial sums do not fit the workspace";
     return nullptr;
@@ -58,6 +61,7 @@ void fill(const Problem& p, const Candidate& candidate, double us, int sm_count,
 {
     const Config& c = configs[candidate.kernel];
     const int64_t ctas = candidate.tiles * candidate.split;
+    plan.refusal = nullptr;
     plan.kernel = candidate.kernel;
     plan.variant = c.general() ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
     plan.variant += p.is_grouped() ? group_variants : 0;
@@ -87,7 +91,7 @@ bool consider(const Problem& p, const Device& device, const Options& o, const Ca
         return false;
     }
     const int sm_count = o.sm_count(device);
-    const double us = predict(p, device, candidate, sm_count);
+    const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0);
     if (found && us >= plan.predicted_us)
         return false;
     fill(p, candidate, us, sm_count, o, plan);

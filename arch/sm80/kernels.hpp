@@ -42,7 +42,9 @@ constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)
     return int64_t{sizeof(float)} * c.m * c.n * tiles * split;
 }
 
-// Microseconds that a candidate takes on `sm_count` SMs.
-double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count);
+// Microseconds that a candidate takes on `sm_count` SMs, all of the device or, if `limited`, as many as the
+// caller allows.
+double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count,
+               bool limited);
 
 }  // namespace hg::sm80

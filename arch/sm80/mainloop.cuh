@@ -1,6 +1,6 @@
 // The main loop: all warps fill a ring of stages by cp.async, and all multiply them.
 //
-// Barriers, one of each per stage, so that no warp waits for the slowest one at every K tile:
+// Barriers, one of each per stage, so that a warp may be almost one K tile ahead of the slowest:
 //   full[s]    all warps -> all warps. Count C.warps(): one lane of each warp, once the copies of all its
 //              threads to the stage have landed (cp.async.wait_group, __syncwarp).
 //   empty[s]   all warps -> all threads. Count C.warps(): one lane of each warp, once the warp has issued
@@ -31,8 +31,8 @@ class Producer {
     // Lines that are a multiple of eight apart are permuted alike.
     static_assert(Threads % chunks == 0 && lines_per_part % 8 == 0);
 
-    static constexpr int parts = (lines + lines_per_part - 1) / lines_per_part;
-    static_assert(lines % lines_per_part == 0 || parts == 1);
+    static constexpr int parts = lines / lines_per_part;
+    static_assert(lines % lines_per_part == 0);
 
 public:
     // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows.
@@ -40,7 +40,7 @@ public:
         : line_(thread / chunks), element_(thread % chunks * chunk_elements),
           rows_left_(static_cast<int>(min(rows - row, int64_t{Rows})))
     {
-        const uint16_t* base = p.array ? p.array[z] : p.ptr + z * p.batch_stride;
+        const uint16_t* base = p.ptr + z * p.batch_stride;
         const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
         next_ = base + (M == Major::K ? row * pitch + k : row + k * pitch) + line_ * pitch + element_;
         part_ = lines_per_part * pitch;
@@ -70,8 +70,7 @@ private:
         const uint16_t* from = next_;
 #pragma unroll
         for (int part = 0; part < parts; ++part, from += part_)
-            ptx::cp_async_cg_16_if(exists && (lines >= lines_per_part || line_ < lines),
-                                   smem + offset_ + part * part_bytes, from);
+            ptx::cp_async_cg_16_if(exists, smem + offset_ + part * part_bytes, from);
     }
 
     // Of lines and elements that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
@@ -85,9 +84,8 @@ private:
 #pragma unroll
         for (int part = 0; part < parts; ++part, from += part_) {
             const int line = line_ + part * lines_per_part;
-            if (lines >= lines_per_part || line_ < lines)
-                ptx::cp_async_cg_16(smem + offset_ + part * part_bytes, from,
-                                    line < line_limit ? 2 * elements : 0);
+            ptx::cp_async_cg_16(smem + offset_ + part * part_bytes, from,
+                                line < line_limit ? 2 * elements : 0);
         }
     }
 
@@ -160,8 +158,8 @@ public:
     {
     }
 
-    // Fills the next stage, once it is free, if there is a K tile left. Without a branch, so that ptxas can
-    // place the copies among mma.sync.
+    // Waits until the next stage is free, then fills it. Past the last K tile a whole tile copies nothing,
+    // a ragged one writes zeros: without a branch, so that ptxas can place the copies among mma.sync.
     __device__ void fill()
     {
         wait(stages_.empty(ring_.stage), ring_.phase);

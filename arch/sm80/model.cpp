@@ -6,7 +6,7 @@
 namespace hg::sm80 {
 namespace {
 
-constexpr MmaSyncCosts costs{.mma_rate = 0.837, .step_cycles = 10.8, .tile_cycles = 78, .launch_us = 2.68};
+constexpr MmaSyncCosts costs{.mma_rate = 0.702, .step_cycles = 10.8, .tile_cycles = 78, .launch_us = 2.68};
 
 // Kernels that read element by element: whole waves of tiles, at a tenth of the speed of others.
 double predict_general(const Problem& p, const Config& c, int64_t tiles, int sm_count)
@@ -19,15 +19,18 @@ double predict_general(const Problem& p, const Config& c, int64_t tiles, int sm_
 
 }  // namespace
 
-double predict(const Problem& p, const Device& device, const Candidate& candidate, int sm_count)
+double predict(const Problem& p, const Device& device, const Candidate& candidate, int sm_count,
+               bool limited)
 {
     const Config& c = configs[candidate.kernel];
     if (c.general())
         return predict_general(p, c, candidate.tiles, sm_count);
-    const int ctas_per_sm = count_resident_ctas(device, kernels[candidate.kernel].smem_bytes, c.threads(),
-                                                c.warp_m(), c.warp_n());
-    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.warps(), c.stages, ctas_per_sm, false}, costs,
-                            candidate.tiles, candidate.split, sm_count);
+    // Under a limit of SMs each wave is a launch of its own: see launch().
+    const int ctas_per_sm = limited ? 1
+                                    : count_resident_ctas(device, kernels[candidate.kernel].smem_bytes,
+                                                          c.threads(), c.warp_m(), c.warp_n());
+    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.warps(), c.stages, ctas_per_sm, false, limited},
+                            costs, candidate.tiles, candidate.split, sm_count);
 }
 
 }  // namespace hg::sm80

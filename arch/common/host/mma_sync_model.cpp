@@ -1,5 +1,5 @@
 // Three things bound a kernel: the K tiles on the fullest SM, the bytes from memory, and the bytes from L2.
-// They do not overlap perfectly, so they are added by a norm. A launch, and the sum over slices of K, come
+// They do not overlap perfectly, so their squares are added. A launch, and the sum over slices of K, come
 // on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for cards that
 // nobody has measured; they were fitted to 2,540 times on an H100
 // (tests/bench/results/h100_mma_sync_candidates.txt.xz).
@@ -19,15 +19,17 @@ struct Rates {
     double mma, cycles, memory, l2;
 };
 
-// From data sheets, but for 9.0, which was measured: flops a cycle of one SM with fp32 accumulators; MHz
-// and GB/s where the driver does not say.
+// Flops a cycle of one SM with fp32 accumulators, MHz, GB/s where the driver does not say, bytes from L2 a
+// cycle of one SM when all read. 9.0 was measured. The others are from data sheets; their L2 is a guess.
+// The clock is no attribute of the device: boards of one model differ in it, and their choices must not.
 struct Capability {
     int cc;
-    double mma, mhz, gb;
+    double mma, mhz, gb, l2;
 };
 constexpr Capability capabilities[] = {
-    {80, 2048, 1410, 1555}, {86, 1024, 1700, 600},   {87, 2048, 1300, 205},  {89, 1024, 2500, 864},
-    {90, 2600, 1980, 4800}, {120, 1024, 2400, 1792}, {121, 1024, 2400, 273}, {0, 2048, 1800, 4000},
+    {80, 2048, 1410, 1555, 40}, {86, 1024, 1700, 600, 20},    {87, 2048, 1300, 205, 20},
+    {89, 1024, 2500, 864, 17},  {90, 3100, 1980, 4800, 50.9}, {120, 1024, 2400, 1792, 17},
+    {121, 1024, 2400, 273, 20}, {0, 2048, 1800, 4000, 40},
 };
 
 // GeForce cards accumulate in fp32 at half the rate of their professional siblings.
@@ -38,19 +40,17 @@ Rates rates_of(const Device& device)
     const Capability& c = *std::ranges::find_if(
         capabilities, [&](const Capability& row) { return row.cc == device.cc || row.cc == 0; });
     constexpr double of_clock = 0.886, of_memory = 0.833;  // that are sustained
-    constexpr double l2_bytes = 50.9;                      // a cycle of one SM, when all read
-    const double mhz = of_clock * (device.clock_khz > 0 ? device.clock_khz * 1e-3 : c.mhz);
+    const double mhz = of_clock * c.mhz;
     const double bytes =
         device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) * 1e-6 : c.gb * 1e3;
     return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, mhz, of_memory * bytes,
-            l2_bytes * mhz * device.sm_count};
+            c.l2 * mhz * device.sm_count};
 }
 
 constexpr double memory_latency = 1266;  // cycles until what a stage asks for has landed
 constexpr double store_cycles = 0.14;    // an element of D
-constexpr double norm = 2.05;
-constexpr double slices_us = 1.23;  // counting, and reading the sums again
-constexpr double sum_bytes = 9.76;  // a cycle that a warp of the last slice reads
+constexpr double slices_us = 1.23;       // counting, and reading the sums again
+constexpr double sum_bytes = 9.76;       // a cycle that a warp of the last slice reads
 
 }  // namespace
 
@@ -72,6 +72,7 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
                ctas = static_cast<double>(tiles) * slices;
     const double elements = static_cast<double>(c.m) * c.n, stage_bytes = 2.0 * (c.m + c.n) * c.k;
     const double k_tiles = std::ceil(k / c.k), of_slice = std::ceil(k_tiles / slices);
+    const double launches = c.a_launch_a_wave ? std::ceil(ctas / sm_count) : 1.0;
     const double load = std::ceil(ctas / sm_count), full = std::floor(load / c.ctas_per_sm);
     const double rest = load - full * c.ctas_per_sm;
     // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
@@ -86,8 +87,7 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double from_l2 = static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
         split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;
-    return costs.launch_us + sum +
-           std::pow(std::pow(compute, norm) + std::pow(memory, norm) + std::pow(from_l2, norm), 1.0 / norm);
+    return launches * costs.launch_us + sum + std::hypot(compute, memory, from_l2);
 }
 
 }  // namespace hg

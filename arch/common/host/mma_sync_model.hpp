@@ -13,11 +13,12 @@ struct MmaSyncKernel {
     int stages;       // of shared memory
     int ctas_per_sm;  // that an SM has room for
     bool persistent;  // as many CTAs as there is room for, each computes several tiles
+    bool a_launch_a_wave = false;
 };
 
 // What a backend's main loop costs.
 struct MmaSyncCosts {
-    double mma_rate;                  // of the device's, that a full SM reaches
+    double mma_rate;                  // the share of the device's that a full SM reaches
     double step_cycles, tile_cycles;  // that one CTA alone does not hide: for 16 of K, for a K tile
     double launch_us;
 };

@@ -1,0 +1,92 @@
+// Which kernels sm80 chooses, where it cuts K into slices, and when sm120 leaves a problem to it.
+#include "devices.hpp"
+
+#include "arch/sm80/kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+namespace hg {
+namespace {
+
+constexpr size_t workspace = size_t{16} << 20;
+
+Plan plan_for(const Device& device, const Problem& problem, const char* kernel = "",
+              Mode mode = Mode::Default, int sm_limit = 0, size_t counters = 4096)
+{
+    Options options{};
+    options.workspace = workspace;
+    options.counters = counters;
+    options.mode = mode;
+    options.sm_limit = sm_limit;
+    std::strcpy(options.kernel, kernel);
+    Plan plan{};
+    EXPECT_TRUE(sm80::choose(problem, device, options, plan)) << plan.refusal;
+    return plan;
+}
+
+bool fits(const Device& device, const Problem& problem, const std::string& kernel, int split)
+{
+    Options options{};
+    options.workspace = workspace;
+    options.counters = 4096;
+    options.split = split;
+    std::strcpy(options.kernel, kernel.c_str());
+    Plan plan{};
+    return sm80::choose(problem, device, options, plan);
+}
+
+TEST(Sm80Choice, FewRowsAreCutAlongK)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem p = linear_layer(8, 1024, 8192);
+    const Plan plan = plan_for(a100, p);
+    EXPECT_EQ(sm80::kernels[plan.kernel].tile_m, 16);
+    EXPECT_GT(plan.split, 1);
+    EXPECT_EQ(plan.grid, plan.tiles * plan.split);
+    EXPECT_EQ(plan.workspace, sizeof(float) * 16 * static_cast<size_t>(sm80::kernels[plan.kernel].tile_n) *
+                                  static_cast<size_t>(plan.tiles * plan.split));
+    EXPECT_EQ(plan_for(a100, p, "", Mode::BatchInvariant).split, 1);
+    EXPECT_EQ(plan_for(a100, p, "", Mode::Default, 0, 0).split, 1) << "without counters";
+    EXPECT_LE(plan_for(a100, p, "", Mode::Default, 16).grid, 16) << "all slices in one launch";
+}
+
+TEST(Sm80Choice, NoSliceIsEmpty)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem p = linear_layer(64, 64, 5 * 64 + 8);
+    EXPECT_TRUE(fits(a100, p, "sm80_64x64x64_s4", 6));
+    EXPECT_FALSE(fits(a100, p, "sm80_64x64x64_s4", 7));
+    EXPECT_FALSE(fits(a100, p, "sm80_any_64x64x32", 2));
+}
+
+TEST(Sm80Choice, MajorsAndSharedMemoryAreRespected)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = linear_layer(64, 64, 512);
+    EXPECT_TRUE(fits(a100, p, "sm80_16x64x64_s8", 1));
+    EXPECT_TRUE(fits(a100, p, "sm80_64x16x64_s6", 1));
+    EXPECT_TRUE(fits(a100, p, "sm80_256x128x64_s3", 1));
+    EXPECT_FALSE(fits(a10, p, "sm80_256x128x64_s3", 1));
+    EXPECT_TRUE(fits(a10, p, "sm80_256x128x32_s4", 1));
+    p.a = {p.a.ptr, nullptr, 1, 64, 0};
+    EXPECT_FALSE(fits(a100, p, "sm80_16x64x64_s8", 1));
+    EXPECT_TRUE(fits(a100, p, "sm80_64x16x64_s6", 1));
+}
+
+TEST(Sm80Choice, Sm120LeavesFewRowsToSm80)
+{
+    NEEDS_CUDA_BUILD();
+    const auto backend = [](int64_t m) {
+        return std::string(
+            choose(rtx5090, linear_layer(m, 4096, 4096), "", "", workspace).plan.backend->name);
+    };
+    EXPECT_EQ(backend(1), "sm80");
+    EXPECT_EQ(backend(16), "sm80");
+    EXPECT_EQ(backend(4096), "sm120");
+}
+
+}  // namespace
+}  // namespace hg
