@@ -158,19 +158,32 @@ public:
     {
     }
 
+    // Fills all stages but the last one, which are free.
+    __device__ void fill_first()
+    {
+#pragma unroll 1
+        for (; ring_.stage < C.stages - 1; ++ring_.stage)
+            fill_stage();
+    }
+
     // Waits until the next stage is free, then fills it. Past the last K tile a whole tile copies nothing,
     // a ragged one writes zeros: without a branch, so that ptxas can place the copies among mma.sync.
     __device__ void fill()
     {
         wait(stages_.empty(ring_.stage), ring_.phase);
-        a_.template copy<Whole>(stages_.a(ring_.stage), k_left_);
-        b_.template copy<Whole>(stages_.b(ring_.stage), k_left_);
-        ptx::cp_async_commit_group();
+        fill_stage();
         ring_.advance();
-        k_left_ -= C.k;
     }
 
 private:
+    __device__ void fill_stage()
+    {
+        a_.template copy<Whole>(stages_.a(ring_.stage), k_left_);
+        b_.template copy<Whole>(stages_.b(ring_.stage), k_left_);
+        ptx::cp_async_commit_group();
+        k_left_ -= C.k;
+    }
+
     const Stages<C>& stages_;
     ProducerA& a_;
     ProducerB& b_;
@@ -188,9 +201,7 @@ __device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C
     const Stages<C> stages(smem);
     Filler<C, Whole, ProducerA, ProducerB> filler(stages, a, b, k);
     acc.clear();
-#pragma unroll 1
-    for (int i = 0; i < C.stages - 1; ++i)
-        filler.fill();
+    filler.fill_first();
     // Tells the others that this warp's copies to a stage have landed; later ones may be under way.
     const auto pass_on = [&](uint32_t stage) {
         ptx::cp_async_wait_group<C.stages - 3>();

@@ -44,7 +44,10 @@ void Scheduler::run()
     start_clusters();
     while (!grid_.resident.empty()) {
         const bool early = early_ > 0 && std::uniform_real_distribution<>()(machine_.random) < early_;
-        if (early || machine_.steps - machine_.progress > polling)
+        const bool polls = machine_.polls > warps_.size();
+        if (polls)
+            machine_.polls = 0;
+        if (early || polls || machine_.steps - machine_.progress > polling)
             finish_async();
         // What finished early may have been the last of a cluster whose warps have all ended.
         if (!run_some_warp() && !finish_async() && !warps_changed_ && !force_divergent())

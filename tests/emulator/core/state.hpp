@@ -233,6 +233,7 @@ struct Machine {
     Statistics statistics;
     uint64_t steps = 0;     // warp instructions executed: the clock
     uint64_t progress = 0;  // steps at the last event that others can see; far behind steps: a livelock
+    uint64_t polls = 0;     // of barriers, in vain, since an asynchronous operation was last made to end
     // Of addresses written by releases, for the acquires that read them: for those in a CTA, a cluster or
     // (null) the grid.
     std::map<std::pair<uint64_t, const void*>, SyncClock> flags;

@@ -212,6 +212,7 @@ void run_wait(Exec& x)
         x.wait(any, what, true);
         return;
     }
+    x.machine.polls += done == 0;
     for (const Awaited& awaited : list) {
         int lane = std::has_single_bit(awaited.lanes) ? std::countr_zero(awaited.lanes) : -1;
         x.machine.checker.access(&x, *awaited.cta, awaited.offset, 8, Access::Atomic,
