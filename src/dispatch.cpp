@@ -83,11 +83,13 @@ Status check_kernel_name(const char* wanted)
                 "unknown kernel '%s' (HGEMM_KERNEL), nearest:%s; HGEMM_KERNEL=? lists all", wanted, names);
 }
 
+// Is there such a kernel for the device, and shared memory enough for it?
 bool runs_on(const Device& device, const char* kernel)
 {
     for (const Backend* backend : all_backends())
-        if (backend->serves(device) && has_kernel(*backend, kernel))
-            return true;
+        for (int i = 0; i < backend->kernel_count && backend->serves(device); ++i)
+            if (!std::strcmp(backend->kernels[i].name, kernel))
+                return backend->kernels[i].smem_bytes <= device.smem_per_block;
     return false;
 }
 
