@@ -42,12 +42,13 @@ Status check_backend_name(const char* wanted)
                 names);
 }
 
-bool has_kernel(const Backend& backend, const char* wanted)
+// Null if the backend has none of that name.
+const KernelInfo* find_kernel(const Backend& backend, const char* wanted)
 {
     for (int i = 0; i < backend.kernel_count; ++i)
         if (!std::strcmp(backend.kernels[i].name, wanted))
-            return true;
-    return false;
+            return &backend.kernels[i];
+    return nullptr;
 }
 
 template <typename Append>
@@ -87,9 +88,8 @@ Status check_kernel_name(const char* wanted)
 bool runs_on(const Device& device, const char* kernel)
 {
     for (const Backend* backend : all_backends())
-        for (int i = 0; i < backend->kernel_count && backend->serves(device); ++i)
-            if (!std::strcmp(backend->kernels[i].name, kernel))
-                return backend->kernels[i].smem_bytes <= device.smem_per_block;
+        if (const KernelInfo* const found = find_kernel(*backend, kernel); found && backend->serves(device))
+            return found->smem_bytes <= device.smem_per_block;
     return false;
 }
 
@@ -103,7 +103,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
     for (const Backend* backend : backends) {
         Plan next{};
         next.backend = backend;
-        if ((*options.kernel && !has_kernel(*backend, options.kernel)) ||
+        if ((*options.kernel && !find_kernel(*backend, options.kernel)) ||
             (problem.is_grouped() && !backend->takes_groups))
             continue;
         if (!backend->choose(problem, device, options, next)) {
@@ -199,7 +199,7 @@ Status find_backends(const Device& device, const Options& options, const Backend
             return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend '%s' (HGEMM_BACKEND) does not run on %s",
                         options.backend, device.name);
         reached = reached || named;
-        const bool wanted = named || has_kernel(*backend, options.kernel);
+        const bool wanted = named || find_kernel(*backend, options.kernel);
         if (backend->stands_aside && backend->stands_aside(device) && !wanted)
             continue;
         if (reached && backend->serves(device) && count < max_backends)

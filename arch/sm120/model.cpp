@@ -8,8 +8,14 @@ double predict(const Problem& p, const Device& device, const Config& c, int64_t 
 {
     constexpr MmaSyncCosts costs{
         .mma_rate = 0.976, .step_cycles = 51, .tile_cycles = 12, .launch_us = 1.79};
-    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.consumers(), c.stages, c.ctas_per_sm, true}, costs,
-                            tiles, 1, sm_count);
+    const MmaSyncKernel kernel{.m = c.m,
+                               .n = c.n,
+                               .k = c.k,
+                               .warps = c.consumers(),
+                               .stages = c.stages,
+                               .ctas_per_sm = c.ctas_per_sm,
+                               .persistent = true};
+    return predict_mma_sync(p, device, kernel, costs, tiles, 1, sm_count);
 }
 
 }  // namespace hg::sm120

@@ -13,6 +13,8 @@ constexpr Offered offered{.split = true, .swap_ab = false, .stream_k = false, .p
 const char* refusal(const Facts& f, const Device& device, const Config& config, const KernelInfo& kernel)
 {
     const Problem& p = f.problem;
+    if (p.is_grouped() && !config.takes_groups())
+        return "the kernel has no entry point for groups";
     const bool vectors = p.k > 0 && f.a.vectors && f.b.vectors;
     if (!config.general() && !vectors)
         return "A or B is not contiguous in one dimension with rows aligned to 16 bytes";
@@ -23,8 +25,6 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
         return "k is 2^31 or more";
     if (kernel.smem_bytes > device.smem_per_block)
         return "the device has too little shared memory";
-    if (p.is_grouped() && !config.takes_groups())
-        return "the kernel has no entry point for groups";
     if (p.is_grouped() && std::max({p.m, p.n, p.batch}) > INT32_MAX - 512)
         return "a size is 2^31 or more";
     if (count_max_tiles(p, kernel.tile_m, kernel.tile_n) > max_tiles)

@@ -25,12 +25,17 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
     const Config& c = configs[candidate.kernel];
     if (c.general())
         return predict_general(p, c, candidate.tiles, sm_count);
-    // Under a limit of SMs each wave is a launch of its own: see launch().
-    const int ctas_per_sm = limited ? 1
-                                    : count_resident_ctas(device, kernels[candidate.kernel].smem_bytes,
-                                                          c.threads(), c.warp_m(), c.warp_n());
-    return predict_mma_sync(p, device, {c.m, c.n, c.k, c.warps(), c.stages, ctas_per_sm, false, limited},
-                            costs, candidate.tiles, candidate.split, sm_count);
+    const int room = count_resident_ctas(device, kernels[candidate.kernel].smem_bytes, c.threads(),
+                                         c.warp_m(), c.warp_n());
+    const MmaSyncKernel kernel{.m = c.m,
+                               .n = c.n,
+                               .k = c.k,
+                               .warps = c.warps(),
+                               .stages = c.stages,
+                               .ctas_per_sm = limited ? 1 : room,
+                               .persistent = false,
+                               .a_launch_a_wave = limited};
+    return predict_mma_sync(p, device, kernel, costs, candidate.tiles, candidate.split, sm_count);
 }
 
 }  // namespace hg::sm80

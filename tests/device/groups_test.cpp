@@ -27,19 +27,20 @@ GroupedCase case_of(hgemm_grouping_t grouping)
     return g;
 }
 
-// Those for groups alone, and those of sm80 that serve groups as well.
+// Those for groups alone, and those of sm80, some of which serve groups as well.
 std::vector<std::string> kernels()
 {
     std::vector<std::string> names = grouped_kernel_names();
-    for (const char* name :
-         {"sm80_128x128x32_s4", "sm80_64x64x32_s4", "sm80_any_128x128x32", "sm80_any_64x64x32"})
-        names.push_back(name);
+    for (const std::string& name : kernel_names())
+        if (name.rfind("sm80_", 0) == 0)
+            names.push_back(name);
     return names;
 }
 
 TEST(DeviceGroups, each_kernel_forced)
 {
     NEEDS_BACKEND("sm80");
+    int of_sm80 = 0;
     for (const std::string& name : kernels()) {
         Library library(Cuda::get(), "", name);
         if (!library.created())
@@ -49,9 +50,14 @@ TEST(DeviceGroups, each_kernel_forced)
         for (const hgemm_grouping_t grouping : groupings)
             for (const GroupedCase& g : grouped_cases(grouping))
                 supported += check_grouped(library, g);
-        EXPECT_GT(supported, 0);
+        if (supported == 0 &&
+            std::string(hgemm_last_error()).find("no entry point for groups") != std::string::npos)
+            continue;
+        EXPECT_GT(supported, 0) << hgemm_last_error();
+        of_sm80 += name.rfind("sm80_", 0) == 0;
         std::printf("%-28s cases %d\n", name.c_str(), supported);
     }
+    EXPECT_GE(of_sm80, 2);
 }
 
 // Tiles that clusters are handed, one after the other, from a word that is 0 again behind each call: also

@@ -1,8 +1,11 @@
 // The compiled images hold the kernels of kernels.def, and these compiled well, as the logs of nvcc show.
 #include "dispatch.hpp"
 
+#include "arch/sm80/kernels.hpp"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <string>
@@ -11,9 +14,22 @@
 namespace hg {
 namespace {
 
+// What an entry point of sm80 has behind its type, by the kernel's family.
+std::vector<std::string> sm80_suffixes(const std::string& kernel)
+{
+    const auto* const info = std::ranges::find(sm80::kernels, kernel, &KernelInfo::name);
+    switch (sm80::configs[info - sm80::kernels].family) {
+    case sm80::Family::Tile: return {"_kk", "_kn", "_mk", "_mn"};
+    case sm80::Family::Grouped: return {"_kk", "_kn", "_mk", "_mn", "_kk_groups", "_kn_groups"};
+    case sm80::Family::Rows: return {"_kk", "_kn"};
+    case sm80::Family::Columns: return {"_kk", "_mk"};
+    default: return {"", "_groups"};
+    }
+}
+
 // The entry points of a kernel: one for each type and pair of majors. Exceptions: direct and gemv kernels
-// have them for majors of A, grouped ones for majors of B, some of sm80 for groups as well or for an
-// operand that is contiguous along K alone, sm100's one for everything.
+// have them for majors of A, grouped ones for majors of B, those of sm80 by family, sm100's one for
+// everything.
 std::vector<std::string> entries_of(const std::string& kernel, const std::vector<std::string>& types)
 {
     if (kernel.starts_with("sm100_"))
@@ -22,12 +38,8 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
     std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
     if (kernel.starts_with("sm90_grouped_"))
         majors = {"_kk", "_kn"};
-    if (kernel == "sm80_128x128x32_s4" || kernel == "sm80_64x64x32_s4")
-        majors.insert(majors.end(), {"_kk_groups", "_kn_groups"});
-    if (kernel.starts_with("sm80_16x") || kernel.starts_with("sm80_32x"))
-        majors = {"_kk", "_kn"};
-    if (kernel.starts_with("sm80_64x16x") || kernel.starts_with("sm80_64x32x"))
-        majors = {"_kk", "_mk"};
+    if (kernel.starts_with("sm80_"))
+        majors = sm80_suffixes(kernel);
     if (kernel.starts_with("sm90_direct_"))
         majors = kernel.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
                                                       : std::vector<std::string>{"_k", "_m"};
@@ -36,8 +48,6 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
     for (const std::string& type : types)
         for (const std::string& of_kernel : majors)
             entries.push_back(kernel + type + of_kernel);
-    if (kernel.find("_any_") != std::string::npos)
-        entries = {kernel + "_f16", kernel + "_bf16", kernel + "_f16_groups", kernel + "_bf16_groups"};
     return entries;
 }
 

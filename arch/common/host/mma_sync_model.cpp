@@ -20,8 +20,9 @@ struct Rates {
 };
 
 // Flops a cycle of one SM with fp32 accumulators, MHz, GB/s where the driver does not say, bytes from L2 a
-// cycle of one SM when all read. 9.0 was measured. The others are from data sheets; their L2 is a guess.
-// The clock is no attribute of the device: boards of one model differ in it, and their choices must not.
+// cycle of one SM when all read. The rates of 9.0 were fitted with the constants below; the others are from
+// data sheets, and their L2 is a guess. The device is not asked for its clock: boards of one model differ
+// in it, and their choices must not.
 struct Capability {
     int cc;
     double mma, mhz, gb, l2;
@@ -72,9 +73,9 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
                ctas = static_cast<double>(tiles) * slices;
     const double elements = static_cast<double>(c.m) * c.n, stage_bytes = 2.0 * (c.m + c.n) * c.k;
     const double k_tiles = std::ceil(k / c.k), of_slice = std::ceil(k_tiles / slices);
-    const double launches = c.a_launch_a_wave ? std::ceil(ctas / sm_count) : 1.0;
     const double load = std::ceil(ctas / sm_count), full = std::floor(load / c.ctas_per_sm);
     const double rest = load - full * c.ctas_per_sm;
+    const double launches = c.a_launch_a_wave ? load : 1.0;
     // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
     const double busy = 2.0 * elements * c.k / (costs.mma_rate * rates.mma);
     const double least =

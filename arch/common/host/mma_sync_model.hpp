@@ -8,12 +8,12 @@
 namespace hg {
 
 struct MmaSyncKernel {
-    int m, n, k;      // tile of a CTA
-    int warps;        // that multiply
-    int stages;       // of shared memory
-    int ctas_per_sm;  // that an SM has room for
-    bool persistent;  // as many CTAs as there is room for, each computes several tiles
-    bool a_launch_a_wave = false;
+    int m, n, k;                   // tile of a CTA
+    int warps;                     // that multiply
+    int stages;                    // of shared memory
+    int ctas_per_sm;               // that an SM has room for
+    bool persistent;               // as many CTAs as there is room for, each computes several tiles
+    bool a_launch_a_wave = false;  // under a limit of SMs: each wave of CTAs is a launch of its own
 };
 
 // What a backend's main loop costs.

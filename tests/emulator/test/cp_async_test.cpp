@@ -68,6 +68,18 @@ TEST(CpAsync, CopiesAndFillsWithZero)
     }
 }
 
+// Warps that poll for a copy do not keep it from ending.
+TEST(CpAsync, EndWhileWarpsPoll)
+{
+    Device device(80, 1);
+    const uint64_t in = device.put(std::vector<uint8_t>(2048)),
+                   out = device.put(std::vector<uint8_t>(2048));
+    const std::string poll = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r20];\n"
+                             "W: mbarrier.test_wait.parity.shared.b64 %p1, [%r20], 0;\n@!%p1 bra W;";
+    EXPECT_EQ(device.run(ptx_kernel("sm_80", 2, copy_kernel(poll, "")), shape_of(1, 64), {in, out}), "");
+    EXPECT_LT(device.machine().steps, 8000u);
+}
+
 TEST(CpAsync, MissingWaitsAreReported)
 {
     bool right;
