@@ -137,8 +137,8 @@ HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
 HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 
 /** As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. The other two
-    functions take what the backend asks for: 192 MiB for copies of operands on compute capability 9.0,
-    128 KiB an SM for sums over slices of k on other GPUs, little or nothing on the host. Beside it lie
+    functions take what the backend asks for: 192 MiB on compute capability 9.0 and 128 MiB on other GPUs,
+    for copies of unaligned operands and sums over slices of k; little or nothing on the host. Beside it lie
     16 KiB and up to a quarter as much, at most 64 KiB an SM, in which thread blocks count and leave sums
     for each other; a workspace of the caller's has no such part. Kernels are chosen that do with what
     there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL).

@@ -44,7 +44,8 @@ struct Plan {
     int cluster;   // CTAs of a cluster; 0 or 1: none
     Pdl pdl;       // not Free
     int64_t tiles, grid;
-    size_t workspace;  // bytes
+    size_t workspace;         // bytes
+    bool repack_a, repack_b;  // the operand is copied to the workspace first
     double predicted_us;
     Why why;
     const char* refusal;  // set when choose() returns false
@@ -52,12 +53,10 @@ struct Plan {
     // Set and read by the sm90 backend alone.
     struct Sm90 {
         bool stream_k;
-        bool dynamic_schedule;    // clusters take tile indices from a global counter
-        bool repack_a, repack_b;  // the operand is copied to the workspace first
-
-        bool repacks() const { return repack_a || repack_b; }
+        bool dynamic_schedule;  // clusters take tile indices from a global counter
     } sm90;
 
+    bool repacks() const { return repack_a || repack_b; }
     bool uses_pdl() const { return pdl > Pdl::Off; }
 
     void print(char* text, size_t length) const;
@@ -75,6 +74,7 @@ struct Options {
     int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
+    bool no_copies;    // set by find_plan(): an earlier backend has a plan, which copies would not beat
 
     // How many SMs may be used; on the host, how many threads.
     int sm_count(const Device& device) const

@@ -112,11 +112,11 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         }
         if (!found || next.predicted_us < plan.predicted_us)
             plan = next;
-        found = true;
+        found = options.no_copies = true;
         if (next.why == Why::Tuned)
             break;
         // A later backend that needs no copies, or no alignment, may be faster.
-        if (!backend->is_compared && !next.sm90.repacks() && !backend->kernels[next.kernel].unaligned)
+        if (!backend->is_compared && !next.repacks() && !backend->kernels[next.kernel].unaligned)
             break;
     }
     return found;

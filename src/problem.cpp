@@ -101,8 +101,8 @@ void Plan::print(char* text, size_t length) const
                   "%s workspace=%zu why=%s",
                   backend->name, k.name, swap_ab ? k.tile_n : k.tile_m, swap_ab ? k.tile_m : k.tile_n,
                   k.tile_k, swap_ab ? " swap_ab=1" : "", split, sm90.stream_k ? " stream_k=1" : "",
-                  sm90.dynamic_schedule ? " schedule=dynamic" : "",
-                  copies[sm90.repack_a + 2 * sm90.repack_b], tiles, grid, launch, workspace, name_of(why));
+                  sm90.dynamic_schedule ? " schedule=dynamic" : "", copies[repack_a + 2 * repack_b], tiles,
+                  grid, launch, workspace, name_of(why));
 }
 
 }  // namespace hg

@@ -155,6 +155,20 @@ __device__ inline float activate(float x, Activation activation)
     }
 }
 
+// Loads up to eight elements one by one, as many as exist; the others are zeros.
+__device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
+{
+    uint64_t halves[2] = {};
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            if (4 * half + i < count)
+                halves[half] |= uint64_t{from[(4 * half + i) * stride]} << 16 * i;
+    return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
+                      static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
+}
+
 // The 16 bytes that begin at byte `offset`, an even number, of the 32 bytes `low` and `high`.
 __device__ inline uint4 extract_vector(const uint4& low, const uint4& high, uint32_t offset)
 {
@@ -170,6 +184,16 @@ __device__ inline uint4 extract_vector(const uint4& low, const uint4& high, uint
     return make_uint4(
         __funnelshift_r(singles[0], singles[1], bits), __funnelshift_r(singles[1], singles[2], bits),
         __funnelshift_r(singles[2], singles[3], bits), __funnelshift_r(singles[3], singles[4], bits));
+}
+
+// The first `count` of eight elements, zeros behind them.
+__device__ inline uint4 keep_elements(const uint4& v, int count)
+{
+    uint32_t words[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        words[i] &= count > 2 * i + 1 ? 0xffffffff : count > 2 * i ? 0xffff : 0;
+    return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 }  // namespace hg

@@ -9,29 +9,33 @@
 
 namespace hg {
 
-// The offset of a lane's row for ldmatrix.x4 in a 16 x 16 block, computed once. The four 8 x 8 matrices
-// come in the order that mma.sync expects: of A the row halves first, of B the K halves first.
+// The offset in a tile of a lane's line for ldmatrix.x4 in the 16 x 16 block at (row, 0), computed once;
+// `row` is a multiple of 16. The four 8 x 8 matrices come in the order that mma.sync expects: of A the row
+// halves first, of B the K halves first.
 template <Major M, int K, bool IsA>
-__device__ inline uint32_t lane_offset(int lane)
+__device__ inline uint32_t lane_offset(int row, int lane)
 {
     const int quarter = lane / 8;
     const int row_half = IsA ? quarter % 2 : quarter / 2;
     const int k_half = IsA ? quarter / 2 : quarter % 2;
-    const uint32_t offset = M == Major::K ? swizzle<2 * K>(8 * row_half + lane % 8, k_half)
-                                          : swizzle<128>(8 * k_half + lane % 8, row_half);
+    const uint32_t offset = M == Major::K
+                                ? row * (2 * K) + swizzle<2 * K>(8 * row_half + lane % 8, k_half)
+                                : row / 64 * (128 * K) + (swizzle<128>(8 * k_half + lane % 8, row_half) ^
+                                                          static_cast<uint32_t>(row % 64 * 2));
     return ptx::mov_b32(offset);
 }
 
-// Loads the block at (row, k), multiples of 16. The swizzle repeats every eight lines and a block is two
-// chunks wide, so that the offset of the block and that of the lane combine by exclusive or, without a
-// carry.
+// Loads the block that is `row` rows and `k` K's from the one of `address`, a tile's address plus
+// lane_offset(). A tile is aligned to 128 bytes, the swizzle repeats every eight lines and a block is two
+// chunks wide, so that a distance within a line combines by exclusive or, without a carry; the other
+// distances are constants that ldmatrix adds.
 template <Major M, int K>
-__device__ inline void load_block(uint32_t (&block)[4], uint32_t tile, int row, int k, uint32_t lane)
+__device__ inline void load_block(uint32_t (&block)[4], uint32_t address, int row, int k)
 {
     if constexpr (M == Major::K)
-        ptx::ldmatrix_x4(block, tile + row * (2 * K) + (lane ^ (2 * k)));
+        ptx::ldmatrix_x4(block, (address ^ (2 * k)) + row * (2 * K));
     else
-        ptx::ldmatrix_x4_trans(block, tile + row / 64 * (128 * K) + k * 128 + (lane ^ (row % 64 * 2)));
+        ptx::ldmatrix_x4_trans(block, (address ^ (row % 64 * 2)) + row / 64 * (128 * K) + k * 128);
 }
 
 // Accumulators of a warp: WM x WN elements as mma.m16n8 fragments.
@@ -58,30 +62,35 @@ struct WarpFragments {
     uint32_t b[WN / 16][4];
 };
 
-// The warp's rows of A start at row_a of an m x k tile, its rows of B at row_b of an n x k tile.
+// A warp's share of a tile: WM rows of A from a multiple of WM on, and WN rows of B from a multiple of WN
+// on.
 template <Type T, Major MA, Major MB, int K, int WM, int WN>
 struct WarpTile {
+    static_assert(64 % WM == 0 && 64 % WN == 0);  // in one panel: see load_block()
     using Fragments = WarpFragments<WM, WN>;
     using Accumulator = WarpAccumulator<WM, WN>;
 
-    // Offsets of a lane, computed once.
+    // Offsets of a lane in A's and B's parts of a stage, computed once; later the addresses of one stage.
     struct Lane {
         uint32_t a, b;
-        __device__ explicit Lane(int lane)
-            : a(lane_offset<MA, K, true>(lane)), b(lane_offset<MB, K, false>(lane))
+        __device__ Lane(int row_a, int row_b, int lane)
+            : a(lane_offset<MA, K, true>(row_a, lane)), b(lane_offset<MB, K, false>(row_b, lane))
+        {
+        }
+        __device__ Lane(const Lane& lane, uint32_t tile_a, uint32_t tile_b)
+            : a(lane.a + tile_a), b(lane.b + tile_b)
         {
         }
     };
 
-    __device__ static void load(Fragments& f, uint32_t tile_a, uint32_t tile_b, int row_a, int row_b, int k,
-                                const Lane& lane)
+    __device__ static void load(Fragments& f, const Lane& at, int k)
     {
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
-            load_block<MA, K>(f.a[i], tile_a, row_a + 16 * i, k, lane.a);
+            load_block<MA, K>(f.a[i], at.a, 16 * i, k);
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j)
-            load_block<MB, K>(f.b[j], tile_b, row_b + 16 * j, k, lane.b);
+            load_block<MB, K>(f.b[j], at.b, 16 * j, k);
     }
 
     __device__ static void multiply(Accumulator& acc, const Fragments& f)
@@ -94,15 +103,14 @@ struct WarpTile {
     }
 
     // Multiplies one stage, loading the fragments of the next K step while multiplying this one.
-    __device__ static void accumulate(Accumulator& acc, uint32_t tile_a, uint32_t tile_b, int row_a,
-                                      int row_b, const Lane& lane)
+    __device__ static void accumulate(Accumulator& acc, const Lane& stage)
     {
         Fragments f[2];
-        load(f[0], tile_a, tile_b, row_a, row_b, 0, lane);
+        load(f[0], stage, 0);
 #pragma unroll
         for (int step = 0; step < K / 16; ++step) {
             if (step + 1 < K / 16)
-                load(f[(step + 1) % 2], tile_a, tile_b, row_a, row_b, 16 * (step + 1), lane);
+                load(f[(step + 1) % 2], stage, 16 * (step + 1));
             multiply(acc, f[step % 2]);
         }
     }

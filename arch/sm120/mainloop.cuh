@@ -105,25 +105,26 @@ __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, 
     static_assert(steps % 2 == 0);
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
     typename Share::Fragments f[2];
-    const typename Share::Lane offsets(lane);
-    const auto load = [&](int step, uint32_t stage) {
-        Share::load(f[step % 2], stages.a(stage), stages.b(stage), row_a, row_b, 16 * step, offsets);
+    const typename Share::Lane offsets(row_a, row_b, lane);
+    const auto lane_in = [&](uint32_t stage) {
+        return typename Share::Lane(offsets, stages.a(stage), stages.b(stage));
     };
     acc.clear();
     if (k_tiles > 0) {
         ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
-        load(0, ring.stage);
+        Share::load(f[0], lane_in(ring.stage), 0);
     }
     for (int32_t i = 0; i < k_tiles; ++i) {
         const uint32_t stage = ring.stage;
+        const auto at = lane_in(stage);
         ring.advance();
 #pragma unroll
         for (int step = 0; step < steps; ++step) {
             if (step + 1 < steps) {
-                load(step + 1, stage);
+                Share::load(f[(step + 1) % 2], at, 16 * (step + 1));
             } else if (i + 1 < k_tiles) {
                 ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
-                load(0, ring.stage);
+                Share::load(f[0], lane_in(ring.stage), 0);
             }
             Share::multiply(acc, f[step % 2]);
         }

@@ -7,7 +7,7 @@ namespace hg::sm120 {
 double predict(const Problem& p, const Device& device, const Config& c, int64_t tiles, int sm_count)
 {
     constexpr MmaSyncCosts costs{
-        .mma_rate = 0.976, .step_cycles = 51, .tile_cycles = 12, .launch_us = 1.79};
+        .mma_cycles = 0.15, .step_cycles = 38, .tile_cycles = 19, .vector_cycles = 0, .launch_us = 1.91};
     const MmaSyncKernel kernel{.m = c.m,
                                .n = c.n,
                                .k = c.k,

@@ -2,6 +2,7 @@
 #include "arch/sm80/backend.hpp"
 
 #include "arch/common/host/pack.hpp"
+#include "arch/common/host/repack.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
@@ -61,6 +62,10 @@ bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 
 bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
+    if (&kernel == &kernels[repack_kernel]) {
+        std::snprintf(name, sizeof name, "%s", kernel.name);
+        return variant == 0;
+    }
     if (variant < group_variants)
         return gemm_symbol(kernel, variant, name);
     const Config& c = configs[&kernel - kernels];
@@ -78,11 +83,9 @@ Status open(const Device& device, void** state)
     return open_kernels(image_for(device), device, kernels, 2 * group_variants, symbol_name, state);
 }
 
-// Room for the partial sums of four CTAs of 64 x 128 on each SM, or two of 128 x 128.
-size_t default_workspace(const Device& device)
-{
-    return static_cast<size_t>(device.sm_count) * 2 * 128 * 128 * sizeof(float);
-}
+// Room for copies of two operands of 5,700 x 5,700, and for the partial sums of more CTAs than a device
+// runs at a time.
+size_t default_workspace(const Device&) { return size_t{128} << 20; }
 
 // A word for each warp of each tile whose K is split; larger problems are not split.
 size_t counter_words(const Device& device, size_t) { return static_cast<size_t>(device.sm_count) * 32; }
@@ -93,37 +96,68 @@ OperandParams pack_operand(const Operand& o)
             o.row_stride, o.k_stride, o.batch_stride};
 }
 
-Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
+// The parameters of the GEMM, and of the copies of operands that it cannot read.
+struct Launches {
+    Params product;
+    RepackParams copies;
+    int64_t copy_tiles;
+};
+
+Params pack_product(const Handle& handle, const Problem& p, const Plan& plan)
 {
-    Params& params = packed.as<Params>();
-    params = {};
+    const KernelInfo& kernel = kernels[plan.kernel];
+    Params params{};
     params.a = pack_operand(p.a);
     params.b = pack_operand(p.b);
     params.output = pack_output(p);
     params.k = p.k;
     params.slices.split = divisor(plan.split);
-    params.slices.k_tiles = static_cast<int32_t>(ceil_div(p.k, kernels[plan.kernel].tile_k));
-    params.slices.partials = static_cast<float*>(handle.workspace().ptr);
+    params.slices.k_tiles = static_cast<int32_t>(ceil_div(p.k, kernel.tile_k));
     params.slices.arrivals = handle.workspace().counters;
+    if (plan.split > 1) {
+        const auto bytes =
+            static_cast<size_t>(partials_bytes(configs[plan.kernel], plan.tiles, plan.split));
+        auto* const end = static_cast<char*>(handle.workspace().ptr) + plan.workspace;
+        params.slices.partials = reinterpret_cast<float*>(end - bytes);
+    }
     if (p.is_grouped()) {
         params.groups = p.groups;
         params.group_count = static_cast<int32_t>(p.batch);
-        params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, kernels[plan.kernel].tile_n));
+        params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, kernel.tile_n));
     } else {
-        params.grid = pack_grid(p, kernels[plan.kernel], group_m);
+        params.grid = pack_grid(p, kernel, group_m);
     }
+    return params;
+}
+
+Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
+{
+    auto& launches = packed.as<Launches>();
+    void* const workspace = handle.workspace().ptr;
+    if (plan.repacks())
+        launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
+    launches.product = pack_product(handle, repacked(p, plan, workspace), plan);
     return ok;
 }
 
-// Under a limit of SMs, one launch a wave: a loop over tiles would cost registers in all kernels.
-Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
+Status launch_copies(const Handle& handle, KernelTable& table, const Plan& plan, const Launches& launches)
 {
-    auto& table = *static_cast<KernelTable*>(state);
+    Plan copies = plan;
+    copies.kernel = repack_kernel;
+    copies.variant = 0;
+    copies.grid = std::min(launches.copy_tiles, int64_t{handle.sm_count()} *
+                                                    (handle.options.sm_limit > 0 ? 1 : repack_ctas_per_sm));
+    return hg::launch(table, copies, &launches.copies, handle.stream);
+}
+
+// Under a limit of SMs, one launch a wave: a loop over tiles would cost registers in all kernels.
+Status launch_product(const Handle& handle, KernelTable& table, const Plan& plan, const Params& product)
+{
     const int64_t ctas = plan.tiles * plan.split;
     if (plan.grid == ctas)
-        return hg::launch(table, plan, packed.bytes, handle.stream);
+        return hg::launch(table, plan, &product, handle.stream);
     Plan wave = plan;
-    Params params = packed.as<Params>();
+    Params params = product;
     Status status = ok;
     for (int64_t first = 0; status == ok && first < ctas; first += plan.grid) {
         params.first = static_cast<int32_t>(first);
@@ -131,6 +165,14 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
         status = hg::launch(table, wave, &params, handle.stream);
     }
     return status;
+}
+
+Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
+{
+    auto& table = *static_cast<KernelTable*>(state);
+    const auto& launches = packed.as<Launches>();
+    const Status status = plan.repacks() ? launch_copies(handle, table, plan, launches) : ok;
+    return status == ok ? launch_product(handle, table, plan, launches.product) : status;
 }
 
 }  // namespace

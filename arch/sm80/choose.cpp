@@ -1,5 +1,7 @@
 // Chooses a kernel and how many slices K is cut into: legality, then a cost model (model.cpp).
+#include "arch/common/host/mma_sync_model.hpp"
 #include "arch/common/host/pack.hpp"
+#include "arch/common/host/repack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm80/kernels.hpp"
 
@@ -15,12 +17,15 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
     const Problem& p = f.problem;
     if (p.is_grouped() && !config.takes_groups())
         return "the kernel has no entry point for groups";
-    const bool vectors = p.k > 0 && f.a.vectors && f.b.vectors;
-    if (!config.general() && !vectors)
-        return "A or B is not contiguous in one dimension with rows aligned to 16 bytes";
+    if (!config.general() && p.k == 0)
+        return "k is 0";
+    if (!config.general() && (f.a.line <= 0 || f.b.line <= 0))
+        return "A or B is not contiguous in one dimension";
+    if (!config.general() && !config.takes_unaligned() && (!f.a.vectors || !f.b.vectors))
+        return "A or B has rows that are not aligned to 16 bytes, or is an array of pointers, and the "
+               "workspace has no room for a copy";
     if (!config.general() && !config.takes_majors(f.a.major, f.b.major))
-        return config.family == Family::Rows ? "A is not contiguous along K"
-                                             : "B is not contiguous along K";
+        return config.few_rows() ? "A is not contiguous along K" : "B is not contiguous along K";
     if (!config.general() && p.k > INT32_MAX - 512)
         return "k is 2^31 or more";
     if (kernel.smem_bytes > device.smem_per_block)
@@ -76,26 +81,67 @@ void fill(const Problem& p, const Candidate& candidate, double us, int sm_count,
 // The numbers of slices that are worth a prediction.
 constexpr int64_t splits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
 
-// More CTAs than four for each SM gain nothing.
+// More CTAs than so many for each SM gain nothing.
 bool is_too_fine(const Candidate& candidate, int sm_count)
 {
-    return candidate.split > 1 && candidate.tiles * candidate.split > int64_t{4} * sm_count;
+    const int64_t most = configs[candidate.kernel].takes_unaligned() ? 8 : 4;
+    return candidate.split > 1 && candidate.tiles * candidate.split > most * sm_count;
 }
 
+// A problem as the kernels see it: with copies of unaligned operands, if any.
+struct Asked {
+    const Facts& facts;
+    const Plan& copies;  // repack_a, repack_b, and as `workspace` the bytes of the copies
+    double copies_us;
+
+    bool leaves_out(const Config& c) const
+    {
+        return copies.repacks() && (c.takes_unaligned() || c.general());
+    }
+};
+
 // Takes a candidate if it is legal and the fastest so far.
-bool consider(const Problem& p, const Device& device, const Options& o, const Candidate& candidate,
+bool consider(const Asked& asked, const Device& device, const Options& o, const Candidate& candidate,
               bool found, Plan& plan)
 {
+    const Problem& p = asked.facts.problem;
     if (const char* why_not = split_refusal(p, configs[candidate.kernel], candidate, o)) {
         plan.refusal = why_not;
         return false;
     }
     const int sm_count = o.sm_count(device);
-    const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0);
+    const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0) + asked.copies_us;
     if (found && us >= plan.predicted_us)
         return false;
     fill(p, candidate, us, sm_count, o, plan);
+    plan.repack_a = asked.copies.repack_a;
+    plan.repack_b = asked.copies.repack_b;
+    plan.workspace += asked.copies.workspace;
     return true;
+}
+
+// Considers each kernel with each number of slices; `found`: the plan holds a choice already.
+bool choose_kernel(const Asked& asked, const Device& device, const Options& options, bool found, Plan& plan)
+{
+    for (int i = 0; i < kernel_count; ++i) {
+        if (is_forced_away(options, kernels[i]) || asked.leaves_out(configs[i]))
+            continue;
+        if (const char* why_not = refusal(asked.facts, device, configs[i], kernels[i])) {
+            plan.refusal = why_not;
+            continue;
+        }
+        const int64_t tiles = count_max_tiles(asked.facts.problem, configs[i].m, configs[i].n);
+        if (options.split > 0) {
+            found |= consider(asked, device, options, {i, tiles, options.split}, found, plan);
+            continue;
+        }
+        for (const int64_t split : splits) {
+            const Candidate candidate{i, tiles, split};
+            if (!is_too_fine(candidate, options.sm_count(device)))
+                found |= consider(asked, device, options, candidate, found, plan);
+        }
+    }
+    return found;
 }
 
 }  // namespace
@@ -106,26 +152,19 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     if (plan.refusal)
         return false;
     const Facts facts(p);
-    bool found = false;
-    for (int i = 0; i < kernel_count; ++i) {
-        if (is_forced_away(options, kernels[i]))
-            continue;
-        if (const char* why_not = refusal(facts, device, configs[i], kernels[i])) {
-            plan.refusal = why_not;
-            continue;
-        }
-        const int64_t tiles = count_max_tiles(p, configs[i].m, configs[i].n);
-        if (options.split > 0) {
-            found |= consider(p, device, options, {i, tiles, options.split}, found, plan);
-            continue;
-        }
-        for (const int64_t split : splits) {
-            const Candidate candidate{i, tiles, split};
-            if (!is_too_fine(candidate, options.sm_count(device)))
-                found |= consider(p, device, options, candidate, found, plan);
-        }
-    }
-    return found;
+    const Plan no_copies = plan;
+    bool found = choose_kernel({facts, no_copies, 0.0}, device, options, false, plan);
+    constexpr Readable readable{.as_is = &OperandFacts::vectors, .copies_thin = false};
+    Plan copies = no_copies;
+    if (options.no_copies || p.is_grouped() || p.k == 0 || (facts.a.vectors && facts.b.vectors) ||
+        !plan_repack(facts, readable, options.workspace, copies))
+        return found;
+    Options left = options;
+    left.workspace -= copies.workspace;
+    const Problem copied = repacked(p, copies, nullptr);
+    const double us = predict_copies(device, static_cast<double>(copies.workspace),
+                                     options.sm_count(device), options.sm_limit > 0);
+    return choose_kernel({Facts(copied), copies, us}, device, left, found, plan);
 }
 
 }  // namespace hg::sm80

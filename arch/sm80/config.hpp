@@ -8,11 +8,14 @@ namespace hg::sm80 {
 
 // How a kernel reads its operands, and its entry points beside f16 and bf16.
 enum class Family {
-    Tile,     // 16-byte vectors: one entry point for each pair of majors
-    Grouped,  // the same, and two for groups of rows
-    Rows,     // the same as Tile for few rows: only for A contiguous along K
-    Columns,  // the same for few columns: only for B contiguous along K
-    Any,      // element by element, any strides and alignment: one entry point, and one for groups of rows
+    Tile,              // 16-byte vectors: one entry point for each pair of majors
+    Grouped,           // the same, and two for groups of rows
+    Rows,              // the same as Tile for few rows: only for A contiguous along K
+    Columns,           // the same for few columns: only for B contiguous along K
+    Unaligned,         // contiguous in one dimension: an entry point for each pair of majors
+    UnalignedRows,     // the same as Unaligned, only for A contiguous along K
+    UnalignedColumns,  // the same, only for B contiguous along K
+    Any,  // element by element, any strides and alignment: one entry point, and one for groups of rows
 };
 
 struct Config {
@@ -23,9 +26,19 @@ struct Config {
 
     constexpr bool general() const { return family == Family::Any; }
     constexpr bool takes_groups() const { return family == Family::Grouped || general(); }
+    constexpr bool few_rows() const { return family == Family::Rows || family == Family::UnalignedRows; }
+    constexpr bool few_columns() const
+    {
+        return family == Family::Columns || family == Family::UnalignedColumns;
+    }
     constexpr bool takes_majors(Major a, Major b) const
     {
-        return (family != Family::Rows || a == Major::K) && (family != Family::Columns || b == Major::K);
+        return (!few_rows() || a == Major::K) && (!few_columns() || b == Major::K);
+    }
+    constexpr bool takes_unaligned() const
+    {
+        return family == Family::Unaligned || family == Family::UnalignedRows ||
+               family == Family::UnalignedColumns;
     }
     constexpr int warps() const { return warps_m * warps_n; }
     constexpr int threads() const { return 32 * warps(); }
@@ -38,8 +51,8 @@ struct Config {
 template <Config C>
 struct Smem {
     static_assert(C.k == 32 || C.k == 64);
-    static_assert(C.m % 64 == 0 || C.family == Family::Rows);  // panels of MN-major operands
-    static_assert(C.n % 64 == 0 || C.family == Family::Columns);
+    static_assert(C.m % 64 == 0 || C.few_rows());  // panels of MN-major operands
+    static_assert(C.n % 64 == 0 || C.few_columns());
     static_assert(C.warp_m() % 16 == 0 && C.warp_n() % 16 == 0);
     alignas(128) uint16_t a[C.stages][C.m * C.k];
     alignas(128) uint16_t b[C.stages][C.n * C.k];

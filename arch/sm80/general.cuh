@@ -1,6 +1,6 @@
-// GEMM for operands that 16-byte vectors cannot reach: any strides, any element-aligned base. Each thread
-// loads elements one by one into registers while the warps multiply the previous K tile, and then stores
-// them to the other stage, always K-major.
+// GEMM for operands that are contiguous in no dimension, for unaligned groups and for k = 0: any strides,
+// any element-aligned base. Each thread loads elements one by one into registers while the warps multiply
+// the previous K tile, and then stores them to the other stage, always K-major.
 //
 // Barriers: one __syncthreads() per K tile, between storing a stage and reading it; with two stages it also
 // keeps a warp from overwriting a stage that another warp still reads.
@@ -20,8 +20,8 @@ class GeneralProducer {
 
 public:
     __device__ GeneralProducer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
-        : base_((p.array ? p.array[z] : p.ptr + z * p.batch_stride) + row * p.row_stride),
-          row_stride_(p.row_stride), k_stride_(p.k_stride), thread_(thread),
+        : base_(problem_operand(p, z) + row * p.row_stride), row_stride_(p.row_stride),
+          k_stride_(p.k_stride), thread_(thread),
           rows_left_(static_cast<int>(min(rows - row, int64_t{Rows}))), rows_first_(p.row_stride == 1)
     {
     }
@@ -86,7 +86,7 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     const Scalars scalars = load_scalars(p.output);
     const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
 
-    const typename Share::Lane offsets(lane);
+    const typename Share::Lane offsets(in_tile.m, in_tile.n, lane);
     typename Share::Accumulator acc;
     acc.clear();
     if (k > 0) {
@@ -103,8 +103,8 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
                 a.read(first + C.k, k - first - C.k);
                 b.read(first + C.k, k - first - C.k);
             }
-            Share::accumulate(acc, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage]),
-                              in_tile.m, in_tile.n, offsets);
+            Share::accumulate(
+                acc, {offsets, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage])});
         }
     }
     __syncthreads();

@@ -22,6 +22,24 @@ struct CtaWork {
     }
 };
 
+// The K's that a CTA multiplies: none if alpha is 0.
+struct KRange {
+    int first, count;
+
+    __device__ KRange(const Params& p, const CtaWork& work, int tile_k)
+        : first(first_k_tile(p.slices, work.slice) * tile_k)
+    {
+        const int end = min(static_cast<int>(p.k), first_k_tile(p.slices, work.slice + 1) * tile_k);
+        count = load_scalars(p.output).alpha == 0.0f ? 0 : end - first;
+    }
+};
+
+// The first element of an operand of problem z.
+__device__ inline const uint16_t* problem_operand(const OperandParams& p, int32_t z)
+{
+    return p.array ? p.array[z] : p.ptr + z * p.batch_stride;
+}
+
 // A tile: rows row ... end - 1 of A and D, or fewer if it has fewer, and columns from `column` on.
 struct TilePlace {
     int64_t row, end, column;
@@ -99,14 +117,15 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     const TilePlace at = Find::template find<C>(p, work.tile);
     if (!Find::exists(at))
         return;
-    const int first = first_k_tile(p.slices, work.slice) * C.k;
-    const int end = min(static_cast<int>(p.k), first_k_tile(p.slices, work.slice + 1) * C.k);
-    const int k = load_scalars(p.output).alpha == 0.0f ? 0 : end - first;
-    Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, first, at.end, at.batch, threadIdx.x);
-    Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, first, p.output.n, at.batch, threadIdx.x);
+    const KRange range(p, work, C.k);
+    Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, range.first, at.end, at.batch, threadIdx.x);
+    Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, range.first, p.output.n, at.batch, threadIdx.x);
     prepare(smem);
+    const WarpPlace<C> in_tile(warp);
+    prefetch_warp_tile<C.warp_m(), C.warp_n()>(Find::output(p, at), load_scalars(p.output), at.batch,
+                                               at.row + in_tile.m, at.column + in_tile.n, lane);
     typename Share::Accumulator acc;
-    multiply_tile<C, Share>(acc, smem, a, b, k, warp, lane);
+    multiply_tile<C, Share>(acc, smem, a, b, range.count, warp, lane);
     store_tile<C, T, Find>(p, smem, acc);
 }
 

@@ -1,8 +1,10 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
-// for groups of rows, whose A is K-major, end in _groups.
+// for groups of rows, whose A is K-major, end in _groups. sm80_repack serves both types.
+#include "arch/common/repack/copy.cuh"
 #include "arch/sm80/configs.hpp"
 #include "arch/sm80/general.cuh"
+#include "arch/sm80/unaligned.cuh"
 
 using namespace hg;
 
@@ -16,25 +18,28 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
         body(p, *reinterpret_cast<sm80::Smem<config>*>(dynamic_smem));                                     \
     }
 
-#define TILE_ENTRY(name, config, type, major_a, major_b)                                                   \
-    ENTRY(name, config, (sm80::run_tile<config, type, Major::major_a, Major::major_b>))
+#define TILE_ENTRY(name, config, type, major_a, major_b, body)                                             \
+    ENTRY(name, config, (sm80::body<config, type, Major::major_a, Major::major_b>))
 #define GROUPS_ENTRY(name, config, type, major_b)                                                          \
     ENTRY(name, config, (sm80::run_tile<config, type, Major::K, Major::major_b, sm80::GroupedTiles>))
 
-#define Tile_OF(name, config, type)                                                                        \
-    TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
-    TILE_ENTRY(name##_kn, config, type, K, MN)                                                             \
-    TILE_ENTRY(name##_mk, config, type, MN, K)                                                             \
-    TILE_ENTRY(name##_mn, config, type, MN, MN)
+#define ROWS(name, config, type, body)                                                                     \
+    TILE_ENTRY(name##_kk, config, type, K, K, body) TILE_ENTRY(name##_kn, config, type, K, MN, body)
+#define COLUMNS(name, config, type, body)                                                                  \
+    TILE_ENTRY(name##_kk, config, type, K, K, body) TILE_ENTRY(name##_mk, config, type, MN, K, body)
+#define TILES(name, config, type, body)                                                                    \
+    ROWS(name, config, type, body)                                                                         \
+    TILE_ENTRY(name##_mk, config, type, MN, K, body) TILE_ENTRY(name##_mn, config, type, MN, MN, body)
+
+#define Tile_OF(name, config, type)             TILES(name, config, type, run_tile)
+#define Rows_OF(name, config, type)             ROWS(name, config, type, run_tile)
+#define Columns_OF(name, config, type)          COLUMNS(name, config, type, run_tile)
+#define Unaligned_OF(name, config, type)        TILES(name, config, type, run_unaligned_tile)
+#define UnalignedRows_OF(name, config, type)    ROWS(name, config, type, run_unaligned_tile)
+#define UnalignedColumns_OF(name, config, type) COLUMNS(name, config, type, run_unaligned_tile)
 #define Grouped_OF(name, config, type)                                                                     \
     Tile_OF(name, config, type) GROUPS_ENTRY(name##_kk_groups, config, type, K)                            \
         GROUPS_ENTRY(name##_kn_groups, config, type, MN)
-#define Rows_OF(name, config, type)                                                                        \
-    TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
-    TILE_ENTRY(name##_kn, config, type, K, MN)
-#define Columns_OF(name, config, type)                                                                     \
-    TILE_ENTRY(name##_kk, config, type, K, K)                                                              \
-    TILE_ENTRY(name##_mk, config, type, MN, K)
 #define Any_OF(name, config, type)                                                                         \
     ENTRY(name, config, (sm80::run_general_tile<config, type>))                                            \
     ENTRY(name##_groups, config, (sm80::run_general_tile<config, type, sm80::GroupedTiles>))
@@ -44,3 +49,9 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
         family##_OF(name##_bf16, sm80::name##_config, Type::BF16)
 
 #include "arch/sm80/kernels.def"
+
+extern "C" __global__ void __launch_bounds__(repack_threads, repack_ctas_per_sm)
+    sm80_repack(const __grid_constant__ RepackParams p)
+{
+    copy_operands(p);
+}

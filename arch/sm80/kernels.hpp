@@ -1,6 +1,7 @@
-// The host's reading of kernels.def.
+// The host's reading of kernels.def, and last of all the kernel that copies unaligned operands.
 #pragma once
 
+#include "arch/common/repack/config.hpp"
 #include "arch/sm80/configs.hpp"
 #include "src/backend.hpp"
 
@@ -18,13 +19,14 @@ constexpr KernelInfo info_of(const char* name)
     return {name, C.m, C.n, C.k, C.stages, C.threads(), static_cast<int>(sizeof(Smem<C>))};
 }
 
+constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count;
+
 #define KERNEL(family, name, ...) info_of<name##_config>(#name),
 constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
+    {"sm80_repack", 0, 0, 0, 0, repack_threads, 0},
 };
 #undef KERNEL
-
-constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 
 // Variants from here on are entry points for groups, in the order of those for GEMMs.
 constexpr int group_variants = 8;

@@ -18,81 +18,87 @@
 
 namespace hg::sm80 {
 
-// Producer: a thread's copies of one operand. A tile in shared memory is a number of lines of contiguous
+// A thread's chunks of an operand's K tile. In shared memory a tile is a number of lines of contiguous
 // chunks: a line is a row of the operand (K-major) or one of its K's (MN-major). A tile is copied in parts,
 // one chunk a thread.
 template <Major M, int Rows, int K, int Threads>
-class Producer {
+struct ThreadChunks {
     static constexpr int line_elements = M == Major::K ? K : Rows;
     static constexpr int lines = M == Major::K ? Rows : K;
     static constexpr int chunks = line_elements / chunk_elements;
     static constexpr int lines_per_part = Threads / chunks;
     static constexpr int part_bytes = lines_per_part * (M == Major::K ? 2 * K : 128);
-    // Lines that are a multiple of eight apart are permuted alike.
+    // Lines that are a multiple of eight apart are permuted alike, and equally far from alignment.
     static_assert(Threads % chunks == 0 && lines_per_part % 8 == 0);
 
     static constexpr int parts = lines / lines_per_part;
     static_assert(lines % lines_per_part == 0);
 
+    const uint16_t* next;       // this thread's first chunk of the next K tile
+    int64_t part, step;         // elements to the next part, to the next K tile
+    int line, element, offset;  // of this thread in the first part; `offset` in bytes
+    int rows_left;
+
+    // For the tile whose first element is (row, k) of an operand of `rows` rows at `base`.
+    __device__ ThreadChunks(const OperandParams& p, const uint16_t* base, int64_t row, int64_t k,
+                            int64_t rows, int thread)
+        : line(thread / chunks), element(thread % chunks * chunk_elements),
+          rows_left(static_cast<int>(min(rows - row, int64_t{Rows})))
+    {
+        const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
+        next = base + (M == Major::K ? row * pitch + k : row + k * pitch) + line * pitch + element;
+        part = lines_per_part * pitch;
+        step = M == Major::K ? K : K * pitch;
+        offset =
+            M == Major::K ? tile_offset<M, Rows, K>(line, element) : tile_offset<M, Rows, K>(element, line);
+    }
+
+    // How many elements of the chunk in a part exist, where k_left K's from the tile's first one on do.
+    __device__ int count(int in_part, int k_left) const
+    {
+        const int k_in_tile = max(0, min(k_left, K));
+        const int line_limit = M == Major::K ? rows_left : k_in_tile;
+        const int element_limit = M == Major::K ? k_in_tile : rows_left;
+        return line + in_part * lines_per_part < line_limit
+                   ? max(0, min(element_limit - element, chunk_elements))
+                   : 0;
+    }
+};
+
+// Producer: a thread's copies of one operand.
+template <Major M, int Rows, int K, int Threads>
+class Producer {
 public:
     // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows.
     __device__ Producer(const OperandParams& p, int64_t row, int64_t k, int64_t rows, int32_t z, int thread)
-        : line_(thread / chunks), element_(thread % chunks * chunk_elements),
-          rows_left_(static_cast<int>(min(rows - row, int64_t{Rows})))
+        : chunks_(p, p.ptr + z * p.batch_stride, row, k, rows, thread)
     {
-        const uint16_t* base = p.ptr + z * p.batch_stride;
-        const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
-        next_ = base + (M == Major::K ? row * pitch + k : row + k * pitch) + line_ * pitch + element_;
-        part_ = lines_per_part * pitch;
-        step_ = M == Major::K ? K : K * pitch;
-        offset_ = M == Major::K ? tile_offset<M, Rows, K>(line_, element_)
-                                : tile_offset<M, Rows, K>(element_, line_);
     }
 
     // Do all rows of the tile exist?
-    __device__ bool is_whole() const { return rows_left_ == Rows; }
+    __device__ bool is_whole() const { return chunks_.rows_left == Rows; }
 
     // Copies the next K tile, of which k_left elements exist, to the tile at `smem`. Whole: all of it
-    // exists.
+    // exists. Of chunks and elements that do not exist cp.async copies no bytes: it reads nothing and
+    // writes zeros.
     template <bool Whole>
     __device__ void copy(uint32_t smem, int k_left)
     {
-        if constexpr (Whole)
-            copy_whole(smem, k_left > 0);
-        else
-            copy_ragged(smem, k_left);
-        next_ += step_;
+        const uint16_t* from = chunks_.next;
+        const bool exists = k_left > 0;
+#pragma unroll
+        for (int part = 0; part < chunks_.parts; ++part, from += chunks_.part) {
+            const uint32_t to = smem + chunks_.offset + part * chunks_.part_bytes;
+            if constexpr (Whole)
+                ptx::cp_async_cg_16_if(exists, to, from);
+            else
+                ptx::cp_async_cg_16(to, from, 2 * chunks_.count(part, k_left));
+        }
+        chunks_.next += chunks_.step;
     }
 
 private:
-    __device__ void copy_whole(uint32_t smem, bool exists) const
-    {
-        const uint16_t* from = next_;
-#pragma unroll
-        for (int part = 0; part < parts; ++part, from += part_)
-            ptx::cp_async_cg_16_if(exists, smem + offset_ + part * part_bytes, from);
-    }
-
-    // Of lines and elements that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
-    __device__ void copy_ragged(uint32_t smem, int k_left) const
-    {
-        const int k_in_tile = max(0, min(k_left, K));
-        const int line_limit = M == Major::K ? rows_left_ : k_in_tile;
-        const int element_limit = M == Major::K ? k_in_tile : rows_left_;
-        const int elements = max(0, min(element_limit - element_, chunk_elements));
-        const uint16_t* from = next_;
-#pragma unroll
-        for (int part = 0; part < parts; ++part, from += part_) {
-            const int line = line_ + part * lines_per_part;
-            ptx::cp_async_cg_16(smem + offset_ + part * part_bytes, from,
-                                line < line_limit ? 2 * elements : 0);
-        }
-    }
-
-    const uint16_t* next_;         // this thread's first chunk of the next K tile
-    int64_t part_, step_;          // elements to the next part, to the next K tile
-    int line_, element_, offset_;  // of this thread in the first part; `offset_` in bytes
-    int rows_left_;
+    ThreadChunks<M, Rows, K, Threads> chunks_;
 };
 
 // All threads, first of all.
@@ -166,11 +172,19 @@ public:
             fill_stage();
     }
 
-    // Waits until the next stage is free, then fills it. Past the last K tile a whole tile copies nothing,
-    // a ragged one writes zeros: without a branch, so that ptxas can place the copies among mma.sync.
-    __device__ void fill()
+    // Is the next stage free? Asked some time before fill(), which then need not wait for the answer.
+    __device__ bool is_free() const
     {
-        wait(stages_.empty(ring_.stage), ring_.phase);
+        return ptx::mbarrier_test_wait_parity(stages_.empty(ring_.stage), ring_.phase);
+    }
+
+    // Waits until the next stage is free, if it was not, then fills it. Past the last K tile a whole tile
+    // copies nothing, a ragged one writes zeros: without a branch, so that ptxas can place the copies among
+    // mma.sync.
+    __device__ void fill(bool was_free)
+    {
+        if (!was_free)
+            wait(stages_.empty(ring_.stage), ring_.phase);
         fill_stage();
         ring_.advance();
     }
@@ -191,54 +205,61 @@ private:
     Ring<C.stages> ring_ = Ring<C.stages>::writer();
 };
 
+// Tells the other warps that this warp's copies to a stage have landed, all but those to the `Pending`
+// stages filled last.
+template <int Pending>
+__device__ inline void announce(uint32_t full, int lane)
+{
+    ptx::cp_async_wait_group<Pending>();
+    __syncwarp();
+    if (lane == 0)
+        ptx::mbarrier_arrive(full);
+}
+
 // Adds the product of `k` elements of K, from where the producers stand, to the warp's sums. A warp loads
-// fragments one K step ahead of mma.sync, across the stages.
+// fragments one K step ahead of mma.sync, across the stages. Barriers are tested a K step before their
+// answer is needed.
 template <Config C, bool Whole, typename Share, typename ProducerA, typename ProducerB>
 __device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
                                         ProducerB& b, int k, int warp, int lane)
 {
-    const WarpPlace<C> at(warp);
-    const Stages<C> stages(smem);
-    Filler<C, Whole, ProducerA, ProducerB> filler(stages, a, b, k);
-    acc.clear();
-    filler.fill_first();
-    // Tells the others that this warp's copies to a stage have landed; later ones may be under way.
-    const auto pass_on = [&](uint32_t stage) {
-        ptx::cp_async_wait_group<C.stages - 3>();
-        __syncwarp();
-        if (lane == 0)
-            ptx::mbarrier_arrive(stages.full(stage));
-    };
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
-    typename Share::Fragments f[2];
-    const typename Share::Lane offsets(lane);
-    const auto load = [&](int step, uint32_t stage) {
-        Share::load(f[step % 2], stages.a(stage), stages.b(stage), at.m, at.n, 16 * step, offsets);
+    const WarpPlace<C> place(warp);
+    const typename Share::Lane offsets(place.m, place.n, lane);
+    const Stages<C> stages(smem);
+    const auto lane_in = [&](uint32_t stage) {
+        return typename Share::Lane(offsets, stages.a(stage), stages.b(stage));
     };
+    Filler<C, Whole, ProducerA, ProducerB> filler(stages, a, b, k);
     Ring<C.stages> ring = Ring<C.stages>::reader();
+    typename Share::Fragments f[2];
+    acc.clear();
+    filler.fill_first();
     if (k > 0) {
-        ptx::cp_async_wait_group<C.stages - 2>();
-        __syncwarp();
-        if (lane == 0)
-            ptx::mbarrier_arrive(stages.full(ring.stage));
+        announce<C.stages - 2>(stages.full(ring.stage), lane);
         wait(stages.full(ring.stage), ring.phase);
-        load(0, ring.stage);
+        Share::load(f[0], lane_in(ring.stage), 0);
     }
     for (int k_left = k; k_left > 0; k_left -= C.k) {
         const uint32_t stage = ring.stage;
+        const auto at = lane_in(stage);
         ring.advance();
+        const bool is_free = filler.is_free();
+        bool is_full = false;
 #pragma unroll
         for (int step = 0; step < steps; ++step) {
             if (step + 1 < steps) {
-                load(step + 1, stage);
+                Share::load(f[(step + 1) % 2], at, 16 * (step + 1));
             } else if (k_left > C.k) {
-                wait(stages.full(ring.stage), ring.phase);
-                load(0, ring.stage);
+                if (!is_full)
+                    wait(stages.full(ring.stage), ring.phase);
+                Share::load(f[0], lane_in(ring.stage), 0);
             }
             if (step + 2 == steps) {
-                pass_on(ring.stage);
-                filler.fill();
+                announce<C.stages - 3>(stages.full(ring.stage), lane);
+                filler.fill(is_free);
+                is_full = ptx::mbarrier_test_wait_parity(stages.full(ring.stage), ring.phase);
             }
             Share::multiply(acc, f[step % 2]);
         }

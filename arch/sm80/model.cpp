@@ -6,14 +6,16 @@
 namespace hg::sm80 {
 namespace {
 
-constexpr MmaSyncCosts costs{.mma_rate = 0.702, .step_cycles = 10.8, .tile_cycles = 78, .launch_us = 2.68};
+constexpr MmaSyncCosts costs{
+    .mma_cycles = 0.65, .step_cycles = 0, .tile_cycles = 144, .vector_cycles = 0, .launch_us = 2.88};
+constexpr MmaSyncCosts unaligned_costs{
+    .mma_cycles = 0.18, .step_cycles = 0, .tile_cycles = 1400, .vector_cycles = 1.0, .launch_us = 3.15};
 
 // Kernels that read element by element: whole waves of tiles, at a tenth of the speed of others.
 double predict_general(const Problem& p, const Config& c, int64_t tiles, int sm_count)
 {
-    const double flops_a_cycle = c.m * c.n >= 128 * 128 ? 160.0 : 100.0;
+    constexpr double flops_a_cycle = 100.0, launch = 3.3, cycles = 1500.0;  // us, a us
     const double tile_cycles = 2.0 * c.m * c.n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
-    constexpr double launch = 3.3, cycles = 1500.0;  // us, a us
     return launch + static_cast<double>(ceil_div(tiles, sm_count)) * tile_cycles / cycles;
 }
 
@@ -35,7 +37,8 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
                                .ctas_per_sm = limited ? 1 : room,
                                .persistent = false,
                                .a_launch_a_wave = limited};
-    return predict_mma_sync(p, device, kernel, costs, candidate.tiles, candidate.split, sm_count);
+    return predict_mma_sync(p, device, kernel, c.takes_unaligned() ? unaligned_costs : costs,
+                            candidate.tiles, candidate.split, sm_count);
 }
 
 }  // namespace hg::sm80

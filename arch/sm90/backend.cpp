@@ -2,8 +2,8 @@
 #include "arch/sm90/backend.hpp"
 
 #include "arch/common/host/pack.hpp"
+#include "arch/common/host/repack.hpp"
 #include "arch/sm90/choose/choose.hpp"
-#include "arch/sm90/choose/repack.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"
@@ -111,7 +111,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     }
     auto& launches = packed.as<Launches>();
     void* const workspace = handle.workspace().ptr;
-    if (plan.sm90.repacks()) {
+    if (plan.repacks()) {
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
         launches.copies.pdl_early = starts_beside_copies(handle, plan, launches.copy_tiles);
     }
@@ -132,8 +132,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     return status;
 }
 
-Status launch_repack(const Handle& handle, KernelTable& table, const Plan& plan,
-                     const Launches& launches)
+Status launch_repack(const Handle& handle, KernelTable& table, const Plan& plan, const Launches& launches)
 {
     Plan copies = plan;
     copies.kernel = repack_kernel;
@@ -148,7 +147,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     if (is_direct(plan.kernel))
         return hg::launch(table, plan, &packed.as<DirectParams>(), handle.stream);
     const auto& launches = packed.as<Launches>();
-    Status status = plan.sm90.repacks() ? launch_repack(handle, table, plan, launches) : ok;
+    Status status = plan.repacks() ? launch_repack(handle, table, plan, launches) : ok;
     return status == ok ? hg::launch(table, plan, &launches.product, handle.stream) : status;
 }
 

@@ -11,7 +11,7 @@
 #include "arch/sm90/parts.hpp"
 #include "arch/sm90/persistent/grouped.cuh"
 #include "arch/sm90/persistent/kernel.cuh"
-#include "arch/sm90/repack/kernel.cuh"
+#include "arch/sm90/repack.cuh"
 #include "arch/sm90/smem.hpp"
 #include "arch/sm90/split_k/kernel.cuh"
 
@@ -87,8 +87,8 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
     DIRECT_##majors(name)
 
 #define REPACK(name)                                                                                       \
-    extern "C" __global__ void __launch_bounds__(sm90::repack_threads, sm90::repack_ctas_per_sm)           \
-        name(const __grid_constant__ sm90::RepackParams p)                                                 \
+    extern "C" __global__ void __launch_bounds__(repack_threads, repack_ctas_per_sm)                       \
+        name(const __grid_constant__ RepackParams p)                                                       \
     {                                                                                                      \
         sm90::run_repack(p);                                                                               \
     }

@@ -3,10 +3,10 @@
 // read.
 #pragma once
 
+#include "arch/common/repack/config.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/parts.hpp"
-#include "arch/sm90/repack/config.hpp"
 #include "arch/sm90/smem.hpp"
 #include "src/backend.hpp"
 
@@ -71,6 +71,7 @@ constexpr int grouped_count = sizeof grouped_configs / sizeof grouped_configs[0]
 constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];
 constexpr int first_grouped = gemm_count, first_direct = first_grouped + grouped_count;
 constexpr int repack_kernel = first_direct + direct_count;
+static_assert(repack_line % span_elements == 0);  // copies are aligned as TMA's boxes want them
 
 constexpr bool is_grouped(int kernel) { return first_grouped <= kernel && kernel < first_direct; }
 constexpr bool is_direct(int kernel) { return first_direct <= kernel && kernel < repack_kernel; }

@@ -85,9 +85,9 @@ TEST(Dispatch, ForcedBackendKeepsTheGeneralPathBehindIt)
     EXPECT_EQ(choose(h200, p, "sm90").plan.backend->name, std::string("sm90"));
     EXPECT_EQ(choose(h200, p, "sm120").plan.backend->name, std::string("sm120"));
     p.a.k_stride = p.b.k_stride = 2;
-    EXPECT_EQ(choose(h200, p, "sm90").kernel, "sm80_any_128x128x32");
-    EXPECT_EQ(choose(h200, p, "sm120").kernel, "sm80_any_128x128x32");
-    EXPECT_EQ(choose(rtx5090, p).kernel, "sm80_any_128x128x32");
+    EXPECT_EQ(choose(h200, p, "sm90").kernel, "sm80_any_64x64x32");
+    EXPECT_EQ(choose(h200, p, "sm120").kernel, "sm80_any_64x64x32");
+    EXPECT_EQ(choose(rtx5090, p).kernel, "sm80_any_64x64x32");
     EXPECT_EQ(choose(a100, p, "sm90").status, HGEMM_STATUS_NOT_SUPPORTED);
 }
 
@@ -118,8 +118,8 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
 {
     NEEDS_CUDA_BUILD();
     Problem p = linear_layer(4096, 4096, 4096);
-    for (const char* kernel : {"sm90_pingpong_128x128", "sm120_64x64x64_s3", "sm80_128x128x32_s4",
-                               "sm80_64x64x32_s4", "sm80_any_128x128x32", "sm80_any_64x64x32"}) {
+    for (const char* kernel : {"sm90_pingpong_128x128", "sm120_64x64x64_s3", "sm80_128x128x64_s3",
+                               "sm80_unaligned_64x64x64", "sm80_any_64x64x32"}) {
         const Choice choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
@@ -216,9 +216,9 @@ TEST(Dispatch, LegalityOfSm100)
     EXPECT_EQ(kernel([](Problem&) {}), "sm100_");
     EXPECT_EQ(kernel([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 512, 0}; }), "sm100_");
     EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm100_");
-    EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_a");
+    EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_u");
     EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_a");
-    EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_2");
+    EXPECT_EQ(kernel([](Problem& p) { p.m = int64_t{1} << 31; }), "sm80_1");
     const Problem p = linear_layer(4096, 4096, 4096);
     EXPECT_EQ(choose(gpu(100, 1, 227), p, "", "sm100_2cta_256x256_static").status,
               HGEMM_STATUS_NOT_SUPPORTED);

@@ -1,5 +1,5 @@
 // White-box tests of operands that are copied before they are multiplied.
-#include "arch/sm90/choose/repack.hpp"
+#include "arch/common/host/repack.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::string copies(const Problem& p, size_t workspace, const char* kernel = "")
     if (choice.status != ok)
         return "refused";
     std::string text = std::string(choice.plan.backend->name) + " ";
-    return text + (choice.plan.sm90.repack_a ? "a" : "") + (choice.plan.sm90.repack_b ? "b" : "");
+    return text + (choice.plan.repack_a ? "a" : "") + (choice.plan.repack_b ? "b" : "");
 }
 
 constexpr size_t mib = size_t{1} << 20;
@@ -115,9 +115,9 @@ TEST(Repack, PackedBatchesAreCopiedAsOne)
         p.a.batch_stride = p.b.batch_stride = size * size + gap;
         p.d.batch_stride = size * size;
         const Choice choice = choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib);
-        EXPECT_TRUE(choice.plan.sm90.repack_a && choice.plan.sm90.repack_b);
-        sm90::RepackParams params;
-        sm90::pack_repack(p, choice.plan, reinterpret_cast<void*>(0x10000), params);
+        EXPECT_TRUE(choice.plan.repack_a && choice.plan.repack_b);
+        RepackParams params;
+        pack_repack(p, choice.plan, reinterpret_cast<void*>(0x10000), params);
         return params.operands[0];
     };
     EXPECT_EQ(copied(0).rows, size * batch);

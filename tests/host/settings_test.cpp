@@ -95,7 +95,7 @@ TEST(Settings, ThatAGpuBackendLacksAreRefused)
     const char* const sm120 = "sm120_64x64x64_s3";
     for (const char* setting : {"/split=2", "/swap_ab=1", "/stream_k=1", "/pdl=early"})
         expect_refused(rtx5090, sm120, setting);
-    const char* const sm80 = "sm80_128x128x32_s4";
+    const char* const sm80 = "sm80_128x128x64_s3";
     for (const char* setting : {"/split=4", "/swap_ab=1", "/stream_k=1", "/pdl=late", "/pdl=early"})
         expect_refused(a100, sm80, setting);
     EXPECT_EQ(refusal_of(a100, std::string(sm80) + "/split=1/swap_ab=0/stream_k=0/pdl=off"), "");

@@ -76,6 +76,59 @@ TEST(Sm80Choice, MajorsAndSharedMemoryAreRespected)
     EXPECT_TRUE(fits(a100, p, "sm80_64x16x64_s6", 1));
 }
 
+// "sm80_unaligned" or "copies": how operands are read that no aligned kernel can.
+std::string reading(const Problem& p, size_t room = size_t{64} << 20, const char* kernel = "")
+{
+    Options options{};
+    options.workspace = room;
+    options.counters = 4096;
+    std::strcpy(options.kernel, kernel);
+    Plan plan{};
+    if (!sm80::choose(p, a100, options, plan))
+        return plan.refusal;
+    EXPECT_LE(plan.workspace, room);
+    const std::string name = sm80::kernels[plan.kernel].name;
+    EXPECT_FALSE(plan.repacks() && (name.starts_with("sm80_any") || name.starts_with("sm80_unaligned")));
+    return plan.repacks() ? "copies" : name.substr(0, name.find('_', 5));
+}
+
+TEST(Sm80Choice, UnalignedOperandsAreCopiedWhereThatPays)
+{
+    NEEDS_CUDA_BUILD();
+    Problem few = linear_layer(4, 4096, 4096), many = linear_layer(2048, 4096, 4096);
+    few.b.row_stride = many.b.row_stride = 4097;
+    EXPECT_EQ(reading(few), "sm80_unaligned");
+    EXPECT_EQ(reading(many), "copies");
+    EXPECT_EQ(reading(many, 0), "sm80_unaligned");
+    EXPECT_EQ(reading(few, size_t{64} << 20, "sm80_16x64x64_s8"), "copies");
+    EXPECT_NE(reading(few, 0, "sm80_16x64x64_s8").find("not aligned to 16 bytes"), std::string::npos);
+    many.a.k_stride = 2;
+    EXPECT_EQ(reading(many, 0), "sm80_any");
+    many.a.array = reinterpret_cast<void* const*>(0x1000);
+    EXPECT_EQ(reading(many, 0), "sm80_any");
+    many.a.k_stride = 1;
+    EXPECT_EQ(reading(many, 0), "sm80_unaligned");
+}
+
+TEST(Sm80Choice, CopiesAndSlicesShareTheWorkspace)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = linear_layer(128, 128, 8192);
+    p.a.row_stride = 8193;
+    Options options{};
+    options.counters = 4096;
+    options.split = 4;
+    std::strcpy(options.kernel, "sm80_64x64x64_s4");
+    const size_t copy = size_t{128} * 8192 * 2, sums = size_t{4} * 128 * 128 * sizeof(float);
+    options.workspace = copy + sums;
+    Plan plan{};
+    EXPECT_TRUE(sm80::choose(p, a100, options, plan)) << plan.refusal;
+    EXPECT_EQ(plan.workspace, copy + sums);
+    EXPECT_TRUE(plan.repack_a && !plan.repack_b);
+    --options.workspace;
+    EXPECT_FALSE(sm80::choose(p, a100, options, plan));
+}
+
 TEST(Sm80Choice, Sm120LeavesFewRowsToSm80)
 {
     NEEDS_CUDA_BUILD();

@@ -125,7 +125,7 @@ TEST(Sm90, CopiedOperandsAreChosenForAsOnH200s)
     o.workspace = size_t{256} << 20;
     Plan on_h100{}, on_h200{};
     ASSERT_TRUE(sm90::choose(p, h100, o, on_h100) && sm90::choose(p, h200, o, on_h200));
-    EXPECT_TRUE(on_h200.sm90.repack_a);
+    EXPECT_TRUE(on_h200.repack_a);
     EXPECT_EQ(on_h100.kernel, on_h200.kernel);
     EXPECT_EQ(on_h100.predicted_us, on_h200.predicted_us);
 }

@@ -1,11 +1,12 @@
 // Three things bound a kernel: the K tiles on the fullest SM, the bytes from memory, and the bytes from L2.
-// They do not overlap perfectly, so their squares are added. A launch, and the sum over slices of K, come
-// on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for cards that
-// nobody has measured; they were fitted to 2,540 times on an H100
+// They do not overlap perfectly: the model takes a p-norm of the three. A launch, and the sum over slices
+// of K, come on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for
+// cards that nobody has measured; they were fitted to 2,427 times on an H100
 // (tests/bench/results/h100_mma_sync_candidates.txt.xz).
 #include "arch/common/host/mma_sync_model.hpp"
 
 #include "arch/common/host/pack.hpp"
+#include "arch/common/repack/config.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,17 +20,17 @@ struct Rates {
     double mma, cycles, memory, l2;
 };
 
-// Flops a cycle of one SM with fp32 accumulators, MHz, GB/s where the driver does not say, bytes from L2 a
-// cycle of one SM when all read. The rates of 9.0 were fitted with the constants below; the others are from
-// data sheets, and their L2 is a guess. The device is not asked for its clock: boards of one model differ
-// in it, and their choices must not.
+// Flops a cycle of one SM with fp32 accumulators, sustained MHz, GB/s where the driver does not say, bytes
+// from L2 a cycle of one SM when all read. Those of 9.0 were fitted with the constants below; the others
+// are from data sheets (MHz: about the boost clock), and their L2 is a guess. The device is not asked for
+// its clock: boards of one model differ in it, and their choices must not.
 struct Capability {
     int cc;
     double mma, mhz, gb, l2;
 };
 constexpr Capability capabilities[] = {
     {80, 2048, 1410, 1555, 40}, {86, 1024, 1700, 600, 20},    {87, 2048, 1300, 205, 20},
-    {89, 1024, 2500, 864, 17},  {90, 3100, 1980, 4800, 50.9}, {120, 1024, 2400, 1792, 17},
+    {89, 1024, 2500, 864, 17},  {90, 3100, 1755, 4800, 50.9}, {120, 1024, 2400, 1792, 17},
     {121, 1024, 2400, 273, 20}, {0, 2048, 1800, 4000, 40},
 };
 
@@ -40,18 +41,19 @@ Rates rates_of(const Device& device)
 {
     const Capability& c = *std::ranges::find_if(
         capabilities, [&](const Capability& row) { return row.cc == device.cc || row.cc == 0; });
-    constexpr double of_clock = 0.886, of_memory = 0.833;  // that are sustained
-    const double mhz = of_clock * c.mhz;
+    constexpr double of_memory = 0.824;  // that is sustained
     const double bytes =
         device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) * 1e-6 : c.gb * 1e3;
-    return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, mhz, of_memory * bytes,
-            c.l2 * mhz * device.sm_count};
+    return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, c.mhz, of_memory * bytes,
+            c.l2 * c.mhz * device.sm_count};
 }
 
-constexpr double memory_latency = 1266;  // cycles until what a stage asks for has landed
-constexpr double store_cycles = 0.14;    // an element of D
-constexpr double slices_us = 1.23;       // counting, and reading the sums again
-constexpr double sum_bytes = 9.76;       // a cycle that a warp of the last slice reads
+constexpr double flops_per_mma = 2.0 * 16 * 8 * 16;
+constexpr double memory_latency = 1360;  // cycles until what a stage asks for has landed
+constexpr double store_cycles = 0.12;    // an element of D
+constexpr double slices_us = 1.26;       // counting, and reading the sums again
+constexpr double sum_bytes = 11.9;       // a cycle that a warp of the last slice reads
+constexpr double overlap = 2.57;         // p of that norm: 1 if nothing overlapped, infinite if all did
 
 }  // namespace
 
@@ -62,6 +64,15 @@ int count_resident_ctas(const Device& device, int smem_bytes, int threads, int w
     const bool large = device.cc == 80 || device.cc / 10 == 9 || device.cc / 10 == 10;
     const int by_smem = (device.smem_per_block + reserved) / (smem_bytes + reserved);
     return std::max(1, std::min({by_smem, 65536 / (registers * threads), (large ? 2048 : 1536) / threads}));
+}
+
+double predict_copies(const Device& device, double bytes, int sm_count, bool limited)
+{
+    constexpr double fixed_us = 5.3, passes = 1.94;  // over memory: read and written
+    // What a CTA has under way, over the latency of memory.
+    constexpr double cta_bytes_per_us = 16.0 * 2 * repack_rows * repack_threads / 1.2;
+    const double ctas = sm_count * (limited ? 1.0 : repack_ctas_per_sm);
+    return fixed_us + passes * bytes / std::min(rates_of(device).memory, ctas * cta_bytes_per_us);
 }
 
 double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKernel& c,
@@ -77,7 +88,9 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double rest = load - full * c.ctas_per_sm;
     const double launches = c.a_launch_a_wave ? load : 1.0;
     // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
-    const double busy = 2.0 * elements * c.k / (costs.mma_rate * rates.mma);
+    const double flops = 2.0 * elements * c.k, vectors = (c.m + c.n) * c.k / 8.0;
+    const double busy =
+        flops / rates.mma + costs.mma_cycles * flops / flops_per_mma + costs.vector_cycles * vectors;
     const double least =
         std::max(busy + costs.step_cycles * c.k / 16 + costs.tile_cycles, memory_latency / (c.stages - 1));
     const double waves =
@@ -88,7 +101,9 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double from_l2 = static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
         split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;
-    return launches * costs.launch_us + sum + std::hypot(compute, memory, from_l2);
+    const double bound = std::pow(
+        std::pow(compute, overlap) + std::pow(memory, overlap) + std::pow(from_l2, overlap), 1 / overlap);
+    return launches * costs.launch_us + sum + bound;
 }
 
 }  // namespace hg

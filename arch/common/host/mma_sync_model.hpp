@@ -18,13 +18,18 @@ struct MmaSyncKernel {
 
 // What a backend's main loop costs.
 struct MmaSyncCosts {
-    double mma_rate;                  // the share of the device's that a full SM reaches
+    double mma_cycles;                // of an SM for each mma.sync, beside those of its tensor cores
     double step_cycles, tile_cycles;  // that one CTA alone does not hide: for 16 of K, for a K tile
+    double vector_cycles;  // of an SM for each 16 bytes that threads put together; 0: they do not
     double launch_us;
 };
 
 // CTAs for which an SM has shared memory, registers and threads; a warp computes warp_m x warp_n.
 int count_resident_ctas(const Device& device, int smem_bytes, int threads, int warp_m, int warp_n);
+
+// Microseconds that a kernel takes which copies operands to `bytes` bytes of the workspace, on `sm_count`
+// SMs, all of the device or, if `limited`, as many as the caller allows.
+double predict_copies(const Device& device, double bytes, int sm_count, bool limited);
 
 // Microseconds that `tiles` tiles take whose K is cut into `split` slices, on `sm_count` SMs.
 double predict_mma_sync(const Problem& problem, const Device& device, const MmaSyncKernel& kernel,

@@ -297,7 +297,7 @@ bool choose_by_model(const Facts& f, const Device& device, const Options& o, Pla
     if (best.prediction.us == no_choice.prediction.us)
         return false;
     // With copies, the time is compared with that of direct kernels, whose constants are an H200's.
-    const Card card = plan.sm90.repacks() ? Card::H200 : card_of(device);
+    const Card card = plan.repacks() ? Card::H200 : card_of(device);
     const bool ask = corrected && best.prediction.us < max_corrected_us(card);
     if (ask)
         best = choose_corrected(f, o, sm_count, card, slack * best.prediction.us, predicted);
@@ -332,7 +332,7 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
         plan.refusal = why_not;
         return false;
     }
-    if (!plan_repack(asked, options.workspace, plan)) {
+    if (!plan_repack(asked, readable, options.workspace, plan)) {
         plan.refusal =
             "TMA cannot address A or B: one contiguous dimension and 16-byte alignment are needed, or "
             "workspace for a copy";
@@ -340,7 +340,7 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
     }
     options.workspace -= plan.workspace;
     const Problem p = repacked(asked.problem, plan, nullptr);
-    const Facts facts = plan.sm90.repacks() ? Facts(p) : asked;
+    const Facts facts = plan.repacks() ? Facts(p) : asked;
     if (!choose_tuned(facts, device, options, plan) && !choose_by_model(facts, device, options, plan)) {
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
@@ -371,7 +371,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
         return true;
     Plan direct = plan;
     const bool found = choose_gemm(facts, device, options, plan);
-    if (found && !plan.sm90.repacks())
+    if (found && !plan.repacks())
         return true;
     if (!choose_direct(facts, device, options, DirectFamily::Direct, direct) ||
         (found && plan.predicted_us <= direct.predicted_us))

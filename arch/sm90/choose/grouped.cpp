@@ -84,7 +84,7 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
 bool choose_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
     plan.refusal = extent_refusal(asked);
-    if (!plan.refusal && asked.k > 0 && !plan_repack(asked, o.workspace, plan))
+    if (!plan.refusal && asked.k > 0 && !plan_repack(Facts(asked), readable, o.workspace, plan))
         plan.refusal = "TMA cannot address A or B: 16-byte alignment is needed, or workspace for a copy";
     if (plan.refusal)
         return false;

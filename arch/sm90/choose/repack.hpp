@@ -1,22 +1,21 @@
-// Plans copies of operands that TMA cannot address: aligned rows in the workspace, which it can.
+// Copies of operands that TMA cannot address: which, and what they cost.
 #pragma once
 
-#include "arch/common/host/facts.hpp"
-#include "arch/sm90/repack/config.hpp"
-#include "src/backend.hpp"
+#include "arch/common/host/repack.hpp"
 
 namespace hg::sm90 {
 
-// Decides which operands are copied; false where `room` bytes do not suffice.
-bool plan_repack(const Facts& facts, size_t room, Plan& plan);
+constexpr Readable readable{.as_is = &OperandFacts::tma, .copies_thin = true};
 
-// The problem whose operands are the copies in `workspace`.
-Problem repacked(const Problem& problem, const Plan& plan, void* workspace);
-
-// What the copies add to a GEMM, in microseconds.
-double predict_repack(const Problem& problem, const Plan& plan);
-
-// Fills the parameters of sm90_repack; returns how many tiles it copies.
-int64_t pack_repack(const Problem& problem, const Plan& plan, void* workspace, RepackParams& params);
+// What the copies add to a GEMM, in microseconds. Called while plan.workspace is the size of the copies.
+inline double predict_repack(const Problem& p, const Plan& plan)
+{
+    // Fitted: EXPERIMENTS.md#repack.
+    constexpr double fixed_us = 1.5, bytes_per_us = 1.95e6, batch_factor = 1.26;
+    if (!plan.repacks())
+        return 0;
+    return (fixed_us + static_cast<double>(plan.workspace) / bytes_per_us) *
+           (p.batch > 1 ? batch_factor : 1.0);
+}
 
 }  // namespace hg::sm90

@@ -4,8 +4,8 @@
 // Of a step of 32 K's each of the four lanes that share a fragment's row loads eight, one vector of 16
 // bytes: mma.sync sees the K's in another order, the same for both operands. Loads are aligned 16-byte
 // vectors; if the operand's vectors are not, extract_vector() takes one out of two neighbours, as in
-// repack/kernel.cuh. The warps of a CTA alternate along K. A reduction adds their sums in the order of the
-// warps, then in that of the CTAs of a cluster, which have a slice of K each.
+// common/repack/copy.cuh. The warps of a CTA alternate along K. A reduction adds their sums in the order of
+// the warps, then in that of the CTAs of a cluster, which have a slice of K each.
 //
 // Barriers:
 //   __syncthreads()   the barrier is initialised; all warps have stored their sums in shared memory; these

@@ -12,20 +12,6 @@ namespace hg::sm90 {
 
 __device__ inline uint4 load_vector(uintptr_t address) { return *reinterpret_cast<const uint4*>(address); }
 
-// Loads up to eight elements one by one, as many as exist; the others are zeros.
-__device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
-{
-    uint64_t halves[2] = {};
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            if (4 * half + i < count)
-                halves[half] |= uint64_t{from[(4 * half + i) * stride]} << 16 * i;
-    return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
-                      static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
-}
-
 __device__ inline const uint16_t* first_element(const DirectOperand& o, int32_t z)
 {
     return o.array ? o.array[z] : o.ptr + z * o.batch_stride;

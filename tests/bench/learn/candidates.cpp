@@ -167,8 +167,7 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
 {
     Plan plan{};
     // The networks know no direct kernels, and the time of a repacked candidate has the copy's in it.
-    if (!force(p, text, plan) || plan.kernel >= sm90::gemm_count || plan.sm90.repack_a ||
-        plan.sm90.repack_b)
+    if (!force(p, text, plan) || plan.kernel >= sm90::gemm_count || plan.repack_a || plan.repack_b)
         return false;
     const sm90::Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
                                     plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};

@@ -62,6 +62,7 @@ struct Asked {
     bool biased = false;      // a bias
     bool for_tma = false;     // lines of C are as long as those of D
     Type type_c = Type::F16;
+    bool unaligned = false;  // lines of A and B begin anywhere
 };
 
 // The dispatcher turns an alpha of 0 that the host knows into k = 0; backends meet it in device memory.
@@ -71,9 +72,9 @@ const float* zero_on_device(emu::Machine& machine)
 }
 
 void add_operand(emu::Machine& machine, hg::Operand& o, Major major, int64_t rows, int64_t k, int64_t batch,
-                 bool bf16)
+                 bool bf16, bool unaligned)
 {
-    const int64_t line = ((major == Major::K ? k : rows) + 15) / 8 * 8;
+    const int64_t line = ((major == Major::K ? k : rows) + 15) / 8 * 8 + (unaligned ? 1 : 0);
     const int64_t lines = major == Major::K ? rows : k;
     o.row_stride = major == Major::K ? line : 1;
     o.k_stride = major == Major::K ? 1 : line;
@@ -90,8 +91,8 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     p.alpha = 1.5f;
     if (asked.nothing)
         p.alpha_device = zero_on_device(machine);
-    add_operand(machine, p.a, variant.a, m, k, batch, variant.bf16);
-    add_operand(machine, p.b, variant.b, n, k, batch, variant.bf16);
+    add_operand(machine, p.a, variant.a, m, k, batch, variant.bf16, asked.unaligned);
+    add_operand(machine, p.b, variant.b, n, k, batch, variant.bf16, asked.unaligned);
     const int64_t ld = n + asked.padding, bytes = hg::bytes_of(asked.type_d);
     p.d.type = asked.type_d;
     p.d.ld = ld;
@@ -268,7 +269,8 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
                                    : split * (kernel.stages + 1) * kernel.tile_k;
     const int64_t m = shape == 2 ? kernel.tile_m : kernel.tile_m + 16;
     const int64_t n = shape == 2 ? 2 * kernel.tile_n : kernel.tile_n + (shape == 0 ? 8 : -3);
-    const Asked asked[] = {{Type::F16, 8, false}, {Type::F32, 1, true}, {Type::F32, 8, false}};
+    Asked asked[] = {{Type::F16, 8, false}, {Type::F32, 1, true}, {Type::F32, 8, false}};
+    asked[shape].unaligned = name.find("unaligned") != std::string::npos;
     Setup setup;
     const hg::Problem p =
         make_problem(machine, setup, m, n, k, shape == 1 ? 2 : 1, variant_of(name), asked[shape]);

@@ -10,11 +10,11 @@ namespace mutation {
 const std::vector<Kernel>& kernels()
 {
     static const std::vector<Kernel> list = {
-        {"sm80_128x128x32_s4_f16_kk", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
+        {"sm80_128x128x64_s3_f16_kk", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
         {"sm80_64x64x64_s4_bf16_mn", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
         {"sm80_16x64x64_s8_bf16_kn", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
         {"sm80_any_64x64x32_f16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
-        {"sm80_any_128x128x32_bf16", 80, "arch/sm80_sm80.fatbin", 2, arrange_sm80},
+        {"sm80_unaligned_64x64x64_bf16_kn", 80, "arch/sm80_sm80.fatbin", 3, arrange_sm80},
         {"sm90_coop_128x224_f16_kk", 90, "arch/sm90_f16_persistent.fatbin", 13, arrange_sm90},
         {"sm90_coop_128x256_2x1_bf16_kn", 90, "arch/sm90_bf16_persistent.fatbin", 13, arrange_sm90},
         {"sm90_pingpong_64x256_f16_mk", 90, "arch/sm90_f16_persistent.fatbin", 13, arrange_sm90},

@@ -1,13 +1,11 @@
-#include "arch/sm90/choose/repack.hpp"
+#include "arch/common/host/repack.hpp"
 
 #include "arch/common/host/pack.hpp"
-#include "arch/common/host/tma.hpp"
-#include "arch/sm90/config.hpp"
 
 #include <algorithm>
 #include <bit>
 
-namespace hg::sm90 {
+namespace hg {
 namespace {
 
 // Keeps the number of tiles well within 32 bits.
@@ -30,7 +28,7 @@ struct Lines {
     int64_t count, length, stride, element_stride;
     int64_t copies;  // the batch; 1 where its problems share the operand
 
-    int64_t pitch() const { return align(length, span_elements); }
+    int64_t pitch() const { return align(length, repack_line); }
     // Of all copies; 0 where that is too large.
     int64_t bytes() const
     {
@@ -43,7 +41,7 @@ struct Lines {
 
 // An MN-major operand of few rows. TMA would read it in boxes of a few bytes a K, so it is copied to
 // K-major rows; where TMA cannot address it and it is copied in any case, that pays for more rows.
-// DESIGN.md#repack.
+// sm90's DESIGN.md#repack.
 bool is_thin(const Operand& o, int64_t rows, const Problem& p)
 {
     constexpr int64_t min_k = 128;
@@ -105,16 +103,16 @@ RepackOperand pack_lines(const Operand& o, const Lines& separate, const Operand&
 
 }  // namespace
 
-bool plan_repack(const Facts& f, size_t room, Plan& plan)
+bool plan_repack(const Facts& f, const Readable& readable, size_t room, Plan& plan)
 {
     const Problem& p = f.problem;
-    for (const bool copies_thin : {true, false}) {
-        plan.sm90.repack_a = !f.a.tma || (copies_thin && is_thin(p.a, p.m, p));
-        plan.sm90.repack_b = !f.b.tma || (copies_thin && is_thin(p.b, p.n, p));
-        const int64_t a = plan.sm90.repack_a ? lines_of(p.a, p.m, p).bytes() : 0;
-        const int64_t b = plan.sm90.repack_b ? lines_of(p.b, p.n, p).bytes() : 0;
+    for (const bool thin : {readable.copies_thin, false}) {
+        plan.repack_a = !(f.a.*readable.as_is) || (thin && is_thin(p.a, p.m, p));
+        plan.repack_b = !(f.b.*readable.as_is) || (thin && is_thin(p.b, p.n, p));
+        const int64_t a = plan.repack_a ? lines_of(p.a, p.m, p).bytes() : 0;
+        const int64_t b = plan.repack_b ? lines_of(p.b, p.n, p).bytes() : 0;
         plan.workspace = static_cast<size_t>(a + b);
-        if (plan.sm90.repack_a == (a > 0) && plan.sm90.repack_b == (b > 0) && plan.workspace <= room)
+        if (plan.repack_a == (a > 0) && plan.repack_b == (b > 0) && plan.workspace <= room)
             return true;
     }
     return false;
@@ -124,21 +122,11 @@ Problem repacked(const Problem& p, const Plan& plan, void* workspace)
 {
     Problem left = p;
     const Lines a = lines_of(p.a, p.m, p), b = lines_of(p.b, p.n, p);
-    if (plan.sm90.repack_a)
+    if (plan.repack_a)
         left.a = copy_of(a, workspace, 0);
-    if (plan.sm90.repack_b)
-        left.b = copy_of(b, workspace, plan.sm90.repack_a ? a.bytes() : 0);
+    if (plan.repack_b)
+        left.b = copy_of(b, workspace, plan.repack_a ? a.bytes() : 0);
     return left;
-}
-
-double predict_repack(const Problem& p, const Plan& plan)
-{
-    // Fitted: EXPERIMENTS.md#repack. plan.workspace is the size of the copies when this is called.
-    constexpr double fixed_us = 1.5, bytes_per_us = 1.95e6, batch_factor = 1.26;
-    if (!plan.sm90.repacks())
-        return 0;
-    return (fixed_us + static_cast<double>(plan.workspace) / bytes_per_us) *
-           (p.batch > 1 ? batch_factor : 1.0);
 }
 
 int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackParams& params)
@@ -146,11 +134,11 @@ int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackP
     const Problem left = repacked(p, plan, workspace);
     params = {};
     params.alpha_device = p.alpha_device;
-    if (plan.sm90.repack_a)
+    if (plan.repack_a)
         params.operands[0] = pack_lines(p.a, lines_of(p.a, p.m, p), left.a);
-    if (plan.sm90.repack_b)
+    if (plan.repack_b)
         params.operands[1] = pack_lines(p.b, lines_of(p.b, p.n, p), left.b);
     return int64_t{params.operands[0].tiles} + params.operands[1].tiles;
 }
 
-}  // namespace hg::sm90
+}  // namespace hg

@@ -1,4 +1,5 @@
-// sm90_repack: copies operands that TMA cannot address to rows that begin at multiples of 128 bytes.
+// Copies operands to rows that begin at multiples of 128 bytes, for kernels that read aligned vectors or
+// boxes of TMA.
 //
 // Loads are aligned vectors of 16 bytes; extract_vector() takes a vector of the copy out of two neighbours,
 // at an offset that differs from row to row. Elements between the rows of the operand are copied along with
@@ -8,12 +9,11 @@
 
 #include "arch/common/elements.cuh"
 #include "arch/common/ptx/global.cuh"
-#include "arch/common/ptx/grid.cuh"
-#include "arch/sm90/repack/config.hpp"
+#include "arch/common/repack/config.hpp"
 
 #include <cstdint>
 
-namespace hg::sm90 {
+namespace hg {
 
 // Eight elements with single loads, all issued before the first is used. If `count` is less than eight, the
 // last one repeats; no kernel reads those copies.
@@ -109,12 +109,9 @@ __device__ inline void repack_scattered(const RepackOperand& o, const RepackPart
                                          o.element_stride, o.columns - element));
 }
 
-__device__ inline void run_repack(const RepackParams& p)
+// The whole kernel: CTA i copies tiles i, i + CTAs, ... of both operands.
+__device__ inline void copy_operands(const RepackParams& p)
 {
-    if (p.pdl_early)
-        ptx::launch_dependents();
-    // Earlier kernels may have written the operands, or may still read the copies for the GEMM before.
-    ptx::wait_for_earlier_grids();
     if (p.alpha_device && *p.alpha_device == 0.0f)
         return;
     const uint32_t tiles = p.operands[0].tiles + p.operands[1].tiles;
@@ -129,7 +126,6 @@ __device__ inline void run_repack(const RepackParams& p)
         else
             repack_scattered(o, part);
     }
-    ptx::launch_dependents();
 }
 
-}  // namespace hg::sm90
+}  // namespace hg

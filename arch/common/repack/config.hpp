@@ -1,14 +1,14 @@
-// sm90_repack, which copies operands that TMA cannot address: configuration and parameters. Host and
-// device.
+// The copy of operands that a kernel cannot read: configuration and parameters. Host and device.
 #pragma once
 
 #include <cstdint>
 
-namespace hg::sm90 {
+namespace hg {
 
 // A thread copies a vector of eight elements in each of repack_rows rows at a time, so that eight loads are
 // in flight; or, if the elements of a row are not contiguous, one vector by eight loads.
 constexpr int repack_log2_threads = 8, repack_threads = 1 << repack_log2_threads;
+constexpr int repack_line = 64;  // elements, of which the lines of a copy begin at multiples
 constexpr int repack_ctas_per_sm = 3, repack_rows = 4, repack_vector = 8;
 
 // The copy is row-major: a row is the contiguous dimension of the copy, K or not. Element i of row r of
@@ -27,7 +27,7 @@ struct RepackOperand {
 struct RepackParams {
     RepackOperand operands[2];  // without tiles: nothing to copy
     const float* alpha_device;  // alpha in device memory, or null; if it is 0, no operand is read
-    bool pdl_early;             // Pdl::Early: the GEMM may start at once
+    bool pdl_early;             // sm90 alone. Pdl::Early: the GEMM may start at once
 };
 
-}  // namespace hg::sm90
+}  // namespace hg

@@ -1,0 +1,26 @@
+// Plans copies of operands that a backend's kernels cannot read: aligned rows in the workspace, which they
+// can.
+#pragma once
+
+#include "arch/common/host/facts.hpp"
+#include "arch/common/repack/config.hpp"
+#include "src/backend.hpp"
+
+namespace hg {
+
+// What a backend's kernels can read.
+struct Readable {
+    bool OperandFacts::*as_is;  // which of the facts says that an operand needs no copy
+    bool copies_thin;  // operands of few rows, contiguous along them, are better copied all the same
+};
+
+// Decides which operands are copied, and sets plan.workspace; false where `room` bytes do not suffice.
+bool plan_repack(const Facts& facts, const Readable& readable, size_t room, Plan& plan);
+
+// The problem whose operands are the copies in `workspace`.
+Problem repacked(const Problem& problem, const Plan& plan, void* workspace);
+
+// Fills the parameters of the copying kernel; returns how many tiles it copies.
+int64_t pack_repack(const Problem& problem, const Plan& plan, void* workspace, RepackParams& params);
+
+}  // namespace hg
