@@ -74,7 +74,7 @@ struct Options {
     int sm_limit;      // 0: none
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
-    bool no_copies;    // set by find_plan(): an earlier backend has a plan, which copies would not beat
+    bool has_plan;     // set by find_plan(): an earlier backend has one; see sm80's choose()
 
     // How many SMs may be used; on the host, how many threads.
     int sm_count(const Device& device) const

@@ -112,7 +112,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         }
         if (!found || next.predicted_us < plan.predicted_us)
             plan = next;
-        found = options.no_copies = true;
+        found = options.has_plan = true;
         if (next.why == Why::Tuned)
             break;
         // A later backend that needs no copies, or no alignment, may be faster.

@@ -88,15 +88,18 @@ bool is_too_fine(const Candidate& candidate, int sm_count)
     return candidate.split > 1 && candidate.tiles * candidate.split > most * sm_count;
 }
 
-// A problem as the kernels see it: with copies of unaligned operands, if any.
+// A problem as the kernels see it: with copies of unaligned operands, if any. A backend that is asked first
+// and has a plan, such as sm90, has kernels of its own for unaligned operands, and the times that two
+// models predict for such kernels differ too much to be compared.
 struct Asked {
     const Facts& facts;
     const Plan& copies;  // repack_a, repack_b, and as `workspace` the bytes of the copies
     double copies_us;
 
-    bool leaves_out(const Config& c) const
+    bool leaves_out(const Config& c, const Options& options) const
     {
-        return copies.repacks() && (c.takes_unaligned() || c.general());
+        return (copies.repacks() && (c.takes_unaligned() || c.general())) ||
+               (options.has_plan && c.takes_unaligned());
     }
 };
 
@@ -124,7 +127,7 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
 bool choose_kernel(const Asked& asked, const Device& device, const Options& options, bool found, Plan& plan)
 {
     for (int i = 0; i < kernel_count; ++i) {
-        if (is_forced_away(options, kernels[i]) || asked.leaves_out(configs[i]))
+        if (is_forced_away(options, kernels[i]) || asked.leaves_out(configs[i], options))
             continue;
         if (const char* why_not = refusal(asked.facts, device, configs[i], kernels[i])) {
             plan.refusal = why_not;
@@ -156,7 +159,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     bool found = choose_kernel({facts, no_copies, 0.0}, device, options, false, plan);
     constexpr Readable readable{.as_is = &OperandFacts::vectors, .copies_thin = false};
     Plan copies = no_copies;
-    if (options.no_copies || p.is_grouped() || p.k == 0 || (facts.a.vectors && facts.b.vectors) ||
+    if (options.has_plan || p.is_grouped() || p.k == 0 || (facts.a.vectors && facts.b.vectors) ||
         !plan_repack(facts, readable, options.workspace, copies))
         return found;
     Options left = options;

@@ -7,7 +7,7 @@ namespace hg::sm80 {
 namespace {
 
 constexpr MmaSyncCosts costs{
-    .mma_cycles = 0.65, .step_cycles = 0, .tile_cycles = 144, .vector_cycles = 0, .launch_us = 2.88};
+    .mma_cycles = 0.73, .step_cycles = 31, .tile_cycles = 0, .vector_cycles = 0, .launch_us = 2.96};
 constexpr MmaSyncCosts unaligned_costs{
     .mma_cycles = 0.18, .step_cycles = 0, .tile_cycles = 1400, .vector_cycles = 1.0, .launch_us = 3.15};
 

@@ -1,7 +1,7 @@
 // Three things bound a kernel: the K tiles on the fullest SM, the bytes from memory, and the bytes from L2.
 // They do not overlap perfectly: the model takes a p-norm of the three. A launch, and the sum over slices
 // of K, come on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for
-// cards that nobody has measured; they were fitted to 2,427 times on an H100
+// cards that nobody has measured; they were fitted to 4,128 times on an H100
 // (tests/bench/results/h100_mma_sync_candidates.txt.xz).
 #include "arch/common/host/mma_sync_model.hpp"
 
@@ -41,7 +41,7 @@ Rates rates_of(const Device& device)
 {
     const Capability& c = *std::ranges::find_if(
         capabilities, [&](const Capability& row) { return row.cc == device.cc || row.cc == 0; });
-    constexpr double of_memory = 0.824;  // that is sustained
+    constexpr double of_memory = 0.807;  // that is sustained
     const double bytes =
         device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) * 1e-6 : c.gb * 1e3;
     return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, c.mhz, of_memory * bytes,
@@ -49,11 +49,11 @@ Rates rates_of(const Device& device)
 }
 
 constexpr double flops_per_mma = 2.0 * 16 * 8 * 16;
-constexpr double memory_latency = 1360;  // cycles until what a stage asks for has landed
-constexpr double store_cycles = 0.12;    // an element of D
-constexpr double slices_us = 1.26;       // counting, and reading the sums again
-constexpr double sum_bytes = 11.9;       // a cycle that a warp of the last slice reads
-constexpr double overlap = 2.57;         // p of that norm: 1 if nothing overlapped, infinite if all did
+constexpr double memory_latency = 1463;  // cycles until what a stage asks for has landed
+constexpr double store_cycles = 0.117;   // an element of D
+constexpr double slices_us = 1.17;       // counting, and reading the sums again
+constexpr double sum_bytes = 8.1;        // a cycle that a warp of the last slice reads
+constexpr double overlap = 2.97;         // p of that norm: 1 if nothing overlapped, infinite if all did
 
 }  // namespace
 
