@@ -51,6 +51,7 @@ Rates rates_of(const Device& device)
 constexpr double flops_per_mma = 2.0 * 16 * 8 * 16;
 constexpr double memory_latency = 1463;  // cycles until what a stage asks for has landed
 constexpr double store_cycles = 0.117;   // an element of D
+constexpr double cta_cycles = 2500;      // a further round of CTAs on an SM: to start, load and store
 constexpr double slices_us = 1.17;       // counting, and reading the sums again
 constexpr double sum_bytes = 8.1;        // a cycle that a warp of the last slice reads
 constexpr double overlap = 2.97;         // p of that norm: 1 if nothing overlapped, infinite if all did
@@ -96,7 +97,8 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double waves =
         full * std::max(c.ctas_per_sm * busy, least) + (rest > 0 ? std::max(rest * busy, least) : 0.0);
     const double store = store_cycles * elements * (c.persistent ? 1.0 : load);
-    const double compute = (of_slice * waves + store) / rates.cycles;
+    const double starts = c.persistent ? 0.0 : cta_cycles * (full + (rest > 0 ? 1.0 : 0.0) - 1.0);
+    const double compute = (of_slice * waves + store + starts) / rates.cycles;
     const double memory = 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
     const double from_l2 = static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
