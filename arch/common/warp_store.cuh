@@ -91,8 +91,8 @@ struct ChunkElements {
     }
 };
 
-// Stores alpha times the first `rows` rows and `columns` columns of a chunk. It reads those of
-// two rows before it stores any, so that their latencies overlap.
+// Stores alpha times the first `rows` rows and `columns` columns of a chunk. A lane reads its elements of
+// two rows before it stores any, so that the latencies overlap.
 template <int Cols>
 __device__ inline void store_plain_elements(const OutputParams& p, float alpha, char* d, const float* chunk,
                                             int64_t row, int64_t column, int rows, int columns, int lane)
@@ -271,7 +271,8 @@ __device__ inline void store_from_registers(const OutputParams& p, float alpha, 
     }
 }
 
-// Prefetches what store_warp_tile() will read, C above all: it cannot load ahead. Called by a whole warp.
+// Prefetches C, and a bias beside it, into L2: store_warp_tile() has no registers to load C ahead. Called
+// by a whole warp.
 template <int WM, int WN>
 __device__ inline void prefetch_warp_tile(const OutputParams& p, const Scalars& s, int32_t batch,
                                           int64_t row, int64_t column, int lane)

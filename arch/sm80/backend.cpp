@@ -140,16 +140,6 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     return ok;
 }
 
-Status launch_copies(const Handle& handle, KernelTable& table, const Plan& plan, const Launches& launches)
-{
-    Plan copies = plan;
-    copies.kernel = repack_kernel;
-    copies.variant = 0;
-    copies.grid = std::min(launches.copy_tiles, int64_t{handle.sm_count()} *
-                                                    (handle.options.sm_limit > 0 ? 1 : repack_ctas_per_sm));
-    return hg::launch(table, copies, &launches.copies, handle.stream);
-}
-
 // Under a limit of SMs, one launch a wave: a loop over tiles would cost registers in all kernels.
 Status launch_product(const Handle& handle, KernelTable& table, const Plan& plan, const Params& product)
 {
@@ -171,7 +161,12 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 {
     auto& table = *static_cast<KernelTable*>(state);
     const auto& launches = packed.as<Launches>();
-    const Status status = plan.repacks() ? launch_copies(handle, table, plan, launches) : ok;
+    Status status = ok;
+    if (plan.repacks()) {
+        const int64_t most = max_copying_ctas(handle.sm_count(), handle.options.sm_limit > 0);
+        const Plan copies = plan_of_copies(plan, repack_kernel, launches.copy_tiles, most);
+        status = hg::launch(table, copies, &launches.copies, handle.stream);
+    }
     return status == ok ? launch_product(handle, table, plan, launches.product) : status;
 }
 

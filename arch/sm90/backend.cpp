@@ -84,10 +84,9 @@ struct Launches {
     int64_t copy_tiles;
 };
 
-// How many CTAs may copy at a time.
 int64_t max_copying_ctas(const Handle& handle)
 {
-    return int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : repack_ctas_per_sm);
+    return hg::max_copying_ctas(handle.sm_count(), handle.options.sm_limit > 0);
 }
 
 // May the GEMM start beside the copies? That saves half a microsecond. Not if two of its CTAs would share
@@ -134,10 +133,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 
 Status launch_repack(const Handle& handle, KernelTable& table, const Plan& plan, const Launches& launches)
 {
-    Plan copies = plan;
-    copies.kernel = repack_kernel;
-    copies.variant = copies.cluster = 0;
-    copies.grid = std::min(launches.copy_tiles, max_copying_ctas(handle));
+    const Plan copies = plan_of_copies(plan, repack_kernel, launches.copy_tiles, max_copying_ctas(handle));
     return hg::launch(table, copies, &launches.copies, handle.stream);
 }
 

@@ -1,5 +1,6 @@
 // mma-sync-evidence: what the cost model of sm80 and sm120 says of GPUs that nobody here has.
 #include "dispatch.hpp"
+#include "problem_of.hpp"
 #include "shapes.hpp"
 
 #include <CLI/CLI.hpp>
@@ -37,20 +38,6 @@ Device device_of(const Card& card)
     device.memory_bandwidth = card.gb_per_s * 1'000'000'000;
     std::strncpy(device.name, card.name, sizeof device.name - 1);
     return device;
-}
-
-// D = A * transpose(B) of row-major f16, packed. Nothing is read.
-Problem problem_of(const bench::Product& product)
-{
-    void* const somewhere = reinterpret_cast<void*>(0x1000);
-    Problem p{};
-    p.m = product.m, p.n = product.n, p.k = product.k, p.batch = 1;
-    p.type_ab = Type::F16;
-    p.a = {somewhere, nullptr, p.k, 1, 0};
-    p.b = {somewhere, nullptr, p.k, 1, 0};
-    p.d = {somewhere, nullptr, p.n, 0, Type::F16};
-    p.alpha = 1;
-    return p;
 }
 
 Plan plan_for(const Device& device, const bench::Product& product)

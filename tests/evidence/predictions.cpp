@@ -3,29 +3,13 @@
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm100/model.hpp"
 #include "ladder.hpp"
+#include "problem_of.hpp"
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 
 namespace hg::evidence {
-namespace {
-
-// D = A * transpose(B) of row-major f16, packed. Nothing is read.
-Problem problem_of(const bench::Product& product)
-{
-    void* const somewhere = reinterpret_cast<void*>(0x1000);
-    Problem p{};
-    p.m = product.m, p.n = product.n, p.k = product.k, p.batch = 1;
-    p.a = {somewhere, nullptr, p.k, 1, 0};
-    p.b = {somewhere, nullptr, p.k, 1, 0};
-    p.d = {somewhere, nullptr, p.n, 0, Type::F16};
-    p.alpha = 1;
-    return p;
-}
-
-}  // namespace
-
 std::string Choice::how() const
 {
     return fmt::format("{}{}{}", sm100::kernels[kernel].name, swap_ab ? "/swap_ab=1" : "",

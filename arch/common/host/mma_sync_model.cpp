@@ -6,7 +6,7 @@
 #include "arch/common/host/mma_sync_model.hpp"
 
 #include "arch/common/host/pack.hpp"
-#include "arch/common/repack/config.hpp"
+#include "arch/common/host/repack.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -72,7 +72,7 @@ double predict_copies(const Device& device, double bytes, int sm_count, bool lim
     constexpr double fixed_us = 5.3, passes = 1.94;  // over memory: read and written
     // What a CTA has under way, over the latency of memory.
     constexpr double cta_bytes_per_us = 16.0 * 2 * repack_rows * repack_threads / 1.2;
-    const double ctas = sm_count * (limited ? 1.0 : repack_ctas_per_sm);
+    const auto ctas = static_cast<double>(max_copying_ctas(sm_count, limited));
     return fixed_us + passes * bytes / std::min(rates_of(device).memory, ctas * cta_bytes_per_us);
 }
 

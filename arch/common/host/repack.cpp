@@ -141,4 +141,13 @@ int64_t pack_repack(const Problem& p, const Plan& plan, void* workspace, RepackP
     return int64_t{params.operands[0].tiles} + params.operands[1].tiles;
 }
 
+Plan plan_of_copies(const Plan& plan, int kernel, int64_t tiles, int64_t max_ctas)
+{
+    Plan copies = plan;
+    copies.kernel = kernel;
+    copies.variant = copies.cluster = 0;
+    copies.grid = std::min(tiles, max_ctas);
+    return copies;
+}
+
 }  // namespace hg

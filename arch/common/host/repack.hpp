@@ -23,4 +23,14 @@ Problem repacked(const Problem& problem, const Plan& plan, void* workspace);
 // Fills the parameters of the copying kernel; returns how many tiles it copies.
 int64_t pack_repack(const Problem& problem, const Plan& plan, void* workspace, RepackParams& params);
 
+// How many CTAs may copy at a time on `sm_count` SMs, all of the device or, if `limited`, as many as the
+// caller allows.
+constexpr int64_t max_copying_ctas(int sm_count, bool limited)
+{
+    return int64_t{sm_count} * (limited ? 1 : repack_ctas_per_sm);
+}
+
+// How `kernel`, the copying one, is launched before a plan's own kernel.
+Plan plan_of_copies(const Plan& plan, int kernel, int64_t tiles, int64_t max_ctas);
+
 }  // namespace hg
