@@ -21,6 +21,8 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
         return "k is 0";
     if (!config.general() && (f.a.line <= 0 || f.b.line <= 0))
         return "A or B is not contiguous in one dimension";
+    if (!config.general() && std::max(f.a.line, f.b.line) > INT32_MAX)
+        return "A or B has a leading dimension of 2^31 or more";
     if (!config.general() && !config.takes_unaligned() && (!f.a.vectors || !f.b.vectors))
         return "A or B has rows that are not aligned to 16 bytes, or is an array of pointers, and the "
                "workspace has no room for a copy";

@@ -42,6 +42,9 @@ struct Config {
     }
     constexpr int warps() const { return warps_m * warps_n; }
     constexpr int threads() const { return 32 * warps(); }
+    // How many CTAs an SM shall have registers for. Of the smallest an SM runs as many as it can: a CTA of
+    // a tiny problem mostly waits.
+    constexpr int ctas_per_sm() const { return threads() <= 64 ? 12 : 1; }
     constexpr int warp_m() const { return m / warps_m; }
     constexpr int warp_n() const { return n / warps_n; }
     constexpr int stage_bytes() const { return 2 * (m + n) * k; }
@@ -56,7 +59,6 @@ struct Smem {
     static_assert(C.warp_m() % 16 == 0 && C.warp_n() % 16 == 0);
     alignas(128) uint16_t a[C.stages][C.m * C.k];
     alignas(128) uint16_t b[C.stages][C.n * C.k];
-    uint64_t full[C.stages], empty[C.stages];
 };
 
 // Element (row, k) of an operand is at base + row * row_stride + k * k_stride.

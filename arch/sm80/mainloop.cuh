@@ -1,20 +1,17 @@
-// The main loop: all warps fill a ring of stages by cp.async, and all multiply them.
+// The main loop: all threads fill a ring of stages by cp.async, and all warps multiply them.
 //
-// Barriers, one of each per stage, so that a warp may be almost one K tile ahead of the slowest:
-//   full[s]    all warps -> all warps. Count C.warps(): one lane of each warp, once the copies of all its
-//              threads to the stage have landed (cp.async.wait_group, __syncwarp).
-//   empty[s]   all warps -> all threads. Count C.warps(): one lane of each warp, once the warp has issued
-//              every mma.sync that uses its fragments of the stage.
+// Barriers: one __syncthreads() per K tile, a K step before its end. Before it each thread waits for its
+// own copies of the next K tile (cp.async.wait_group), so that after it all warps may read them. Each warp
+// has then loaded its last fragments of this K tile, so that after it all threads may fill its stage again.
 #pragma once
 
-#include "arch/common/ptx/barrier.cuh"
 #include "arch/common/ptx/cp_async.cuh"
 #include "arch/common/ptx/warp.cuh"
-#include "arch/common/ring.cuh"
 #include "arch/common/warp_tile.cuh"
 #include "arch/sm80/config.hpp"
 
 #include <cstddef>
+#include <utility>
 
 namespace hg::sm80 {
 
@@ -34,8 +31,8 @@ struct ThreadChunks {
     static constexpr int parts = lines / lines_per_part;
     static_assert(lines % lines_per_part == 0);
 
-    const uint16_t* next;       // this thread's first chunk of the next K tile
-    int64_t part, step;         // elements to the next part, to the next K tile
+    const char* next;           // this thread's first chunk of the next K tile
+    uint32_t line_bytes;        // from a line to the next
     int line, element, offset;  // of this thread in the first part; `offset` in bytes
     int rows_left;
 
@@ -46,11 +43,28 @@ struct ThreadChunks {
           rows_left(static_cast<int>(min(rows - row, int64_t{Rows})))
     {
         const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
-        next = base + (M == Major::K ? row * pitch + k : row + k * pitch) + line * pitch + element;
-        part = lines_per_part * pitch;
-        step = M == Major::K ? K : K * pitch;
+        next = reinterpret_cast<const char*>(base + (M == Major::K ? row * pitch + k : row + k * pitch) +
+                                             line * pitch + element);
+        line_bytes = static_cast<uint32_t>(2 * pitch);
         offset =
             M == Major::K ? tile_offset<M, Rows, K>(line, element) : tile_offset<M, Rows, K>(element, line);
+    }
+
+    // The thread's chunk of a part of the next K tile: one multiplication, since line_bytes has 32 bits.
+    __device__ const char* chunk(int part) const
+    {
+        return next + uint64_t{line_bytes} * static_cast<uint32_t>(part * lines_per_part);
+    }
+
+    // To the K tile after the next one.
+    __device__ void advance() { next += M == Major::K ? uint64_t{2 * K} : uint64_t{line_bytes} * K; }
+
+    // In how many parts of a K tile, of which k_left elements exist, a chunk of this thread exists.
+    __device__ int count_parts(int k_left) const
+    {
+        const int lines_left =
+            M == Major::K ? (element < k_left ? rows_left : 0) : (element < rows_left ? min(k_left, K) : 0);
+        return max(0, min((lines_left - line + lines_per_part - 1) / lines_per_part, parts));
     }
 
     // How many elements of the chunk in a part exist, where k_left K's from the tile's first one on do.
@@ -71,78 +85,57 @@ class Producer {
 public:
     // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows.
     __device__ Producer(const OperandParams& p, int64_t row, int64_t k, int64_t rows, int32_t z, int thread)
-        : chunks_(p, p.ptr + z * p.batch_stride, row, k, rows, thread)
+        : chunks_(p, p.ptr + z * p.batch_stride, row, k, rows, thread),
+          existing_parts_(chunks_.count_parts(INT32_MAX))
     {
     }
 
-    // Do all rows of the tile exist?
-    __device__ bool is_whole() const { return chunks_.rows_left == Rows; }
-
-    // Copies the next K tile, of which k_left elements exist, to the tile at `smem`. Whole: all of it
-    // exists. Of chunks and elements that do not exist cp.async copies no bytes: it reads nothing and
-    // writes zeros.
-    template <bool Whole>
-    __device__ void copy(uint32_t smem, int k_left)
+    // Does a row of the tile exist for all elements of a chunk, or for none?
+    __device__ bool has_whole_chunks() const
     {
-        const uint16_t* from = chunks_.next;
-        const bool exists = k_left > 0;
+        return M == Major::K || chunks_.rows_left % chunk_elements == 0;
+    }
+
+    // Copies one of `Shares` shares of a K tile, of which k_left elements exist, to the tile at `smem`.
+    // Whole: all of its K's or none exist, and chunks exist wholly or not at all. Those that do not keep
+    // what the stage had: it reaches rows or columns of D alone that are not stored. Otherwise, of chunks
+    // and elements that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
+    template <bool Whole, int Share, int Shares>
+    __device__ void copy(uint32_t smem, int k_left) const
+    {
+        const int parts = k_left > 0 ? existing_parts_ : 0;
 #pragma unroll
-        for (int part = 0; part < chunks_.parts; ++part, from += chunks_.part) {
+        for (int part = Share * chunks_.parts / Shares; part < (Share + 1) * chunks_.parts / Shares;
+             ++part) {
             const uint32_t to = smem + chunks_.offset + part * chunks_.part_bytes;
             if constexpr (Whole)
-                ptx::cp_async_cg_16_if(exists, to, from);
+                ptx::cp_async_cg_16_or_zeros(part < parts, to, chunks_.chunk(part));
             else
-                ptx::cp_async_cg_16(to, from, 2 * chunks_.count(part, k_left));
+                ptx::cp_async_cg_16(to, chunks_.chunk(part), 2 * chunks_.count(part, k_left));
         }
-        chunks_.next += chunks_.step;
     }
+
+    // To the next K tile.
+    __device__ void advance() { chunks_.advance(); }
 
 private:
     ThreadChunks<M, Rows, K, Threads> chunks_;
+    int existing_parts_;  // of a whole K tile
 };
 
-// All threads, first of all.
-template <Config C>
-__device__ inline void prepare(Smem<C>& smem)
-{
-    if (threadIdx.x == 0)
-        for (int i = 0; i < C.stages; ++i) {
-            ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), C.warps());
-            ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.warps());
-        }
-    __syncthreads();
-}
-
-// sm_80 has no mbarrier.try_wait.
-__device__ inline void wait(uint32_t bar, uint32_t parity)
-{
-    while (!ptx::mbarrier_test_wait_parity(bar, parity)) {
-    }
-}
-
-// Shared addresses of the stages and of their barriers.
+// Shared addresses of the stages.
 template <Config C>
 struct Stages {
     using Layout = Smem<C>;
     uint32_t base;
 
     __device__ explicit Stages(const Layout& smem) : base(ptx::shared_address(&smem)) {}
-    __device__ uint32_t a(uint32_t stage) const
+    __device__ uint32_t a(int stage) const { return base + stage * static_cast<int>(sizeof Layout::a[0]); }
+    __device__ uint32_t b(int stage) const
     {
-        return base + stage * static_cast<uint32_t>(sizeof Layout::a[0]);
+        return base + static_cast<int>(offsetof(Layout, b)) + stage * static_cast<int>(sizeof Layout::b[0]);
     }
-    __device__ uint32_t b(uint32_t stage) const
-    {
-        return base + static_cast<uint32_t>(offsetof(Layout, b) + stage * sizeof Layout::b[0]);
-    }
-    __device__ uint32_t full(uint32_t stage) const
-    {
-        return base + static_cast<uint32_t>(offsetof(Layout, full)) + 8 * stage;
-    }
-    __device__ uint32_t empty(uint32_t stage) const
-    {
-        return base + static_cast<uint32_t>(offsetof(Layout, empty)) + 8 * stage;
-    }
+    __device__ static int next(int stage) { return stage + 1 == C.stages ? 0 : stage + 1; }
 };
 
 // Where a warp's part of the CTA's tile begins.
@@ -164,116 +157,106 @@ public:
     {
     }
 
-    // Fills all stages but the last one, which are free.
+    // Fills all stages but the last one.
     __device__ void fill_first()
     {
 #pragma unroll 1
-        for (; ring_.stage < C.stages - 1; ++ring_.stage)
-            fill_stage();
+        for (int i = 0; i < C.stages - 1; ++i) {
+            copy<0, 1>();
+            finish_stage();
+        }
     }
 
-    // Is the next stage free? Asked some time before fill(), which then need not wait for the answer.
-    __device__ bool is_free() const
+    // Copies one of `Shares` shares of the next K tile. Past the last one it writes zeros: without a branch,
+    // so that ptxas can place the copies among mma.sync.
+    template <int Share, int Shares>
+    __device__ void copy()
     {
-        return ptx::mbarrier_test_wait_parity(stages_.empty(ring_.stage), ring_.phase);
+        a_.template copy<Whole, Share, Shares>(stages_.a(stage_), k_left_);
+        b_.template copy<Whole, Share, Shares>(stages_.b(stage_), k_left_);
     }
 
-    // Waits until the next stage is free, if it was not, then fills it. Past the last K tile a whole tile
-    // copies nothing, a ragged one writes zeros: without a branch, so that ptxas can place the copies among
-    // mma.sync.
-    __device__ void fill(bool was_free)
+    // After all shares.
+    __device__ void finish_stage()
     {
-        if (!was_free)
-            wait(stages_.empty(ring_.stage), ring_.phase);
-        fill_stage();
-        ring_.advance();
+        ptx::cp_async_commit_group();
+        a_.advance();
+        b_.advance();
+        k_left_ -= C.k;
+        stage_ = stages_.next(stage_);
     }
 
 private:
-    __device__ void fill_stage()
-    {
-        a_.template copy<Whole>(stages_.a(ring_.stage), k_left_);
-        b_.template copy<Whole>(stages_.b(ring_.stage), k_left_);
-        ptx::cp_async_commit_group();
-        k_left_ -= C.k;
-    }
-
     const Stages<C>& stages_;
     ProducerA& a_;
     ProducerB& b_;
-    int k_left_;
-    Ring<C.stages> ring_ = Ring<C.stages>::writer();
+    int k_left_, stage_ = 0;
 };
 
-// Tells the other warps that this warp's copies to a stage have landed, all but those to the `Pending`
-// stages filled last.
-template <int Pending>
-__device__ inline void announce(uint32_t full, int lane)
+// After it all warps may read the stage after the one they read now.
+template <Config C>
+__device__ inline void wait_for_stage()
 {
-    ptx::cp_async_wait_group<Pending>();
-    __syncwarp();
-    if (lane == 0)
-        ptx::mbarrier_arrive(full);
+    ptx::cp_async_wait_group<C.stages - 2>();
+    __syncthreads();
+}
+
+// Calls function.template operator()<0>(), <1>(), ... <Count - 1>().
+template <int Count, typename Function>
+__device__ inline void for_each_step(Function function)
+{
+    [&]<int... Step>(std::integer_sequence<int, Step...>) { (function.template operator()<Step>(), ...); }
+    (std::make_integer_sequence<int, Count>());
 }
 
 // Adds the product of `k` elements of K, from where the producers stand, to the warp's sums. A warp loads
-// fragments one K step ahead of mma.sync, across the stages. Barriers are tested a K step before their
-// answer is needed.
+// fragments one K step ahead of mma.sync, across the stages; past the last K tile, fragments that it does
+// not use. The copies are spread over all K steps but the last one.
 template <Config C, bool Whole, typename Share, typename ProducerA, typename ProducerB>
 __device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
                                         ProducerB& b, int k, int warp, int lane)
 {
     constexpr int steps = C.k / 16;
     static_assert(steps % 2 == 0);
+    acc.clear();
+    if (k <= 0)
+        return;
     const WarpPlace<C> place(warp);
     const typename Share::Lane offsets(place.m, place.n, lane);
     const Stages<C> stages(smem);
-    const auto lane_in = [&](uint32_t stage) {
-        return typename Share::Lane(offsets, stages.a(stage), stages.b(stage));
-    };
     Filler<C, Whole, ProducerA, ProducerB> filler(stages, a, b, k);
-    Ring<C.stages> ring = Ring<C.stages>::reader();
-    typename Share::Fragments f[2];
-    acc.clear();
     filler.fill_first();
-    if (k > 0) {
-        announce<C.stages - 2>(stages.full(ring.stage), lane);
-        wait(stages.full(ring.stage), ring.phase);
-        Share::load(f[0], lane_in(ring.stage), 0);
-    }
+    wait_for_stage<C>();
+    typename Share::Fragments f[2];
+    typename Share::Lane at(offsets, stages.a(0), stages.b(0));
+    Share::load(f[0], at, 0);
+    int stage = 0;
     for (int k_left = k; k_left > 0; k_left -= C.k) {
-        const uint32_t stage = ring.stage;
-        const auto at = lane_in(stage);
-        ring.advance();
-        const bool is_free = filler.is_free();
-        bool is_full = false;
-#pragma unroll
-        for (int step = 0; step < steps; ++step) {
-            if (step + 1 < steps) {
+        stage = stages.next(stage);
+        const typename Share::Lane next(offsets, stages.a(stage), stages.b(stage));
+        for_each_step<steps>([&]<int step>() {
+            if constexpr (step + 1 < steps) {
                 Share::load(f[(step + 1) % 2], at, 16 * (step + 1));
-            } else if (k_left > C.k) {
-                if (!is_full)
-                    wait(stages.full(ring.stage), ring.phase);
-                Share::load(f[0], lane_in(ring.stage), 0);
+                filler.template copy<step, steps - 1>();
+            } else {
+                Share::load(f[0], next, 0);
             }
-            if (step + 2 == steps) {
-                announce<C.stages - 3>(stages.full(ring.stage), lane);
-                filler.fill(is_free);
-                is_full = ptx::mbarrier_test_wait_parity(stages.full(ring.stage), ring.phase);
+            if constexpr (step + 2 == steps) {
+                filler.finish_stage();
+                wait_for_stage<C>();
             }
             Share::multiply(acc, f[step % 2]);
-        }
-        if (lane == 0)  // mma.sync has read all lanes' fragments
-            ptx::mbarrier_arrive(stages.empty(stage));
+        });
+        at = next;
     }
 }
 
-// Most CTAs have whole tiles, whose copies are simpler.
+// Most CTAs have whole K tiles, whose copies are simpler.
 template <Config C, typename Share, typename ProducerA, typename ProducerB>
 __device__ inline void multiply_tile(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
                                      ProducerB& b, int k, int warp, int lane)
 {
-    if (a.is_whole() && b.is_whole() && k % C.k == 0)
+    if (k % C.k == 0 && a.has_whole_chunks() && b.has_whole_chunks())
         multiply_k_tiles<C, true, Share>(acc, smem, a, b, k, warp, lane);
     else
         multiply_k_tiles<C, false, Share>(acc, smem, a, b, k, warp, lane);

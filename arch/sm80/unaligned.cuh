@@ -33,16 +33,13 @@ public:
         // The part of a chunk past the last row holds elements of other K's. They reach rows of D alone
         // that are not stored.
         count_ = M == Major::K ? max(0, min(k_left - chunks_.element, chunk_elements)) : chunk_elements;
-        const int lines = M == Major::K ? (count_ > 0 ? chunks_.rows_left : 0)
-                                        : (chunks_.element < chunks_.rows_left ? k_left : 0);
-        const int existing = max(
-            0, min((lines - chunks_.line + Chunks::lines_per_part - 1) / Chunks::lines_per_part, parts));
+        const int existing = chunks_.count_parts(k_left);
         is_held_ = is_inside(existing);
         if (is_held_)
             read_vectors(existing);
         else
             copy_elements(smem, k_left);
-        chunks_.next += chunks_.step;
+        chunks_.advance();
     }
 
     // Stores what read() holds in registers.
@@ -60,7 +57,7 @@ public:
     }
 
 private:
-    __device__ static uintptr_t address(const uint16_t* element)
+    __device__ static uintptr_t address(const char* element)
     {
         return reinterpret_cast<uintptr_t>(element);
     }
@@ -74,7 +71,9 @@ private:
 
     __device__ bool is_inside(int existing) const
     {
-        const uintptr_t last = address(chunks_.next + (existing - 1) * chunks_.part);
+        const uintptr_t last = address(chunks_.next) + uintptr_t{chunks_.line_bytes} *
+                                                           static_cast<uint32_t>(Chunks::lines_per_part) *
+                                                           static_cast<uint32_t>(existing - 1);
         return existing == 0 ||
                (round_down(address(chunks_.next)) >= begin_ && round_down(last + 15) + 16 <= end_);
     }
@@ -82,24 +81,24 @@ private:
     // An aligned chunk's second vector is the first. Parts that do not exist are zeros.
     __device__ void read_vectors(int existing)
     {
-        const uint16_t* from = chunks_.next;
-        misalignment_ = static_cast<uint32_t>(address(from)) % 16;
+        misalignment_ = static_cast<uint32_t>(address(chunks_.next)) % 16;
 #pragma unroll
-        for (int part = 0; part < parts; ++part, from += chunks_.part) {
+        for (int part = 0; part < parts; ++part) {
+            const uintptr_t from = address(chunks_.chunk(part));
             low_[part] = high_[part] = make_uint4(0, 0, 0, 0);
             if (part < existing) {
-                low_[part] = *reinterpret_cast<const uint4*>(round_down(address(from)));
-                high_[part] = *reinterpret_cast<const uint4*>(round_down(address(from) + 15));
+                low_[part] = *reinterpret_cast<const uint4*>(round_down(from));
+                high_[part] = *reinterpret_cast<const uint4*>(round_down(from + 15));
             }
         }
     }
 
     __device__ void copy_elements(uint16_t* smem, int k_left) const
     {
-        const uint16_t* from = chunks_.next;
 #pragma unroll 1
-        for (int part = 0; part < parts; ++part, from += chunks_.part)
-            *chunk_at(smem, part) = gather_vector(from, 1, chunks_.count(part, k_left));
+        for (int part = 0; part < parts; ++part)
+            *chunk_at(smem, part) = gather_vector(reinterpret_cast<const uint16_t*>(chunks_.chunk(part)), 1,
+                                                  chunks_.count(part, k_left));
     }
 
     Chunks chunks_;

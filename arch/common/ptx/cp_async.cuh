@@ -5,13 +5,14 @@
 
 namespace hg::ptx {
 
-// @exists cp.async.cg.shared.global [dst], [src], 16;   sm_80
-__device__ inline void cp_async_cg_16_if(bool exists, uint32_t dst, const void* src)
+// cp.async.cg.shared.global [dst], [src], 16, ignore_src;   sm_80. Writes 16 zeros, and reads nothing, if
+// it does not exist.
+__device__ inline void cp_async_cg_16_or_zeros(bool exists, uint32_t dst, const void* src)
 {
     asm volatile("{\n"
-                 ".reg .pred p;\n"
-                 "setp.ne.u32 p, %2, 0;\n"
-                 "@p cp.async.cg.shared.global [%0], [%1], 16;\n"
+                 ".reg .pred absent;\n"
+                 "setp.eq.u32 absent, %2, 0;\n"
+                 "cp.async.cg.shared.global [%0], [%1], 16, absent;\n"
                  "}" ::"r"(dst),
                  "l"(src), "r"(static_cast<uint32_t>(exists))
                  : "memory");
