@@ -30,7 +30,9 @@ enum class SwapAb { Free, Off, On };
 // ended. Late: after its main loop. Early: as soon as it runs.
 enum class Pdl { Free, Off, Late, Early };
 
-enum class Why { Model, Tuned, Forced, Network };
+// Tuned: a table of the backend's that was measured on another device of its model. TunedHere: the tuning
+// file of this device (tuning.hpp).
+enum class Why { Model, Tuned, Forced, Network, TunedHere };
 const char* name_of(Why why);
 const char* name_of(Pdl pdl);
 

@@ -5,8 +5,31 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <string>
 
 namespace hg {
+namespace {
+
+// Plans as the tuning file says; false if it says nothing that can be done. It was measured on all SMs.
+bool decide_by_tuning(const Handle& handle, const Problem& problem, const Options& options, Plan& plan)
+{
+    if (!handle.tuning)
+        return false;
+    const std::string key = tuning_key(problem, options.mode);
+    const std::string_view kernel = handle.tuning->find(key);
+    if (kernel.empty())
+        return false;
+    const char* const refusal =
+        options.sm_limit > 0 || handle.device.sm_count < handle.all_sm_count
+            ? "the handle may not use all SMs"
+            : make_tuned_plan(kernel, problem, handle.device, options, handle.served_by(), plan);
+    if (refusal && handle.log.wants(LogLevel::Plan))
+        handle.log.line("tuned choice %.*s of %s is not used: %s", static_cast<int>(kernel.size()),
+                        kernel.data(), key.c_str(), refusal);
+    return !refusal;
+}
+
+}  // namespace
 
 Status decide(Handle& handle, const Problem& problem, Plan& plan)
 {
@@ -17,7 +40,9 @@ Status decide(Handle& handle, const Problem& problem, Plan& plan)
     Options options = handle.options;
     options.workspace = handle.workspace().bytes;
     options.counters = handle.workspace().counter_words;
-    const Status status = make_plan(problem, handle.device, options, handle.served_by(), plan);
+    const Status status = decide_by_tuning(handle, problem, options, plan)
+                              ? ok
+                              : make_plan(problem, handle.device, options, handle.served_by(), plan);
     if (status == ok)
         handle.cache->keep_plan(problem, handle.workspace(), plan);
     return status;
@@ -31,7 +56,8 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         char asked[256], decided[384];
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
-        handle.log.line("plan %s: %s", asked, decided);
+        const std::string key = handle.context ? " key=" + tuning_key(problem, handle.options.mode) : "";
+        handle.log.line("plan %s: %s%s", asked, decided, key.c_str());
     }
     return ok;
 }
