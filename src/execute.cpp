@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace hg {
 namespace {
@@ -84,8 +85,26 @@ void trace_groups(const Log& log, const Problem& p)
     log.line("trace grouped %s", asked);
 }
 
-// Logs a command that runs the problem again: m, n and k of hgemm-bench's row-major D = op(A) * op(B), and
-// the batch.
+// The words of hgemm-bench's --output that come closest to what is done with the product.
+std::string describe_output(const Problem& p)
+{
+    const std::pair<bool, const char*> words[] = {
+        {p.d.type == Type::F32, "f32"},
+        {p.c.ptr || p.c.array, "beta"},
+        {p.bias.along == BiasAlong::Columns, "bias"},
+        {p.activation == Activation::Relu, "relu"},
+        {p.activation == Activation::GeluTanh || p.activation == Activation::GeluErf, "gelu"},
+        {p.activation == Activation::Silu, "silu"},
+        {p.aux.ptr, "aux"}};
+    std::string text;
+    for (const auto& [is_done, word] : words)
+        if (is_done)
+            text.append(text.empty() ? " --output " : "+").append(word);
+    return text;
+}
+
+// Logs a command that runs the problem again: m, n and k of hgemm-bench's row-major D = op(A) * op(B), the
+// batch, and the output.
 void trace(const Log& log, const Problem& p)
 {
     if (p.is_grouped())
@@ -94,9 +113,9 @@ void trace(const Log& log, const Problem& p)
     if (p.batch > 1)
         std::snprintf(batch, sizeof batch, "x%" PRId64, p.batch);
     log.line("trace hgemm-bench compare --shapes %" PRId64 "x%" PRId64 "x%" PRId64
-             "%s --dtype %s --layout %s%s",
+             "%s --dtype %s --layout %s%s%s",
              p.m, p.n, p.k, batch, name_of(p.type_ab), p.a.k_stride == 1 || p.m == 1 ? "t" : "n",
-             p.b.k_stride == 1 || p.n == 1 ? "n" : "t");
+             p.b.k_stride == 1 || p.n == 1 ? "n" : "t", describe_output(p).c_str());
 }
 
 // Plans and packs.

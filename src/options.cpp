@@ -71,7 +71,7 @@ bool read_kernel(std::string_view text, Options& options, std::string_view& unkn
 
 Status read_options(Options& options)
 {
-    char kernel[sizeof options.kernel];
+    char kernel[128];  // with room for every setting
     Status status = copy_variable("HGEMM_BACKEND", options.backend, sizeof options.backend);
     if (status == ok)
         status = copy_variable("HGEMM_KERNEL", kernel, sizeof kernel);
