@@ -78,6 +78,13 @@ struct Options {
     size_t counters;   // words that are 0 between kernels
     bool has_plan;     // set by find_plan(): an earlier backend has one; see sm80's choose()
 
+    // Does HGEMM_KERNEL ask for anything?
+    bool is_forced() const
+    {
+        return *kernel || split > 0 || swap_ab != SwapAb::Free || stream_k != StreamK::Free ||
+               pdl != Pdl::Free;
+    }
+
     // How many SMs may be used; on the host, how many threads.
     int sm_count(const Device& device) const
     {

@@ -169,10 +169,7 @@ Status open_backends(Handle& handle)
 // What is forced decides alone; the host has one kernel for a problem.
 void open_tuning(Handle& handle)
 {
-    const Options& o = handle.options;
-    const bool is_forced = *o.kernel || o.split > 0 || o.swap_ab != SwapAb::Free ||
-                           o.stream_k != StreamK::Free || o.pdl != Pdl::Free;
-    if (handle.context && !is_forced)
+    if (handle.context && !handle.options.is_forced())
         handle.tuning = Tuning::open(handle.device, handle.all_sm_count, handle.log);
 }
 
