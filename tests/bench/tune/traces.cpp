@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 
 namespace hg::bench {
 namespace {
@@ -42,12 +43,16 @@ std::vector<Product> products_of(const std::string& options)
 Traced read_traces(std::istream& log)
 {
     Traced traced;
+    std::unordered_set<std::string> seen;  // a program repeats itself
     for (std::string line; std::getline(log, line);) {
         const size_t found = line.find(command);
         if (found == line.npos)
             continue;
+        const std::string options = line.substr(found + std::string(command).size());
+        if (!seen.insert(options).second)
+            continue;
         try {
-            for (const Product& product : products_of(line.substr(found + std::string(command).size())))
+            for (const Product& product : products_of(options))
                 if (std::ranges::find(traced.products, product) == traced.products.end())
                     traced.products.push_back(product);
         } catch (const std::runtime_error&) {

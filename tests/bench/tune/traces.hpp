@@ -10,7 +10,7 @@ namespace hg::bench {
 
 struct Traced {
     std::vector<Product> products;  // each once, in the order of the log
-    size_t not_understood = 0;      // lines with a command that is none
+    size_t not_understood = 0;      // commands that are none
 };
 
 // Looks for "hgemm-bench compare --shapes ... --dtype ... --layout ... [--output ...]" in each line.
