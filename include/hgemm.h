@@ -125,12 +125,13 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
  * their caller has not (setuid, setgid, file capabilities). HGEMM_LOG_FILE is appended to and must be a
  * regular file, or a link to one; else a line on standard error says why, and the log goes there.
  *
- * A handle on a GPU also reads, here and nowhere else, the tuning file that HGEMM_TUNING names, else the one
- * of its device in $XDG_CACHE_HOME/libhgemm or $HOME/.cache/libhgemm, where hgemm-tune writes it. It names
- * kernels for problems that were measured on this device with this build of the library; hgemm_explain()
- * says tuned-here where one is used. A kernel that a problem, the workspace or the mode does not allow is
- * not used, and none is under a limit of SMs. HGEMM_TUNING=off, HGEMM_KERNEL: no file is read. A file that
- * is not there, or not for this device and build, is no error; the log says why at level plan.
+ * A handle on a GPU also reads, here and nowhere else, the tuning file that HGEMM_TUNING names, else the
+ * one of its device in $XDG_CACHE_HOME/libhgemm or $HOME/.cache/libhgemm, where hgemm-tune writes it. It
+ * names kernels for problems that were measured on this device with this build of the library;
+ * hgemm_explain() says tuned-here where one is used. A kernel that a problem, the workspace or the mode
+ * does not allow is not used, and none is under a limit of SMs. HGEMM_TUNING=off, HGEMM_KERNEL: no file is
+ * read. A file that is not there, or not for this device and build, is no error; the log says why at level
+ * plan.
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE
  *   (HGEMM_BACKEND names a GPU backend and there is no driver or no device); NOT_SUPPORTED (compute
  *   capability under 8.0, an HGEMM_BACKEND or HGEMM_KERNEL that is unknown, not built in or does not run on
