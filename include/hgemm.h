@@ -25,7 +25,8 @@
  *     argument, its value and what was wanted.
  *   - A handle is used by one thread at a time; different handles are independent.
  *   - The same call, on a handle with the same settings, gives the same bits on the same device model and
- *     library version, on any stream. A workspace of the caller's is one of those settings.
+ *     library version, on any stream. A workspace of the caller's is one of those settings, and so is the
+ *     tuning file that was read when the handle was created: see hgemm_create().
  */
 #ifndef HGEMM_H
 #define HGEMM_H
@@ -119,10 +120,18 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
 
 /**
  * Create a handle on the current CUDA context's device, else on device 0's primary context, else
- * (no driver or no device) on the host. HGEMM_BACKEND, HGEMM_KERNEL, HGEMM_LOG and HGEMM_LOG_FILE are
- * read from the environment here and nowhere else, and not by programs with rights that their caller
- * has not (setuid, setgid, file capabilities). HGEMM_LOG_FILE is appended to and must be a regular file,
- * or a link to one; else a line on standard error says why, and the log goes there.
+ * (no driver or no device) on the host. HGEMM_BACKEND, HGEMM_KERNEL, HGEMM_TUNING, HGEMM_LOG and
+ * HGEMM_LOG_FILE are read from the environment here and nowhere else, and not by programs with rights that
+ * their caller has not (setuid, setgid, file capabilities). HGEMM_LOG_FILE is appended to and must be a
+ * regular file, or a link to one; else a line on standard error says why, and the log goes there.
+ *
+ * A handle on a GPU also reads, here and nowhere else, the tuning file that HGEMM_TUNING names, else the
+ * one of its device in $XDG_CACHE_HOME/libhgemm or $HOME/.cache/libhgemm, where hgemm-tune writes it. It
+ * names kernels for problems that were measured on this device with this build of the library;
+ * hgemm_explain() says tuned-here where one is used. A kernel that a problem, the workspace or the mode
+ * does not allow is not used, and none is under a limit of SMs. HGEMM_TUNING=off, HGEMM_KERNEL: no file is
+ * read. A file that is not there, or not for this device and build, is no error; the log says why at level
+ * plan.
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE
  *   (HGEMM_BACKEND names a GPU backend and there is no driver or no device); NOT_SUPPORTED (compute
  *   capability under 8.0, an HGEMM_BACKEND or HGEMM_KERNEL that is unknown, not built in or does not run on

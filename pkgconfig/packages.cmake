@@ -116,15 +116,17 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "half-precision matrix products: hea
 Headers for C and C++, a Fortran module and Rust crates as source, examples,
 and what pkg-config and CMake need to find the library.")
 
-if(HGEMM_TESTS)  # hgemm-bench is built with the tests
+if(HGEMM_TESTS)  # hgemm-bench and hgemm-tune are built with the tests
     document(tools hgemm-tools)
     compressed("${PROJECT_SOURCE_DIR}/pkgconfig/man/hgemm-bench.1" man/man1 tools)
+    compressed("${PROJECT_SOURCE_DIR}/pkgconfig/man/hgemm-tune.1" man/man1 tools)
     list(APPEND CPACK_COMPONENTS_ALL tools)
     set(CPACK_COMPONENT_TOOLS_DEPENDS runtime)
     set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME hgemm-tools)
     set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
-    set(CPACK_COMPONENT_TOOLS_DESCRIPTION "half-precision matrix products: demonstration and benchmark
+    set(CPACK_COMPONENT_TOOLS_DESCRIPTION "half-precision matrix products: benchmark and tuning
 hgemm-bench shows the library at work, on the GPU or the CPU, and measures it
-beside cuBLAS where that is installed. All results are checked.")
+beside cuBLAS where that is installed. hgemm-tune finds the fastest kernels for
+a user's products on this GPU. All results are checked.")
 endif()
 include(CPack)

@@ -30,7 +30,9 @@ enum class SwapAb { Free, Off, On };
 // ended. Late: after its main loop. Early: as soon as it runs.
 enum class Pdl { Free, Off, Late, Early };
 
-enum class Why { Model, Tuned, Forced, Network };
+// Tuned: a table of the backend's that was measured on another device of its model. TunedHere: the tuning
+// file of this device (tuning.hpp).
+enum class Why { Model, Tuned, Forced, Network, TunedHere };
 const char* name_of(Why why);
 const char* name_of(Pdl pdl);
 
@@ -75,6 +77,13 @@ struct Options {
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
     bool has_plan;     // set by find_plan(): an earlier backend has one; see sm80's choose()
+
+    // Does HGEMM_KERNEL ask for anything?
+    bool is_forced() const
+    {
+        return *kernel || split > 0 || swap_ab != SwapAb::Free || stream_k != StreamK::Free ||
+               pdl != Pdl::Free;
+    }
 
     // How many SMs may be used; on the host, how many threads.
     int sm_count(const Device& device) const

@@ -1,6 +1,7 @@
 #include "dispatch.hpp"
 
 #include "nearest.hpp"
+#include "options.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -170,6 +171,11 @@ Status check_names(const Options& options)
     return status;
 }
 
+bool has_kernel(const char* name)
+{
+    return std::ranges::any_of(all_backends(), [=](const Backend* b) { return find_kernel(*b, name); });
+}
+
 namespace {
 
 Status fail_unserved(const Device& device)
@@ -236,6 +242,28 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel %s (HGEMM_KERNEL) cannot serve this problem: %s",
                     options.kernel, refusal);
     return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s", refusal);
+}
+
+const char* make_tuned_plan(std::string_view kernel, const Problem& problem, const Device& device,
+                            const Options& options, std::span<const Backend* const> backends, Plan& plan)
+{
+    Options forced = options;
+    std::string_view unknown;
+    if (!read_kernel(kernel, forced, unknown))
+        return "the kernel has an unknown setting";
+    if (!runs_on(device, forced.kernel))
+        return "the kernel does not run on the device";
+    const char* refusal = "no backend of the handle has the kernel";
+    if (!find_plan(problem, device, forced, backends, plan, refusal))
+        return refusal;
+    if (plan.workspace > options.workspace)
+        return "the workspace is too small";
+    Plan own{};
+    if (options.mode == Mode::BatchInvariant &&
+        (!find_plan(problem, device, options, backends, own, refusal) || own.backend != plan.backend))
+        return "the kernel is of another backend, and the mode is batch-invariant";
+    plan.why = Why::TunedHere;
+    return nullptr;
 }
 
 }  // namespace hg

@@ -20,6 +20,9 @@ const char* built_in_archs();
 // Do the backend and the kernel that options names exist? The message lists those that do.
 Status check_names(const Options& options);
 
+// Does this build have a kernel of that name?
+bool has_kernel(const char* name);
+
 // The backends that serve the device and do not stand aside, in order, from options.backend on if that is
 // set. Fails when there is none, or when options names a backend or a kernel that does not run on the
 // device.
@@ -34,5 +37,12 @@ size_t counter_words(const Device& device, std::span<const Backend* const> backe
 // wins.
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
                  std::span<const Backend* const> backends, Plan& plan);
+
+// Plans with the kernel and its settings that a tuning file names, as make_plan() does with those of
+// HGEMM_KERNEL. Null, or why that is not possible; then there is no error text. In batch-invariant mode the
+// kernel must be of the backend that make_plan() chooses: kernels of one backend that are legal in that
+// mode give the same bits.
+const char* make_tuned_plan(std::string_view kernel, const Problem& problem, const Device& device,
+                            const Options& options, std::span<const Backend* const> backends, Plan& plan);
 
 }  // namespace hg

@@ -5,8 +5,32 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <string>
+#include <utility>
 
 namespace hg {
+namespace {
+
+// Plans as the tuning file says; false if it says nothing that can be done. It was measured on all SMs.
+bool decide_by_tuning(const Handle& handle, const Problem& problem, const Options& options, Plan& plan)
+{
+    if (!handle.tuning)
+        return false;
+    const std::string key = tuning_key(problem, options.mode);
+    const std::string_view kernel = handle.tuning->find(key);
+    if (kernel.empty())
+        return false;
+    const char* const refusal =
+        options.sm_limit > 0 || handle.device.sm_count < handle.all_sm_count
+            ? "the handle may not use all SMs"
+            : make_tuned_plan(kernel, problem, handle.device, options, handle.served_by(), plan);
+    if (refusal && handle.log.wants(LogLevel::Plan))
+        handle.log.line("tuned choice %.*s of %s is not used: %s", static_cast<int>(kernel.size()),
+                        kernel.data(), key.c_str(), refusal);
+    return !refusal;
+}
+
+}  // namespace
 
 Status decide(Handle& handle, const Problem& problem, Plan& plan)
 {
@@ -17,7 +41,9 @@ Status decide(Handle& handle, const Problem& problem, Plan& plan)
     Options options = handle.options;
     options.workspace = handle.workspace().bytes;
     options.counters = handle.workspace().counter_words;
-    const Status status = make_plan(problem, handle.device, options, handle.served_by(), plan);
+    const Status status = decide_by_tuning(handle, problem, options, plan)
+                              ? ok
+                              : make_plan(problem, handle.device, options, handle.served_by(), plan);
     if (status == ok)
         handle.cache->keep_plan(problem, handle.workspace(), plan);
     return status;
@@ -31,7 +57,8 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         char asked[256], decided[384];
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
-        handle.log.line("plan %s: %s", asked, decided);
+        const std::string key = handle.context ? " key=" + tuning_key(problem, handle.options.mode) : "";
+        handle.log.line("plan %s: %s%s", asked, decided, key.c_str());
     }
     return ok;
 }
@@ -58,8 +85,26 @@ void trace_groups(const Log& log, const Problem& p)
     log.line("trace grouped %s", asked);
 }
 
-// Logs a command that runs the problem again: m, n and k of hgemm-bench's row-major D = op(A) * op(B), and
-// the batch.
+// The words of hgemm-bench's --output that come closest to what is done with the product.
+std::string describe_output(const Problem& p)
+{
+    const std::pair<bool, const char*> words[] = {
+        {p.d.type == Type::F32, "f32"},
+        {p.c.ptr || p.c.array, "beta"},
+        {p.bias.along == BiasAlong::Columns, "bias"},
+        {p.activation == Activation::Relu, "relu"},
+        {p.activation == Activation::GeluTanh || p.activation == Activation::GeluErf, "gelu"},
+        {p.activation == Activation::Silu, "silu"},
+        {p.aux.ptr, "aux"}};
+    std::string text;
+    for (const auto& [is_done, word] : words)
+        if (is_done)
+            text.append(text.empty() ? " --output " : "+").append(word);
+    return text;
+}
+
+// Logs a command that runs the problem again: m, n and k of hgemm-bench's row-major D = op(A) * op(B), the
+// batch, and the output.
 void trace(const Log& log, const Problem& p)
 {
     if (p.is_grouped())
@@ -68,9 +113,9 @@ void trace(const Log& log, const Problem& p)
     if (p.batch > 1)
         std::snprintf(batch, sizeof batch, "x%" PRId64, p.batch);
     log.line("trace hgemm-bench compare --shapes %" PRId64 "x%" PRId64 "x%" PRId64
-             "%s --dtype %s --layout %s%s",
+             "%s --dtype %s --layout %s%s%s",
              p.m, p.n, p.k, batch, name_of(p.type_ab), p.a.k_stride == 1 || p.m == 1 ? "t" : "n",
-             p.b.k_stride == 1 || p.n == 1 ? "n" : "t");
+             p.b.k_stride == 1 || p.n == 1 ? "n" : "t", describe_output(p).c_str());
 }
 
 // Plans and packs.

@@ -166,6 +166,13 @@ Status open_backends(Handle& handle)
     });
 }
 
+// What is forced decides alone; the host has one kernel for a problem.
+void open_tuning(Handle& handle)
+{
+    if (handle.context && !handle.options.is_forced())
+        handle.tuning = Tuning::open(handle.device, handle.all_sm_count, handle.log);
+}
+
 Status create_handle(Handle& handle, const Wanted& wanted)
 {
     handle.cache = std::make_unique<PlanCache>();
@@ -187,6 +194,8 @@ Status create_handle(Handle& handle, const Wanted& wanted)
         status = allocate_workspace(handle, wanted.workspace.value_or(default_workspace(handle)));
     if (status == ok)
         status = adopt_default_stream(handle);
+    if (status == ok)
+        open_tuning(handle);
     if (status == ok && handle.log.wants(LogLevel::Plan))
         handle.log.line("handle on %s, backend %s", handle.device.name, handle.backends[0]->name);
     return status;

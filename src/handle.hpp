@@ -5,6 +5,7 @@
 #include "driver.hpp"
 #include "log.hpp"
 #include "plan_cache.hpp"
+#include "tuning.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ struct Handle {
     driver::Primary primary;  // set if `context` is a primary context that the handle retained
     hgemm_stream_t stream;
     std::unique_ptr<PlanCache> cache;
-    Workspace own, user;  // user.ptr null: own is used
+    std::unique_ptr<const Tuning> tuning;  // null: there is none, or what it chooses is forced
+    Workspace own, user;                   // user.ptr null: own is used
 
     // Backends that serve the device, the preferred one first, and their state.
     const Backend* backends[max_backends];

@@ -52,32 +52,38 @@ bool read_setting(std::string_view text, Options& options)
     return name == "pdl" && read_name(value, {"off", "late", "early"}, options.pdl);
 }
 
-// What follows the kernel's name: /split=<n>, /swap_ab=0|1, /stream_k=0|1, /pdl=off|late|early.
-Status read_kernel_settings(Options& options)
-{
-    char* rest = std::strchr(options.kernel, '/');
-    while (rest) {
-        *rest++ = '\0';
-        const char* const setting = rest;
-        rest = std::strchr(rest, '/');
-        const size_t length = rest ? static_cast<size_t>(rest - setting) : std::strlen(setting);
-        if (!read_setting({setting, length}, options))
-            return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                        "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> swap_ab=0|1 "
-                        "stream_k=0|1 pdl=off|late|early",
-                        static_cast<int>(length), setting);
-    }
-    return ok;
-}
-
 }  // namespace
+
+bool read_kernel(std::string_view text, Options& options, std::string_view& unknown)
+{
+    const size_t length = std::min(text.find('/'), text.size());
+    options.kernel[text.copy(options.kernel, std::min(length, sizeof options.kernel - 1))] = '\0';
+    text.remove_prefix(length);
+    while (!text.empty()) {
+        text.remove_prefix(1);
+        unknown = text.substr(0, text.find('/'));
+        if (!read_setting(unknown, options))
+            return false;
+        text.remove_prefix(unknown.size());
+    }
+    return true;
+}
 
 Status read_options(Options& options)
 {
+    char kernel[128];  // with room for every setting
     Status status = copy_variable("HGEMM_BACKEND", options.backend, sizeof options.backend);
     if (status == ok)
-        status = copy_variable("HGEMM_KERNEL", options.kernel, sizeof options.kernel);
-    return status == ok ? read_kernel_settings(options) : status;
+        status = copy_variable("HGEMM_KERNEL", kernel, sizeof kernel);
+    if (status != ok)
+        return status;
+    std::string_view unknown;
+    if (read_kernel(kernel, options, unknown))
+        return ok;
+    return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> swap_ab=0|1 stream_k=0|1 "
+                "pdl=off|late|early",
+                static_cast<int>(unknown.size()), unknown.data());
 }
 
 }  // namespace hg

@@ -72,7 +72,7 @@ const char* name_of(Pdl pdl)
 
 const char* name_of(Why why)
 {
-    constexpr const char* names[] = {"model", "tuned", "forced", "network"};
+    constexpr const char* names[] = {"model", "tuned", "forced", "network", "tuned-here"};
     return names[static_cast<int>(why)];
 }
 

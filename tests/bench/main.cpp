@@ -1,11 +1,11 @@
 // hgemm-bench: shows the library at work and measures it.
 #include "candidates.hpp"
+#include "command_line.hpp"
 #include "compare.hpp"
 #include "csv.hpp"
 #include "demo.hpp"
 #include "kernels.hpp"
 #include "report.hpp"
-#include "shapes.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,35 +15,6 @@
 namespace {
 
 using namespace hg::bench;
-
-void add_selection(CLI::App& app, Selection& s)
-{
-    app.add_option("--shapes", s.shapes,
-                   "MxNxK or MxNxKxBATCH, ...: row-major D (MxN) = A * B, summed over K");
-    app.add_option("--file", s.files,
-                   "Files with one such a line, or CSV with columns m, n, k and maybe batch")
-        ->check(CLI::ExistingFile);
-    app.add_option("--set", s.sets, "square, llm, grid, odd, mirror, batch, all")->delimiter(',');
-    app.add_option("--sample", s.sample, "How many of the grid's 1000 points, and the seed: 160/1");
-    app.add_option("--dtype", s.dtype, "f16, bf16 or both")->check(CLI::IsMember({"f16", "bf16", "both"}));
-    app.add_option("--layout", s.layouts, "tn: A and B contiguous along k; n.: A along m; .t: B along n")
-        ->delimiter(',')
-        ->check(CLI::IsMember({"tn", "nn", "nt", "tt"}));
-    app.add_option("--offset", s.offset, "Elements between 256-byte alignment and A, B and D")
-        ->check(CLI::Range(0, 127));
-    app.add_option("--pad", s.pad, "Elements between the lines of A, B and D")->check(CLI::Range(0, 4096));
-}
-
-// What is wrong with an output's text; "" for nothing.
-std::string wrong_with_output(const std::string& text)
-{
-    try {
-        const Output output(text);
-        return "";
-    } catch (const std::runtime_error& error) {
-        return error.what();
-    }
-}
 
 void add_device(CLI::App& app, DeviceOptions& d)
 {
@@ -82,10 +53,7 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
     add_device(app, options.device);
     add_baseline(app, options.device, "the fastest that cuBLASLt's heuristic proposes");
     add_files(app, options.files);
-    app.add_option("--output", selection.outputs,
-                   "plain, or of f32, beta, bias, relu, gelu, silu, aux, joined by '+'")
-        ->delimiter(',')
-        ->check(CLI::Validator(wrong_with_output, "OUTPUT"));
+    add_outputs(app, selection);
     app.add_option("--csv", options.files.csv, "File to write each measurement to as it comes");
     app.add_flag("--resume", options.resume, "Leave out what the CSV file has, and add to it");
     app.add_option("--backend", options.backend, "Force a backend");

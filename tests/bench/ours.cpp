@@ -28,6 +28,8 @@ std::string value_of(const std::string& text, const std::string& key)
     return text.substr(begin, text.find(' ', begin) - begin);
 }
 
+}  // namespace
+
 hgemm_args_t args_of(const Product& p, const Operands& o)
 {
     hgemm_args_t args;
@@ -56,8 +58,6 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.aux = o.aux;
     return args;
 }
-
-}  // namespace
 
 Ours::Ours(const std::string& backend, const std::string& kernel)
 {

@@ -7,6 +7,9 @@
 
 namespace hg::bench {
 
+// The product as an argument of the library.
+hgemm_args_t args_of(const Product& product, const Operands& operands);
+
 class Ours {
 public:
     // hgemm_create() with HGEMM_BACKEND and HGEMM_KERNEL; "" leaves them as they are.
@@ -15,6 +18,7 @@ public:
     Ours(const Ours&) = delete;
     Ours& operator=(const Ours&) = delete;
 
+    hgemm_handle_t handle() const { return handle_; }
     std::string backend() const { return hgemm_backend(handle_); }
     bool on_host() const { return backend() == "host"; }
     void set_stream(hgemm_stream_t stream);

@@ -62,8 +62,8 @@ if [ "$shim" -eq 1 ]; then
     contains libhgemm1 "$libdir/libhgemm_cublas.so"
     contains libhgemm-dev usr/include/hgemm_shim.h
 fi
-contains hgemm-tools usr/bin/hgemm-bench usr/share/man/man1/hgemm-bench.1.gz
-nothing_but hgemm-tools "usr/bin/.*|usr/share/man/man1/hgemm-bench.1.gz"
+contains hgemm-tools usr/bin/hgemm-{bench,tune} usr/share/man/man1/hgemm-{bench,tune}.1.gz
+nothing_but hgemm-tools "usr/bin/.*|usr/share/man/man1/hgemm-(bench|tune).1.gz"
 
 has libhgemm1 Depends "^libc6 \(>= [0-9.]+\)$"
 has libhgemm1 Recommends "^libopenblas0$"
@@ -93,6 +93,12 @@ for subcommand in compare kernels candidates report; do
     for option in $(bench "$subcommand" --help | grep -o "^  --[a-z-]*"); do
         grep -q "^\.B $option" <<<"$page" || fail "hgemm-bench(1) has no $option of $subcommand"
     done
+done
+
+tune=("${emulator[@]}" "$work/root/usr/bin/hgemm-tune")
+page=$(gzip -dc "$work/root/usr/share/man/man1/hgemm-tune.1.gz" | sed 's/\\-/-/g')
+for option in $("${tune[@]}" --help | grep -o "^  --[a-z-]*"); do
+    grep -q "^\.B $option" <<<"$page" || fail "hgemm-tune(1) has no $option"
 done
 
 if [ -n "${LINTIAN-}" ]; then

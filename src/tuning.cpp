@@ -1,0 +1,129 @@
+#include "tuning.hpp"
+
+#include "environment.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace hg {
+namespace {
+
+constexpr size_t max_logged_lines = 8;
+
+std::string cache_folder()
+{
+    const auto absolute = [](const char* name) {
+        const char* const path = environment(name);
+        return std::string(path && *path == '/' ? path : "");
+    };
+    const std::string cache = absolute("XDG_CACHE_HOME"), home = absolute("HOME");
+    return !cache.empty() ? cache : !home.empty() ? home + "/.cache" : "";
+}
+
+bool is_plain(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+}
+
+// Null, or why not.
+const char* read_whole(int file, std::string& text)
+{
+    struct stat status;
+    if (fstat(file, &status) != 0)
+        return std::strerror(errno);
+    if (!S_ISREG(status.st_mode))
+        return "not a regular file";
+    if (static_cast<uint64_t>(status.st_size) > max_tuning_bytes)
+        return "larger than 16 MiB";
+    // The file may be cut meanwhile; what is added to it is not read.
+    text.resize(static_cast<size_t>(status.st_size));
+    size_t used = 0;
+    while (used < text.size()) {
+        const ssize_t count = read(file, text.data() + used, text.size() - used);
+        if (count < 0 && errno != EINTR)
+            return std::strerror(errno);
+        if (count == 0)
+            break;
+        used += count > 0 ? static_cast<size_t>(count) : 0;
+    }
+    text.resize(used);
+    return nullptr;
+}
+
+void log_reading(const Log& log, const char* path, const TuningText& read)
+{
+    if (!read.refusal.empty())
+        return log.line("tuning file '%.1024s' is not used: %s", path, read.refusal.c_str());
+    const size_t logged = std::min(read.bad_lines.size(), max_logged_lines);
+    for (size_t i = 0; i < logged; ++i)
+        log.line("tuning file '%.1024s': line %zu is skipped: %s", path, read.bad_lines[i].number,
+                 read.bad_lines[i].reason);
+    if (logged < read.bad_lines.size())
+        log.line("tuning file '%.1024s': %zu more lines are skipped", path, read.bad_lines.size() - logged);
+    log.line("tuning file '%.1024s' has choices for %zu problems", path, read.entries.size());
+}
+
+}  // namespace
+
+std::string default_tuning_path(const Device& device, int sm_count)
+{
+    const std::string folder = cache_folder();
+    if (folder.empty())
+        return "";
+    std::string name = device.name;
+    std::ranges::replace_if(
+        name, [](char c) { return !is_plain(c); }, '_');
+    return folder + "/libhgemm/" + name + "_cc" + std::to_string(device.cc) + "_" +
+           std::to_string(sm_count) + "sms.tuning";
+}
+
+const char* read_tuning_file(const char* path, std::string& text, bool& is_missing)
+{
+    const int file = ::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    is_missing = file < 0 && errno == ENOENT;
+    if (file < 0)
+        return std::strerror(errno);
+    const char* const wrong = read_whole(file, text);
+    close(file);
+    return wrong;
+}
+
+std::unique_ptr<const Tuning> Tuning::open(const Device& device, int sm_count, const Log& log)
+{
+    const char* const named = environment("HGEMM_TUNING");
+    const bool is_named = named && *named;
+    if (is_named && !std::strcmp(named, "off"))
+        return nullptr;
+    const std::string path = is_named ? named : default_tuning_path(device, sm_count);
+    if (path.empty())
+        return nullptr;
+    auto tuning = std::make_unique<Tuning>();
+    bool is_missing = false;
+    const char* const unreadable = read_tuning_file(path.c_str(), tuning->text_, is_missing);
+    if (is_missing && !is_named)  // as most users have it
+        return nullptr;
+    TuningText read;
+    if (unreadable)
+        read.refusal = unreadable;
+    else
+        read = parse_tuning(tuning->text_, TuningOrigin(device, sm_count));
+    if (log.wants(LogLevel::Plan))
+        log_reading(log, path.c_str(), read);
+    if (!read.refusal.empty())
+        return nullptr;
+    tuning->entries_ = std::move(read.entries);
+    return tuning;
+}
+
+std::string_view Tuning::find(std::string_view key) const
+{
+    const auto found = std::ranges::lower_bound(entries_, key, {}, &TuningEntry::key);
+    return found != entries_.end() && found->key == key ? found->kernel : std::string_view();
+}
+
+}  // namespace hg

@@ -1,0 +1,35 @@
+// Tuning: what a user measured on the device of a handle (hgemm-tune), read once when it is created.
+#pragma once
+
+#include "log.hpp"
+#include "tuning_file.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace hg {
+
+// Where the tuning file of a device lies: $XDG_CACHE_HOME/libhgemm or else $HOME/.cache/libhgemm. "" if
+// neither is an absolute path.
+std::string default_tuning_path(const Device& device, int sm_count);
+
+// Reads a regular file of at most max_tuning_bytes; null, or why not. Waits for nothing, such as a pipe
+// without a writer.
+const char* read_tuning_file(const char* path, std::string& text, bool& is_missing);
+
+class Tuning {
+public:
+    // The file that HGEMM_TUNING names, else the default one. Null if there is none, if it is of another
+    // device, library or format (the log says so), or with HGEMM_TUNING=off.
+    static std::unique_ptr<const Tuning> open(const Device& device, int sm_count, const Log& log);
+
+    // The kernel with its settings that was measured for a tuning_key(); "" if none was.
+    std::string_view find(std::string_view key) const;
+
+private:
+    std::string text_;
+    std::vector<TuningEntry> entries_;
+};
+
+}  // namespace hg

@@ -1,0 +1,26 @@
+// The kernels and settings that are worth measuring for a problem, by what the library expects of them.
+#pragma once
+
+#include "src/handle.hpp"
+
+#include <string>
+#include <vector>
+
+namespace hg::bench {
+
+// The options with which the handle plans a problem now.
+Options options_of(const Handle& handle);
+
+// The plan's kernel with all its settings, as HGEMM_KERNEL and tuning files have it.
+std::string text_of(const Plan& plan);
+
+struct KernelChoice {
+    std::string text;
+    Plan plan;
+};
+
+// Of all backends of the handle, the best predictions first: `most` choices at most, each of which a tuning
+// file may name for that problem.
+std::vector<KernelChoice> promising_choices(const Handle& handle, const Problem& problem, size_t most);
+
+}  // namespace hg::bench

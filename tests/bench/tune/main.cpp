@@ -1,0 +1,97 @@
+// hgemm-tune: finds the fastest kernels of this GPU for a user's products.
+#include "command_line.hpp"
+#include "tune/traces.hpp"
+#include "tune/tuner.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+
+namespace {
+
+using namespace hg::bench;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first signal ends the work in order, the second at once.
+void end_in_order_on(int signal)
+{
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_flags = SA_RESTART | SA_RESETHAND;
+    sigaction(signal, &action, nullptr);
+}
+
+void add_products_of(const std::vector<std::string>& logs, std::vector<Product>& products)
+{
+    for (const std::string& path : logs) {
+        std::ifstream file(path);
+        const Traced traced = read_traces(file);
+        products.insert(products.end(), traced.products.begin(), traced.products.end());
+        if (traced.not_understood > 0)
+            fmt::print(stderr, "{}: {} commands are not understood\n", path, traced.not_understood);
+    }
+}
+
+// Without --out the file that the library would read.
+std::string file_of_library()
+{
+    const char* const named = std::getenv("HGEMM_TUNING");
+    const std::string path = named ? named : "";
+    return path == "off" ? "" : path;
+}
+
+int run(int argc, char** argv)
+{
+    CLI::App app("Measures which kernels are the fastest for products on this GPU, and writes them to the "
+                 "tuning file that the library reads.");
+    Selection selection;
+    TuneOptions options;
+    std::vector<std::string> logs;
+    options.device.baselines = false;
+    options.device.min_launches = 4;
+    options.out = file_of_library();
+    add_selection(app, selection);
+    add_outputs(app, selection);
+    app.add_option("--log", logs, "Logs of HGEMM_LOG=trace, whose products are measured too")
+        ->check(CLI::ExistingFile);
+    app.add_flag("--batch-invariant", options.batch_invariant, "For batch-invariant mode");
+    app.add_option("--candidates", options.candidates, "Kernels with settings to measure for a product")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.add_option("--rounds", options.rules.max_rounds, "Times that each is timed at most")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.add_option("--sets", options.device.max_sets, "Maximum number of sets of operands to rotate over")
+        ->check(CLI::Range(1, 1024));
+    app.add_option("--launches", options.device.min_launches, "Minimum number of launches in a graph")
+        ->check(CLI::Range(1, 10000));
+    app.add_option("--budget", options.device.budget_s, "Stop cleanly before so many seconds have passed");
+    app.add_option("--out", options.out, "File to write instead of the one that the library reads");
+    app.add_flag("--dry-run", options.dry_run, "Write nothing");
+    app.add_option("--seed", options.seed, "Of the orders in which candidates take turns");
+    CLI11_PARSE(app, argc, argv);
+    options.products = select(selection);
+    add_products_of(logs, options.products);
+    if (options.products.empty())
+        throw std::runtime_error("no products: name some by --shapes, --set, --file or --log");
+    for (const int signal : {SIGINT, SIGTERM})
+        end_in_order_on(signal);
+    return tune(options, interrupted);
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    try {
+        return run(argc, argv);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "hgemm-tune: {}\n", error.what());
+        return 2;
+    }
+}

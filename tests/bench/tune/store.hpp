@@ -1,0 +1,37 @@
+// Writes what was measured to a tuning file, beside what is there already.
+#pragma once
+
+#include "src/tuning_file.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace hg::bench {
+
+// What became of a problem: its line, or nothing where the library's own choice is the best.
+using Outcomes = std::map<std::string, std::optional<std::string>>;  // by tuning_key()
+
+std::string entry_line(const std::string& key, const std::string& kernel, double us, double built_in_us,
+                       double spread);
+
+// The text of a file that had `text` before. Nothing stays of another device's or build's file.
+std::string merge(const std::string& text, const TuningOrigin& origin, const Outcomes& outcomes);
+
+// A tuning file that is to be written. Failures are thrown as std::runtime_error, with path and reason; the
+// file is then as it was.
+class Store {
+public:
+    // Makes the folders, so that a wrong path is known before anything is measured.
+    Store(std::string path, const TuningOrigin& origin);
+
+    const std::string& path() const { return path_; }
+    // Reads the file again, so that what other processes wrote stays, and replaces it in one step.
+    void write(const Outcomes& outcomes) const;
+
+private:
+    std::string path_;
+    TuningOrigin origin_;
+};
+
+}  // namespace hg::bench

@@ -1,0 +1,284 @@
+#include "tune/tuner.hpp"
+
+#include "ours.hpp"
+#include "progress.hpp"
+#include "region.hpp"
+#include "src/arguments.hpp"
+#include "src/execute.hpp"
+#include "src/options.hpp"
+#include "src/tuning.hpp"
+#include "tests/environment.hpp"
+#include "tune/choices.hpp"
+#include "tune/store.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <stdexcept>
+
+namespace hg::bench {
+namespace {
+
+constexpr int duel_rounds = 9;  // for an interval that is narrower than all values
+
+struct Arm {
+    std::string text;  // "" for the library's own choice
+    Plan plan;
+    std::unique_ptr<GpuTimer::Graph> graph;
+};
+
+// What became of a product. The library's own choice is the one that it makes without a tuning file.
+struct Tuned {
+    std::string key, built_in, fastest;  // "" if the library's own choice is the fastest
+    double us, built_in_us;
+    Interval ratio;  // of the fastest to the library's own choice
+    size_t candidates;
+    std::vector<std::string> wrong;  // candidates with wrong results, the library's own choice among them
+
+    bool is_better() const { return !fastest.empty(); }
+    double gain() const { return is_better() ? 1 / ratio.median : 1; }
+    std::optional<std::string> line() const
+    {
+        if (!is_better())
+            return std::nullopt;
+        return entry_line(key, fastest, us, built_in_us, ratio.half_width());
+    }
+};
+
+class Interrupted {};
+
+class Tuner {
+public:
+    Tuner(const TuneOptions& options, const volatile std::sig_atomic_t& interrupted);
+
+    bool has_time_for(const Product& product) const;
+    TuningOrigin origin() const { return {handle_.device, handle_.all_sm_count}; }
+    std::string default_path() const { return default_tuning_path(handle_.device, handle_.all_sm_count); }
+    // Throws Interrupted.
+    Tuned measure(const Product& product);
+
+private:
+    // All later calls run that plan's kernel; "" leaves the choice to the library.
+    void select(const std::string& text);
+    Contest compete(const std::vector<const Arm*>& arms, const ContestRules& rules);
+    std::vector<Arm> arms_for(const Product& product, const Problem& problem,
+                              const std::vector<Operands>& sets, std::vector<std::string>& wrong);
+
+    const TuneOptions& options_;
+    const volatile std::sig_atomic_t& interrupted_;
+    BenchDevice device_;
+    const test::Variable off_{"HGEMM_TUNING", "off"};  // while the handle is created
+    Ours ours_;
+    Handle& handle_;
+    const Options free_;
+    std::minstd_rand random_;
+};
+
+Tuner::Tuner(const TuneOptions& options, const volatile std::sig_atomic_t& interrupted)
+    : options_(options), interrupted_(interrupted), device_("tuning", options.device),
+      handle_(*find_handle(ours_.handle())), free_(handle_.options), random_(options.seed)
+{
+    if (free_.is_forced() || *free_.backend)
+        throw std::runtime_error(
+            "HGEMM_KERNEL and HGEMM_BACKEND must not be set: the library's own choice is "
+            "what others are held against");
+    ours_.set_stream(device_.timer().stream());
+    if (options.batch_invariant)
+        ours_.set_batch_invariant();
+}
+
+bool Tuner::has_time_for(const Product& product) const
+{
+    const double floor = floor_us(product);
+    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
+    return device_.has_time_for(2 * graph * (options_.candidates + 2 * options_.rules.max_rounds));
+}
+
+void Tuner::select(const std::string& text)
+{
+    const Mode mode = handle_.options.mode;
+    handle_.options = free_;
+    handle_.options.mode = mode;
+    std::string_view unknown;
+    if (!text.empty())
+        read_kernel(text, handle_.options, unknown);
+    handle_.cache->clear();
+}
+
+// The library's own choice and the candidates that are right.
+std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
+                                 const std::vector<Operands>& sets, std::vector<std::string>& wrong)
+{
+    select("");
+    Plan own{};
+    if (decide(handle_, problem, own) != ok)
+        throw std::runtime_error(hgemm_last_error());
+    const std::vector<KernelChoice> choices =
+        promising_choices(handle_, problem, static_cast<size_t>(options_.candidates));
+    const Expectation expectation = device_.expect(product, sets[0]);
+    const Multiply multiply = [&](const Operands& o) { ours_.multiply(product, o); };
+    std::vector<Arm> arms;
+    int launches = 0;
+    const auto add = [&](const std::string& text, const Plan& plan) {
+        if (interrupted_)
+            throw Interrupted();
+        select(text);
+        const bool right = device_.check(expectation, sets[0], plan.split, multiply).right();
+        if (!right)
+            wrong.push_back(text_of(plan));
+        if (!right && !text.empty())
+            return;
+        if (launches == 0)
+            launches = device_.launches(product, sets, {multiply});
+        arms.push_back(
+            {text, plan, std::make_unique<GpuTimer::Graph>(device_.timer(), sets, launches, multiply)});
+    };
+    add("", own);
+    for (const KernelChoice& choice : choices)
+        if (choice.text != text_of(own))
+            add(choice.text, choice.plan);
+    select("");
+    return arms;
+}
+
+// The first turn of each is not counted.
+Contest Tuner::compete(const std::vector<const Arm*>& arms, const ContestRules& rules)
+{
+    Contest contest(arms.size(), rules);
+    for (const Arm* arm : arms)
+        arm->graph->time_us();
+    while (!contest.is_over()) {
+        if (interrupted_)
+            throw Interrupted();
+        std::vector<size_t> turns(contest.alive().size());
+        std::iota(turns.begin(), turns.end(), size_t{0});
+        std::shuffle(turns.begin(), turns.end(), random_);
+        std::vector<double> us(turns.size());
+        for (const size_t turn : turns)
+            us[turn] = arms[contest.alive()[turn]]->graph->time_us();
+        contest.add_round(us);
+    }
+    return contest;
+}
+
+// What wins the contest is timed anew beside the library's own choice, so that the luck that made it win
+// does not count.
+Tuned Tuner::measure(const Product& product)
+{
+    const std::vector<Operands> sets = device_.operands(product);
+    const Problem problem = to_problem(args_of(product, sets[0]));
+    Tuned tuned{};
+    tuned.key = tuning_key(problem, handle_.options.mode);
+    const std::vector<Arm> arms = arms_for(product, problem, sets, tuned.wrong);
+    tuned.candidates = arms.size() - 1;
+    tuned.built_in = text_of(arms[0].plan);
+    std::vector<const Arm*> all;
+    for (const Arm& arm : arms)
+        all.push_back(&arm);
+    const size_t best = all.size() > 1 ? compete(all, options_.rules).best() : 0;
+    ContestRules rules = options_.rules;
+    rules.min_rounds = std::max(rules.min_rounds, std::min(duel_rounds, rules.max_rounds));
+    const Contest duel = compete({all[0], all[best]}, rules);
+    tuned.built_in_us = duel.us(0);
+    tuned.us = duel.us(1);
+    tuned.ratio = duel.ratio(1);
+    if (best != 0 && is_clearly_faster(tuned.ratio))
+        tuned.fastest = all[best]->text;
+    return tuned;
+}
+
+using Clock = std::chrono::steady_clock;
+
+// By what the products took that are done.
+std::string left_of(Clock::time_point begin, size_t done, size_t all)
+{
+    const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double left =
+        passed * static_cast<double>(all - done) / static_cast<double>(std::max(done, size_t{1}));
+    return done > 0 ? fmt::format(", about {:.0f} s left", left) : "";
+}
+
+void print_heading(const TuneOptions& options)
+{
+    fmt::print("{:>5} {:<2} {:>22} {:>11}  {:<66} {:>11} {:>6} {:>8}  {}\n", "", "", "product", "before",
+               "kernel", "now", "gain", "spread", "kernel");
+    if (options.batch_invariant)
+        fmt::print("in batch-invariant mode\n");
+}
+
+void print(const Product& p, const Tuned& t)
+{
+    fmt::print("{:>5} {:<2} {:>22} {:>8.2f} us  {:<66} ", test::name_of(p.type), p.layout, p.shape(),
+               t.built_in_us, t.built_in);
+    if (t.is_better())
+        fmt::print("{:>8.2f} us {:>6.3f} {:>6.2f} %  {}\n", t.us, t.gain(), 100 * t.ratio.half_width(),
+                   t.fastest);
+    else
+        fmt::print("{:>11} {:>6.3f} {:>8}  none of {} is clearly faster\n", "", 1.0, "", t.candidates);
+    for (const std::string& text : t.wrong)
+        fmt::print("    {} is WRONG\n", text);
+    std::fflush(stdout);
+}
+
+void print_summary(const std::vector<double>& gains, size_t left)
+{
+    const auto better = std::ranges::count_if(gains, [](double gain) { return gain > 1; });
+    if (left > 0)
+        fmt::print("\n{} products are left.\n", left);
+    if (!gains.empty())
+        fmt::print("\n{} of {} products have a faster kernel now. All are {:.3f} times as fast as before, "
+                   "by the geometric mean.\n",
+                   better, gains.size(), geomean(gains));
+}
+
+}  // namespace
+
+int tune(const TuneOptions& options, const volatile std::sig_atomic_t& interrupted)
+{
+    Tuner tuner(options, interrupted);
+    const std::string path = options.out.empty() ? tuner.default_path() : options.out;
+    if (path.empty())
+        throw std::runtime_error(
+            "neither XDG_CACHE_HOME nor HOME is an absolute path: --out must name the file");
+    std::optional<Store> store;
+    if (!options.dry_run)
+        store.emplace(path, tuner.origin());
+    Outcomes outcomes;
+    std::vector<double> gains;
+    size_t failed = 0, wrong = 0;
+    const auto begin = Clock::now();
+    print_heading(options);
+    const Progress progress(options.products.size());
+    for (const Product& product : options.products) {
+        progress.show(gains.size() + failed,
+                      product.shape() + left_of(begin, gains.size() + failed, options.products.size()));
+        if (interrupted || !tuner.has_time_for(product))
+            break;
+        try {
+            const Tuned tuned = tuner.measure(product);
+            progress.clear();
+            print(product, tuned);
+            outcomes[tuned.key] = tuned.line();
+            gains.push_back(tuned.gain());
+            wrong += tuned.wrong.size();
+        } catch (const Interrupted&) {
+            break;
+        } catch (const std::runtime_error& error) {
+            progress.clear();
+            fmt::print(stderr, "{}: {}\n", product.shape(), error.what());
+            ++failed;
+        }
+    }
+    progress.clear();
+    print_summary(gains, options.products.size() - gains.size() - failed);
+    if (store && !outcomes.empty()) {
+        store->write(outcomes);
+        fmt::print("Written to {}\n", store->path());
+    }
+    return interrupted ? 130 : wrong + failed > 0 ? 1 : 0;
+}
+
+}  // namespace hg::bench
