@@ -7,7 +7,7 @@ namespace hg::sm120 {
 double predict(const Problem& p, const Device& device, const Config& c, int64_t tiles, int sm_count)
 {
     constexpr MmaSyncCosts costs{
-        .mma_cycles = 0.15, .step_cycles = 32, .tile_cycles = 25, .vector_cycles = 0, .launch_us = 1.75};
+        .mma_cycles = 0.44, .step_cycles = 13.1, .tile_cycles = 3, .vector_cycles = 0, .launch_us = 1.85};
     const MmaSyncKernel kernel{.m = c.m,
                                .n = c.n,
                                .k = c.k,

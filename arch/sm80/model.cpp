@@ -7,9 +7,9 @@ namespace hg::sm80 {
 namespace {
 
 constexpr MmaSyncCosts costs{
-    .mma_cycles = 0.73, .step_cycles = 31, .tile_cycles = 0, .vector_cycles = 0, .launch_us = 2.96};
+    .mma_cycles = 0.55, .step_cycles = 13.4, .tile_cycles = 2, .vector_cycles = 0, .launch_us = 3.17};
 constexpr MmaSyncCosts unaligned_costs{
-    .mma_cycles = 0.18, .step_cycles = 0, .tile_cycles = 1400, .vector_cycles = 1.0, .launch_us = 3.15};
+    .mma_cycles = 0.25, .step_cycles = 0, .tile_cycles = 1540, .vector_cycles = 0.94, .launch_us = 4.04};
 
 // Kernels that read element by element: whole waves of tiles, at a tenth of the speed of others.
 double predict_general(const Problem& p, const Config& c, int64_t tiles, int sm_count)

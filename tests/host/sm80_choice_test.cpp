@@ -68,8 +68,8 @@ TEST(Sm80Choice, MajorsAndSharedMemoryAreRespected)
     Problem p = linear_layer(64, 64, 512);
     EXPECT_TRUE(fits(a100, p, "sm80_16x64x64_s8", 1));
     EXPECT_TRUE(fits(a100, p, "sm80_64x16x64_s6", 1));
-    EXPECT_TRUE(fits(a100, p, "sm80_256x128x64_s3", 1));
-    EXPECT_FALSE(fits(a10, p, "sm80_256x128x64_s3", 1));
+    EXPECT_TRUE(fits(a100, p, "sm80_256x128x32_s6", 1));
+    EXPECT_FALSE(fits(a10, p, "sm80_256x128x32_s6", 1));
     EXPECT_TRUE(fits(a10, p, "sm80_256x128x32_s4", 1));
     p.a = {p.a.ptr, nullptr, 1, 64, 0};
     EXPECT_FALSE(fits(a100, p, "sm80_16x64x64_s8", 1));
