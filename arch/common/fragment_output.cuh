@@ -151,7 +151,7 @@ __device__ inline float add_to_fragments(const OutputParams& p, const Scalars& s
     else if (FloatC && p.type_c == Type::F32)
         add_c<Type::F32, 4>(p, s, bases.c, acc, i, j, lane);
     else
-        add_c<T, FloatC ? 4 : 8>(p, s, bases.c, acc, i, j, lane);
+        add_c<T, 8>(p, s, bases.c, acc, i, j, lane);
     if (p.bias_along != BiasAlong::None)
         add_bias(p, bases.bias, acc, j, lane);
     if (p.activation == Activation::Relu)

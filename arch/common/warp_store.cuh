@@ -201,7 +201,9 @@ __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
             float alpha = s.alpha;
             if constexpr (R == Registers::All)
                 alpha = add_to_fragments<T, true>(p, s, bases, acc, row, column, lane);
-            store_from_registers<T>(p, alpha, bases.d, acc, row, column, lane);
+            // Found anew: while C was added there were no registers to keep them.
+            const OutputBases again(p, s, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch))));
+            store_from_registers<T>(p, alpha, again.d, acc, row, column, lane);
             return;
         }
     }

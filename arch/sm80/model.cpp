@@ -7,9 +7,9 @@ namespace hg::sm80 {
 namespace {
 
 constexpr MmaSyncCosts costs{
-    .mma_cycles = 0.55, .step_cycles = 13.4, .tile_cycles = 2, .vector_cycles = 0, .launch_us = 3.17};
+    .mma_cycles = 0.42, .step_cycles = 11.3, .tile_cycles = 3, .vector_cycles = 0, .launch_us = 3.07};
 constexpr MmaSyncCosts unaligned_costs{
-    .mma_cycles = 0.25, .step_cycles = 0, .tile_cycles = 1540, .vector_cycles = 0.94, .launch_us = 4.04};
+    .mma_cycles = 0.19, .step_cycles = 0, .tile_cycles = 1550, .vector_cycles = 0.76, .launch_us = 4.37};
 
 // Kernels that read element by element: whole waves of tiles, at a tenth of the speed of others.
 double predict_general(const Problem& p, const Config& c, int64_t tiles, int sm_count)
@@ -33,6 +33,8 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
                                .n = c.n,
                                .k = c.k,
                                .warps = c.warps(),
+                               .warp_m = c.warp_m(),
+                               .warp_n = c.warp_n(),
                                .stages = c.stages,
                                .ctas_per_sm = limited ? 1 : room,
                                .persistent = false,

@@ -1,8 +1,8 @@
-// Three things bound a kernel: the K tiles on the fullest SM, the bytes from memory, and the bytes from L2.
-// They do not overlap perfectly: the model takes a p-norm of the three. A launch, and the sum over slices
-// of K, come on top. Constants are cycles, bytes and shares of a device's rates, so that they hold for
-// cards that nobody has measured; they were fitted to 6,206 times on an H100
-// (tests/bench/results/h100_mma_sync_candidates.txt.xz).
+// Three things bound a kernel: the K tiles on the fullest SM (by mma.sync or by shared memory, whichever
+// takes longer), the bytes from memory, and the bytes from L2. They do not overlap perfectly: the model
+// takes a p-norm of the three. A launch, and the sum over slices of K, come on top. Constants are cycles,
+// bytes and shares of a device's rates, so that they hold for cards that nobody has measured; they were
+// fitted to 6,206 times on an H100 (tests/bench/results/h100_mma_sync_candidates.txt.xz).
 #include "arch/common/host/mma_sync_model.hpp"
 
 #include "arch/common/host/pack.hpp"
@@ -30,7 +30,7 @@ struct Capability {
 };
 constexpr Capability capabilities[] = {
     {80, 2048, 1410, 1555, 40}, {86, 1024, 1700, 600, 20},    {87, 2048, 1300, 205, 20},
-    {89, 1024, 2500, 864, 17},  {90, 3240, 1755, 4800, 39.3}, {120, 1024, 2400, 1792, 17},
+    {89, 1024, 2500, 864, 17},  {90, 3250, 1755, 4800, 39.7}, {120, 1024, 2400, 1792, 17},
     {121, 1024, 2400, 273, 20}, {0, 2048, 1800, 4000, 40},
 };
 
@@ -41,7 +41,7 @@ Rates rates_of(const Device& device)
 {
     const Capability& c = *std::ranges::find_if(
         capabilities, [&](const Capability& row) { return row.cc == device.cc || row.cc == 0; });
-    constexpr double of_memory = 0.773;  // that is sustained
+    constexpr double of_memory = 0.790;  // that is sustained
     const double bytes =
         device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) * 1e-6 : c.gb * 1e3;
     return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, c.mhz, of_memory * bytes,
@@ -49,12 +49,14 @@ Rates rates_of(const Device& device)
 }
 
 constexpr double flops_per_mma = 2.0 * 16 * 8 * 16;
-constexpr double memory_latency = 1594;  // cycles until what a stage asks for has landed
-constexpr double store_cycles = 0.110;   // an element of D
-constexpr double cta_cycles = 3960;      // a further round of CTAs on an SM: to start, load and store
-constexpr double slices_us = 0.45;       // counting, and reading the sums again
-constexpr double sum_bytes = 7.2;        // a cycle that a warp of the last slice reads
-constexpr double overlap = 4.37;         // p of that norm: 1 if nothing overlapped, infinite if all did
+constexpr double shared_bytes = 128;                     // of shared memory, a cycle
+constexpr double read_share = 0.81, write_share = 0.90;  // of its cycles, for fragments and for stages
+constexpr double memory_latency = 1594;                  // cycles until what a stage asks for has landed
+constexpr double store_cycles = 0.120;                   // an element of D
+constexpr double cta_cycles = 4260;  // a further round of CTAs on an SM: to start, load and store
+constexpr double slices_us = 0.46;   // counting, and reading the sums again
+constexpr double sum_bytes = 6.8;    // a cycle that a warp of the last slice reads
+constexpr double overlap = 4.30;     // p of that norm: 1 if nothing overlapped, infinite if all did
 
 }  // namespace
 
@@ -69,7 +71,7 @@ int count_resident_ctas(const Device& device, int smem_bytes, int threads, int w
 
 double predict_copies(const Device& device, double bytes, int sm_count, bool limited)
 {
-    constexpr double fixed_us = 6.2, passes = 1.95;  // over memory: read and written
+    constexpr double fixed_us = 6.1, passes = 1.85;  // over memory: read and written
     // What a CTA has under way, over the latency of memory.
     constexpr double cta_bytes_per_us = 16.0 * 2 * repack_rows * repack_threads / 1.2;
     const auto ctas = static_cast<double>(max_copying_ctas(sm_count, limited));
@@ -90,8 +92,10 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double launches = c.a_launch_a_wave ? load : 1.0;
     // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
     const double flops = 2.0 * elements * c.k, vectors = (c.m + c.n) * c.k / 8.0;
-    const double busy =
-        flops / rates.mma + costs.mma_cycles * flops / flops_per_mma + costs.vector_cycles * vectors;
+    const double multiply = flops / rates.mma + costs.mma_cycles * flops / flops_per_mma;
+    const double fragment_bytes = 2.0 * c.warps * (c.warp_m + c.warp_n) * c.k;
+    const double shared = (read_share * fragment_bytes + write_share * stage_bytes) / shared_bytes;
+    const double busy = std::max(multiply, shared) + costs.vector_cycles * vectors;
     const double least =
         std::max(busy + costs.step_cycles * c.k / 16 + costs.tile_cycles, memory_latency / (c.stages - 1));
     const double waves =

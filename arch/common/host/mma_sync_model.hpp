@@ -9,7 +9,7 @@ namespace hg {
 
 struct MmaSyncKernel {
     int m, n, k;                   // tile of a CTA
-    int warps;                     // that multiply
+    int warps, warp_m, warp_n;     // that multiply, and the part of the tile of each
     int stages;                    // of shared memory
     int ctas_per_sm;               // that an SM has room for
     bool persistent;               // as many CTAs as there is room for, each computes several tiles
