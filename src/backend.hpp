@@ -36,7 +36,8 @@ enum class Why { Model, Tuned, Forced, Network, TunedHere };
 const char* name_of(Why why);
 const char* name_of(Pdl pdl);
 
-// Plan: how a problem is run. A pure function of Problem, Device and Options.
+// Plan: how a problem is run. A pure function of Problem, Device and Options, and of the kernel that the
+// tuning file names for the problem (execute.cpp).
 struct Plan {
     const Backend* backend;
     int kernel;    // index in backend->kernels

@@ -171,11 +171,6 @@ Status check_names(const Options& options)
     return status;
 }
 
-bool has_kernel(const char* name)
-{
-    return std::ranges::any_of(all_backends(), [=](const Backend* b) { return find_kernel(*b, name); });
-}
-
 namespace {
 
 Status fail_unserved(const Device& device)
@@ -252,7 +247,7 @@ const char* make_tuned_plan(std::string_view kernel, const Problem& problem, con
     if (!read_kernel(kernel, forced, unknown))
         return "the kernel has an unknown setting";
     if (!runs_on(device, forced.kernel))
-        return "the kernel does not run on the device";
+        return "the library has no such kernel for the device";
     const char* refusal = "no backend of the handle has the kernel";
     if (!find_plan(problem, device, forced, backends, plan, refusal))
         return refusal;

@@ -20,9 +20,6 @@ const char* built_in_archs();
 // Do the backend and the kernel that options names exist? The message lists those that do.
 Status check_names(const Options& options);
 
-// Does this build have a kernel of that name?
-bool has_kernel(const char* name);
-
 // The backends that serve the device and do not stand aside, in order, from options.backend on if that is
 // set. Fails when there is none, or when options names a backend or a kernel that does not run on the
 // device.

@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 namespace hg {
 namespace {
-
-constexpr size_t max_logged_lines = 8;
 
 std::string cache_folder()
 {
@@ -29,6 +30,20 @@ bool is_plain(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
 }
+
+class File {
+public:
+    explicit File(const char* path) : number(::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {}
+    ~File()
+    {
+        if (number >= 0)
+            close(number);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    const int number;
+};
 
 // Null, or why not.
 const char* read_whole(int file, std::string& text)
@@ -59,12 +74,10 @@ void log_reading(const Log& log, const char* path, const TuningText& read)
 {
     if (!read.refusal.empty())
         return log.line("tuning file '%.1024s' is not used: %s", path, read.refusal.c_str());
-    const size_t logged = std::min(read.bad_lines.size(), max_logged_lines);
-    for (size_t i = 0; i < logged; ++i)
-        log.line("tuning file '%.1024s': line %zu is skipped: %s", path, read.bad_lines[i].number,
-                 read.bad_lines[i].reason);
-    if (logged < read.bad_lines.size())
-        log.line("tuning file '%.1024s': %zu more lines are skipped", path, read.bad_lines.size() - logged);
+    for (const auto& [number, reason] : read.bad_lines)
+        log.line("tuning file '%.1024s': line %zu is skipped: %s", path, number, reason);
+    if (read.more_bad_lines > 0)
+        log.line("tuning file '%.1024s': %zu more lines are skipped", path, read.more_bad_lines);
     log.line("tuning file '%.1024s' has choices for %zu problems", path, read.entries.size());
 }
 
@@ -84,16 +97,23 @@ std::string default_tuning_path(const Device& device, int sm_count)
 
 const char* read_tuning_file(const char* path, std::string& text, bool& is_missing)
 {
-    const int file = ::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    is_missing = file < 0 && errno == ENOENT;
-    if (file < 0)
-        return std::strerror(errno);
-    const char* const wrong = read_whole(file, text);
-    close(file);
-    return wrong;
+    const File file(path);
+    is_missing = file.number < 0 && errno == ENOENT;
+    return file.number < 0 ? std::strerror(errno) : read_whole(file.number, text);
 }
 
-std::unique_ptr<const Tuning> Tuning::open(const Device& device, int sm_count, const Log& log)
+std::unique_ptr<const Tuning> Tuning::open(const Device& device, int sm_count, const Log& log) noexcept
+{
+    try {
+        return read(device, sm_count, log);
+    } catch (const std::exception& error) {
+        if (log.wants(LogLevel::Plan))
+            log.line("no tuning file is used: %s", error.what());
+        return nullptr;
+    }
+}
+
+std::unique_ptr<const Tuning> Tuning::read(const Device& device, int sm_count, const Log& log)
 {
     const char* const named = environment("HGEMM_TUNING");
     const bool is_named = named && *named;
@@ -107,16 +127,16 @@ std::unique_ptr<const Tuning> Tuning::open(const Device& device, int sm_count, c
     const char* const unreadable = read_tuning_file(path.c_str(), tuning->text_, is_missing);
     if (is_missing && !is_named)  // as most users have it
         return nullptr;
-    TuningText read;
+    TuningText found;
     if (unreadable)
-        read.refusal = unreadable;
+        found.refusal = unreadable;
     else
-        read = parse_tuning(tuning->text_, TuningOrigin(device, sm_count));
+        found = parse_tuning(tuning->text_, TuningOrigin(device, sm_count));
     if (log.wants(LogLevel::Plan))
-        log_reading(log, path.c_str(), read);
-    if (!read.refusal.empty())
+        log_reading(log, path.c_str(), found);
+    if (!found.refusal.empty())
         return nullptr;
-    tuning->entries_ = std::move(read.entries);
+    tuning->entries_ = std::move(found.entries);
     return tuning;
 }
 

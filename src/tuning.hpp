@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hg {
 
@@ -21,13 +22,15 @@ const char* read_tuning_file(const char* path, std::string& text, bool& is_missi
 class Tuning {
 public:
     // The file that HGEMM_TUNING names, else the default one. Null if there is none, if it is of another
-    // device, library or format (the log says so), or with HGEMM_TUNING=off.
-    static std::unique_ptr<const Tuning> open(const Device& device, int sm_count, const Log& log);
+    // device, library or format, if there is no memory for it (the log says so), or with HGEMM_TUNING=off.
+    static std::unique_ptr<const Tuning> open(const Device& device, int sm_count, const Log& log) noexcept;
 
     // The kernel with its settings that was measured for a tuning_key(); "" if none was.
     std::string_view find(std::string_view key) const;
 
 private:
+    static std::unique_ptr<const Tuning> read(const Device& device, int sm_count, const Log& log);
+
     std::string text_;
     std::vector<TuningEntry> entries_;
 };

@@ -1,17 +1,17 @@
 #include "tuning_file.hpp"
 
-#include "dispatch.hpp"
 #include "escape.hpp"
 #include "options.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdio>
+#include <iterator>
+#include <utility>
 
 namespace hg {
 namespace {
 
-constexpr std::string_view format_name = "libhgemm-tuning ", format_version = "1";
-constexpr std::string_view device_name = "device ", library_name = "library ";
+constexpr std::string_view format_version = "1", device_name = "device ", library_name = "library ";
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -72,9 +72,7 @@ const char* wrong_with_kernel(std::string_view text)
     const size_t length = std::min(text.find('/'), text.size());
     if (length == 0 || length >= sizeof options.kernel)
         return "the second word is no kernel";
-    if (!read_kernel(text, options, unknown))
-        return "the kernel has an unknown setting";
-    return has_kernel(options.kernel) ? nullptr : "the kernel is not in this library";
+    return read_kernel(text, options, unknown) ? nullptr : "the kernel has an unknown setting";
 }
 
 // Null for an entry.
@@ -109,7 +107,7 @@ std::string refuse_header(std::string_view line, std::string_view name, std::str
     line.remove_prefix(name.size());
     if (line == value)
         return "";
-    return "it is of another " + std::string(name == format_name ? "format, version " : name) +
+    return "it is of another " + std::string(name == tuning_format ? "format, version " : name) +
            quoted(line) + ", not " + quoted(value);
 }
 
@@ -146,7 +144,7 @@ TuningOrigin::TuningOrigin(const Device& d, int sm_count) : library(hgemm_build_
 std::string TuningOrigin::header() const
 {
     std::string text;
-    text.append(format_name).append(format_version).append("\n");
+    text.append(tuning_format).append(format_version).append("\n");
     text.append(device_name).append(device).append("\n");
     text.append(library_name).append(library).append("\n");
     return text;
@@ -155,7 +153,7 @@ std::string TuningOrigin::header() const
 TuningText parse_tuning(std::string_view text, const TuningOrigin& origin)
 {
     const std::pair<std::string_view, std::string_view> header[] = {
-        {format_name, format_version}, {device_name, origin.device}, {library_name, origin.library}};
+        {tuning_format, format_version}, {device_name, origin.device}, {library_name, origin.library}};
     TuningText result;
     size_t known = 0, number = 0;  // lines of the header, and of all
     while (!text.empty()) {
@@ -176,10 +174,12 @@ TuningText parse_tuning(std::string_view text, const TuningOrigin& origin)
         const char* const wrong = line.size() > max_tuning_line ? "it is too long"
                                   : has_control(line)           ? "it has control characters"
                                                                 : read_entry(line, entry);
-        if (wrong)
+        if (!wrong)
+            result.entries.push_back(entry);
+        else if (result.bad_lines.size() < TuningText::max_bad_lines)
             result.bad_lines.push_back({number, wrong});
         else
-            result.entries.push_back(entry);
+            ++result.more_bad_lines;
     }
     if (known < std::size(header))
         result.refusal = "its header is not complete";

@@ -4,6 +4,7 @@
 
 #include "backend.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 namespace hg {
 
 constexpr size_t max_tuning_bytes = size_t{16} << 20, max_tuning_line = 1024;
+constexpr std::string_view tuning_format = "libhgemm-tuning ";  // what every tuning file begins with
 
 // A problem as tuning files and the log name it, in one word: sizes, types, how operands lie and are
 // aligned, the epilogue. A pure function of what plans depend on, but coarser: of strides it has the
@@ -43,7 +45,9 @@ struct TuningText {
         size_t number;
         const char* reason;
     };
-    std::vector<BadLine> bad_lines;
+    static constexpr size_t max_bad_lines = 8;
+    std::vector<BadLine> bad_lines;  // the first ones
+    size_t more_bad_lines = 0;
 };
 
 // The entries lie in `text`.

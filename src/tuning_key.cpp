@@ -1,7 +1,9 @@
 #include "tuning_file.hpp"
 
 #include <cinttypes>
+#include <cstdint>
 #include <cstdio>
+#include <string>
 
 namespace hg {
 namespace {

@@ -280,7 +280,12 @@ CUgraphExec_st* Cuda::capture(CUstream_st* stream, const std::function<void()>& 
     Graph* graph = nullptr;
     CUgraphExec_st* executable = nullptr;
     CHECK(cuStreamBeginCapture_v2, stream, 0);  // CU_STREAM_CAPTURE_MODE_GLOBAL
-    work();
+    try {
+        work();
+    } catch (...) {
+        cu.cuStreamEndCapture(stream, &graph);  // the stream serves others
+        throw;
+    }
     CHECK(cuStreamEndCapture, stream, &graph);
     CHECK(cuGraphInstantiateWithFlags, &executable, graph, 0);
     CHECK(cuGraphDestroy, graph);

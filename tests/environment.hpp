@@ -1,7 +1,9 @@
-// A variable of the environment that is set for as long as this lives; an empty value leaves it alone.
+// A variable of the environment that is set for as long as this lives, and then is as it was before; an
+// empty value leaves it alone.
 #pragma once
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace hg::test {
@@ -10,12 +12,17 @@ class Variable {
 public:
     Variable(const char* name, const std::string& value) : name_(value.empty() ? nullptr : name)
     {
-        if (name_)
-            setenv(name_, value.c_str(), 1);
+        if (!name_)
+            return;
+        if (const char* const old = std::getenv(name_))
+            old_ = old;
+        setenv(name_, value.c_str(), 1);
     }
     ~Variable()
     {
-        if (name_)
+        if (name_ && old_)
+            setenv(name_, old_->c_str(), 1);
+        else if (name_)
             unsetenv(name_);
     }
     Variable(const Variable&) = delete;
@@ -23,6 +30,7 @@ public:
 
 private:
     const char* name_;
+    std::optional<std::string> old_;
 };
 
 }  // namespace hg::test

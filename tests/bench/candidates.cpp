@@ -1,5 +1,6 @@
 #include "candidates.hpp"
 
+#include "environment.hpp"
 #include "ours.hpp"
 #include "progress.hpp"
 #include "region.hpp"
@@ -199,6 +200,7 @@ std::string lines(const Product& p, const std::vector<Timed>& timed)
 
 int time_candidates(const CandidatesOptions& options)
 {
+    const test::Variable no_tuning("HGEMM_TUNING", "off");  // `auto` is the library's own choice
     const std::vector<Asked> all = read(options);
     Turns turns(options);
     std::ofstream out;

@@ -51,7 +51,13 @@ public:
         }
     }
 
-    Machine machine() const { return device_.machine(); }
+    Machine machine() const
+    {
+        Machine machine = device_.machine();
+        if (const std::string file = tuning_file(options_.backend, options_.kernel); !file.empty())
+            machine["tuning"] = file;
+        return machine;
+    }
     bool has_time_for(const Product& product) const;
     // False if the kernel that was forced does not serve it; hgemm_last_error() says why.
     bool measure(const Product& product, bool noise, Measurement& measurement);

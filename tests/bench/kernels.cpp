@@ -1,5 +1,6 @@
 #include "kernels.hpp"
 
+#include "environment.hpp"
 #include "kernel_names.hpp"
 #include "mma_sync.hpp"
 #include "ours.hpp"
@@ -229,6 +230,7 @@ void print(const Product& p, std::vector<Timed> timed, const Standard& standard)
 
 int time_kernels(const KernelsOptions& options)
 {
+    const test::Variable no_tuning("HGEMM_TUNING", "off");  // `chosen` is the library's own choice
     Trials trials(options);
     const std::vector<std::string> before = lines_before(options);
     std::ofstream csv;

@@ -37,4 +37,7 @@ private:
     hgemm_handle_t handle_ = nullptr;
 };
 
+// The tuning file that such handles have read; "" for none.
+std::string tuning_file(const std::string& backend, const std::string& kernel);
+
 }  // namespace hg::bench

@@ -265,6 +265,8 @@ void run(Input& input)
     set("HGEMM_LOG", input, draw_value(input));
     const std::string file = draw_file(input);
     set("HGEMM_LOG_FILE", input, file);
+    set("HGEMM_TUNING", input, input.one_in(2) ? draw_file(input) : draw_value(input));
+    set("XDG_CACHE_HOME", input, input.one_in(2) ? draw_file(input) : draw_value(input));
     LateReader reader(file);
     {
         const Captured captured;

@@ -115,17 +115,49 @@ TEST_F(Log, goes_to_its_file)
     const auto lines = [&](const std::string& part) {
         int count = 0;
         for (std::string line; std::getline(text, line);)
-            count += contains(line, part);
+            count += contains(line + '\n', part);
         text.clear();
         text.seekg(0);
         return count;
     };
     const std::string trace = "trace hgemm-bench compare --shapes ";
-    EXPECT_EQ(lines(trace + "16x16x16 --dtype f16 --layout tn"), 1) << text.str();
-    EXPECT_EQ(lines(trace + "1x3x5 --dtype f16 --layout tt"), 1) << text.str();
-    EXPECT_EQ(lines(trace + "1x5x3 --dtype bf16 --layout tn"), 2) << text.str();
-    EXPECT_EQ(lines(trace + "4x8x16x3 --dtype f16 --layout tt"), 1) << text.str();
+    EXPECT_EQ(lines(trace + "16x16x16 --dtype f16 --layout tn\n"), 1) << text.str();
+    EXPECT_EQ(lines(trace + "1x3x5 --dtype f16 --layout tt --output strided\n"), 1) << text.str();
+    EXPECT_EQ(lines(trace + "1x5x3 --dtype bf16 --layout tn --output strided\n"), 2) << text.str();
+    EXPECT_EQ(lines(trace + "4x8x16x3 --dtype f16 --layout tt --output shared\n"), 1) << text.str();
     EXPECT_EQ(lines(" k=24 ldd=16 "), 2) << "a plan for each problem: " << text.str();
+}
+
+// What hgemm-bench has no words for has one that it refuses.
+TEST_F(Log, names_no_other_product)
+{
+    const std::vector<std::pair<const char*, void (*)(hgemm_args_t&)>> cases = {
+        {"", [](hgemm_args_t&) {}},
+        {" --output f32", [](hgemm_args_t& g) { g.type_c = g.type_d = HGEMM_F32; }},
+        {" --output mixed_types", [](hgemm_args_t& g) { g.type_d = HGEMM_BF16; }},
+        {" --output mixed_types+beta",
+         [](hgemm_args_t& g) { g.beta = 1, g.c = g.a, g.type_c = HGEMM_F32; }},
+        {" --output beta", [](hgemm_args_t& g) { g.beta = 1; }},
+        {" --output bias", [](hgemm_args_t& g) { g.bias = g.a, g.bias_mode = HGEMM_BIAS_M; }},
+        {" --output bias_rows", [](hgemm_args_t& g) { g.bias = g.a, g.bias_mode = HGEMM_BIAS_N; }},
+        {" --output gelu", [](hgemm_args_t& g) { g.activation = HGEMM_ACTIVATION_GELU_TANH; }},
+        {" --output gelu_erf", [](hgemm_args_t& g) { g.activation = HGEMM_ACTIVATION_GELU_ERF; }}};
+    std::vector<uint16_t> matrix(3 * 256);
+    for (const auto& [output, change] : cases) {
+        std::remove(path.c_str());
+        hgemm_args_t args;
+        hgemm_args_init(&args, sizeof args);
+        args.m = args.n = args.k = args.lda = args.ldb = args.ldc = args.ldd = 8;
+        args.a = args.b = matrix.data();
+        args.c = args.d = matrix.data() + 512;
+        change(args);
+        const hgemm_handle_t handle = create("trace");
+        EXPECT_EQ(hgemm_gemm_ex(handle, &args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        EXPECT_EQ(hgemm_destroy(handle), HGEMM_STATUS_SUCCESS);
+        EXPECT_TRUE(contains(read(path), std::string("8x8x8 --dtype f16 --layout tt") + output + '\n'))
+            << output << '\n'
+            << read(path);
+    }
 }
 
 TEST_F(Log, is_appended_to_by_a_file_that_only_its_owner_may_write)

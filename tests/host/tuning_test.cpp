@@ -136,9 +136,10 @@ TEST_F(TuningFile, KernelsThatCannotRunAreNotUsed)
     };
     Problem nothing = layer;
     nothing.k = 0;
-    expect("sm100_2cta_256x256_static", layer, "the kernel does not run on the device");
+    expect("sm100_2cta_256x256_static", layer, "the library has no such kernel for the device");
+    expect("sm90_none", layer, "the library has no such kernel for the device");
     expect("sm120_64x64x64_s3", layer, "no backend of the handle has the kernel");
-    expect("host_blocked", layer, "the kernel does not run on the device");
+    expect("host_blocked", layer, "the library has no such kernel for the device");
     expect("sm90_splitk_64x64/split=9", layer, "more than 2^30 tiles, or what was forced");
     expect("sm80_64x64x64_s4/swap_ab=1", layer, "/swap_ab=1 is not offered");
     expect("sm90_gemv_256x4", layer, "more than 2^30 tiles, or what was forced");

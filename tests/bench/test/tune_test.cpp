@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
@@ -114,14 +115,18 @@ TEST(Tune, products_are_read_from_logs)
         "hgemm: trace hgemm-bench compare --shapes 8x8x8 --dtype f8 --layout tn\n"
         "hgemm: trace hgemm-bench compare --shapes 8x8x8 --set llm\n"
         "hgemm: trace hgemm-bench compare --dtype f16\n"
+        "hgemm: trace hgemm-bench compare --shapes 8x8x8 --dtype f16 --layout tn --output gelu_erf\n"
+        "hgemm: trace hgemm-bench compare --shapes 8x8x8x4 --dtype f16 --layout tn --output shared+bias\n"
         "hgemm: trace grouped row-major D[8][8]\n");
     const Traced traced = read_traces(log);
-    EXPECT_EQ(traced.not_understood, 5u);
+    EXPECT_EQ(traced.not_understood, 7u);
     ASSERT_EQ(traced.products.size(), 2u);
     EXPECT_EQ(traced.products[0].shape(), "64x4096x7168");
     EXPECT_EQ(traced.products[0].type, HGEMM_BF16);
     EXPECT_EQ(traced.products[1].shape(), "8x8x8x4 bias+gelu");
     EXPECT_EQ(traced.products[1].layout, "nt");
+    std::istringstream again("trace hgemm-bench compare --shapes 8x8x8 --dtype f16 --layout tn\n");
+    EXPECT_EQ(read_traces(again, 1, 4).products.at(0).shape(), "8x8x8@1+4");
 }
 
 class TuneStore : public testing::Test {
@@ -178,8 +183,14 @@ TEST_F(TuneStore, begins_anew_for_another_build)
 {
     TuningOrigin other = origin;
     other.library = "another";
+    testing::internal::CaptureStderr();
     Store(path, other).write({{a, line(a)}});
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    testing::internal::CaptureStderr();
     Store(path, origin).write({{b, line(b)}});
+    EXPECT_EQ(testing::internal::GetCapturedStderr().find(
+                  path.string() + " will be begun anew: it is of another library 'another', not '"),
+              0u);
     EXPECT_EQ(keys(), (std::vector<std::string>{b}));
 }
 
@@ -232,14 +243,45 @@ TEST_F(TuneStore, names_a_wrong_path)
         return std::string();
     };
     std::ofstream(folder / "file") << "text";
+    EXPECT_EQ(reason(folder / "file"),
+              "cannot replace " + (folder / "file").string() + ": it is no tuning file");
+    EXPECT_FALSE(fs::exists(folder / "file.lock"));
     EXPECT_EQ(reason(folder / "file" / "below" / "it"),
               "cannot make " + (folder / "file" / "below").string() + ": Not a directory");
     EXPECT_EQ(reason(folder), "cannot replace " + folder.string() + ": not a regular file");
-    fs::create_symlink("file", folder / "link");
-    EXPECT_EQ(reason(folder / "link"), "");
-    EXPECT_TRUE(fs::is_symlink(folder / "link"));
-    path = folder / "file";
-    EXPECT_EQ(keys(), std::vector<std::string>{a});
+    fs::create_symlink("loop", folder / "loop");
+    EXPECT_EQ(reason(folder / "loop"),
+              "cannot write " + (folder / "loop").string() + ": Too many levels of symbolic links");
+    fs::create_directory(folder / "taken.lock");
+    EXPECT_EQ(reason(folder / "taken"),
+              "cannot write " + (folder / "taken.lock").string() + ": Is a directory");
+    EXPECT_FALSE(fs::exists(folder / "taken"));
+}
+
+TEST_F(TuneStore, follows_links)
+{
+    fs::create_symlink("below/file", folder / "link");
+    fs::create_symlink(folder / "link", folder / "other");
+    path = folder / "below" / "file";
+    for (const std::string& key : {a, b}) {
+        Store(folder / "other", origin).write({{key, line(key)}});
+        EXPECT_TRUE(fs::is_symlink(folder / "link"));
+        EXPECT_TRUE(fs::is_symlink(folder / "other"));
+    }
+    EXPECT_EQ(keys(), (std::vector<std::string>{a, b}));
+}
+
+TEST_F(TuneStore, makes_files_as_the_umask_says_and_keeps_their_modes)
+{
+    const auto mode = [](const fs::path& file) { return fs::status(file).permissions(); };
+    const mode_t mask = umask(026);
+    Store(path, origin).write({{a, line(a)}});
+    umask(mask);
+    EXPECT_EQ(mode(path), fs::perms{0640});
+    EXPECT_EQ(mode(path.string() + ".lock"), fs::perms{0640});
+    fs::permissions(path, fs::perms{0604});
+    Store(path, origin).write({{b, line(b)}});
+    EXPECT_EQ(mode(path), fs::perms{0604});
 }
 
 // A handle on a device of which nothing runs.

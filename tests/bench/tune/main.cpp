@@ -10,6 +10,9 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -17,20 +20,26 @@ using namespace hg::bench;
 
 volatile std::sig_atomic_t interrupted = 0;
 
-// The first signal ends the work in order, the second at once.
+// The first signal of a kind ends the work in order, the second at once.
 void end_in_order_on(int signal)
 {
+    struct sigaction old;
+    if (signal == SIGHUP && sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
+        return;  // under nohup
     struct sigaction action = {};
     action.sa_handler = [](int) { interrupted = 1; };
     action.sa_flags = SA_RESTART | SA_RESETHAND;
     sigaction(signal, &action, nullptr);
 }
 
-void add_products_of(const std::vector<std::string>& logs, std::vector<Product>& products)
+void add_products_of(const std::vector<std::string>& logs, const Selection& selection,
+                     std::vector<Product>& products)
 {
     for (const std::string& path : logs) {
         std::ifstream file(path);
-        const Traced traced = read_traces(file);
+        const Traced traced = read_traces(file, selection.offset, selection.pad);
+        if (!file.is_open() || file.bad())
+            throw std::runtime_error("cannot read " + path);
         products.insert(products.end(), traced.products.begin(), traced.products.end());
         if (traced.not_understood > 0)
             fmt::print(stderr, "{}: {} commands are not understood\n", path, traced.not_understood);
@@ -64,7 +73,7 @@ int run(int argc, char** argv)
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_option("--rounds", options.rules.max_rounds, "Times that each is timed at most")
-        ->check(CLI::Range(1, 1000))
+        ->check(CLI::Range(duel_rounds, 1000))
         ->capture_default_str();
     app.add_option("--sets", options.device.max_sets, "Maximum number of sets of operands to rotate over")
         ->check(CLI::Range(1, 1024));
@@ -76,10 +85,10 @@ int run(int argc, char** argv)
     app.add_option("--seed", options.seed, "Of the orders in which candidates take turns");
     CLI11_PARSE(app, argc, argv);
     options.products = select(selection);
-    add_products_of(logs, options.products);
+    add_products_of(logs, selection, options.products);
     if (options.products.empty())
         throw std::runtime_error("no products: name some by --shapes, --set, --file or --log");
-    for (const int signal : {SIGINT, SIGTERM})
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
         end_in_order_on(signal);
     return tune(options, interrupted);
 }

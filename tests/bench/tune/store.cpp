@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 
 namespace hg::bench {
@@ -37,11 +38,26 @@ void make_folders(const fs::path& folder)
         fail_with("make", folder, std::strerror(errno));
 }
 
+// Where a link leads, even if nothing is there: the link stays one.
+fs::path follow(fs::path path)
+{
+    constexpr int most = 40;  // as in Linux
+    std::error_code error;
+    for (int links = 0; fs::is_symlink(fs::symlink_status(path, error)); ++links) {
+        if (links == most)
+            fail_with("write", path, std::strerror(ELOOP));
+        path = path.parent_path() / fs::read_symlink(path, error);
+        if (error)
+            fail_with("write", path, error.message().c_str());
+    }
+    return path;
+}
+
 // Held while it lives, so that of two processes none drops what the other writes.
 class Lock {
 public:
     explicit Lock(const std::string& path)
-        : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600))
+        : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666))
     {
         if (file_ < 0)
             fail_with("write", path, std::strerror(errno));
@@ -49,16 +65,16 @@ public:
         do
             result = flock(file_, LOCK_EX);
         while (result != 0 && errno == EINTR);
-        if (result != 0)
-            fmt::print(stderr, "{} cannot be locked ({}): what others write at this moment may be lost\n",
-                       path, std::strerror(errno));
+        error_ = result != 0 ? errno : 0;
     }
     ~Lock() { close(file_); }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
 
+    int error() const { return error_; }  // why it is not held; 0: it is
+
 private:
-    int file_;
+    int file_, error_;
 };
 
 bool write_all(int file, const std::string& text)
@@ -73,21 +89,29 @@ bool write_all(int file, const std::string& text)
     return fsync(file) == 0;
 }
 
-mode_t mode_of_new_files()
+// A new file beside the one of that path, with its permissions if there is one. -1: errno says why not.
+int create_beside(const std::string& path, std::string& name)
 {
-    const mode_t mask = umask(0);
-    umask(mask);
-    return 0666 & ~mask;
+    constexpr int most = 100;  // names that processes elsewhere or long gone may have taken
+    int file = -1;
+    for (int i = 0; file < 0 && i < most && (i == 0 || errno == EEXIST); ++i) {
+        name = fmt::format("{}.{}.{}", path, getpid(), i);
+        file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    struct stat old;
+    if (file >= 0 && stat(path.c_str(), &old) == 0)
+        fchmod(file, old.st_mode & 0777);
+    return file;
 }
 
 // A new file beside it takes the place of the old one.
 void replace(const std::string& path, const std::string& text)
 {
-    std::string temporary = path + ".XXXXXX";
-    const int file = mkostemp(temporary.data(), O_CLOEXEC);
+    std::string temporary;
+    const int file = create_beside(path, temporary);
     if (file < 0)
         fail_with("write", path, std::strerror(errno));
-    const bool written = fchmod(file, mode_of_new_files()) == 0 && write_all(file, text);
+    const bool written = write_all(file, text);
     int error = errno;
     const bool closed = close(file) == 0;
     error = written && !closed ? errno : error;
@@ -106,7 +130,11 @@ std::string read(const std::string& path)
     const char* const wrong = read_tuning_file(path.c_str(), text, is_missing);
     if (wrong && !is_missing)
         fail_with("replace", path, wrong);
-    return wrong ? "" : text;
+    if (wrong)
+        return "";
+    if (!text.empty() && !text.starts_with(tuning_format))
+        fail_with("replace", path, "it is no tuning file");
+    return text;
 }
 
 }  // namespace
@@ -136,17 +164,22 @@ std::string merge(const std::string& text, const TuningOrigin& origin, const Out
     return merged;
 }
 
-Store::Store(std::string path, const TuningOrigin& origin) : path_(std::move(path)), origin_(origin)
+Store::Store(const std::string& path, const TuningOrigin& origin)
+    : path_(follow(path).string()), origin_(origin)
 {
-    // A link stays one.
-    std::error_code none;
-    if (fs::is_symlink(path_))
-        path_ = fs::weakly_canonical(path_, none).string();
     const fs::path folder = fs::path(path_).parent_path();
     make_folders(folder);
     if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
         fail_with("write", path_, std::strerror(errno));
-    read(path_);
+    const std::string text = read(path_);
+    const TuningText old = parse_tuning(text, origin_);
+    if (!text.empty() && !old.refusal.empty())
+        fmt::print(stderr, "{} will be begun anew: {}\n", path_, old.refusal);
+    const Lock lock(path_ + ".lock");
+    if (lock.error() != 0)
+        fmt::print(stderr,
+                   "{}.lock cannot be locked ({}): what others write at the same time may be lost\n", path_,
+                   std::strerror(lock.error()));
 }
 
 void Store::write(const Outcomes& outcomes) const

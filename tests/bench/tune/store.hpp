@@ -22,8 +22,9 @@ std::string merge(const std::string& text, const TuningOrigin& origin, const Out
 // file is then as it was.
 class Store {
 public:
-    // Makes the folders, so that a wrong path is known before anything is measured.
-    Store(std::string path, const TuningOrigin& origin);
+    // Makes the folders and the lock, so that a wrong path is known before anything is measured. A file
+    // that is there and is no tuning file is not replaced. Says on standard error what write() will drop.
+    Store(const std::string& path, const TuningOrigin& origin);
 
     const std::string& path() const { return path_; }
     // Reads the file again, so that what other processes wrote stays, and replaces it in one step.

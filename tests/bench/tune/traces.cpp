@@ -14,9 +14,11 @@ namespace {
 constexpr const char* command = "trace hgemm-bench compare ";
 
 // Throws std::runtime_error for options that are none.
-std::vector<Product> products_of(const std::string& options)
+std::vector<Product> products_of(const std::string& options, int64_t offset, int64_t pad)
 {
     Selection selection;
+    selection.offset = offset;
+    selection.pad = pad;
     std::istringstream words(options);
     for (std::string name, value; words >> name >> value;) {
         if (name == "--shapes")
@@ -40,7 +42,7 @@ std::vector<Product> products_of(const std::string& options)
 
 }  // namespace
 
-Traced read_traces(std::istream& log)
+Traced read_traces(std::istream& log, int64_t offset, int64_t pad)
 {
     Traced traced;
     std::unordered_set<std::string> seen;  // a program repeats itself
@@ -52,7 +54,7 @@ Traced read_traces(std::istream& log)
         if (!seen.insert(options).second)
             continue;
         try {
-            for (const Product& product : products_of(options))
+            for (const Product& product : products_of(options, offset, pad))
                 if (std::ranges::find(traced.products, product) == traced.products.end())
                     traced.products.push_back(product);
         } catch (const std::runtime_error&) {

@@ -3,6 +3,8 @@
 
 #include "product.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <istream>
 #include <vector>
 
@@ -13,7 +15,8 @@ struct Traced {
     size_t not_understood = 0;      // commands that are none
 };
 
-// Looks for "hgemm-bench compare --shapes ... --dtype ... --layout ... [--output ...]" in each line.
-Traced read_traces(std::istream& log);
+// Looks for "hgemm-bench compare --shapes ... --dtype ... --layout ... [--output ...]" in each line. All
+// products get the offset and the pad, which logs do not tell.
+Traced read_traces(std::istream& log, int64_t offset = 0, int64_t pad = 0);
 
 }  // namespace hg::bench

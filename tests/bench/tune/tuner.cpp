@@ -7,22 +7,27 @@
 #include "src/execute.hpp"
 #include "src/options.hpp"
 #include "src/tuning.hpp"
+#include "statistics.hpp"
 #include "tests/environment.hpp"
 #include "tune/choices.hpp"
 #include "tune/store.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace hg::bench {
 namespace {
-
-constexpr int duel_rounds = 9;  // for an interval that is narrower than all values
 
 struct Arm {
     std::string text;  // "" for the library's own choice
@@ -36,7 +41,8 @@ struct Tuned {
     double us, built_in_us;
     Interval ratio;  // of the fastest to the library's own choice
     size_t candidates;
-    std::vector<std::string> wrong;  // candidates with wrong results, the library's own choice among them
+    std::vector<std::string> wrong;    // candidates with wrong results, the library's own choice among them
+    std::vector<std::string> refused;  // candidates that did not run, and why
 
     bool is_better() const { return !fastest.empty(); }
     double gain() const { return is_better() ? 1 / ratio.median : 1; }
@@ -48,7 +54,7 @@ struct Tuned {
     }
 };
 
-class Interrupted {};
+class Stopped {};  // by a signal, or out of time
 
 class Tuner {
 public:
@@ -57,20 +63,22 @@ public:
     bool has_time_for(const Product& product) const;
     TuningOrigin origin() const { return {handle_.device, handle_.all_sm_count}; }
     std::string default_path() const { return default_tuning_path(handle_.device, handle_.all_sm_count); }
-    // Throws Interrupted.
+    // Throws Stopped.
     Tuned measure(const Product& product);
 
 private:
     // All later calls run that plan's kernel; "" leaves the choice to the library.
     void select(const std::string& text);
+    void stop_if_asked() const;
     Contest compete(const std::vector<const Arm*>& arms, const ContestRules& rules);
     std::vector<Arm> arms_for(const Product& product, const Problem& problem,
-                              const std::vector<Operands>& sets, std::vector<std::string>& wrong);
+                              const std::vector<Operands>& sets, Tuned& tuned);
 
     const TuneOptions& options_;
     const volatile std::sig_atomic_t& interrupted_;
     BenchDevice device_;
-    const test::Variable off_{"HGEMM_TUNING", "off"};  // while the handle is created
+    // The library's own choice is the one that it makes without a file.
+    const test::Variable off_{"HGEMM_TUNING", "off"};
     Ours ours_;
     Handle& handle_;
     const Options free_;
@@ -108,9 +116,15 @@ void Tuner::select(const std::string& text)
     handle_.cache->clear();
 }
 
+void Tuner::stop_if_asked() const
+{
+    if (interrupted_ || !device_.has_time_for(0))
+        throw Stopped();
+}
+
 // The library's own choice and the candidates that are right.
 std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
-                                 const std::vector<Operands>& sets, std::vector<std::string>& wrong)
+                                 const std::vector<Operands>& sets, Tuned& tuned)
 {
     select("");
     Plan own{};
@@ -123,12 +137,11 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
     std::vector<Arm> arms;
     int launches = 0;
     const auto add = [&](const std::string& text, const Plan& plan) {
-        if (interrupted_)
-            throw Interrupted();
+        stop_if_asked();
         select(text);
         const bool right = device_.check(expectation, sets[0], plan.split, multiply).right();
         if (!right)
-            wrong.push_back(text_of(plan));
+            tuned.wrong.push_back(text_of(plan));
         if (!right && !text.empty())
             return;
         if (launches == 0)
@@ -139,7 +152,11 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
     add("", own);
     for (const KernelChoice& choice : choices)
         if (choice.text != text_of(own))
-            add(choice.text, choice.plan);
+            try {
+                add(choice.text, choice.plan);
+            } catch (const std::runtime_error& error) {
+                tuned.refused.push_back(choice.text + ": " + error.what());
+            }
     select("");
     return arms;
 }
@@ -148,11 +165,12 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
 Contest Tuner::compete(const std::vector<const Arm*>& arms, const ContestRules& rules)
 {
     Contest contest(arms.size(), rules);
-    for (const Arm* arm : arms)
+    for (const Arm* arm : arms) {
+        stop_if_asked();
         arm->graph->time_us();
+    }
     while (!contest.is_over()) {
-        if (interrupted_)
-            throw Interrupted();
+        stop_if_asked();
         std::vector<size_t> turns(contest.alive().size());
         std::iota(turns.begin(), turns.end(), size_t{0});
         std::shuffle(turns.begin(), turns.end(), random_);
@@ -172,7 +190,7 @@ Tuned Tuner::measure(const Product& product)
     const Problem problem = to_problem(args_of(product, sets[0]));
     Tuned tuned{};
     tuned.key = tuning_key(problem, handle_.options.mode);
-    const std::vector<Arm> arms = arms_for(product, problem, sets, tuned.wrong);
+    const std::vector<Arm> arms = arms_for(product, problem, sets, tuned);
     tuned.candidates = arms.size() - 1;
     tuned.built_in = text_of(arms[0].plan);
     std::vector<const Arm*> all;
@@ -180,7 +198,7 @@ Tuned Tuner::measure(const Product& product)
         all.push_back(&arm);
     const size_t best = all.size() > 1 ? compete(all, options_.rules).best() : 0;
     ContestRules rules = options_.rules;
-    rules.min_rounds = std::max(rules.min_rounds, std::min(duel_rounds, rules.max_rounds));
+    rules.min_rounds = std::max(rules.min_rounds, duel_rounds);
     const Contest duel = compete({all[0], all[best]}, rules);
     tuned.built_in_us = duel.us(0);
     tuned.us = duel.us(1);
@@ -220,6 +238,8 @@ void print(const Product& p, const Tuned& t)
         fmt::print("{:>11} {:>6.3f} {:>8}  none of {} is clearly faster\n", "", 1.0, "", t.candidates);
     for (const std::string& text : t.wrong)
         fmt::print("    {} is WRONG\n", text);
+    for (const std::string& text : t.refused)
+        fmt::print("    left out, {}\n", text);
     std::fflush(stdout);
 }
 
@@ -246,7 +266,6 @@ int tune(const TuneOptions& options, const volatile std::sig_atomic_t& interrupt
     std::optional<Store> store;
     if (!options.dry_run)
         store.emplace(path, tuner.origin());
-    Outcomes outcomes;
     std::vector<double> gains;
     size_t failed = 0, wrong = 0;
     const auto begin = Clock::now();
@@ -257,27 +276,28 @@ int tune(const TuneOptions& options, const volatile std::sig_atomic_t& interrupt
                       product.shape() + left_of(begin, gains.size() + failed, options.products.size()));
         if (interrupted || !tuner.has_time_for(product))
             break;
+        Tuned tuned{};
         try {
-            const Tuned tuned = tuner.measure(product);
-            progress.clear();
-            print(product, tuned);
-            outcomes[tuned.key] = tuned.line();
-            gains.push_back(tuned.gain());
-            wrong += tuned.wrong.size();
-        } catch (const Interrupted&) {
+            tuned = tuner.measure(product);
+        } catch (const Stopped&) {
             break;
         } catch (const std::runtime_error& error) {
             progress.clear();
             fmt::print(stderr, "{}: {}\n", product.shape(), error.what());
             ++failed;
+            continue;
         }
+        if (store)
+            store->write({{tuned.key, tuned.line()}});
+        progress.clear();
+        print(product, tuned);
+        gains.push_back(tuned.gain());
+        wrong += tuned.wrong.size() + tuned.refused.size();
     }
     progress.clear();
     print_summary(gains, options.products.size() - gains.size() - failed);
-    if (store && !outcomes.empty()) {
-        store->write(outcomes);
+    if (store && !gains.empty())
         fmt::print("Written to {}\n", store->path());
-    }
     return interrupted ? 130 : wrong + failed > 0 ? 1 : 0;
 }
 

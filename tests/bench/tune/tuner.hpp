@@ -10,6 +10,9 @@
 
 namespace hg::bench {
 
+// The least rounds in which the winner is timed again, for an interval that is narrower than all values.
+constexpr int duel_rounds = 9;
+
 struct TuneOptions {
     std::vector<Product> products;
     DeviceOptions device;
@@ -21,8 +24,9 @@ struct TuneOptions {
     unsigned seed = 1;  // of the orders in which candidates take turns
 };
 
-// Prints a line for each product. `interrupted` is set by a signal: what is done by then is written.
-// Returns 0; 1 if a result was wrong; 130 if it was interrupted.
+// Writes what it finds and prints a line after each product, so that nothing is lost when it ends.
+// `interrupted` is set by a signal. Returns 0; 1 if a kernel gave a wrong result or did not run, or a
+// product could not be measured; 130 if it was interrupted.
 int tune(const TuneOptions& options, const volatile std::sig_atomic_t& interrupted);
 
 }  // namespace hg::bench
