@@ -48,7 +48,7 @@ struct TilePlace {
 
 // How run_tile() finds its tile in a problem or a batch of them.
 struct PlainTiles {
-    static constexpr Registers registers = Registers::All;
+    static constexpr Registers registers = Registers::Plain;  // All spills in images for 12.x
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -61,7 +61,7 @@ struct PlainTiles {
 
 // How run_tile() finds its tile in groups of rows; the last CTAs may find none.
 struct GroupedTiles {
-    static constexpr Registers registers = Registers::Plain;  // the row bound takes two: more would spill
+    static constexpr Registers registers = Registers::Plain;
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
