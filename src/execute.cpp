@@ -38,9 +38,7 @@ Status decide(Handle& handle, const Problem& problem, Plan& plan)
         plan = *known;
         return ok;
     }
-    Options options = handle.options;
-    options.workspace = handle.workspace().bytes;
-    options.counters = handle.workspace().counter_words;
+    const Options options = handle.planning_options();
     const Status status = decide_by_tuning(handle, problem, options, plan)
                               ? ok
                               : make_plan(problem, handle.device, options, handle.served_by(), plan);

@@ -36,6 +36,14 @@ struct Handle {
 
     Workspace workspace() const { return user.ptr ? user : own; }
     int sm_count() const { return options.sm_count(device); }
+    // The options, with the workspace that the handle has now.
+    Options planning_options() const
+    {
+        Options now = options;
+        now.workspace = workspace().bytes;
+        now.counters = workspace().counter_words;
+        return now;
+    }
     std::span<const Backend* const> served_by() const
     {
         return {backends, static_cast<size_t>(backend_count)};

@@ -1,11 +1,9 @@
-// From the mma fragments of a warp to the output. Those in aligned vectors without aux and most activations
-// are stored from registers (fragment_output.cuh). All others go through a chunk of shared memory: the
-// accumulators leave few registers, so that each thread finishes one vector at a time, or an element where
-// vectors are not aligned.
+// From the mma fragments of a warp to the output. Plain outputs in aligned vectors are stored from
+// registers. All others go through a chunk of shared memory: the accumulators leave few registers, so that
+// each thread finishes one vector at a time, or an element where vectors are not aligned.
 #pragma once
 
 #include "arch/common/epilogue.cuh"
-#include "arch/common/fragment_output.cuh"
 #include "arch/common/warp_tile.cuh"
 
 namespace hg {
@@ -167,6 +165,112 @@ __device__ inline void store_chunk_rows(const OutputParams& p, const Scalars& s,
     }
 }
 
+// Four lanes hold the rows of a 4 x 4 matrix of words; afterwards they hold its columns.
+__device__ inline void transpose_quad(uint32_t (&w)[4], int lane)
+{
+    const bool odd = lane & 1, high = lane & 2;
+#pragma unroll
+    for (int i = 0; i < 4; i += 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffff, odd ? w[i] : w[i + 1], 1);
+        w[i] = odd ? other : w[i];
+        w[i + 1] = odd ? w[i + 1] : other;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const uint32_t other = __shfl_xor_sync(0xffffffff, high ? w[i] : w[i + 2], 2);
+        w[i] = high ? other : w[i];
+        w[i + 2] = high ? w[i + 2] : other;
+    }
+}
+
+// Can store_from_registers() store the output of operands of type T? D is alpha * A * B, of floats or of T,
+// in rows of whole aligned vectors.
+template <Type T>
+__device__ inline bool is_plain_output(const OutputParams& p, const OutputBases& bases)
+{
+    return bases.vectors && p.n % 8 == 0 && !bases.c && !bases.aux && p.bias_along == BiasAlong::None &&
+           p.activation == Activation::None && (p.type_d == T || p.type_d == Type::F32);
+}
+
+// Where a lane stores: `to` is its element of the warp's first fragment, the bounds count from there.
+struct LaneOutput {
+    char* to;
+    int64_t row_bytes;
+    int rows, columns;
+
+    __device__ LaneOutput(const OutputParams& p, char* d, int64_t i, int64_t j, int bytes)
+        : to(d + (i * p.ldd + j) * bytes), row_bytes(p.ldd * bytes),
+          rows(static_cast<int>(min(p.m - i, int64_t{INT32_MAX}))),
+          columns(static_cast<int>(min(p.n - j, int64_t{INT32_MAX})))
+    {
+    }
+    __device__ bool has(int row, int column) const { return row < rows && column < columns; }
+};
+
+// Stores 16 rows of fragments of 16-bit results. Each lane stores whole vectors, which it collects from the
+// four lanes that hold a row: of four blocks of eight columns it gets one, of two one in one of two rows.
+template <Type T, int Blocks>
+__device__ inline void store_rows_16(const float (*fragments)[4], float alpha, const LaneOutput& out,
+                                     int row, int lane)
+{
+    constexpr int at_once = Blocks % 4 == 0 ? 4 : 2, rows = 4 / at_once;
+#pragma unroll
+    for (int half = 0; half < 2; half += rows) {
+        char* const to = out.to + (row + 8 * half) * out.row_bytes;
+#pragma unroll
+        for (int first = 0; first < Blocks; first += at_once) {
+            uint32_t words[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const float* const v = fragments[first + i % at_once] + 2 * (half + i / at_once);
+                words[i] = to_bits2(__fmul_rn(alpha, v[0]), __fmul_rn(alpha, v[1]), T);
+            }
+            transpose_quad(words, lane);
+            if (out.has(row + 8 * half, 8 * first))
+                ptx::store_global_v4(reinterpret_cast<uint4*>(to + 16 * first),
+                                     make_uint4(words[0], words[1], words[2], words[3]));
+        }
+    }
+}
+
+// The same for floats, of which four lanes fill a sector of 32 bytes in a row.
+template <int Blocks>
+__device__ inline void store_rows_32(const float (*fragments)[4], float alpha, const LaneOutput& out,
+                                     int row)
+{
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        char* const to = out.to + (row + 8 * half) * out.row_bytes;
+#pragma unroll
+        for (int block = 0; block < Blocks; ++block) {
+            const float* const v = fragments[block] + 2 * half;
+            if (out.has(row + 8 * half, 8 * block))
+                *reinterpret_cast<float2*>(to + 32 * block) =
+                    make_float2(__fmul_rn(alpha, v[0]), __fmul_rn(alpha, v[1]));
+        }
+    }
+}
+
+template <Type T, int WM, int WN>
+__device__ inline void store_from_registers(const OutputParams& p, float alpha, char* d,
+                                            const WarpAccumulator<WM, WN>& acc, int64_t row, int64_t column,
+                                            int lane)
+{
+    const int quad = lane / 4, in_quad = lane % 4;
+    if (p.type_d == Type::F32) {
+        const LaneOutput out(p, d, row + quad, column + 2 * in_quad, 4);
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+            store_rows_32<WN / 8>(acc.v[i], alpha, out, 16 * i);
+    } else {
+        constexpr int at_once = WN % 32 == 0 ? 4 : 2;
+        const LaneOutput out(p, d, row + quad + in_quad / at_once * 8, column + in_quad % at_once * 8, 2);
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+            store_rows_16<T, WN / 8>(acc.v[i], alpha, out, 16 * i, lane);
+    }
+}
+
 // Prefetches C, and a bias beside it, into L2: store_warp_tile() has no registers to load C ahead. Called
 // by a whole warp.
 template <int WM, int WN>
@@ -185,25 +289,17 @@ __device__ inline void put_chunk(float* chunk, const float (*fragments)[4], int 
         Chunk<Cols>::put(chunk, j, fragments[j / 8], lane);
 }
 
-// Which outputs need no chunk: none, those that add nothing, or all that fits_registers() allows.
-enum class Registers { None, Plain, All };
-
 // Stores a warp's tile whose first element is (row, column) of the output, if need be 16 rows at a time
-// through its chunk of `columns` columns. Changes the sums.
-template <Type T, int WM, int WN, int columns = chunk_columns(WN), Registers R = Registers::All>
+// through its chunk of `columns` columns. FromRegisters: plain outputs need no chunk.
+template <Type T, int WM, int WN, int columns = chunk_columns(WN), bool FromRegisters = true>
 __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
-                                       WarpAccumulator<WM, WN>& acc, float* chunk, int32_t batch,
+                                       const WarpAccumulator<WM, WN>& acc, float* chunk, int32_t batch,
                                        int64_t row, int64_t column, int lane)
 {
-    if constexpr (R != Registers::None) {
+    if constexpr (FromRegisters) {
         const OutputBases bases(p, s, batch);
-        if (fits_registers<T>(p, bases) && (R == Registers::All || adds_nothing(p, bases))) {
-            float alpha = s.alpha;
-            if constexpr (R == Registers::All)
-                alpha = add_to_fragments<T, true>(p, s, bases, acc, row, column, lane);
-            // Found anew: while C was added there were no registers to keep them.
-            const OutputBases again(p, s, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch))));
-            store_from_registers<T>(p, alpha, again.d, acc, row, column, lane);
+        if (is_plain_output<T>(p, bases)) {
+            store_from_registers<T>(p, s.alpha, bases.d, acc, row, column, lane);
             return;
         }
     }

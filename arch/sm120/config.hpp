@@ -22,8 +22,6 @@ struct Config {
     constexpr int warp_m() const { return m / warps_m; }
     constexpr int warp_n() const { return n / warps_n; }
     constexpr int stage_bytes() const { return 2 * (m + n) * k; }
-    // Have consumers registers to add C, bias and relu to their sums?
-    constexpr bool adds_in_registers() const { return registers > 0; }
     // A warp's part of the stage that stages the output.
     constexpr int staging_bytes() const { return stage_bytes() / consumers(); }
 };
@@ -72,7 +70,7 @@ struct Params {
     int32_t tiles;  // of all problems
     TileGrid grid;
     int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
-    bool tma_store;                      // d is valid; the output is plain or added to in registers
+    bool tma_store;                      // d is valid and the output is plain
 };
 
 }  // namespace hg::sm120

@@ -25,18 +25,6 @@ __device__ inline void prepare(const Params& p, Smem<C>& smem)
     __syncthreads();
 }
 
-// The warp's part of tile `index`; its shared memory is not known yet. The index and the thread are read
-// anew, hidden from nvcc: what it kept from one call to the next would spill during the main loop.
-template <Config C>
-__device__ inline WarpPart find_part(const Params& p, int32_t index)
-{
-    const Tile tile = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(index))));
-    const uint32_t thread = ptx::read_thread();
-    const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
-    return {tile.m * C.m + warp / C.warps_n * C.warp_m(), tile.n * C.n + warp % C.warps_n * C.warp_n(),
-            tile.batch, nullptr, lane};
-}
-
 // Consumer: every warp multiplies and stores its part of each tile.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages)
@@ -44,16 +32,19 @@ __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& 
     const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output), C.k);
     auto ring = Ring<C.stages>::reader();
     for (int32_t index = blockIdx.x; index < p.tiles; index += gridDim.x) {
-        if (p.output.c)
-            prefetch_part<C>(p, load_scalars(p.output), find_part<C>(p, index));
         WarpAccumulator<C.warp_m(), C.warp_n()> acc;
         multiply_tile<C, T, MA, MB>(acc, stages, ring, k_tiles, threadIdx.x / 32, threadIdx.x % 32);
         ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
-        WarpPart part = find_part<C>(p, index);
-        part.staging = smem.stage[ring.stage].a + ptx::read_thread() / 32 * C.staging_bytes();
+        // Found here, and read again: kept during the main loop, they would spill.
+        const Tile tile = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(index))));
+        const uint32_t thread = ptx::read_thread();
+        const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
+        const WarpPart part{tile.m * C.m + warp / C.warps_n * C.warp_m(),
+                            tile.n * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
+                            smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
         store_part<C, T>(p, load_scalars(p.output), acc, part);
         __syncwarp();
-        if (part.lane == 0)
+        if (lane == 0)
             ptx::mbarrier_arrive(stages.empty(ring.stage));
         ring.advance();
     }

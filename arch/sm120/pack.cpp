@@ -14,12 +14,6 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows_of_operand,
                           map);
 }
 
-// C of floats would need too many registers.
-bool is_added_in_registers(const Problem& p, const Config& c, const OutputFacts& output)
-{
-    return c.adds_in_registers() && output.in_registers && (!output.reads_c || p.c.type == p.type_ab);
-}
-
 }  // namespace
 
 Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
@@ -33,8 +27,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     params.grid = square_grid(p.m, p.n, c.m, c.n, static_cast<int>(plan.grid));
     params.a_batch_step = p.a.batch_stride != 0;
     params.b_batch_step = p.b.batch_stride != 0;
-    params.tma_store =
-        facts.output.tma && (facts.output.plain || is_added_in_registers(p, c, facts.output));
+    params.tma_store = facts.output.plain && facts.output.tma;
     Status status = pack_operand(p.a, p, p.m, c.m, c.k, params.a);
     if (status == ok)
         status = pack_operand(p.b, p, p.n, c.n, c.k, params.b);

@@ -1,6 +1,6 @@
-// Epilogue: from a warp's accumulators to the output, through the warp's part of a stage. TMA stores
-// outputs without aux and most activations box by box, while the warp fills the next one; any other output
-// is stored row by row. The warps do not synchronise.
+// Epilogue: from a warp's accumulators to the output, through the warp's part of a stage. TMA stores a
+// plain output box by box, while the warp fills the next one; any other output is stored row by row. The
+// warps do not synchronise.
 #pragma once
 
 #include "arch/common/warp_store.cuh"
@@ -81,34 +81,23 @@ __device__ inline void store_boxes(const Params& p, float alpha, const Accumulat
         ptx::bulk_wait_group_read<0>();
 }
 
-// Prefetches what the epilogue of a part will read.
-template <Config C>
-__device__ inline void prefetch_part(const Params& p, const Scalars& s, const WarpPart& part)
-{
-    prefetch_warp_tile<C.warp_m(), C.warp_n()>(p.output, s, part.batch, part.row, part.column, part.lane);
-}
-
 template <Config C, Type T, typename Accumulator>
-__device__ inline void store_part(const Params& p, const Scalars& s, Accumulator& acc, const WarpPart& part)
+__device__ inline void store_part(const Params& p, const Scalars& s, const Accumulator& acc,
+                                  const WarpPart& part)
 {
     constexpr int widest = chunk_columns(C.warp_n());
     constexpr int columns = 4 * Chunk<widest>::floats <= C.staging_bytes() ? widest : 32;
     static_assert(4 * Chunk<columns>::floats <= C.staging_bytes());
-    if (p.tma_store) {
-        float alpha = s.alpha;
-        if constexpr (C.adds_in_registers())
-            alpha = add_to_fragments<T, false>(p.output, s, OutputBases(p.output, s, part.batch), acc,
-                                               part.row, part.column, part.lane);
-        if (p.output.type_d == Type::F32)
-            store_boxes<C, Type::F32>(p, alpha, acc, part);
-        else
-            store_boxes<C, Type::F16>(p, alpha, acc, part);
-        return;
+    if (!p.tma_store) {
+        store_warp_tile<T, C.warp_m(), C.warp_n(), columns, false>(
+            p.output, s, acc, reinterpret_cast<float*>(part.staging), part.batch, part.row, part.column,
+            part.lane);
+        ptx::fence_proxy_async();  // TMA writes there next
+    } else if (p.output.type_d == Type::F32) {
+        store_boxes<C, Type::F32>(p, s.alpha, acc, part);
+    } else {
+        store_boxes<C, Type::F16>(p, s.alpha, acc, part);
     }
-    store_warp_tile<T, C.warp_m(), C.warp_n(), columns, Registers::None>(
-        p.output, s, acc, reinterpret_cast<float*>(part.staging), part.batch, part.row, part.column,
-        part.lane);
-    ptx::fence_proxy_async();  // TMA writes there next
 }
 
 }  // namespace hg::sm120

@@ -116,10 +116,7 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
     }
     const int sm_count = o.sm_count(device);
     const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0) + asked.copies_us;
-    // Of kernels that differ in stages alone the predictions are often equal.
-    const bool has_more_stages = us == plan.predicted_us && plan.kernel != candidate.kernel &&
-                                 configs[candidate.kernel].stages > configs[plan.kernel].stages;
-    if (found && us >= plan.predicted_us && !has_more_stages)
+    if (found && us >= plan.predicted_us)
         return false;
     fill(p, candidate, us, sm_count, o, plan);
     plan.repack_a = asked.copies.repack_a;

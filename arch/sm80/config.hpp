@@ -42,9 +42,6 @@ struct Config {
     }
     constexpr int warps() const { return warps_m * warps_n; }
     constexpr int threads() const { return 32 * warps(); }
-    // How many CTAs an SM shall have registers for. Of the smallest an SM runs as many as it can: a CTA of
-    // a tiny problem mostly waits.
-    constexpr int ctas_per_sm() const { return threads() <= 64 ? 10 : 1; }
     constexpr int warp_m() const { return m / warps_m; }
     constexpr int warp_n() const { return n / warps_n; }
     constexpr int stage_bytes() const { return 2 * (m + n) * k; }

@@ -108,7 +108,7 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
         }
     }
     __syncthreads();
-    store<C, T, Find::registers>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
+    store<C, T>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
 }
 
 }  // namespace hg::sm80

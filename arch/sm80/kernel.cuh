@@ -48,7 +48,6 @@ struct TilePlace {
 
 // How run_tile() finds its tile in a problem or a batch of them.
 struct PlainTiles {
-    static constexpr Registers registers = Registers::Plain;  // All spills in images for 12.x
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -61,7 +60,6 @@ struct PlainTiles {
 
 // How run_tile() finds its tile in groups of rows; the last CTAs may find none.
 struct GroupedTiles {
-    static constexpr Registers registers = Registers::Plain;
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -80,16 +78,15 @@ struct GroupedTiles {
 };
 
 // Epilogue: each warp stores its sums through its own part of shared memory.
-template <Config C, Type T, Registers R, typename Accumulator>
-__device__ inline void store(const OutputParams& o, const Scalars& s, Accumulator& acc, void* smem,
+template <Config C, Type T, typename Accumulator>
+__device__ inline void store(const OutputParams& o, const Scalars& s, const Accumulator& acc, void* smem,
                              const TilePlace& at, int warp, int lane)
 {
-    constexpr int columns = chunk_columns(C.warp_n()), chunk_floats = Chunk<columns>::floats;
+    constexpr int chunk_floats = Chunk<chunk_columns(C.warp_n())>::floats;
     static_assert(sizeof(float) * chunk_floats * C.warps() <= sizeof(Smem<C>));
     const WarpPlace<C> in_tile(warp);
-    store_warp_tile<T, C.warp_m(), C.warp_n(), columns, R>(
-        o, s, acc, static_cast<float*>(smem) + warp * chunk_floats, at.batch, at.row + in_tile.m,
-        at.column + in_tile.n, lane);
+    store_warp_tile<T, C.warp_m(), C.warp_n()>(o, s, acc, static_cast<float*>(smem) + warp * chunk_floats,
+                                               at.batch, at.row + in_tile.m, at.column + in_tile.n, lane);
 }
 
 // Stores this CTA's tile once all warps have read the stages, if no slice of it is missing. It finds the
@@ -108,7 +105,7 @@ __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& a
     if (ptx::mov_b32(complete) == 0)  // hidden from nvcc, which would have two copies of the epilogue
         return;
     const TilePlace at = Find::template find<C>(p, work.tile);
-    store<C, T, Find::registers>(Find::output(p, at), load_scalars(p.output), acc, &smem, at, warp, lane);
+    store<C, T>(Find::output(p, at), load_scalars(p.output), acc, &smem, at, warp, lane);
 }
 
 template <Config C, Type T, Major MA, Major MB, typename Find = PlainTiles>

@@ -11,7 +11,6 @@
 #include "arch/sm80/config.hpp"
 
 #include <cstddef>
-#include <utility>
 
 namespace hg::sm80 {
 
@@ -96,20 +95,20 @@ public:
         return M == Major::K || chunks_.rows_left % chunk_elements == 0;
     }
 
-    // Copies one of `Shares` shares of a K tile, of which k_left elements exist, to the tile at `smem`.
-    // Whole: all of its K's or none exist, and chunks exist wholly or not at all. Those that do not keep
-    // what the stage had: it reaches rows or columns of D alone that are not stored. Otherwise, of chunks
-    // and elements that do not exist cp.async copies no bytes: it reads nothing and writes zeros.
-    template <bool Whole, int Share, int Shares>
-    __device__ void copy(uint32_t smem, int k_left) const
+    // Copies one of `shares` shares of a K tile, of which k_left elements exist, to the tile at `smem`.
+    // What does not exist is not read: zeros are written. Whole: all of its K's or none exist, and chunks
+    // exist wholly or not at all.
+    template <bool Whole>
+    __device__ void copy(uint32_t smem, int k_left, int share, int shares) const
     {
-        const int parts = k_left > 0 ? existing_parts_ : 0;
+        const int existing = k_left > 0 ? existing_parts_ : 0;
 #pragma unroll
-        for (int part = Share * chunks_.parts / Shares; part < (Share + 1) * chunks_.parts / Shares;
-             ++part) {
+        for (int part = 0; part < chunks_.parts; ++part) {
+            if (part * shares / chunks_.parts != share)
+                continue;
             const uint32_t to = smem + chunks_.offset + part * chunks_.part_bytes;
             if constexpr (Whole)
-                ptx::cp_async_cg_16_or_zeros(part < parts, to, chunks_.chunk(part));
+                ptx::cp_async_cg_16_or_zeros(part < existing, to, chunks_.chunk(part));
             else
                 ptx::cp_async_cg_16(to, chunks_.chunk(part), 2 * chunks_.count(part, k_left));
         }
@@ -162,18 +161,17 @@ public:
     {
 #pragma unroll 1
         for (int i = 0; i < C.stages - 1; ++i) {
-            copy<0, 1>();
+            copy(0, 1);
             finish_stage();
         }
     }
 
-    // Copies one of `Shares` shares of the next K tile. Past the last one it writes zeros: without a branch,
-    // so that ptxas can place the copies among mma.sync.
-    template <int Share, int Shares>
-    __device__ void copy()
+    // Copies one of `shares` shares of the next K tile. Past the last one it writes zeros: without a
+    // branch, so that ptxas can place the copies among mma.sync.
+    __device__ void copy(int share, int shares)
     {
-        a_.template copy<Whole, Share, Shares>(stages_.a(stage_), k_left_);
-        b_.template copy<Whole, Share, Shares>(stages_.b(stage_), k_left_);
+        a_.template copy<Whole>(stages_.a(stage_), k_left_, share, shares);
+        b_.template copy<Whole>(stages_.b(stage_), k_left_, share, shares);
     }
 
     // After all shares.
@@ -201,14 +199,6 @@ __device__ inline void wait_for_stage()
     __syncthreads();
 }
 
-// Calls function.template operator()<0>(), <1>(), ... <Count - 1>().
-template <int Count, typename Function>
-__device__ inline void for_each_step(Function function)
-{
-    [&]<int... Step>(std::integer_sequence<int, Step...>) { (function.template operator()<Step>(), ...); }
-    (std::make_integer_sequence<int, Count>());
-}
-
 // Adds the product of `k` elements of K, from where the producers stand, to the warp's sums. A warp loads
 // fragments one K step ahead of mma.sync, across the stages; past the last K tile, fragments that it does
 // not use. The copies are spread over all K steps but the last one.
@@ -234,19 +224,20 @@ __device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C
     for (int k_left = k; k_left > 0; k_left -= C.k) {
         stage = stages.next(stage);
         const typename Share::Lane next(offsets, stages.a(stage), stages.b(stage));
-        for_each_step<steps>([&]<int step>() {
-            if constexpr (step + 1 < steps) {
+#pragma unroll
+        for (int step = 0; step < steps; ++step) {
+            if (step + 1 < steps) {
                 Share::load(f[(step + 1) % 2], at, 16 * (step + 1));
-                filler.template copy<step, steps - 1>();
+                filler.copy(step, steps - 1);
             } else {
                 Share::load(f[0], next, 0);
             }
-            if constexpr (step + 2 == steps) {
+            if (step + 2 == steps) {
                 filler.finish_stage();
                 wait_for_stage<C>();
             }
             Share::multiply(acc, f[step % 2]);
-        });
+        }
         at = next;
     }
 }

@@ -76,6 +76,19 @@ TEST(Sm80Choice, MajorsAndSharedMemoryAreRespected)
     EXPECT_TRUE(fits(a100, p, "sm80_64x16x64_s6", 1));
 }
 
+// Kernels but `any` multiply a line's pitch in bytes as a number of 32 bits.
+TEST(Sm80Choice, PitchesOf4GiBAreReadElementByElement)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = linear_layer(64, 64, 512);
+    p.b.row_stride = (int64_t{1} << 31) - 8;
+    EXPECT_TRUE(fits(a100, p, "sm80_64x64x64_s4", 1));
+    p.b.row_stride = int64_t{1} << 31;
+    EXPECT_FALSE(fits(a100, p, "sm80_64x64x64_s4", 1));
+    EXPECT_FALSE(fits(a100, p, "sm80_unaligned_64x64x64", 1));
+    EXPECT_TRUE(fits(a100, p, "sm80_any_64x64x32", 1));
+}
+
 // "sm80_unaligned" or "copies": how operands are read that no aligned kernel can.
 std::string reading(const Problem& p, size_t room = size_t{64} << 20, const char* kernel = "")
 {

@@ -43,14 +43,13 @@ struct OperandFacts {
 
 struct OutputFacts {
     bool reads_c, aux, bias;
-    bool simple;        // D = alpha * A * B, and a bias at most
-    bool plain;         // D = alpha * A * B
-    bool vectors;       // simple, in rows of D that are whole aligned vectors of eight
-    bool elements;      // simple, in rows where vectors do not fit: one column a lane is best
-    bool tma;           // TMA can store D
-    bool own_type;      // D is of floats or of the operands' type
-    bool in_registers;  // add_to_fragments() can add C, bias and activation, as far as there are such
-    bool fusible;       // TMA stores D, and loads C and stores aux where there are such
+    bool simple;    // D = alpha * A * B, and a bias at most
+    bool plain;     // D = alpha * A * B
+    bool vectors;   // simple, in rows of D that are whole aligned vectors of eight
+    bool elements;  // simple, in rows where vectors do not fit: one column a lane is best
+    bool tma;       // TMA can store D
+    bool own_type;  // D is of floats or of the operands' type
+    bool fusible;   // TMA stores D, and loads C and stores aux where there are such
 
     explicit OutputFacts(const Problem& p);
 };
@@ -90,12 +89,6 @@ inline OutputFacts::OutputFacts(const Problem& p)
     // there.
     tma = is_tma_matrix(p.d, p.batch) && p.n * bytes % 16 == 0;
     own_type = p.d.type == Type::F32 || p.d.type == p.type_ab;
-    const bool c_in_pairs =
-        !p.c.array && (p.c.type == Type::F32 || p.c.type == p.type_ab) &&
-        is_vector_aligned(p.c.ptr, p.c.ld, p.batch > 1 ? p.c.batch_stride : 0, bytes_of(p.c.type));
-    in_registers = !aux && p.bias.along != BiasAlong::Rows &&
-                   (p.activation == Activation::None || p.activation == Activation::Relu) &&
-                   (!reads_c || c_in_pairs);
     // All problems may share C: a tensor map has no stride of 0.
     const bool c_fits = is_tma_matrix(p.c, p.batch) && (p.batch == 1 || p.c.batch_stride > 0) &&
                         (p.c.type == Type::F32 || p.c.type == p.type_ab);

@@ -310,7 +310,7 @@ TEST(TuneChoices, are_legal_different_and_the_best_come_first)
                 texts.insert(choice.text);
                 EXPECT_GE(choice.plan.predicted_us, choices[0].plan.predicted_us);
                 Plan plan{};
-                EXPECT_EQ(make_tuned_plan(choice.text, problem, device, options_of(handle),
+                EXPECT_EQ(make_tuned_plan(choice.text, problem, device, handle.planning_options(),
                                           handle.served_by(), plan),
                           nullptr);
                 EXPECT_EQ(text_of(plan), choice.text);

@@ -16,7 +16,7 @@ constexpr int max_split = 32;        // of any backend
 class Finder {
 public:
     Finder(const Handle& handle, const Problem& problem)
-        : handle_(handle), problem_(problem), options_(options_of(handle))
+        : handle_(handle), problem_(problem), options_(handle.planning_options())
     {
     }
 
@@ -64,14 +64,6 @@ void sort(std::vector<KernelChoice>& choices)
 }
 
 }  // namespace
-
-Options options_of(const Handle& handle)
-{
-    Options options = handle.options;
-    options.workspace = handle.workspace().bytes;
-    options.counters = handle.workspace().counter_words;
-    return options;
-}
 
 std::string text_of(const Plan& plan)
 {

@@ -8,9 +8,6 @@
 
 namespace hg::bench {
 
-// The options with which the handle plans a problem now.
-Options options_of(const Handle& handle);
-
 // The plan's kernel with all its settings, as HGEMM_KERNEL and tuning files have it.
 std::string text_of(const Plan& plan);
 
