@@ -17,7 +17,8 @@
  *     pointer arrays, groups beside each other, a batch's problems behind the first unless they lie behind
  *     or beside each other in memory, a bias, and scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
- *     may be captured into a CUDA graph. A call on the host returns when the result is written.
+ *     may be captured into a CUDA graph; only tuning does otherwise. A call on the host returns when the
+ *     result is written.
  *   - CUDA puts the code of a kernel on the device at its first launch, which takes that call up to a
  *     millisecond, and CUDA now and then 2 MB. With CUDA_MODULE_LOADING=EAGER in the environment of the
  *     process CUDA does so when the handle is created, which then takes several times as long.
@@ -26,7 +27,8 @@
  *   - A handle is used by one thread at a time; different handles are independent.
  *   - The same call, on a handle with the same settings, gives the same bits on the same device model and
  *     library version, on any stream. A workspace of the caller's is one of those settings, and so is the
- *     tuning file that was read when the handle was created: see hgemm_create().
+ *     tuning file that was read when the handle was created (see hgemm_create()), and each later
+ *     hgemm_tune(), which may choose another kernel as a line of such a file does.
  */
 #ifndef HGEMM_H
 #define HGEMM_H
@@ -405,6 +407,76 @@ HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
 /** A refused call runs no group. hgemm_last_error() says args->problems[2].lda for what is wrong in an
     entry. As a product of hgemm_gemm_ex() may, it may use the handle's workspace: see hgemm_set_workspace(). */
 HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
+
+/* ---- Tuning ----------------------------------------------------------------------------------- */
+
+/** How hgemm_tune() measures. Fill with hgemm_tune_options_init(); a member that is 0 is its default. */
+typedef struct hgemm_tune_options {
+    size_t size;        /* sizeof(hgemm_tune_options_t) as the caller was compiled; 1024 at most */
+    int max_candidates; /* kernels with settings tried beside the library's own choice, to 1000; 0: 12 */
+    int max_rounds;     /* times that each is timed at most, 9 to 1000; 0: 30 */
+    double max_seconds; /* after which measuring ends; 0: no limit */
+    int write;          /* 1: write the result to a tuning file as well; 0: not */
+    const char *path;   /* that file; NULL: the one of hgemm_create(). NULL where nothing is written */
+} hgemm_tune_options_t;
+
+/** What hgemm_tune() found. Fill with hgemm_tune_report_init() before. Kernels stand there as in HGEMM_KERNEL,
+    with settings, "" if there is none. Texts live until the handle's next hgemm_tune() or
+    hgemm_tune_grouped(), or its end. Times are microseconds for one call, 0 where nothing was timed. */
+typedef struct hgemm_tune_report {
+    size_t size;               /* sizeof(hgemm_tune_report_t) as the caller was compiled; 1024 at most */
+    int candidates;            /* the library's own choice and others; 1 on the host; 0: nothing to compute */
+    int wrong;                 /* of them left out since their result was another */
+    int failed;                /* of them left out since they did not run */
+    int rounds;                /* in which the others were timed */
+    int complete;              /* 0: max_seconds were over too early, and nothing has changed; else 1 */
+    double built_in_us;        /* of the library's own choice, without any tuning */
+    double before_us;          /* of what the handle used before, by the file or an earlier call */
+    double now_us;             /* of what it uses now */
+    double gain;               /* built_in_us / now_us, the median of the rounds; 1 if now is built_in */
+    double spread;             /* half of the 95 % interval of the gain, as a part of it */
+    const char *built_in;      /* kernels, in the order of the times */
+    const char *before;
+    const char *now;
+    const char *wrong_kernels; /* a blank between two; please report them */
+    const char *path;          /* the tuning file that was written; NULL: none */
+} hgemm_tune_report_t;
+
+/** Fill the first `size` bytes (sizeof of the caller's struct) with 0, then set the member `size`. NULL does
+    nothing. */
+HGEMM_API void hgemm_tune_options_init(hgemm_tune_options_t *options, size_t size);
+HGEMM_API void hgemm_tune_report_init(hgemm_tune_report_t *report, size_t size);
+
+/**
+ * Measure which kernel is the fastest for hgemm_gemm_ex(handle, args), and use it in this handle's later calls
+ * for problems like this one (the same sizes, types, layout, epilogue and alignment, in the mode that is set),
+ * whatever a tuning file says. hgemm_explain() then says tuned-here. Where no kernel is clearly faster than
+ * the library's own choice, that is used. Calls that were captured before keep their kernel.
+ *
+ * A, B, C, bias and scalars are read where they are, and should hold what calls compute with. D and aux stay
+ * as they are: results go to other memory. First each candidate's result is compared with that of the library's
+ * own choice: 512 rows and 512 columns of 8 problems, or all if there are fewer. They may differ by what orders
+ * of fp32 sums differ by, in batch-invariant mode by nothing. Then candidates are timed in turn, each launch
+ * with an L2 cache that holds none of the operands. Other work on the GPU disturbs that.
+ *
+ * Unlike a call that computes this one allocates (as much as D and aux span, and twice the L2 cache) and waits
+ * for the stream, and it cannot be captured. `options` may be NULL (all defaults), and so may `report`.
+ * On the host, and where there is nothing to compute, nothing is measured or written.
+ * @return SUCCESS, also if nothing was faster, or if the time was over; INVALID_ARGUMENT (as hgemm_gemm_ex();
+ *   a member of options or report; a file that cannot be written, but if only the end shows that, the handle
+ *   uses what was found, and the report is filled); NOT_SUPPORTED (as hgemm_gemm_ex(); the stream is captured; the handle may not use all
+ *   SMs, or HGEMM_KERNEL chooses its kernels; with options->write also: HGEMM_BACKEND chooses its backend);
+ *   ALLOC_FAILED; WORKSPACE_TOO_SMALL; DRIVER_ERROR; LAUNCH_FAILED.
+ */
+HGEMM_API hgemm_status_t hgemm_tune(hgemm_handle_t handle, const hgemm_args_t *args,
+                                    const hgemm_tune_options_t *options, hgemm_tune_report_t *report);
+
+/** As hgemm_tune(), for hgemm_grouped_ex(handle, args) with the offsets or counts that lie on the device now.
+    Rows that no group owns are not compared. HGEMM_GROUPED_HOST is refused (INVALID_ARGUMENT): hgemm_tune()
+    serves each of its problems. */
+HGEMM_API hgemm_status_t hgemm_tune_grouped(hgemm_handle_t handle, const hgemm_grouped_args_t *args,
+                                            const hgemm_tune_options_t *options,
+                                            hgemm_tune_report_t *report);
 
 /* ---- Level 2 ---------------------------------------------------------------------------------- */
 /*

@@ -135,6 +135,13 @@ inline hgemm_grouped_args_t make_grouped_args()
     return args;
 }
 
+inline hgemm_tune_options_t make_tune_options()
+{
+    hgemm_tune_options_t options;
+    hgemm_tune_options_init(&options, sizeof options);
+    return options;
+}
+
 // A matrix in memory that the handle computes on: elements that lie in `data`, stored lines `ld` apart. The
 // span says how much memory there is; it is never read through, so device memory is as good.
 template <typename T>
@@ -293,6 +300,19 @@ public:
     Status run(const hgemm_args_t& args) { return to_status(hgemm_gemm_ex(handle_, &args)); }
     Status run(const hgemm_grouped_args_t& args) { return to_status(hgemm_grouped_ex(handle_, &args)); }
 
+    // Measures which kernel later calls use; also for grouped products. The texts of the report are the
+    // handle's, until it tunes again or ends.
+    Result<hgemm_tune_report_t> tune(const hgemm_args_t& args,
+                                     const hgemm_tune_options_t& options = make_tune_options())
+    {
+        return tune_by(hgemm_tune, args, options);
+    }
+    Result<hgemm_tune_report_t> tune(const hgemm_grouped_args_t& args,
+                                     const hgemm_tune_options_t& options = make_tune_options())
+    {
+        return tune_by(hgemm_tune_grouped, args, options);
+    }
+
     Result<size_t> workspace_size(const hgemm_args_t& args) const
     {
         size_t bytes = 0;
@@ -308,6 +328,16 @@ public:
 
 private:
     Handle() = default;
+
+    template <typename Function, typename Args>
+    Result<hgemm_tune_report_t> tune_by(Function function, const Args& args,
+                                        const hgemm_tune_options_t& options)
+    {
+        hgemm_tune_report_t report;
+        hgemm_tune_report_init(&report, sizeof report);
+        const hgemm_status_t status = function(handle_, &args, &options, &report);
+        return status == HGEMM_STATUS_SUCCESS ? Result<hgemm_tune_report_t>(report) : last_error(status);
+    }
 
     hgemm_handle_t handle_ = nullptr;
 };

@@ -56,6 +56,31 @@ struct StreamOwner {
 // NULL and the other special streams belong to the current context.
 Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 
+// For tuning, which allocates and waits: what it puts on a stream and how long that takes.
+// Is the stream being captured into a graph, or, for the default stream, does a capture forbid its use?
+Status is_capturing(hgemm_stream_t stream, bool& capturing);
+Status wait_for(hgemm_stream_t stream);
+Status fill(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream);
+Status copy_out(void* host, const void* memory, size_t bytes, hgemm_stream_t stream);
+Status copy_in(void* memory, const void* host, size_t bytes, hgemm_stream_t stream);
+using Event = void*;
+Status create_event(Event* event);
+void destroy_event(Event event);
+Status record(Event event, hgemm_stream_t stream);
+Status elapsed_us(Event begin, Event end, double& us);  // after wait_for()
+
+// Allows the thread to allocate while another stream of the process is captured, for as long as it lives.
+class BesideCaptures {
+public:
+    BesideCaptures();
+    ~BesideCaptures();
+    BesideCaptures(const BesideCaptures&) = delete;
+    BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+private:
+    int mode_;  // a CUstreamCaptureMode
+};
+
 // Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per
 // process and unloaded with its last user. Several threads may do so at a time.
 struct LoadedImage;

@@ -52,6 +52,17 @@ Status allocate(size_t, void**) { return absent(); }
 void release(void*) {}
 Status clear(void*, size_t) { return absent(); }
 Status find_owner(hgemm_stream_t, StreamOwner&) { return absent(); }
+Status is_capturing(hgemm_stream_t, bool&) { return absent(); }
+Status wait_for(hgemm_stream_t) { return absent(); }
+Status fill(void*, unsigned char, size_t, hgemm_stream_t) { return absent(); }
+Status copy_out(void*, const void*, size_t, hgemm_stream_t) { return absent(); }
+Status copy_in(void*, const void*, size_t, hgemm_stream_t) { return absent(); }
+Status create_event(Event*) { return absent(); }
+void destroy_event(Event) {}
+Status record(Event, hgemm_stream_t) { return absent(); }
+Status elapsed_us(Event, Event, double&) { return absent(); }
+BesideCaptures::BesideCaptures() = default;
+BesideCaptures::~BesideCaptures() = default;
 Status load_image(const void*, LoadedImage**) { return absent(); }
 void unload_image(LoadedImage*) {}
 Status get_kernel(const LoadedImage&, const char*, Kernel*) { return absent(); }

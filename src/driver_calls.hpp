@@ -26,11 +26,18 @@ constexpr int abi = 12000;
     X(cuCtxPopCurrent)                                                                                     \
     X(cuMemAlloc)                                                                                          \
     X(cuMemFree)                                                                                           \
+    X(cuMemcpyDtoHAsync)                                                                                   \
+    X(cuMemcpyHtoDAsync)                                                                                   \
     X(cuMemsetD8Async)                                                                                     \
     X(cuStreamCreate)                                                                                      \
     X(cuStreamSynchronize)                                                                                 \
     X(cuStreamDestroy)                                                                                     \
     X(cuStreamGetCtx)                                                                                      \
+    X(cuStreamIsCapturing)                                                                                 \
+    X(cuEventCreate)                                                                                       \
+    X(cuEventRecord)                                                                                       \
+    X(cuEventElapsedTime)                                                                                  \
+    X(cuEventDestroy)                                                                                      \
     X(cuLibraryLoadData)                                                                                   \
     X(cuLibraryUnload)                                                                                     \
     X(cuLibraryGetKernel)                                                                                  \

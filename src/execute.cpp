@@ -166,16 +166,15 @@ Status prepare(Handle& handle, const Request& request, const Problem& problem,
     return ok;
 }
 
-Status launch(Handle& handle, const PlanCache::Launch& prepared)
-{
-    const Backend* backend = prepared.plan.backend;
-    int index = 0;
-    while (handle.backends[index] != backend)
-        ++index;
-    return backend->launch(handle, handle.states[index], prepared.plan, prepared.packed);
-}
-
 }  // namespace
+
+Status launch(Handle& handle, const Plan& plan, const Packed& packed)
+{
+    int index = 0;
+    while (handle.backends[index] != plan.backend)
+        ++index;
+    return plan.backend->launch(handle, handle.states[index], plan, packed);
+}
 
 bool repeat(Handle& handle, const Request& request, Status& status)
 {
@@ -187,7 +186,7 @@ bool repeat(Handle& handle, const Request& request, Status& status)
     if (!known)
         return false;
     const driver::Scope scope(handle.context);
-    status = scope.status() == ok ? launch(handle, *known) : scope.status();
+    status = scope.status() == ok ? launch(handle, known->plan, known->packed) : scope.status();
     return true;
 }
 
@@ -202,7 +201,7 @@ Status execute(Handle& handle, const Request& request, const Problem& problem)
     Status status = scope.status();
     if (status == ok)
         status = prepare(handle, request, problem, prepared);
-    return status == ok ? launch(handle, *prepared) : status;
+    return status == ok ? launch(handle, prepared->plan, prepared->packed) : status;
 }
 
 }  // namespace hg

@@ -18,5 +18,7 @@ Status execute(Handle& handle, const Request& request, const Problem& problem);
 Status decide(Handle& handle, const Problem& problem, Plan& plan);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
 Status check_workspace(const Handle& handle, const Plan& plan);
+// Launches a plan's kernels, whose parameters are packed, on the handle's stream.
+Status launch(Handle& handle, const Plan& plan, const Packed& packed);
 
 }  // namespace hg

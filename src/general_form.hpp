@@ -13,44 +13,51 @@ namespace hg {
 // larger `size`, and is refused before more of it is read.
 constexpr size_t max_struct_bytes = 1024;
 
-// Checks the caller's struct <name>_t, which is argument 2. It may be newer and longer than ours.
-template <typename Args>
-Status check_size(const Args* args, const char* name)
+// What messages call a struct of the caller's, which is an argument, and its first member.
+struct StructNames {
+    int position = 2;
+    const char* argument = "args";
+    const char* size = "args->size";
+};
+
+// Checks the size of the caller's struct <name>_t. It may be newer and longer than ours.
+template <typename Struct>
+Status check_size(const Struct* value, const char* name, const StructNames& names = {})
 {
-    const size_t size = args->size;
-    if (size < sizeof *args || size > max_struct_bytes || size % alignof(Args) != 0)
-        return fail_argument(2, "args->size",
+    const size_t size = value->size;
+    if (size < sizeof *value || size > max_struct_bytes || size % alignof(Struct) != 0)
+        return fail_argument(names.position, names.size,
                              "is %zu, must be a multiple of %zu from %zu to %zu: use %s_init", size,
-                             alignof(Args), sizeof *args, max_struct_bytes, name);
-    const auto* bytes = reinterpret_cast<const unsigned char*>(args);
-    if (std::any_of(bytes + sizeof *args, bytes + size, [](unsigned char b) { return b != 0; }))
-        return fail_argument(2, "args->size", "is %zu, members beyond %zu must be 0 for this version", size,
-                             sizeof *args);
+                             alignof(Struct), sizeof *value, max_struct_bytes, name);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(value);
+    if (std::any_of(bytes + sizeof *value, bytes + size, [](unsigned char b) { return b != 0; }))
+        return fail_argument(names.position, names.size,
+                             "is %zu, members beyond %zu must be 0 for this version", size, sizeof *value);
     return ok;
 }
 
-// Checks that `args`, which messages call `argument`, is aligned.
-template <typename Args>
-Status check_struct(const char* argument, const Args* args)
+// Checks that a struct is aligned.
+template <typename Struct>
+Status check_struct(const char* argument, const Struct* value, int position = 2)
 {
-    if (reinterpret_cast<uintptr_t>(args) % alignof(Args) != 0)
-        return fail_argument(2, argument, "is %p, must be aligned to %zu bytes",
-                             static_cast<const void*>(args), alignof(Args));
+    if (reinterpret_cast<uintptr_t>(value) % alignof(Struct) != 0)
+        return fail_argument(position, argument, "is %p, must be aligned to %zu bytes",
+                             static_cast<const void*>(value), alignof(Struct));
     return ok;
 }
 
 // Checks the struct and copies the members that this version knows.
-template <typename Args>
-Status copy_struct(const Args* args, const char* name, Args& copy)
+template <typename Struct>
+Status copy_struct(const Struct* value, const char* name, Struct& copy, const StructNames& names = {})
 {
-    if (!args)
-        return fail_argument(2, "args", "is NULL, must point to an %s_t", name);
-    Status status = check_struct("args", args);
+    if (!value)
+        return fail_argument(names.position, names.argument, "is NULL, must point to an %s_t", name);
+    Status status = check_struct(names.argument, value, names.position);
     if (status == ok)
-        status = check_size(args, name);
+        status = check_size(value, name, names);
     if (status != ok)
         return status;
-    std::memcpy(&copy, args, sizeof copy);
+    std::memcpy(&copy, value, sizeof copy);
     copy.size = sizeof copy;
     return ok;
 }

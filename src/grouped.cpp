@@ -1,5 +1,7 @@
 // The C API of grouped GEMMs. Groups described on the host, and all groups on the host backend, run one
 // after the other. Sizes in device memory are read by one kernel for all groups.
+#include "grouped.hpp"
+
 #include "execute.hpp"
 #include "general_form.hpp"
 
@@ -283,11 +285,17 @@ Request to_request(const hgemm_grouped_args_t& g)
     return r;
 }
 
-Status run_on_device(Handle& handle, const hgemm_grouped_args_t& g)
+// Everything but the common members, which copy_grouped() checks, of contiguous or masked groups.
+Status check_groups(const Handle& handle, const hgemm_grouped_args_t& g)
 {
-    if (const Status status = check_matrices(g); status != ok || g.m == 0 || g.n == 0)
-        return status;
-    return execute(handle, to_request(g), to_problem(g));
+    Status status = check_shared(g);
+    const char* const name = is_masked(g) ? "args->counts" : "args->offsets";
+    if (status == ok)
+        status = check_sizes(name, is_masked(g) ? g.counts : g.offsets, pointers_of(handle));
+    if (status != ok || handle.context)
+        return status == ok ? check_matrices(g) : status;
+    status = check_group_sizes(g);
+    return status == ok ? check_output(g) : status;
 }
 
 Status run_described(Handle& handle, const hgemm_grouped_args_t& g)
@@ -310,19 +318,32 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
     Status status;
     if (handle.context && repeat(handle, to_request(g), status))
         return status;
-    status = check_shared(g);
-    const char* const name = is_masked(g) ? "args->counts" : "args->offsets";
-    if (status == ok)
-        status = check_sizes(name, is_masked(g) ? g.counts : g.offsets, pointers_of(handle));
-    if (status != ok || handle.context)
-        return status == ok ? run_on_device(handle, g) : status;
-    status = check_group_sizes(g);
-    if (status == ok)
-        status = check_output(g);
-    return status == ok ? run_all(handle, g) : status;
+    status = check_groups(handle, g);
+    if (status != ok || (handle.context && (g.m == 0 || g.n == 0)))
+        return status;
+    return handle.context ? execute(handle, to_request(g), to_problem(g)) : run_all(handle, g);
 }
 
 }  // namespace
+
+Status to_grouped_problem(const Handle& handle, const hgemm_grouped_args_t* args,
+                          std::optional<Problem>& problem)
+{
+    hgemm_grouped_args_t g;
+    Status status = copy_grouped(args, g);
+    if (status == ok && g.grouping == HGEMM_GROUPED_HOST)
+        return fail_argument(
+            2, "args->grouping",
+            "is 3 (host), must be 1 (contiguous) or 2 (masked): hgemm_tune() serves each of "
+            "args->problems");
+    if (status != ok || g.group_count == 0)
+        return status;
+    status = check_groups(handle, g);
+    if (status == ok && g.m > 0 && g.n > 0)
+        problem = to_problem(g);
+    return status;
+}
+
 }  // namespace hg
 
 using namespace hg;

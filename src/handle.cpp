@@ -169,8 +169,10 @@ Status open_backends(Handle& handle)
 // What is forced decides alone; the host has one kernel for a problem.
 void open_tuning(Handle& handle)
 {
-    if (handle.context && !handle.options.is_forced())
-        handle.tuning = Tuning::open(handle.device, handle.all_sm_count, handle.log);
+    if (!handle.context || handle.options.is_forced())
+        return;
+    handle.tuning_path = tuning_path(handle.device, handle.all_sm_count);
+    handle.tuning = Tuning::open(handle.device, handle.all_sm_count, handle.log);
 }
 
 Status create_handle(Handle& handle, const Wanted& wanted)

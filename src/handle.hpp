@@ -11,8 +11,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace hg {
+
+// The texts of the last hgemm_tune_report_t.
+struct TuneTexts {
+    std::string built_in, before, now, wrong_kernels, path;
+};
 
 constexpr int max_backends = 4;
 constexpr size_t workspace_alignment = 256;
@@ -26,8 +32,10 @@ struct Handle {
     driver::Primary primary;  // set if `context` is a primary context that the handle retained
     hgemm_stream_t stream;
     std::unique_ptr<PlanCache> cache;
-    std::unique_ptr<const Tuning> tuning;  // null: there is none, or what it chooses is forced
-    Workspace own, user;                   // user.ptr null: own is used
+    std::unique_ptr<Tuning> tuning;  // null: there is none, or what it chooses is forced
+    std::string tuning_path;         // the file that the handle read, or would have read; "" if none
+    TuneTexts tune_texts;
+    Workspace own, user;  // user.ptr null: own is used
 
     // Backends that serve the device, the preferred one first, and their state.
     const Backend* backends[max_backends];

@@ -87,6 +87,17 @@ Call::~Call() { error.function = outer_; }
 AtProblem::AtProblem(int64_t index) noexcept { error.problem = index; }
 AtProblem::~AtProblem() { error.problem.reset(); }
 
+KeptError::KeptError() noexcept : argument_(error.argument)
+{
+    std::memcpy(text_, error.text, sizeof text_);
+}
+
+KeptError::~KeptError()
+{
+    std::memcpy(error.text, text_, sizeof text_);
+    error.argument = argument_;
+}
+
 const char* error_text() noexcept { return error.text; }
 int error_argument() noexcept { return error.argument; }
 

@@ -22,6 +22,19 @@ constexpr size_t error_text_bytes = 4096;
 [[gnu::format(printf, 3, 4)]] Status fail_argument(int position, const char* name, const char* format,
                                                    ...) noexcept;
 
+// Puts back the thread's last failure as it was, for when failures meanwhile are none of the call.
+class KeptError {
+public:
+    KeptError() noexcept;
+    ~KeptError();
+    KeptError(const KeptError&) = delete;
+    KeptError& operator=(const KeptError&) = delete;
+
+private:
+    char text_[error_text_bytes];
+    int argument_;
+};
+
 // What the thread's last failure left. The text has no control characters.
 const char* error_text() noexcept;
 int error_argument() noexcept;

@@ -95,6 +95,14 @@ std::string default_tuning_path(const Device& device, int sm_count)
            std::to_string(sm_count) + "sms.tuning";
 }
 
+std::string tuning_path(const Device& device, int sm_count)
+{
+    const char* const named = environment("HGEMM_TUNING");
+    if (!named || !*named)
+        return default_tuning_path(device, sm_count);
+    return std::strcmp(named, "off") ? named : "";
+}
+
 const char* read_tuning_file(const char* path, std::string& text, bool& is_missing)
 {
     const File file(path);
@@ -102,7 +110,7 @@ const char* read_tuning_file(const char* path, std::string& text, bool& is_missi
     return file.number < 0 ? std::strerror(errno) : read_whole(file.number, text);
 }
 
-std::unique_ptr<const Tuning> Tuning::open(const Device& device, int sm_count, const Log& log) noexcept
+std::unique_ptr<Tuning> Tuning::open(const Device& device, int sm_count, const Log& log) noexcept
 {
     try {
         return read(device, sm_count, log);
@@ -113,19 +121,15 @@ std::unique_ptr<const Tuning> Tuning::open(const Device& device, int sm_count, c
     }
 }
 
-std::unique_ptr<const Tuning> Tuning::read(const Device& device, int sm_count, const Log& log)
+std::unique_ptr<Tuning> Tuning::read(const Device& device, int sm_count, const Log& log)
 {
-    const char* const named = environment("HGEMM_TUNING");
-    const bool is_named = named && *named;
-    if (is_named && !std::strcmp(named, "off"))
-        return nullptr;
-    const std::string path = is_named ? named : default_tuning_path(device, sm_count);
+    const std::string path = tuning_path(device, sm_count);
     if (path.empty())
         return nullptr;
     auto tuning = std::make_unique<Tuning>();
     bool is_missing = false;
     const char* const unreadable = read_tuning_file(path.c_str(), tuning->text_, is_missing);
-    if (is_missing && !is_named)  // as most users have it
+    if (is_missing && path == default_tuning_path(device, sm_count))  // as most users have it
         return nullptr;
     TuningText found;
     if (unreadable)
@@ -142,8 +146,12 @@ std::unique_ptr<const Tuning> Tuning::read(const Device& device, int sm_count, c
 
 std::string_view Tuning::find(std::string_view key) const
 {
+    if (const auto chosen = chosen_.find(key); chosen != chosen_.end())
+        return chosen->second;
     const auto found = std::ranges::lower_bound(entries_, key, {}, &TuningEntry::key);
     return found != entries_.end() && found->key == key ? found->kernel : std::string_view();
 }
+
+void Tuning::choose(const std::string& key, const std::string& kernel) { chosen_[key] = kernel; }
 
 }  // namespace hg

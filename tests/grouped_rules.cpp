@@ -105,10 +105,8 @@ std::vector<hgemm_args_t> GroupedTrial::problems() const
     return list;
 }
 
-hgemm_status_t GroupedTrial::start(Library& library) const
+hgemm_grouped_args_t GroupedTrial::args() const
 {
-    const std::vector<hgemm_args_t> list =
-        g_.grouping == HGEMM_GROUPED_HOST ? problems() : std::vector<hgemm_args_t>();
     hgemm_grouped_args_t args;
     hgemm_grouped_args_init(&args, sizeof args);
     args.grouping = g_.grouping;
@@ -131,8 +129,16 @@ hgemm_status_t GroupedTrial::start(Library& library) const
     args.ldd = d_.extent().ld;
     args.stride_d = d_.extent().stride;
     args.offsets = args.counts = sizes_.get<const int64_t>();
-    args.problems = list.data();
-    return hgemm_grouped_ex(library.handle(), &args);
+    return args;
+}
+
+hgemm_status_t GroupedTrial::start(Library& library) const
+{
+    const std::vector<hgemm_args_t> list =
+        g_.grouping == HGEMM_GROUPED_HOST ? problems() : std::vector<hgemm_args_t>();
+    hgemm_grouped_args_t grouped = args();
+    grouped.problems = list.data();
+    return hgemm_grouped_ex(library.handle(), &grouped);
 }
 
 double GroupedTrial::expected(int64_t group, int64_t z, int64_t row, int64_t j) const

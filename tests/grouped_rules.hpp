@@ -30,6 +30,7 @@ class GroupedTrial {
 public:
     GroupedTrial(Memory& memory, const GroupedCase& grouped);
 
+    hgemm_grouped_args_t args() const;  // without host groups' problems
     hgemm_status_t start(Library& library) const;
     hgemm_status_t run(Library& library) const { return library.wait(start(library)); }
     // Sets other groups of the same rows, or of as many as there is room for, and restores D.

@@ -71,6 +71,21 @@ module libhgemm
         type(c_ptr) :: offsets, counts, problems
     end type
 
+    type, bind(c) :: hgemm_tune_options_t
+        integer(c_size_t) :: size
+        integer(c_int) :: max_candidates, max_rounds
+        real(c_double) :: max_seconds
+        integer(c_int) :: write
+        type(c_ptr) :: path
+    end type
+
+    type, bind(c) :: hgemm_tune_report_t
+        integer(c_size_t) :: size
+        integer(c_int) :: candidates, wrong, failed, rounds, complete
+        real(c_double) :: built_in_us, before_us, now_us, gain, spread
+        type(c_ptr) :: built_in, before, now, wrong_kernels, path
+    end type
+
     interface
         ! ==== Functions, as interfaces.awk writes them ====
         ! ---- Handle
@@ -362,6 +377,38 @@ module libhgemm
             import
             type(c_ptr), value :: handle
             type(hgemm_grouped_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        ! ---- Tuning
+        subroutine hgemm_tune_options_init(options, size) bind(c, name='hgemm_tune_options_init')
+            import
+            type(hgemm_tune_options_t), intent(inout) :: options
+            integer(c_size_t), value :: size
+        end subroutine
+
+        subroutine hgemm_tune_report_init(report, size) bind(c, name='hgemm_tune_report_init')
+            import
+            type(hgemm_tune_report_t), intent(inout) :: report
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_tune(handle, args, options, report) bind(c, name='hgemm_tune') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_args_t), intent(in) :: args
+            type(hgemm_tune_options_t), intent(in) :: options
+            type(hgemm_tune_report_t), intent(inout) :: report
+            integer(c_int) :: status
+        end function
+
+        function hgemm_tune_grouped(handle, args, options, report) &
+            bind(c, name='hgemm_tune_grouped') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_grouped_args_t), intent(in) :: args
+            type(hgemm_tune_options_t), intent(in) :: options
+            type(hgemm_tune_report_t), intent(inout) :: report
             integer(c_int) :: status
         end function
 

@@ -105,7 +105,7 @@ function attributes_of(type,    pointed, is_read_only) {
         fail("what is " type " in Fortran?")
     if (is_read_only)
         return fortran[pointed] ", intent(in)"
-    return fortran[pointed] ", intent(" (pointed ~ /_args_t$/ ? "inout)" : "out)")
+    return fortran[pointed] ", intent(" (pointed ~ /_(args|options|report)_t$/ ? "inout)" : "out)")
 }
 
 function write_function(text,    name, type, arguments, n, i, names, attributes, lists, order, kinds, kind) {

@@ -123,5 +123,31 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, offsets);
     MEMBER(hgemm_grouped_args_t, counts);
     MEMBER(hgemm_grouped_args_t, problems);
+
+    SIZE(hgemm_tune_options_t);
+    MEMBER(hgemm_tune_options_t, size);
+    MEMBER(hgemm_tune_options_t, max_candidates);
+    MEMBER(hgemm_tune_options_t, max_rounds);
+    MEMBER(hgemm_tune_options_t, max_seconds);
+    MEMBER(hgemm_tune_options_t, write);
+    MEMBER(hgemm_tune_options_t, path);
+
+    SIZE(hgemm_tune_report_t);
+    MEMBER(hgemm_tune_report_t, size);
+    MEMBER(hgemm_tune_report_t, candidates);
+    MEMBER(hgemm_tune_report_t, wrong);
+    MEMBER(hgemm_tune_report_t, failed);
+    MEMBER(hgemm_tune_report_t, rounds);
+    MEMBER(hgemm_tune_report_t, complete);
+    MEMBER(hgemm_tune_report_t, built_in_us);
+    MEMBER(hgemm_tune_report_t, before_us);
+    MEMBER(hgemm_tune_report_t, now_us);
+    MEMBER(hgemm_tune_report_t, gain);
+    MEMBER(hgemm_tune_report_t, spread);
+    MEMBER(hgemm_tune_report_t, built_in);
+    MEMBER(hgemm_tune_report_t, before);
+    MEMBER(hgemm_tune_report_t, now);
+    MEMBER(hgemm_tune_report_t, wrong_kernels);
+    MEMBER(hgemm_tune_report_t, path);
     return 0;
 }

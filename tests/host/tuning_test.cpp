@@ -77,6 +77,25 @@ TEST_F(TuningFile, DecidesForItsProblemsAlone)
     EXPECT_TRUE(contains(log(), "has choices for 1 problems")) << log();
 }
 
+// hgemm_tune() decides whatever the file says, for its problem alone; "" is the library's own choice.
+TEST_F(TuningFile, IsOverruledByWhatWasTunedLater)
+{
+    NEEDS_CUDA_BUILD();
+    const Problem other = linear_layer(65, 4096, 4096);
+    write(header() + line(layer, splitk) + line(other, splitk));
+    open();
+    ASSERT_TRUE(is_tuned(layer));
+    handle.tuning->choose(tuning_key(layer, Mode::Default), "sm90_pingpong_128x128");
+    handle.cache->clear();
+    EXPECT_EQ(kernel_of(plan(layer)), "sm90_pingpong_128x128");
+    EXPECT_TRUE(is_tuned(layer));
+    EXPECT_EQ(kernel_of(plan(other)), "sm90_splitk_64x64");
+    handle.tuning->choose(tuning_key(layer, Mode::Default), "");
+    handle.cache->clear();
+    EXPECT_FALSE(is_tuned(layer));
+    EXPECT_EQ(kernel_of(plan(layer)), choose(h200, layer, "", "", 192 * mib).kernel);
+}
+
 // An entry that was measured on aligned operands is not one for misaligned ones.
 TEST_F(TuningFile, DoesNotDecideForOtherOperands)
 {

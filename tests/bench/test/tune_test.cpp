@@ -1,11 +1,11 @@
 // The parts of hgemm-tune that need no GPU: its stop rule, the logs it reads, the file it writes, and which
 // kernels it measures.
 #include "host/devices.hpp"
+#include "src/tune/choices.hpp"
+#include "src/tune/contest.hpp"
+#include "src/tune/store.hpp"
 #include "src/tuning.hpp"
 #include "statistics.hpp"
-#include "tune/choices.hpp"
-#include "tune/contest.hpp"
-#include "tune/store.hpp"
 #include "tune/traces.hpp"
 
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <set>
 #include <sstream>
@@ -101,6 +102,35 @@ TEST(Tune, luck_is_not_speed)
     EXPECT_TRUE(is_clearly_faster({0.96, 0.97, 0.98}));
 }
 
+TEST(Tune, fastest_is_found_and_held_against_the_first)
+{
+    const std::vector<double> us = {10, 11, 9.6, 14, 9.9, 20};
+    std::minstd_rand random(1);
+    std::normal_distribution<double> normal(1, 0.004);
+    size_t turns = 0;
+    const auto turn = [&](size_t i) {
+        ++turns;
+        return std::optional(us[i] * normal(random));
+    };
+    const auto found = find_fastest(us.size(), {}, random, turn);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->candidate, 2u);
+    EXPECT_NEAR(found->us, 9.6, 0.1);
+    EXPECT_NEAR(found->reference_us, 10, 0.1);
+    EXPECT_NEAR(found->ratio.median, 0.96, 0.01);
+    EXPECT_GE(found->rounds, ContestRules().min_rounds + duel_rounds);
+    EXPECT_GT(turns, 2 * us.size());
+    const auto alone = find_fastest(1, {}, random, turn);
+    ASSERT_TRUE(alone);
+    EXPECT_EQ(alone->candidate, 0u);
+    EXPECT_EQ(alone->us, alone->reference_us);
+    const auto stopping = [&](size_t i) { return --turns > 0 ? std::optional(us[i]) : std::nullopt; };
+    for (const size_t after : {1, 8, 30}) {
+        turns = after;
+        EXPECT_FALSE(find_fastest(us.size(), {}, random, stopping)) << after;
+    }
+}
+
 TEST(Tune, products_are_read_from_logs)
 {
     std::istringstream log(
@@ -183,14 +213,15 @@ TEST_F(TuneStore, begins_anew_for_another_build)
 {
     TuningOrigin other = origin;
     other.library = "another";
-    testing::internal::CaptureStderr();
-    Store(path, other).write({{a, line(a)}});
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-    testing::internal::CaptureStderr();
-    Store(path, origin).write({{b, line(b)}});
-    EXPECT_EQ(testing::internal::GetCapturedStderr().find(
-                  path.string() + " will be begun anew: it is of another library 'another', not '"),
+    const Store first(path, other);
+    EXPECT_TRUE(first.remarks().empty());
+    first.write({{a, line(a)}});
+    const Store second(path, origin);
+    ASSERT_EQ(second.remarks().size(), 1u);
+    EXPECT_EQ(second.remarks()[0].find(path.string() +
+                                       " will be begun anew: it is of another library 'another', not '"),
               0u);
+    second.write({{b, line(b)}});
     EXPECT_EQ(keys(), (std::vector<std::string>{b}));
 }
 
@@ -302,7 +333,8 @@ TEST(TuneChoices, are_legal_different_and_the_best_come_first)
                                        linear_layer(1, 4096, 14336), linear_layer(17, 1001, 999)}) {
             Handle handle{};
             open(handle, device);
-            const std::vector<KernelChoice> choices = promising_choices(handle, problem, 12);
+            const std::vector<KernelChoice> choices =
+                promising_choices(handle, problem, 12, TriedPdl::Each);
             EXPECT_GE(choices.size(), 5u);
             EXPECT_LE(choices.size(), 12u);
             std::set<std::string> texts;
@@ -325,11 +357,27 @@ TEST(TuneChoices, in_batch_invariant_mode_do_not_split_k)
     Handle handle{};
     open(handle, h200);
     handle.options.mode = Mode::BatchInvariant;
-    for (const KernelChoice& choice : promising_choices(handle, linear_layer(64, 4096, 4096), 12)) {
+    for (const KernelChoice& choice :
+         promising_choices(handle, linear_layer(64, 4096, 4096), 12, TriedPdl::Each)) {
         EXPECT_EQ(choice.plan.split, 1);
         EXPECT_FALSE(choice.plan.sm90.stream_k);
         EXPECT_STREQ(choice.plan.backend->name, "sm90");
     }
+}
+
+// hgemm_tune() times each launch by itself, which shows nothing of how launches overlap.
+TEST(TuneChoices, may_leave_pdl_to_the_library)
+{
+    NEEDS_CUDA_BUILD();
+    Handle handle{};
+    open(handle, h200);
+    const std::vector<KernelChoice> choices =
+        promising_choices(handle, linear_layer(64, 4096, 4096), 12, TriedPdl::Own);
+    EXPECT_EQ(choices.size(), 12u);
+    std::set<std::string> without;
+    for (const KernelChoice& choice : choices)
+        without.insert(choice.text.substr(0, choice.text.rfind('/')));
+    EXPECT_EQ(without.size(), choices.size());
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ int run(int argc, char** argv)
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_option("--rounds", options.rules.max_rounds, "Times that each is timed at most")
-        ->check(CLI::Range(duel_rounds, 1000))
+        ->check(CLI::Range(hg::duel_rounds, 1000))
         ->capture_default_str();
     app.add_option("--sets", options.device.max_sets, "Maximum number of sets of operands to rotate over")
         ->check(CLI::Range(1, 1024));

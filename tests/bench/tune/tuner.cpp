@@ -6,11 +6,11 @@
 #include "src/arguments.hpp"
 #include "src/execute.hpp"
 #include "src/options.hpp"
+#include "src/tune/choices.hpp"
+#include "src/tune/store.hpp"
 #include "src/tuning.hpp"
 #include "statistics.hpp"
 #include "tests/environment.hpp"
-#include "tune/choices.hpp"
-#include "tune/store.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,6 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -70,7 +69,6 @@ private:
     // All later calls run that plan's kernel; "" leaves the choice to the library.
     void select(const std::string& text);
     void stop_if_asked() const;
-    Contest compete(const std::vector<const Arm*>& arms, const ContestRules& rules);
     std::vector<Arm> arms_for(const Product& product, const Problem& problem,
                               const std::vector<Operands>& sets, Tuned& tuned);
 
@@ -131,7 +129,7 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
     if (decide(handle_, problem, own) != ok)
         throw std::runtime_error(hgemm_last_error());
     const std::vector<KernelChoice> choices =
-        promising_choices(handle_, problem, static_cast<size_t>(options_.candidates));
+        promising_choices(handle_, problem, static_cast<size_t>(options_.candidates), TriedPdl::Each);
     const Expectation expectation = device_.expect(product, sets[0]);
     const Multiply multiply = [&](const Operands& o) { ours_.multiply(product, o); };
     std::vector<Arm> arms;
@@ -161,29 +159,6 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
     return arms;
 }
 
-// The first turn of each is not counted.
-Contest Tuner::compete(const std::vector<const Arm*>& arms, const ContestRules& rules)
-{
-    Contest contest(arms.size(), rules);
-    for (const Arm* arm : arms) {
-        stop_if_asked();
-        arm->graph->time_us();
-    }
-    while (!contest.is_over()) {
-        stop_if_asked();
-        std::vector<size_t> turns(contest.alive().size());
-        std::iota(turns.begin(), turns.end(), size_t{0});
-        std::shuffle(turns.begin(), turns.end(), random_);
-        std::vector<double> us(turns.size());
-        for (const size_t turn : turns)
-            us[turn] = arms[contest.alive()[turn]]->graph->time_us();
-        contest.add_round(us);
-    }
-    return contest;
-}
-
-// What wins the contest is timed anew beside the library's own choice, so that the luck that made it win
-// does not count.
 Tuned Tuner::measure(const Product& product)
 {
     const std::vector<Operands> sets = device_.operands(product);
@@ -193,18 +168,15 @@ Tuned Tuner::measure(const Product& product)
     const std::vector<Arm> arms = arms_for(product, problem, sets, tuned);
     tuned.candidates = arms.size() - 1;
     tuned.built_in = text_of(arms[0].plan);
-    std::vector<const Arm*> all;
-    for (const Arm& arm : arms)
-        all.push_back(&arm);
-    const size_t best = all.size() > 1 ? compete(all, options_.rules).best() : 0;
-    ContestRules rules = options_.rules;
-    rules.min_rounds = std::max(rules.min_rounds, duel_rounds);
-    const Contest duel = compete({all[0], all[best]}, rules);
-    tuned.built_in_us = duel.us(0);
-    tuned.us = duel.us(1);
-    tuned.ratio = duel.ratio(1);
-    if (best != 0 && is_clearly_faster(tuned.ratio))
-        tuned.fastest = all[best]->text;
+    const auto turn = [&](size_t i) {
+        stop_if_asked();
+        return std::optional(arms[i].graph->time_us());
+    };
+    const Fastest fastest = find_fastest(arms.size(), options_.rules, random_, turn).value();
+    tuned.built_in_us = fastest.reference_us;
+    tuned.us = fastest.us;
+    tuned.ratio = fastest.ratio;
+    tuned.fastest = arms[fastest.candidate].text;
     return tuned;
 }
 
@@ -264,8 +236,11 @@ int tune(const TuneOptions& options, const volatile std::sig_atomic_t& interrupt
         throw std::runtime_error(
             "neither XDG_CACHE_HOME nor HOME is an absolute path: --out must name the file");
     std::optional<Store> store;
-    if (!options.dry_run)
+    if (!options.dry_run) {
         store.emplace(path, tuner.origin());
+        for (const std::string& remark : store->remarks())
+            fmt::print(stderr, "{}\n", remark);
+    }
     std::vector<double> gains;
     size_t failed = 0, wrong = 0;
     const auto begin = Clock::now();

@@ -2,16 +2,13 @@
 #pragma once
 
 #include "device.hpp"
-#include "tune/contest.hpp"
+#include "src/tune/contest.hpp"
 
 #include <csignal>
 #include <string>
 #include <vector>
 
 namespace hg::bench {
-
-// The least rounds in which the winner is timed again, for an interval that is narrower than all values.
-constexpr int duel_rounds = 9;
 
 struct TuneOptions {
     std::vector<Product> products;

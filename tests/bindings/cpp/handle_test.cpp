@@ -154,6 +154,10 @@ TEST(Cpp, general_and_grouped_forms)
     args.d = d.data();
     EXPECT_NE(handle.explain(args)->find("host"), std::string::npos);
     EXPECT_TRUE(handle.workspace_size(args));
+    EXPECT_EQ(handle.tune(args)->candidates, 1) << "on the host";
+    hgemm_tune_options_t options = libhgemm::make_tune_options();
+    options.max_rounds = 1;
+    EXPECT_EQ(handle.tune(args, options).error().argument, 3);
     ASSERT_TRUE(handle.run(args));
     EXPECT_EQ(d, (std::vector<float>{2, 4}));
 

@@ -4,6 +4,8 @@ program layout
     implicit none
     type(hgemm_args_t), target :: args
     type(hgemm_grouped_args_t), target :: grouped
+    type(hgemm_tune_options_t), target :: options
+    type(hgemm_tune_report_t), target :: report
     integer(c_intptr_t) :: origin
 
     call value('HGEMM_STATUS_SUCCESS', HGEMM_STATUS_SUCCESS)
@@ -112,6 +114,34 @@ program layout
     call member('hgemm_grouped_args_t.offsets', c_loc(grouped%offsets))
     call member('hgemm_grouped_args_t.counts', c_loc(grouped%counts))
     call member('hgemm_grouped_args_t.problems', c_loc(grouped%problems))
+
+    call size_of('hgemm_tune_options_t', c_sizeof(options))
+    origin = address(c_loc(options))
+    call member('hgemm_tune_options_t.size', c_loc(options%size))
+    call member('hgemm_tune_options_t.max_candidates', c_loc(options%max_candidates))
+    call member('hgemm_tune_options_t.max_rounds', c_loc(options%max_rounds))
+    call member('hgemm_tune_options_t.max_seconds', c_loc(options%max_seconds))
+    call member('hgemm_tune_options_t.write', c_loc(options%write))
+    call member('hgemm_tune_options_t.path', c_loc(options%path))
+
+    call size_of('hgemm_tune_report_t', c_sizeof(report))
+    origin = address(c_loc(report))
+    call member('hgemm_tune_report_t.size', c_loc(report%size))
+    call member('hgemm_tune_report_t.candidates', c_loc(report%candidates))
+    call member('hgemm_tune_report_t.wrong', c_loc(report%wrong))
+    call member('hgemm_tune_report_t.failed', c_loc(report%failed))
+    call member('hgemm_tune_report_t.rounds', c_loc(report%rounds))
+    call member('hgemm_tune_report_t.complete', c_loc(report%complete))
+    call member('hgemm_tune_report_t.built_in_us', c_loc(report%built_in_us))
+    call member('hgemm_tune_report_t.before_us', c_loc(report%before_us))
+    call member('hgemm_tune_report_t.now_us', c_loc(report%now_us))
+    call member('hgemm_tune_report_t.gain', c_loc(report%gain))
+    call member('hgemm_tune_report_t.spread', c_loc(report%spread))
+    call member('hgemm_tune_report_t.built_in', c_loc(report%built_in))
+    call member('hgemm_tune_report_t.before', c_loc(report%before))
+    call member('hgemm_tune_report_t.now', c_loc(report%now))
+    call member('hgemm_tune_report_t.wrong_kernels', c_loc(report%wrong_kernels))
+    call member('hgemm_tune_report_t.path', c_loc(report%path))
 
 contains
 

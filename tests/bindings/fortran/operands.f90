@@ -31,6 +31,8 @@ module operands
     type(c_ptr) :: handle, stream, address
     type(hgemm_args_t) :: args
     type(hgemm_grouped_args_t) :: grouped
+    type(hgemm_tune_options_t) :: options
+    type(hgemm_tune_report_t) :: report
     integer(c_int) :: status, number
     integer(c_size_t) :: bytes
     character(kind=c_char) :: line(512)

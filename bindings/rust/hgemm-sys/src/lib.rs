@@ -157,6 +157,38 @@ pub struct hgemm_grouped_args_t {
     pub problems: *const hgemm_args_t,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_tune_options_t {
+    pub size: usize,
+    pub max_candidates: c_int,
+    pub max_rounds: c_int,
+    pub max_seconds: f64,
+    pub write: c_int,
+    pub path: *const c_char,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_tune_report_t {
+    pub size: usize,
+    pub candidates: c_int,
+    pub wrong: c_int,
+    pub failed: c_int,
+    pub rounds: c_int,
+    pub complete: c_int,
+    pub built_in_us: f64,
+    pub before_us: f64,
+    pub now_us: f64,
+    pub gain: f64,
+    pub spread: f64,
+    pub built_in: *const c_char,
+    pub before: *const c_char,
+    pub now: *const c_char,
+    pub wrong_kernels: *const c_char,
+    pub path: *const c_char,
+}
+
 extern "C" {
     pub fn hgemm_create(handle: *mut hgemm_handle_t) -> hgemm_status_t;
     pub fn hgemm_create_on(handle: *mut hgemm_handle_t, device: c_int) -> hgemm_status_t;
@@ -258,6 +290,16 @@ extern "C" {
     ) -> hgemm_status_t;
     pub fn hgemm_grouped_args_init(args: *mut hgemm_grouped_args_t, size: usize);
     pub fn hgemm_grouped_ex(handle: hgemm_handle_t, args: *const hgemm_grouped_args_t) -> hgemm_status_t;
+    pub fn hgemm_tune_options_init(options: *mut hgemm_tune_options_t, size: usize);
+    pub fn hgemm_tune_report_init(report: *mut hgemm_tune_report_t, size: usize);
+    pub fn hgemm_tune(
+        handle: hgemm_handle_t, args: *const hgemm_args_t, options: *const hgemm_tune_options_t,
+        report: *mut hgemm_tune_report_t,
+    ) -> hgemm_status_t;
+    pub fn hgemm_tune_grouped(
+        handle: hgemm_handle_t, args: *const hgemm_grouped_args_t, options: *const hgemm_tune_options_t,
+        report: *mut hgemm_tune_report_t,
+    ) -> hgemm_status_t;
     pub fn hgemv_n(
         handle: hgemm_handle_t, m: i64, n: i64, alpha: f32, a: *const hgemm_half_t, lda: i64,
         x: *const hgemm_half_t, incx: i64, beta: f32, y: *mut hgemm_half_t, incy: i64,

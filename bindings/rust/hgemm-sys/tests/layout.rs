@@ -134,6 +134,36 @@ fn constants_and_structs_are_those_of_c() {
         counts,
         problems
     );
+    members!(
+        lines,
+        hgemm_tune_options_t,
+        size,
+        max_candidates,
+        max_rounds,
+        max_seconds,
+        write,
+        path
+    );
+    members!(
+        lines,
+        hgemm_tune_report_t,
+        size,
+        candidates,
+        wrong,
+        failed,
+        rounds,
+        complete,
+        built_in_us,
+        before_us,
+        now_us,
+        gain,
+        spread,
+        built_in,
+        before,
+        now,
+        wrong_kernels,
+        path
+    );
     let c = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/abi/layout.txt");
     let c = std::fs::read_to_string(c).expect("tests/abi/layout.txt");
     assert_eq!(lines, c.lines().collect::<Vec<_>>());

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <optional>
+#include <random>
 #include <vector>
 
-namespace hg::bench {
+namespace hg {
+
+double median_of(std::vector<double> values);  // at least one
 
 // The median of some values and an interval around it, which holds the true one in 95 of 100 cases; for
 // fewer than six values the interval is all of them.
@@ -47,4 +52,23 @@ private:
 // Is a candidate, timed beside candidate 0, faster by more than the spread and by a hundredth?
 bool is_clearly_faster(const Interval& ratio);
 
-}  // namespace hg::bench
+// The least rounds in which the winner is timed again, for an interval that is narrower than all values.
+constexpr int duel_rounds = 9;
+
+// The time of a candidate's turn in microseconds; nothing: the contest is to stop.
+using Turn = std::function<std::optional<double>(size_t candidate)>;
+
+// Candidate 0, which the others are held against, or one that is clearly faster.
+struct Fastest {
+    size_t candidate;
+    double us, reference_us;  // median times, of both in the same rounds
+    Interval ratio;           // of the contest's winner to candidate 0
+    int rounds;               // in all
+};
+
+// A contest, then its winner anew beside candidate 0 alone, so that the luck that made it win does not
+// count. In each round candidates take turns in random order. Nothing if a turn stopped it.
+std::optional<Fastest> find_fastest(size_t candidates, const ContestRules& rules, std::minstd_rand& random,
+                                    const Turn& turn);
+
+}  // namespace hg

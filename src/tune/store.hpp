@@ -1,13 +1,14 @@
 // Writes what was measured to a tuning file, beside what is there already.
 #pragma once
 
-#include "src/tuning_file.hpp"
+#include "tuning_file.hpp"
 
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
-namespace hg::bench {
+namespace hg {
 
 // What became of a problem: its line, or nothing where the library's own choice is the best.
 using Outcomes = std::map<std::string, std::optional<std::string>>;  // by tuning_key()
@@ -23,16 +24,19 @@ std::string merge(const std::string& text, const TuningOrigin& origin, const Out
 class Store {
 public:
     // Makes the folders and the lock, so that a wrong path is known before anything is measured. A file
-    // that is there and is no tuning file is not replaced. Says on standard error what write() will drop.
+    // that is there and is no tuning file is not replaced.
     Store(const std::string& path, const TuningOrigin& origin);
 
     const std::string& path() const { return path_; }
+    // What a user should know before write(): that it drops what is there, or that nothing can be locked.
+    const std::vector<std::string>& remarks() const { return remarks_; }
     // Reads the file again, so that what other processes wrote stays, and replaces it in one step.
     void write(const Outcomes& outcomes) const;
 
 private:
     std::string path_;
     TuningOrigin origin_;
+    std::vector<std::string> remarks_;
 };
 
-}  // namespace hg::bench
+}  // namespace hg

@@ -1,10 +1,8 @@
 #include "tune/store.hpp"
 
-#include "src/tuning.hpp"
+#include "tuning.hpp"
 
 #include <fcntl.h>
-#include <fmt/chrono.h>
-#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,14 +16,14 @@
 #include <string>
 #include <system_error>
 
-namespace hg::bench {
+namespace hg {
 namespace {
 
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail_with(const char* what, const std::string& path, const char* reason)
 {
-    throw std::runtime_error(fmt::format("cannot {} {}: {}", what, path, reason));
+    throw std::runtime_error(std::string("cannot ") + what + " " + path + ": " + reason);
 }
 
 // Folders of the user's cache are the user's alone.
@@ -95,7 +93,7 @@ int create_beside(const std::string& path, std::string& name)
     constexpr int most = 100;  // names that processes elsewhere or long gone may have taken
     int file = -1;
     for (int i = 0; file < 0 && i < most && (i == 0 || errno == EEXIST); ++i) {
-        name = fmt::format("{}.{}.{}", path, getpid(), i);
+        name = path + "." + std::to_string(getpid()) + "." + std::to_string(i);
         file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
     struct stat old;
@@ -142,8 +140,14 @@ std::string read(const std::string& path)
 std::string entry_line(const std::string& key, const std::string& kernel, double us, double built_in_us,
                        double spread)
 {
-    return fmt::format("{} {} us={:.3f} built_in_us={:.3f} spread={:.4f} date={:%Y-%m-%d}\n", key, kernel,
-                       us, built_in_us, spread, fmt::gmtime(std::time(nullptr)));
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    char date[16] = "", measured[160];
+    std::strftime(date, sizeof date, "%Y-%m-%d", &utc);
+    std::snprintf(measured, sizeof measured, "us=%.3f built_in_us=%.3f spread=%.4f date=%s", us,
+                  built_in_us, spread, date);
+    return TuningEntry{key, kernel, measured}.line();
 }
 
 std::string merge(const std::string& text, const TuningOrigin& origin, const Outcomes& outcomes)
@@ -156,9 +160,10 @@ std::string merge(const std::string& text, const TuningOrigin& origin, const Out
             lines[key] = *line;
         else
             lines.erase(key);
-    std::string merged = origin.header() +
-                         "# Written by hgemm-tune. Problem, kernel, its time, that of the library's own "
-                         "choice, spread as a part of the time.\n";
+    std::string merged =
+        origin.header() +
+        "# Written by hgemm-tune or hgemm_tune(). Problem, kernel, its time, that of the library's own "
+        "choice, spread as a part of the time.\n";
     for (const auto& [key, line] : lines)
         merged += line;
     return merged;
@@ -174,12 +179,11 @@ Store::Store(const std::string& path, const TuningOrigin& origin)
     const std::string text = read(path_);
     const TuningText old = parse_tuning(text, origin_);
     if (!text.empty() && !old.refusal.empty())
-        fmt::print(stderr, "{} will be begun anew: {}\n", path_, old.refusal);
+        remarks_.push_back(path_ + " will be begun anew: " + old.refusal);
     const Lock lock(path_ + ".lock");
     if (lock.error() != 0)
-        fmt::print(stderr,
-                   "{}.lock cannot be locked ({}): what others write at the same time may be lost\n", path_,
-                   std::strerror(lock.error()));
+        remarks_.push_back(path_ + ".lock cannot be locked (" + std::strerror(lock.error()) +
+                           "): what others write at the same time may be lost");
 }
 
 void Store::write(const Outcomes& outcomes) const
@@ -191,4 +195,4 @@ void Store::write(const Outcomes& outcomes) const
     replace(path_, text);
 }
 
-}  // namespace hg::bench
+}  // namespace hg

@@ -1,16 +1,16 @@
 #include "tune/choices.hpp"
 
-#include "src/dispatch.hpp"
-
-#include <fmt/format.h>
+#include "dispatch.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
-namespace hg::bench {
+namespace hg {
 namespace {
 
 constexpr double within = 1.5;       // times the best prediction: further kernels are not looked at closely
-constexpr size_t with_each_pdl = 2;  // so many of the best are tried with every PDL
+constexpr size_t with_each_pdl = 2;  // so many of the best are tried with each PDL
 constexpr int max_split = 32;        // of any backend
 
 class Finder {
@@ -48,7 +48,7 @@ public:
         for (const char* const swap_ab : {"/swap_ab=0", "/swap_ab=1"}) {
             add(kernel + swap_ab + "/stream_k=1", choices);
             for (int split = 1; split <= max_split; ++split)
-                add(fmt::format("{}/split={}{}/stream_k=0", kernel, split, swap_ab), choices);
+                add(kernel + "/split=" + std::to_string(split) + swap_ab + "/stream_k=0", choices);
         }
     }
 
@@ -67,12 +67,14 @@ void sort(std::vector<KernelChoice>& choices)
 
 std::string text_of(const Plan& plan)
 {
-    return fmt::format("{}/split={}/swap_ab={:d}/stream_k={:d}/pdl={}",
-                       plan.backend->kernels[plan.kernel].name, plan.split, plan.swap_ab,
-                       plan.sm90.stream_k, name_of(plan.pdl));
+    char settings[80];
+    std::snprintf(settings, sizeof settings, "/split=%d/swap_ab=%d/stream_k=%d/pdl=%s", plan.split,
+                  plan.swap_ab, plan.sm90.stream_k, name_of(plan.pdl));
+    return plan.backend->kernels[plan.kernel].name + std::string(settings);
 }
 
-std::vector<KernelChoice> promising_choices(const Handle& handle, const Problem& problem, size_t most)
+std::vector<KernelChoice> promising_choices(const Handle& handle, const Problem& problem, size_t most,
+                                            TriedPdl pdl)
 {
     const Finder finder(handle, problem);
     std::vector<KernelChoice> kernels = finder.kernels(), choices = kernels;
@@ -81,16 +83,15 @@ std::vector<KernelChoice> promising_choices(const Handle& handle, const Problem&
         if (kernel.plan.predicted_us <= within * kernels.front().plan.predicted_us)
             finder.add_settings(kernel.plan.backend->kernels[kernel.plan.kernel].name, choices);
     sort(choices);
-    const size_t more = 2 * with_each_pdl;
+    const size_t best = pdl == TriedPdl::Each ? with_each_pdl : 0, more = 2 * best;
     choices.resize(std::min(choices.size(), most > more ? most - more : most));
-    const size_t best = std::min(choices.size(), with_each_pdl);
-    for (size_t i = 0; i < best; ++i) {
+    for (size_t i = 0; i < std::min(choices.size(), best); ++i) {
         const std::string settings = choices[i].text.substr(0, choices[i].text.rfind('/'));
-        for (const char* const pdl : {"/pdl=off", "/pdl=late", "/pdl=early"})
+        for (const char* const setting : {"/pdl=off", "/pdl=late", "/pdl=early"})
             if (choices.size() < most)
-                finder.add(settings + pdl, choices);
+                finder.add(settings + setting, choices);
     }
     return choices;
 }
 
-}  // namespace hg::bench
+}  // namespace hg

@@ -1,0 +1,80 @@
+// Copies, events and waiting: the part of the driver that tuning uses.
+#include "driver.hpp"
+#include "driver_calls.hpp"
+
+#include <cuda.h>
+
+namespace hg::driver {
+namespace {
+
+CUdeviceptr address_of(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+}  // namespace
+
+Status is_capturing(hgemm_stream_t stream, bool& capturing)
+{
+    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult result = calls().cuStreamIsCapturing(stream, &found);
+    capturing = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || found != CU_STREAM_CAPTURE_STATUS_NONE;
+    return capturing ? ok : check(result, "cuStreamIsCapturing");
+}
+
+Status wait_for(hgemm_stream_t stream)
+{
+    return check(calls().cuStreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+Status fill(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream)
+{
+    return check(calls().cuMemsetD8Async(address_of(memory), value, bytes, stream), "cuMemsetD8Async");
+}
+
+Status copy_out(void* host, const void* memory, size_t bytes, hgemm_stream_t stream)
+{
+    return check(calls().cuMemcpyDtoHAsync(host, address_of(memory), bytes, stream), "cuMemcpyDtoHAsync");
+}
+
+Status copy_in(void* memory, const void* host, size_t bytes, hgemm_stream_t stream)
+{
+    return check(calls().cuMemcpyHtoDAsync(address_of(memory), host, bytes, stream), "cuMemcpyHtoDAsync");
+}
+
+Status create_event(Event* event)
+{
+    CUevent created = nullptr;
+    const Status status = check(calls().cuEventCreate(&created, CU_EVENT_DEFAULT), "cuEventCreate");
+    *event = created;
+    return status;
+}
+
+void destroy_event(Event event) { calls().cuEventDestroy(static_cast<CUevent>(event)); }
+
+Status record(Event event, hgemm_stream_t stream)
+{
+    return check(calls().cuEventRecord(static_cast<CUevent>(event), stream), "cuEventRecord");
+}
+
+Status elapsed_us(Event begin, Event end, double& us)
+{
+    float ms = 0;
+    const Status status =
+        check(calls().cuEventElapsedTime(&ms, static_cast<CUevent>(begin), static_cast<CUevent>(end)),
+              "cuEventElapsedTime");
+    us = 1e3 * ms;
+    return status;
+}
+
+BesideCaptures::BesideCaptures() : mode_(CU_STREAM_CAPTURE_MODE_RELAXED)
+{
+    auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    calls().cuThreadExchangeStreamCaptureMode(&mode);
+    mode_ = mode;
+}
+
+BesideCaptures::~BesideCaptures()
+{
+    auto mode = static_cast<CUstreamCaptureMode>(mode_);
+    calls().cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+}  // namespace hg::driver
