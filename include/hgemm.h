@@ -131,7 +131,9 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
  * one of its device in $XDG_CACHE_HOME/libhgemm or $HOME/.cache/libhgemm, where hgemm-tune writes it. It
  * names kernels for problems that were measured on this device with this build of the library;
  * hgemm_explain() says tuned-here where one is used. A kernel that a problem, the workspace or the mode
- * does not allow is not used, and none is under a limit of SMs. HGEMM_TUNING=off, HGEMM_KERNEL: no file is
+ * does not allow is not used, and none is under a limit of SMs. The file may also have a calibration: by how
+ * much this device is slower or faster than the library expects, for the choice of all other kernels
+ * (why=calibrated). HGEMM_TUNING=off, HGEMM_KERNEL: no file is
  * read. A file that is not there, or not for this device and build, is no error; the log says why at level
  * plan.
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE

@@ -31,8 +31,8 @@ enum class SwapAb { Free, Off, On };
 enum class Pdl { Free, Off, Late, Early };
 
 // Tuned: a table of the backend's that was measured on another device of its model. TunedHere: the tuning
-// file of this device (tuning.hpp).
-enum class Why { Model, Tuned, Forced, Network, TunedHere };
+// file of this device (tuning.hpp). Calibrated: the cost model with the factors of that file.
+enum class Why { Model, Tuned, Forced, Network, TunedHere, Calibrated };
 const char* name_of(Why why);
 const char* name_of(Pdl pdl);
 
@@ -141,6 +141,9 @@ struct Backend {
     bool is_compared = false;
     // Has kernels for problems with Groups.
     bool takes_groups = false;
+    // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
+    // that copies no operands. A backend without one is not calibrated.
+    double (*predict)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
 };
 
 }  // namespace hg

@@ -1,5 +1,6 @@
 #include "dispatch.hpp"
 
+#include "calibration.hpp"
 #include "nearest.hpp"
 #include "options.hpp"
 
@@ -100,6 +101,16 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
     // Under a limit of SMs no PDL: a kernel that has started early and waits would occupy more of them.
     if (options.sm_limit > 0 && options.pdl == Pdl::Free)
         options.pdl = Pdl::Off;
+    // All kernels of a backend that are legal in this mode give the same bits, so a calibration may choose
+    // among them, but not among backends.
+    if (device.calibration && options.mode == Mode::BatchInvariant && backends.size() > 1) {
+        Device usual = device;
+        usual.calibration = nullptr;
+        if (!find_plan(problem, usual, options, backends, plan, refusal))
+            return false;
+        const Backend* const own = plan.backend;
+        return find_plan(problem, device, options, {&own, 1}, plan, refusal);
+    }
     bool found = false;
     for (const Backend* backend : backends) {
         Plan next{};
@@ -224,8 +235,11 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
     const char* refusal = problem.is_grouped() ? "no kernel for groups whose sizes lie on the device; "
                                                  "HGEMM_GROUPED_HOST is served"
                                                : "no backend";
-    if (find_plan(problem, device, options, backends, plan, refusal))
+    if (find_plan(problem, device, options, backends, plan, refusal)) {
+        if (plan.why == Why::Model && KernelFactors(device, plan.backend->kernels).are_measured())
+            plan.why = Why::Calibrated;
         return ok;
+    }
     char setting[48];
     const bool obstacle = find_obstacle(problem, device, options, backends, setting);
     if (obstacle && !*options.kernel)

@@ -173,6 +173,8 @@ void open_tuning(Handle& handle)
         return;
     handle.tuning_path = tuning_path(handle.device, handle.all_sm_count);
     handle.tuning = Tuning::open(handle.device, handle.all_sm_count, handle.log);
+    if (handle.tuning)
+        handle.device.calibration = handle.tuning->calibration();
 }
 
 Status create_handle(Handle& handle, const Wanted& wanted)

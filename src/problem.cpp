@@ -72,7 +72,7 @@ const char* name_of(Pdl pdl)
 
 const char* name_of(Why why)
 {
-    constexpr const char* names[] = {"model", "tuned", "forced", "network", "tuned-here"};
+    constexpr const char* names[] = {"model", "tuned", "forced", "network", "tuned-here", "calibrated"};
     return names[static_cast<int>(why)];
 }
 

@@ -94,6 +94,8 @@ private:
     void align_unused_strides();
 };
 
+struct Calibration;
+
 // Device: the GPU, or the host, that a handle computes on.
 struct Device {
     int ordinal;         // CUDA ordinal, or HGEMM_DEVICE_HOST
@@ -103,6 +105,7 @@ struct Device {
     int64_t l2_bytes;
     int64_t memory_bandwidth;  // bytes a second, by clock and bus; 0 if the driver does not say
     char name[64];
+    const Calibration* calibration;  // null: cost models count as they are
 };
 
 }  // namespace hg

@@ -1,5 +1,6 @@
 #include "tuning.hpp"
 
+#include "dispatch.hpp"
 #include "environment.hpp"
 
 #include <fcntl.h>
@@ -70,7 +71,8 @@ const char* read_whole(int file, std::string& text)
     return nullptr;
 }
 
-void log_reading(const Log& log, const char* path, const TuningText& read)
+void log_reading(const Log& log, const char* path, const TuningText& read,
+                 const std::vector<std::string>& remarks)
 {
     if (!read.refusal.empty())
         return log.line("tuning file '%.1024s' is not used: %s", path, read.refusal.c_str());
@@ -78,6 +80,8 @@ void log_reading(const Log& log, const char* path, const TuningText& read)
         log.line("tuning file '%.1024s': line %zu is skipped: %s", path, number, reason);
     if (read.more_bad_lines > 0)
         log.line("tuning file '%.1024s': %zu more lines are skipped", path, read.more_bad_lines);
+    for (const std::string& remark : remarks)
+        log.line("tuning file '%.1024s': %s", path, remark.c_str());
     log.line("tuning file '%.1024s' has choices for %zu problems", path, read.entries.size());
 }
 
@@ -136,8 +140,11 @@ std::unique_ptr<Tuning> Tuning::read(const Device& device, int sm_count, const L
         found.refusal = unreadable;
     else
         found = parse_tuning(tuning->text_, TuningOrigin(device, sm_count));
+    std::vector<std::string> remarks;
+    if (found.refusal.empty())
+        tuning->calibration_ = calibrate(found.calibration, all_backends(), remarks);
     if (log.wants(LogLevel::Plan))
-        log_reading(log, path.c_str(), found);
+        log_reading(log, path.c_str(), found, remarks);
     if (!found.refusal.empty())
         return nullptr;
     tuning->entries_ = std::move(found.entries);

@@ -35,6 +35,11 @@ public:
     std::string_view find(std::string_view key) const;
     // What find() tells from now on, whatever the file says.
     void choose(const std::string& key, const std::string& kernel);
+    // What the cost models of these backends are to count with; null if that is what they do anyway.
+    const Calibration* calibration() const
+    {
+        return calibration_.backends.empty() ? nullptr : &calibration_;
+    }
 
 private:
     static std::unique_ptr<Tuning> read(const Device& device, int sm_count, const Log& log);
@@ -42,6 +47,7 @@ private:
     std::string text_;
     std::vector<TuningEntry> entries_;
     std::map<std::string, std::string, std::less<>> chosen_;  // kernels by key
+    Calibration calibration_;
 };
 
 }  // namespace hg

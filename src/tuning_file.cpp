@@ -111,6 +111,28 @@ std::string refuse_header(std::string_view line, std::string_view name, std::str
            quoted(line) + ", not " + quoted(value);
 }
 
+// Adds what the line says to the result, or says why it says nothing.
+const char* read_line(std::string_view line, TuningText& result)
+{
+    if (line.size() > max_tuning_line)
+        return "it is too long";
+    if (has_control(line))
+        return "it has control characters";
+    std::string_view rest = line;
+    if (take_word(rest) == calibration_word) {
+        CalibrationLine calibration;
+        const char* const wrong = read_calibration_line(line, calibration);
+        if (!wrong)
+            result.calibration.push_back(calibration);
+        return wrong;
+    }
+    TuningEntry entry;
+    const char* const wrong = read_entry(line, entry);
+    if (!wrong)
+        result.entries.push_back(entry);
+    return wrong;
+}
+
 // The last entry of each key stays.
 void sort(std::vector<TuningEntry>& entries)
 {
@@ -170,13 +192,10 @@ TuningText parse_tuning(std::string_view text, const TuningOrigin& origin)
             ++known;
             continue;
         }
-        TuningEntry entry;
-        const char* const wrong = line.size() > max_tuning_line ? "it is too long"
-                                  : has_control(line)           ? "it has control characters"
-                                                                : read_entry(line, entry);
+        const char* const wrong = read_line(line, result);
         if (!wrong)
-            result.entries.push_back(entry);
-        else if (result.bad_lines.size() < TuningText::max_bad_lines)
+            continue;
+        if (result.bad_lines.size() < TuningText::max_bad_lines)
             result.bad_lines.push_back({number, wrong});
         else
             ++result.more_bad_lines;

@@ -1,8 +1,9 @@
 // The text of a tuning file: a header that says where it was measured, then a line for each problem with
-// the kernel that was fastest there. tests/bench/TUNING.md#the-file.
+// the kernel that was fastest there, and lines of the calibration. tests/bench/TUNING.md#the-file.
 #pragma once
 
 #include "backend.hpp"
+#include "calibration.hpp"
 
 #include <cstddef>
 #include <string>
@@ -40,6 +41,7 @@ struct TuningEntry {
 struct TuningText {
     std::string refusal;               // why nothing of the text holds; "" if it does
     std::vector<TuningEntry> entries;  // sorted by key, one for each: of several the last line holds
+    std::vector<CalibrationLine> calibration;  // as they follow each other in the text
 
     struct BadLine {
         size_t number;
@@ -50,7 +52,7 @@ struct TuningText {
     size_t more_bad_lines = 0;
 };
 
-// The entries lie in `text`.
+// The entries and the names of calibrations lie in `text`.
 TuningText parse_tuning(std::string_view text, const TuningOrigin& origin);
 
 }  // namespace hg

@@ -69,6 +69,7 @@ const Backend sm100_backend = {
     .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = false,
+    .predict = sm100::predict_plan,
 };
 
 }  // namespace hg

@@ -4,6 +4,7 @@
 #include "arch/common/host/settings.hpp"
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm100/model.hpp"
+#include "src/calibration.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -80,10 +81,10 @@ constexpr Tuned tuned[] = {
 };
 #undef TUNED
 
-const Tuned* find_tuned(const Problem& p, const Options& o)
+const Tuned* find_tuned(const Problem& p, const Device& device, const Options& o)
 {
-    if (p.batch > 1 || o.sm_limit > 0 || *o.kernel || major_of(p.a) != Major::K ||
-        major_of(p.b) != Major::K)
+    if (KernelFactors(device, kernels).are_measured() || p.batch > 1 || o.sm_limit > 0 || *o.kernel ||
+        major_of(p.a) != Major::K || major_of(p.b) != Major::K)
         return nullptr;
     for (const Tuned& t : tuned)
         if (p.n == t.n && p.k == t.k && p.m > t.m_above && p.m <= t.m_max)
@@ -92,9 +93,9 @@ const Tuned* find_tuned(const Problem& p, const Options& o)
 }
 
 // The candidate of tuned.def, if it is legal, else the best one by the model.
-bool choose_candidate(const Problem& p, const Options& o, int sm_count, Plan& plan)
+bool choose_candidate(const Problem& p, const Device& device, const Options& o, int sm_count, Plan& plan)
 {
-    const Tuned* measured = find_tuned(p, o);
+    const Tuned* measured = find_tuned(p, device, o);
     bool found = false;
     for (int kernel = 0; kernel < kernel_count; ++kernel)
         for (const bool swap_ab : {false, true}) {
@@ -103,7 +104,7 @@ bool choose_candidate(const Problem& p, const Options& o, int sm_count, Plan& pl
                 const Candidate candidate{kernel, swap_ab, split, clusters};
                 if (!is_legal(p, candidate, o, sm_count))
                     continue;
-                const double us = predict(p, configs[kernel], candidate, sm_count);
+                const double us = predict(p, device, candidate, sm_count);
                 const bool best = measured && measured->kernel == kernels[kernel].name &&
                                   measured->swap_ab == swap_ab && measured->split == split;
                 if (found && us >= plan.predicted_us && !best)
@@ -126,7 +127,7 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     plan.refusal = refusal(p, options);
     if (plan.refusal)
         return false;
-    if (choose_candidate(p, options, options.sm_count(device), plan))
+    if (choose_candidate(p, device, options, options.sm_count(device), plan))
         return true;
     plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
     return false;

@@ -27,12 +27,12 @@ constexpr double idle_ghz = 1.89, ghz_busy = 0.387, ghz_a_read_byte = 0.00228;
 
 }  // namespace
 
-KTile k_tile(const Pipeline& p)
+KTile k_tile(const Pipeline& p, const Factors& f)
 {
     KTile t{};
     t.bytes = 2.0 * p.tile_k * (p.tile_m + p.tile_n) / p.cta_group;
-    t.multiply = 2.0 * p.tile_m * p.tile_n * p.tile_k / p.cta_group / flops_a_cycle;
-    t.load = t.bytes / loaded_bytes_a_cycle;
+    t.multiply = f.multiply * 2.0 * p.tile_m * p.tile_n * p.tile_k / p.cta_group / flops_a_cycle;
+    t.load = f.l2 * t.bytes / loaded_bytes_a_cycle;
     t.read = 2.0 * p.tile_k * p.consumers() * (128.0 + static_cast<double>(p.tile_n) / p.cta_group) /
              read_bytes_a_cycle;
     const double wait = p.overlap == Overlap::Products ? 0.0 : done_latency;
@@ -50,14 +50,14 @@ double store_cycles(const Pipeline& p)
     return column * p.tile_n * p.consumers() / p.writers + done_latency;
 }
 
-Prediction predict(const Pipeline& p, const Work& work, int sm_count)
+Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Factors& f)
 {
     Prediction r{};
     const int64_t resident = std::max(1, sm_count / (p.cta_group * p.split));
     r.waves = (work.tiles + resident - 1) / resident;
     const double waves = static_cast<double>(r.waves), tiles = static_cast<double>(work.tiles);
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(work.k) / p.tile_k) / p.split);
-    const KTile tile_of_k = k_tile(p);
+    const KTile tile_of_k = k_tile(p, f);
     const double start = start_cycles + load_latency + tile_of_k.load;
     const double starts = p.persistent ? 1.0 : waves;
     const double stores = p.persistent && p.accumulators > 1 ? 1.0 : waves;
@@ -69,10 +69,11 @@ Prediction predict(const Pipeline& p, const Work& work, int sm_count)
     r.busy = ctas * k_tiles * tile_of_k.multiply / sm_count / r.cycles;
     r.ghz = idle_ghz - r.busy * (ghz_busy + ghz_a_read_byte * read_bytes_a_cycle * tile_of_k.read /
                                                 tile_of_k.multiply);
-    r.compute_us = r.cycles / r.ghz * 1e-3;
-    r.memory_us = 1e6 * std::max((work.operand_bytes + work.output_bytes) / memory_rate,
-                                 work.operand_bytes / std::min<double>(ctas, sm_count) / memory_of_one);
-    r.us = launch_us + (p.split > 1 ? reduction_us : 0.0) +
+    r.compute_us = f.cycles * r.cycles / r.ghz * 1e-3;
+    r.memory_us = f.memory * 1e6 *
+                  std::max((work.operand_bytes + work.output_bytes) / memory_rate,
+                           work.operand_bytes / std::min<double>(ctas, sm_count) / memory_of_one);
+    r.us = f.fixed * (launch_us + (p.split > 1 ? reduction_us : 0.0)) +
            std::pow(std::pow(r.compute_us, norm) + std::pow(r.memory_us, norm), 1.0 / norm);
     return r;
 }

@@ -2,6 +2,8 @@
 // so that predictions can be compared with their measurements (tests/evidence).
 #pragma once
 
+#include "src/calibration.hpp"
+
 #include <cstdint>
 
 namespace hg::sm100 {
@@ -51,11 +53,11 @@ struct KTile {
     double round;                 // from one load of a stage to the next, divided by the stages
     double cycles;                // the result, from all of these
 };
-KTile k_tile(const Pipeline& p);
+KTile k_tile(const Pipeline& p, const Factors& factors = {});
 
 // From the last MMA into an accumulator until that is stored.
 double store_cycles(const Pipeline& p);
 
-Prediction predict(const Pipeline& p, const Work& work, int sm_count);
+Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Factors& factors = {});
 
 }  // namespace hg::sm100

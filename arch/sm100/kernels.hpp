@@ -24,12 +24,15 @@ constexpr KernelInfo info_of(const char* name)
 }
 
 #define KERNEL(name, ...) info_of<name##_config>(#name),
-constexpr KernelInfo kernels[] = {
+inline constexpr KernelInfo kernels[] = {
 #include "arch/sm100/kernels.def"
 };
 #undef KERNEL
 
 constexpr int kernel_count = sizeof configs / sizeof configs[0];
+
+// Microseconds that the cost model expects of a plan.
+double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 

@@ -3,7 +3,7 @@
 
 #include "arch/sm100/config.hpp"
 #include "arch/sm100/cycles.hpp"
-#include "src/problem.hpp"
+#include "src/backend.hpp"
 
 namespace hg::sm100 {
 
@@ -17,6 +17,6 @@ struct Candidate {
 Pipeline pipeline_of(const Config& config, int split);
 
 // Microseconds.
-double predict(const Problem& problem, const Config& config, const Candidate& candidate, int sm_count);
+double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count);
 
 }  // namespace hg::sm100

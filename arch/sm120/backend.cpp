@@ -64,6 +64,7 @@ const Backend sm120_backend = {
     .stands_aside = sm120::stands_aside,
     .is_compared = true,
     .takes_groups = false,
+    .predict = sm120::predict_plan,
 };
 
 }  // namespace hg

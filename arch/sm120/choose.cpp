@@ -3,6 +3,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm120/kernels.hpp"
+#include "src/calibration.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -57,7 +58,7 @@ int modelled_kernel(const Problem& p, const Device& device, const Options& o, in
     for (int kernel = 0; kernel < kernel_count; ++kernel) {
         if (!is_legal(p, o, kernel))
             continue;
-        const double us = predict(p, device, configs[kernel], count_tiles(p, kernels[kernel]), sm_count);
+        const double us = predict(p, device, kernel, count_tiles(p, kernels[kernel]), sm_count);
         if (best >= 0 && us >= best_us)
             continue;
         best = kernel;
@@ -75,7 +76,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
         return false;
     }
     const int sm_count = o.sm_count(device);
-    const int tuned = tuned_kernel(p, device, o);
+    const int tuned = KernelFactors(device, kernels).are_measured() ? -1 : tuned_kernel(p, device, o);
     const int kernel = tuned >= 0 ? tuned : modelled_kernel(p, device, o, sm_count);
     if (kernel < 0) {
         plan.refusal = "more than 2^30 tiles";
@@ -89,7 +90,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
     plan.tiles = count_tiles(p, kernels[kernel]);
     plan.grid = std::min(plan.tiles, int64_t{sm_count} * ctas_per_sm);
-    plan.predicted_us = predict(p, device, configs[kernel], plan.tiles, sm_count);
+    plan.predicted_us = predict(p, device, kernel, plan.tiles, sm_count);
     plan.why = *o.kernel ? Why::Forced : tuned >= 0 ? Why::Tuned : Why::Model;
     return true;
 }

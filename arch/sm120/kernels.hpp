@@ -28,7 +28,7 @@ constexpr KernelInfo info_of(const char* name)
 }
 
 #define KERNEL(name, ...) info_of<name##_config>(#name),
-constexpr KernelInfo kernels[] = {
+inline constexpr KernelInfo kernels[] = {
 #include "arch/sm120/kernels.def"
 };
 #undef KERNEL
@@ -38,8 +38,8 @@ constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 // Microseconds that `tiles` tiles of the kernel take.
-double predict(const Problem& problem, const Device& device, const Config& config, int64_t tiles,
-               int sm_count);
+double predict(const Problem& problem, const Device& device, int kernel, int64_t tiles, int sm_count);
+double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
 
 // Fills the kernel's parameters for a legal plan.
 Status pack_gemm(const Problem& problem, const Plan& plan, Params& params);

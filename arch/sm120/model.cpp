@@ -4,8 +4,9 @@
 
 namespace hg::sm120 {
 
-double predict(const Problem& p, const Device& device, const Config& c, int64_t tiles, int sm_count)
+double predict(const Problem& p, const Device& device, int index, int64_t tiles, int sm_count)
 {
+    const Config& c = configs[index];
     constexpr MmaSyncCosts costs{
         .mma_cycles = 0.38, .step_cycles = 11.3, .tile_cycles = 7, .vector_cycles = 0, .launch_us = 2.04};
     const MmaSyncKernel kernel{.m = c.m,
@@ -17,7 +18,13 @@ double predict(const Problem& p, const Device& device, const Config& c, int64_t 
                                .stages = c.stages,
                                .ctas_per_sm = c.ctas_per_sm,
                                .persistent = true};
-    return predict_mma_sync(p, device, kernel, costs, tiles, 1, sm_count);
+    return predict_mma_sync(p, device, kernel, costs, KernelFactors(device, kernels)[index], tiles, 1,
+                            sm_count);
+}
+
+double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)
+{
+    return predict(p, device, plan.kernel, plan.tiles, sm_count);
 }
 
 }  // namespace hg::sm120

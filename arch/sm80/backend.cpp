@@ -189,6 +189,7 @@ const Backend sm80_backend = {
     .stands_aside = nullptr,
     .is_compared = false,
     .takes_groups = true,
+    .predict = sm80::predict_plan,
 };
 
 }  // namespace hg

@@ -167,8 +167,9 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
     Options left = options;
     left.workspace -= copies.workspace;
     const Problem copied = repacked(p, copies, nullptr);
-    const double us = predict_copies(device, static_cast<double>(copies.workspace),
-                                     options.sm_count(device), options.sm_limit > 0);
+    const double us =
+        predict_copies(device, KernelFactors(device, kernels)[0], static_cast<double>(copies.workspace),
+                       options.sm_count(device), options.sm_limit > 0);
     return choose_kernel({Facts(copied), copies, us}, device, left, found, plan);
 }
 

@@ -22,7 +22,7 @@ constexpr KernelInfo info_of(const char* name)
 constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count;
 
 #define KERNEL(family, name, ...) info_of<name##_config>(#name),
-constexpr KernelInfo kernels[] = {
+inline constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
     {"sm80_repack", 0, 0, 0, 0, repack_threads, 0},
 };
@@ -48,5 +48,8 @@ constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)
 // caller allows.
 double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count,
                bool limited);
+
+// ... that a plan takes which copies no operands.
+double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
 
 }  // namespace hg::sm80

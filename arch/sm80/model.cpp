@@ -12,11 +12,12 @@ constexpr MmaSyncCosts unaligned_costs{
     .mma_cycles = 0.19, .step_cycles = 0, .tile_cycles = 1550, .vector_cycles = 0.76, .launch_us = 4.37};
 
 // Kernels that read element by element: whole waves of tiles, at a tenth of the speed of others.
-double predict_general(const Problem& p, const Config& c, int64_t tiles, int sm_count)
+double predict_general(const Problem& p, const Config& c, const Factors& f, int64_t tiles, int sm_count)
 {
     constexpr double flops_a_cycle = 100.0, launch = 3.3, cycles = 1500.0;  // us, a us
     const double tile_cycles = 2.0 * c.m * c.n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
-    return launch + static_cast<double>(ceil_div(tiles, sm_count)) * tile_cycles / cycles;
+    return f.fixed * launch +
+           f.cycles * static_cast<double>(ceil_div(tiles, sm_count)) * tile_cycles / cycles;
 }
 
 }  // namespace
@@ -25,8 +26,9 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
                bool limited)
 {
     const Config& c = configs[candidate.kernel];
+    const Factors& factors = KernelFactors(device, kernels)[candidate.kernel];
     if (c.general())
-        return predict_general(p, c, candidate.tiles, sm_count);
+        return predict_general(p, c, factors, candidate.tiles, sm_count);
     const int room = count_resident_ctas(device, kernels[candidate.kernel].smem_bytes, c.threads(),
                                          c.warp_m(), c.warp_n());
     const MmaSyncKernel kernel{.m = c.m,
@@ -39,8 +41,13 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
                                .ctas_per_sm = limited ? 1 : room,
                                .persistent = false,
                                .a_launch_a_wave = limited};
-    return predict_mma_sync(p, device, kernel, c.takes_unaligned() ? unaligned_costs : costs,
+    return predict_mma_sync(p, device, kernel, c.takes_unaligned() ? unaligned_costs : costs, factors,
                             candidate.tiles, candidate.split, sm_count);
+}
+
+double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)
+{
+    return predict(p, device, {plan.kernel, plan.tiles, plan.split}, sm_count, false);
 }
 
 }  // namespace hg::sm80

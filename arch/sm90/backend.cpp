@@ -165,6 +165,7 @@ const Backend sm90_backend = {
     .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = true,
+    .predict = sm90::predict_plan,
 };
 
 }  // namespace hg

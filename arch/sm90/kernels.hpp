@@ -61,7 +61,7 @@ constexpr KernelInfo direct_info_of(const char* name)
 #define GROUPED(name, ...)        info_of<name##_config>(#name),
 #define DIRECT(name, majors, ...) direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
 #define GEMV(name, majors, ...)   direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
-constexpr KernelInfo kernels[] = {
+inline constexpr KernelInfo kernels[] = {
 #include "arch/sm90/kernels.def"
     {"sm90_repack", 0, 0, 0, 0, repack_threads, 0},
 };

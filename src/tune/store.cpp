@@ -153,8 +153,11 @@ std::string entry_line(const std::string& key, const std::string& kernel, double
 std::string merge(const std::string& text, const TuningOrigin& origin, const Outcomes& outcomes)
 {
     std::map<std::string, std::string> lines;
-    for (const TuningEntry& entry : parse_tuning(text, origin).entries)
+    const TuningText old = parse_tuning(text, origin);
+    for (const TuningEntry& entry : old.entries)
         lines.emplace(entry.key, entry.line());
+    for (const CalibrationLine& line : old.calibration)
+        lines.insert_or_assign(calibration_key(line.name), line.line());
     for (const auto& [key, line] : outcomes)
         if (line)
             lines[key] = *line;

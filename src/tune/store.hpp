@@ -11,7 +11,8 @@
 namespace hg {
 
 // What became of a problem: its line, or nothing where the library's own choice is the best.
-using Outcomes = std::map<std::string, std::optional<std::string>>;  // by tuning_key()
+// By tuning_key() or calibration_key().
+using Outcomes = std::map<std::string, std::optional<std::string>>;
 
 std::string entry_line(const std::string& key, const std::string& kernel, double us, double built_in_us,
                        double spread);

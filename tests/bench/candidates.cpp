@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -200,7 +201,9 @@ std::string lines(const Product& p, const std::vector<Timed>& timed)
 
 int time_candidates(const CandidatesOptions& options)
 {
-    const test::Variable no_tuning("HGEMM_TUNING", "off");  // `auto` is the library's own choice
+    std::optional<test::Variable> no_tuning;
+    if (!options.tuned)
+        no_tuning.emplace("HGEMM_TUNING", "off");
     const std::vector<Asked> all = read(options);
     Turns turns(options);
     std::ofstream out;

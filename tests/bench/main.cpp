@@ -93,6 +93,7 @@ void add_candidates(CLI::App& app, CandidatesOptions& options)
     app.add_option("--handles", options.handles, "Kept at a time, one a candidate, of 0.2 GB each")
         ->check(CLI::Range(1, 10000))
         ->capture_default_str();
+    app.add_flag("--tuned", options.tuned, "The library chooses as its tuning file says; else without one");
     app.add_option("--seed", options.seed, "Of the orders in which candidates take turns");
     add_device(app, options.device);
 }

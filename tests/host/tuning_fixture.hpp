@@ -73,6 +73,7 @@ protected:
         handle.log.data = &lines;
         const test::Variable variable("HGEMM_TUNING", path);
         handle.tuning = Tuning::open(device, device.sm_count, handle.log);
+        handle.device.calibration = handle.tuning ? handle.tuning->calibration() : nullptr;
         return handle;
     }
     void set_workspace(size_t bytes)

@@ -69,17 +69,19 @@ int count_resident_ctas(const Device& device, int smem_bytes, int threads, int w
     return std::max(1, std::min({by_smem, 65536 / (registers * threads), (large ? 2048 : 1536) / threads}));
 }
 
-double predict_copies(const Device& device, double bytes, int sm_count, bool limited)
+double predict_copies(const Device& device, const Factors& f, double bytes, int sm_count, bool limited)
 {
     constexpr double fixed_us = 6.1, passes = 1.85;  // over memory: read and written
     // What a CTA has under way, over the latency of memory.
     constexpr double cta_bytes_per_us = 16.0 * 2 * repack_rows * repack_threads / 1.2;
     const auto ctas = static_cast<double>(max_copying_ctas(sm_count, limited));
-    return fixed_us + passes * bytes / std::min(rates_of(device).memory, ctas * cta_bytes_per_us);
+    return f.fixed * fixed_us +
+           passes * bytes / std::min(rates_of(device).memory / f.memory, ctas * cta_bytes_per_us);
 }
 
 double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKernel& c,
-                        const MmaSyncCosts& costs, int64_t tiles, int64_t split, int sm_count)
+                        const MmaSyncCosts& costs, const Factors& f, int64_t tiles, int64_t split,
+                        int sm_count)
 {
     const Rates rates = rates_of(device);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k),
@@ -92,7 +94,7 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double launches = c.a_launch_a_wave ? load : 1.0;
     // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
     const double flops = 2.0 * elements * c.k, vectors = (c.m + c.n) * c.k / 8.0;
-    const double multiply = flops / rates.mma + costs.mma_cycles * flops / flops_per_mma;
+    const double multiply = f.multiply * flops / rates.mma + costs.mma_cycles * flops / flops_per_mma;
     const double fragment_bytes = 2.0 * c.warps * (c.warp_m + c.warp_n) * c.k;
     const double shared = (read_share * fragment_bytes + write_share * stage_bytes) / shared_bytes;
     const double busy = std::max(multiply, shared) + costs.vector_cycles * vectors;
@@ -102,14 +104,14 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
         full * std::max(c.ctas_per_sm * busy, least) + (rest > 0 ? std::max(rest * busy, least) : 0.0);
     const double store = store_cycles * elements * (c.persistent ? 1.0 : load);
     const double starts = c.persistent ? 0.0 : cta_cycles * (full + (rest > 0 ? 1.0 : 0.0) - 1.0);
-    const double compute = (of_slice * waves + store + starts) / rates.cycles;
-    const double memory = 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
-    const double from_l2 = static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
+    const double compute = f.cycles * (of_slice * waves + store + starts) / rates.cycles;
+    const double memory = f.memory * 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
+    const double from_l2 = f.l2 * static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
         split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;
     const double bound = std::pow(
         std::pow(compute, overlap) + std::pow(memory, overlap) + std::pow(from_l2, overlap), 1 / overlap);
-    return launches * costs.launch_us + sum + bound;
+    return f.fixed * (launches * costs.launch_us + sum) + bound;
 }
 
 }  // namespace hg

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/backend.hpp"
+#include "src/calibration.hpp"
 
 #include <cstdint>
 
@@ -29,10 +30,12 @@ int count_resident_ctas(const Device& device, int smem_bytes, int threads, int w
 
 // Microseconds that a kernel takes which copies operands to `bytes` bytes of the workspace, on `sm_count`
 // SMs, all of the device or, if `limited`, as many as the caller allows.
-double predict_copies(const Device& device, double bytes, int sm_count, bool limited);
+double predict_copies(const Device& device, const Factors& factors, double bytes, int sm_count,
+                      bool limited);
 
 // Microseconds that `tiles` tiles take whose K is cut into `split` slices, on `sm_count` SMs.
 double predict_mma_sync(const Problem& problem, const Device& device, const MmaSyncKernel& kernel,
-                        const MmaSyncCosts& costs, int64_t tiles, int64_t split, int sm_count);
+                        const MmaSyncCosts& costs, const Factors& factors, int64_t tiles, int64_t split,
+                        int sm_count);
 
 }  // namespace hg

@@ -162,8 +162,9 @@ std::span<const Tuned> tuned_on(Card card)
 bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& plan)
 {
     const Problem& p = f.problem;
-    if (p.batch > 1 || o.sm_limit > 0 || device.sm_count != max_remapped_clusters || *o.kernel ||
-        f.a.major != Major::K || f.b.major != Major::K)
+    if (KernelFactors(device, kernels).are_measured() || p.batch > 1 || o.sm_limit > 0 ||
+        device.sm_count != max_remapped_clusters || *o.kernel || f.a.major != Major::K ||
+        f.b.major != Major::K)
         return false;
     for (const bool mirrored : {false, true})
         for (const Tuned& t : tuned_on(card_of(device))) {
@@ -236,7 +237,8 @@ double add_element_stores(double us, const Config& c, const Candidate& candidate
 // The best candidate by the model. Fills `predicted` in the order of the candidates: infinity where one is
 // not legal, and a lower bound, still above the limit, where one takes more than `slack` times as long as
 // the best.
-Choice choose_predicted(const Facts& f, const Options& o, int sm_count, double slack, float* predicted)
+Choice choose_predicted(const Facts& f, const KernelFactors& factors, const Options& o, int sm_count,
+                        double slack, float* predicted)
 {
     const Problem& p = f.problem;
     // For low-intensity batches predict() has the time of such stores.
@@ -247,8 +249,8 @@ Choice choose_predicted(const Facts& f, const Options& o, int sm_count, double s
             *predicted++ = std::numeric_limits<float>::infinity();
             return;
         }
-        Prediction prediction =
-            predict(f, configs[candidate.kernel], candidate, sm_count, slack * best.prediction.us);
+        Prediction prediction = predict(f, configs[candidate.kernel], candidate, sm_count,
+                                        slack * best.prediction.us, factors[candidate.kernel]);
         *predicted++ = static_cast<float>(prediction.us);
         if (by_element)
             prediction.us =
@@ -290,10 +292,11 @@ bool choose_by_model(const Facts& f, const Device& device, const Options& o, Pla
 {
     const Problem& p = f.problem;
     const int sm_count = o.sm_count(device);
-    const bool corrected = has_correction(p, sm_count);
+    const KernelFactors factors(device, kernels);
+    const bool corrected = !factors.are_measured() && has_correction(p, sm_count);
     const double slack = corrected ? 1.5 : 1.0;
     float predicted[max_candidates];
-    Choice best = choose_predicted(f, o, sm_count, slack, predicted);
+    Choice best = choose_predicted(f, factors, o, sm_count, slack, predicted);
     if (best.prediction.us == no_choice.prediction.us)
         return false;
     // With copies, the time is compared with that of direct kernels, whose constants are an H200's.
@@ -345,7 +348,7 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
         plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
         return false;
     }
-    plan.predicted_us += predict_repack(asked.problem, plan);
+    plan.predicted_us += predict_repack(asked.problem, plan, KernelFactors(device, kernels)[plan.kernel]);
     reserve_workspace(p, options, o.sm_count(device), plan);
     const Mma mma(p, plan.swap_ab);
     plan.variant = major_variant(p.type_ab, mma.a, mma.b);
@@ -359,6 +362,18 @@ size_t counter_words(const Device& device, size_t workspace)
     constexpr size_t min_words = 4096;
     const size_t tiles = static_cast<size_t>(device.sm_count) * 128 * 128;
     return min_words + std::min(workspace / 4 / sizeof(uint32_t), tiles);
+}
+
+double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)
+{
+    const Facts facts(p);
+    if (is_direct(plan.kernel))
+        return predict_direct_plan(facts, device, plan, sm_count);
+    const Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
+                              plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
+    return predict(facts, config_of(plan.kernel), candidate, sm_count,
+                   std::numeric_limits<double>::infinity(), KernelFactors(device, kernels)[plan.kernel])
+        .us;
 }
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)

@@ -14,6 +14,7 @@ namespace hg::sm90 {
 size_t counter_words(const Device& device, size_t workspace);
 
 // Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
+double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

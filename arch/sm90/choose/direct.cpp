@@ -87,7 +87,8 @@ double predict_step(const Costs& cost, const OperandFacts& a, const OperandFacts
 
 // Microseconds: the sum of memory's time, the fullest SM's share of operands and results, and the steps of
 // one CTA.
-double predict_direct(const Facts& f, const DirectCandidate& candidate, int sm_count)
+double predict_direct(const Facts& f, const DirectCandidate& candidate, const Factors& factors,
+                      int sm_count)
 {
     const Problem& p = f.problem;
     constexpr double launch = 1.62, sum = 0.325, sum_of_slice = 0.022, wave = 1.04, memory = 14e6;
@@ -106,10 +107,12 @@ double predict_direct(const Facts& f, const DirectCandidate& candidate, int sm_c
     const double share = 2.0 * k / candidate.split * (c.tile_m * weigh_a(a) + c.tile_n * weigh_b(b));
     const double steps =
         std::ceil(std::ceil(k / direct_step(c, major)) / candidate.split / direct_sharers(c, major));
-    return launch + (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) +
-           wave * (waves - 1.0) + (major == Major::K ? 0.0 : interleaving) + bytes / memory +
-           load * (share / cost.rate + c.tile_m * c.tile_n * (candidate.swap_ab ? store_swapped : store)) +
-           waves * steps * predict_step(cost, a, b);
+    const double once = launch + (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) +
+                        wave * (waves - 1.0) + (major == Major::K ? 0.0 : interleaving);
+    return factors.fixed * once + factors.memory * bytes / memory +
+           factors.cycles * load *
+               (share / cost.rate + c.tile_m * c.tile_n * (candidate.swap_ab ? store_swapped : store)) +
+           factors.cycles * waves * steps * predict_step(cost, a, b);
 }
 
 // GEMV kernels in the order of kernels.def: microseconds of a round, in which each part of a CTA multiplies
@@ -127,7 +130,8 @@ constexpr double h200_memory = 1.43;
 
 // Microseconds: the rounds of a CTA, slower by a little for each CTA that shares its SM, and memory's time,
 // added by a norm. Clusters whose size is no power of two crowd on some SMs (`oddness`).
-double predict_gemv(const Problem& p, const DirectCandidate& candidate, int sm_count, double memory)
+double predict_gemv(const Problem& p, const DirectCandidate& candidate, const Factors& factors,
+                    int sm_count, double memory)
 {
     constexpr double launch = 1.37, sum = 0.18, sum_of_slice = 0.119, wave = 2.14, sum_of_part = 0.0106;
     constexpr double sharing = 0.054, oddness = 0.1, norm = 1.78;
@@ -144,11 +148,21 @@ double predict_gemv(const Problem& p, const DirectCandidate& candidate, int sm_c
     const double odd = (candidate.split & (candidate.split - 1)) != 0 ? 1.0 + oddness : 1.0;
     const double bytes =
         2.0 * static_cast<double>(p.batch) * static_cast<double>(p.k) * static_cast<double>(p.m + p.n);
-    const double total =
-        std::pow(odd * rounds * slices, norm) + std::pow(bytes / (cost.rate * memory), norm);
-    return launch + std::pow(total, 1.0 / norm) +
-           (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) + wave * (waves - 1.0) +
-           sum_of_part * direct_sharers(c, Major::MN) * c.tile_n;
+    const double total = std::pow(factors.cycles * odd * rounds * slices, norm) +
+                         std::pow(factors.memory * bytes / (cost.rate * memory), norm);
+    return factors.fixed * launch + std::pow(total, 1.0 / norm) +
+           factors.fixed * (candidate.split > 1 ? sum + sum_of_slice * candidate.split : 0.0) +
+           factors.fixed * wave * (waves - 1.0) +
+           factors.fixed * sum_of_part * direct_sharers(c, Major::MN) * c.tile_n;
+}
+
+double predict_direct(const Facts& f, const Device& device, const DirectCandidate& candidate, int sm_count)
+{
+    const int kernel = first_direct + static_cast<int>(&candidate.config - direct_configs);
+    const Factors& factors = KernelFactors(device, kernels)[kernel];
+    const double memory = card_of(device) == Card::H100 ? 1.0 : h200_memory;
+    return is_gemv(candidate.config) ? predict_gemv(f.problem, candidate, factors, sm_count, memory)
+                                     : predict_direct(f, candidate, factors, sm_count);
 }
 
 // A gemv kernel keeps memory busy to its end, so the next kernel should not start early. In one long wave
@@ -203,6 +217,13 @@ bool prefers_gemv(const Facts& f)
     return prefers_gemv(p, p.a, f.a, p.m, p.n) || prefers_gemv(p, p.b, f.b, p.n, p.m);
 }
 
+double predict_direct_plan(const Facts& f, const Device& device, const Plan& plan, int sm_count)
+{
+    return predict_direct(
+        f, device, {direct_configs[plan.kernel - first_direct], plan.swap_ab, plan.split, plan.tiles},
+        sm_count);
+}
+
 bool choose_direct(const Facts& f, const Device& device, const Options& o, DirectFamily family, Plan& plan)
 {
     const Problem& p = f.problem;
@@ -210,7 +231,6 @@ bool choose_direct(const Facts& f, const Device& device, const Options& o, Direc
     if (o.mode == Mode::BatchInvariant || p.k == 0 || std::max({p.m, p.n, p.k, p.batch}) > max_tma_extent)
         return false;
     const int sm_count = o.sm_count(device);
-    const double memory = card_of(device) == Card::H100 ? 1.0 : h200_memory;
     bool found = false;
     for (const DirectConfig& config : direct_configs) {
         if (is_forced_away(o, kernels[first_direct + (&config - direct_configs)]) ||
@@ -223,8 +243,7 @@ bool choose_direct(const Facts& f, const Device& device, const Options& o, Direc
                     count_tiles(p, width_of(f, config, swap_ab), config.tile_n, swap_ab)};
                 if (!is_legal(f, candidate, o, sm_count))
                     continue;
-                const double us = is_gemv(config) ? predict_gemv(p, candidate, sm_count, memory)
-                                                  : predict_direct(f, candidate, sm_count);
+                const double us = predict_direct(f, device, candidate, sm_count);
                 if (found && us >= plan.predicted_us)
                     continue;
                 found = true;

@@ -17,4 +17,7 @@ bool prefers_gemv(const Facts& facts);
 bool choose_direct(const Facts& facts, const Device& device, const Options& options, DirectFamily family,
                    Plan& plan);
 
+// Microseconds that a plan with such a kernel takes.
+double predict_direct_plan(const Facts& facts, const Device& device, const Plan& plan, int sm_count);
+
 }  // namespace hg::sm90

@@ -62,7 +62,8 @@ constexpr double drift_cooperative = 0.175, drift_ping_pong = 0.132;   // stream
 constexpr double crowding = 0.219;  // of `chain`, from an empty to a full device
 constexpr double gpc_port = 390;    // bytes a cycle from L2 to all SMs of a GPC
 constexpr double placed_norm = 4.0;
-constexpr double clock_drop = 0.0;  // of 1.755 GHz, under a long load
+constexpr double flops_a_cycle = 4096;  // of an SM
+constexpr double clock_drop = 0.0;      // of 1.755 GHz, under a long load
 constexpr double norm = 2.39;
 // Share of an SM's free places for CTAs that clusters fill while other SMs are idle, by CTAs of a cluster.
 constexpr double packing[] = {0, 0, 0.0205, 0.0, 0.919, 0.349, 0.705, 0.209, 0.761};
@@ -136,7 +137,7 @@ double placed_cycles(const Problem& p, const Config& c, const Candidate& candida
 }
 
 double compute_us(const Problem& p, const Config& c, const Candidate& candidate, const Occupancy& occupancy,
-                  double effort, int sm_count)
+                  double effort, const Factors& factors, int sm_count)
 {
     const double k_tiles = std::ceil(std::ceil(static_cast<double>(p.k) / tile_k) / candidate.split);
     const double drift = !candidate.stream_k                ? 0.0
@@ -150,7 +151,13 @@ double compute_us(const Problem& p, const Config& c, const Candidate& candidate,
         occupancy.waves * k_tiles * cost_of(candidate).chain * (1.0 + crowding * (occupancy.filled - 0.5));
     const double flops = 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) *
                          static_cast<double>(p.n) * static_cast<double>(p.k);
-    return std::max(busy, chain) * effort / clock_rate(flops);
+    const double cycles = std::max(busy, chain) * effort;
+    const double instructions =
+        occupancy.crowded * k_tiles * 2.0 * c.tile_m * c.tile_n * tile_k / flops_a_cycle;
+    return factors.cycles *
+           std::max(cycles + (factors.multiply - 1.0) * instructions,
+                    std::min(factors.multiply, 1.0) * cycles) /
+           clock_rate(flops);
 }
 
 // A cluster leaves its partial sums, and the fix-up reads those of the others.
@@ -216,16 +223,16 @@ double batch_overhead_us(const Config& c, const Candidate& candidate, const Occu
 // Low-intensity batches have constants of their own, from measurements on an H100: choices cost 3.4 % over
 // the fastest candidate, 9 % with the network or the constants of single problems. EXPERIMENTS.md#batches.
 double predict_low_intensity_batch(const Facts& f, const Config& c, const Candidate& candidate,
-                                   const Occupancy& occupancy, double compute, double from_memory,
-                                   double from_l2)
+                                   const Occupancy& occupancy, const Factors& factors, double compute,
+                                   double from_memory, double from_l2)
 {
     constexpr double of_memory = 1.249, of_l2 = 1.714, batch_norm = 1.566;
     const double bounds[] = {compute, of_memory * from_memory, of_l2 * from_l2,
-                             occupancy.waves * batch_wave_us(f, c, candidate)};
+                             factors.fixed * occupancy.waves * batch_wave_us(f, c, candidate)};
     double sum = 0;
     for (const double bound : bounds)
         sum += std::pow(bound, batch_norm);
-    return batch_overhead_us(c, candidate, occupancy) + std::pow(sum, 1.0 / batch_norm);
+    return factors.fixed * batch_overhead_us(c, candidate, occupancy) + std::pow(sum, 1.0 / batch_norm);
 }
 
 // Early start lets the next kernel's CTAs spread over all SMs. Not in one long wave of CTAs that fill an SM
@@ -290,7 +297,8 @@ StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count
     return {stream_tiles, std::min(resident, std::max<int64_t>(1, tiles * k_tiles / min_stream_k_tiles))};
 }
 
-Prediction predict(const Facts& f, const Config& c, const Candidate& candidate, int sm_count, double limit)
+Prediction predict(const Facts& f, const Config& c, const Candidate& candidate, int sm_count, double limit,
+                   const Factors& factors)
 {
     const Problem& p = f.problem;
     const Occupancy occupancy = occupancy_of(c, candidate, sm_count);
@@ -306,31 +314,34 @@ Prediction predict(const Facts& f, const Config& c, const Candidate& candidate, 
     double from_memory = (operands + output + a.from_panels + b.from_panels + again) / memory;
     if (operands > l2_resident)
         from_memory = std::max(from_memory, operands * occupancy.crowded / occupancy.ctas / memory_of_one);
+    from_memory *= factors.memory;
     const double from_l2 =
-        (a.from_l2 * (c.cluster_n > 1 ? multicast : 1.0) +
-         b.from_l2 * (c.cluster_m > 1 ? multicast : 1.0)) /
-            l2 +
-        wait_for_narrow_operand_us(p, mma.a, std::ceil(rows_b / (c.tile_n * c.cluster_n))) +
-        wait_for_narrow_operand_us(p, mma.b, std::ceil(rows_a / (c.tile_m * c.cluster_m)));
-    const double overhead = (c.is_split() ? split_k_overhead_us(p, c, candidate, occupancy)
-                                          : persistent_overhead_us(c, candidate, occupancy)) +
-                            cluster_latency[c.cluster_ctas(candidate.split)] +
-                            (c.ctas() > 1 ? multicast_latency : 0.0) +
-                            (candidate.pdl_off ? pdl_off_latency : 0.0);
+        factors.l2 * ((a.from_l2 * (c.cluster_n > 1 ? multicast : 1.0) +
+                       b.from_l2 * (c.cluster_m > 1 ? multicast : 1.0)) /
+                          l2 +
+                      wait_for_narrow_operand_us(p, mma.a, std::ceil(rows_b / (c.tile_n * c.cluster_n))) +
+                      wait_for_narrow_operand_us(p, mma.b, std::ceil(rows_a / (c.tile_m * c.cluster_m))));
+    const double overhead =
+        factors.fixed *
+        ((c.is_split() ? split_k_overhead_us(p, c, candidate, occupancy)
+                       : persistent_overhead_us(c, candidate, occupancy)) +
+         cluster_latency[c.cluster_ctas(candidate.split)] + (c.ctas() > 1 ? multicast_latency : 0.0) +
+         (candidate.pdl_off ? pdl_off_latency : 0.0));
     const Pdl pdl = candidate.pdl_off
                         ? Pdl::Off
                         : pdl_of(c, occupancy, ceil_div(ceil_div(p.k, tile_k), candidate.split));
     if (is_low_intensity_batch(p)) {
         const double compute =
-            compute_us(p, c, candidate, occupancy, panel_effort(c, major_of(mma.b)), sm_count);
-        return {predict_low_intensity_batch(f, c, candidate, occupancy, compute, from_memory, from_l2),
-                pdl};
+            compute_us(p, c, candidate, occupancy, panel_effort(c, major_of(mma.b)), factors, sm_count);
+        return {
+            predict_low_intensity_batch(f, c, candidate, occupancy, factors, compute, from_memory, from_l2),
+            pdl};
     }
     double lower_bound = overhead + std::max(from_memory, from_l2);
     if (lower_bound >= limit)
         return {lower_bound, pdl};
     const double effort = panel_effort(c, major_of(mma.b));
-    const double compute = compute_us(p, c, candidate, occupancy, effort, sm_count);
+    const double compute = compute_us(p, c, candidate, occupancy, effort, factors, sm_count);
     lower_bound = std::max(lower_bound, overhead + compute);
     if (lower_bound >= limit)
         return {lower_bound, pdl};

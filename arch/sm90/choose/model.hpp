@@ -4,6 +4,7 @@
 #include "arch/common/host/facts.hpp"
 #include "arch/sm90/config.hpp"
 #include "src/backend.hpp"
+#include "src/calibration.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -57,6 +58,6 @@ struct Prediction {
 
 // Stops early once the time is known to be `limit` microseconds or more; `us` is then a lower bound.
 Prediction predict(const Facts& facts, const Config& config, const Candidate& candidate, int sm_count,
-                   double limit = std::numeric_limits<double>::infinity());
+                   double limit = std::numeric_limits<double>::infinity(), const Factors& factors = {});
 
 }  // namespace hg::sm90

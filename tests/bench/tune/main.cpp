@@ -1,5 +1,7 @@
-// hgemm-tune: finds the fastest kernels of this GPU for a user's products.
+// hgemm-tune: finds the fastest kernels of this GPU for a user's products, or calibrates the cost models
+// that choose among kernels.
 #include "command_line.hpp"
+#include "tune/calibrate.hpp"
 #include "tune/traces.hpp"
 #include "tune/tuner.hpp"
 
@@ -83,13 +85,32 @@ int run(int argc, char** argv)
     app.add_option("--out", options.out, "File to write instead of the one that the library reads");
     app.add_flag("--dry-run", options.dry_run, "Write nothing");
     app.add_option("--seed", options.seed, "Of the orders in which candidates take turns");
+    bool calibrates = false;
+    CalibrateOptions calibration;
+    auto* const flag = app.add_flag("--calibrate", calibrates,
+                                    "Fit the library's expectations to this GPU instead, in two minutes or "
+                                    "--budget, so that it chooses better for all products");
+    app.add_option("--backend", calibration.backend, "Calibrate this backend alone")->needs(flag);
+    app.add_flag("--always", calibration.always, "Write a calibration that is not better, too")
+        ->needs(flag);
     CLI11_PARSE(app, argc, argv);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+        end_in_order_on(signal);
+    if (calibrates) {
+        constexpr double usual_budget_s = 120;
+        calibration.products = select(selection);
+        add_products_of(logs, selection, calibration.products);
+        calibration.device = options.device;
+        calibration.out = options.out;
+        calibration.dry_run = options.dry_run;
+        if (calibration.device.budget_s <= 0)
+            calibration.device.budget_s = usual_budget_s;
+        return calibrate(calibration, interrupted);
+    }
     options.products = select(selection);
     add_products_of(logs, selection, options.products);
     if (options.products.empty())
         throw std::runtime_error("no products: name some by --shapes, --set, --file or --log");
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-        end_in_order_on(signal);
     return tune(options, interrupted);
 }
 

@@ -4,6 +4,7 @@
 #include "progress.hpp"
 #include "region.hpp"
 #include "src/arguments.hpp"
+#include "src/dispatch.hpp"
 #include "src/execute.hpp"
 #include "src/options.hpp"
 #include "src/tune/choices.hpp"
@@ -62,6 +63,8 @@ public:
     bool has_time_for(const Product& product) const;
     TuningOrigin origin() const { return {handle_.device, handle_.all_sm_count}; }
     std::string default_path() const { return default_tuning_path(handle_.device, handle_.all_sm_count); }
+    // The library's own choice is then the one that it makes with the calibration of that file.
+    void calibrate_by(const std::string& path);
     // Throws Stopped.
     Tuned measure(const Product& product);
 
@@ -75,11 +78,12 @@ private:
     const TuneOptions& options_;
     const volatile std::sig_atomic_t& interrupted_;
     BenchDevice device_;
-    // The library's own choice is the one that it makes without a file.
+    // The library's own choice is the one that it makes without the choices of a file.
     const test::Variable off_{"HGEMM_TUNING", "off"};
     Ours ours_;
     Handle& handle_;
     const Options free_;
+    Calibration calibration_;
     std::minstd_rand random_;
 };
 
@@ -94,6 +98,17 @@ Tuner::Tuner(const TuneOptions& options, const volatile std::sig_atomic_t& inter
     ours_.set_stream(device_.timer().stream());
     if (options.batch_invariant)
         ours_.set_batch_invariant();
+}
+
+void Tuner::calibrate_by(const std::string& path)
+{
+    std::string text;
+    bool is_missing = false;
+    if (read_tuning_file(path.c_str(), text, is_missing))
+        return;
+    std::vector<std::string> remarks;
+    calibration_ = calibrate(parse_tuning(text, origin()).calibration, all_backends(), remarks);
+    handle_.device.calibration = calibration_.backends.empty() ? nullptr : &calibration_;
 }
 
 bool Tuner::has_time_for(const Product& product) const
@@ -235,6 +250,7 @@ int tune(const TuneOptions& options, const volatile std::sig_atomic_t& interrupt
     if (path.empty())
         throw std::runtime_error(
             "neither XDG_CACHE_HOME nor HOME is an absolute path: --out must name the file");
+    tuner.calibrate_by(path);
     std::optional<Store> store;
     if (!options.dry_run) {
         store.emplace(path, tuner.origin());
