@@ -133,8 +133,7 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
  * hgemm_explain() says tuned-here where one is used. A kernel that a problem, the workspace or the mode
  * does not allow is not used, and none is under a limit of SMs. The file may also have a calibration: by how
  * much this device is slower or faster than the library expects, for the choice of all other kernels
- * (why=calibrated). HGEMM_TUNING=off, HGEMM_KERNEL: no file is
- * read. A file that is not there, or not for this device and build, is no error; the log says why at level
+ * (why=calibrated). HGEMM_TUNING=off, HGEMM_KERNEL: no file is read. A file that is not there, or not for this device and build, is no error; the log says why at level
  * plan.
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE
  *   (HGEMM_BACKEND names a GPU backend and there is no driver or no device); NOT_SUPPORTED (compute
@@ -466,9 +465,9 @@ HGEMM_API void hgemm_tune_report_init(hgemm_tune_report_t *report, size_t size);
  * On the host, and where there is nothing to compute, nothing is measured or written.
  * @return SUCCESS, also if nothing was faster, or if the time was over; INVALID_ARGUMENT (as hgemm_gemm_ex();
  *   a member of options or report; a file that cannot be written, but if only the end shows that, the handle
- *   uses what was found, and the report is filled); NOT_SUPPORTED (as hgemm_gemm_ex(); the stream is captured; the handle may not use all
- *   SMs, or HGEMM_KERNEL chooses its kernels; with options->write also: HGEMM_BACKEND chooses its backend);
- *   ALLOC_FAILED; WORKSPACE_TOO_SMALL; DRIVER_ERROR; LAUNCH_FAILED.
+ *   uses what was found, and the report is filled); NOT_SUPPORTED (as hgemm_gemm_ex(); the stream is
+ *   captured; the handle may not use all SMs, or HGEMM_KERNEL chooses its kernels; with options->write also:
+ *   HGEMM_BACKEND chooses its backend); ALLOC_FAILED; WORKSPACE_TOO_SMALL; DRIVER_ERROR; LAUNCH_FAILED.
  */
 HGEMM_API hgemm_status_t hgemm_tune(hgemm_handle_t handle, const hgemm_args_t *args,
                                     const hgemm_tune_options_t *options, hgemm_tune_report_t *report);

@@ -1,13 +1,12 @@
 // Elements in device memory, read line by line.
 #pragma once
 
+#include "arch/host/convert.hpp"
 #include "driver.hpp"
 #include "problem.hpp"
 #include "status.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,7 +21,7 @@ struct Lines {
     Type type;
 };
 
-inline float to_float(const char* element, Type type)
+inline float value_of(const char* element, Type type)
 {
     if (type == Type::F32) {
         float value;
@@ -31,13 +30,7 @@ inline float to_float(const char* element, Type type)
     }
     uint16_t bits;
     std::memcpy(&bits, element, sizeof bits);
-    if (type == Type::BF16)
-        return std::bit_cast<float>(uint32_t{bits} << 16);
-    const uint32_t rest = uint32_t{bits & 0x7fffu} << 13;
-    const bool is_finite = (bits & 0x7c00) != 0x7c00;
-    const float size = is_finite ? std::bit_cast<float>(rest) * 0x1p112f
-                                 : std::bit_cast<float>(rest | uint32_t{0x7f800000});
-    return std::copysign(size, bits & 0x8000 ? -1.0f : 1.0f);
+    return type == Type::BF16 ? bfloat16_to_float(bits) : half_to_float(bits);
 }
 
 // Reads `count` values that lie one behind the other, behind what is on the stream.

@@ -41,7 +41,7 @@ Status for_each_run(const std::vector<int64_t>& numbers, Use use)
 
 double square_of(const char* element, Type type)
 {
-    const double value = to_float(element, type);
+    const double value = value_of(element, type);
     return value * value;
 }
 
@@ -205,7 +205,7 @@ Status Sample::read_added(hgemm_stream_t stream, const Problem& p, Part& part) c
         status = for_each_row(stream, p.c, p.n, part.problem, part.rows, [&](size_t row, const char* line) {
             for (size_t j = 0; j < columns_.size(); ++j)
                 part.added[row * columns_.size() + j] =
-                    std::fabs(beta * to_float(line + bytes_of(p.c.type) * columns_[j], p.c.type));
+                    std::fabs(beta * value_of(line + bytes_of(p.c.type) * columns_[j], p.c.type));
         });
     if (status != ok || !has_bias)
         return status;
@@ -218,7 +218,7 @@ Status Sample::read_added(hgemm_stream_t stream, const Problem& p, Part& part) c
         auto added = part.added.begin();
         for (const int64_t row : part.rows)
             for (const int64_t column : columns_)
-                *added++ += std::fabs(to_float(line + element * (by_row ? row : column), p.bias.type));
+                *added++ += std::fabs(value_of(line + element * (by_row ? row : column), p.bias.type));
     });
 }
 
@@ -248,7 +248,7 @@ Status Sample::results(const Handle& handle, const Problem& p, std::vector<float
         return for_each_row(
             handle.stream, matrix, p.n, part.problem, part.rows, [&](size_t, const char* line) {
                 for (const int64_t column : columns_)
-                    values.push_back(to_float(line + bytes_of(matrix.type) * column, matrix.type));
+                    values.push_back(value_of(line + bytes_of(matrix.type) * column, matrix.type));
             });
     };
     Status status = ok;

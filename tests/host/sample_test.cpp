@@ -17,7 +17,7 @@ float from_bits(uint16_t bits, Type type)
 {
     char bytes[sizeof bits];
     std::memcpy(bytes, &bits, sizeof bits);
-    return to_float(bytes, type);
+    return value_of(bytes, type);
 }
 
 TEST(Sample, ReadsElements)

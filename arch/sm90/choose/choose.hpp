@@ -13,8 +13,10 @@ namespace hg::sm90 {
 // of the workspace.
 size_t counter_words(const Device& device, size_t workspace);
 
-// Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
+// Microseconds that the cost model expects of a plan that copies no operands.
 double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
+
+// Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

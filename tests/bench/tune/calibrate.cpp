@@ -3,12 +3,12 @@
 #include "ours.hpp"
 #include "progress.hpp"
 #include "region.hpp"
-#include "src/options.hpp"
+#include "src/tune/store.hpp"
 #include "src/tuning.hpp"
 #include "statistics.hpp"
 #include "tests/environment.hpp"
 #include "tune/calibration_run.hpp"
-#include "tune/store.hpp"
+#include "tune/forced.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -47,7 +47,6 @@ private:
     using Clock = std::chrono::steady_clock;
 
     static std::vector<Product> products(const std::vector<Product>& wanted, int64_t free_bytes);
-    void select(const std::string& text);
     void stop_if_asked() const;
     std::vector<double> time(const Product& product, const std::vector<KernelChoice>& choices);
 
@@ -57,7 +56,7 @@ private:
     const test::Variable off_{"HGEMM_TUNING", "off"};
     Ours ours_;
     Handle& handle_;
-    const Options free_;
+    const Forced forced_;
     std::minstd_rand random_{1};
     const std::vector<Product> products_;
     Clock::time_point end_;
@@ -65,10 +64,10 @@ private:
 
 Calibrator::Calibrator(const CalibrateOptions& options, const volatile std::sig_atomic_t& interrupted)
     : options_(options), interrupted_(interrupted), device_("calibration", options.device),
-      ours_(options.backend), handle_(*find_handle(ours_.handle())), free_(handle_.options),
+      ours_(options.backend), handle_(*find_handle(ours_.handle())), forced_(handle_),
       products_(products(options.products, static_cast<int64_t>(device_.cuda().free_bytes())))
 {
-    if (free_.is_forced())
+    if (forced_.free().is_forced())
         throw std::runtime_error("HGEMM_KERNEL must not be set: all kernels are measured");
     ours_.set_stream(device_.timer().stream());
 }
@@ -92,14 +91,6 @@ std::vector<const Backend*> Calibrator::backends() const
     return found;
 }
 
-void Calibrator::select(const std::string& text)
-{
-    handle_.options = free_;
-    std::string_view unknown;
-    read_kernel(text, handle_.options, unknown);
-    handle_.cache->clear();
-}
-
 void Calibrator::stop_if_asked() const
 {
     if (interrupted_ || Clock::now() > end_)
@@ -116,7 +107,7 @@ std::vector<double> Calibrator::time(const Product& product, const std::vector<K
     for (size_t i = 0; i < choices.size(); ++i)
         try {
             stop_if_asked();
-            select(choices[i].text);
+            forced_.select(choices[i].text);
             multiply(sets[0]);
             device_.timer().wait();
             if (launches == 0)
@@ -227,7 +218,7 @@ int calibrate(const CalibrateOptions& options, const volatile std::sig_atomic_t&
     const double seconds = std::max(1.0, options.device.budget_s - seconds_of_the_rest) /
                            static_cast<double>(std::max<size_t>(backends.size(), 1));
     const Progress progress(calibrator.product_count() * backends.size());
-    size_t failed = 0;
+    size_t failed = 0, written = 0;
     for (size_t i = 0; i < backends.size(); ++i) {
         const Backend& backend = *backends[i];
         const CalibrationRun run =
@@ -248,8 +239,9 @@ int calibrate(const CalibrateOptions& options, const volatile std::sig_atomic_t&
         fmt::print("    {}\n", is_written ? "calibrated" : "not better than what the library has built in");
         if (store)
             store->write(outcomes_of(backend, is_written ? &fit : nullptr));
+        written += is_written;
     }
-    if (store && !interrupted)
+    if (store && written > 0)
         fmt::print("Written to {}\n", store->path());
     return interrupted ? 130 : failed > 0 ? 1 : 0;
 }

@@ -3,7 +3,7 @@
 
 #include "device.hpp"
 #include "tune/fit.hpp"
-#include "tune/store.hpp"
+#include "src/tune/store.hpp"
 
 #include <csignal>
 #include <string>

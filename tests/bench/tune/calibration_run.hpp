@@ -3,7 +3,7 @@
 #pragma once
 
 #include "product.hpp"
-#include "tune/choices.hpp"
+#include "src/tune/choices.hpp"
 #include "tune/fit.hpp"
 
 #include <cstdint>

@@ -6,12 +6,12 @@
 #include "src/arguments.hpp"
 #include "src/dispatch.hpp"
 #include "src/execute.hpp"
-#include "src/options.hpp"
 #include "src/tune/choices.hpp"
 #include "src/tune/store.hpp"
 #include "src/tuning.hpp"
 #include "statistics.hpp"
 #include "tests/environment.hpp"
+#include "tune/forced.hpp"
 
 #include <fmt/format.h>
 
@@ -69,8 +69,6 @@ public:
     Tuned measure(const Product& product);
 
 private:
-    // All later calls run that plan's kernel; "" leaves the choice to the library.
-    void select(const std::string& text);
     void stop_if_asked() const;
     std::vector<Arm> arms_for(const Product& product, const Problem& problem,
                               const std::vector<Operands>& sets, Tuned& tuned);
@@ -82,16 +80,16 @@ private:
     const test::Variable off_{"HGEMM_TUNING", "off"};
     Ours ours_;
     Handle& handle_;
-    const Options free_;
+    const Forced forced_;
     Calibration calibration_;
     std::minstd_rand random_;
 };
 
 Tuner::Tuner(const TuneOptions& options, const volatile std::sig_atomic_t& interrupted)
     : options_(options), interrupted_(interrupted), device_("tuning", options.device),
-      handle_(*find_handle(ours_.handle())), free_(handle_.options), random_(options.seed)
+      handle_(*find_handle(ours_.handle())), forced_(handle_), random_(options.seed)
 {
-    if (free_.is_forced() || *free_.backend)
+    if (forced_.free().is_forced() || *forced_.free().backend)
         throw std::runtime_error(
             "HGEMM_KERNEL and HGEMM_BACKEND must not be set: the library's own choice is "
             "what others are held against");
@@ -118,17 +116,6 @@ bool Tuner::has_time_for(const Product& product) const
     return device_.has_time_for(2 * graph * (options_.candidates + 2 * options_.rules.max_rounds));
 }
 
-void Tuner::select(const std::string& text)
-{
-    const Mode mode = handle_.options.mode;
-    handle_.options = free_;
-    handle_.options.mode = mode;
-    std::string_view unknown;
-    if (!text.empty())
-        read_kernel(text, handle_.options, unknown);
-    handle_.cache->clear();
-}
-
 void Tuner::stop_if_asked() const
 {
     if (interrupted_ || !device_.has_time_for(0))
@@ -139,7 +126,7 @@ void Tuner::stop_if_asked() const
 std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
                                  const std::vector<Operands>& sets, Tuned& tuned)
 {
-    select("");
+    forced_.select("");
     Plan own{};
     if (decide(handle_, problem, own) != ok)
         throw std::runtime_error(hgemm_last_error());
@@ -151,7 +138,7 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
     int launches = 0;
     const auto add = [&](const std::string& text, const Plan& plan) {
         stop_if_asked();
-        select(text);
+        forced_.select(text);
         const bool right = device_.check(expectation, sets[0], plan.split, multiply).right();
         if (!right)
             tuned.wrong.push_back(text_of(plan));
@@ -170,7 +157,7 @@ std::vector<Arm> Tuner::arms_for(const Product& product, const Problem& problem,
             } catch (const std::runtime_error& error) {
                 tuned.refused.push_back(choice.text + ": " + error.what());
             }
-    select("");
+    forced_.select("");
     return arms;
 }
 
