@@ -378,7 +378,7 @@ typedef HGEMM_ENUM(hgemm_grouping) {
  * n, k and the types; op(B_g) is k x n at b + g * stride_b. Groups may be empty.
  * Several masked ones need a stride_d other than 0.
  *
- * Offsets and counts are read when the kernel runs, so that a captured call serves whatever sizes are there when
+ * Offsets, ends and counts are read when the kernel runs, so that a captured call serves whatever sizes are there when
  * its graph is launched. On a GPU what is outside of 0 ... m is cut off; on the host it is refused. Of rows that
  * no group owns D keeps what it has. All rows of A must be readable, whatever belongs to a group.
  */
@@ -400,6 +400,12 @@ typedef struct hgemm_grouped_args {
     const int64_t *offsets;       /* contiguous: group_count + 1 non-decreasing values, device memory */
     const int64_t *counts;        /* masked: group_count values of 0 ... m, device memory */
     const hgemm_args_t *problems; /* host grouping: group_count entries, host memory; all else ignored */
+    /* Other forms of offsets and counts. Contiguous groups are given in one of four forms, masked ones in one of
+       two; the members of the other forms are NULL. */
+    const int64_t *ends;        /* contiguous: offsets[1] to offsets[group_count]; offsets[0] is 0 */
+    const int32_t *ends_i32;    /* the same of 32 bits, as PyTorch's grouped products take them */
+    const int32_t *offsets_i32; /* as offsets */
+    const int32_t *counts_i32;  /* as counts */
 } hgemm_grouped_args_t;
 
 /** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */

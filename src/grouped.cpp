@@ -4,6 +4,7 @@
 
 #include "execute.hpp"
 #include "general_form.hpp"
+#include "group_sizes.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -58,48 +59,13 @@ Status check_shared(const hgemm_grouped_args_t& g)
     return status == ok ? check_strides(g) : status;
 }
 
-Status check_sizes(const char* name, const int64_t* sizes, Pointers pointers)
-{
-    if (!sizes)
-        return fail_argument(2, name, "is NULL, must hold the groups' rows");
-    return check_pointer(2, name, sizes, sizeof *sizes, pointers);
-}
-
-Status check_group_sizes(const hgemm_grouped_args_t& g)
-{
-    if (is_masked(g)) {
-        for (int64_t i = 0; i < g.group_count; ++i)
-            if (g.counts[i] < 0 || g.counts[i] > g.m)
-                return fail_argument(2, "args->counts",
-                                     "has %" PRId64 " for group %" PRId64
-                                     ", must be from 0 to m = %" PRId64,
-                                     g.counts[i], i, g.m);
-        return ok;
-    }
-    for (int64_t i = 0; i < g.group_count; ++i)
-        if (g.offsets[i] < 0 || g.offsets[i] > g.offsets[i + 1] || g.offsets[i + 1] > g.m)
-            return fail_argument(2, "args->offsets",
-                                 "has %" PRId64 " and %" PRId64 " for group %" PRId64
-                                 ", must not decrease and stay from 0 to m = %" PRId64,
-                                 g.offsets[i], g.offsets[i + 1], i, g.m);
-    return ok;
-}
-
-struct Rows {
-    int64_t first, count;
-};
-
-Rows rows_of(const hgemm_grouped_args_t& g, int64_t group)
-{
-    return is_masked(g) ? Rows{0, g.counts[group]}
-                        : Rows{g.offsets[group], g.offsets[group + 1] - g.offsets[group]};
-}
+using Rows = GroupSizes::Rows;
 
 // Checked by itself, since the checks of a group would report D, which is also its C, as `c`.
-Status check_output(const hgemm_grouped_args_t& g)
+Status check_output(const hgemm_grouped_args_t& g, const GroupSizes& sizes)
 {
     for (int64_t i = 0; i < g.group_count; ++i)
-        if (rows_of(g, i).count > 0 && g.n > 0)
+        if (sizes.rows(i).count > 0 && g.n > 0)
             return check_pointer(2, "args->d", g.d, bytes_of_d(g), Pointers::OnHost);
     return ok;
 }
@@ -179,17 +145,18 @@ Status run_problem(Handle& handle, const hgemm_args_t* args)
     return status;
 }
 
-// Calls `step` for each problem in order, up to the first that fails.
-Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g,
+// Calls `step` for each problem in order, up to the first that fails. `sizes`: of groups that are not
+// described on the host.
+Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g, const GroupSizes* sizes,
                         Status (*step)(Handle&, const hgemm_args_t*))
 {
     Status status = ok;
     for (int64_t i = 0; status == ok && i < g.group_count; ++i) {
-        if (g.grouping == HGEMM_GROUPED_HOST) {
+        if (!sizes) {
             const AtProblem at(i);
             status = step(handle, problem_at(g, i));
         } else {
-            const hgemm_args_t args = args_of_rows(g, i, rows_of(g, i));
+            const hgemm_args_t args = args_of_rows(g, i, sizes->rows(i));
             status = step(handle, &args);
         }
     }
@@ -197,10 +164,10 @@ Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g,
 }
 
 // A refused call writes nothing, so every problem is checked before the first one runs.
-Status run_all(Handle& handle, const hgemm_grouped_args_t& g)
+Status run_all(Handle& handle, const hgemm_grouped_args_t& g, const GroupSizes* sizes)
 {
-    const Status status = for_each_problem(handle, g, check_problem);
-    return status == ok ? for_each_problem(handle, g, run_problem) : status;
+    const Status status = for_each_problem(handle, g, sizes, check_problem);
+    return status == ok ? for_each_problem(handle, g, sizes, run_problem) : status;
 }
 
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
@@ -233,7 +200,7 @@ Status check_matrices(const hgemm_grouped_args_t& g)
     return status == ok ? check_args(&args, Pointers::Checked, checked) : status;
 }
 
-Problem to_problem(const hgemm_grouped_args_t& g)
+Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
 {
     const bool masked = is_masked(g), along_k = g.transb != HGEMM_NO_TRANS;
     Problem p{};
@@ -253,13 +220,13 @@ Problem to_problem(const hgemm_grouped_args_t& g)
     p.d = {g.d, nullptr, g.ldd, masked ? g.stride_d : 0, static_cast<Type>(g.type_d)};
     if (g.beta != 0.0f)
         p.c = p.d;
-    p.groups = {masked ? nullptr : g.offsets, masked ? g.counts : nullptr};
+    p.groups = groups;
     p.simplify();
     return p;
 }
 
 // `size` is the grouping, which no hgemm_args_t has as its size, so that such requests differ from others.
-Request to_request(const hgemm_grouped_args_t& g)
+Request to_request(const hgemm_grouped_args_t& g, const Groups& groups)
 {
     Request r{};
     r.size = g.grouping;
@@ -281,21 +248,25 @@ Request to_request(const hgemm_grouped_args_t& g)
     r.d = g.d;
     r.ldd = g.ldd;
     r.stride_d = g.stride_d;
-    r.c = is_masked(g) ? g.counts : g.offsets;
+    r.c = groups.sizes;
+    r.ldc = static_cast<int64_t>(groups.by);
+    r.stride_c = groups.narrow;
     return r;
 }
 
 // Everything but the common members, which copy_grouped() checks, of contiguous or masked groups.
-Status check_groups(const Handle& handle, const hgemm_grouped_args_t& g)
+Status check_groups(const Handle& handle, const hgemm_grouped_args_t& g, GroupSizes& sizes)
 {
     Status status = check_shared(g);
-    const char* const name = is_masked(g) ? "args->counts" : "args->offsets";
     if (status == ok)
-        status = check_sizes(name, is_masked(g) ? g.counts : g.offsets, pointers_of(handle));
+        status = GroupSizes::find(g, sizes);
+    if (status == ok)
+        status =
+            check_pointer(2, sizes.name, sizes.groups.sizes, sizes.element_bytes(), pointers_of(handle));
     if (status != ok || handle.context)
         return status == ok ? check_matrices(g) : status;
-    status = check_group_sizes(g);
-    return status == ok ? check_output(g) : status;
+    status = sizes.check(g);
+    return status == ok ? check_output(g, sizes) : status;
 }
 
 Status run_described(Handle& handle, const hgemm_grouped_args_t& g)
@@ -306,7 +277,7 @@ Status run_described(Handle& handle, const hgemm_grouped_args_t& g)
     Status status = check_struct("args->problems", g.problems);
     if (status == ok)
         status = check_problem_sizes(g);
-    return status == ok ? run_all(handle, g) : status;
+    return status == ok ? run_all(handle, g, nullptr) : status;
 }
 
 Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
@@ -315,13 +286,15 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
         return ok;
     if (g.grouping == HGEMM_GROUPED_HOST)
         return run_described(handle, g);
-    Status status;
-    if (handle.context && repeat(handle, to_request(g), status))
+    GroupSizes sizes;
+    Status status = GroupSizes::find(g, sizes);
+    if (handle.context && status == ok && repeat(handle, to_request(g, sizes.groups), status))
         return status;
-    status = check_groups(handle, g);
+    status = check_groups(handle, g, sizes);
     if (status != ok || (handle.context && (g.m == 0 || g.n == 0)))
         return status;
-    return handle.context ? execute(handle, to_request(g), to_problem(g)) : run_all(handle, g);
+    return handle.context ? execute(handle, to_request(g, sizes.groups), to_problem(g, sizes.groups))
+                          : run_all(handle, g, &sizes);
 }
 
 }  // namespace
@@ -338,9 +311,10 @@ Status to_grouped_problem(const Handle& handle, const hgemm_grouped_args_t* args
             "args->problems");
     if (status != ok || g.group_count == 0)
         return status;
-    status = check_groups(handle, g);
+    GroupSizes sizes;
+    status = check_groups(handle, g, sizes);
     if (status == ok && g.m > 0 && g.n > 0)
-        problem = to_problem(g);
+        problem = to_problem(g, sizes.groups);
     return status;
 }
 

@@ -30,7 +30,7 @@ Problem shape_of(const Problem& problem)
     shape.bias.ptr = presence(shape.bias.ptr);
     shape.alpha_device = presence(shape.alpha_device);
     shape.beta_device = presence(shape.beta_device);
-    shape.groups = {presence(shape.groups.offsets), presence(shape.groups.counts)};
+    shape.groups.sizes = presence(shape.groups.sizes);
     shape.alpha = shape.beta = 1.0f;
     return shape;
 }
@@ -73,7 +73,8 @@ uint64_t hash_of(const Problem& p, const Workspace& workspace)
                             static_cast<int>(p.bias.along), static_cast<int>(p.activation)})
         hash = mix(hash, static_cast<uint64_t>(kind));
     hash = mix(hash, bits(p.bias.ptr) << 32 | bits(p.alpha_device) << 8 | bits(p.beta_device));
-    hash = mix(hash, bits(p.groups.offsets) << 8 | bits(p.groups.counts));
+    hash = mix(hash, bits(p.groups.sizes) << 8 | static_cast<uint64_t>(p.groups.by) << 1 |
+                         static_cast<uint64_t>(p.groups.narrow));
     return mix(hash, hash >> 32);
 }
 

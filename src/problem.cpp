@@ -58,9 +58,9 @@ void Problem::print(char* text, size_t length) const
         m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride, name_of(type_ab), k,
         d.ld, batch, alpha + 0.0, static_cast<double>(beta), bias.along == BiasAlong::None ? "" : " bias",
         activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
-        groups.offsets  ? " rows=offsets"
-        : groups.counts ? " rows=counts"
-                        : "");
+        groups.contiguous() ? " rows=offsets"
+        : groups.masked()   ? " rows=counts"
+                            : "");
 }
 
 // Free prints as off, which is what it means in a plan that set nothing.

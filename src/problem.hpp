@@ -77,7 +77,7 @@ struct Problem {
                activation == Activation::None && !aux.ptr;
     }
 
-    bool is_grouped() const { return groups.offsets || groups.counts; }
+    bool is_grouped() const { return groups.sizes; }
 
     // Rewrites the problem to an equivalent one that kernels serve best: a contiguous column of D becomes a
     // row of the transposed problem, so that vectors can be stored to it. Groups are not transposed.

@@ -107,7 +107,7 @@ std::string tuning_key(const Problem& p, Mode mode)
     key += describe(p.bias, p.type_ab) + describe(p.activation);
     if (p.aux.ptr)
         key += describe("aux", p.aux, p.batch, p.d.type).word();
-    key += p.groups.offsets ? ",offsets" : p.groups.counts ? ",counts" : "";
+    key += p.groups.contiguous() ? ",offsets" : p.groups.masked() ? ",counts" : "";
     key += mode == Mode::BatchInvariant ? ",invariant" : "";
     return key;
 }

@@ -37,7 +37,8 @@ GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grou
     b_ = Buffer(memory, g_.type_ab, {lines_b, length, ldb, groups(), lines_b * ldb + g_.pad}, g_.shift,
                 Guard::Pads);
     d_ = Buffer(memory, g_.type_d, {lines_, g_.n, ldd, matrices, lines_ * ldd}, g_.shift, Guard::Pads);
-    sizes_ = Block(memory, (g_.rows.size() + contiguous()) * sizeof(int64_t), Guard::Fence);
+    const size_t count = g_.rows.size() + (contiguous() && !g_.ends ? 1 : 0);
+    sizes_ = Block(memory, count * (g_.narrow ? sizeof(int32_t) : sizeof(int64_t)), Guard::Fence);
     fill();
     send_sizes();
 }
@@ -63,10 +64,18 @@ void GroupedTrial::fill()
 
 void GroupedTrial::send_sizes()
 {
-    offsets_ = {g_.room};
+    offsets_ = {g_.ends ? 0 : g_.room};
     for (const int64_t count : g_.rows)
         offsets_.push_back(offsets_.back() + count);
-    set_sizes(contiguous() ? offsets_ : g_.rows);
+    set_sizes(!contiguous() ? g_.rows
+              : g_.ends     ? std::vector<int64_t>(offsets_.begin() + 1, offsets_.end())
+                            : offsets_);
+}
+
+void GroupedTrial::set_sizes(const std::vector<int64_t>& sizes)
+{
+    const std::vector<int32_t> narrow(sizes.begin(), sizes.end());
+    sizes_.copy_in(g_.narrow ? static_cast<const void*>(narrow.data()) : sizes.data());
 }
 
 void GroupedTrial::set_rows(const std::vector<int64_t>& rows)
@@ -128,7 +137,13 @@ hgemm_grouped_args_t GroupedTrial::args() const
     args.d = d_.ptr();
     args.ldd = d_.extent().ld;
     args.stride_d = d_.extent().stride;
-    args.offsets = args.counts = sizes_.get<const int64_t>();
+    if (g_.narrow) {
+        args.counts_i32 = sizes_.get<const int32_t>();
+        (g_.ends ? args.ends_i32 : args.offsets_i32) = args.counts_i32;
+    } else {
+        args.counts = sizes_.get<const int64_t>();
+        (g_.ends ? args.ends : args.offsets) = args.counts;
+    }
     return args;
 }
 
@@ -222,6 +237,10 @@ std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
         // Neither A nor B is read.
         {grouping, high, 72, 72, f16, f16, t, 0, 2, 0, 0, 0, true},
         {grouping, few, 72, 72, f16, f16, t, 0, 0, 1, 1, 3, true},
+        // Other forms of the sizes.
+        {grouping, many_groups(), 72, 72, f16, f16, t, 1, 0, 2, 0, 0, false, true, false},
+        {grouping, many_groups(), 72, 72, bf16, bf16, t, 1, 0, 2, 0, 0, false, true, true},
+        {grouping, high, 136, 72, f16, f16, nt, 1, -1, 2, 0, 0, false, false, true},
     };
     return cases;
 }

@@ -21,6 +21,8 @@ struct GroupedCase {
     int64_t shift = 0;  // elements from the last 16-byte boundary to A, B and D
     int64_t pad = 0;    // elements between their rows
     bool null_operands = false;
+    bool ends = false,
+         narrow = false;  // contiguous groups by ends, which have no room before; sizes of 32 bits
 
     std::string describe() const;
 };
@@ -36,7 +38,7 @@ public:
     // Sets other groups of the same rows, or of as many as there is room for, and restores D.
     void set_rows(const std::vector<int64_t>& rows);
     // Sets the sizes that the kernel reads, whatever rows are expected.
-    void set_sizes(const std::vector<int64_t>& sizes) { sizes_.copy_in(sizes.data()); }
+    void set_sizes(const std::vector<int64_t>& sizes);
     // Compares all that lies in D.
     void expect_right();
 

@@ -20,10 +20,17 @@ struct GroupRows {
 
     __device__ static GroupRows of(const Groups& groups, int32_t group, int64_t m)
     {
-        if (groups.counts)
-            return {0, clamp(groups.counts[group], 0, m)};
-        const int32_t first = clamp(groups.offsets[group], 0, m);
-        return {first, clamp(groups.offsets[group + 1], first, m) - first};
+        if (groups.masked())
+            return {0, clamp(size_at(groups, group), 0, m)};
+        const int32_t end = group + (groups.by == GroupsBy::Offsets ? 1 : 0);
+        const int32_t first = end > 0 ? clamp(size_at(groups, end - 1), 0, m) : 0;
+        return {first, clamp(size_at(groups, end), first, m) - first};
+    }
+
+    __device__ static int64_t size_at(const Groups& groups, int32_t i)
+    {
+        return groups.narrow ? static_cast<const int32_t*>(groups.sizes)[i]
+                             : static_cast<const int64_t*>(groups.sizes)[i];
     }
 
     __device__ static int32_t clamp(int64_t value, int64_t low, int64_t high)

@@ -12,14 +12,20 @@ enum class BiasAlong : int32_t { None, Rows, Columns };  // Rows: element i belo
 // The contiguous dimension of an operand in memory: K, or the other one (M of A, N of B).
 enum class Major : int32_t { K, MN };
 
-// Which rows of A and D belong to which problem of a batch, read on the device when the kernel runs. One is
-// set:
-//   offsets  problem z has rows offsets[z] ... offsets[z + 1] - 1 of one A and one D
-//   counts   problem z has the first counts[z] rows of its own
-struct Groups {
-    const int64_t* offsets;
-    const int64_t* counts;
+// What the numbers of Groups are:
+//   Offsets  problem z has rows sizes[z] ... sizes[z + 1] - 1 of one A and one D
+//   Ends     the same without the first number, which is 0
+//   Counts   problem z has the first sizes[z] rows of its own
+enum class GroupsBy : int32_t { Offsets, Ends, Counts };
 
+// Which rows of A and D belong to which problem of a batch, read on the device when the kernel runs.
+struct Groups {
+    const void* sizes;  // of type int64_t; null: there are no groups
+    GroupsBy by;
+    int32_t narrow;  // other than 0: `sizes` are of type int32_t
+
+    constexpr bool contiguous() const { return sizes && by != GroupsBy::Counts; }
+    constexpr bool masked() const { return sizes && by == GroupsBy::Counts; }
     bool operator==(const Groups&) const = default;
 };
 

@@ -172,7 +172,7 @@ namespace {
 Problem rows_of_groups(const Problem& p)
 {
     Problem rows = p;
-    if (p.groups.offsets)
+    if (p.groups.contiguous())
         rows.batch = 1;
     return rows;
 }

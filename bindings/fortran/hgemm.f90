@@ -68,7 +68,7 @@ module libhgemm
         integer(c_int64_t) :: ldb, stride_b
         type(c_ptr) :: d
         integer(c_int64_t) :: ldd, stride_d
-        type(c_ptr) :: offsets, counts, problems
+        type(c_ptr) :: offsets, counts, problems, ends, ends_i32, offsets_i32, counts_i32
     end type
 
     type, bind(c) :: hgemm_tune_options_t

@@ -73,6 +73,26 @@ Status read_norms(hgemm_stream_t stream, const Operand& o, const Problem& p, int
     return status;
 }
 
+// The sizes of groups as int64_t: offsets or counts.
+Status read_sizes(hgemm_stream_t stream, const Problem& p, std::vector<int64_t>& sizes)
+{
+    const int64_t count = p.batch + (p.groups.by == GroupsBy::Offsets ? 1 : 0);
+    sizes.resize(static_cast<size_t>(count));
+    Status status;
+    if (p.groups.narrow) {
+        std::vector<int32_t> narrow(sizes.size());
+        status = read_values(stream, static_cast<const int32_t*>(p.groups.sizes), count, narrow.data());
+        std::copy(narrow.begin(), narrow.end(), sizes.begin());
+    } else {
+        status = read_values(stream, static_cast<const int64_t*>(p.groups.sizes), count, sizes.data());
+    }
+    if (p.groups.by == GroupsBy::Ends)
+        sizes.insert(sizes.begin(), 0);
+    for (int64_t& size : sizes)
+        size = std::clamp<int64_t>(size, 0, p.m);
+    return status;
+}
+
 Status read_scalar(hgemm_stream_t stream, const float* device, float& value)
 {
     return device ? read_values(stream, device, 1, &value) : ok;
@@ -143,22 +163,16 @@ Status Sample::choose_parts(hgemm_stream_t stream, const Problem& p)
         int64_t problem, first, count;
     };
     std::vector<Rows> problems;
-    std::vector<int64_t> sizes(p.groups.offsets ? p.batch + 1 : p.groups.counts ? p.batch : 0);
-    if (p.is_grouped()) {
-        const int64_t* const from = p.groups.offsets ? p.groups.offsets : p.groups.counts;
-        const auto count = static_cast<int64_t>(sizes.size());
-        if (const Status status = read_values(stream, from, count, sizes.data()); status != ok)
-            return status;
-    }
-    for (int64_t& size : sizes)
-        size = std::clamp<int64_t>(size, 0, p.m);
+    std::vector<int64_t> sizes;
+    if (const Status status = p.is_grouped() ? read_sizes(stream, p, sizes) : ok; status != ok)
+        return status;
     const std::vector<int64_t> numbers =
         p.is_grouped() ? spread_over(p.batch, 1, p.batch) : spread_over(p.batch, most_problems, 1);
     for (const int64_t z : numbers) {
         const auto i = static_cast<size_t>(z);
-        const Rows rows = p.groups.offsets  ? Rows{z, sizes[i], sizes[i + 1] - sizes[i]}
-                          : p.groups.counts ? Rows{z, 0, sizes[i]}
-                                            : Rows{z, 0, p.m};
+        const Rows rows = p.groups.contiguous() ? Rows{z, sizes[i], sizes[i + 1] - sizes[i]}
+                          : p.groups.masked()   ? Rows{z, 0, sizes[i]}
+                                                : Rows{z, 0, p.m};
         if (rows.count > 0)
             problems.push_back(rows);
     }

@@ -123,6 +123,10 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, offsets);
     MEMBER(hgemm_grouped_args_t, counts);
     MEMBER(hgemm_grouped_args_t, problems);
+    MEMBER(hgemm_grouped_args_t, ends);
+    MEMBER(hgemm_grouped_args_t, ends_i32);
+    MEMBER(hgemm_grouped_args_t, offsets_i32);
+    MEMBER(hgemm_grouped_args_t, counts_i32);
 
     SIZE(hgemm_tune_options_t);
     MEMBER(hgemm_tune_options_t, size);

@@ -32,6 +32,7 @@ enum class Odd {
     StrideD,
     Sizes,
     SizesPointer,
+    SizesTwice,
     Problems,
     last
 };
@@ -78,6 +79,7 @@ private:
     void draw_struct();
     void draw_rows();
     void draw_sizes();
+    void point_to_sizes(bool narrow);
     Block make(hgemm_type_t type, const Extent& extent);
     void draw_products();
 
@@ -120,18 +122,43 @@ Block DrawGroups::make(hgemm_type_t type, const Extent& extent)
 // Right ones, and one of them perhaps another number.
 void DrawGroups::draw_sizes()
 {
-    const int64_t count = std::max<int64_t>(g_.group_count, 0), length = q_.is_masked() ? count : count + 1;
-    q_.sizes = std::make_unique<int64_t[]>(static_cast<size_t>(length));
-    const int64_t m = std::clamp<int64_t>(g_.m, 0, 64);
+    const bool narrow = input_.one_in(2);
+    q_.ends = !q_.is_masked() && input_.one_in(2);
+    const int64_t count = std::max<int64_t>(g_.group_count, 0);
+    const int64_t length = q_.is_masked() || q_.ends ? count : count + 1,
+                  m = std::clamp<int64_t>(g_.m, 0, 64);
     for (int64_t i = 0; i < length; ++i)
-        q_.sizes[static_cast<size_t>(i)] = input_.byte() % (m + 1);
+        q_.sizes.push_back(input_.byte() % (m + 1));
     if (!q_.is_masked())
-        std::sort(q_.sizes.get(), q_.sizes.get() + length);
+        std::sort(q_.sizes.begin(), q_.sizes.end());
     if (is_odd(Odd::Sizes) && length > 0)
         q_.sizes[static_cast<size_t>(input_.below(static_cast<int>(length)))] = draw_odd_integer(input_);
-    const int64_t* pointer = q_.sizes.get();
+    const size_t bytes = q_.sizes.size() * (narrow ? sizeof(int32_t) : sizeof(int64_t));
+    q_.in_memory = std::make_unique<char[]>(bytes);
+    if (narrow)
+        for (int64_t& size : q_.sizes)
+            size = static_cast<int32_t>(size);
+    const std::vector<int32_t> narrowed(q_.sizes.begin(), q_.sizes.end());
+    if (bytes > 0)
+        std::memcpy(q_.in_memory.get(),
+                    narrow ? static_cast<const void*>(narrowed.data()) : q_.sizes.data(), bytes);
+    point_to_sizes(narrow);
+}
+
+void DrawGroups::point_to_sizes(bool narrow)
+{
+    const void* pointer = q_.in_memory.get();
     spoil(Odd::SizesPointer, pointer);
-    (q_.is_masked() ? g_.counts : g_.offsets) = pointer;
+    const auto* const wide = static_cast<const int64_t*>(pointer);
+    const auto* const of_32 = static_cast<const int32_t*>(pointer);
+    if (narrow)
+        (q_.is_masked() ? g_.counts_i32 : q_.ends ? g_.ends_i32 : g_.offsets_i32) = of_32;
+    else
+        (q_.is_masked() ? g_.counts : q_.ends ? g_.ends : g_.offsets) = wide;
+    if (is_odd(Odd::SizesTwice)) {
+        (q_.is_masked() ? g_.counts_i32 : g_.ends_i32) = of_32;
+        (q_.is_masked() ? g_.counts : g_.offsets) = wide;
+    }
 }
 
 void DrawGroups::draw_rows()
@@ -204,154 +231,27 @@ Groups DrawGroups::draw()
     return std::move(q_);
 }
 
-class JudgeGroups {
-public:
-    explicit JudgeGroups(const Groups& groups) : q_(groups), g_(groups.g) {}
-    Names names();
-
-private:
-    void wrong_if(bool condition, const char* name)
-    {
-        if (condition)
-            names_.wrong.push_back(std::string("args->") + name);
-    }
-    void doubtful_if(bool condition, const char* name)
-    {
-        if (condition)
-            names_.doubtful.push_back(std::string("args->") + name);
-    }
-    void judge_struct();
-    void judge_rows();
-    void judge_sizes();
-    void judge_pointers();
-    void judge_products();
-
-    const Groups& q_;
-    const hgemm_grouped_args_t& g_;
-    Names names_;
-};
-
-void JudgeGroups::judge_struct()
-{
-    const size_t known = sizeof g_, there = known + static_cast<size_t>(q_.tail);
-    wrong_if(g_.size < known || g_.size > there || (g_.size == there && q_.dirty_tail), "size");
-    doubtful_if(g_.size % 8 != 0, "size");
-    wrong_if(g_.grouping < 1 || g_.grouping > 3, "grouping");
-    wrong_if(g_.group_count < 0, "group_count");
-}
-
-void JudgeGroups::judge_rows()
-{
-    const auto shorter = [](int64_t ld, int64_t length) { return ld < std::max<int64_t>(1, length); };
-    wrong_if(g_.type_ab != HGEMM_F16 && g_.type_ab != HGEMM_BF16, "type_ab");
-    wrong_if(g_.type_d < HGEMM_F16 || g_.type_d > HGEMM_F32, "type_d");
-    wrong_if(g_.transb < 111 || g_.transb > 113, "transb");
-    wrong_if(g_.m < 0, "m");
-    wrong_if(g_.n < 0, "n");
-    wrong_if(g_.k < 0, "k");
-    wrong_if(shorter(g_.lda, g_.k), "lda");
-    wrong_if(shorter(g_.ldd, g_.n), "ldd");
-    wrong_if(shorter(g_.ldb, g_.transb == HGEMM_NO_TRANS ? g_.n : g_.k), "ldb");
-    const bool several = q_.is_masked() && g_.group_count > 1 && g_.m > 0 && g_.n > 0;
-    wrong_if(several && g_.stride_d == 0, "stride_d");
-    doubtful_if(several && q_.extent_d().overlaps_itself(), "stride_d");
-    doubtful_if(is_far(g_.lda, g_.m, g_.type_ab), "lda");
-    doubtful_if(is_far(g_.ldb, q_.extent_b().lines, g_.type_ab), "ldb");
-    doubtful_if(is_far(g_.ldd, g_.m, g_.type_d), "ldd");
-    doubtful_if(is_far(g_.stride_a, g_.group_count, g_.type_ab), "stride_a");
-    doubtful_if(is_far(g_.stride_b, g_.group_count, g_.type_ab), "stride_b");
-    doubtful_if(is_far(g_.stride_d, g_.group_count, g_.type_d), "stride_d");
-    // More than there is memory for, at most; D may reach over what else there is.
-    if (!q_.has_memory)
-        for (const char* name : {"d", "lda", "ldb", "ldd", "stride_a", "stride_b", "stride_d"})
-            doubtful_if(true, name);
-}
-
-void JudgeGroups::judge_sizes()
-{
-    const int64_t* const sizes = q_.is_masked() ? g_.counts : g_.offsets;
-    const char* const name = q_.is_masked() ? "counts" : "offsets";
-    wrong_if(sizes != q_.sizes.get(), name);
-    bool bad = false;
-    for (int64_t i = 0; i < g_.group_count; ++i) {
-        const Groups::Rows rows = q_.rows(i);
-        bad =
-            bad || rows.first < 0 || rows.count < 0 || rows.count > g_.m || rows.first > g_.m - rows.count;
-    }
-    wrong_if(bad, name);
-}
-
-void JudgeGroups::judge_pointers()
-{
-    bool has_rows = false;
-    for (int64_t i = 0; i < g_.group_count; ++i)
-        has_rows = has_rows || q_.rows(i).count > 0;
-    const bool writes = has_rows && g_.n > 0, reads = writes && q_.reads();
-    const auto judge = [&](const void* pointer, const Block& block, bool is_used, const char* name) {
-        const bool bad = pointer != block.ptr();
-        wrong_if(bad && is_used, name);
-        doubtful_if(bad, name);
-    };
-    judge(g_.a, q_.a, reads, "a");
-    judge(g_.b, q_.b, reads, "b");
-    judge(g_.d, q_.d, writes, "d");
-}
-
-void JudgeGroups::judge_products()
-{
-    wrong_if(!g_.problems, "problems");
-    if (!g_.problems)
-        return;
-    const size_t size = q_.products.front().g.size;
-    for (size_t i = 0; i < q_.products.size(); ++i) {
-        const Product& p = q_.products[i];
-        const std::string prefix = "args->problems[" + std::to_string(i) + "].";
-        const Verdict verdict = fuzz::judge(p, true);
-        const Verdict right{{}, verdict.doubtful};
-        for (const std::string& name : names_of(p, {verdict.wrong, {}}, prefix))
-            names_.wrong.push_back(name);
-        for (const std::string& name : names_of(p, right, prefix))
-            names_.doubtful.push_back(name);
-        if (p.g.size != size)
-            names_.wrong.push_back(prefix + "size");
-    }
-}
-
-Names JudgeGroups::names()
-{
-    if (q_.is_null)
-        return {{"args"}, {}, false};
-    judge_struct();
-    names_.anything_goes = g_.group_count == 0 && names_.wrong.empty();
-    if (!names_.wrong.empty() || names_.anything_goes)
-        return names_;
-    if (q_.is_host()) {
-        judge_products();
-        return names_;
-    }
-    judge_rows();
-    if (!names_.wrong.empty()) {
-        judge_sizes();
-        return names_;
-    }
-    judge_sizes();
-    judge_pointers();
-    return names_;
-}
-
 }  // namespace
 
 Groups draw_groups(Input& input) { return DrawGroups(input).draw(); }
-Names judge(const Groups& groups) { return JudgeGroups(groups).names(); }
 
 Groups::Rows Groups::rows(int64_t group) const
 {
-    const auto i = static_cast<size_t>(group);
+    const size_t i = static_cast<size_t>(group);
     if (is_masked())
         return {0, sizes[i]};
+    const int64_t first = !ends ? sizes[i] : i > 0 ? sizes[i - 1] : 0, end = sizes[ends ? i : i + 1];
     // A difference that does not fit is no count.
     int64_t count = 0;
-    return {sizes[i], __builtin_sub_overflow(sizes[i + 1], sizes[i], &count) ? -1 : count};
+    return {first, __builtin_sub_overflow(end, first, &count) ? -1 : count};
+}
+
+std::vector<Groups::Form> Groups::forms() const
+{
+    if (is_masked())
+        return {{g.counts, "counts"}, {g.counts_i32, "counts_i32"}};
+    return {
+        {g.offsets, "offsets"}, {g.ends, "ends"}, {g.ends_i32, "ends_i32"}, {g.offsets_i32, "offsets_i32"}};
 }
 
 Extent Groups::extent_a() const
@@ -377,12 +277,16 @@ std::string Groups::describe() const
                   "grouped size=%zu tail=%d%s grouping=%d transb=%d types=%d,%d groups=%" PRId64 " %" PRId64
                   "x%" PRId64 "x%" PRId64 " alpha=%g beta=%g a=%p lda=%" PRId64 " stride=%" PRId64
                   " b=%p ldb=%" PRId64 " stride=%" PRId64 " d=%p ldd=%" PRId64 " stride=%" PRId64
-                  " offsets=%p counts=%p problems=%p",
+                  " problems=%p",
                   g.size, tail, dirty_tail ? " (not 0)" : "", g.grouping, g.transb, g.type_ab, g.type_d,
                   g.group_count, g.m, g.n, g.k, double{g.alpha}, double{g.beta}, g.a, g.lda, g.stride_a,
-                  g.b, g.ldb, g.stride_b, g.d, g.ldd, g.stride_d, static_cast<const void*>(g.offsets),
-                  static_cast<const void*>(g.counts), static_cast<const void*>(g.problems));
-    return text;
+                  g.b, g.ldb, g.stride_b, g.d, g.ldd, g.stride_d, static_cast<const void*>(g.problems));
+    std::string all = text;
+    for (const Form& form : forms()) {
+        std::snprintf(text, sizeof text, " %s=%p", form.name, form.pointer);
+        all += text;
+    }
+    return all;
 }
 
 }  // namespace hg::fuzz

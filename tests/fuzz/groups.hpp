@@ -13,7 +13,9 @@ struct Groups {
 
     // Groups of rows.
     Block a, b, d;
-    std::unique_ptr<int64_t[]> sizes;  // offsets or counts, and nothing behind
+    std::vector<int64_t> sizes;         // offsets, ends or counts, as the library reads them
+    std::unique_ptr<char[]> in_memory;  // the same of 64 or 32 bits, and nothing behind
+    bool ends = false;
     bool has_memory = true;
 
     // Groups described on the host: hgemm_args_t of them, one behind the other, and nothing behind.
@@ -28,6 +30,12 @@ struct Groups {
         int64_t first, count;
     };
     Rows rows(int64_t group) const;
+    // The members that may point to sizes, and their names.
+    struct Form {
+        const void* pointer;
+        const char* name;
+    };
+    std::vector<Form> forms() const;
 
     Extent extent_a() const;
     Extent extent_b() const;

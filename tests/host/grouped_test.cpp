@@ -141,6 +141,36 @@ TEST_F(Grouped, WrongMembersAreNamed)
     EXPECT_EQ(hgemm_grouped_ex(handle, &none), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
 }
 
+TEST_F(Grouped, SizesHaveOneForm)
+{
+    const int32_t narrow_ends[] = {2, 5}, falling_ends[] = {3, 2}, narrow_counts[] = {2, -1};
+    const int64_t ends[] = {2, 6};
+    refused(HGEMM_GROUPED_CONTIGUOUS, "(args->ends) is not NULL, must be NULL beside args->offsets",
+            [&](auto& g) { g.ends = offsets + 1; });
+    refused(HGEMM_GROUPED_CONTIGUOUS, "(args->offsets_i32) is not NULL, must be NULL beside args->ends_i32",
+            [&](auto& g) {
+                g.offsets = nullptr;
+                g.offsets_i32 = g.ends_i32 = narrow_ends;
+            });
+    refused(HGEMM_GROUPED_MASKED, "(args->counts_i32) is not NULL, must be NULL beside args->counts",
+            [&](auto& g) { g.counts_i32 = narrow_counts; });
+    const auto instead = [](auto member, const auto* sizes) {
+        return [member, sizes](hgemm_grouped_args_t& g) {
+            g.offsets = g.counts = nullptr;
+            g.*member = sizes;
+        };
+    };
+    refused(HGEMM_GROUPED_CONTIGUOUS, "(args->ends) has 2 and 6 for group 1, must not decrease",
+            instead(&hgemm_grouped_args_t::ends, ends));
+    refused(HGEMM_GROUPED_CONTIGUOUS, "(args->ends_i32) has 3 and 2 for group 1, must not decrease",
+            instead(&hgemm_grouped_args_t::ends_i32, falling_ends));
+    refused(HGEMM_GROUPED_MASKED, "(args->counts_i32) has -1 for group 1, must be from 0 to m = 5",
+            instead(&hgemm_grouped_args_t::counts_i32, narrow_counts));
+    hgemm_grouped_args_t g = groups(HGEMM_GROUPED_CONTIGUOUS);
+    instead(&hgemm_grouped_args_t::ends_i32, narrow_ends)(g);
+    EXPECT_EQ(hgemm_grouped_ex(handle, &g), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+}
+
 TEST_F(Grouped, RowsThatNoMemoryHasAreRefused)
 {
     constexpr int64_t far_row = int64_t{1} << 60;

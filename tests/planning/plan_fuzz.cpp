@@ -84,7 +84,7 @@ bool is_forced(const Options& o) { return *o.kernel || o.mode != Mode::Default |
 bool covers_output(const Problem& p, const Plan& plan)
 {
     const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
-    const int64_t outputs = p.groups.offsets ? 1 : p.batch, ctas = std::max(plan.cluster, 1);
+    const int64_t outputs = p.groups.contiguous() ? 1 : p.batch, ctas = std::max(plan.cluster, 1);
     return static_cast<double>(plan.tiles) * static_cast<double>(ctas) * kernel.tile_m * kernel.tile_n >=
            static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(outputs);
 }

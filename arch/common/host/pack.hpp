@@ -93,7 +93,7 @@ inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
 // one more tile than its rows would fill.
 inline int64_t count_max_tiles(const Problem& p, int64_t m, int64_t n)
 {
-    if (!p.groups.offsets)
+    if (!p.groups.contiguous())
         return count_tiles(p, m, n);
     Problem rows = p;
     rows.m += std::min(p.batch, p.m) * (m - 1);

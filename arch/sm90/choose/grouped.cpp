@@ -15,13 +15,13 @@ namespace {
 // A guess at the rows of a group: the average of contiguous groups, half of the room of masked ones.
 int64_t expected_rows(const Problem& p)
 {
-    return std::max<int64_t>(p.groups.offsets ? p.m / p.batch : p.m / 2, 1);
+    return std::max<int64_t>(p.groups.contiguous() ? p.m / p.batch : p.m / 2, 1);
 }
 
 // A guess at the number of cluster tiles, of groups that have rows.
 int64_t expected_tiles(const Problem& p, const Config& c)
 {
-    const int64_t groups = p.groups.offsets ? std::min(p.batch, p.m) : p.batch;
+    const int64_t groups = p.groups.contiguous() ? std::min(p.batch, p.m) : p.batch;
     return groups * ceil_div(expected_rows(p), int64_t{c.tile_m}) *
            ceil_div(p.n, int64_t{c.tile_n} * c.cluster_n);
 }
@@ -68,7 +68,7 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
 {
     constexpr double launch = 4, flops_per_sm = 4.8e6, usual_bandwidth = 3.35e6, reached = 0.85;
     const double expected = static_cast<double>(expected_rows(p));
-    const double groups = static_cast<double>(p.groups.offsets ? std::min(p.batch, p.m) : p.batch);
+    const double groups = static_cast<double>(p.groups.contiguous() ? std::min(p.batch, p.m) : p.batch);
     const double n = static_cast<double>(p.n), k = static_cast<double>(p.k);
     const double tiles = static_cast<double>(ceil_div(expected_rows(p), int64_t{c.tile_m}));
     const double bytes =

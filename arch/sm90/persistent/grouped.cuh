@@ -133,7 +133,7 @@ __device__ inline void produce_groups(const Params& p, Smem<C, MB>& smem)
 template <Config C, Major MB>
 __device__ inline Block block_of(const Params& p, Smem<C, MB>& smem, const GroupTile& at, int consumer)
 {
-    Block block = Block::of<C>(smem, {0, at.n, p.groups.counts ? at.batch : 0}, consumer, 0);
+    Block block = Block::of<C>(smem, {0, at.n, p.groups.masked() ? at.batch : 0}, consumer, 0);
     block.m = at.row;
     return block;
 }

@@ -114,6 +114,10 @@ program layout
     call member('hgemm_grouped_args_t.offsets', c_loc(grouped%offsets))
     call member('hgemm_grouped_args_t.counts', c_loc(grouped%counts))
     call member('hgemm_grouped_args_t.problems', c_loc(grouped%problems))
+    call member('hgemm_grouped_args_t.ends', c_loc(grouped%ends))
+    call member('hgemm_grouped_args_t.ends_i32', c_loc(grouped%ends_i32))
+    call member('hgemm_grouped_args_t.offsets_i32', c_loc(grouped%offsets_i32))
+    call member('hgemm_grouped_args_t.counts_i32', c_loc(grouped%counts_i32))
 
     call size_of('hgemm_tune_options_t', c_sizeof(options))
     origin = address(c_loc(options))

@@ -155,6 +155,10 @@ pub struct hgemm_grouped_args_t {
     pub offsets: *const i64,
     pub counts: *const i64,
     pub problems: *const hgemm_args_t,
+    pub ends: *const i64,
+    pub ends_i32: *const i32,
+    pub offsets_i32: *const i32,
+    pub counts_i32: *const i32,
 }
 
 #[repr(C)]

@@ -132,7 +132,11 @@ fn constants_and_structs_are_those_of_c() {
         stride_d,
         offsets,
         counts,
-        problems
+        problems,
+        ends,
+        ends_i32,
+        offsets_i32,
+        counts_i32
     );
     members!(
         lines,
