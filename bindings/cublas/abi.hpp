@@ -11,7 +11,7 @@
 namespace hg::shim {
 
 // cublasStatus_t
-constexpr int status_success = 0, status_not_initialized = 1;
+constexpr int status_success = 0, status_not_initialized = 1, status_not_supported = 15;
 
 // cudaDataType
 constexpr int r_32f = 0, r_16f = 2, r_16bf = 14;

@@ -4,9 +4,12 @@
 #include "quietly.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <string_view>
 
 namespace hg::shim {
 namespace {
@@ -75,6 +78,22 @@ const Real& real(Library library)
 {
     const Real* found = known[static_cast<int>(library)].load(std::memory_order_acquire);
     return found ? *found : *quietly(&nothing, [&] { return find(library); });
+}
+
+std::string find_unseen()
+{
+    std::string path;
+    if (std::ranges::any_of(known, [](const auto& found) { return found.load() != nullptr; }))
+        return path;
+    const auto visit = [](dl_phdr_info* library, size_t, void* result) {
+        const std::string_view name = library->dlpi_name;
+        const bool is_cublas = name.substr(name.rfind('/') + 1).starts_with("libcublas");
+        if (is_cublas)
+            *static_cast<std::string*>(result) = name;
+        return is_cublas ? 1 : 0;
+    };
+    quietly([&] { dl_iterate_phdr(visit, &path); });
+    return path;
 }
 
 void leave_search_behind() { searching.leave_behind(); }

@@ -3,6 +3,8 @@
 
 #include "abi.hpp"
 
+#include <string>
+
 namespace hg::shim {
 
 enum class Library { Blas, Lt };
@@ -22,6 +24,9 @@ struct Real {
 // The functions of one library; the other library's are null. They are looked up at the first call, and
 // again at later ones while the library is not loaded. A library that was found stays loaded.
 const Real& real(Library library);
+
+// The path of a cuBLAS that is loaded although no function of the shim was called; empty if there is none.
+std::string find_unseen();
 
 // Abandons the search in a forked child, which lacks the thread that may hold its lock.
 void leave_search_behind();

@@ -9,13 +9,16 @@ namespace hg::shim {
 
 enum class Reason {
     None,  // libhgemm serves it
-#define HGEMM_REASON(name, text) name,
+#define HGEMM_REASON(name, strict, text) name,
 #include "reasons.def"
 #undef HGEMM_REASON
     count
 };
 
 const char* text_of(Reason reason);
+
+// Does a half-precision product go to the real library in strict mode as well?
+bool passes_in_strict_mode(Reason reason);
 
 enum class Batch { One, Strided, Arrays };
 
@@ -43,6 +46,9 @@ struct GemmCall {
 
 Reason route(const GemmCall& call, int pointer_mode, hgemm_args_t& args);
 
+// Is A or B fp16 or bf16?
+bool is_half(const GemmCall& call);
+
 // One matrix of cublasLtMatmul as its layout describes it.
 struct LtMatrix {
     int type = -1, order = -1;
@@ -69,5 +75,8 @@ struct LtCall {
 };
 
 Reason route(const LtCall& call, hgemm_args_t& args);
+
+// The same. True as well if the types were not read: then they may be.
+bool is_half(const LtCall& call);
 
 }  // namespace hg::shim
