@@ -36,6 +36,19 @@ void call_by_name(void* where)
     std::printf("destroy %d\n", destroy(&something));
 }
 
+// As JAX does: no function of the shim is found.
+void look_up(const char* library)
+{
+    void* cublas = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!cublas) {
+        std::printf("%s\n", dlerror());
+        return;
+    }
+    const auto gemm = reinterpret_cast<hg::shim::GemmEx<int>*>(dlsym(cublas, "cublasGemmEx"));
+    std::printf("gemm %d\n", gemm(nullptr, 0, 0, 0, 0, 0, nullptr, nullptr, 2, 0, nullptr, 2, 0, nullptr,
+                                  nullptr, 2, 0, 68, -1));
+}
+
 // The shim is not preloaded here: it comes and goes, and what it left behind must not be called.
 void unload(const char* shim, const char* plugin)
 {
@@ -65,6 +78,8 @@ int main(int, char** arguments)
     const char *what = arguments[1], *plugin = arguments[2];
     if (!std::strcmp(what, "missing"))
         call_by_name(RTLD_DEFAULT);
+    else if (!std::strcmp(what, "look-up"))
+        look_up(plugin);
     else if (!std::strcmp(what, "unload"))
         unload(plugin, arguments[3]);
     else if (!std::strcmp(what, "local"))
