@@ -79,7 +79,6 @@ namespace {
 [[gnu::constructor]] void watch_forks()
 {
     pthread_atfork(nullptr, nullptr, [] {
-        leave_search_behind();
         leave_handles_behind();
         leave_algorithms_behind();
         leave_differences_behind();

@@ -1,6 +1,5 @@
 #include "real.hpp"
 
-#include "lazy.hpp"
 #include "quietly.hpp"
 
 #include <dlfcn.h>
@@ -8,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <string_view>
 
 namespace hg::shim {
@@ -53,31 +51,32 @@ Real look_up(Library wanted, void* scope)
     return found;
 }
 
-constinit Lazy<std::mutex> searching;
 std::atomic<const Real*> known[library_count];
 
 constinit const Real nothing;
 
-const Real* find(Library library)
+// Without a lock: look-ups that the loader reports (hgemm_shim_stand_in) hold its lock already. Several
+// threads may find the same.
+const Real* find(Library library, std::atomic<const Real*>& place)
 {
-    const auto index = static_cast<int>(library);
-    const std::lock_guard lock(searching.get());
-    if (const Real* found = known[index].load())
-        return found;
     void* scope = find_scope(library);
     if (!scope)
         return &nothing;
-    const Real* found = new Real(look_up(library, scope));
-    known[index].store(found);
-    return found;
+    const Real* const made = new Real(look_up(library, scope));
+    const Real* other = nullptr;
+    if (place.compare_exchange_strong(other, made, std::memory_order_acq_rel))
+        return made;
+    delete made;
+    return other;
 }
 
 }  // namespace
 
 const Real& real(Library library)
 {
-    const Real* found = known[static_cast<int>(library)].load(std::memory_order_acquire);
-    return found ? *found : *quietly(&nothing, [&] { return find(library); });
+    std::atomic<const Real*>& place = known[static_cast<int>(library)];
+    const Real* found = place.load(std::memory_order_acquire);
+    return found ? *found : *quietly(&nothing, [&] { return find(library, place); });
 }
 
 std::string find_unseen()
@@ -95,7 +94,5 @@ std::string find_unseen()
     quietly([&] { dl_iterate_phdr(visit, &path); });
     return path;
 }
-
-void leave_search_behind() { searching.leave_behind(); }
 
 }  // namespace hg::shim

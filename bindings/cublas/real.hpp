@@ -28,9 +28,6 @@ const Real& real(Library library);
 // The path of a cuBLAS that is loaded although no function of the shim was called; empty if there is none.
 std::string find_unseen();
 
-// Abandons the search in a forked child, which lacks the thread that may hold its lock.
-void leave_search_behind();
-
 template <typename Function, typename... Arguments>
 int call_real(Function* function, Arguments... arguments)
 {

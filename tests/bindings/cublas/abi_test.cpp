@@ -138,6 +138,7 @@ TEST(ShimAbi, exports_what_it_takes_over_without_versions)
         "hgemm_shim_get",
         "hgemm_shim_set",
         "hgemm_shim_set_mode",
+        "hgemm_shim_stand_in",
         "hgemm_shim_served",
         "hgemm_shim_passed_on",
         "hgemm_shim_summary"};

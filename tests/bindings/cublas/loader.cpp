@@ -1,5 +1,6 @@
 // A program that is not linked with cuBLAS: it calls a plug-in that is, or asks for a function by name.
 #include "cublas.hpp"
+#include "plugin.hpp"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -36,17 +37,17 @@ void call_by_name(void* where)
     std::printf("destroy %d\n", destroy(&something));
 }
 
-// As JAX does: no function of the shim is found.
-void look_up(const char* library)
+// As JAX does. The plug-in binds deeply, so that it finds nothing of the shim either.
+void look_up(const char* path)
 {
-    void* cublas = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!cublas) {
+    void* plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    void* cublas = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!plugin || !cublas) {
         std::printf("%s\n", dlerror());
         return;
     }
-    const auto gemm = reinterpret_cast<hg::shim::GemmEx<int>*>(dlsym(cublas, "cublasGemmEx"));
-    std::printf("gemm %d\n", gemm(nullptr, 0, 0, 0, 0, 0, nullptr, nullptr, 2, 0, nullptr, 2, 0, nullptr,
-                                  nullptr, 2, 0, 68, -1));
+    const auto product = reinterpret_cast<decltype(&plugin_product_by)>(dlsym(plugin, "plugin_product_by"));
+    std::printf("%s\n", product(reinterpret_cast<hg::shim::GemmEx<int>*>(dlsym(cublas, "cublasGemmEx"))));
 }
 
 // The shim is not preloaded here: it comes and goes, and what it left behind must not be called.

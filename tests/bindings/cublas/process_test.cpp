@@ -64,12 +64,34 @@ TEST(ShimProcess, does_not_reach_a_plugin_that_binds_deeply)
     EXPECT_EQ(run(loader + "deepbind" + plugin, "").text, "right\n");
 }
 
-TEST(ShimProcess, says_that_it_does_not_see_functions_that_are_looked_up)
+TEST(ShimProcess, does_not_see_functions_that_are_looked_up)
 {
-    const Outcome o = run(loader + "look-up " FAKE_CUBLAS);
+    const Outcome o = run(loader + "look-up" + plugin);
     EXPECT_EQ(o.status, 0);
-    EXPECT_TRUE(o.says("gemm 1\n")) << o.text;
-    EXPECT_TRUE(o.says("hgemm-shim: " FAKE_CUBLAS + unseen)) << o.text;
+    EXPECT_TRUE(o.says("right\n")) << o.text;
+    EXPECT_TRUE(o.says("libcublas.so.13" + unseen)) << o.text;
+}
+
+TEST(ShimProcess, serves_functions_that_are_looked_up_under_the_audit_library)
+{
+    const Outcome o = run(loader + "look-up" + plugin, "HGEMM_SHIM_LOG=summary LD_AUDIT=" AUDIT);
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("right\n")) << o.text;
+    EXPECT_TRUE(o.says(one_served)) << o.text;
+    const Outcome alone = run(loader + "look-up" + plugin, "LD_AUDIT=" AUDIT, "");
+    EXPECT_EQ(alone.status, 0);
+    EXPECT_EQ(alone.text, "right\n");
+}
+
+// Of what was not looked up nothing changes.
+TEST(ShimProcess, the_audit_library_leaves_the_rest_alone)
+{
+    const std::string settings = "HGEMM_SHIM_LOG=summary LD_AUDIT=" AUDIT;
+    EXPECT_TRUE(run(linked + "product", settings).says(one_served));
+    EXPECT_TRUE(run(loader + "local" + plugin, settings).says(one_served));
+    EXPECT_TRUE(run(loader + "deepbind" + plugin, settings).says("libcublas.so.13" + unseen));
+    EXPECT_TRUE(run(loader + "again" + plugin, settings).says("3 products of cuBLAS served, 0 passed on"));
+    EXPECT_TRUE(run(loader + "unload " SHIM + plugin, settings, "").says("unloaded, child ended with 0\n"));
 }
 
 TEST(ShimProcess, survives_a_plugin_that_is_unloaded)
