@@ -115,6 +115,10 @@ using GemmBatchedEx = int(void* handle, int transa, int transb, Int m, Int n, In
                           Int ldb, const void* beta, void* const* c, int type_c, Int ldc, Int batch,
                           int compute, int algorithm);
 template <typename Int>
+using SgemmEx = int(void* handle, int transa, int transb, Int m, Int n, Int k, const float* alpha,
+                    const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb,
+                    const float* beta, void* c, int type_c, Int ldc);
+template <typename Int>
 using Hgemm = int(void* handle, int transa, int transb, Int m, Int n, Int k, const uint16_t* alpha,
                   const uint16_t* a, Int lda, const uint16_t* b, Int ldb, const uint16_t* beta, uint16_t* c,
                   Int ldc);

@@ -22,7 +22,8 @@ bool passes_in_strict_mode(Reason reason);
 
 enum class Batch { One, Strided, Arrays };
 
-// Any of the cublasGemmEx and cublasHgemm calls. For Batch::Arrays a, b and c are arrays of pointers.
+// Any of the cublasGemmEx, cublasSgemmEx and cublasHgemm calls. For Batch::Arrays a, b and c are arrays of
+// pointers.
 struct GemmCall {
     int transa, transb;
     int64_t m, n, k;
@@ -41,7 +42,8 @@ struct GemmCall {
     int64_t batch;
     int compute;
     int algorithm;
-    bool half_scalars;  // cublasHgemm: alpha and beta are fp16
+    bool half_scalars;       // cublasHgemm: alpha and beta are fp16
+    bool follows_math_mode;  // it names no compute type
 };
 
 Reason route(const GemmCall& call, int pointer_mode, hgemm_args_t& args);

@@ -38,7 +38,7 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
     if (cublas.cublasGetPointerMode_v2(handle, &pointer_mode) != status_success ||
         cublas.cublasGetStream_v2(handle, &place.stream) != status_success)
         return Reason::Arguments;
-    if (call.half_scalars &&
+    if (call.follows_math_mode &&
         (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
         return Reason::Compute;
     cublas.cublasGetSmCountTarget(handle, &place.sm_count);
