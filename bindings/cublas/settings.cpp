@@ -34,6 +34,8 @@ constinit Setting* const settings[] = {&serving_setting, &mode_setting, &strict_
 
 constinit std::atomic<int> log_file = STDERR_FILENO;
 
+int now(const Setting& setting) { return setting.now.load(std::memory_order_relaxed); }
+
 Setting* find(std::string_view variable)
 {
     for (Setting* setting : settings)
@@ -88,13 +90,11 @@ const char* open_file(const char* path, std::atomic<int>& file)
         if (const char* value = environment(setting->variable); *value && !set(*setting, value))
             log_line("%s is '%s', must be %s", setting->variable, value, list_values(*setting).c_str());
     const char* path = environment("HGEMM_SHIM_LOG_FILE");
-    if (!logs(LogLevel::Summary) || !*path)
+    if (!*path || !(logs(LogLevel::Summary) || is_strict()))
         return;
     if (const char* reason = open_file(path, log_file))
         log_line("'%s' (HGEMM_SHIM_LOG_FILE) cannot be written to: %s; the log goes on here", path, reason);
 }
-
-int now(const Setting& setting) { return setting.now.load(std::memory_order_relaxed); }
 
 }  // namespace
 

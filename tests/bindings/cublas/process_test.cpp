@@ -203,6 +203,11 @@ TEST(ShimProcess, reads_its_settings)
     EXPECT_EQ(run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_SHIM_LOG_FILE=" + file).text,
               "right\n");
     EXPECT_TRUE(run("cat " + file, "").says(one_served));
+    EXPECT_EQ(
+        run(linked + "product", "HGEMM_BACKEND=host HGEMM_SHIM_STRICT=on HGEMM_SHIM_LOG_FILE=" + file).text,
+        "refused\n");
+    EXPECT_TRUE(
+        run("cat " + file, "").says("refused (HGEMM_SHIM_STRICT): no device or memory for libhgemm"));
 }
 
 TEST(ShimProcess, says_which_settings_it_does_not_know)
