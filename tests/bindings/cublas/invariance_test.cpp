@@ -29,7 +29,7 @@ protected:
         Shim::SetUp();
         x_ = random_halves(*memory_, size_t{inputs} * most_tokens, 1);
         w_ = random_halves(*memory_, size_t{inputs} * outputs, 2);
-        bias_ = random_halves(*memory_, outputs, 3);
+        bias_ = random_halves(*memory_, size_t{outputs} * 2, 3);  // read as fp32
         y_ = Block(*memory_, size_t{outputs} * most_tokens * sizeof(float));
     }
     void TearDown() override
@@ -70,11 +70,11 @@ protected:
         return rows;
     }
 
-    // With bias and GELU, by the algorithm that the heuristic proposes; without reduction schemes.
-    Bits product_by_lt(int tokens) const
+    // By the algorithm that the heuristic proposes for a preference without reduction schemes.
+    Bits product_by_lt(int tokens, uint32_t epilogue) const
     {
         void *desc, *layouts[3], *preference;
-        const uint32_t epilogue = epilogue_bias | epilogue_gelu, no_reduction = 0;
+        const uint32_t no_reduction = 0;
         const int transa = op_t;
         const void* const bias = bias_.get();
         cublasLtMatmulDescCreate(&desc, compute_32f, r_32f);
@@ -83,7 +83,7 @@ protected:
         cublasLtMatmulDescSetAttribute(desc, desc_bias_pointer, &bias, sizeof bias);
         cublasLtMatrixLayoutCreate(&layouts[0], r_16f, inputs, outputs, inputs);
         cublasLtMatrixLayoutCreate(&layouts[1], r_16f, inputs, static_cast<uint64_t>(tokens), inputs);
-        cublasLtMatrixLayoutCreate(&layouts[2], r_16f, outputs, static_cast<uint64_t>(tokens), outputs);
+        cublasLtMatrixLayoutCreate(&layouts[2], r_32f, outputs, static_cast<uint64_t>(tokens), outputs);
         cublasLtMatmulPreferenceCreate(&preference);
         cublasLtMatmulPreferenceSetAttribute(preference, preference_reduction_mask, &no_reduction,
                                              sizeof no_reduction);
@@ -100,7 +100,7 @@ protected:
             cublasLtMatrixLayoutDestroy(layout);
         cublasLtMatmulPreferenceDestroy(preference);
         cublasLtMatmulDescDestroy(desc);
-        return result(tokens / 2);  // elements of two bytes
+        return result(tokens);
     }
 
     // The first tokens as the first of a batch of products with one token each.
@@ -143,11 +143,13 @@ TEST_F(Layer, bits_do_not_depend_on_the_batch_in_batch_invariant_mode)
     ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "batch-invariant"), 0);
     EXPECT_EQ(changed([&](int tokens) { return product(tokens); }), 0);
     EXPECT_EQ(changed([&](int tokens) { return transposed_product(tokens); }), 0);
-    EXPECT_EQ(changed([&](int tokens) { return product_by_lt(tokens); }), 0);
+    for (const uint32_t epilogue : {epilogue_default, epilogue_bias | epilogue_gelu})
+        EXPECT_EQ(changed([&](int tokens) { return product_by_lt(tokens, epilogue); }), 0) << epilogue;
     EXPECT_EQ(changed([&](int tokens) { return product_by_batch(tokens); }), 0);
     const Bits rows = product(64);
     EXPECT_EQ(transposed_product(64), rows);
     EXPECT_EQ(product_by_batch(64), rows);
+    EXPECT_EQ(product_by_lt(64, epilogue_default), rows);
     EXPECT_EQ(product(1), Bits(rows.begin(), rows.begin() + outputs));
     EXPECT_EQ(calls(), "");
     EXPECT_EQ(passed_on(), 0u);
@@ -166,10 +168,10 @@ TEST_F(Layer, the_mode_changes_while_the_program_runs)
 // Neither an algorithm that the program made nor one that splits no sum stands in the way of the mode.
 TEST_F(Layer, batch_invariant_mode_goes_before_algorithms)
 {
-    product_by_lt(8);
+    product_by_lt(8, epilogue_default);
     EXPECT_EQ(calls(), "cublasLtMatmul ");
     ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "batch-invariant"), 0);
-    product_by_lt(8);
+    product_by_lt(8, epilogue_default);
     EXPECT_EQ(calls(), "");
     EXPECT_EQ(served(), 1u);
 }
