@@ -11,7 +11,7 @@
 namespace hg::shim {
 
 // cublasStatus_t
-constexpr int status_success = 0, status_not_initialized = 1;
+constexpr int status_success = 0, status_not_initialized = 1, status_not_supported = 15;
 
 // cudaDataType
 constexpr int r_32f = 0, r_16f = 2, r_16bf = 14;
@@ -114,6 +114,10 @@ using GemmBatchedEx = int(void* handle, int transa, int transb, Int m, Int n, In
                           const void* const* a, int type_a, Int lda, const void* const* b, int type_b,
                           Int ldb, const void* beta, void* const* c, int type_c, Int ldc, Int batch,
                           int compute, int algorithm);
+template <typename Int>
+using SgemmEx = int(void* handle, int transa, int transb, Int m, Int n, Int k, const float* alpha,
+                    const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb,
+                    const float* beta, void* c, int type_c, Int ldc);
 template <typename Int>
 using Hgemm = int(void* handle, int transa, int transb, Int m, Int n, Int k, const uint16_t* alpha,
                   const uint16_t* a, Int lda, const uint16_t* b, Int ldb, const uint16_t* beta, uint16_t* c,

@@ -16,7 +16,9 @@ enum class Product {
 
 const char* name_of(Product product);
 
-void count(Product product, Reason reason);
+// Counts a call: served, passed on, or refused in strict mode. Returns whether it is the first one that was
+// refused for that reason.
+bool count(Product product, Reason reason, bool is_half, bool refused);
 void reset_counts();
 
 // Several lines, without the last newline; empty if nothing was called.

@@ -1,5 +1,5 @@
-// Functions that set what cuBLAS has no getter for: how algorithms of cublasLtMatmul were made, the workspace of
-// a handle, its end. The shim notes it; the real library does the work.
+// Functions that set what cuBLAS has no getter for: how algorithms of cublasLtMatmul were made, the
+// workspace of a handle, its end. The shim notes it; the real library does the work.
 #include "counts.hpp"
 #include "handles.hpp"
 #include "lt_call.hpp"
@@ -31,8 +31,8 @@ HGEMM_SHIM_EXPORT cublasLtMatmulAlgoConfigSetAttribute(LtAlgorithm* algorithm, i
     return status;
 }
 
-// A program that asks for algorithms without split-K relies on sums that do not depend on how many SMs a shape
-// keeps busy. libhgemm does not promise that.
+// A program that asks for algorithms without split-K relies on sums that do not depend on how many SMs a
+// shape keeps busy. libhgemm promises that in batch-invariant mode alone.
 HGEMM_SHIM_EXPORT cublasLtMatmulAlgoGetHeuristic(void* handle, void* desc, void* a, void* b, void* c,
                                                  void* d, void* preference, int asked,
                                                  LtHeuristicResult* results, int* found)
@@ -79,7 +79,6 @@ namespace {
 [[gnu::constructor]] void watch_forks()
 {
     pthread_atfork(nullptr, nullptr, [] {
-        leave_search_behind();
         leave_handles_behind();
         leave_algorithms_behind();
         leave_differences_behind();

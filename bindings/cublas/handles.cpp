@@ -31,6 +31,7 @@ struct Engine {
     void* stream = nullptr;
     Workspace workspace;  // ptr null: the hgemm handle's own
     int sm_count = 0;
+    bool batch_invariant = false;
     // The shim's own workspace is created for the first GEMM without one, and serves the stream of that
     // GEMM.
     bool has_own = false, was_refused_own = false;
@@ -213,6 +214,17 @@ bool set_sm_count(Engine& engine, int count)
     return true;
 }
 
+bool set_batch_invariant(Engine& engine, bool on)
+{
+    if (engine.batch_invariant == on)
+        return true;
+    const hgemm_mode_t mode = on ? HGEMM_MODE_BATCH_INVARIANT : HGEMM_MODE_DEFAULT;
+    if (hgemm_set_mode(engine.handle, mode) != HGEMM_STATUS_SUCCESS)
+        return false;
+    engine.batch_invariant = on;
+    return true;
+}
+
 }  // namespace
 
 Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
@@ -227,6 +239,7 @@ Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
     const Workspace workspace = choose_workspace(*engine, place, entry.workspace);
     const bool done = set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
                       set_sm_count(*engine, place.sm_count) &&
+                      set_batch_invariant(*engine, place.batch_invariant) &&
                       hgemm_gemm_ex(engine->handle, &args) == HGEMM_STATUS_SUCCESS;
     if (!done && logs(LogLevel::Calls))
         log_line("declined: %s", hgemm_last_error());

@@ -14,10 +14,11 @@ struct Workspace {
     size_t bytes = 0;
 };
 
-// The settings of the caller's handle for one call.
+// The settings of the caller's handle, and of the shim, for one call.
 struct Place {
     void* stream = nullptr;
     int sm_count = 0;
+    bool batch_invariant = false;
     // cublasLtMatmul brings its workspace along, an empty one included; others use the handle's.
     bool brings_workspace = false;
     Workspace workspace;

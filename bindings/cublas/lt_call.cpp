@@ -125,14 +125,8 @@ void leave_algorithms_behind()
 
 Reason check(const LtAlgorithm* algorithm)
 {
-    if (!algorithm)
-        return Reason::None;
-    // The heuristic never returns an algorithm of zeros.
-    if (std::all_of(std::begin(algorithm->data), std::end(algorithm->data),
-                    [](uint64_t w) { return w == 0; }))
-        return Reason::Algorithm;
     const size_t count = known_count.load(std::memory_order_acquire);
-    if (count == 0)
+    if (!algorithm || count == 0)
         return Reason::None;
     if (count == max_known)
         return Reason::Algorithm;
@@ -140,6 +134,11 @@ Reason check(const LtAlgorithm* algorithm)
     const std::lock_guard lock(all.mutex);
     const auto place = all.reasons.find(hash_of(*algorithm));
     return place == all.reasons.end() ? Reason::None : place->second;
+}
+
+bool is_empty(const LtAlgorithm* algorithm)
+{
+    return algorithm && std::ranges::all_of(algorithm->data, [](uint64_t word) { return word == 0; });
 }
 
 }  // namespace hg::shim

@@ -21,6 +21,9 @@ bool forbids_split(const Real& real, void* preference);
 void remember(const LtAlgorithm& algorithm, Reason reason);
 Reason check(const LtAlgorithm* algorithm);
 
+// An algorithm of zeros, which the heuristic never returns and cuBLAS refuses.
+bool is_empty(const LtAlgorithm* algorithm);
+
 // Forgets all algorithms in a forked child.
 void leave_algorithms_behind();
 

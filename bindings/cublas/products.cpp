@@ -14,9 +14,9 @@ using namespace hg::shim;
                              lda, b, type_b, ldb, beta, c, type_c, ldc, compute, algorithm);               \
         };                                                                                                 \
         return serve(Product::name, handle,                                                                \
-                     {transa, transb, m, n,          k,   alpha,   a,         type_a,                      \
-                      lda,    0,      b, type_b,     ldb, 0,       beta,      c,                           \
-                      type_c, ldc,    0, Batch::One, 1,   compute, algorithm, false},                      \
+                     {transa, transb,     m,      n,       k,         alpha, a,    type_a, lda,            \
+                      0,      b,          type_b, ldb,     0,         beta,  c,    type_c, ldc,            \
+                      0,      Batch::One, 1,      compute, algorithm, false, false},                       \
                      RealCall(call));                                                                      \
     }
 DEFINE_GEMM_EX(cublasGemmEx, int)
@@ -33,11 +33,12 @@ DEFINE_GEMM_EX(cublasGemmEx_64, int64_t)
                              lda, stride_a, b, type_b, ldb, stride_b, beta, c, type_c, ldc, stride_c,      \
                              batch, compute, algorithm);                                                   \
         };                                                                                                 \
-        return serve(Product::name, handle, {transa,   transb,         m,     n,        k,         alpha,  \
-                                             a,        type_a,         lda,   stride_a, b,         type_b, \
-                                             ldb,      stride_b,       beta,  c,        type_c,    ldc,    \
-                                             stride_c, Batch::Strided, batch, compute,  algorithm, false}, \
-                     RealCall(call));                                                                      \
+        return serve(                                                                                      \
+            Product::name, handle,                                                                         \
+            {transa, transb,  m,         n,        k,    alpha, a,      type_a, lda,      stride_a,        \
+             b,      type_b,  ldb,       stride_b, beta, c,     type_c, ldc,    stride_c, Batch::Strided,  \
+             batch,  compute, algorithm, false,    false},                                                 \
+            RealCall(call));                                                                               \
     }
 DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx, int)
 DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx_64, int64_t)
@@ -57,11 +58,30 @@ DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx_64, int64_t)
                                              lda,    0,       b,         type_b,                           \
                                              ldb,    0,       beta,      const_cast<void**>(c),            \
                                              type_c, ldc,     0,         Batch::Arrays,                    \
-                                             batch,  compute, algorithm, false},                           \
+                                             batch,  compute, algorithm, false,                            \
+                                             false},                                                       \
                      RealCall(call));                                                                      \
     }
 DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx, int)
 DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
+
+#define DEFINE_SGEMM_EX(name, Int)                                                                         \
+    HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const float* alpha,  \
+                           const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb,         \
+                           const float* beta, void* c, int type_c, Int ldc)                                \
+    {                                                                                                      \
+        const auto call = [&] {                                                                            \
+            return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, type_a,  \
+                             lda, b, type_b, ldb, beta, c, type_c, ldc);                                   \
+        };                                                                                                 \
+        return serve(Product::name, handle,                                                                \
+                     {transa,       transb, m,   n,    k, alpha,  a,   type_a, lda,        0, b,           \
+                      type_b,       ldb,    0,   beta, c, type_c, ldc, 0,      Batch::One, 1, compute_32f, \
+                      algo_default, false,  true},                                                         \
+                     RealCall(call));                                                                      \
+    }
+DEFINE_SGEMM_EX(cublasSgemmEx, int)
+DEFINE_SGEMM_EX(cublasSgemmEx_64, int64_t)
 
 namespace {
 
@@ -73,7 +93,7 @@ GemmCall half_call(int transa, int transb, int64_t m, int64_t n, int64_t k, cons
 {
     return {transa,       transb, m,        n,    k, alpha, a,   r_16f,    lda,  stride_a, b,
             r_16f,        ldb,    stride_b, beta, c, r_16f, ldc, stride_c, kind, batch,    compute_32f,
-            algo_default, true};
+            algo_default, true,   true};
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 #include "real.hpp"
 
-#include "lazy.hpp"
 #include "quietly.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <string_view>
 
 namespace hg::shim {
 namespace {
@@ -50,33 +51,48 @@ Real look_up(Library wanted, void* scope)
     return found;
 }
 
-constinit Lazy<std::mutex> searching;
 std::atomic<const Real*> known[library_count];
 
 constinit const Real nothing;
 
-const Real* find(Library library)
+// Without a lock: look-ups that the loader reports (hgemm_shim_stand_in) hold its lock already. Several
+// threads may find the same.
+const Real* find(Library library, std::atomic<const Real*>& place)
 {
-    const auto index = static_cast<int>(library);
-    const std::lock_guard lock(searching.get());
-    if (const Real* found = known[index].load())
-        return found;
     void* scope = find_scope(library);
     if (!scope)
         return &nothing;
-    const Real* found = new Real(look_up(library, scope));
-    known[index].store(found);
-    return found;
+    const Real* const made = new Real(look_up(library, scope));
+    const Real* other = nullptr;
+    if (place.compare_exchange_strong(other, made, std::memory_order_acq_rel))
+        return made;
+    delete made;
+    return other;
 }
 
 }  // namespace
 
 const Real& real(Library library)
 {
-    const Real* found = known[static_cast<int>(library)].load(std::memory_order_acquire);
-    return found ? *found : *quietly(&nothing, [&] { return find(library); });
+    std::atomic<const Real*>& place = known[static_cast<int>(library)];
+    const Real* found = place.load(std::memory_order_acquire);
+    return found ? *found : *quietly(&nothing, [&] { return find(library, place); });
 }
 
-void leave_search_behind() { searching.leave_behind(); }
+std::string find_unseen()
+{
+    std::string path;
+    if (std::ranges::any_of(known, [](const auto& found) { return found.load() != nullptr; }))
+        return path;
+    const auto visit = [](dl_phdr_info* library, size_t, void* result) {
+        const std::string_view name = library->dlpi_name;
+        const bool is_cublas = name.substr(name.rfind('/') + 1).starts_with("libcublas");
+        if (is_cublas)
+            *static_cast<std::string*>(result) = name;
+        return is_cublas ? 1 : 0;
+    };
+    quietly([&] { dl_iterate_phdr(visit, &path); });
+    return path;
+}
 
 }  // namespace hg::shim

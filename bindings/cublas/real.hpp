@@ -3,6 +3,8 @@
 
 #include "abi.hpp"
 
+#include <string>
+
 namespace hg::shim {
 
 enum class Library { Blas, Lt };
@@ -23,8 +25,8 @@ struct Real {
 // again at later ones while the library is not loaded. A library that was found stays loaded.
 const Real& real(Library library);
 
-// Abandons the search in a forked child, which lacks the thread that may hold its lock.
-void leave_search_behind();
+// The path of a cuBLAS that is loaded although no function of the shim was called; empty if there is none.
+std::string find_unseen();
 
 template <typename Function, typename... Arguments>
 int call_real(Function* function, Arguments... arguments)

@@ -13,7 +13,15 @@ namespace {
 
 constexpr const char* texts[] = {
     "served",
-#define HGEMM_REASON(name, text) text,
+#define HGEMM_REASON(name, strict, text) text,
+#include "reasons.def"
+#undef HGEMM_REASON
+};
+
+enum class Strict { Fails, Passes };
+constexpr Strict in_strict_mode[] = {
+    Strict::Passes,
+#define HGEMM_REASON(name, strict, text) Strict::strict,
 #include "reasons.def"
 #undef HGEMM_REASON
 };
@@ -69,6 +77,13 @@ void set_matrices(const GemmCall& g, hgemm_args_t& args)
 }  // namespace
 
 const char* text_of(Reason reason) { return texts[static_cast<int>(reason)]; }
+
+bool passes_in_strict_mode(Reason reason)
+{
+    return in_strict_mode[static_cast<int>(reason)] == Strict::Passes;
+}
+
+bool is_half(const GemmCall& g) { return is_half(g.type_a) || is_half(g.type_b); }
 
 Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
 {

@@ -9,7 +9,7 @@ namespace hg::shim {
 
 enum class Reason {
     None,  // libhgemm serves it
-#define HGEMM_REASON(name, text) name,
+#define HGEMM_REASON(name, strict, text) name,
 #include "reasons.def"
 #undef HGEMM_REASON
     count
@@ -17,9 +17,13 @@ enum class Reason {
 
 const char* text_of(Reason reason);
 
+// Does a half-precision product go to the real library in strict mode as well?
+bool passes_in_strict_mode(Reason reason);
+
 enum class Batch { One, Strided, Arrays };
 
-// Any of the cublasGemmEx and cublasHgemm calls. For Batch::Arrays a, b and c are arrays of pointers.
+// Any of the cublasGemmEx, cublasSgemmEx and cublasHgemm calls. For Batch::Arrays a, b and c are arrays of
+// pointers.
 struct GemmCall {
     int transa, transb;
     int64_t m, n, k;
@@ -38,10 +42,14 @@ struct GemmCall {
     int64_t batch;
     int compute;
     int algorithm;
-    bool half_scalars;  // cublasHgemm: alpha and beta are fp16
+    bool half_scalars;       // cublasHgemm: alpha and beta are fp16
+    bool follows_math_mode;  // it names no compute type
 };
 
 Reason route(const GemmCall& call, int pointer_mode, hgemm_args_t& args);
+
+// Is A or B fp16 or bf16?
+bool is_half(const GemmCall& call);
 
 // One matrix of cublasLtMatmul as its layout describes it.
 struct LtMatrix {
@@ -69,5 +77,8 @@ struct LtCall {
 };
 
 Reason route(const LtCall& call, hgemm_args_t& args);
+
+// The same. True as well if the types were not read: then they may be.
+bool is_half(const LtCall& call);
 
 }  // namespace hg::shim

@@ -8,10 +8,12 @@ namespace hg::shim {
 
 inline hgemm_op_t transposition(int op) { return op == op_n ? HGEMM_NO_TRANS : HGEMM_TRANS; }
 
+inline bool is_half(int type) { return type == r_16f || type == r_16bf; }
+
 // The pairs of types that are served: fp16 or bf16, with C of the same type or fp32.
 inline bool set_types(int type_a, int type_b, int type_d, hgemm_args_t& args)
 {
-    if (type_a != type_b || (type_a != r_16f && type_a != r_16bf) || (type_d != type_a && type_d != r_32f))
+    if (type_a != type_b || !is_half(type_a) || (type_d != type_a && type_d != r_32f))
         return false;
     args.type_ab = type_a == r_16f ? HGEMM_F16 : HGEMM_BF16;
     args.type_c = args.type_d = type_d == r_32f ? HGEMM_F32 : args.type_ab;

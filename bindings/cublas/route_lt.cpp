@@ -88,6 +88,11 @@ bool set_batch(const LtCall& call, hgemm_args_t& args)
 
 }  // namespace
 
+bool is_half(const LtCall& call)
+{
+    return is_half(call.a.type) || is_half(call.b.type) || call.a.type == -1;
+}
+
 Reason route(const LtCall& call, hgemm_args_t& args)
 {
     hgemm_args_init(&args, sizeof args);

@@ -5,6 +5,8 @@
 #include "settings.hpp"
 #include "verify.hpp"
 
+#include <string>
+
 namespace hg::shim {
 namespace {
 
@@ -22,7 +24,7 @@ Reason check_state(Library library)
 {
     if (is_nested())
         return Reason::Nested;
-    if (mode() == Mode::Off)
+    if (serving() == Serving::Off)
         return Reason::Off;
     return check_version(real(library));
 }
@@ -36,10 +38,11 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
     if (cublas.cublasGetPointerMode_v2(handle, &pointer_mode) != status_success ||
         cublas.cublasGetStream_v2(handle, &place.stream) != status_success)
         return Reason::Arguments;
-    if (call.half_scalars &&
+    if (call.follows_math_mode &&
         (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
         return Reason::Compute;
     cublas.cublasGetSmCountTarget(handle, &place.sm_count);
+    place.batch_invariant = is_batch_invariant();
     return route(call, pointer_mode, args);
 }
 
@@ -52,24 +55,37 @@ Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgem
     if (const Reason reason = check_state(Library::Lt); reason != Reason::None)
         return reason;
     if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d ||
-        !is_aligned(lt.workspace))
+        !is_aligned(lt.workspace) || is_empty(lt.algorithm))
         return Reason::Arguments;
-    if (const Reason reason = check(lt.algorithm); reason != Reason::None)
-        return reason;
     read_descriptors(real(Library::Lt), lt.desc, lt.layouts, call);
-    place = {lt.stream, call.sm_count, true, lt.workspace};
-    return route(call, args);
+    place = {lt.stream, call.sm_count, is_batch_invariant(), true, lt.workspace};
+    // An algorithm is a choice of tiles and of how sums are split. In batch-invariant mode the user has
+    // chosen: libhgemm splits no sum, whatever the shape.
+    const Reason reason = place.batch_invariant ? Reason::None : check(lt.algorithm);
+    return reason == Reason::None ? route(call, args) : reason;
 }
 
 template <typename Call>
-void note(Product product, const Call& call, Reason reason)
+bool is_refused(const Call& call, Reason reason)
 {
-    count(product, reason);
-    if (!logs(LogLevel::Calls))
+    return is_strict() && !passes_in_strict_mode(reason) && is_half(call);
+}
+
+// Each reason to refuse is logged once, even if nobody asked for a log.
+template <typename Call>
+void note(Product product, const Call& call, Reason reason, bool refused)
+{
+    const bool first = count(product, reason, is_half(call), refused);
+    if (!logs(LogLevel::Calls) && !(first && refused))
         return;
-    const char* verdict = reason == Reason::None ? "" : "passed on: ";
+    const char* verdict = reason == Reason::None ? ""
+                          : refused              ? "refused (HGEMM_SHIM_STRICT): "
+                                                 : "passed on: ";
     quietly([&] {
-        log_line("%s %s: %s%s", name_of(product), describe(call).c_str(), verdict, text_of(reason));
+        const std::string why =
+            refused && reason == Reason::Refused ? std::string(": ") + hgemm_last_error() : "";
+        log_line("%s %s: %s%s%s", name_of(product), describe(call).c_str(), verdict, text_of(reason),
+                 why.c_str());
     });
 }
 
@@ -77,15 +93,18 @@ template <typename Call>
 int finish(Product product, void* handle, const Call& call, Reason reason, const Place& place,
            const hgemm_args_t& args, const RealCall& real_call)
 {
-    if (reason == Reason::None && mode() == Mode::Verify) {
+    if (reason == Reason::None && serving() == Serving::Verify) {
         const int status = verify(product, handle, place, args, real_call, reason);
-        note(product, call, reason);
+        note(product, call, reason, false);
         return status;
     }
     if (reason == Reason::None)
         reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, args); });
-    note(product, call, reason);
-    return reason == Reason::None ? status_success : real_call();
+    const bool refused = is_refused(call, reason);
+    note(product, call, reason, refused);
+    if (reason == Reason::None)
+        return status_success;
+    return refused ? status_not_supported : real_call();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "settings.hpp"
 
 #include "hgemm_shim.h"
-#include "lazy.hpp"
 
 #include "src/escape.hpp"
 
@@ -15,29 +14,63 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace hg::shim {
 namespace {
 
-constexpr std::string_view mode_names[] = {"off", "on", "verify"};
+struct Setting {
+    const char* variable;
+    const char* values[4];  // null behind the last one
+    std::atomic<int> now;   // index of a value
+};
 
-std::string_view environment(const char* name)
+// Not created at run time: the program may call while libraries load, and while the process ends.
+constinit Setting serving_setting{"HGEMM_SHIM", {"off", "on", "verify"}, static_cast<int>(Serving::On)};
+constinit Setting mode_setting{"HGEMM_SHIM_MODE", {"default", "batch-invariant"}, 0};
+constinit Setting strict_setting{"HGEMM_SHIM_STRICT", {"off", "on", "0", "1"}, 0};  // odd: on
+constinit Setting log_setting{"HGEMM_SHIM_LOG", {"off", "summary", "calls"}, 0};
+constinit Setting* const settings[] = {&serving_setting, &mode_setting, &strict_setting, &log_setting};
+
+constinit std::atomic<int> log_file = STDERR_FILENO;
+
+int now(const Setting& setting) { return setting.now.load(std::memory_order_relaxed); }
+
+Setting* find(std::string_view variable)
+{
+    for (Setting* setting : settings)
+        if (variable == setting->variable)
+            return setting;
+    return nullptr;
+}
+
+bool set(Setting& setting, std::string_view value)
+{
+    for (int i = 0; i < 4 && setting.values[i]; ++i)
+        if (value == setting.values[i]) {
+            setting.now = i;
+            return true;
+        }
+    return false;
+}
+
+// "off, on or verify"
+std::string list_values(const Setting& setting)
+{
+    std::string text = setting.values[0];
+    for (int i = 1; i < 4 && setting.values[i]; ++i)
+        text += (i == 3 || !setting.values[i + 1] ? " or " : ", ") + std::string(setting.values[i]);
+    return text;
+}
+
+const char* environment(const char* name)
 {
     const char* value = secure_getenv(name);
     return value ? value : "";
 }
 
-struct Settings {
-    std::atomic<Mode> mode = Mode::On;
-    LogLevel level = LogLevel::Off;
-    int file = -1;  // stderr
-};
-
-constinit Lazy<Settings> lazy_settings;
-Settings& settings() { return lazy_settings.get(); }
-
 // Opens the file; null, or why not. Does not wait for what is no file, such as a pipe without a reader.
-const char* open_file(const char* path, int& file)
+const char* open_file(const char* path, std::atomic<int>& file)
 {
     const int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
     if (opened < 0)
@@ -53,38 +86,37 @@ const char* open_file(const char* path, int& file)
 
 [[gnu::constructor]] void read_environment()
 {
-    const std::string_view mode = environment("HGEMM_SHIM"), level = environment("HGEMM_SHIM_LOG");
-    if (!mode.empty() && !set_mode(mode))
-        log_line("HGEMM_SHIM is '%s', must be off, on or verify", mode.data());
-    if (level == "summary" || level == "calls")
-        settings().level = level == "calls" ? LogLevel::Calls : LogLevel::Summary;
-    else if (!level.empty())
-        log_line("HGEMM_SHIM_LOG is '%s', must be summary or calls", level.data());
-    const std::string_view path = environment("HGEMM_SHIM_LOG_FILE");
-    if (settings().level == LogLevel::Off || path.empty())
+    for (Setting* setting : settings)
+        if (const char* value = environment(setting->variable); *value && !set(*setting, value))
+            log_line("%s is '%s', must be %s", setting->variable, value, list_values(*setting).c_str());
+    const char* path = environment("HGEMM_SHIM_LOG_FILE");
+    if (!*path || !(logs(LogLevel::Summary) || is_strict()))
         return;
-    if (const char* reason = open_file(path.data(), settings().file))
-        log_line("'%s' (HGEMM_SHIM_LOG_FILE) cannot be written to: %s; the log goes on here", path.data(),
-                 reason);
+    if (const char* reason = open_file(path, log_file))
+        log_line("'%s' (HGEMM_SHIM_LOG_FILE) cannot be written to: %s; the log goes on here", path, reason);
 }
 
 }  // namespace
 
-Mode mode() { return settings().mode.load(std::memory_order_relaxed); }
+Serving serving() { return static_cast<Serving>(now(serving_setting)); }
 
-bool set_mode(std::string_view text)
+bool is_batch_invariant() { return now(mode_setting) == 1; }
+
+bool is_strict() { return now(strict_setting) % 2 == 1; }
+
+bool logs(LogLevel level) { return now(log_setting) >= static_cast<int>(level); }
+
+const char* value_of(std::string_view variable)
 {
-    for (const Mode mode : {Mode::Off, Mode::On, Mode::Verify})
-        if (text == name_of(mode)) {
-            settings().mode = mode;
-            return true;
-        }
-    return false;
+    const Setting* setting = find(variable);
+    return setting ? setting->values[now(*setting)] : nullptr;
 }
 
-const char* name_of(Mode mode) { return mode_names[static_cast<int>(mode)].data(); }
-
-bool logs(LogLevel level) { return settings().level >= level; }
+bool set(std::string_view variable, std::string_view value)
+{
+    Setting* setting = find(variable);
+    return setting && set(*setting, value);
+}
 
 void log_line(const char* format, ...)
 {
@@ -99,10 +131,20 @@ void log_line(const char* format, ...)
     const size_t length = std::strlen(line);
     line[length] = '\n';
     // One write(): other threads and processes append lines to the same file.
-    const ssize_t written = write(settings().file >= 0 ? settings().file : STDERR_FILENO, line, length + 1);
+    const ssize_t written = write(log_file, line, length + 1);
     static_cast<void>(written);
 }
 
 }  // namespace hg::shim
 
-extern "C" int hgemm_shim_set_mode(const char* mode) { return mode && hg::shim::set_mode(mode) ? 0 : -1; }
+extern "C" int hgemm_shim_set(const char* variable, const char* value)
+{
+    return variable && value && hg::shim::set(variable, value) ? 0 : -1;
+}
+
+extern "C" const char* hgemm_shim_get(const char* variable)
+{
+    return variable ? hg::shim::value_of(variable) : nullptr;
+}
+
+extern "C" int hgemm_shim_set_mode(const char* mode) { return hgemm_shim_set("HGEMM_SHIM", mode); }

@@ -1,18 +1,28 @@
-// The environment variables of the shim, and its log.
+// The environment variables of the shim, which a program may change at run time, and its log.
 #pragma once
 
 #include <string_view>
 
 namespace hg::shim {
 
-enum class Mode { Off, On, Verify };
-Mode mode();
-bool set_mode(std::string_view text);
-const char* name_of(Mode mode);
+// HGEMM_SHIM
+enum class Serving { Off, On, Verify };
+Serving serving();
+
+// HGEMM_SHIM_MODE
+bool is_batch_invariant();
+
+// HGEMM_SHIM_STRICT
+bool is_strict();
 
 // HGEMM_SHIM_LOG: each level contains the ones before it.
 enum class LogLevel { Off, Summary, Calls };
 bool logs(LogLevel level);
+
+// The value of a variable; null if there is no such variable.
+const char* value_of(std::string_view variable);
+// False, and no change, if there is no such variable or value.
+bool set(std::string_view variable, std::string_view value);
 
 // Writes one line to stderr or to HGEMM_SHIM_LOG_FILE. Lines of several threads do not mix.
 [[gnu::format(printf, 1, 2)]] void log_line(const char* format, ...);

@@ -47,7 +47,7 @@ done
 
 contains libhgemm1 "$libdir/libhgemm.so.1" "$libdir/libhgemm.so.$version" \
     "$libdir/libhgemm_cblas.so.1" "$libdir/libhgemm_cblas.so.$version"
-nothing_but libhgemm1 "$libdir/(lib[a-z_]+\.so\.[0-9.]+|libhgemm_cublas.so)|usr/share/lintian/overrides/libhgemm1"
+nothing_but libhgemm1 "$libdir/(lib[a-z_]+\.so\.[0-9.]+|libhgemm_cublas(_audit)?.so)|usr/share/lintian/overrides/libhgemm1"
 contains libhgemm-dev usr/include/hgemm.h usr/include/hgemm.hpp usr/include/hgemm.f90 \
     usr/include/hgemm_cblas.h "$libdir/libhgemm.so" "$libdir/libhgemm_cblas.so" \
     "$libdir/pkgconfig/hgemm.pc" "$libdir/cmake/hgemm/hgemmConfig.cmake" usr/share/man/man7/hgemm.7.gz \
@@ -59,7 +59,7 @@ contains libhgemm-dev usr/include/hgemm.h usr/include/hgemm.hpp usr/include/hgem
 nothing_but libhgemm-dev "usr/include/.*|$libdir/(lib[a-z_]+\.so|pkgconfig/.*|cmake/hgemm/.*)|\
 usr/share/(doc/libhgemm-dev/(README.md|examples/.*)|hgemm/rust/.*|man/man7/hgemm.7.gz)"
 if [ "$shim" -eq 1 ]; then
-    contains libhgemm1 "$libdir/libhgemm_cublas.so"
+    contains libhgemm1 "$libdir/libhgemm_cublas.so" "$libdir/libhgemm_cublas_audit.so"
     contains libhgemm-dev usr/include/hgemm_shim.h
 fi
 contains hgemm-tools usr/bin/hgemm-{bench,tune} usr/share/man/man1/hgemm-{bench,tune}.1.gz

@@ -16,7 +16,7 @@ class Shim:
         self._program = program
         program.hgemm_shim_served.restype = ctypes.c_uint64
         program.hgemm_shim_passed_on.restype = ctypes.c_uint64
-        program.hgemm_shim_set_mode.argtypes = [ctypes.c_char_p]
+        program.hgemm_shim_set.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
         program.hgemm_shim_summary.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         program.hgemm_shim_summary.restype = ctypes.c_size_t
 
@@ -26,9 +26,10 @@ class Shim:
             return 0, 0
         return self._program.hgemm_shim_served(), self._program.hgemm_shim_passed_on()
 
-    def set_mode(self, mode):
-        if self.loaded and self._program.hgemm_shim_set_mode(mode.encode()) != 0:
-            raise ValueError(f"unknown mode {mode}")
+    def set(self, variable, value):
+        """What the shim's environment variable would have set."""
+        if self.loaded and self._program.hgemm_shim_set(variable.encode(), value.encode()) != 0:
+            raise ValueError(f"no variable {variable}, or no value {value} of it")
 
     def summary(self):
         if not self.loaded:

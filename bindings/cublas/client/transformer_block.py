@@ -136,7 +136,7 @@ class Ways:
         self.shim, self.work = shim, work
         self.graphs, self.results = {}, {}
         for mode in ("off", "on"):
-            shim.set_mode(mode)
+            shim.set("HGEMM_SHIM", mode)
             if graphs:
                 self.graphs[mode], self.results[mode] = graph_of(work)
                 self.graphs[mode].replay()
@@ -149,7 +149,7 @@ class Ways:
         return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
     def time(self, mode, repeats):
-        self.shim.set_mode(mode)
+        self.shim.set("HGEMM_SHIM", mode)
         return milliseconds(self.graphs[mode].replay if self.graphs else self.work, repeats)
 
 
@@ -172,7 +172,7 @@ def measure(shim, block_type, dtype_name, load, graphs, options):
     work = make_work(block_type(dtype), dtype, sequences, tokens, kind == "decode")
     before = shim.counts()
     ways = Ways(shim, work, graphs)
-    shim.set_mode("on")
+    shim.set("HGEMM_SHIM", "on")
     served = shim.counts()[0] - before[0]
     found, times = ratios(ways, options.rounds, options.milliseconds)
     return {"block": block_type.__name__, "dtype": dtype_name, "load": kind, "sequences": sequences, "tokens": tokens,

@@ -135,7 +135,10 @@ TEST(ShimAbi, exports_what_it_takes_over_without_versions)
         "cublasLtMatmulAlgoGetHeuristic",
         "cublasLtMatmulAlgoInit",
         "cublasLtMatmulAlgoConfigSetAttribute",
+        "hgemm_shim_get",
+        "hgemm_shim_set",
         "hgemm_shim_set_mode",
+        "hgemm_shim_stand_in",
         "hgemm_shim_served",
         "hgemm_shim_passed_on",
         "hgemm_shim_summary"};

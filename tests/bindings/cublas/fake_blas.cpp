@@ -155,6 +155,22 @@ static int through_lt(void* handle, const FakeProduct& p)
 FAKE_GEMM_EX(cublasGemmEx, int)
 FAKE_GEMM_EX(cublasGemmEx_64, Int64)
 
+#define FAKE_SGEMM_EX(name, Int)                                                                           \
+    int name(void* handle, int transa, int transb, Int m, Int n, Int k, const float* alpha, const void* a, \
+             int type_a, Int lda, const void* b, int type_b, Int ldb, const float* beta, void* c,          \
+             int type_c, Int ldc)                                                                          \
+    {                                                                                                      \
+        fake_record(#name);                                                                                \
+        int status = judge(handle, transa, transb, m, n, k, alpha, lda, ldb, beta, ldc, 1);                \
+        if (status == success)                                                                             \
+            status = judge_types(type_a, type_b, type_c, compute_32f);                                     \
+        return status == success ? multiply(handle, {transa, transb, m, n, k, alpha, beta, false, false,   \
+                                                     a, lda, b, ldb, c, ldc, c, ldc, type_a, type_c})      \
+                                 : status;                                                                 \
+    }
+FAKE_SGEMM_EX(cublasSgemmEx, int)
+FAKE_SGEMM_EX(cublasSgemmEx_64, Int64)
+
 // The others only judge their arguments.
 #define FAKE_STRIDED_EX(name, Int)                                                                         \
     int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha, const void*,    \

@@ -1,5 +1,6 @@
 // A program that is not linked with cuBLAS: it calls a plug-in that is, or asks for a function by name.
 #include "cublas.hpp"
+#include "plugin.hpp"
 
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -36,6 +37,19 @@ void call_by_name(void* where)
     std::printf("destroy %d\n", destroy(&something));
 }
 
+// As JAX does. The plug-in binds deeply, so that it finds nothing of the shim either.
+void look_up(const char* path)
+{
+    void* plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    void* cublas = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!plugin || !cublas) {
+        std::printf("%s\n", dlerror());
+        return;
+    }
+    const auto product = reinterpret_cast<decltype(&plugin_product_by)>(dlsym(plugin, "plugin_product_by"));
+    std::printf("%s\n", product(reinterpret_cast<hg::shim::GemmEx<int>*>(dlsym(cublas, "cublasGemmEx"))));
+}
+
 // The shim is not preloaded here: it comes and goes, and what it left behind must not be called.
 void unload(const char* shim, const char* plugin)
 {
@@ -65,6 +79,8 @@ int main(int, char** arguments)
     const char *what = arguments[1], *plugin = arguments[2];
     if (!std::strcmp(what, "missing"))
         call_by_name(RTLD_DEFAULT);
+    else if (!std::strcmp(what, "look-up"))
+        look_up(plugin);
     else if (!std::strcmp(what, "unload"))
         unload(plugin, arguments[3]);
     else if (!std::strcmp(what, "local"))

@@ -102,12 +102,12 @@ int64_t Operands::wrong(const DeviceMatrix& d, const std::function<double(int64_
     return wrong;
 }
 
-int Operands::gemm_ex(void* handle, int compute, int algorithm) const
+int Operands::gemm_ex(void* handle, int compute, int algorithm, shim::GemmEx<int>* gemm) const
 {
-    return cublasGemmEx(handle, transa, transb, static_cast<int>(size.m), static_cast<int>(size.n),
-                        static_cast<int>(size.k), &alpha, a.ptr(), type_ab, static_cast<int>(a.ld()),
-                        b.ptr(), type_ab, static_cast<int>(b.ld()), &beta, c.ptr(), type_d,
-                        static_cast<int>(c.ld()), compute, algorithm);
+    return gemm(handle, transa, transb, static_cast<int>(size.m), static_cast<int>(size.n),
+                static_cast<int>(size.k), &alpha, a.ptr(), type_ab, static_cast<int>(a.ld()), b.ptr(),
+                type_ab, static_cast<int>(b.ld()), &beta, c.ptr(), type_d, static_cast<int>(c.ld()),
+                compute, algorithm);
 }
 
 }  // namespace hg::test

@@ -56,7 +56,8 @@ struct Operands {
     // Elements of `d` that are not value(row, column), as near as its type allows.
     int64_t wrong(const DeviceMatrix& d, const std::function<double(int64_t, int64_t)>& value) const;
 
-    int gemm_ex(void* handle, int compute = shim::compute_32f, int algorithm = 99) const;
+    int gemm_ex(void* handle, int compute = shim::compute_32f, int algorithm = 99,
+                shim::GemmEx<int>* gemm = cublasGemmEx) const;
 };
 
 }  // namespace hg::test

@@ -51,11 +51,47 @@ TEST(ShimProcess, serves_a_plugin_however_it_was_loaded)
     }
 }
 
+const std::string unseen =
+    " is loaded, but none of its products came through the shim: there was none, or the program finds the "
+    "functions by dlsym() or binds them deeply (README.md, Limits)\n";
+
 TEST(ShimProcess, does_not_reach_a_plugin_that_binds_deeply)
 {
     const Outcome o = run(loader + "deepbind" + plugin);
     EXPECT_EQ(o.status, 0);
-    EXPECT_EQ(o.text, "right\n");
+    EXPECT_TRUE(o.says("right\n")) << o.text;
+    EXPECT_TRUE(o.says("libcublas.so.13" + unseen)) << o.text;
+    EXPECT_EQ(run(loader + "deepbind" + plugin, "").text, "right\n");
+}
+
+TEST(ShimProcess, does_not_see_functions_that_are_looked_up)
+{
+    const Outcome o = run(loader + "look-up" + plugin);
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("right\n")) << o.text;
+    EXPECT_TRUE(o.says("libcublas.so.13" + unseen)) << o.text;
+}
+
+TEST(ShimProcess, serves_functions_that_are_looked_up_under_the_audit_library)
+{
+    const Outcome o = run(loader + "look-up" + plugin, "HGEMM_SHIM_LOG=summary LD_AUDIT=" AUDIT);
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("right\n")) << o.text;
+    EXPECT_TRUE(o.says(one_served)) << o.text;
+    const Outcome alone = run(loader + "look-up" + plugin, "LD_AUDIT=" AUDIT, "");
+    EXPECT_EQ(alone.status, 0);
+    EXPECT_EQ(alone.text, "right\n");
+}
+
+// Of what was not looked up nothing changes.
+TEST(ShimProcess, the_audit_library_leaves_the_rest_alone)
+{
+    const std::string settings = "HGEMM_SHIM_LOG=summary LD_AUDIT=" AUDIT;
+    EXPECT_TRUE(run(linked + "product", settings).says(one_served));
+    EXPECT_TRUE(run(loader + "local" + plugin, settings).says(one_served));
+    EXPECT_TRUE(run(loader + "deepbind" + plugin, settings).says("libcublas.so.13" + unseen));
+    EXPECT_TRUE(run(loader + "again" + plugin, settings).says("3 products of cuBLAS served, 0 passed on"));
+    EXPECT_TRUE(run(loader + "unload " SHIM + plugin, settings, "").says("unloaded, child ended with 0\n"));
 }
 
 TEST(ShimProcess, survives_a_plugin_that_is_unloaded)
@@ -156,19 +192,34 @@ TEST(ShimProcess, reads_its_settings)
     const Outcome verify = run(linked + "product", "HGEMM_SHIM=verify HGEMM_SHIM_LOG=summary");
     EXPECT_TRUE(verify.says("cublasGemmEx nn 24x17x40 f16 to f16: 1 compared, largest difference 0.00e+00"))
         << verify.text;
+    const Outcome invariant =
+        run(linked + "product", "HGEMM_SHIM_MODE=batch-invariant HGEMM_SHIM_LOG=summary");
+    EXPECT_TRUE(invariant.says(one_served)) << invariant.text;
+    EXPECT_TRUE(
+        invariant.says("hgemm-shim:   0 half-precision products came from cuBLAS in batch-invariant mode"))
+        << invariant.text;
     const std::string file = testing::TempDir() + "shim_" + std::to_string(getpid()) + ".log";
     std::remove(file.c_str());
     EXPECT_EQ(run(linked + "product", "HGEMM_SHIM_LOG=summary HGEMM_SHIM_LOG_FILE=" + file).text,
               "right\n");
     EXPECT_TRUE(run("cat " + file, "").says(one_served));
+    EXPECT_EQ(
+        run(linked + "product", "HGEMM_BACKEND=host HGEMM_SHIM_STRICT=on HGEMM_SHIM_LOG_FILE=" + file).text,
+        "refused\n");
+    EXPECT_TRUE(
+        run("cat " + file, "").says("refused (HGEMM_SHIM_STRICT): no device or memory for libhgemm"));
 }
 
 TEST(ShimProcess, says_which_settings_it_does_not_know)
 {
-    const Outcome o = run(linked + "product", "HGEMM_SHIM=maybe HGEMM_SHIM_LOG=loud");
+    const Outcome o =
+        run(linked + "product", "HGEMM_SHIM=maybe HGEMM_SHIM_LOG=loud HGEMM_SHIM_MODE=Default "
+                                "HGEMM_SHIM_STRICT=yes");
     EXPECT_EQ(o.status, 0);
     EXPECT_EQ(o.text, "hgemm-shim: HGEMM_SHIM is 'maybe', must be off, on or verify\n"
-                      "hgemm-shim: HGEMM_SHIM_LOG is 'loud', must be summary or calls\nright\n");
+                      "hgemm-shim: HGEMM_SHIM_MODE is 'Default', must be default or batch-invariant\n"
+                      "hgemm-shim: HGEMM_SHIM_STRICT is 'yes', must be off, on, 0 or 1\n"
+                      "hgemm-shim: HGEMM_SHIM_LOG is 'loud', must be off, summary or calls\nright\n");
 }
 
 // A pipe that nobody reads would be waited for.
@@ -201,6 +252,45 @@ TEST(ShimProcess, passes_on_where_libhgemm_has_no_device)
         EXPECT_TRUE(o.says("right\n")) << o.text;
         EXPECT_TRUE(o.says("no handle of libhgemm: ")) << o.text;
         EXPECT_TRUE(o.says("1: no device or memory for libhgemm")) << o.text;
+    }
+}
+
+TEST(ShimProcess, strict_mode_says_what_it_refuses_and_why)
+{
+    const std::string settings =
+        "HGEMM_SHIM_LOG=summary HGEMM_SHIM_MODE=batch-invariant HGEMM_SHIM_STRICT=1 ";
+    const Outcome device = run(linked + "product", settings + "HGEMM_BACKEND=host");
+    EXPECT_TRUE(device.says("refused\n")) << device.text;
+    EXPECT_TRUE(device.says("compute 68: refused (HGEMM_SHIM_STRICT): no device or memory for libhgemm\n"))
+        << device.text;
+    EXPECT_TRUE(device.says("hgemm-shim: 0 products of cuBLAS served, 0 passed on (HGEMM_SHIM=on)\n"))
+        << device.text;
+    EXPECT_TRUE(device.says("hgemm-shim:   1 half-precision products refused (HGEMM_SHIM_STRICT)\n"
+                            "hgemm-shim:          1: no device or memory for libhgemm\n"))
+        << device.text;
+    const Outcome launch =
+        run(linked + "product", settings + "EMU_FAULTS=cuLaunchKernelEx:1=INVALID_VALUE");
+    EXPECT_TRUE(launch.says("refused (HGEMM_SHIM_STRICT): libhgemm declined: hgemm_gemm_ex: "))
+        << launch.text;
+    const Outcome version = run(linked + "product", settings + "FAKE_CUBLAS_MAJOR=14");
+    EXPECT_TRUE(version.says("refused (HGEMM_SHIM_STRICT): a cuBLAS version that is not known"))
+        << version.text;
+}
+
+TEST(ShimProcess, batch_invariant_mode_says_what_came_from_cublas)
+{
+    const std::string mode = "HGEMM_SHIM_LOG=summary HGEMM_SHIM_MODE=batch-invariant ";
+    for (const auto& [setting, reason] :
+         {std::pair{"FAKE_CUBLAS_MAJOR=14", "a cuBLAS version that is not known"},
+          {"HGEMM_SHIM=off", "HGEMM_SHIM=off"},
+          {"HGEMM_SHIM=verify", "HGEMM_SHIM=verify"}}) {
+        const Outcome o = run(linked + "product", mode + setting);
+        EXPECT_TRUE(o.says("right\n")) << o.text;
+        EXPECT_TRUE(
+            o.says("hgemm-shim:   1 half-precision products came from cuBLAS in batch-invariant mode: "
+                   "their bits may depend on the batch\nhgemm-shim:          1: " +
+                   std::string(reason)))
+            << o.text;
     }
 }
 

@@ -104,6 +104,34 @@ TEST_F(Shim, serves_hgemm)
     EXPECT_EQ(calls(), "");
 }
 
+TEST_F(Shim, serves_sgemm_ex)
+{
+    const auto product = [&](const Operands& o) {
+        return cublasSgemmEx(handle_, 0, 0, 24, 17, 40, &o.alpha, o.a.ptr(), o.type_ab,
+                             static_cast<int>(o.a.ld()), o.b.ptr(), o.type_ab, static_cast<int>(o.b.ld()),
+                             &o.beta, o.c.ptr(), o.type_d, static_cast<int>(o.c.ld()));
+    };
+    for (const auto& [in, out] : pairs) {
+        const Operands o(*memory_, {}, op_n, op_n, in, out), wide(*memory_, {}, op_n, op_n, in, out);
+        EXPECT_EQ(product(o), 0);
+        EXPECT_EQ(o.wrong(), 0) << in << out;
+        EXPECT_EQ(cublasSgemmEx_64(handle_, 0, 0, 24, 17, 40, &wide.alpha, wide.a.ptr(), in, wide.a.ld(),
+                                   wide.b.ptr(), in, wide.b.ld(), &wide.beta, wide.c.ptr(), out,
+                                   wide.c.ld()),
+                  0);
+        EXPECT_EQ(wide.wrong(), 0) << in << out;
+    }
+    EXPECT_EQ(calls(), "");
+    const Operands single(*memory_, {}, op_n, op_n, r_32f, r_32f);
+    EXPECT_EQ(product(single), 0);
+    EXPECT_EQ(single.wrong(), 0);
+    const Operands o(*memory_, {});
+    cublasSetMathMode(handle_, math_pedantic);
+    EXPECT_EQ(product(o), 0);
+    EXPECT_EQ(o.wrong(), 0);
+    EXPECT_EQ(calls(), "cublasSgemmEx cublasSgemmEx ");
+}
+
 TEST_F(Shim, reads_scalars_from_the_device)
 {
     const Operands o(*memory_, {});

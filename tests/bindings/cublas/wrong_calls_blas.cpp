@@ -57,6 +57,15 @@ int gemm_ex(GemmBatchedEx<Int>* f, void* handle, const GemmCall& g)
              g.compute, g.algorithm);
 }
 
+template <typename Int>
+int gemm_ex(SgemmEx<Int>* f, void* handle, const GemmCall& g)
+{
+    const auto i = [](int64_t value) { return static_cast<Int>(value); };
+    return f(handle, g.transa, g.transb, i(g.m), i(g.n), i(g.k), static_cast<const float*>(g.alpha), g.a,
+             g.type_a, i(g.lda), g.b, g.type_b, i(g.ldb), static_cast<const float*>(g.beta), g.c, g.type_c,
+             i(g.ldc));
+}
+
 const uint16_t* half(const void* pointer) { return static_cast<const uint16_t*>(pointer); }
 uint16_t* half(void* pointer) { return static_cast<uint16_t*>(pointer); }
 
@@ -106,6 +115,8 @@ constexpr Function functions[] = {
     FUNCTION(cublasGemmStridedBatchedEx_64, int64_t, Strided, false, gemm_ex),
     FUNCTION(cublasGemmBatchedEx, int, Arrays, false, gemm_ex),
     FUNCTION(cublasGemmBatchedEx_64, int64_t, Arrays, false, gemm_ex),
+    FUNCTION(cublasSgemmEx, int, One, false, gemm_ex),
+    FUNCTION(cublasSgemmEx_64, int64_t, One, false, gemm_ex),
     FUNCTION(cublasHgemm, int, One, true, hgemm),
     FUNCTION(cublasHgemm_64, int64_t, One, true, hgemm),
     FUNCTION(cublasHgemmStridedBatched, int, Strided, true, hgemm),
