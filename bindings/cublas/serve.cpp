@@ -48,8 +48,8 @@ Reason prepare(void* handle, const GemmCall& call, const Settings& settings, Pla
     return route(call, pointer_mode, args);
 }
 
-// cuBLAS refuses a workspace at an odd address, which libhgemm would accept. Addresses that no allocator
-// returns are passed on, so that cuBLAS decides.
+// cuBLAS refuses a workspace at an odd address, which libhgemm would accept. At addresses that no allocator
+// returns cuBLAS decides.
 bool is_aligned(const Workspace& w) { return reinterpret_cast<uintptr_t>(w.ptr) % sizeof(double) == 0; }
 
 Reason prepare(void* handle, const LtPlace& lt, LtCall& call, const Settings& settings, Place& place,
@@ -57,10 +57,11 @@ Reason prepare(void* handle, const LtPlace& lt, LtCall& call, const Settings& se
 {
     if (const Reason reason = check_state(Library::Lt, settings); reason != Reason::None)
         return reason;
-    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d ||
-        !is_aligned(lt.workspace) || is_empty(lt.algorithm))
+    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.d || is_empty(lt.algorithm))
         return Reason::Arguments;
     read_descriptors(real(Library::Lt), lt.desc, lt.layouts, call);
+    if (!lt.layouts.c || !is_aligned(lt.workspace))
+        return Reason::Doubtful;
     place = {lt.stream, call.sm_count, settings.batch_invariant, true, lt.workspace};
     // An algorithm is a choice of tiles and of how sums are split. In batch-invariant mode the user has
     // chosen: libhgemm splits no sum, whatever the shape.
