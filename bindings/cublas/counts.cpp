@@ -101,16 +101,14 @@ std::string last_words()
 
 const char* name_of(Product product) { return names[static_cast<int>(product)]; }
 
-bool count(Product product, Reason reason, bool is_half, bool is_refused)
+bool count(Product product, const Outcome& outcome)
 {
     const auto add = [](Count& count) { return count.fetch_add(1, std::memory_order_relaxed); };
-    const auto why = static_cast<int>(reason);
-    if (is_refused)
+    const auto why = static_cast<int>(outcome.reason);
+    if (outcome.refused)
         return add(refused[why]) == 0;
     add(counts[static_cast<int>(product)][why]);
-    const bool is_ours = reason == Reason::None ? serving() != Serving::Verify
-                                                : reason != Reason::Off && passes_in_strict_mode(reason);
-    if (is_half && !is_ours && is_batch_invariant())
+    if (outcome.left_to_cublas)
         add(left_to_cublas[why]);
     return false;
 }
@@ -136,10 +134,11 @@ std::string summary()
     for (int product = 0; product < products; ++product)
         if (served(product) + passed_on(product) > 0)
             add_product(text, product);
-    if (is_batch_invariant() || sum_from(0, left_to_cublas) > 0)
+    const Settings settings = current_settings();
+    if (settings.batch_invariant || sum_from(0, left_to_cublas) > 0)
         add_list(text, "came from cuBLAS in batch-invariant mode: their bits may depend on the batch",
                  left_to_cublas);
-    if (is_strict() || all_refused > 0)
+    if (settings.strict || all_refused > 0)
         add_list(text, "refused (HGEMM_SHIM_STRICT)", refused);
     return text + differences();
 }

@@ -16,9 +16,15 @@ enum class Product {
 
 const char* name_of(Product product);
 
-// Counts a call: served, passed on, or refused in strict mode. Returns whether it is the first one that was
-// refused for that reason.
-bool count(Product product, Reason reason, bool is_half, bool refused);
+// What became of a call.
+struct Outcome {
+    Reason reason;
+    bool refused;         // in strict mode
+    bool left_to_cublas;  // a half-precision product in batch-invariant mode with cuBLAS's bits
+};
+
+// Returns whether it is the first one that was refused for its reason.
+bool count(Product product, const Outcome& outcome);
 void reset_counts();
 
 // Several lines, without the last newline; empty if nothing was called.

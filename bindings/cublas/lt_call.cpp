@@ -93,7 +93,7 @@ void read_descriptors(const Real& real, void* desc, const LtLayouts& layouts, Lt
     call.a = read_layout(real, layouts.a);
     call.b = layouts.b == layouts.a ? call.a : read_layout(real, layouts.b);
     call.d = read_layout(real, layouts.d);
-    call.c = layouts.c == layouts.d ? call.d : read_layout(real, layouts.c);
+    call.c = !layouts.c || layouts.c == layouts.d ? call.d : read_layout(real, layouts.c);
 }
 
 bool forbids_split(const Real& real, void* preference)

@@ -7,7 +7,7 @@
 namespace hg::shim {
 
 struct LtLayouts {
-    void *a, *b, *c, *d;
+    void *a, *b, *c, *d;  // c: null counts as d
 };
 
 // Fills the call from its descriptors. If the real library cannot read one, values stay that no GEMM has.

@@ -33,8 +33,8 @@ bool is_sound(const LtCall& call, const Operand& a, const Operand& b)
     const auto m = static_cast<int64_t>(call.d.rows), n = static_cast<int64_t>(call.d.columns);
     return a.rows == m && b.columns == n && a.columns == b.rows && call.c.rows == call.d.rows &&
            call.c.columns == call.d.columns && has_room(call.a) && has_room(call.b) && has_room(call.c) &&
-           has_room(call.d) && call.alpha && call.beta && call.a_data && call.b_data && call.c_data &&
-           call.d_data && call.d.batch >= 0;
+           has_room(call.d) && call.alpha && call.beta && call.a_data && call.b_data && call.d_data &&
+           call.d.batch >= 0;
 }
 
 bool is_op(int op) { return op == op_n || op == op_t || op == op_c; }
@@ -105,10 +105,14 @@ Reason route(const LtCall& call, hgemm_args_t& args)
         return Reason::Order;
     if (call.scaled)
         return Reason::Scaling;
+    if (!is_op(call.transa) || !is_op(call.transb))
+        return Reason::Doubtful;
     const Operand a = as_operand(call.a, call.transa, call.d.order);
     const Operand b = as_operand(call.b, call.transb, call.d.order);
-    if (!is_op(call.transa) || !is_op(call.transb) || !is_sound(call, a, b))
+    if (!is_sound(call, a, b))
         return Reason::Arguments;
+    if (!call.c_data)  // refused if beta is not 0
+        return Reason::Doubtful;
     args.m = a.rows;
     args.n = b.columns;
     args.k = a.columns;

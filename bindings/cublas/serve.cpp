@@ -5,6 +5,7 @@
 #include "settings.hpp"
 #include "verify.hpp"
 
+#include <optional>
 #include <string>
 
 namespace hg::shim {
@@ -20,18 +21,19 @@ Reason check_version(const Real& cublas)
 }
 
 // What every call begins with.
-Reason check_state(Library library)
+Reason check_state(Library library, const Settings& settings)
 {
     if (is_nested())
         return Reason::Nested;
-    if (serving() == Serving::Off)
+    if (settings.serving == Serving::Off)
         return Reason::Off;
     return check_version(real(library));
 }
 
-Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& args)
+Reason prepare(void* handle, const GemmCall& call, const Settings& settings, Place& place,
+               hgemm_args_t& args)
 {
-    if (const Reason reason = check_state(Library::Blas); reason != Reason::None)
+    if (const Reason reason = check_state(Library::Blas, settings); reason != Reason::None)
         return reason;
     const Real& cublas = real(Library::Blas);
     int pointer_mode = 0, math = 0;
@@ -42,66 +44,66 @@ Reason prepare(void* handle, const GemmCall& call, Place& place, hgemm_args_t& a
         (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
         return Reason::Compute;
     cublas.cublasGetSmCountTarget(handle, &place.sm_count);
-    place.batch_invariant = is_batch_invariant();
+    place.batch_invariant = settings.batch_invariant;
     return route(call, pointer_mode, args);
 }
 
-// cuBLAS refuses a workspace at an odd address, which libhgemm would accept. Addresses that no allocator
-// returns are passed on, so that cuBLAS decides.
+// cuBLAS refuses a workspace at an odd address, which libhgemm would accept. At addresses that no allocator
+// returns cuBLAS decides.
 bool is_aligned(const Workspace& w) { return reinterpret_cast<uintptr_t>(w.ptr) % sizeof(double) == 0; }
 
-Reason prepare(void* handle, const LtPlace& lt, LtCall& call, Place& place, hgemm_args_t& args)
+Reason prepare(void* handle, const LtPlace& lt, LtCall& call, const Settings& settings, Place& place,
+               hgemm_args_t& args)
 {
-    if (const Reason reason = check_state(Library::Lt); reason != Reason::None)
+    if (const Reason reason = check_state(Library::Lt, settings); reason != Reason::None)
         return reason;
-    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.c || !lt.layouts.d ||
-        !is_aligned(lt.workspace) || is_empty(lt.algorithm))
+    if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.d || is_empty(lt.algorithm))
         return Reason::Arguments;
     read_descriptors(real(Library::Lt), lt.desc, lt.layouts, call);
-    place = {lt.stream, call.sm_count, is_batch_invariant(), true, lt.workspace};
+    if (!lt.layouts.c || !is_aligned(lt.workspace))
+        return Reason::Doubtful;
+    place = {lt.stream, call.sm_count, settings.batch_invariant, true, lt.workspace};
     // An algorithm is a choice of tiles and of how sums are split. In batch-invariant mode the user has
     // chosen: libhgemm splits no sum, whatever the shape.
     const Reason reason = place.batch_invariant ? Reason::None : check(lt.algorithm);
     return reason == Reason::None ? route(call, args) : reason;
 }
 
-template <typename Call>
-bool is_refused(const Call& call, Reason reason)
-{
-    return is_strict() && !passes_in_strict_mode(reason) && is_half(call);
-}
-
 // Each reason to refuse is logged once, even if nobody asked for a log.
 template <typename Call>
-void note(Product product, const Call& call, Reason reason, bool refused)
+void note(Product product, const Call& call, const Outcome& outcome)
 {
-    const bool first = count(product, reason, is_half(call), refused);
-    if (!logs(LogLevel::Calls) && !(first && refused))
+    const bool first = count(product, outcome);
+    if (!logs(LogLevel::Calls) && !(first && outcome.refused))
         return;
-    const char* verdict = reason == Reason::None ? ""
-                          : refused              ? "refused (HGEMM_SHIM_STRICT): "
-                                                 : "passed on: ";
+    const char* verdict = outcome.reason == Reason::None ? ""
+                          : outcome.refused              ? "refused (HGEMM_SHIM_STRICT): "
+                                                         : "passed on: ";
     quietly([&] {
-        const std::string why =
-            refused && reason == Reason::Refused ? std::string(": ") + hgemm_last_error() : "";
-        log_line("%s %s: %s%s%s", name_of(product), describe(call).c_str(), verdict, text_of(reason),
-                 why.c_str());
+        const std::string why = outcome.refused && outcome.reason == Reason::Refused
+                                    ? std::string(": ") + hgemm_last_error()
+                                    : "";
+        log_line("%s %s: %s%s%s", name_of(product), describe(call).c_str(), verdict,
+                 text_of(outcome.reason), why.c_str());
     });
 }
 
 template <typename Call>
-int finish(Product product, void* handle, const Call& call, Reason reason, const Place& place,
-           const hgemm_args_t& args, const RealCall& real_call)
+int finish(Product product, void* handle, const Call& call, const Settings& settings, Reason reason,
+           const Place& place, const hgemm_args_t& args, const RealCall& real_call)
 {
-    if (reason == Reason::None && serving() == Serving::Verify) {
-        const int status = verify(product, handle, place, args, real_call, reason);
-        note(product, call, reason, false);
-        return status;
-    }
-    if (reason == Reason::None)
+    std::optional<int> compared;  // the real library's status; D is its result
+    if (reason == Reason::None && settings.serving == Serving::Verify)
+        compared = verify(product, handle, place, args, real_call, reason);
+    else if (reason == Reason::None)
         reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, args); });
-    const bool refused = is_refused(call, reason);
-    note(product, call, reason, refused);
+    const bool half = is_half(call);
+    const bool refused = half && settings.strict && !passes_in_strict_mode(reason);
+    const bool from_cublas =
+        compared || reason == Reason::Off || (!refused && !passes_in_strict_mode(reason));
+    note(product, call, {reason, refused, half && settings.batch_invariant && from_cublas});
+    if (compared)
+        return *compared;
     if (reason == Reason::None)
         return status_success;
     return refused ? status_not_supported : real_call();
@@ -121,18 +123,22 @@ int RealCall::operator()() const
 
 int serve(Product product, void* handle, const GemmCall& call, const RealCall& real_call)
 {
+    const Settings settings = current_settings();
     Place place;
     hgemm_args_t args;
-    const Reason reason = quietly(Reason::NoHandle, [&] { return prepare(handle, call, place, args); });
-    return finish(product, handle, call, reason, place, args, real_call);
+    const Reason reason =
+        quietly(Reason::NoHandle, [&] { return prepare(handle, call, settings, place, args); });
+    return finish(product, handle, call, settings, reason, place, args, real_call);
 }
 
 int serve(void* handle, const LtPlace& lt, LtCall& call, const RealCall& real_call)
 {
+    const Settings settings = current_settings();
     Place place;
     hgemm_args_t args;
-    const Reason reason = quietly(Reason::NoHandle, [&] { return prepare(handle, lt, call, place, args); });
-    return finish(Product::cublasLtMatmul, handle, call, reason, place, args, real_call);
+    const Reason reason =
+        quietly(Reason::NoHandle, [&] { return prepare(handle, lt, call, settings, place, args); });
+    return finish(Product::cublasLtMatmul, handle, call, settings, reason, place, args, real_call);
 }
 
 }  // namespace hg::shim

@@ -33,6 +33,8 @@ constinit Setting log_setting{"HGEMM_SHIM_LOG", {"off", "summary", "calls"}, 0};
 constinit Setting* const settings[] = {&serving_setting, &mode_setting, &strict_setting, &log_setting};
 
 constinit std::atomic<int> log_file = STDERR_FILENO;
+// HGEMM_SHIM_LOG_FILE, until it is opened.
+constinit std::atomic<char*> log_path = nullptr;
 
 int now(const Setting& setting) { return setting.now.load(std::memory_order_relaxed); }
 
@@ -84,25 +86,36 @@ const char* open_file(const char* path, std::atomic<int>& file)
     return "not a regular file";
 }
 
+// Opens the file as soon as there may be something to log.
+void open_log()
+{
+    if (!logs(LogLevel::Summary) && !current_settings().strict)
+        return;
+    char* const path = log_path.exchange(nullptr);
+    if (!path)
+        return;
+    if (const char* reason = open_file(path, log_file))
+        log_line("'%s' (HGEMM_SHIM_LOG_FILE) cannot be written to: %s; the log goes on here", path, reason);
+    std::free(path);
+}
+
 [[gnu::constructor]] void read_environment()
 {
     for (Setting* setting : settings)
         if (const char* value = environment(setting->variable); *value && !set(*setting, value))
             log_line("%s is '%s', must be %s", setting->variable, value, list_values(*setting).c_str());
-    const char* path = environment("HGEMM_SHIM_LOG_FILE");
-    if (!*path || !(logs(LogLevel::Summary) || is_strict()))
-        return;
-    if (const char* reason = open_file(path, log_file))
-        log_line("'%s' (HGEMM_SHIM_LOG_FILE) cannot be written to: %s; the log goes on here", path, reason);
+    if (const char* path = environment("HGEMM_SHIM_LOG_FILE"); *path)
+        log_path = strdup(path);
+    open_log();
 }
 
 }  // namespace
 
-Serving serving() { return static_cast<Serving>(now(serving_setting)); }
-
-bool is_batch_invariant() { return now(mode_setting) == 1; }
-
-bool is_strict() { return now(strict_setting) % 2 == 1; }
+Settings current_settings()
+{
+    return {static_cast<Serving>(now(serving_setting)), now(mode_setting) == 1,
+            now(strict_setting) % 2 == 1};
+}
 
 bool logs(LogLevel level) { return now(log_setting) >= static_cast<int>(level); }
 
@@ -115,7 +128,10 @@ const char* value_of(std::string_view variable)
 bool set(std::string_view variable, std::string_view value)
 {
     Setting* setting = find(variable);
-    return setting && set(*setting, value);
+    if (!setting || !set(*setting, value))
+        return false;
+    open_log();
+    return true;
 }
 
 void log_line(const char* format, ...)

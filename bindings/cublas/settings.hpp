@@ -5,15 +5,15 @@
 
 namespace hg::shim {
 
-// HGEMM_SHIM
 enum class Serving { Off, On, Verify };
-Serving serving();
 
-// HGEMM_SHIM_MODE
-bool is_batch_invariant();
-
-// HGEMM_SHIM_STRICT
-bool is_strict();
+// What a call reads once, so that another thread may change it meanwhile.
+struct Settings {
+    Serving serving;       // HGEMM_SHIM
+    bool batch_invariant;  // HGEMM_SHIM_MODE
+    bool strict;           // HGEMM_SHIM_STRICT
+};
+Settings current_settings();
 
 // HGEMM_SHIM_LOG: each level contains the ones before it.
 enum class LogLevel { Off, Summary, Calls };

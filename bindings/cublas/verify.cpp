@@ -163,22 +163,22 @@ void record(const std::string& shape, const Output& output, const Bytes& ours, c
 
 }  // namespace
 
-int verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
-           const RealCall& real_call, Reason& reason)
+std::optional<int> verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
+                          const RealCall& real_call, Reason& reason)
 {
-    if (driver::is_capturing(place.stream)) {
-        reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, args); });
-        return reason == Reason::None ? status_success : real_call();
-    }
     Output output(args, place.stream);
     Bytes before, ours, theirs;
+    const bool compares = !driver::is_capturing(place.stream);
     reason = quietly(Reason::NoHandle, [&] {
-        return output.find() && output.read(before) ? multiply(handle, place, args) : Reason::Refused;
+        const bool ready = !compares || (output.find() && output.read(before));
+        return ready ? multiply(handle, place, args) : Reason::NoHandle;
     });
-    const bool have_ours = reason == Reason::None && output.read(ours);
+    if (!compares || reason != Reason::None)
+        return {};
+    const bool have_ours = output.read(ours);
     // If D cannot be restored, the real library would read libhgemm's result as its C.
-    if (reason == Reason::None && !output.write(before))
-        return status_success;
+    if (!output.write(before))
+        return {};
     const int status = real_call();
     if (have_ours && status == status_success && output.read(theirs))
         quietly(

@@ -6,14 +6,16 @@
 #include "handles.hpp"
 #include "real_call.hpp"
 
+#include <optional>
 #include <string>
 
 namespace hg::shim {
 
-// Runs both. `reason` says why libhgemm gave no result to compare, if so.
-// @return the status of the real library.
-int verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
-           const RealCall& real_call, Reason& reason);
+// Runs both.
+// @return the real library's status; nothing if it was not called. Then D is libhgemm's result, or `reason`
+// says why there is none.
+std::optional<int> verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
+                          const RealCall& real_call, Reason& reason);
 
 // Lines of the summary, each with a newline before it: the largest difference of each shape.
 std::string differences();

@@ -210,6 +210,17 @@ TEST(ShimProcess, reads_its_settings)
         run("cat " + file, "").says("refused (HGEMM_SHIM_STRICT): no device or memory for libhgemm"));
 }
 
+TEST(ShimProcess, opens_the_log_file_when_there_is_something_to_log)
+{
+    const std::string file = testing::TempDir() + "shim_later_" + std::to_string(getpid()) + ".log";
+    std::remove(file.c_str());
+    EXPECT_EQ(run(linked + "product", "HGEMM_SHIM_LOG_FILE=" + file).text, "right\n");
+    EXPECT_NE(access(file.c_str(), F_OK), 0);
+    EXPECT_EQ(run(linked + "log-later", "HGEMM_SHIM_LOG_FILE=" + file).text, "set 0\nright\n");
+    EXPECT_TRUE(run("cat " + file, "").says(one_served));
+    std::remove(file.c_str());
+}
+
 TEST(ShimProcess, says_which_settings_it_does_not_know)
 {
     const Outcome o =

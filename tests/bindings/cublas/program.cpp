@@ -3,6 +3,7 @@
 #include "cublas.hpp"
 #include "plugin.hpp"
 
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,14 @@ void use_at_exit()
 
 void destroy_at_exit() { std::printf("at exit: destroyed %d\n", plugin_destroy()); }
 
+// As a program that turns on its log while it runs.
+void set_log(const char* level)
+{
+    using Set = int(const char* variable, const char* value);
+    if (auto* const set = reinterpret_cast<Set*>(dlsym(RTLD_DEFAULT, "hgemm_shim_set")))
+        std::printf("set %d\n", set("HGEMM_SHIM_LOG", level));
+}
+
 // What goes through the shim without a GPU: handles found in its list, algorithms remembered.
 bool call_without_device()
 {
@@ -70,6 +79,8 @@ int main(int, char** arguments)
         std::printf("%d failed\n", hg::test::count_failures(200, call_without_device));
         return 0;
     }
+    if (what == "log-later")
+        set_log("summary");
     if (what == "fork-before")
         fork_and_wait([] { std::printf("child: %s\n", plugin_product()); });
     std::printf("%s\n", plugin_product());

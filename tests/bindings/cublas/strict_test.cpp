@@ -66,6 +66,53 @@ TEST_F(StrictShim, refuses_half_precision_products_of_cublaslt)
     EXPECT_EQ(passed_on(), 0u);
 }
 
+// Wrong calls pass in strict mode, for cuBLAS to refuse: not those to which it may give a result.
+TEST_F(StrictShim, refuses_what_cublas_may_accept)
+{
+    const float zero = 0;
+    const auto multiply_without_c = [&] {
+        return cublasLtMatmul(handle_, desc_, &o_.alpha, o_.a.ptr(), a_, o_.b.ptr(), b_, &zero, nullptr, c_,
+                              d_matrix_.ptr(), d_, nullptr, nullptr, 0, nullptr);
+    };
+    const Block memory(device_, 256);
+    const auto multiply_in_odd_workspace = [&] {
+        return cublasLtMatmul(handle_, desc_, &o_.alpha, o_.a.ptr(), a_, o_.b.ptr(), b_, &o_.beta,
+                              o_.c.ptr(), c_, d_matrix_.ptr(), d_, nullptr, memory.get<char>() + 4, 128,
+                              nullptr);
+    };
+    EXPECT_EQ(multiply_without_c(), refused);
+    EXPECT_EQ(cublasLtMatmul(handle_, desc_, &o_.alpha, o_.a.ptr(), a_, o_.b.ptr(), b_, &zero, o_.c.ptr(),
+                             nullptr, d_matrix_.ptr(), d_, nullptr, nullptr, 0, nullptr),
+              refused);
+    EXPECT_EQ(multiply_in_odd_workspace(), refused);
+    set(desc_transb, 9);
+    EXPECT_EQ(multiply(), refused);
+    EXPECT_EQ(calls(), "");
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_STRICT", "off"), 0);
+    EXPECT_EQ(multiply(), 7);
+    set(desc_transb, op_n);
+    EXPECT_EQ(multiply_without_c(), 7);
+    EXPECT_EQ(calls(), "cublasLtMatmul cublasLtMatmul ");
+
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_STRICT", "on"), 0);
+    for (void* layout : {a_, b_, c_, d_})
+        set_layout(layout, layout_type, r_32f);
+    EXPECT_EQ(multiply_in_odd_workspace(), 7);
+    EXPECT_EQ(calls(), "cublasLtMatmul ");
+}
+
+TEST_F(StrictShim, refuses_what_verify_cannot_compare)
+{
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM", "verify"), 0);
+    EXPECT_EQ(cublasGemmStridedBatchedEx_64(handle_, 0, 0, 24, 17, 40, &o_.alpha, o_.a.ptr(), r_16f, 43, 0,
+                                            o_.b.ptr(), r_16f, 43, 0, &o_.beta, o_.c.ptr(), r_16f, 27, 1,
+                                            int64_t{1} << 61, compute_32f, algo_default),
+              refused);
+    EXPECT_EQ(calls(), "");
+    EXPECT_EQ(o_.gemm_ex(handle_), 0);
+    EXPECT_EQ(calls(), "cublasGemmEx ");
+}
+
 TEST_F(StrictShim, passes_on_other_types)
 {
     const Operands single(*memory_, {}, 0, 0, r_32f, r_32f);
@@ -129,6 +176,30 @@ TEST_F(StrictShim, counts_what_it_refuses)
     const long before = refusals();
     ASSERT_EQ(o.gemm_ex(handle_, compute_16f), refused);
     EXPECT_EQ(refusals(), before + 1);
+}
+
+// What a graph records under HGEMM_SHIM=verify is libhgemm's.
+TEST_F(StrictShim, counts_what_came_from_cublas)
+{
+    const auto left = [] {
+        const std::string text = summary(), end = " half-precision products came from cuBLAS";
+        const size_t at = text.find(end), begin = text.rfind('\n', at);
+        return at == std::string::npos ? -1 : std::stol(text.substr(begin));
+    };
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "batch-invariant"), 0);
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM", "verify"), 0);
+    ASSERT_EQ(o_.gemm_ex(handle_), 0);
+    const long before = left();
+    EXPECT_GE(before, 1);
+    CUstream_st* stream = Cuda::get()->create_stream();
+    cublasSetStream_v2(handle_, stream);
+    CUgraphExec_st* graph = Cuda::get()->capture(stream, [&] { EXPECT_EQ(o_.gemm_ex(handle_), 0); });
+    EXPECT_EQ(left(), before);
+    Cuda::get()->destroy(graph);
+    cublasSetStream_v2(handle_, nullptr);
+    Cuda::get()->destroy(stream);
+    ASSERT_EQ(o_.gemm_ex(handle_), 0);
+    EXPECT_EQ(left(), before + 1);
 }
 
 TEST_F(Shim, settings_are_read_and_set)
