@@ -17,6 +17,7 @@ _TYPE_STRINGS = {"<f2": Type.F16, "<f4": Type.F32}
 class Array(NamedTuple):
     """An operand, where it lies, and what keeps its memory. stream: of the work that may still write it, None: none."""
     operand: Operand
+    address: int
     device: int
     read_only: bool
     stream: int | None
@@ -56,7 +57,7 @@ def _interface(name: str, array: Any, found: dict[str, Any], device: int) -> Arr
     else:
         strides = tuple(step // size for step in steps)
     address, read_only = found["data"]
-    return Array(Operand(address, kind, shape, strides), device, bool(read_only), None, array)
+    return Array(Operand(kind, shape, strides), address, device, bool(read_only), None, array)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -101,4 +102,4 @@ def _dlpack(name: str, array: Any, stream: int | None) -> Array:
     shape = tuple(tensor.shape[:tensor.ndim])
     strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else _contiguous(shape)
     address = (tensor.data or 0) + tensor.byte_offset
-    return Array(Operand(address, element, shape, strides), device, False, None, capsule)
+    return Array(Operand(element, shape, strides), address, device, False, None, capsule)

@@ -65,6 +65,9 @@ class _Product:
         self.args = gemm_args(arrays["a"].operand, arrays["b"].operand, arrays["out"].operand, **optional,
                               alpha=alpha, beta=beta if beta is not None else float(c_matrix is not None),
                               activation=activation_of(activation))
+        self.args.d = arrays["out"].address
+        for name in arrays.keys() - {"out"}:
+            setattr(self.args, name, arrays[name].address)
 
 
 def _place(device: int) -> str:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from .c import Activation, Args, Bias, Layout, Op, Type
 
 ROW, COL = Layout.ROW_MAJOR, Layout.COL_MAJOR
+ACTIVATIONS: dict[str | None, Activation] = {None: Activation.NONE} | {each.name.lower(): each for each in Activation}
 
 
 class Operand(NamedTuple):
     """A matrix, or a batch of them: its last two dimensions are rows and columns. Strides count elements."""
-    address: int
     type: Type
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -38,14 +38,11 @@ def fits(operand: Operand) -> bool:
 
 def activation_of(name: str | Activation | None) -> Activation:
     """From its name in lower case, such as "gelu_tanh"."""
-    if name is None or name == "none":
-        return Activation.NONE
     if isinstance(name, Activation):
         return name
-    known = {each.name.lower(): each for each in Activation}
-    if not isinstance(name, str) or name not in known:
-        raise ValueError(f"activation: {name!r}, must be one of {', '.join(known)}")
-    return known[name]
+    if name not in ACTIVATIONS:
+        raise ValueError(f"activation: {name!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
+    return ACTIVATIONS[name]
 
 
 def _of_input(name: str, operand: Operand, layout: Layout) -> tuple[int, Op]:
@@ -85,7 +82,7 @@ def _require_shape(name: str, operand: Operand, rows: int, columns: int) -> None
 def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, bias: Operand | None = None,
               aux: Operand | None = None, alpha: float = 1.0, beta: float = 0.0,
               activation: Activation = Activation.NONE) -> Args:
-    """The arguments of D = activation(alpha * A * B + beta * C + bias).
+    """The arguments of D = activation(alpha * A * B + beta * C + bias), without addresses.
 
     A is M x K, B is K x N, and C, D and aux are M x N. If D has three dimensions, it is a batch, and A, B, C and bias
     are batches or shared by all problems. The bias is of shape N, (1, N) or (M, 1), or a batch of the last two.
@@ -105,21 +102,20 @@ def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, b
     layout = ROW if leading(d, ROW) is not None else COL
     args.layout, args.type_ab, args.type_d = layout, a.type, d.type
     args.m, args.n, args.k, args.alpha, args.beta = m, n, k, alpha, beta
-    args.a, args.b, args.d = a.address, b.address, d.address
     args.lda, args.transa = _of_input("a", a, layout)
     args.ldb, args.transb = _of_input("b", b, layout)
     args.ldd = _of_output("out", d, layout)
     args.type_c = d.type
     if c is not None:
         _require_shape("c", c, m, n)
-        args.c, args.type_c, args.ldc = c.address, c.type, _of_output("c", c, layout)
+        args.type_c, args.ldc = c.type, _of_output("c", c, layout)
     if aux is not None:
         _require_shape("aux", aux, m, n)
         if aux.type != d.type:
             raise TypeError(f"aux: its elements are {aux.type.name}, must be {d.type.name} as those of the result")
-        args.aux, args.ldaux = aux.address, _of_output("aux", aux, layout)
+        args.ldaux = _of_output("aux", aux, layout)
     if bias is not None:
-        args.bias, args.bias_type, args.bias_mode = bias.address, bias.type, _bias_mode(bias, m, n)
+        args.bias_type, args.bias_mode = bias.type, _bias_mode(bias, m, n)
     args.activation = activation
     if len(d.shape) == 3:
         batch = args.batch_count = d.shape[0]
