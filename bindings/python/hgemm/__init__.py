@@ -46,7 +46,7 @@ def shim_path() -> str | None:
     return str(path) if path.is_file() else None
 
 
-_loggers = []  # handles that were created with them keep them
+_loggers: list[object] = []  # handles that were created with them keep them
 
 
 def set_logger(level: LogLevel, logger: Callable[[str], None] | None) -> None:

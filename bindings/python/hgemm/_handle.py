@@ -6,7 +6,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_void_p, create_string_buffer
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import c
 
@@ -151,22 +151,25 @@ class Handle:
         return Tuned(*values)._replace(complete=bool(report.complete))
 
 
-class Pool:
+Lent = TypeVar("Lent", bound=Handle)
+
+
+class Pool(Generic[Lent]):
     """Handles that are lent for one call each.
 
     A key stands for a device, a stream and a mode. No two threads have the same handle at a time, so there are as many
     as threads have called at the same time. They stay: CUDA graphs need their kernels.
     """
 
-    def __init__(self, create: Callable[..., Handle]) -> None:
+    def __init__(self, create: Callable[..., Lent]) -> None:
         self._create = create
-        self._idle: defaultdict[tuple[Any, ...], list[Handle]] = defaultdict(list)
+        self._idle: defaultdict[tuple[Any, ...], list[Lent]] = defaultdict(list)
 
-    def take(self, *key: Any) -> Handle:
+    def take(self, *key: Any) -> Lent:
         try:
             return self._idle[key].pop()
         except IndexError:
             return self._create(*key)
 
-    def give_back(self, handle: Handle, *key: Any) -> None:
+    def give_back(self, handle: Lent, *key: Any) -> None:
         self._idle[key].append(handle)

@@ -17,7 +17,7 @@ def _create(device: int, stream: int) -> Handle:
     return handle
 
 
-_pool = Pool(_create)
+_pool = Pool[Handle](_create)
 
 
 def _new_result(a: Any, b: Any, dtype: Any) -> Any:

@@ -23,10 +23,12 @@ def leading(operand: Operand, layout: Layout) -> int | None:
     between, along = operand.strides[-2:]
     if layout == COL:
         lines, length, between, along = length, lines, along, between
+    shortest = max(1, length)
+    if lines == 0 or length == 0:
+        return shortest
     if length > 1 and along != 1:
         return None
-    shortest = length if length > 1 else 1
-    if lines <= 1:
+    if lines == 1:
         return shortest
     return between if between >= shortest else None
 

@@ -15,7 +15,7 @@ from .._handle import Handle, Pool
 WORKSPACE_BYTES = 32 << 20
 
 
-class _TorchHandle(Handle):
+class TorchHandle(Handle):
     """Its workspace is a tensor, which torch's allocator knows of."""
 
     def __init__(self, device: int, stream: int, batch_invariant: bool) -> None:
@@ -34,7 +34,7 @@ class _TorchHandle(Handle):
             self.workspace = self.memory.data_ptr(), WORKSPACE_BYTES
 
 
-_pool = Pool(_TorchHandle)
+_pool = Pool[TorchHandle](TorchHandle)
 
 
 def call(function: Any, args: Any, device: torch.device, batch_invariant: bool) -> None:
