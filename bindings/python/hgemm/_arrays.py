@@ -86,14 +86,15 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [ctypes.py_objec
 def _dlpack(name: str, array: Any, stream: int | None) -> Array:
     """The capsule is kept, not consumed: when it goes, it tells the producer itself."""
     kind, number = array.__dlpack_device__()
-    if kind in (_CUDA, _CUDA_MANAGED):
-        capsule = array.__dlpack__(stream=stream or 1)  # DLPack's number of the legacy default stream
-        device = number
-    elif kind in (_CPU, _CUDA_HOST):
-        capsule = array.__dlpack__()
-        device = DEVICE_HOST
-    else:
+    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise ValueError(f"{name}: lies on DLPack's device {int(kind)}, must be on the CPU or on a CUDA device")
+    on_gpu = kind in (_CUDA, _CUDA_MANAGED)
+    device = number if on_gpu else DEVICE_HOST
+    try:
+        # 1 is DLPack's number of the legacy default stream.
+        capsule = array.__dlpack__(stream=stream or 1) if on_gpu else array.__dlpack__()
+    except (BufferError, RuntimeError) as error:  # such as PyTorch's, for a tensor that requires a gradient
+        raise ValueError(f"{name}: {error}") from error
     tensor = _DlTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     element = _DL_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if element is None:

@@ -91,6 +91,20 @@ class Products(unittest.TestCase):
             torch.testing.assert_close(ht.mm(random(m, k), random(k, n)), torch.zeros(m, n).half())
 
 
+class Arrays(unittest.TestCase):
+    """hgemm.matmul() takes tensors by DLPack."""
+
+    def test_tensors(self):
+        for dtype in DTYPES:
+            a, b, out = random(8, 16, dtype=dtype), random(4, 16, dtype=dtype).t(), torch.empty(8, 4)
+            self.assertIs(hgemm.matmul(a, b, out), out)
+            assert_close(out, a.double() @ b.double())
+
+    def test_a_tensor_that_requires_a_gradient(self):
+        with self.assertRaisesRegex(ValueError, "^a: .*gradient"):
+            hgemm.matmul(random(4, 4, grad=True), random(4, 4), torch.empty(4, 4))
+
+
 class WrongArguments(unittest.TestCase):
     def refused(self, kind, name, function, *args, **options):
         with self.assertRaisesRegex(kind, f"^{name}: "):
@@ -270,6 +284,11 @@ class Overrides(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             torch.addmm(random(3), a, b)
         self.assertEqual(self.counted(), {"arguments: b": 2, "arguments: input": 1})
+
+    def test_a_key_without_products(self):
+        with self.assertRaisesRegex(RuntimeError, "^dispatch_key: "):
+            ht.enable(dispatch_key="HPU")
+        ht.enable(dispatch_key="CPU")
 
     def test_strict(self):
         ht.enable(dispatch_key="CPU", strict=True)

@@ -30,32 +30,56 @@ class TorchHandle(Handle):
 
     def own_memory(self, device: torch.device) -> None:
         if self.memory is None:
-            self.memory = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
-            self.workspace = self.memory.data_ptr(), WORKSPACE_BYTES
+            memory = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+            self.workspace = memory.data_ptr(), WORKSPACE_BYTES
+            self.memory = memory
 
 
-_pool = Pool[TorchHandle](TorchHandle)
+_refused: dict[tuple[int, bool], c.Error] = {}  # by device and batch invariance: there is no use in trying again
+
+
+def _create(device: int, stream: int, batch_invariant: bool) -> TorchHandle:
+    if (device, batch_invariant) in _refused:
+        refused = _refused[device, batch_invariant]
+        raise c.Error(refused.status, str(refused), refused.argument)
+    try:
+        return TorchHandle(device, stream, batch_invariant)
+    except c.Error as error:
+        if error.status == c.Status.NOT_SUPPORTED:
+            _refused[device, batch_invariant] = error
+        raise
+
+
+_pool = Pool[TorchHandle](_create)
 
 
 def call(function: Any, args: Any, device: torch.device, batch_invariant: bool) -> None:
     """A function of the C API, on torch's current stream."""
-    if device.type == "cpu":
-        key: tuple[Any, ...] = (c.DEVICE_HOST, 0, batch_invariant)
-    else:
+    on_gpu = device.type != "cpu"
+    key: tuple[Any, ...] = (c.DEVICE_HOST, 0, batch_invariant)
+    if on_gpu:
         key = (device.index, torch.cuda.current_stream(device).cuda_stream, batch_invariant)
     handle = _pool.take(*key)
     try:
-        if device.type != "cpu" and torch.cuda.is_current_stream_capturing():
+        if on_gpu and _is_captured(device):
             _call_captured(function, handle, args, device)
         else:
-            if device.type != "cpu":
+            if on_gpu:
                 handle.own_memory(device)
             function(handle.raw, byref(args))
     finally:
         _pool.give_back(handle, *key)
 
 
-def _call_captured(function: Any, handle: Handle, args: Any, device: torch.device) -> None:
+def _is_captured(device: torch.device) -> bool:
+    """Torch tells it of the current device alone."""
+    if device.index == torch.cuda.current_device():
+        return torch.cuda.is_current_stream_capturing()
+    with torch.cuda.device(device):
+        return torch.cuda.is_current_stream_capturing()
+
+
+def _call_captured(function: Any, handle: TorchHandle, args: Any, device: torch.device) -> None:
     """A graph may run beside others, and on any stream, so that its workspace is its own: memory of the graph's pool,
     which goes back there at once, for whatever the graph does next."""
     before = handle.workspace
