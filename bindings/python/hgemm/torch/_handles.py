@@ -45,7 +45,7 @@ def _create(device: int, stream: int, batch_invariant: bool) -> TorchHandle:
     try:
         return TorchHandle(device, stream, batch_invariant)
     except c.Error as error:
-        if error.status == c.Status.NOT_SUPPORTED:
+        if error.status in (c.Status.NOT_SUPPORTED, c.Status.NO_DEVICE):
             _refused[device, batch_invariant] = error
         raise
 
