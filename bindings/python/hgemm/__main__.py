@@ -89,7 +89,8 @@ def parser() -> argparse.ArgumentParser:
                             help="the bits of a row of a result do not depend on the other rows")
     run_parser.add_argument("--strict", action="store_true",
                             help="a half-precision product that libhgemm cannot serve is an error, instead of cuBLAS's")
-    run_parser.add_argument("--log", choices=("summary", "calls"), help="what was served: at exit, or for each call too")
+    run_parser.add_argument("--log", choices=("summary", "calls"),
+                            help="say what was served: at exit, or for each call as well")
     run_parser.add_argument("-m", dest="module", action="store_true", help="the program is a Python module")
     run_parser.add_argument("program", help="a Python file, or any executable")
     run_parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")

@@ -33,9 +33,9 @@ class Tuned(NamedTuple):
 class Handle:
     """What a program holds while it multiplies on one device and stream.
 
-    ``device``: CUDA's number of a GPU, ``hgemm.DEVICE_HOST`` for the CPU, or ``hgemm.DEVICE_CURRENT``: the current CUDA
-    context's GPU, else GPU 0, else the CPU. ``workspace_bytes``: of GPU memory for copies of unaligned operands and sums
-    over slices of K; None is what the backend asks for, up to 210 MB.
+    ``device``: CUDA's number of a GPU, ``hgemm.DEVICE_HOST`` for the CPU, or ``hgemm.DEVICE_CURRENT``: the current
+    CUDA context's GPU, else GPU 0, else the CPU. ``workspace_bytes``: of GPU memory for copies of unaligned operands
+    and sums over slices of K; None is what the backend asks for, up to 210 MB.
 
     Use a handle in one thread at a time, and close it when the work on its stream has ended.
     """

@@ -51,8 +51,8 @@ class _Product:
     def __init__(self, a: Any, b: Any, out: Any, c_matrix: Any, alpha: float, beta: float | None, bias: Any,
                  activation: Any, aux: Any, stream: Any) -> None:
         named = {"a": a, "b": b, "out": out, "c": c_matrix, "bias": bias, "aux": aux}
-        early = None if stream is None else _stream_of(stream, [])
-        arrays = {name: describe(name, array, early) for name, array in named.items() if array is not None}
+        given = None if stream is None else _stream_of(stream, [])
+        arrays = _described(named, given)
         self.device = arrays["out"].device
         for name, array in arrays.items():
             if array.device != self.device:
@@ -60,6 +60,8 @@ class _Product:
             if array.read_only and name in ("out", "aux"):
                 raise ValueError(f"{name}: is read-only")
         self.stream = _stream_of(stream, list(arrays.values())) if self.device != c.DEVICE_HOST else 0
+        if self.stream != (given or 0):  # so that those of DLPack wait for it
+            arrays = _described(named, self.stream)
         self.owners = arrays
         optional = {name: arrays[name].operand for name in ("c", "bias", "aux") if name in arrays}
         self.args = gemm_args(arrays["a"].operand, arrays["b"].operand, arrays["out"].operand, **optional,
@@ -68,6 +70,10 @@ class _Product:
         self.args.d = arrays["out"].address
         for name in arrays.keys() - {"out"}:
             setattr(self.args, name, arrays[name].address)
+
+
+def _described(named: dict[str, Any], stream: int | None) -> dict[str, Array]:
+    return {name: describe(name, array, stream) for name, array in named.items() if array is not None}
 
 
 def _place(device: int) -> str:
@@ -90,8 +96,8 @@ def matmul(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0
 
     ``a``: (M, K) or (batch, M, K), ``b``: (K, N) or (batch, K, N), both float16 or both bfloat16. ``out``, ``c`` and
     ``aux``: (M, N) or (batch, M, N), float16, bfloat16 or float32. A matrix without a batch is shared by all problems.
-    ``beta`` is 1 where there is a ``c``; ``c`` may be ``out``. ``bias``: (N,), (1, N) or (M, 1). ``activation``: "relu",
-    "gelu_tanh", "gelu_erf" or "silu". ``aux`` receives the values before the activation.
+    ``beta`` is 1 where there is a ``c``; ``c`` may be ``out``. ``bias``: (N,), (1, N) or (M, 1). ``activation``:
+    "relu", "gelu_tanh", "gelu_erf" or "silu". ``aux`` receives the values before the activation.
 
     Arrays are numpy's, or have ``__dlpack__`` or ``__cuda_array_interface__``; all lie on one device. ``out`` may be
     left out for numpy arrays alone, and is then of ``dtype``, or of the type of ``a``. Rows or columns of a matrix must

@@ -76,7 +76,8 @@ def activations():
 def gradients():
     leaves = random(50, 64, grad=True), random(32, 64, grad=True), random(32, grad=True)
     grads = []
-    for linear in (lambda x, w, b: ht.linear(x, w, b, "silu"), lambda x, w, b: functional.silu(functional.linear(x, w, b))):
+    for linear in (lambda x, w, b: ht.linear(x, w, b, "silu"),
+                   lambda x, w, b: functional.silu(functional.linear(x, w, b))):
         grads.append(torch.autograd.grad(linear(*leaves).float().square().sum(), leaves))
     for ours, theirs in zip(*grads):
         torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.05 * theirs.abs().max().item())
@@ -89,8 +90,9 @@ def groups():
     for dtype in DTYPES:
         a, b = random(300, 128, dtype=dtype), random(4, 128, 96, dtype=dtype)
         for weights in (b, b.transpose(1, 2).contiguous().transpose(1, 2)):
-            exact = torch.cat([a[:100].double() @ b[1].double(), a[100:].double() @ b[3].double()])
-            scale = torch.cat([a[:100].abs().double() @ b[1].abs().double(), a[100:].abs().double() @ b[3].abs().double()])
+            x, y = a.double(), b.double()
+            exact = torch.cat([x[:100] @ y[1], x[100:] @ y[3]])
+            scale = torch.cat([x[:100].abs() @ y[1].abs(), x[100:].abs() @ y[3].abs()])
             require_close(ht.grouped_mm(a, weights, offs=ends), exact, 128, scale)
     return "contiguous groups, two of them empty"
 
@@ -143,7 +145,7 @@ def graphs():
         captured.append((graph, x, y))
     for round in range(20):
         data = random(300, 4096)
-        for graph, x, _ in captured:
+        for _, x, _ in captured:
             x.copy_(data)
         torch.cuda.synchronize()
         for graph, *_ in captured:

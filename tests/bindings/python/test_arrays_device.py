@@ -85,7 +85,8 @@ def random(*shape, dtype="float16"):
 
 def assert_close(result, a, b):
     tolerance = 2.0**-7 if result.dtype == ml_dtypes.bfloat16 else 2.0**-10
-    np.testing.assert_allclose(result.astype("float64"), a.astype("float64") @ b.astype("float64"), tolerance, tolerance)
+    exact = a.astype("float64") @ b.astype("float64")
+    np.testing.assert_allclose(result.astype("float64"), exact, tolerance, tolerance)
 
 
 class Arrays(unittest.TestCase):

@@ -57,7 +57,8 @@ class Header(unittest.TestCase):
                 self.assertEqual(function.restype, as_ctypes(result))
                 self.assertEqual(getattr(function, "errcheck", None) is not None, result == "hgemm_status_t")
                 seen.add(name)
-        declared = {name for name, value in vars(c).items() if re.match("[hb]gem[mv]", name) and not isinstance(value, type)}
+        declared = {name for name, value in vars(c).items()
+                    if re.match("[hb]gem[mv]", name) and not isinstance(value, type)}
         self.assertEqual(seen, declared)
         self.assertGreaterEqual(len(seen), 46)
 

@@ -42,8 +42,8 @@ class Products(unittest.TestCase):
     def test_operands_of_any_strides(self):
         a, b = random(24, 48), random(48, 32)
         for left in (a, a.t().contiguous().t(), a[:, :40], a[::2], a[:, ::2], a[:1].expand(5, 48), a[:, :1], a[:0]):
-            right = b[:left.shape[1]]
-            for right in (right, right.t().contiguous().t(), right[:, ::3], right[:, :1]):
+            whole = b[:left.shape[1]]
+            for right in (whole, whole.t().contiguous().t(), whole[:, ::3], whole[:, :1]):
                 assert_close(ht.mm(left, right), left.double() @ right.double())
 
     def test_out(self):
@@ -60,6 +60,12 @@ class Products(unittest.TestCase):
                       random(8, 8)[:, ::2]):
             for alpha, beta in ((1, 1), (2, -0.5), (1, 0)):
                 assert_close(ht.addmm(added, a, b, alpha=alpha, beta=beta), alpha * product + beta * added.double())
+        results = (torch.empty(8, 6).half()[:, :4], torch.empty(6, 8).half()[:4].t(), torch.empty(8, 8).half()[:, ::2],
+                   torch.empty(4, 11).half()[:, :8].t())
+        for out in results:
+            for added in (random(8, 4), random(4), random(8, 1), random(4, 8).t()):
+                ht.addmm(added, a, b, beta=2, out=out)
+                assert_close(out, product + 2 * added.double())
         nothing = torch.full((8, 4), float("nan")).half()
         assert_close(ht.addmm(nothing, a, b, beta=0), product)
 
@@ -284,6 +290,10 @@ class Overrides(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             torch.addmm(random(3), a, b)
         self.assertEqual(self.counted(), {"arguments: b": 2, "arguments: input": 1})
+        grown = torch.mm(a, b, out=torch.empty(0).half())  # which torch resizes
+        assert_close(grown, a.double() @ b.double())
+        torch.mm(a, random(16, 16), out=a)
+        self.assertEqual(self.counted(), {"arguments: out": 1, "libhgemm: INVALID_ARGUMENT": 1})
 
     def test_other_keys(self):
         with self.assertRaisesRegex(ValueError, "^dispatch_key: "):

@@ -27,8 +27,8 @@ def _gemm(a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None 
         return _ops.GEMM(a, b, c, bias, float(alpha), float(beta), "none", out_dtype,
                                     mode.batch_invariant)
     _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
-    _ops._require(not (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (a, b, c, bias, out))),
-                  RuntimeError, "out: there is no gradient where it is given, as in torch, and an argument requires one")
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (a, b, c, bias, out)):
+        raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")
     _ops.GEMM_OUT(a, b, c, bias, float(alpha), float(beta), "none", out, mode.batch_invariant)
     return out
 

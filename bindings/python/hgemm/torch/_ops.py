@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -81,7 +82,7 @@ class _Plan(NamedTuple):
     shape: tuple[int, ...]
     copy_a: bool
     copy_b: bool
-    copy_c: bool
+    copy_c: Callable[[Tensor], Tensor] | None
     copy_out: bool
 
 
@@ -92,11 +93,22 @@ def _readable(kind: _Kind) -> tuple[Operand, bool]:
     return _contiguous(kind.dtype, kind.shape), True
 
 
-def _contiguous(dtype: torch.dtype, shape: tuple[int, ...]) -> Operand:
-    strides = [1] * len(shape)
-    for i in reversed(range(len(shape) - 1)):
-        strides[i] = strides[i + 1] * shape[i + 1]
+def _contiguous(dtype: torch.dtype, shape: tuple[int, ...], row_major: bool = True) -> Operand:
+    """What _copy_by_rows() or _copy_by_columns() return."""
+    order = [*range(len(shape))] if row_major else [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    strides, step = [0] * len(shape), 1
+    for i in reversed(order):
+        strides[i] = step
+        step *= shape[i]
     return Operand(_TYPES[dtype], shape, tuple(strides))
+
+
+def _copy_by_rows(tensor: Tensor) -> Tensor:
+    return tensor.contiguous()
+
+
+def _copy_by_columns(tensor: Tensor) -> Tensor:
+    return tensor.mT.contiguous().mT
 
 
 @lru_cache(maxsize=4096)
@@ -113,10 +125,12 @@ def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Ki
         out_operand, copy_out = _readable(out)
     row_major = leading(out_operand, c.Layout.ROW_MAJOR) is not None
     extra: dict[str, Operand] = {"aux": out_operand} if with_aux else {}
-    copy_c = False
+    copy_c = None
     if c_kind is not None and beta != 0:
-        copy_c = leading(c_kind.operand, c.Layout.ROW_MAJOR if row_major else c.Layout.COL_MAJOR) is None
-        extra["c"] = out_operand._replace(type=_TYPES[c_kind.dtype]) if copy_c else c_kind.operand
+        extra["c"] = c_kind.operand
+        if leading(c_kind.operand, c.Layout.ROW_MAJOR if row_major else c.Layout.COL_MAJOR) is None:
+            copy_c = _copy_by_rows if row_major else _copy_by_columns
+            extra["c"] = _contiguous(c_kind.dtype, shape, row_major)
     if bias is not None:
         extra["bias"] = _contiguous(bias.dtype, bias.shape)
     args = gemm_args(a_operand, b_operand, out_operand, alpha=alpha, beta=beta if "c" in extra else 0.0,
@@ -141,8 +155,8 @@ def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alp
         b = b.contiguous()
     args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), result.data_ptr()
     if c_tensor is not None and beta != 0:
-        if plan.copy_c:
-            c_tensor = torch.empty_like(result, dtype=c_tensor.dtype).copy_(c_tensor)
+        if plan.copy_c is not None:
+            c_tensor = plan.copy_c(c_tensor)
         args.c = c_tensor.data_ptr()
     if bias is not None:
         bias = bias.contiguous()

@@ -103,8 +103,8 @@ def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callabl
 def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key: str = "CUDA") -> None:
     """Let the library serve mm, bmm, addmm, baddbmm, linear and _grouped_mm of float16 and bfloat16 CUDA tensors.
 
-    It holds for the whole process, for ``@``, torch.nn.Linear and all else that calls these operators, and for gradients.
-    What the library does not serve torch computes as before; with ``strict`` that is a RuntimeError instead.
+    It holds for the whole process: for ``@``, torch.nn.Linear and all else that calls these operators, and for
+    gradients. What the library does not serve torch computes as before; with ``strict`` that is a RuntimeError instead.
     ``batch_invariant``: the bits of a row of a result do not depend on the other rows. ``dispatch_key="CPU"`` is for
     tests: CPU tensors instead of CUDA tensors.
     """
