@@ -6,7 +6,7 @@ import unittest
 
 try:
     import torch
-except ImportError:
+except ModuleNotFoundError:
     print("hgemm.torch: Skipped\nPyTorch is not installed")
     sys.exit(77)
 

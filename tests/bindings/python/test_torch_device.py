@@ -11,7 +11,7 @@ from unittest import mock
 
 try:
     import torch
-except ImportError:
+except ModuleNotFoundError:
     print("hgemm.torch on a device: Skipped\nPyTorch is not installed")
     sys.exit(77)
 if not torch.backends.cuda.is_built() or not torch.cuda.is_available():

@@ -10,7 +10,7 @@ from typing import Optional
 
 try:
     import torch
-except ImportError as error:
+except ModuleNotFoundError as error:
     raise ImportError("hgemm.torch needs PyTorch, which is not installed") from error
 from torch import Tensor
 

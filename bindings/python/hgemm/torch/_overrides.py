@@ -80,8 +80,7 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {
 
 def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callable[..., Tensor]:
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Tensor:
-        tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-        if not any(x.dtype in _ops.HALF for x in tensors):
+        if not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
             return original.call_boxed(keys, *args, **kwargs)
         try:
             result = serve(*args, **kwargs)
