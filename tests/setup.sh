@@ -23,6 +23,7 @@ missing_test_packages() {
     command -v abidiff >/dev/null || echo abigail-tools
     command -v dpkg-shlibdeps >/dev/null || echo dpkg-dev
     command -v file >/dev/null || echo file
+    python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
 }
 
 # list_missing <function that lists packages>...

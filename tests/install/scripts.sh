@@ -43,7 +43,7 @@ answers 2 "unknown argument '--no-such-option'" demo --no-such-option
 answers 2 "^usage: tests/demo" demo anything
 
 # With all that it needs, it builds for the GPUs that there are, in a folder of its own.
-for name in g++ ninja pkg-config gfortran cargo abidiff dpkg-shlibdeps file; do
+for name in g++ ninja pkg-config gfortran cargo abidiff dpkg-shlibdeps file python3; do
     program $name
 done
 program cmake 'echo "cmake $*"' "exit 98"

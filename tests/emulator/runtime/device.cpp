@@ -1,6 +1,8 @@
 // Devices: properties, attributes, versions, entry points of the driver.
 #include "runtime/runtime.hpp"
 
+#include <cuda_profiler_api.h>
+
 #include <cstring>
 
 using namespace emu::runtime;
@@ -46,6 +48,12 @@ void fill(cudaDeviceProp& p, CUdevice device)
 
 }  // namespace
 
+namespace emu::runtime {
+
+int answer_not_supported() { return answer(CUDA_ERROR_NOT_SUPPORTED); }
+
+}  // namespace emu::runtime
+
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count)
@@ -83,6 +91,24 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value)
 {
     return call([&] { return cuCtxSetLimit(static_cast<CUlimit>(limit), value); });
 }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest)
+{
+    return call([&] { return cuCtxGetStreamPriorityRange(least, greatest); });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device)
+{
+    return call([&] { return cuDeviceGetPCIBusId(text, length, device); });
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer)
+{
+    return call([&] { return cuDeviceCanAccessPeer(can, device, peer); });
+}
+
+cudaError_t cudaProfilerStart() { return cudaSuccess; }
+cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
 cudaError_t cudaDriverGetVersion(int* version) { return answer(cuDriverGetVersion(version)); }
 

@@ -148,4 +148,14 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     });
 }
 
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned flags)
+{
+    return call([&] { return cuMemHostRegister(memory, bytes, flags); });
+}
+
+cudaError_t cudaHostUnregister(void* memory)
+{
+    return call([&] { return cuMemHostUnregister(memory); });
+}
+
 }  // extern "C"

@@ -33,6 +33,25 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     return call([&] { return cuStreamQuery(stream_of(stream)); });
 }
 
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority)
+{
+    return call([&] { return cuStreamGetPriority(stream_of(stream), priority); });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data)
+{
+    return call([&] { return cuLaunchHostFunc(stream_of(stream), function, data); });
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data,
+                                  unsigned flags)
+{
+    return call([&] {
+        return cuStreamAddCallback(stream_of(stream), reinterpret_cast<CUstreamCallback>(function), data,
+                                   flags);
+    });
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     return call(
@@ -54,6 +73,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     return call([&] { return cuEventRecord(reinterpret_cast<CUevent>(event), stream_of(stream)); });
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    return call(
+        [&] { return cuEventRecordWithFlags(reinterpret_cast<CUevent>(event), stream_of(stream), flags); });
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)

@@ -199,4 +199,43 @@ TEST(Runtime, CopiesRows)
     EXPECT_EQ(cudaFree(device), cudaSuccess);
 }
 
+TEST(Runtime, CapturesAndLaunchesGraphs)
+{
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    cudaStreamCaptureStatus status;
+    int least = 0, greatest = 0, priority = 1, runs = 0;
+    ASSERT_EQ(cudaDeviceGetStreamPriorityRange(&least, &greatest), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest), cudaSuccess);
+    EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+    EXPECT_EQ(priority, greatest);
+    void* memory = nullptr;
+    uint32_t first = 1;
+    ASSERT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(memory, &first, 4, cudaMemcpyHostToDevice), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
+    EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+    EXPECT_EQ(cudaMemsetAsync(memory, 0x11, 4, stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    EXPECT_EQ(cudaStreamIsCapturing(stream, &status), cudaSuccess);
+    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+    ASSERT_EQ(cudaGraphInstantiateWithFlags(&executable, graph, 0), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(&first, memory, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(first, 1u);
+    EXPECT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
+    EXPECT_EQ(cudaLaunchHostFunc(
+                  stream, [](void* data) { ++*static_cast<int*>(data); }, &runs),
+              cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(runs, 1);
+    EXPECT_EQ(cudaMemcpy(&first, memory, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(first, 0x11111111u);
+    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 }  // namespace

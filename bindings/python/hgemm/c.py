@@ -1,0 +1,263 @@
+"""The C API of libhgemm as hgemm.h declares it: every function, struct and constant, by ctypes.
+
+Functions have the header's names and take its arguments. Pointers may be addresses (int), None, or what ctypes has
+for them, such as ``byref(args)``. Where C returns a status, failure raises :class:`Error`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t,
+                    c_uint32, c_void_p, sizeof)
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+class Status(IntEnum):
+    SUCCESS = 0
+    NOT_INITIALIZED = 1
+    INVALID_ARGUMENT = 2
+    NOT_SUPPORTED = 3
+    ALLOC_FAILED = 4
+    NO_DEVICE = 5
+    DRIVER_ERROR = 6
+    LAUNCH_FAILED = 7
+    WORKSPACE_TOO_SMALL = 8
+    INTERNAL = 9
+
+
+class Layout(IntEnum):
+    ROW_MAJOR = 101
+    COL_MAJOR = 102
+
+
+class Op(IntEnum):
+    NO_TRANS = 111
+    TRANS = 112
+    CONJ_TRANS = 113
+
+
+class Type(IntEnum):
+    F16 = 1
+    BF16 = 2
+    F32 = 3
+
+
+class Mode(IntEnum):
+    DEFAULT = 0
+    BATCH_INVARIANT = 1
+
+
+class Activation(IntEnum):
+    NONE = 0
+    RELU = 1
+    GELU_TANH = 2
+    GELU_ERF = 3
+    SILU = 4
+
+
+class Bias(IntEnum):
+    NONE = 0
+    M = 1
+    N = 2
+
+
+class LogLevel(IntEnum):
+    OFF = 0
+    ERROR = 1
+    PLAN = 2
+    TRACE = 3
+
+
+class Grouping(IntEnum):
+    CONTIGUOUS = 1
+    MASKED = 2
+    HOST = 3
+
+
+DEVICE_HOST = -1
+DEVICE_CURRENT = -2
+
+hgemm_handle_t = c_void_p
+hgemm_stream_t = c_void_p
+hgemm_logger_t = CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class Args(Structure):
+    """hgemm_args_t; ``Args()`` has the defaults of hgemm_args_init()."""
+    _fields_ = [("size", c_size_t), ("layout", c_int), ("transa", c_int), ("transb", c_int), ("type_ab", c_int),
+                ("type_c", c_int), ("type_d", c_int), ("m", c_int64), ("n", c_int64), ("k", c_int64),
+                ("alpha", c_float), ("beta", c_float), ("alpha_device", c_void_p), ("beta_device", c_void_p),
+                ("a", c_void_p), ("lda", c_int64), ("b", c_void_p), ("ldb", c_int64), ("c", c_void_p),
+                ("ldc", c_int64), ("d", c_void_p), ("ldd", c_int64), ("batch_count", c_int64),
+                ("stride_a", c_int64), ("stride_b", c_int64), ("stride_c", c_int64), ("stride_d", c_int64),
+                ("a_array", c_void_p), ("b_array", c_void_p), ("c_array", c_void_p), ("d_array", c_void_p),
+                ("bias_mode", c_int), ("bias_type", c_int), ("bias", c_void_p), ("stride_bias", c_int64),
+                ("activation", c_int), ("aux", c_void_p), ("ldaux", c_int64), ("stride_aux", c_int64),
+                ("flags", c_uint32)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_args_init(byref(self), sizeof(self))
+
+
+class GroupedArgs(Structure):
+    """hgemm_grouped_args_t; ``GroupedArgs()`` has the defaults of hgemm_grouped_args_init()."""
+    _fields_ = [("size", c_size_t), ("grouping", c_int), ("transb", c_int), ("type_ab", c_int), ("type_d", c_int),
+                ("group_count", c_int64), ("m", c_int64), ("n", c_int64), ("k", c_int64), ("alpha", c_float),
+                ("beta", c_float), ("a", c_void_p), ("lda", c_int64), ("stride_a", c_int64), ("b", c_void_p),
+                ("ldb", c_int64), ("stride_b", c_int64), ("d", c_void_p), ("ldd", c_int64), ("stride_d", c_int64),
+                ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args))]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_grouped_args_init(byref(self), sizeof(self))
+
+
+class TuneOptions(Structure):
+    """hgemm_tune_options_t; ``TuneOptions()`` has the defaults of hgemm_tune_options_init()."""
+    _fields_ = [("size", c_size_t), ("max_candidates", c_int), ("max_rounds", c_int), ("max_seconds", c_double),
+                ("write", c_int), ("path", c_char_p)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_tune_options_init(byref(self), sizeof(self))
+
+
+class TuneReport(Structure):
+    """hgemm_tune_report_t; ``TuneReport()`` is as hgemm_tune_report_init() makes it."""
+    _fields_ = [("size", c_size_t), ("candidates", c_int), ("wrong", c_int), ("failed", c_int), ("rounds", c_int),
+                ("complete", c_int), ("built_in_us", c_double), ("before_us", c_double), ("now_us", c_double),
+                ("gain", c_double), ("spread", c_double), ("built_in", c_char_p), ("before", c_char_p),
+                ("now", c_char_p), ("wrong_kernels", c_char_p), ("path", c_char_p)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_tune_report_init(byref(self), sizeof(self))
+
+
+class Error(RuntimeError):
+    """A call failed. The text is that of hgemm_last_error().
+
+    ``status``: which :class:`Status`. ``argument``: 1-based position of the wrong argument of the C function; 0 if it
+    was no argument.
+    """
+
+    def __init__(self, status: Status, text: str, argument: int = 0) -> None:
+        super().__init__(text)
+        self.status = status
+        self.argument = argument
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Error, (self.status, str(self), self.argument)
+
+
+def _load() -> tuple[ctypes.CDLL, str]:
+    """The library that HGEMM_PYTHON_LIBRARY names, else the package's own, else the loader's."""
+    own = PACKAGE / "lib" / "libhgemm.so.1"
+    path = os.environ.get("HGEMM_PYTHON_LIBRARY") or (str(own) if own.exists() else "libhgemm.so.1")
+    try:
+        return ctypes.CDLL(path), path
+    except OSError as error:
+        raise ImportError(f"libhgemm cannot be loaded: {error}. The package has no lib/libhgemm.so.1 of its own, or "
+                          "it does not fit this system; HGEMM_PYTHON_LIBRARY=<path> names another") from error
+
+
+_library, library_path = _load()
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    function = _library[name]  # the library's own object; attributes of CDLL are shared
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def _raise_failure(status: int, function: Any, arguments: Any) -> Status:
+    if status:
+        raise Error(Status(status), hgemm_last_error().decode(errors="replace"), hgemm_last_error_argument())
+    return Status.SUCCESS
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    function = _function(name, c_int, *arguments)
+    function.errcheck = _raise_failure
+    return function
+
+
+_sizes = (c_int64, c_int64, c_int64)
+_matrix, _array = (c_void_p, c_int64), (c_void_p, c_int64, c_int64)  # with ld; with ld and stride
+_handle = hgemm_handle_t
+_short = (_handle, *_sizes, c_float, *_matrix, *_matrix, c_float, *_matrix)
+_cblas = (_handle, c_int, c_int, c_int, *_sizes, c_float, *_matrix, *_matrix, c_float, *_matrix)
+_strided = (_handle, c_int, c_int, c_int, *_sizes, c_float, *_array, *_array, c_float, *_array, c_int64)
+_pointers = (*_cblas, c_int64)
+_vector = (_handle, c_int64, c_int64, c_float, *_matrix, *_matrix, c_float, *_matrix)
+
+# Errors and version
+hgemm_status_string = _function("hgemm_status_string", c_char_p, c_int)
+hgemm_last_error = _function("hgemm_last_error", c_char_p)
+hgemm_last_error_argument = _function("hgemm_last_error_argument", c_int)
+hgemm_version = _function("hgemm_version", c_int)
+hgemm_build_info = _function("hgemm_build_info", c_char_p)
+
+# Handle
+hgemm_create = _call("hgemm_create", POINTER(_handle))
+hgemm_create_on = _call("hgemm_create_on", POINTER(_handle), c_int)
+hgemm_create_sized = _call("hgemm_create_sized", POINTER(_handle), c_int, c_size_t)
+hgemm_destroy = _call("hgemm_destroy", _handle)
+hgemm_set_stream = _call("hgemm_set_stream", _handle, hgemm_stream_t)
+hgemm_get_stream = _call("hgemm_get_stream", _handle, POINTER(hgemm_stream_t))
+hgemm_set_workspace = _call("hgemm_set_workspace", _handle, c_void_p, c_size_t)
+hgemm_get_workspace = _call("hgemm_get_workspace", _handle, POINTER(c_void_p), POINTER(c_size_t))
+hgemm_set_mode = _call("hgemm_set_mode", _handle, c_int)
+hgemm_get_mode = _call("hgemm_get_mode", _handle, POINTER(c_int))
+hgemm_set_sm_count = _call("hgemm_set_sm_count", _handle, c_int)
+hgemm_get_sm_count = _call("hgemm_get_sm_count", _handle, POINTER(c_int))
+hgemm_get_device = _call("hgemm_get_device", _handle, POINTER(c_int))
+hgemm_backend = _function("hgemm_backend", c_char_p, _handle)
+hgemm_set_logger = _call("hgemm_set_logger", c_int, hgemm_logger_t, c_void_p)
+
+# Level 3, column-major short forms
+hgemm_nn = _call("hgemm_nn", *_short)
+hgemm_nt = _call("hgemm_nt", *_short)
+hgemm_tn = _call("hgemm_tn", *_short)
+hgemm_tt = _call("hgemm_tt", *_short)
+bgemm_nn = _call("bgemm_nn", *_short)
+bgemm_nt = _call("bgemm_nt", *_short)
+bgemm_tn = _call("bgemm_tn", *_short)
+bgemm_tt = _call("bgemm_tt", *_short)
+
+# Level 3, CBLAS form
+hgemm = _call("hgemm", *_cblas)
+bgemm = _call("bgemm", *_cblas)
+hgemm_strided_batched = _call("hgemm_strided_batched", *_strided)
+bgemm_strided_batched = _call("bgemm_strided_batched", *_strided)
+hgemm_batched = _call("hgemm_batched", *_pointers)
+bgemm_batched = _call("bgemm_batched", *_pointers)
+
+# Level 3, general form
+hgemm_args_init = _function("hgemm_args_init", None, POINTER(Args), c_size_t)
+hgemm_gemm_ex = _call("hgemm_gemm_ex", _handle, POINTER(Args))
+hgemm_workspace_size = _call("hgemm_workspace_size", _handle, POINTER(Args), POINTER(c_size_t))
+hgemm_explain = _call("hgemm_explain", _handle, POINTER(Args), c_char_p, c_size_t)
+
+# Grouped products
+hgemm_grouped_args_init = _function("hgemm_grouped_args_init", None, POINTER(GroupedArgs), c_size_t)
+hgemm_grouped_ex = _call("hgemm_grouped_ex", _handle, POINTER(GroupedArgs))
+
+# Tuning
+hgemm_tune_options_init = _function("hgemm_tune_options_init", None, POINTER(TuneOptions), c_size_t)
+hgemm_tune_report_init = _function("hgemm_tune_report_init", None, POINTER(TuneReport), c_size_t)
+hgemm_tune = _call("hgemm_tune", _handle, POINTER(Args), POINTER(TuneOptions), POINTER(TuneReport))
+hgemm_tune_grouped = _call("hgemm_tune_grouped", _handle, POINTER(GroupedArgs), POINTER(TuneOptions),
+                           POINTER(TuneReport))
+
+# Level 2
+hgemv_n = _call("hgemv_n", *_vector)
+hgemv_t = _call("hgemv_t", *_vector)
+bgemv_n = _call("bgemv_n", *_vector)
+bgemv_t = _call("bgemv_t", *_vector)

@@ -1,0 +1,113 @@
+"""libhgemm for PyTorch: products of float16 and bfloat16 tensors on CUDA devices, and on the CPU.
+
+Functions have the signatures of torch's own, run on torch's current stream, and work with autograd, torch.compile
+and CUDA graphs. ``enable()`` and ``batch_invariant()`` let them serve torch's own operators.
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    raise ImportError("hgemm.torch needs PyTorch, which is not installed") from error
+from torch import Tensor
+
+from .._operand import ACTIVATIONS
+from . import _autograd, _ops  # noqa: F401  define torch.ops.hgemm
+from ._overrides import batch_invariant, counts, disable, enable, mode
+
+__all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm"]
+
+
+def _gemm(a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1,
+          beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
+    if out is None:
+        return _ops.GEMM(a, b, c, bias, float(alpha), float(beta), "none", out_dtype,
+                                    mode.batch_invariant)
+    _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (a, b, c, bias, out)):
+        raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")
+    _ops.GEMM_OUT(a, b, c, bias, float(alpha), float(beta), "none", out, mode.batch_invariant)
+    return out
+
+
+def _require_dimensions(dimensions: int, **tensors: Tensor) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dim() != dimensions:
+            raise ValueError(f"{name}: {tensor.dim()} dimensions, must be {dimensions}")
+
+
+def mm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
+       out: Optional[Tensor] = None) -> Tensor:
+    """As torch.mm(): (M, K) by (K, N). ``out_dtype`` may be torch.float32."""
+    _require_dimensions(2, input=input, mat2=mat2)
+    return _gemm(input, mat2, out_dtype=out_dtype, out=out)
+
+
+def bmm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
+        out: Optional[Tensor] = None) -> Tensor:
+    """As torch.bmm(): (batch, M, K) by (batch, K, N)."""
+    _require_dimensions(3, input=input, mat2=mat2)
+    return _gemm(input, mat2, out_dtype=out_dtype, out=out)
+
+
+def _add(input: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float, out_dtype: torch.dtype | None,
+         out: Tensor | None) -> Tensor:
+    matrix, bias = _ops.split_input(input, a, b, beta)
+    return _gemm(a, b, c=matrix, bias=bias, alpha=alpha, beta=beta, out_dtype=out_dtype, out=out)
+
+
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *, beta: float = 1,
+          alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
+    """As torch.addmm(): beta * input + alpha * mat1 @ mat2."""
+    _require_dimensions(2, mat1=mat1, mat2=mat2)
+    return _add(input, mat1, mat2, beta, alpha, out_dtype, out)
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
+            beta: float = 1, alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
+    """As torch.baddbmm(): beta * input + alpha * batch1 @ batch2."""
+    _require_dimensions(3, batch1=batch1, batch2=batch2)
+    return _add(input, batch1, batch2, beta, alpha, out_dtype, out)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activation: Optional[str] = None) -> Tensor:
+    """As torch.nn.functional.linear(), and then an activation, in one kernel.
+
+    ``input``: (..., K), ``weight``: (N, K), ``bias``: (N,). ``activation``: "relu", "gelu_tanh", "gelu_erf" or "silu".
+    The activation is that of the fp32 sum. Where a gradient is needed, the values before it are kept.
+    """
+    _require_dimensions(2, weight=weight)
+    _ops._require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
+    _ops._require(input.shape[-1] == weight.shape[1], ValueError,
+                  f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
+    _ops._require(activation in ACTIVATIONS, ValueError,
+                  f"activation: {activation!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
+    rows = 1
+    for length in input.shape[:-1]:
+        rows *= length
+    a = input.reshape(rows, input.shape[-1])
+    activation = activation or "none"
+    arguments = (a, weight.t(), None, bias, 1.0, 0.0, activation, None, mode.batch_invariant)
+    needs_gradient = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (input, weight, bias))
+    if activation != "none" and needs_gradient:
+        result = _ops.GEMM_AUX(*arguments)[0]
+    else:
+        result = _ops.GEMM(*arguments)
+    return result.reshape(*input.shape[:-1], weight.shape[0])
+
+
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, bias: Optional[Tensor] = None,
+               out_dtype: Optional[torch.dtype] = None) -> Tensor:
+    """As torch.nn.functional.grouped_mm(): rows of mat_a (M, K) in groups, each by its own matrix of mat_b (G, K, N).
+
+    ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written. Without
+    ``offs`` both are batches. For other forms, a bias or an ``out_dtype`` of another type call torch's.
+    """
+    _ops._require(bias is None, ValueError, "bias: is not served, must be None")
+    _ops._require(out_dtype in (None, mat_a.dtype), TypeError, f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
+    if offs is None:
+        return bmm(mat_a, mat_b)
+    return _ops.GROUPED_MM(mat_a, mat_b, offs, False, mode.batch_invariant)

@@ -1,0 +1,91 @@
+"""Which handle computes: that of the tensors' device and of torch's current stream, in torch's memory."""
+
+from __future__ import annotations
+
+from ctypes import byref
+from typing import Any
+
+import torch
+
+from .. import c
+from .._driver import allow_while_capturing
+from .._handle import Handle, Pool
+
+#: Of GPU memory, for each stream on which products run; cuBLAS takes as much on an H100. It holds for later handles.
+WORKSPACE_BYTES = 32 << 20
+
+
+class TorchHandle(Handle):
+    """Its workspace is a tensor, which torch's allocator knows of."""
+
+    def __init__(self, device: int, stream: int, batch_invariant: bool) -> None:
+        mode = c.Mode.BATCH_INVARIANT if batch_invariant else c.Mode.DEFAULT
+        self.memory: torch.Tensor | None = None
+        if device == c.DEVICE_HOST:
+            super().__init__(device, mode=mode)
+            return
+        with allow_while_capturing():
+            super().__init__(device, workspace_bytes=0, mode=mode)
+        self.stream = stream
+
+    def own_memory(self, device: torch.device) -> None:
+        if self.memory is None:
+            memory = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+            self.workspace = memory.data_ptr(), WORKSPACE_BYTES
+            self.memory = memory
+
+
+_refused: dict[tuple[int, bool], c.Error] = {}  # by device and batch invariance: there is no use in trying again
+
+
+def _create(device: int, stream: int, batch_invariant: bool) -> TorchHandle:
+    if (device, batch_invariant) in _refused:
+        refused = _refused[device, batch_invariant]
+        raise c.Error(refused.status, str(refused), refused.argument)
+    try:
+        return TorchHandle(device, stream, batch_invariant)
+    except c.Error as error:
+        if error.status in (c.Status.NOT_SUPPORTED, c.Status.NO_DEVICE):
+            _refused[device, batch_invariant] = error
+        raise
+
+
+_pool = Pool[TorchHandle](_create)
+
+
+def call(function: Any, args: Any, device: torch.device, batch_invariant: bool) -> None:
+    """A function of the C API, on torch's current stream."""
+    on_gpu = device.type != "cpu"
+    key: tuple[Any, ...] = (c.DEVICE_HOST, 0, batch_invariant)
+    if on_gpu:
+        key = (device.index, torch.cuda.current_stream(device).cuda_stream, batch_invariant)
+    handle = _pool.take(*key)
+    try:
+        if on_gpu and _is_captured(device):
+            _call_captured(function, handle, args, device)
+        else:
+            if on_gpu:
+                handle.own_memory(device)
+            function(handle.raw, byref(args))
+    finally:
+        _pool.give_back(handle, *key)
+
+
+def _is_captured(device: torch.device) -> bool:
+    """Torch tells it of the current device alone."""
+    if device.index == torch.cuda.current_device():
+        return torch.cuda.is_current_stream_capturing()
+    with torch.cuda.device(device):
+        return torch.cuda.is_current_stream_capturing()
+
+
+def _call_captured(function: Any, handle: TorchHandle, args: Any, device: torch.device) -> None:
+    """A graph may run beside others, and on any stream, so that its workspace is its own: memory of the graph's pool,
+    which goes back there at once, for whatever the graph does next."""
+    before = handle.workspace
+    memory = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+    handle.workspace = memory.data_ptr(), WORKSPACE_BYTES
+    try:
+        function(handle.raw, byref(args))
+    finally:
+        handle.workspace = before

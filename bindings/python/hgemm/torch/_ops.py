@@ -1,0 +1,257 @@
+"""torch.ops.hgemm.*: the operators, with what torch.compile and autograd need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import c
+from .._operand import Operand, activation_of, fits, gemm_args, leading
+from . import _handles
+
+HALF = (torch.float16, torch.bfloat16)
+_TYPES = {torch.float16: c.Type.F16, torch.bfloat16: c.Type.BF16, torch.float32: c.Type.F32}
+
+_library = torch.library.Library("hgemm", "DEF")
+_ARGUMENTS = ("Tensor a, Tensor b, Tensor? c, Tensor? bias, float alpha, float beta, str activation, "
+              "ScalarType? out_dtype, bool batch_invariant")
+# D = activation(alpha * a @ b + beta * c + bias): (M, K) by (K, N), or batches of as many matrices. c and bias may be
+# None, whatever beta is.
+_library.define(f"gemm({_ARGUMENTS}) -> Tensor")
+# Also the values before the activation, which its gradient needs.
+_library.define(f"gemm_aux({_ARGUMENTS}) -> (Tensor, Tensor)")
+_library.define(f"gemm_out({_ARGUMENTS.replace('ScalarType? out_dtype', 'Tensor(a!) out')}) -> ()")
+# Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), for each group g. clear: rows of no group are 0.
+_library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, bool clear, bool batch_invariant) -> Tensor")
+
+
+class _Kind(NamedTuple):
+    """All of a tensor that the arguments of a product depend on, but for its address."""
+    device: torch.device
+    dtype: torch.dtype
+    shape: torch.Size
+    strides: tuple[int, ...]
+
+    @property
+    def operand(self) -> Operand:
+        return Operand(_TYPES[self.dtype], self.shape, self.strides)
+
+
+def kind(tensor: Tensor) -> _Kind:
+    return _Kind(tensor.device, tensor.dtype, tensor.shape, tensor.stride())
+
+
+def kind_or_none(tensor: Tensor | None) -> _Kind | None:
+    return None if tensor is None else kind(tensor)
+
+
+def _require(right: bool, kind: type[Exception], text: str) -> None:
+    if not right:
+        raise kind(text)
+
+
+def result_shape(a: _Kind, b: _Kind, c: _Kind | None, bias: _Kind | None, out_dtype: torch.dtype) -> tuple[int, ...]:
+    """Raises what is wrong with the arguments of a product, naming one of them."""
+    _require(a.dtype in HALF, TypeError, f"a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
+    _require(b.dtype == a.dtype, TypeError, f"b: is {b.dtype}, must be {a.dtype} as a")
+    _require(len(a.shape) in (2, 3), ValueError, f"a: {len(a.shape)} dimensions, must be 2 or 3")
+    _require(len(b.shape) == len(a.shape), ValueError, f"b: {len(b.shape)} dimensions, must be {len(a.shape)} as a")
+    _require(b.shape[:-1] == (*a.shape[:-2], a.shape[-1]), ValueError,
+             f"b: its shape {tuple(b.shape)} does not fit that of a, {tuple(a.shape)}")
+    _require(out_dtype in (a.dtype, torch.float32), TypeError,
+             f"out_dtype: is {out_dtype}, must be {a.dtype} or torch.float32")
+    shape = (*a.shape[:-1], b.shape[-1])
+    for name, added, wanted in (("input", c, shape), ("bias", bias, shape[-1:])):
+        if added is not None:
+            _require(added.dtype in (a.dtype, torch.float32), TypeError,
+                     f"{name}: is {added.dtype}, must be {a.dtype} or torch.float32")
+            _require(added.shape == wanted, ValueError, f"{name}: its shape is {tuple(added.shape)}, must be {wanted}")
+    for name, other in (("b", b), ("input", c), ("bias", bias)):
+        _require(other is None or other.device == a.device, ValueError,
+                 f"{name}: is on {other and other.device}, must be on {a.device} as a")
+    return shape
+
+
+class _Plan(NamedTuple):
+    """How to run products of these kinds of tensors: arguments that lack addresses, and what is copied before."""
+    args: c.Args
+    shape: tuple[int, ...]
+    copy_a: bool
+    copy_b: bool
+    copy_c: Callable[[Tensor], Tensor] | None
+    copy_out: bool
+
+
+def _readable(kind: _Kind) -> tuple[Operand, bool]:
+    """As torch's own kernels do, this copies what BLAS cannot read, such as every second column."""
+    if fits(kind.operand):
+        return kind.operand, False
+    return _contiguous(kind.dtype, kind.shape), True
+
+
+def _contiguous(dtype: torch.dtype, shape: tuple[int, ...], row_major: bool = True) -> Operand:
+    """What _copy_by_rows() or _copy_by_columns() return."""
+    order = [*range(len(shape))] if row_major else [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    strides, step = [0] * len(shape), 1
+    for i in reversed(order):
+        strides[i] = step
+        step *= shape[i]
+    return Operand(_TYPES[dtype], shape, tuple(strides))
+
+
+def _copy_by_rows(tensor: Tensor) -> Tensor:
+    return tensor.contiguous()
+
+
+def _copy_by_columns(tensor: Tensor) -> Tensor:
+    return tensor.mT.contiguous().mT
+
+
+@lru_cache(maxsize=4096)
+def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Kind | None, out_dtype: torch.dtype,
+          with_aux: bool, alpha: float, beta: float, activation: str) -> _Plan:
+    """out: None is a new, contiguous tensor of out_dtype."""
+    shape = result_shape(a, b, c_kind, bias, out_dtype)
+    a_operand, copy_a = _readable(a)
+    b_operand, copy_b = _readable(b)
+    out_operand, copy_out = _contiguous(out_dtype, shape), False
+    if out is not None:
+        _require(out.shape == shape, ValueError, f"out: its shape is {tuple(out.shape)}, must be {shape}")
+        _require(out.device == a.device, ValueError, f"out: is on {out.device}, must be on {a.device} as a")
+        out_operand, copy_out = _readable(out)
+    row_major = leading(out_operand, c.Layout.ROW_MAJOR) is not None
+    extra: dict[str, Operand] = {"aux": out_operand} if with_aux else {}
+    copy_c = None
+    if c_kind is not None and beta != 0:
+        extra["c"] = c_kind.operand
+        if leading(c_kind.operand, c.Layout.ROW_MAJOR if row_major else c.Layout.COL_MAJOR) is None:
+            copy_c = _copy_by_rows if row_major else _copy_by_columns
+            extra["c"] = _contiguous(c_kind.dtype, shape, row_major)
+    if bias is not None:
+        extra["bias"] = _contiguous(bias.dtype, bias.shape)
+    args = gemm_args(a_operand, b_operand, out_operand, alpha=alpha, beta=beta if "c" in extra else 0.0,
+                     activation=activation_of(activation), **extra)
+    return _Plan(args, shape, copy_a, copy_b, copy_c, copy_out)
+
+
+def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+         activation: str, out_dtype: torch.dtype | None, batch_invariant: bool, out: Tensor | None = None,
+         with_aux: bool = False) -> tuple[Tensor, Tensor | None]:
+    """Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
+    plan = _plan(kind(a), kind(b), kind_or_none(c_tensor), kind_or_none(bias), kind_or_none(out),
+                 out_dtype or a.dtype, with_aux, alpha, beta, activation)
+    result = out
+    if out is None or plan.copy_out:
+        result = a.new_empty(plan.shape, dtype=out_dtype)
+    assert result is not None
+    args = c.Args.from_buffer_copy(plan.args)
+    if plan.copy_a:
+        a = a.contiguous()
+    if plan.copy_b:
+        b = b.contiguous()
+    args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), result.data_ptr()
+    if c_tensor is not None and beta != 0:
+        if plan.copy_c is not None:
+            c_tensor = plan.copy_c(c_tensor)
+        args.c = c_tensor.data_ptr()
+    if bias is not None:
+        bias = bias.contiguous()
+        args.bias = bias.data_ptr()
+    aux = None
+    if with_aux:
+        aux = torch.empty_like(result)
+        args.aux = aux.data_ptr()
+    _handles.call(c.hgemm_gemm_ex, args, a.device, batch_invariant)
+    if plan.copy_out and out is not None:
+        return out.copy_(result), aux
+    return result, aux
+
+
+def gemm(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float, activation: str,
+         out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
+    return _run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)[0]
+
+
+def _gemm_aux(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+              activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> tuple[Tensor, Tensor | None]:
+    return _run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant, with_aux=True)
+
+
+def gemm_out(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+             activation: str, out: Tensor, batch_invariant: bool) -> None:
+    _run(a, b, c, bias, alpha, beta, activation, out.dtype, batch_invariant, out)
+
+
+def check_groups(a: _Kind, b: _Kind, ends: _Kind) -> None:
+    _require(a.dtype in HALF, TypeError, f"mat_a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
+    _require(b.dtype == a.dtype, TypeError, f"mat_b: is {b.dtype}, must be {a.dtype} as mat_a")
+    _require(len(a.shape) == 2, ValueError, f"mat_a: {len(a.shape)} dimensions, must be 2")
+    _require(len(b.shape) == 3, ValueError, f"mat_b: {len(b.shape)} dimensions, must be 3")
+    _require(b.shape[1] == a.shape[1], ValueError,
+             f"mat_b: its shape {tuple(b.shape)} does not fit that of mat_a, {tuple(a.shape)}")
+    _require(ends.dtype in (torch.int32, torch.int64), TypeError, f"offs: is {ends.dtype}, must be torch.int32")
+    _require(ends.shape == b.shape[:1], ValueError,
+             f"offs: its shape is {tuple(ends.shape)}, must be {tuple(b.shape[:1])}")
+    for name, other in (("mat_b", b), ("offs", ends)):
+        _require(other.device == a.device, ValueError, f"{name}: is on {other.device}, must be on {a.device} as mat_a")
+
+
+@lru_cache(maxsize=4096)
+def _grouped_plan(a: _Kind, b: _Kind, ends: _Kind) -> tuple[c.GroupedArgs, bool, bool]:
+    """Arguments that lack addresses, and whether a and b are copied before."""
+    check_groups(a, b, ends)
+    lda = leading(a.operand, c.Layout.ROW_MAJOR)
+    operand, copy_b = _readable(b)
+    ldb = leading(operand, c.Layout.ROW_MAJOR)
+    args = c.GroupedArgs()
+    args.transb = c.Op.TRANS if ldb is None else c.Op.NO_TRANS
+    args.type_ab = args.type_d = _TYPES[a.dtype]
+    args.group_count, args.m, args.n, args.k = b.shape[0], a.shape[0], b.shape[2], a.shape[1]
+    args.lda = max(1, a.shape[1]) if lda is None else lda
+    args.ldb = leading(operand, c.Layout.COL_MAJOR) if ldb is None else ldb
+    args.ldd, args.stride_b = max(1, b.shape[2]), operand.strides[0]
+    return args, lda is None, copy_b
+
+
+def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
+    plan, copy_a, copy_b = _grouped_plan(kind(a), kind(b), kind(ends))
+    out = (a.new_zeros if clear else a.new_empty)((a.shape[0], b.shape[2]))
+    if copy_a:
+        a = a.contiguous()
+    if copy_b:
+        b = b.contiguous()
+    args = c.GroupedArgs.from_buffer_copy(plan)
+    args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), out.data_ptr()
+    # The library wants int64 and a leading 0.
+    offsets = torch.nn.functional.pad(ends.to(torch.int64), (1, 0))
+    args.offsets = offsets.data_ptr()
+    _handles.call(c.hgemm_grouped_ex, args, a.device, batch_invariant)
+    return out
+
+
+for _key in ("CPU", "CUDA"):
+    _library.impl("gemm", gemm, _key)
+    _library.impl("gemm_aux", _gemm_aux, _key)
+    _library.impl("gemm_out", gemm_out, _key)
+    _library.impl("grouped_mm", grouped_mm, _key)
+
+GEMM, GEMM_AUX = torch.ops.hgemm.gemm.default, torch.ops.hgemm.gemm_aux.default
+GEMM_OUT, GROUPED_MM = torch.ops.hgemm.gemm_out.default, torch.ops.hgemm.grouped_mm.default
+
+
+def split_input(input: Tensor, a: Tensor, b: Tensor, beta: float) -> tuple[Tensor | None, Tensor | None]:
+    """What addmm() adds as a matrix and a bias, of which one is None. A row that is added to all others is a bias; what
+    else is broadcast is a matrix, which costs a copy."""
+    if beta == 0:
+        return None, None
+    if beta == 1 and input.dim() == 1 and input.shape[0] == b.shape[-1]:
+        return None, input
+    shape = (*a.shape[:-1], b.shape[-1])
+    try:
+        return input.expand(shape), None
+    except RuntimeError as error:
+        raise ValueError(f"input: its shape {tuple(input.shape)} cannot be expanded to {tuple(shape)}") from error

@@ -1,0 +1,150 @@
+"""enable() and batch_invariant(): the library serves torch's own operators."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import c
+from . import _ops
+
+
+class _Mode:
+    """Of the process: torch's registrations are the process's as well."""
+    batch_invariant = False
+    strict = False
+    key = ""                                   # of torch's dispatcher; "": torch's operators are its own
+    library: torch.library.Library | None = None
+
+
+mode = _Mode()
+_counts: Counter[str] = Counter()
+
+
+def counts() -> dict[str, int]:
+    """How many products of torch's operators were "served" since the start, and why others were left to torch."""
+    return dict(_counts)
+
+
+class _Left(Exception):
+    """This product is left to torch."""
+
+
+def _run(a: Tensor, b: Tensor, input: Tensor | None = None, alpha: Any = 1, beta: Any = 0,
+         out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
+    if not isinstance(alpha, (int, float)) or not isinstance(beta, (int, float)):
+        raise _Left("complex scalars")
+    matrix, bias = _ops.split_input(input, a, b, beta) if input is not None else (None, None)
+    scalars = float(alpha), float(beta), "none"
+    if out is None:
+        return _ops.gemm(a, b, matrix, bias, *scalars, out_dtype, mode.batch_invariant)
+    _ops.gemm_out(a, b, matrix, bias, *scalars, out, mode.batch_invariant)
+    return out
+
+
+def _mm(self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
+    return _run(self, mat2, out_dtype=out_dtype, out=out)
+
+
+def _addmm(self: Tensor, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None, *, beta: Any = 1,
+           alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    return _run(a, b, self, alpha, beta, out_dtype, out)
+
+
+def _grouped(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
+             out_dtype: torch.dtype | None = None) -> Tensor:
+    if bias is not None or out_dtype not in (None, self.dtype):
+        raise _Left("grouped_mm with a bias or another type of result")
+    if offs is None:
+        return _run(self, mat2)
+    if self.dim() != 2 or mat2.dim() != 3:
+        raise _Left("grouped_mm over columns or over K")
+    return _ops.grouped_mm(self, mat2, offs, False, mode.batch_invariant)
+
+
+# aten::linear is made of these.
+_OPERATORS: dict[str, Callable[..., Tensor]] = {
+    "mm": _mm, "mm.out": _mm, "mm.dtype": _mm, "mm.dtype_out": _mm,
+    "bmm": _mm, "bmm.out": _mm, "bmm.dtype": _mm, "bmm.dtype_out": _mm,
+    "addmm": _addmm, "addmm.out": _addmm, "addmm.dtype": _addmm, "addmm.dtype_out": _addmm,
+    "baddbmm": _addmm, "baddbmm.out": _addmm, "baddbmm.dtype": _addmm, "baddbmm.dtype_out": _addmm,
+    "_grouped_mm": _grouped,
+}
+
+
+def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callable[..., Tensor]:
+    def kernel(keys: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
+            return original.call_boxed(keys, *args, **kwargs)
+        try:
+            result = serve(*args, **kwargs)
+            _counts["served"] += 1
+            return result
+        except _Left as left:
+            why, detail = str(left), ""
+        except c.Error as error:
+            why, detail = f"libhgemm: {error.status.name}", str(error)
+        except (TypeError, ValueError) as error:
+            why, detail = f"arguments: {str(error).split(':')[0]}", str(error)
+        if mode.strict:
+            raise RuntimeError(f"aten::{name} is not served by libhgemm, and strict is set: {detail or why}")
+        _counts[why] += 1
+        return original.call_boxed(keys, *args, **kwargs)
+    return kernel
+
+
+def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key: str = "CUDA") -> None:
+    """Let the library serve mm, bmm, addmm, baddbmm, linear and _grouped_mm of float16 and bfloat16 CUDA tensors.
+
+    It holds for the whole process: for ``@``, torch.nn.Linear and all else that calls these operators, and for
+    gradients. What the library does not serve torch computes as before; with ``strict`` that is a RuntimeError instead.
+    ``batch_invariant``: the bits of a row of a result do not depend on the other rows. ``dispatch_key="CPU"`` is for
+    tests: CPU tensors instead of CUDA tensors.
+    """
+    disable()
+    if dispatch_key not in ("CUDA", "CPU"):
+        raise ValueError(f"dispatch_key: {dispatch_key!r}, must be CUDA or CPU")
+    if dispatch_key == "CUDA" and not torch.backends.cuda.is_built():
+        raise RuntimeError(f"enable() concerns CUDA tensors, and PyTorch {torch.__version__} is built without CUDA")
+    if not hasattr(torch.library, "get_kernel"):
+        raise RuntimeError(f"enable() needs torch.library.get_kernel(), which PyTorch {torch.__version__} has not; "
+                           "the functions of hgemm.torch do without")
+    library = torch.library.Library("aten", "IMPL")
+    for name, serve in _OPERATORS.items():
+        try:
+            original = torch.library.get_kernel(f"aten::{name}", dispatch_key)
+        except RuntimeError:  # torch has no such kernel for this key
+            continue
+        with warnings.catch_warnings():  # torch warns of every kernel that is replaced
+            warnings.simplefilter("ignore")
+            library.impl(name, _override(name, serve, original), dispatch_key, with_keyset=True, allow_override=True)
+    mode.library, mode.key, mode.batch_invariant, mode.strict = library, dispatch_key, batch_invariant, strict
+
+
+def disable() -> None:
+    """Leave torch's operators to torch again."""
+    if mode.library is not None:
+        mode.library._destroy()
+    mode.library, mode.key, mode.batch_invariant, mode.strict = None, "", False, False
+
+
+@contextmanager
+def batch_invariant(*, strict: bool = False, dispatch_key: str = "CUDA") -> Iterator[None]:
+    """In the block as ``enable(batch_invariant=True)``, afterwards as before.
+
+    The functions of this module are batch-invariant there as well.
+    """
+    before = mode.key, mode.batch_invariant, mode.strict
+    enable(batch_invariant=True, strict=strict, dispatch_key=dispatch_key)
+    try:
+        yield
+    finally:
+        disable()
+        if before[0]:
+            enable(before[1], strict=before[2], dispatch_key=before[0])

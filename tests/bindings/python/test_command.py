@@ -1,0 +1,120 @@
+"""python -m hgemm. With HGEMM_TEST_SHIM, a libhgemm_cublas.so, also that programs are run under it."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import hgemm
+from hgemm import __main__ as command
+
+SHIM = os.environ.get("HGEMM_TEST_SHIM")
+
+
+def run(*arguments, **environment):
+    return subprocess.run([sys.executable, "-m", "hgemm", *arguments], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **environment})
+
+
+class Info(unittest.TestCase):
+    def test_says_what_is_installed(self):
+        done = run("info", HGEMM_BACKEND="host")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rows = dict(line.split(":", 1) for line in done.stdout.splitlines())
+        self.assertEqual(rows["hgemm"].strip(), hgemm.version)
+        self.assertEqual(rows["library"].strip(), hgemm.library_path)
+        self.assertEqual((rows["device"].strip(), rows["backend"].strip()), ("the CPU", "host"))
+
+    def test_says_why_there_is_no_device(self):
+        done = run("info", HGEMM_BACKEND="none")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, "(?m)^device: +none: .*HGEMM_BACKEND")
+
+    def test_version(self):
+        self.assertEqual(run("--version").stdout.strip(), hgemm.version)
+
+    def test_a_library_that_is_none(self):
+        done = run("info", HGEMM_PYTHON_LIBRARY="/nowhere/libhgemm.so.1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("HGEMM_PYTHON_LIBRARY", done.stderr)
+
+
+class Run(unittest.TestCase):
+    def refused(self, text, *arguments):
+        done = run("run", *arguments)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(text, done.stderr)
+
+    def test_wrong_commands(self):
+        self.refused("required", )
+        self.refused("there is no file", "nowhere.py")
+        self.refused("no executable on PATH", "no-such-program")
+        self.refused("invalid choice", "--log", "all", "x.py")
+        self.refused("unrecognized arguments", "--verify", "x.py")
+        done = run("info", "--strict")
+        self.assertEqual(done.returncode, 2)
+
+    def test_without_a_shim(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = Path(folder) / "libhgemm.so.1"
+            library.symlink_to(Path(hgemm.library_path).resolve())
+            done = run("run", sys.executable, HGEMM_PYTHON_LIBRARY=str(library))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("built without CUDA", done.stderr)
+
+    def test_variables(self):
+        parsed = command.parser().parse_args(["run", "--batch-invariant", "--strict", "--log", "calls", "-m", "timeit",
+                                              "--number", "1"])
+        self.assertEqual((parsed.module, parsed.program, parsed.arguments), (True, "timeit", ["--number", "1"]))
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            shim = Path(folder) / "libhgemm_cublas.so"
+            shim.touch()
+            stack.callback(setattr, command, "library_path", command.library_path)
+            stack.callback(setattr, command, "shim_path", command.shim_path)
+            command.shim_path = lambda: str(shim)
+            variables = command.shim_environment(parsed)
+        self.assertEqual(variables["LD_PRELOAD"].split(":")[0], str(shim))
+        self.assertEqual([variables[f"HGEMM_SHIM{name}"] for name in ("", "_MODE", "_STRICT", "_LOG")],
+                         ["on", "batch-invariant", "1", "calls"])
+
+    @unittest.skipUnless(SHIM, "this libhgemm was built without CUDA, and has no shim")
+    def test_a_program_runs_under_the_shim(self):
+        library = str(Path(SHIM).parent / "libhgemm.so.1")
+        program = ("import ctypes, os, sys\n"
+                   "print(ctypes.CDLL(None).hgemm_shim_served(), os.environ['HGEMM_SHIM_LOG'], sys.argv[1:])")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.py"
+            path.write_text(program)
+            done = run("run", "--log", "summary", str(path), "--strict", "x y", HGEMM_PYTHON_LIBRARY=library)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "0 summary ['--strict', 'x y']\n")
+        self.assertEqual(done.stderr, "")  # no product, no summary
+
+
+class Bench(unittest.TestCase):
+    def test_arguments_are_handed_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "hgemm-bench"
+            program.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+            program.chmod(0o755)
+            done = run("bench", "--help", "run", "a b", PATH=f"{folder}:{os.environ['PATH']}",
+                       HGEMM_PYTHON_LIBRARY=hgemm.library_path)
+            own = Path(hgemm.library_path).parent / "hgemm-bench"
+        if not own.exists():
+            self.assertEqual((done.returncode, done.stdout), (0, "--help|run|a b|"))
+
+    def test_where_there_is_none(self):
+        output = io.StringIO()
+        with contextlib.redirect_stderr(output), contextlib.ExitStack() as stack:
+            stack.callback(setattr, command, "find_bench", command.find_bench)
+            command.find_bench = lambda: None
+            self.assertEqual(command.main(["bench", "run"]), 2)
+        self.assertIn("hgemm-tools", output.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,214 @@
+"""hgemm.torch on CUDA tensors. Needs a GPU, or the virtual driver with its runtime in LD_PRELOAD.
+
+Nothing here runs a kernel of PyTorch's own, which the virtual driver cannot: tensors are made and compared on the CPU.
+"""
+
+import ctypes
+import sys
+import threading
+import unittest
+from unittest import mock
+
+try:
+    import torch
+except ModuleNotFoundError:
+    print("hgemm.torch on a device: Skipped\nPyTorch is not installed")
+    sys.exit(77)
+if not torch.backends.cuda.is_built() or not torch.cuda.is_available():
+    print("hgemm.torch on a device: Skipped\nPyTorch finds no CUDA device")
+    sys.exit(77)
+
+import hgemm
+import hgemm.torch as ht
+from hgemm.torch import _handles
+from torch.nn import functional
+
+torch.manual_seed(1)
+driver = ctypes.CDLL("libcuda.so.1")
+DTYPES = (torch.float16, torch.bfloat16)
+
+
+def random(*shape, dtype=torch.float16):
+    return torch.randn(*shape).to(dtype)
+
+
+def pair(*shape, dtype=torch.float16):
+    """In fp64 on the CPU, and on the device."""
+    values = random(*shape, dtype=dtype)
+    return values.double(), values.cuda()
+
+
+def assert_close(result, exact):
+    tolerance = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float32: 2.0**-18}[result.dtype]
+    torch.testing.assert_close(result.cpu().double(), exact, rtol=tolerance, atol=4 * tolerance)
+
+
+def bits(tensor):
+    return tensor.cpu().view(torch.int16).numpy().tobytes()
+
+
+class Capture:
+    """A graph. That of torch begins with a kernel of torch's."""
+
+    def __enter__(self):
+        self.stream = torch.cuda.Stream()
+        self.current = torch.cuda.stream(self.stream)
+        self.current.__enter__()
+        self.check(driver.cuStreamBeginCapture_v2(self.raw, ctypes.c_int(0)))
+        return self
+
+    def __exit__(self, *error):
+        graph, self.executable = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check(driver.cuStreamEndCapture(self.raw, ctypes.byref(graph)))
+        self.check(driver.cuGraphInstantiateWithFlags(ctypes.byref(self.executable), graph, ctypes.c_uint64(0)))
+        self.current.__exit__(*error)
+
+    @property
+    def raw(self):
+        return ctypes.c_void_p(self.stream.cuda_stream)
+
+    def replay(self):
+        self.check(driver.cuGraphLaunch(self.executable, self.raw))
+        torch.cuda.synchronize()
+
+    @staticmethod
+    def check(status):
+        if status:
+            raise RuntimeError(f"the CUDA driver answered {status}")
+
+
+class Products(unittest.TestCase):
+    def test_functions(self):
+        for dtype in DTYPES:
+            (a, da), (b, db), (c, dc), (v, dv) = (pair(*s, dtype=dtype) for s in ((24, 64), (64, 40), (24, 40), (40,)))
+            transposed = random(40, 64, dtype=dtype)
+            assert_close(ht.mm(da, db), a @ b)
+            assert_close(ht.mm(da, db, torch.float32), a @ b)
+            assert_close(ht.mm(da, transposed.cuda().t()), a @ transposed.double().t())
+            assert_close(ht.addmm(dc, da, db, alpha=2, beta=-1), 2 * (a @ b) - c)
+            assert_close(ht.addmm(dv, da, db), a @ b + v)
+            assert_close(ht.linear(da, transposed.cuda(), dv, "silu"),
+                         functional.silu(functional.linear(a, transposed.double(), v)))
+            assert_close(ht.bmm(da[None], db[None])[0], a @ b)
+            assert_close(ht.baddbmm(dc[None], da[None], db[None])[0], a @ b + c)
+            out = torch.empty(40, 24, dtype=dtype, device="cuda").t()
+            self.assertIs(ht.mm(da, db, out=out), out)
+            assert_close(out, a @ b)
+
+    def test_gradients(self):
+        (a, da), (b, db), (g, dg) = pair(24, 64), pair(64, 40), pair(24, 40)
+        da.requires_grad_(), db.requires_grad_()
+        for product in (ht.mm, torch.mm):
+            ht.enable(strict=True)
+            self.addCleanup(ht.disable)
+            grads = torch.autograd.grad(product(da, db), (da, db), dg)
+            assert_close(grads[0], g @ b.t())
+            assert_close(grads[1], a.t() @ g)
+
+    def test_grouped_mm(self):
+        def pad(tensor, sizes, original=functional.pad):
+            return original(tensor.cpu(), sizes).cuda()
+
+        (a, da), (b, db) = pair(10, 64, dtype=torch.bfloat16), pair(3, 64, 40, dtype=torch.bfloat16)
+        ends = torch.tensor([3, 3, 10]).cuda()
+        exact = torch.cat([a[:3] @ b[0], a[3:] @ b[2]])
+        transposed = db.cpu().transpose(1, 2).contiguous().cuda().transpose(1, 2)
+        with mock.patch.object(functional, "pad", pad):  # where kernels of torch's would run
+            assert_close(ht.grouped_mm(da, db, offs=ends), exact)
+            assert_close(ht.grouped_mm(da, transposed, offs=ends), exact)
+
+    def test_tensors_of_two_places(self):
+        a, b = random(8, 16), random(16, 8)
+        for left, right in ((a.cuda(), b), (a, b.cuda())):
+            with self.assertRaisesRegex(ValueError, "^b: is on "):
+                ht.mm(left, right)
+
+    def test_arrays(self):
+        (a, da), (b, db) = pair(24, 64), pair(64, 40)
+        stream = torch.cuda.Stream()
+        for options in ({}, {"stream": stream}):
+            out = torch.empty(24, 40, dtype=torch.float16, device="cuda")
+            hgemm.matmul(da, db, out, **options)
+            torch.cuda.synchronize()
+            assert_close(out, a @ b)
+
+
+class Overrides(unittest.TestCase):
+    def setUp(self):
+        self.addCleanup(ht.disable)
+
+    def test_operators_of_torch(self):
+        (a, da), (b, db), (v, dv) = pair(24, 64), pair(64, 40), pair(40)
+        before = ht.counts().get("served", 0)
+        ht.enable(strict=True)
+        assert_close(da @ db, a @ b)
+        assert_close(torch.addmm(dv, da, db), a @ b + v)
+        assert_close(functional.linear(da, db.t(), dv), a @ b + v)
+        assert_close(torch.bmm(da[None], db[None])[0], a @ b)
+        assert_close(torch.mm(da, db, out_dtype=torch.float32), a @ b)
+        self.assertEqual(ht.counts()["served"] - before, 5)
+
+    def test_batch_invariance(self):
+        for dtype in DTYPES:
+            a, weight = random(40, 512, dtype=dtype).cuda(), random(48, 512, dtype=dtype).cuda()
+            with ht.batch_invariant(strict=True):
+                whole = ht.linear(a, weight)
+                for m in (1, 2, 7, 16, 17, 33):
+                    self.assertEqual(bits(ht.linear(a[:m], weight)), bits(whole[:m]))
+                    self.assertEqual(bits(functional.linear(a[:m], weight)), bits(whole[:m]))
+
+
+class Handles(unittest.TestCase):
+    def handles_of(self, stream):
+        return _handles._pool._idle[0, stream.cuda_stream, False]
+
+    def test_streams(self):
+        (a, da), (b, db) = pair(24, 64), pair(64, 40)
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            results = [ht.mm(da, db) for _ in range(3)]
+        stream.synchronize()
+        for result in results:
+            assert_close(result, a @ b)
+        handle, = self.handles_of(stream)
+        self.assertEqual(handle.workspace, (handle.memory.data_ptr(), _handles.WORKSPACE_BYTES))
+
+    def test_threads(self):
+        a, b = random(24, 256).cuda(), random(256, 40).cuda()
+        want, wrong = bits(ht.mm(a, b)), []
+
+        def work():
+            with torch.cuda.stream(torch.cuda.Stream()) as _:
+                for _ in range(5):
+                    result = ht.mm(a, b)
+                    torch.cuda.current_stream().synchronize()
+                    if bits(result) != want:
+                        wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertFalse(wrong)
+
+    def test_captures(self):
+        """On a stream without a handle; of products that use a workspace, too."""
+        for shapes in (((24, 64), (64, 40), (16, 40)), ((8, 4096), (4096, 64), (64, 64))):
+            a, b, weight = (random(*shape).cuda() for shape in shapes)
+            torch.cuda.synchronize()
+            with Capture() as graph:
+                y = ht.mm(a, b)
+                z = ht.linear(y, weight)
+            handle, = self.handles_of(graph.stream)
+            self.assertEqual((handle.memory, handle.workspace), (None, (0, 0)))
+            for _ in range(2):
+                a.copy_(random(*shapes[0]))
+                graph.replay()
+                self.assertEqual(bits(y), bits(ht.mm(a, b)))
+                self.assertEqual(bits(z), bits(ht.linear(ht.mm(a, b), weight)))
+                assert_close(y, a.cpu().double() @ b.cpu().double())
+
+
+if __name__ == "__main__":
+    unittest.main()

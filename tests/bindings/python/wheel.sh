@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the wheel for the host backend alone, and installs it in a new virtual environment, where the tests run.
+# usage: wheel.sh <python> <folder of the project> <folder to work in>
+set -euo pipefail
+python=$1 source=$2 work=$3
+skip() { printf 'wheel: Skipped\n%s\n' "$1"; exit 77; }
+
+"$python" -c 'import ensurepip, venv' 2>/dev/null || skip "$python has no venv with pip (Debian: python3-venv)"
+rm -rf "$work/venv" "$work/dist"
+# Those of the system too: PyTorch is too large to be installed here, but may be there.
+"$python" -m venv --system-site-packages "$work/venv"
+pip=("$work/venv/bin/python" -m pip --quiet --disable-pip-version-check)
+if ! "${pip[@]}" install scikit-build-core numpy ml_dtypes; then
+    "${pip[@]}" download --no-deps -d "$work/reached" scikit-build-core >/dev/null 2>&1 ||
+        skip "PyPI cannot be reached, which has scikit-build-core"
+    exit 1
+fi
+
+# Compiled fast rather than for speed.
+HGEMM_CUDA=OFF "${pip[@]}" wheel --no-deps --no-build-isolation -w "$work/dist" \
+    --config-settings=build-dir="$work/build" --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 "$source/bindings/python"
+wheel=("$work"/dist/*)
+"${pip[@]}" install --no-deps "${wheel[@]}"
+
+name=$(basename "${wheel[0]}")
+[[ ${#wheel[@]} = 1 && $name = libhgemm-*-py3-none-linux_*.whl ]] || { echo "built: ${wheel[*]}"; exit 1; }
+size=$(stat -c %s "${wheel[0]}")
+[ "$size" -le $((12 << 20)) ] || { echo "$name has $size bytes, at most 12 MB are allowed"; exit 1; }
+files=$("$python" -m zipfile -l "${wheel[0]}")
+for file in hgemm/lib/libhgemm.so.1 hgemm/include/hgemm.h hgemm/py.typed dist-info/licenses/LICENSE; do
+    [[ $files = *"$file "* ]] || { echo "$name lacks $file"; exit 1; }
+done
+if grep -E '\.(so|so\.1\..*|pyc) ' <<<"$files"; then
+    echo "$name has what it should not have"
+    exit 1
+fi
+echo "$name: $size bytes"
