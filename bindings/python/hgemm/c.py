@@ -111,7 +111,8 @@ class GroupedArgs(Structure):
                 ("group_count", c_int64), ("m", c_int64), ("n", c_int64), ("k", c_int64), ("alpha", c_float),
                 ("beta", c_float), ("a", c_void_p), ("lda", c_int64), ("stride_a", c_int64), ("b", c_void_p),
                 ("ldb", c_int64), ("stride_b", c_int64), ("d", c_void_p), ("ldd", c_int64), ("stride_d", c_int64),
-                ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args))]
+                ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args)),
+                ("ends", c_void_p), ("ends_i32", c_void_p), ("offsets_i32", c_void_p), ("counts_i32", c_void_p)]
 
     def __init__(self) -> None:
         super().__init__()

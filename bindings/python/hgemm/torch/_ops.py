@@ -226,9 +226,8 @@ def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant:
         b = b.contiguous()
     args = c.GroupedArgs.from_buffer_copy(plan)
     args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), out.data_ptr()
-    # The library wants int64 and a leading 0.
-    offsets = torch.nn.functional.pad(ends.to(torch.int64), (1, 0))
-    args.offsets = offsets.data_ptr()
+    ends = ends.contiguous()
+    setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
     _handles.call(c.hgemm_grouped_ex, args, a.device, batch_invariant)
     return out
 
