@@ -25,8 +25,10 @@ for file in "${files[@]}"; do
         esac
     done <<<"$path:"
 done
+list=$(printf '%s\n' "${checked[@]}")
 for wanted in "$@"; do
-    printf '%s\n' "${checked[@]}" | grep -qxF "$(realpath "$wanted")" || { echo "$wanted was not found"; wrong=1; }
+    # Not from a pipe: grep ends at the first line that it finds, and whoever still writes then fails.
+    grep -qxF "$(realpath "$wanted")" <<<"$list" || { echo "$wanted was not found"; wrong=1; }
 done
 echo "${#checked[@]} files"
 exit $wrong
