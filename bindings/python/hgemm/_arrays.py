@@ -43,6 +43,8 @@ def describe(name: str, array: Any, stream: int | None = None) -> Array:
 def _interface(name: str, array: Any, found: dict[str, Any], device: int) -> Array:
     """numpy's array interface, or CUDA's, which is like it."""
     type_string = getattr(getattr(array, "dtype", None), "name", None)
+    if found["typestr"].startswith(">"):
+        raise TypeError(f"{name}: its elements are big-endian; pass a copy in the machine's byte order")
     kind = _TYPE_STRINGS.get(found["typestr"]) or _TYPES.get(str(type_string))
     if kind is None:
         raise TypeError(f"{name}: its elements are {type_string or found['typestr']}, must be float16, bfloat16 "
@@ -88,6 +90,8 @@ def _dlpack(name: str, array: Any, stream: int | None) -> Array:
     kind, number = array.__dlpack_device__()
     if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise ValueError(f"{name}: lies on DLPack's device {int(kind)}, must be on the CPU or on a CUDA device")
+    if hasattr(array, "is_neg") and array.is_neg():  # PyTorch exports the values without the sign that it has put off
+        raise ValueError(f"{name}: is a negated view of PyTorch's; pass its resolve_neg()")
     on_gpu = kind in (_CUDA, _CUDA_MANAGED)
     device = number if on_gpu else DEVICE_HOST
     try:

@@ -6,6 +6,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_void_p, create_string_buffer
+from threading import get_ident
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from . import c
@@ -153,23 +154,29 @@ class Handle:
 
 Lent = TypeVar("Lent", bound=Handle)
 
+_PER_THREAD = 2  # cudaStreamPerThread: this address is another stream in each thread
+
 
 class Pool(Generic[Lent]):
     """Handles that are lent for one call each.
 
     A key stands for a device, a stream and a mode. No two threads have the same handle at a time, so there are as many
-    as threads have called at the same time. They stay: CUDA graphs need their kernels.
+    as threads have called at the same time. They stay: CUDA graphs need their kernels. What is lent on CUDA's
+    per-thread stream goes back to that thread, since work of its may still use the handle's workspace.
     """
 
     def __init__(self, create: Callable[..., Lent]) -> None:
         self._create = create
         self._idle: defaultdict[tuple[Any, ...], list[Lent]] = defaultdict(list)
 
+    def _idle_for(self, device: int, stream: int, *rest: Any) -> list[Lent]:
+        return self._idle[(device, stream, *rest) if stream != _PER_THREAD else (device, stream, *rest, get_ident())]
+
     def take(self, *key: Any) -> Lent:
         try:
-            return self._idle[key].pop()
+            return self._idle_for(*key).pop()
         except IndexError:
             return self._create(*key)
 
     def give_back(self, handle: Lent, *key: Any) -> None:
-        self._idle[key].append(handle)
+        self._idle_for(*key).append(handle)

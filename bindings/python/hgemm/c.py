@@ -157,12 +157,25 @@ class Error(RuntimeError):
         return Error, (self.status, str(self), self.argument)
 
 
+class _DlInfo(Structure):
+    """Dl_info of dlfcn.h."""
+    _fields_ = [("path", c_char_p), ("base", c_void_p), ("symbol", c_char_p), ("address", c_void_p)]
+
+
+def _path_of(library: ctypes.CDLL) -> str:
+    """Where the loader found it, wherever the process goes later."""
+    found = _DlInfo()
+    ctypes.CDLL(None).dladdr(ctypes.cast(library.hgemm_version, c_void_p), byref(found))
+    return os.path.abspath(os.fsdecode(found.path))
+
+
 def _load() -> tuple[ctypes.CDLL, str]:
     """The library that HGEMM_PYTHON_LIBRARY names, else the package's own, else the loader's."""
     own = PACKAGE / "lib" / "libhgemm.so.1"
     path = os.environ.get("HGEMM_PYTHON_LIBRARY") or (str(own) if own.exists() else "libhgemm.so.1")
     try:
-        return ctypes.CDLL(path), path
+        library = ctypes.CDLL(path)
+        return library, _path_of(library)
     except OSError as error:
         raise ImportError(f"libhgemm cannot be loaded: {error}. The package has no lib/libhgemm.so.1 of its own, or "
                           "it does not fit this system; HGEMM_PYTHON_LIBRARY=<path> names another") from error

@@ -140,6 +140,7 @@ class WrongArguments(unittest.TestCase):
         self.refused(TypeError, "a", [[1.0]], b, out)
         self.refused(TypeError, "out", [[1.0]], b)
         self.refused(TypeError, "a", a.astype("float64"), b)
+        self.refused(TypeError, "a", a.astype(">f2"), b)
         self.refused(TypeError, "a", a.astype("float32"), b.astype("float32"))
         self.refused(TypeError, "b", a, b.astype(ml_dtypes.bfloat16))
         self.refused(ValueError, "a", a[0], b, out)

@@ -106,6 +106,12 @@ class Arrays(unittest.TestCase):
             self.assertIs(hgemm.matmul(a, b, out), out)
             assert_close(out, a.double() @ b.double())
 
+    def test_a_negated_view(self):
+        with self.assertRaisesRegex(ValueError, "^a: .*negated"):
+            hgemm.matmul(torch._neg_view(random(4, 4)), random(4, 4), torch.empty(4, 4))
+        a, b = random(4, 4), random(4, 4)
+        assert_close(ht.mm(torch._neg_view(a), b), -a.double() @ b.double())
+
     def test_a_tensor_that_requires_a_gradient(self):
         with self.assertRaisesRegex(ValueError, "^a: .*gradient"):
             hgemm.matmul(random(4, 4, grad=True), random(4, 4), torch.empty(4, 4))
@@ -129,6 +135,7 @@ class WrongArguments(unittest.TestCase):
         self.refused(TypeError, "out_dtype", ht.mm, a, b, out=torch.empty(8, 4).bfloat16())
         self.refused(RuntimeError, "out", ht.mm, a.clone().requires_grad_(), b, out=torch.empty(8, 4).half())
         self.refused(ValueError, "input", ht.addmm, random(3), a, b)
+        self.refused(ValueError, "input", ht.addmm, random(3), a, b, beta=0)
         self.refused(TypeError, "input", ht.addmm, random(8, 4).double(), a, b)
         self.refused(ValueError, "weight", ht.linear, a, b)
         self.refused(ValueError, "bias", ht.linear, a, b.t(), random(5))
@@ -168,6 +175,19 @@ class Gradients(unittest.TestCase):
             self.compare(lambda x, w, b: ht.linear(x, w, b, activation),
                          lambda x, w, b: function(functional.linear(x, w, b)),
                          random(2, 5, 16, grad=True), random(8, 16, grad=True), random(8, grad=True))
+
+    def test_gradients_of_gradients_of_activations(self):
+        def squared(function, double):
+            def run(x, w, b):
+                y = function(x, w, b)
+                grad, = torch.autograd.grad((y if double else y.float()).pow(2).mean(), x, create_graph=True)
+                return grad
+            return run
+
+        for activation, function in ACTIVATIONS.items():
+            self.compare(squared(lambda x, w, b: ht.linear(x, w, b, activation), False),
+                         squared(lambda x, w, b: function(functional.linear(x, w, b)), True),
+                         random(5, 16, grad=True), random(8, 16, grad=True), random(8, grad=True))
 
     def test_mm_addmm_bmm_baddbmm(self):
         a, b, c = random(8, 16, grad=True), random(16, 4, grad=True), random(8, 4, grad=True)
@@ -295,9 +315,26 @@ class Overrides(unittest.TestCase):
         torch.mm(a, random(16, 16), out=a)
         self.assertEqual(self.counted(), {"arguments: out": 1, "libhgemm: INVALID_ARGUMENT": 1})
 
+    def test_in_place_and_by_vectors(self):
+        a, b, c, v = random(8, 16), random(16, 4), random(8, 4), random(16)
+        product = a.double() @ b.double()
+        assert_close(c.clone().addmm_(a, b, beta=2), product + 2 * c.double())
+        assert_close(c[None].clone().baddbmm_(a[None], b[None], alpha=2), (2 * product + c.double())[None])
+        assert_close(a @ v, a.double() @ v.double())
+        assert_close(torch.mv(a, random(32)[::2].copy_(v)), a.double() @ v.double())
+        sums = a.double() @ v.double() + c[:, 0].double()
+        assert_close(torch.addmv(c[:, 0], a, v), sums)
+        assert_close(c[:, 0].clone().addmv_(a, v), sums)
+        assert_close(torch.addmv(c[:, 0], a, v, out=torch.empty(8).half()), sums)
+        assert_close(torch.addmv(c[0, 0], a, v), a.double() @ v.double() + c[0, 0].double())
+        self.assertEqual(self.counted(), {"served": 8})
+
     def test_other_keys(self):
-        with self.assertRaisesRegex(ValueError, "^dispatch_key: "):
-            ht.enable(dispatch_key="HPU")
+        for wrong in (ht.enable, lambda **options: ht.batch_invariant(**options).__enter__()):
+            with self.assertRaisesRegex(ValueError, "^dispatch_key: "):
+                wrong(dispatch_key="HPU")
+        random(2, 2) @ random(2, 2)  # as before
+        self.assertEqual(self.counted(), {"served": 1})
 
     def test_strict(self):
         ht.enable(dispatch_key="CPU", strict=True)

@@ -43,8 +43,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     a, b, c, bias, ctx.alpha, ctx.beta, ctx.activation, _, ctx.batch_invariant = inputs
     ctx.save_for_backward(a, b, output[1] if isinstance(output, tuple) else None)
     ctx.c_dtype, ctx.bias_dtype = getattr(c, "dtype", None), getattr(bias, "dtype", None)
-    if isinstance(output, tuple):
-        ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
 
 
 def _product(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
@@ -68,21 +67,34 @@ def _gradients(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     return grad_a, grad_b, grad_c, grad_bias, None, None, None, None, None
 
 
-def _gemm_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+def _gemm_backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
+    if grad is None:
+        return (None,) * 9
     if ctx.activation != "none":
         raise RuntimeError("hgemm::gemm has no gradient of an activation; hgemm::gemm_aux has")
     return _gradients(ctx, grad)
 
 
-def _gemm_aux_backward(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Optional[Tensor], ...]:
-    aux = ctx.saved_tensors[2]
-    if ctx.activation == "relu":
-        grad = torch.ops.aten.threshold_backward(grad, aux, 0)
-    elif ctx.activation == "silu":
-        grad = torch.ops.aten.silu_backward(grad, aux)
-    elif ctx.activation != "none":
-        grad = torch.ops.aten.gelu_backward(grad, aux, approximate="tanh" if "tanh" in ctx.activation else "none")
-    return _gradients(ctx, grad)
+def _activation_backward(activation: str, grad: Tensor, aux: Tensor) -> Tensor:
+    if activation == "relu":
+        return torch.ops.aten.threshold_backward(grad, aux, 0)
+    if activation == "silu":
+        if torch.is_grad_enabled():  # a gradient of this gradient is wanted, which silu_backward() does not have
+            sigmoid = aux.sigmoid()
+            return grad * sigmoid * (1 + aux * (1 - sigmoid))
+        return torch.ops.aten.silu_backward(grad, aux)
+    if activation == "none":
+        return grad
+    return torch.ops.aten.gelu_backward(grad, aux, approximate="tanh" if "tanh" in activation else "none")
+
+
+def _gemm_aux_backward(ctx: Any, grad: Optional[Tensor],
+                       grad_aux: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
+    """grad_aux: of the values before the activation, on which the gradient itself depends."""
+    if grad is not None:
+        grad = _activation_backward(ctx.activation, grad, ctx.saved_tensors[2])
+        grad_aux = grad if grad_aux is None else grad + grad_aux
+    return _gradients(ctx, grad_aux) if grad_aux is not None else (None,) * 9
 
 
 def _save_grouped(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -244,13 +244,12 @@ GEMM_OUT, GROUPED_MM = torch.ops.hgemm.gemm_out.default, torch.ops.hgemm.grouped
 
 def split_input(input: Tensor, a: Tensor, b: Tensor, beta: float) -> tuple[Tensor | None, Tensor | None]:
     """What addmm() adds as a matrix and a bias, of which one is None. A row that is added to all others is a bias; what
-    else is broadcast is a matrix, which costs a copy."""
-    if beta == 0:
-        return None, None
+    else is broadcast is a matrix, which costs a copy. Neither is read if beta is 0."""
     if beta == 1 and input.dim() == 1 and input.shape[0] == b.shape[-1]:
         return None, input
     shape = (*a.shape[:-1], b.shape[-1])
     try:
-        return input.expand(shape), None
+        expanded = input.expand(shape)
     except RuntimeError as error:
         raise ValueError(f"input: its shape {tuple(input.shape)} cannot be expanded to {tuple(shape)}") from error
+    return (expanded if beta != 0 else None), None

@@ -57,6 +57,21 @@ def _addmm(self: Tensor, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = N
     return _run(a, b, self, alpha, beta, out_dtype, out)
 
 
+def _addmm_in_place(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return _run(a, b, self, alpha, beta, out=self)
+
+
+def _addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1,
+           out: Tensor | None = None) -> Tensor:
+    column = None if out is None else out.unsqueeze(-1)
+    result = _run(mat, vec.unsqueeze(-1), self.unsqueeze(-1), alpha, beta, out=column)
+    return result.squeeze(-1) if out is None else out
+
+
+def _addmv_in_place(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    return _addmv(self, mat, vec, beta=beta, alpha=alpha, out=self)
+
+
 def _grouped(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
              out_dtype: torch.dtype | None = None) -> Tensor:
     if bias is not None or out_dtype not in (None, self.dtype):
@@ -68,12 +83,14 @@ def _grouped(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tenso
     return _ops.grouped_mm(self, mat2, offs, False, mode.batch_invariant)
 
 
-# aten::linear is made of these.
+# aten::linear and aten::mv are made of these.
 _OPERATORS: dict[str, Callable[..., Tensor]] = {
     "mm": _mm, "mm.out": _mm, "mm.dtype": _mm, "mm.dtype_out": _mm,
     "bmm": _mm, "bmm.out": _mm, "bmm.dtype": _mm, "bmm.dtype_out": _mm,
     "addmm": _addmm, "addmm.out": _addmm, "addmm.dtype": _addmm, "addmm.dtype_out": _addmm,
     "baddbmm": _addmm, "baddbmm.out": _addmm, "baddbmm.dtype": _addmm, "baddbmm.dtype_out": _addmm,
+    "addmm_": _addmm_in_place, "baddbmm_": _addmm_in_place,
+    "addmv": _addmv, "addmv.out": _addmv, "addmv_": _addmv_in_place,
     "_grouped_mm": _grouped,
 }
 
@@ -102,12 +119,11 @@ def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callabl
 def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key: str = "CUDA") -> None:
     """Let the library serve mm, bmm, addmm, baddbmm, linear and _grouped_mm of float16 and bfloat16 CUDA tensors.
 
-    It holds for the whole process: for ``@``, torch.nn.Linear and all else that calls these operators, and for
+    It holds for the whole process, all its threads included: for ``@``, torch.nn.Linear and all else that calls these operators, and for
     gradients. What the library does not serve torch computes as before; with ``strict`` that is a RuntimeError instead.
     ``batch_invariant``: the bits of a row of a result do not depend on the other rows. ``dispatch_key="CPU"`` is for
     tests: CPU tensors instead of CUDA tensors.
     """
-    disable()
     if dispatch_key not in ("CUDA", "CPU"):
         raise ValueError(f"dispatch_key: {dispatch_key!r}, must be CUDA or CPU")
     if dispatch_key == "CUDA" and not torch.backends.cuda.is_built():
@@ -115,6 +131,7 @@ def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key:
     if not hasattr(torch.library, "get_kernel"):
         raise RuntimeError(f"enable() needs torch.library.get_kernel(), which PyTorch {torch.__version__} has not; "
                            "the functions of hgemm.torch do without")
+    disable()
     library = torch.library.Library("aten", "IMPL")
     for name, serve in _OPERATORS.items():
         try:
@@ -138,7 +155,9 @@ def disable() -> None:
 def batch_invariant(*, strict: bool = False, dispatch_key: str = "CUDA") -> Iterator[None]:
     """In the block as ``enable(batch_invariant=True)``, afterwards as before.
 
-    The functions of this module are batch-invariant there as well.
+    The functions of this module are batch-invariant there as well. It holds for all threads of the process; blocks
+    that begin and end in several threads at a time must not overlap. Gradients of torch's own operators are
+    batch-invariant where backward() is called in the block as well.
     """
     before = mode.key, mode.batch_invariant, mode.strict
     enable(batch_invariant=True, strict=strict, dispatch_key=dispatch_key)
