@@ -7,6 +7,7 @@
 #include "src/calibration.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace hg::sm100 {
@@ -104,7 +105,9 @@ bool choose_candidate(const Problem& p, const Device& device, const Options& o, 
                 const Candidate candidate{kernel, swap_ab, split, clusters};
                 if (!is_legal(p, candidate, o, sm_count))
                     continue;
-                const double us = predict(p, device, candidate, sm_count);
+                const double limit =
+                    found && !measured ? plan.predicted_us : std::numeric_limits<double>::infinity();
+                const double us = predict(p, device, candidate, sm_count, limit);
                 const bool best = measured && measured->kernel == kernels[kernel].name &&
                                   measured->swap_ab == swap_ab && measured->split == split;
                 if (found && us >= plan.predicted_us && !best)

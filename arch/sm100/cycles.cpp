@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace hg::sm100 {
 namespace {
@@ -50,7 +51,7 @@ double store_cycles(const Pipeline& p)
     return column * p.tile_n * p.consumers() / p.writers + done_latency;
 }
 
-Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Factors& f)
+Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Factors& f, double limit)
 {
     Prediction r{};
     const int64_t resident = std::max(1, sm_count / (p.cta_group * p.split));
@@ -73,8 +74,13 @@ Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Fact
     r.memory_us = f.memory * 1e6 *
                   std::max((work.operand_bytes + work.output_bytes) / memory_rate,
                            work.operand_bytes / std::min<double>(ctas, sm_count) / memory_of_one);
-    r.us = f.fixed * (launch_us + (p.split > 1 ? reduction_us : 0.0)) +
-           std::pow(std::pow(r.compute_us, norm) + std::pow(r.memory_us, norm), 1.0 / norm);
+    const double once = f.fixed * (launch_us + (p.split > 1 ? reduction_us : 0.0));
+    // The norm is at least the greater of both, but for rounding.
+    if (once + (1 - 1e-9) * std::max(r.compute_us, r.memory_us) >= limit) {
+        r.us = std::numeric_limits<double>::infinity();
+        return r;
+    }
+    r.us = once + std::pow(std::pow(r.compute_us, norm) + std::pow(r.memory_us, norm), 1.0 / norm);
     return r;
 }
 

@@ -5,6 +5,7 @@
 #include "src/calibration.hpp"
 
 #include <cstdint>
+#include <limits>
 
 namespace hg::sm100 {
 
@@ -58,6 +59,8 @@ KTile k_tile(const Pipeline& p, const Factors& factors = {});
 // From the last MMA into an accumulator until that is stored.
 double store_cycles(const Pipeline& p);
 
-Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Factors& factors = {});
+// `us` may be infinite from `limit` on, which takes less time.
+Prediction predict(const Pipeline& p, const Work& work, int sm_count, const Factors& factors = {},
+                   double limit = std::numeric_limits<double>::infinity());
 
 }  // namespace hg::sm100

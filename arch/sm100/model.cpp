@@ -15,7 +15,8 @@ Pipeline pipeline_of(const Config& c, int split)
     return p;
 }
 
-double predict(const Problem& p, const Device& device, const Candidate& candidate, int sm_count)
+double predict(const Problem& p, const Device& device, const Candidate& candidate, int sm_count,
+               double limit)
 {
     const Config& c = configs[candidate.kernel];
     const auto batch = static_cast<double>(p.batch), m = static_cast<double>(p.m),
@@ -23,7 +24,7 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
     const Work work{candidate.clusters, p.k, 2.0 * batch * k * (m + n),
                     static_cast<double>(bytes_of(p.d.type)) * batch * m * n};
     return predict(pipeline_of(c, candidate.split), work, sm_count,
-                   KernelFactors(device, kernels)[candidate.kernel])
+                   KernelFactors(device, kernels)[candidate.kernel], limit)
         .us;
 }
 

@@ -5,6 +5,8 @@
 #include "arch/sm100/cycles.hpp"
 #include "src/backend.hpp"
 
+#include <limits>
+
 namespace hg::sm100 {
 
 struct Candidate {
@@ -17,6 +19,7 @@ struct Candidate {
 Pipeline pipeline_of(const Config& config, int split);
 
 // Microseconds.
-double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count);
+double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count,
+               double limit = std::numeric_limits<double>::infinity());
 
 }  // namespace hg::sm100

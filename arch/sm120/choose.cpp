@@ -6,6 +6,7 @@
 #include "src/calibration.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace hg::sm120 {
@@ -58,7 +59,8 @@ int modelled_kernel(const Problem& p, const Device& device, const Options& o, in
     for (int kernel = 0; kernel < kernel_count; ++kernel) {
         if (!is_legal(p, o, kernel))
             continue;
-        const double us = predict(p, device, kernel, count_tiles(p, kernels[kernel]), sm_count);
+        const double limit = best >= 0 ? best_us : std::numeric_limits<double>::infinity();
+        const double us = predict(p, device, kernel, count_tiles(p, kernels[kernel]), sm_count, limit);
         if (best >= 0 && us >= best_us)
             continue;
         best = kernel;

@@ -4,6 +4,8 @@
 #include "arch/sm120/config.hpp"
 #include "src/backend.hpp"
 
+#include <limits>
+
 namespace hg::sm120 {
 
 #define KERNEL(name, ...) constexpr Config name##_config{__VA_ARGS__};
@@ -38,7 +40,8 @@ constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 // Microseconds that `tiles` tiles of the kernel take.
-double predict(const Problem& problem, const Device& device, int kernel, int64_t tiles, int sm_count);
+double predict(const Problem& problem, const Device& device, int kernel, int64_t tiles, int sm_count,
+               double limit = std::numeric_limits<double>::infinity());
 double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
 
 // Fills the kernel's parameters for a legal plan.

@@ -4,7 +4,7 @@
 
 namespace hg::sm120 {
 
-double predict(const Problem& p, const Device& device, int index, int64_t tiles, int sm_count)
+double predict(const Problem& p, const Device& device, int index, int64_t tiles, int sm_count, double limit)
 {
     const Config& c = configs[index];
     constexpr MmaSyncCosts costs{
@@ -19,7 +19,7 @@ double predict(const Problem& p, const Device& device, int index, int64_t tiles,
                                .ctas_per_sm = c.ctas_per_sm,
                                .persistent = true};
     return predict_mma_sync(p, device, kernel, costs, KernelFactors(device, kernels)[index], tiles, 1,
-                            sm_count);
+                            sm_count, limit);
 }
 
 double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)

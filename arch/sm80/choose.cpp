@@ -6,6 +6,7 @@
 #include "arch/sm80/kernels.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace hg::sm80 {
 namespace {
@@ -115,7 +116,9 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
         return false;
     }
     const int sm_count = o.sm_count(device);
-    const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0) + asked.copies_us;
+    const double limit =
+        found ? plan.predicted_us - asked.copies_us : std::numeric_limits<double>::infinity();
+    const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0, limit) + asked.copies_us;
     if (found && us >= plan.predicted_us)
         return false;
     fill(p, candidate, us, sm_count, o, plan);

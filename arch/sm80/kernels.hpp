@@ -5,6 +5,8 @@
 #include "arch/sm80/configs.hpp"
 #include "src/backend.hpp"
 
+#include <limits>
+
 namespace hg::sm80 {
 
 #define KERNEL(family, name, ...) name##_config,
@@ -45,9 +47,9 @@ constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)
 }
 
 // Microseconds that a candidate takes on `sm_count` SMs, all of the device or, if `limited`, as many as the
-// caller allows.
+// caller allows. May be infinite from `limit` on.
 double predict(const Problem& problem, const Device& device, const Candidate& candidate, int sm_count,
-               bool limited);
+               bool limited, double limit = std::numeric_limits<double>::infinity());
 
 // ... that a plan takes which copies no operands.
 double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);

@@ -23,7 +23,7 @@ double predict_general(const Problem& p, const Config& c, const Factors& f, int6
 }  // namespace
 
 double predict(const Problem& p, const Device& device, const Candidate& candidate, int sm_count,
-               bool limited)
+               bool limited, double limit)
 {
     const Config& c = configs[candidate.kernel];
     const Factors& factors = KernelFactors(device, kernels)[candidate.kernel];
@@ -42,7 +42,7 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
                                .persistent = false,
                                .a_launch_a_wave = limited};
     return predict_mma_sync(p, device, kernel, c.takes_unaligned() ? unaligned_costs : costs, factors,
-                            candidate.tiles, candidate.split, sm_count);
+                            candidate.tiles, candidate.split, sm_count, limit);
 }
 
 double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)

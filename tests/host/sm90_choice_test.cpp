@@ -38,10 +38,9 @@ TEST(Sm90, LearnedTimesAreNearTheModels)
                 ASSERT_TRUE(sm90::choose(p, h200, Options{}, plan));
                 const sm90::Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
                                                 plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
-                const sm90::Config& c = sm90::configs[plan.kernel];
-                const double us = sm90::predict(p, c, candidate, 132).us;
+                const double us = sm90::predict(p, candidate, 132).us;
                 for (const Card card : {Card::H100, Card::H200}) {
-                    const sm90::Corrected corrected = sm90::corrected_us(p, c, candidate, us, 132, card);
+                    const sm90::Corrected corrected = sm90::corrected_us(p, candidate, us, 132, card);
                     for (const double time : {corrected.early, corrected.late}) {
                         EXPECT_GT(time, us / 3) << m << 'x' << n << 'x' << k;
                         EXPECT_LT(time, us * 3) << m << 'x' << n << 'x' << k;

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
+#include <limits>
 
 namespace hg {
 namespace {
@@ -44,7 +46,7 @@ Rates rates_of(const Device& device)
     constexpr double of_memory = 0.790;  // that is sustained
     const double bytes =
         device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) * 1e-6 : c.gb * 1e3;
-    return {is_geforce(device) && c.mma == 1024 ? 512 : c.mma, c.mhz, of_memory * bytes,
+    return {c.mma == 1024 && is_geforce(device) ? 512 : c.mma, c.mhz, of_memory * bytes,
             c.l2 * c.mhz * device.sm_count};
 }
 
@@ -57,6 +59,17 @@ constexpr double cta_cycles = 4260;  // a further round of CTAs on an SM: to sta
 constexpr double slices_us = 0.46;   // counting, and reading the sums again
 constexpr double sum_bytes = 6.8;    // a cycle that a warp of the last slice reads
 constexpr double overlap = 4.30;     // p of that norm: 1 if nothing overlapped, infinite if all did
+
+// What the norm of three numbers is at least: their 8-norm, for which no power is needed, less more than
+// rounding could add to that.
+double greatest_norm(std::initializer_list<double> numbers)
+{
+    static_assert(overlap < 8);
+    double sum = 0;
+    for (const double x : numbers)
+        sum += x * x * (x * x) * (x * x * (x * x));
+    return (1 - 1e-9) * std::sqrt(std::sqrt(std::sqrt(sum)));
+}
 
 }  // namespace
 
@@ -81,7 +94,7 @@ double predict_copies(const Device& device, const Factors& f, double bytes, int 
 
 double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKernel& c,
                         const MmaSyncCosts& costs, const Factors& f, int64_t tiles, int64_t split,
-                        int sm_count)
+                        int sm_count, double limit)
 {
     const Rates rates = rates_of(device);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k),
@@ -109,9 +122,12 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double from_l2 = f.l2 * static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
         split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;
+    const double once = f.fixed * (launches * costs.launch_us + sum);
+    if (once + greatest_norm({compute, memory, from_l2}) >= limit)
+        return std::numeric_limits<double>::infinity();
     const double bound = std::pow(
         std::pow(compute, overlap) + std::pow(memory, overlap) + std::pow(from_l2, overlap), 1 / overlap);
-    return f.fixed * (launches * costs.launch_us + sum) + bound;
+    return once + bound;
 }
 
 }  // namespace hg

@@ -5,6 +5,7 @@
 #include "src/calibration.hpp"
 
 #include <cstdint>
+#include <limits>
 
 namespace hg {
 
@@ -33,9 +34,10 @@ int count_resident_ctas(const Device& device, int smem_bytes, int threads, int w
 double predict_copies(const Device& device, const Factors& factors, double bytes, int sm_count,
                       bool limited);
 
-// Microseconds that `tiles` tiles take whose K is cut into `split` slices, on `sm_count` SMs.
+// Microseconds that `tiles` tiles take whose K is cut into `split` slices, on `sm_count` SMs. Infinite, in
+// less time, where that is found to be `limit` or more.
 double predict_mma_sync(const Problem& problem, const Device& device, const MmaSyncKernel& kernel,
                         const MmaSyncCosts& costs, const Factors& factors, int64_t tiles, int64_t split,
-                        int sm_count);
+                        int sm_count, double limit = std::numeric_limits<double>::infinity());
 
 }  // namespace hg

@@ -3,10 +3,12 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/by_kernel.hpp"
+#include "arch/sm90/choose/candidates.hpp"
+#include "arch/sm90/choose/contest.hpp"
 #include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/choose/direct.hpp"
 #include "arch/sm90/choose/grouped.hpp"
-#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/choose/repack.hpp"
 #include "arch/sm90/kernels.hpp"
@@ -14,8 +16,6 @@
 #include "arch/sm90/params.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <span>
 #include <string_view>
 
@@ -23,84 +23,6 @@ namespace hg::sm90 {
 namespace {
 
 const char* refusal(const Problem& p) { return p.k == 0 ? "k is 0" : extent_refusal(p); }
-
-int64_t count_clusters(const Problem& p, const Config& c, bool swap_ab)
-{
-    return count_tiles(p, c.tile_m * c.cluster_m, c.tile_n * c.cluster_n, swap_ab);
-}
-
-bool can_stream_k(const Problem& p, const Candidate& candidate, const Options& o, int sm_count)
-{
-    const Config& c = configs[candidate.kernel];
-    const StreamShape shape = stream_shape(c, candidate.clusters, p.k, sm_count);
-    const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
-    return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
-           length < INT32_MAX / shape.clusters &&
-           static_cast<size_t>(stream_k_words(c, shape.tiles)) < o.counters &&
-           static_cast<size_t>(stream_k_bytes(c, shape.clusters)) <= o.workspace;
-}
-
-// Slices wait for each other, so all of them must be resident at a time.
-bool can_reduce_globally(const Candidate& candidate, const Options& o, int sm_count)
-{
-    const Config& c = configs[candidate.kernel];
-    if (candidate.split == 1)
-        return true;
-    const int64_t partial_words = global_partial_words(c, candidate.clusters, candidate.split);
-    return candidate.launched_clusters() <= resident_clusters(c.ctas_per_sm, c.ctas(), sm_count) &&
-           static_cast<size_t>(arrival_words(c, candidate.clusters) + partial_words) <= o.counters &&
-           static_cast<size_t>(partial_words) * sizeof(uint32_t) <= o.workspace;
-}
-
-// Can its tiles be placed by GPC if it starts on an idle device?
-bool can_place_by_gpc(const Config& c, const Candidate& candidate, int sm_count)
-{
-    return c.is_split() &&
-           fits_one_wave(c, c.cluster_ctas(candidate.split), candidate.launched_clusters(), sm_count);
-}
-
-constexpr int max_slices_of(const Config& c) { return c.is_global() ? max_slices : max_cluster; }
-
-// Bit i of legal_splits[kernel]: the kernel can cut K into i slices.
-constexpr auto legal_splits = [] {
-    std::array<uint32_t, gemm_count> bits{};
-    for (int kernel = 0; kernel < gemm_count; ++kernel)
-        for (int split = 1; split <= max_slices_of(configs[kernel]); ++split)
-            bits[kernel] |= can_split(configs[kernel], split) ? 1u << split : 0u;
-    return bits;
-}();
-
-// `o.workspace` is without the room for copies of operands.
-bool is_legal(const Facts& f, const Candidate& candidate, const Options& o, int sm_count)
-{
-    const Problem& p = f.problem;
-    const Config& c = configs[candidate.kernel];
-    if (!(legal_splits[candidate.kernel] >> candidate.split & 1) || candidate.clusters > max_tiles ||
-        is_forced_away(o, kernels[candidate.kernel]))
-        return false;
-    if (c.is_split() && candidate.launched_clusters() * c.cluster_ctas(candidate.split) > INT32_MAX)
-        return false;
-    if (o.pdl == Pdl::Free ? candidate.pdl_off && !can_place_by_gpc(c, candidate, sm_count)
-                           : candidate.pdl_off != (o.pdl == Pdl::Off))
-        return false;
-    const auto swap_ab = candidate.swap_ab ? SwapAb::On : SwapAb::Off;
-    if ((o.split > 0 && o.split != candidate.split) || (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab))
-        return false;
-    if (o.stream_k != StreamK::Free && (o.stream_k == StreamK::On) != candidate.stream_k)
-        return false;
-    if (!can_store(c, f, candidate.swap_ab))
-        return false;
-    if (!c.is_split())
-        return sm_count >= c.ctas() && (!candidate.stream_k || can_stream_k(p, candidate, o, sm_count));
-    if (candidate.stream_k || (o.mode == Mode::BatchInvariant && candidate.split > 1))
-        return false;
-    if (candidate.split * c.ctas() > sm_count * c.ctas_per_sm ||
-        (c.is_global() && !can_reduce_globally(candidate, o, sm_count)))
-        return false;
-    // A split-K kernel launches all its CTAs at once: a limit of SMs holds only if they are as few.
-    return candidate.split <= std::max(int64_t{1}, ceil_div(p.k, tile_k)) &&
-           (o.sm_limit == 0 || candidate.clusters * candidate.split * c.ctas() <= sm_count);
-}
 
 // The fewest persistent CTAs with which the number of waves stays the same: less power.
 int64_t persistent_clusters(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
@@ -178,112 +100,12 @@ bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& 
             const Candidate candidate{t.kernel, swap_ab, t.split, t.stream_k, clusters, pdl_off};
             if (!is_legal(f, candidate, o, device.sm_count))
                 continue;
-            fill(p, candidate, {predict(f, configs[t.kernel], candidate, device.sm_count).us, t.pdl},
-                 device.sm_count, o, plan);
+            fill(p, candidate, {predict(f, candidate, device.sm_count).us, t.pdl}, device.sm_count, o,
+                 plan);
             plan.why = Why::Tuned;
             return true;
         }
     return false;
-}
-
-// Visits all candidates, legal or not, always in the same order.
-template <typename Visit>
-void for_each_candidate(const Problem& p, Visit visit)
-{
-    for (int kernel = 0; kernel < gemm_count; ++kernel)
-        for (const bool swap_ab : {false, true}) {
-            const int64_t clusters = count_clusters(p, configs[kernel], swap_ab);
-            for (const bool pdl_off : {false, true}) {
-                for (int split = 1; split <= max_slices_of(configs[kernel]); ++split)
-                    visit(Candidate{kernel, swap_ab, split, false, clusters, pdl_off});
-                visit(Candidate{kernel, swap_ab, 1, true, clusters, pdl_off});
-            }
-        }
-}
-
-constexpr int max_candidates = gemm_count * 2 * 2 * (max_slices + 1);
-
-// Not worth trying, unless forced: SplitKGlobal with slices that leave a quarter of the device idle (SplitK
-// was faster wherever both were measured) or with one slice (measured for few problems); four CTAs an SM
-// with tile N of 32 and more, except for low-intensity batches (not measured for others).
-bool is_worth_trying(const Problem& p, const Candidate& candidate, const Options& o, int sm_count)
-{
-    const Config& c = configs[candidate.kernel];
-    if (*o.kernel)
-        return true;
-    if (c.ctas_per_sm == 4 && c.tile_n >= 32 && !is_low_intensity_batch(p))
-        return false;
-    return !c.is_global() ||
-           (candidate.split > 1 && 4 * candidate.launched_clusters() * c.ctas() >= 3 * sm_count);
-}
-
-struct Choice {
-    Candidate candidate;
-    Prediction prediction;
-};
-
-constexpr Choice no_choice{{}, {std::numeric_limits<double>::infinity(), Pdl::Free}};
-
-// Adds the time of storing tiles element by element, which the networks have not seen. The more waves, the
-// less of it is hidden. DESIGN.md#known-limits.
-double add_element_stores(double us, const Config& c, const Candidate& candidate, int sm_count)
-{
-    constexpr double element_us = 0.06;  // of one thread
-    const int consumers = c.schedule == Schedule::PingPong ? 1 : c.consumers;
-    const double tile_us = element_us * c.tile_m * c.tile_n / (128.0 * consumers * candidate.split);
-    return std::max(us + tile_us, occupancy_of(c, candidate, sm_count).waves * tile_us);
-}
-
-// The best candidate by the model. Fills `predicted` in the order of the candidates: infinity where one is
-// not legal, and a lower bound, still above the limit, where one takes more than `slack` times as long as
-// the best.
-Choice choose_predicted(const Facts& f, const KernelFactors& factors, const Options& o, int sm_count,
-                        double slack, float* predicted)
-{
-    const Problem& p = f.problem;
-    // For low-intensity batches predict() has the time of such stores.
-    const bool by_element = f.output.elements && !is_low_intensity_batch(p);
-    Choice best = no_choice;
-    for_each_candidate(p, [&](const Candidate& candidate) {
-        if (!is_worth_trying(p, candidate, o, sm_count) || !is_legal(f, candidate, o, sm_count)) {
-            *predicted++ = std::numeric_limits<float>::infinity();
-            return;
-        }
-        Prediction prediction = predict(f, configs[candidate.kernel], candidate, sm_count,
-                                        slack * best.prediction.us, factors[candidate.kernel]);
-        *predicted++ = static_cast<float>(prediction.us);
-        if (by_element)
-            prediction.us =
-                add_element_stores(prediction.us, configs[candidate.kernel], candidate, sm_count);
-        if (prediction.us < best.prediction.us)
-            best = {candidate, prediction};
-    });
-    return best;
-}
-
-// The best candidate by the network, of those that the model expects to take less than `limit`.
-Choice choose_corrected(const Facts& f, const Options& o, int sm_count, Card card, double limit,
-                        const float* predicted)
-{
-    const Problem& p = f.problem;
-    const bool by_element = f.output.elements;
-    Choice best = no_choice;
-    for_each_candidate(p, [&](const Candidate& candidate) {
-        const double predicted_us = *predicted++;
-        if (predicted_us >= limit)
-            return;
-        const Config& c = configs[candidate.kernel];
-        const Corrected corrected = corrected_us(p, c, candidate, predicted_us, sm_count, card);
-        const bool late = candidate.pdl_off || !c.is_split() ? false
-                          : o.pdl == Pdl::Free               ? corrected.late < corrected.early
-                                                             : o.pdl == Pdl::Late;
-        double us = late ? corrected.late : corrected.early;
-        if (by_element)
-            us = add_element_stores(us, c, candidate, sm_count);
-        if (us < best.prediction.us)
-            best = {candidate, {us, candidate.pdl_off ? Pdl::Off : late ? Pdl::Late : Pdl::Early}};
-    });
-    return best;
 }
 
 // The network is asked about candidates within 1.5 times the model's best: 99 of 100 problems have their
@@ -295,15 +117,15 @@ bool choose_by_model(const Facts& f, const Device& device, const Options& o, Pla
     const KernelFactors factors(device, kernels);
     const bool corrected = !factors.are_measured() && has_correction(p, sm_count);
     const double slack = corrected ? 1.5 : 1.0;
-    float predicted[max_candidates];
-    Choice best = choose_predicted(f, factors, o, sm_count, slack, predicted);
+    Contest contest(f, o, sm_count, factors);
+    Choice best = contest.by_model(slack);
     if (best.prediction.us == no_choice.prediction.us)
         return false;
     // With copies, the time is compared with that of direct kernels, whose constants are an H200's.
     const Card card = plan.repacks() ? Card::H200 : card_of(device);
     const bool ask = corrected && best.prediction.us < max_corrected_us(card);
     if (ask)
-        best = choose_corrected(f, o, sm_count, card, slack * best.prediction.us, predicted);
+        best = contest.by_network(card, slack * best.prediction.us);
     fill(p, best.candidate, best.prediction, sm_count, o, plan);
     if (ask && plan.why == Why::Model)
         plan.why = Why::Network;
@@ -371,9 +193,7 @@ double predict_plan(const Problem& p, const Device& device, const Plan& plan, in
         return predict_direct_plan(facts, device, plan, sm_count);
     const Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
                               plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
-    return predict(facts, config_of(plan.kernel), candidate, sm_count,
-                   std::numeric_limits<double>::infinity(), KernelFactors(device, kernels)[plan.kernel])
-        .us;
+    return predict(facts, candidate, sm_count, KernelFactors(device, kernels)[plan.kernel]).us;
 }
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)

@@ -3,7 +3,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/correction.hpp"
-#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/direct/host.hpp"
 #include "arch/sm90/kernels.hpp"

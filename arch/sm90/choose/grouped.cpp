@@ -2,7 +2,7 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
-#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/choose/repack.hpp"
 #include "arch/sm90/kernels.hpp"

@@ -16,23 +16,25 @@ constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size));
 
 // Consecutive tiles, walked `group` by `group`; together they read `rows` rows of A and B.
 struct Block {
-    int64_t group, rows;
+    int group, rows;
 };
 
+constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
+
 // Rows of A and B that `count` consecutive tiles read, `side` and `other_side` a tile.
-int64_t rows_read(int64_t count, int64_t group, int64_t side, int64_t tiles, int64_t other_side)
+int rows_read(int count, int group, int side, int tiles, int other_side)
 {
-    const int64_t across = std::min(ceil_div(count, group), tiles);
-    return ceil_div(count, group * across) * group * side + across * other_side;
+    const int across = std::min(divide_up(count, group), tiles);
+    return divide_up(count, group * across) * group * side + across * other_side;
 }
 
 // The block of `count` tiles that reads the fewest rows; of equals, one whose group divides both counts.
-Block best_block(int64_t count, int64_t side, int64_t tiles, int64_t other_side, int64_t other_tiles)
+Block best_block(int count, int side, int tiles, int other_side, int other_tiles)
 {
-    Block best{1, INT64_MAX};
-    for (int64_t group = 1; group <= std::min(count, tiles); ++group) {
-        const int64_t ragged = count % group != 0 || tiles % group != 0;
-        const int64_t rows = rows_read(count, group, side, other_tiles, other_side) + ragged;
+    Block best{1, INT32_MAX};
+    for (int group = 1; group <= std::min(count, tiles); ++group) {
+        const int ragged = count % group != 0 || tiles % group != 0;
+        const int rows = rows_read(count, group, side, other_tiles, other_side) + ragged;
         if (rows < best.rows)
             best = {group, rows};
     }
@@ -44,10 +46,11 @@ struct CompactRaster {
     bool along_n;
 };
 
-CompactRaster best_raster(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
+// Of a single wave: `clusters_m` and `clusters_n` are few.
+CompactRaster best_raster(const Config& c, int cluster, int clusters_m, int clusters_n)
 {
-    const int64_t count = std::max(1, sms_per_gpc / cluster);
-    const int64_t m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
+    const int count = std::max(1, sms_per_gpc / cluster);
+    const int m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
     const Block along_m = best_block(count, m, clusters_m, n, clusters_n);
     const Block along_n = best_block(count, n, clusters_n, m, clusters_m);
     return along_n.rows < along_m.rows ? CompactRaster{along_n, true} : CompactRaster{along_m, false};
@@ -79,7 +82,7 @@ bool fits_one_wave(const Config& c, int cluster, int64_t clusters, int sm_count)
 
 int64_t rows_of_gpc(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
 {
-    return best_raster(c, cluster, clusters_m, clusters_n).block.rows;
+    return best_raster(c, cluster, static_cast<int>(clusters_m), static_cast<int>(clusters_n)).block.rows;
 }
 
 void remap_by_gpc(int ctas, int clusters, uint8_t* remap)
@@ -110,12 +113,15 @@ void remap_by_gpc(int ctas, int clusters, uint8_t* remap)
 // the longer side of a cluster, multicast already shares what its neighbours would: hence the factor 3/2.
 bool rasters_along_n(const Config& c, int64_t clusters_m, int64_t clusters_n)
 {
-    constexpr int64_t window = 8;
-    const int64_t m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
-    const int64_t along_m = rows_read(window, std::min(window, clusters_m), m, INT64_MAX, n) *
-                            (c.cluster_m > c.cluster_n ? 3 : 2);
-    const int64_t along_n = rows_read(window, std::min(window, clusters_n), n, INT64_MAX, m) *
-                            (c.cluster_n > c.cluster_m ? 3 : 2);
+    constexpr int window = 8;
+    const auto at_most_window = [](int64_t clusters) {
+        return static_cast<int>(std::min<int64_t>(window, clusters));
+    };
+    const int m = c.tile_m * c.cluster_m, n = c.tile_n * c.cluster_n;
+    const int along_m = rows_read(window, at_most_window(clusters_m), m, INT32_MAX, n) *
+                        (c.cluster_m > c.cluster_n ? 3 : 2);
+    const int along_n = rows_read(window, at_most_window(clusters_n), n, INT32_MAX, m) *
+                        (c.cluster_n > c.cluster_m ? 3 : 2);
     if (along_m != along_n)
         return along_n < along_m;
     return c.cluster_m != c.cluster_n ? c.cluster_m > c.cluster_n : clusters_n < clusters_m;
@@ -128,8 +134,9 @@ Raster choose_raster(const Config& c, const Plan& plan, int64_t clusters_m, int6
     const int64_t clusters = plan.grid / plan.cluster;
     if (!plan.uses_pdl() && clusters == plan.tiles * c.clusters_per_tile(plan.split) &&
         fits_one_wave(c, plan.cluster, clusters, sm_count)) {
-        const CompactRaster best = best_raster(c, plan.cluster, clusters_m, clusters_n);
-        return {best.along_n, static_cast<int32_t>(best.block.group), plan.cluster > 1};
+        const CompactRaster best =
+            best_raster(c, plan.cluster, static_cast<int>(clusters_m), static_cast<int>(clusters_n));
+        return {best.along_n, best.block.group, plan.cluster > 1};
     }
     const bool along_n = k <= one_row_k_max ? plan.swap_ab : rasters_along_n(c, clusters_m, clusters_n);
     const bool several_waves = plan.tiles >= min_waves_by_row * clusters;

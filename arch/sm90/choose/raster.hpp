@@ -2,10 +2,11 @@
 // them request at about the same time passes it once. So tiles of one GPC should share operand rows.
 #pragma once
 
-#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/config.hpp"
 #include "src/backend.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace hg::sm90 {
@@ -28,6 +29,18 @@ bool fits_one_wave(const Config& config, int cluster, int64_t clusters, int sm_c
 
 // Rows of both operands that the tiles of one GPC read, in the best raster of a single wave.
 int64_t rows_of_gpc(const Config& config, int cluster, int64_t clusters_m, int64_t clusters_n);
+
+// At most that, whatever D's size is: tiles a x b of `count` or more read at least as many rows as a
+// square.
+constexpr int least_rows_of_gpc(const Config& c, int cluster)
+{
+    const int count = std::max(1, sms_per_gpc / cluster);
+    const int area = 4 * count * c.tile_m * c.cluster_m * c.tile_n * c.cluster_n;
+    int rows = 0;  // the square root
+    while ((rows + 1) * (rows + 1) <= area)
+        ++rows;
+    return rows;
+}
 
 Raster choose_raster(const Config& config, const Plan& plan, int64_t clusters_m, int64_t clusters_n,
                      int64_t k, int sm_count);

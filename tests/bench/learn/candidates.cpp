@@ -172,11 +172,9 @@ bool describe(const Problem& p, int layout, const std::string& text, double us)
     const sm90::Candidate candidate{plan.kernel,        plan.swap_ab, plan.split,
                                     plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
     const Pdl pdl = candidate.pdl_off ? Pdl::Off : plan.pdl == Pdl::Early ? Pdl::Early : Pdl::Late;
-    const double predicted =
-        sm90::predict(p, sm90::configs[candidate.kernel], candidate, device().sm_count).us;
+    const double predicted = sm90::predict(p, candidate, device().sm_count).us;
     float features[sm90::Feature::count];
-    sm90::describe(p, sm90::configs[candidate.kernel], candidate, pdl, predicted, device().sm_count,
-                   features);
+    sm90::describe(p, candidate, pdl, predicted, device().sm_count, features);
     std::printf("%" PRId64 " %" PRId64 " %" PRId64 " %d %d %.3f", p.m, p.n, p.k, layout, candidate.kernel,
                 us);
     for (const float feature : features)

@@ -7,7 +7,7 @@
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/direct.hpp"
-#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"

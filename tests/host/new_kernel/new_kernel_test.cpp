@@ -3,7 +3,7 @@
 #include "arch/sm90/choose/by_kernel.hpp"
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/correction.hpp"
-#include "arch/sm90/choose/model.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 
@@ -78,10 +78,9 @@ TEST(NewKernel, IsJudgedByTheModelAlone)
 {
     const Problem p = tn(4096, 4096, 4096);
     const sm90::Candidate candidate{added, false, 1, false, 16 * 31, false};
-    const double us = sm90::predict(p, sm90::configs[added], candidate, 132).us;
+    const double us = sm90::predict(p, candidate, 132).us;
     EXPECT_GT(us, 10);
-    const sm90::Corrected corrected =
-        sm90::corrected_us(p, sm90::configs[added], candidate, us, 132, sm90::Card::H200);
+    const sm90::Corrected corrected = sm90::corrected_us(p, candidate, us, 132, sm90::Card::H200);
     EXPECT_EQ(corrected.early, us);
     EXPECT_EQ(corrected.late, us);
 }
