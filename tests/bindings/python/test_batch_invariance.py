@@ -20,6 +20,9 @@ PROGRAM = SOURCE / "bindings/python/examples/batch_invariance.py"
 VIRTUAL = "EMU_ARCH" in os.environ
 sys.path.insert(0, str(PROGRAM.parent))
 import batch_invariance  # noqa: E402
+import product_overrides as overrides  # noqa: E402
+import torch  # noqa: E402
+from invariant_models import Model  # noqa: E402
 
 
 def run(*options):
@@ -28,14 +31,14 @@ def run(*options):
         table = Path(folder) / "rows.csv"
         done = subprocess.run([sys.executable, str(PROGRAM), "--small", "--device", "cpu", "--no-times", "--csv",
                                str(table), *options], stdout=subprocess.PIPE, text=True, timeout=500)
-        rows = list(csv.DictReader(table.open())) if table.exists() else []
+        rows = list(csv.DictReader(table.read_text().splitlines())) if table.exists() else []
     return done.returncode, {(row["model"], row["way"]): row for row in rows}, done.stdout
 
 
 @unittest.skipIf(VIRTUAL, "for the CPU")
 class OnTheCpu(unittest.TestCase):
     def test_controls(self):
-        """Without a product that depends on the batch nothing differs; with one, that is seen."""
+        """Where no product depends on the batch nothing differs."""
         status, rows, _ = run("--ways", "rows,hgemm-default", "--layers", "1", "--batches", "2,5")
         self.assertEqual(status, 2)
         for model in ("llama", "qwen3-moe"):
@@ -43,7 +46,21 @@ class OnTheCpu(unittest.TestCase):
             self.assertEqual((control["comparisons"], control["differ"], control["remark"]), ("9", "0", ""))
             self.assertEqual(control["logits"], str(9 * 28 * 512))
             self.assertGreater(int(product["served"]), 0)
-        self.assertGreater(int(rows["llama", "hgemm-default"]["differ"]), 0)
+
+    def test_a_product_that_depends_on_the_batch(self):
+        """It sums in two halves if there are many rows."""
+        def mm(a, b):
+            half = a.shape[1] // 2 if a.shape[0] > 30 else 0
+            return overrides.by_row(a[:, :half], b[:half]) + overrides.by_row(a[:, half:], b[half:])
+
+        model = Model("llama", layers=1, small=True, length=64, grouped=False, device="cpu", dtype=torch.bfloat16)
+        prompt = batch_invariance.Prompt(model, small=True)
+        self.addCleanup(overrides.override(overrides.products_by(mm), "CPU"))
+        with torch.no_grad():
+            seen = {batch: batch_invariance.compare(prompt, [batch], [24], lambda _: None) for batch in (1, 2)}
+        self.assertEqual(seen[1]["differ"], 0)
+        self.assertGreater(seen[2]["differ"], 1000)
+        self.assertGreater(seen[2]["largest"], 0)
 
     def test_what_cannot_be_run(self):
         status, rows, text = run("--ways", "hgemm,triton,shim", "--models", "llama", "--layers", "1", "--batches", "2")
