@@ -22,6 +22,7 @@ compare)
 update)
     abidw --exported-interfaces-only --no-elf-needed --no-corpus-path --no-comp-dir-path --no-show-locs \
         --drop-private-types --headers-dir "$headers" --out-file "$baseline" "$library"
+    sed -i "s|path='[^']*/src/|path='src/|" "$baseline"  # wherever this checkout lies
     ;;
 notices)
     changed=$(mktemp)
