@@ -342,6 +342,24 @@ class Overrides(unittest.TestCase):
             torch.mm(random(8, 16), random(8, 16))
         assert_close(torch.ones(2, 2) @ torch.ones(2, 2), 2 * torch.ones(2, 2))
 
+    def test_blocks_that_overlap(self):
+        """As those of two threads may."""
+        a, b = torch.ones(2, 8, dtype=torch.float16), torch.ones(8, 2, dtype=torch.float16)
+
+        def served_by_default():  # the CPU has no batch-invariant mode, and torch computes
+            a @ b
+            return self.counted() == {"served": 1}
+
+        first, second = ht.batch_invariant(dispatch_key="CPU"), ht.batch_invariant(dispatch_key="CPU")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        self.assertFalse(served_by_default())
+        ht.enable(dispatch_key="CPU")
+        self.assertFalse(served_by_default())
+        second.__exit__(None, None, None)
+        self.assertTrue(served_by_default())
+
     def test_batch_invariant_falls_back_or_fails(self):
         a = random(8, 8)
         with ht.batch_invariant(dispatch_key="CPU"):

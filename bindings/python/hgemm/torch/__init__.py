@@ -24,8 +24,7 @@ __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "e
 def _gemm(a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1,
           beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
     if out is None:
-        return _ops.GEMM(a, b, c, bias, float(alpha), float(beta), "none", out_dtype,
-                                    mode.batch_invariant)
+        return _ops.GEMM(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
     _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (a, b, c, bias, out)):
         raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")

@@ -6,7 +6,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,12 +16,38 @@ from .. import c
 from . import _ops
 
 
+class _Setting(NamedTuple):
+    key: str = ""  # of torch's dispatcher; "": torch's operators are its own
+    batch_invariant: bool = False
+    strict: bool = False
+
+
 class _Mode:
     """Of the process: torch's registrations are the process's as well."""
-    batch_invariant = False
-    strict = False
-    key = ""                                   # of torch's dispatcher; "": torch's operators are its own
-    library: torch.library.Library | None = None
+
+    def __init__(self) -> None:
+        self.now = self.outside = _Setting()  # outside: of blocks
+        self.blocks: list[_Block] = []        # that some thread is in, by when they began
+        self.lock = Lock()
+        self.library: torch.library.Library | None = None
+
+    @property
+    def batch_invariant(self) -> bool:
+        return self.now.batch_invariant
+
+    def apply(self) -> None:
+        setting = self.blocks[-1].setting if self.blocks else self.outside
+        if setting == self.now:
+            return
+        if self.library is not None:
+            self.library._destroy()
+        self.library = _register(setting.key) if setting.key else None
+        self.now = setting
+
+
+class _Block:
+    def __init__(self, setting: _Setting) -> None:
+        self.setting = setting
 
 
 mode = _Mode()
@@ -109,21 +136,27 @@ def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callabl
             why, detail = f"libhgemm: {error.status.name}", str(error)
         except (TypeError, ValueError) as error:
             why, detail = f"arguments: {str(error).split(':')[0]}", str(error)
-        if mode.strict:
+        if mode.now.strict:
             raise RuntimeError(f"aten::{name} is not served by libhgemm, and strict is set: {detail or why}")
         _counts[why] += 1
         return original.call_boxed(keys, *args, **kwargs)
     return kernel
 
 
-def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key: str = "CUDA") -> None:
-    """Let the library serve mm, bmm, addmm, baddbmm, linear and _grouped_mm of float16 and bfloat16 CUDA tensors.
+def _register(key: str) -> torch.library.Library:
+    library = torch.library.Library("aten", "IMPL")
+    for name, serve in _OPERATORS.items():
+        try:
+            original = torch.library.get_kernel(f"aten::{name}", key)
+        except RuntimeError:  # torch has no such kernel for this key
+            continue
+        with warnings.catch_warnings():  # torch warns of every kernel that is replaced
+            warnings.simplefilter("ignore")
+            library.impl(name, _override(name, serve, original), key, with_keyset=True, allow_override=True)
+    return library
 
-    It holds for the whole process, all its threads included: for ``@``, torch.nn.Linear and all else that calls these operators, and for
-    gradients. What the library does not serve torch computes as before; with ``strict`` that is a RuntimeError instead.
-    ``batch_invariant``: the bits of a row of a result do not depend on the other rows. ``dispatch_key="CPU"`` is for
-    tests: CPU tensors instead of CUDA tensors.
-    """
+
+def _checked(dispatch_key: str, batch_invariant: bool, strict: bool) -> _Setting:
     if dispatch_key not in ("CUDA", "CPU"):
         raise ValueError(f"dispatch_key: {dispatch_key!r}, must be CUDA or CPU")
     if dispatch_key == "CUDA" and not torch.backends.cuda.is_built():
@@ -131,39 +164,46 @@ def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key:
     if not hasattr(torch.library, "get_kernel"):
         raise RuntimeError(f"enable() needs torch.library.get_kernel(), which PyTorch {torch.__version__} has not; "
                            "the functions of hgemm.torch do without")
-    disable()
-    library = torch.library.Library("aten", "IMPL")
-    for name, serve in _OPERATORS.items():
-        try:
-            original = torch.library.get_kernel(f"aten::{name}", dispatch_key)
-        except RuntimeError:  # torch has no such kernel for this key
-            continue
-        with warnings.catch_warnings():  # torch warns of every kernel that is replaced
-            warnings.simplefilter("ignore")
-            library.impl(name, _override(name, serve, original), dispatch_key, with_keyset=True, allow_override=True)
-    mode.library, mode.key, mode.batch_invariant, mode.strict = library, dispatch_key, batch_invariant, strict
+    return _Setting(dispatch_key, batch_invariant, strict)
+
+
+def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key: str = "CUDA") -> None:
+    """Let the library serve mm, bmm, addmm, baddbmm, addmv and _grouped_mm of float16 and bfloat16 CUDA tensors.
+
+    It holds for the whole process, all its threads included: for ``@``, torch.nn.Linear and all else that calls these
+    operators, and for gradients. What the library does not serve torch computes as before; with ``strict`` that is a
+    RuntimeError instead. ``batch_invariant``: the bits of a row of a result do not depend on the other rows. While
+    some thread is in a batch_invariant() block, that block's setting holds. ``dispatch_key="CPU"`` is for tests: CPU
+    tensors instead of CUDA tensors.
+    """
+    setting = _checked(dispatch_key, batch_invariant, strict)
+    with mode.lock:
+        mode.outside = setting
+        mode.apply()
 
 
 def disable() -> None:
-    """Leave torch's operators to torch again."""
-    if mode.library is not None:
-        mode.library._destroy()
-    mode.library, mode.key, mode.batch_invariant, mode.strict = None, "", False, False
+    """Leave torch's operators to torch again, outside of batch_invariant() blocks."""
+    with mode.lock:
+        mode.outside = _Setting()
+        mode.apply()
 
 
 @contextmanager
 def batch_invariant(*, strict: bool = False, dispatch_key: str = "CUDA") -> Iterator[None]:
     """In the block as ``enable(batch_invariant=True)``, afterwards as before.
 
-    The functions of this module are batch-invariant there as well. It holds for all threads of the process; blocks
-    that begin and end in several threads at a time must not overlap. Gradients of torch's own operators are
-    batch-invariant where backward() is called in the block as well.
+    The functions of this module are batch-invariant there as well. It holds for all threads of the process, as long as
+    one of them is in such a block. Gradients of torch's own operators are batch-invariant where backward() is called in
+    the block as well.
     """
-    before = mode.key, mode.batch_invariant, mode.strict
-    enable(batch_invariant=True, strict=strict, dispatch_key=dispatch_key)
+    block = _Block(_checked(dispatch_key, True, strict))
+    with mode.lock:
+        mode.blocks.append(block)
+        mode.apply()
     try:
         yield
     finally:
-        disable()
-        if before[0]:
-            enable(before[1], strict=before[2], dispatch_key=before[0])
+        with mode.lock:
+            mode.blocks.remove(block)
+            mode.apply()
