@@ -25,7 +25,7 @@ protected:
     std::unique_ptr<CublasLt> lt_ = CublasLt::load(FAKE_CUBLAS, memory_, nullptr, &why_);
 };
 
-constexpr Product product_of(int64_t offset) { return {6, 8, 4, HGEMM_F16, "tn", offset}; }
+Product product_of(int64_t offset) { return {6, 8, 4, HGEMM_F16, "tn", offset}; }
 
 TEST_F(MmaSyncSearch, visits_every_configuration_that_is_accepted)
 {
