@@ -18,14 +18,20 @@ Seen own_time(const Agent& agent, uint32_t lanes)
 
 bool knows_ahead(const Agent& agent, uint32_t lanes) { return (agent.ahead_lanes & lanes) != 0; }
 
-// What these lanes have done, and seen beyond what all of the agent has.
+// What these lanes have seen beyond what all of the agent has.
+void add_others(const Agent& agent, uint32_t lanes, Clock& to)
+{
+    if (!agent.own.empty())
+        to.merge(agent.own.part_of(lanes));
+    if (knows_ahead(agent, lanes))
+        to.merge(agent.ahead);
+}
+
+// The same, and what they have done.
 void add_lanes(const Agent& agent, int id, uint32_t lanes, Clock& to)
 {
-    merge(to, id, own_time(agent, lanes));
-    if (!agent.own.empty())
-        merge(to, part_of(agent.own, lanes));
-    if (knows_ahead(agent, lanes))
-        merge(to, agent.ahead);
+    to.merge(id, own_time(agent, lanes));
+    add_others(agent, lanes, to);
 }
 
 }  // namespace
@@ -46,8 +52,8 @@ int Agents::new_warp()
         free_.pop_back();
     }
     const uint32_t last = agents_[id].now;
-    const std::deque<int>& left = agents_[id].resting;
-    resting_.insert(resting_.end(), left.begin(), left.end());
+    while (!agents_[id].resting.empty())
+        resting_.push(agents_[id].resting.pop());
     agents_[id] = {};
     agents_[id].now = agents_[id].born = last + 1;
     agents_[id].warp = true;
@@ -60,15 +66,14 @@ void Agents::end_warp(int agent)
         free_.push_back(agent);
 }
 
-int Agents::find_seen(std::deque<int>& resting, int issuer, uint32_t lanes)
+int Agents::find_seen(Numbers& resting, int issuer, uint32_t lanes)
 {
     const size_t tries = std::min(resting.size(), most_tries);
     for (size_t i = 0; i < tries; ++i) {
-        const int id = resting.front();
-        resting.pop_front();
+        const int id = resting.pop();
         if (has_seen_all(agents_[issuer], lanes, id))
             return id;
-        resting.push_back(id);
+        resting.push(id);
     }
     return -1;
 }
@@ -78,16 +83,15 @@ int Agents::find_seen(std::deque<int>& resting, int issuer, uint32_t lanes)
 // never see those of others; the fewer numbers, the shorter all clocks.
 int Agents::take_number(int issuer, uint32_t lanes)
 {
-    std::deque<int>& own = agents_[issuer].resting;
+    Numbers& own = agents_[issuer].resting;
     int id = find_seen(own, issuer, lanes);
     if (id < 0)
         id = find_seen(resting_, issuer, lanes);
-    std::deque<int>& oldest = resting_.empty() ? own : resting_;
+    Numbers& oldest = resting_.empty() ? own : resting_;
     if (id < 0 && (resting_count_ < most_resting || oldest.empty()))
         return fresh();
     if (id < 0) {
-        id = oldest.front();
-        oldest.pop_front();
+        id = oldest.pop();
     }
     --resting_count_;
     return id;
@@ -95,21 +99,19 @@ int Agents::take_number(int issuer, uint32_t lanes)
 
 void Agents::finish(int operation)
 {
-    agents_[agents_[operation].issuer].resting.push_back(operation);
+    agents_[agents_[operation].issuer].resting.push(operation);
     ++resting_count_;
 }
 
 bool Agents::has_seen_all(const Agent& agent, uint32_t lanes, int operation) const
 {
     const uint32_t time = agents_[operation].born;
-    const auto all = [operation, time](const Clock& clock) {
-        const bool known = operation < static_cast<int>(clock.size());
-        return known && (time <= clock[operation].full ||
-                         (time <= clock[operation].some && clock[operation].lanes == ~0u));
+    const auto is_all = [time](const Seen& seen) {
+        return time <= seen.full || (time <= seen.some && seen.lanes == ~0u);
     };
-    if (agents_[operation].tensor_operation && !(all(agent.done) && all(agent.tensor)))
+    if (agents_[operation].tensor_operation && !(is_all(agent.done.of(operation)) && is_all(agent.tensor.of(operation))))
         return false;
-    return all(agent.seen) || (knows_ahead(agent, lanes) && all(agent.ahead));
+    return is_all(agent.seen_of(operation)) || (knows_ahead(agent, lanes) && is_all(agent.ahead.of(operation)));
 }
 
 int Agents::start(int issuer, uint32_t lanes)
@@ -122,12 +124,15 @@ int Agents::start(int issuer, uint32_t lanes)
     to.warp = to.tensor_operation = false;
     to.own.clear();
     to.seen = from.seen;
+    if (from.issuer >= 0)
+        to.seen.merge(from.issuer, from.issued);
+    add_others(from, lanes, to.seen);
+    to.issued = own_time(from, lanes);
     to.fenced = from.fenced;
     to.done = from.done;
     to.tensor = from.tensor;
-    add_lanes(from, issuer, lanes, to.seen);
     if (knows_ahead(from, lanes))
-        merge(to.fenced, from.ahead_fenced);
+        to.fenced.merge(from.ahead_fenced);
     ++from.now;
     return id;
 }
@@ -135,11 +140,11 @@ int Agents::start(int issuer, uint32_t lanes)
 void Agents::release(int id, SyncClock& to, uint32_t lanes)
 {
     Agent& agent = agents_[id];
-    merge(to.seen, agent.seen);
+    agent.add_seen(to.seen);
     add_lanes(agent, id, lanes, to.seen);
-    merge(to.fenced, agent.fenced);
+    to.fenced.merge(agent.fenced);
     if (knows_ahead(agent, lanes))
-        merge(to.fenced, agent.ahead_fenced);
+        to.fenced.merge(agent.ahead_fenced);
     release_execution(id, to);
     ++agent.now;
 }
@@ -147,41 +152,41 @@ void Agents::release(int id, SyncClock& to, uint32_t lanes)
 void Agents::release_execution(int id, SyncClock& to)
 {
     Agent& agent = agents_[id];
-    merge(to.done, agent.done);
-    merge(to.tensor, agent.tensor_published);
-    merge(to.tensor, agent.tensor_acquired);
+    to.done.merge(agent.done);
+    to.tensor.merge(agent.tensor_published);
+    to.tensor.merge(agent.tensor_acquired);
 }
 
 void Agents::acquire_execution(int id, const SyncClock& from)
 {
     Agent& agent = agents_[id];
-    merge(agent.done, from.done);
-    merge(agent.tensor_acquired, from.tensor);
+    agent.done.merge(from.done);
+    agent.tensor_acquired.merge(from.tensor);
 }
 
 void Agents::acquire(int id, const SyncClock& from, uint32_t lanes)
 {
     Agent& agent = agents_[id];
     if (lanes == ~0u) {
-        merge(agent.seen, from.seen);
-        merge(agent.fenced, from.fenced);
+        agent.seen.merge(from.seen);
+        agent.fenced.merge(from.fenced);
     } else {
         agent.ahead_lanes |= lanes;
-        merge(agent.ahead, from.seen);
-        merge(agent.ahead_fenced, from.fenced);
+        agent.ahead.merge(from.seen);
+        agent.ahead_fenced.merge(from.fenced);
     }
     acquire_execution(id, from);
 }
 
 void Agents::acquire_own(int id, const SyncClock& from, uint32_t lanes)
 {
-    merge(agents_[id].own, part_of(from.seen, lanes));
+    agents_[id].own.merge(from.seen.part_of(lanes));
 }
 
 SyncClock Agents::alone(int id, uint32_t lanes) const
 {
     SyncClock clock;
-    merge(clock.seen, id, Seen{0, agents_[id].now, lanes});
+    clock.seen.merge(id, Seen{0, agents_[id].now, lanes});
     return clock;
 }
 
@@ -189,7 +194,7 @@ void Agents::fence(int id, uint32_t lanes)
 {
     Agent& agent = agents_[id];
     Clock& fenced = lanes == ~0u ? agent.fenced : agent.ahead_fenced;
-    merge(fenced, agent.seen);
+    agent.add_seen(fenced);
     add_lanes(agent, id, lanes, fenced);
     if (lanes != ~0u)
         agent.ahead_lanes |= lanes;
@@ -203,7 +208,7 @@ void Agents::sync_warp(int id, uint32_t lanes)
     if (lanes == ~0u)
         agent.own.clear();
     if (knows_ahead(agent, lanes)) {
-        merge(agent.fenced, agent.ahead_fenced);
+        agent.fenced.merge(agent.ahead_fenced);
         agent.ahead.clear();
         agent.ahead_fenced.clear();
         agent.ahead_lanes = 0;
@@ -219,39 +224,39 @@ bool Agents::before(const Record& access, const Record& now) const
         if (program_order)
             return true;
     }
-    if (covers(agent.seen, access.agent, access.time, access.lanes))
+    if (covers(agent.seen_of(access.agent), access.time, access.lanes))
         return true;
     if (access.lanes != 0 && access.lanes == now.lanes && known_to_warp(access, now))
         return true;
     const bool ahead = now.lanes ? knows_ahead(agent, now.lanes) : agent.ahead_lanes != 0;
-    return ahead && covers(agent.ahead, access.agent, access.time, access.lanes);
+    return ahead && agent.ahead.covers(access.agent, access.time, access.lanes);
 }
 
 bool Agents::known_to_warp(const Record& access, const Record& now) const
 {
-    return covers(agents_[now.agent].own, access.agent, access.time, access.lanes);
+    return agents_[now.agent].own.covers(access.agent, access.time, access.lanes);
 }
 
 bool Agents::fenced(const Record& access, const Record& now) const
 {
     const Agent& agent = agents_[now.agent];
-    return covers(agent.fenced, access.agent, access.time, access.lanes);
+    return agent.fenced.covers(access.agent, access.time, access.lanes);
 }
 
 bool Agents::ended(const Record& access, int agent) const
 {
-    return access.agent == agent || covers(agents_[agent].done, access.agent, access.time, 0);
+    return access.agent == agent || agents_[agent].done.covers(access.agent, access.time, 0);
 }
 
 bool Agents::tensor_before(const Record& access, int agent) const
 {
-    return access.agent == agent || covers(agents_[agent].tensor, access.agent, access.time, 0);
+    return access.agent == agent || agents_[agent].tensor.covers(access.agent, access.time, 0);
 }
 
 bool Agents::tensor_published(const Record& access, int agent) const
 {
     return tensor_before(access, agent) ||
-           covers(agents_[agent].tensor_acquired, access.agent, access.time, 0);
+           agents_[agent].tensor_acquired.covers(access.agent, access.time, 0);
 }
 
 }  // namespace emu

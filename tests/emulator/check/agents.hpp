@@ -4,18 +4,41 @@
 #include "check/clock.hpp"
 #include "check/shadow.hpp"
 
-#include <deque>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace emu {
+
+// Numbers in the order in which they came; it has no memory where there were none.
+class Numbers {
+public:
+    size_t size() const { return numbers_.size() - first_; }
+    bool empty() const { return size() == 0; }
+    void push(int number) { numbers_.push_back(number); }
+    int pop()
+    {
+        const int oldest = numbers_[first_++];
+        if (2 * first_ > numbers_.size()) {
+            numbers_.erase(numbers_.begin(), numbers_.begin() + static_cast<ptrdiff_t>(first_));
+            first_ = 0;
+        }
+        return oldest;
+    }
+
+private:
+    std::vector<int> numbers_;
+    size_t first_ = 0;
+};
 
 struct Agent {
     uint32_t now = 0;   // never goes back, also when the number is given to another
     uint32_t born = 0;  // its first time under this number
     bool warp = false, tensor_operation = false;
-    int issuer = -1;          // of an operation
-    std::deque<int> resting;  // numbers of operations that it issued and that have ended, oldest first
-    Clock seen, fenced;
+    int issuer = -1;  // of an operation
+    Clock seen;       // of an operation: what its issuer had seen; what that had done itself is in `issued`
+    Seen issued;
+    Clock fenced;
     // Operations of which each lane of a warp has waited for its own part: their lanes are those that have.
     Clock own;
     // What lanes of a warp have acquired on their own, until the warp synchronises.
@@ -24,6 +47,22 @@ struct Agent {
     // tcgen05 operations: known to have ended; ordered for its own, acquired from others, published to
     // others.
     Clock done, tensor, tensor_acquired, tensor_published;
+    Numbers resting;  // of operations that it issued and that have ended
+
+    // How far it has seen another, and all of that.
+    Seen seen_of(int other) const
+    {
+        Seen all = seen.of(other);
+        if (other == issuer)
+            merge(all, issued);
+        return all;
+    }
+    void add_seen(Clock& to) const
+    {
+        to.merge(seen);
+        if (issuer >= 0)
+            to.merge(issuer, issued);
+    }
 };
 
 class Agents {
@@ -64,13 +103,13 @@ public:
 
 private:
     int fresh();
-    int find_seen(std::deque<int>& resting, int issuer, uint32_t lanes);
+    int find_seen(Numbers& resting, int issuer, uint32_t lanes);
     int take_number(int issuer, uint32_t lanes);
     bool has_seen_all(const Agent& agent, uint32_t lanes, int operation) const;
 
     std::vector<Agent> agents_;
     std::vector<int> free_;     // of warps that have ended
-    std::deque<int> resting_;   // of finished operations whose issuers have ended
+    Numbers resting_;           // of finished operations whose issuers have ended
     size_t resting_count_ = 0;  // with those that their issuers keep
 };
 

@@ -59,7 +59,7 @@ void Checker::await_front(int agent, uint32_t lanes)
     awaited_ = true;
     const uint32_t end = state_->agents.now(front_);
     SyncClock clock;
-    emu::merge(clock.seen, front_, Seen{end, end, ~0u});
+    clock.seen.merge(front_, Seen{end, end, ~0u});
     state_->agents.acquire(agent, clock, lanes);
 }
 
@@ -136,10 +136,10 @@ void Checker::sync_warp(int agent, uint32_t lanes)
 
 void Checker::merge(SyncClock& into, const SyncClock& from)
 {
-    emu::merge(into.seen, from.seen);
-    emu::merge(into.fenced, from.fenced);
-    emu::merge(into.done, from.done);
-    emu::merge(into.tensor, from.tensor);
+    into.seen.merge(from.seen);
+    into.fenced.merge(from.fenced);
+    into.done.merge(from.done);
+    into.tensor.merge(from.tensor);
 }
 
 SyncClock Checker::tensor_clock(int operation)
@@ -149,10 +149,11 @@ SyncClock Checker::tensor_clock(int operation)
     Agent& of = state_->agents.at(operation);
     of.tensor_operation = true;
     const Seen now{of.now, of.now, ~0u};
-    SyncClock clock{of.seen, {}, of.done, of.tensor};
-    emu::merge(clock.seen, operation, now);
-    emu::merge(clock.done, operation, now);
-    emu::merge(clock.tensor, operation, now);
+    SyncClock clock{{}, {}, of.done, of.tensor};
+    of.add_seen(clock.seen);
+    clock.seen.merge(operation, now);
+    clock.done.merge(operation, now);
+    clock.tensor.merge(operation, now);
     return clock;
 }
 
@@ -161,9 +162,9 @@ void Checker::join_tensor(int agent, const SyncClock& operation)
     if (!races())
         return;
     Agent& to = state_->agents.at(agent);
-    emu::merge(to.seen, operation.seen);
-    emu::merge(to.done, operation.done);
-    emu::merge(to.tensor, operation.tensor);
+    to.seen.merge(operation.seen);
+    to.done.merge(operation.done);
+    to.tensor.merge(operation.tensor);
 }
 
 void Checker::fence_tensor_before(int agent)
@@ -171,7 +172,7 @@ void Checker::fence_tensor_before(int agent)
     if (!races())
         return;
     Agent& at = state_->agents.at(agent);
-    emu::merge(at.tensor_published, at.tensor);
+    at.tensor_published.merge(at.tensor);
 }
 
 void Checker::fence_tensor_after(int agent)
@@ -179,7 +180,7 @@ void Checker::fence_tensor_after(int agent)
     if (!races())
         return;
     Agent& at = state_->agents.at(agent);
-    emu::merge(at.tensor, at.tensor_acquired);
+    at.tensor.merge(at.tensor_acquired);
 }
 
 void Checker::access(Exec*, Cta& owner, uint32_t offset, uint32_t bytes, Access kind, const Actor& actor)

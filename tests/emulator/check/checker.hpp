@@ -11,6 +11,8 @@
 // is the safe default, which never reports too much.
 #pragma once
 
+#include "check/clock.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,12 +27,6 @@ class Reports;
 
 enum class Proxy : uint8_t { Generic, Async };
 enum class Access : uint8_t { Read, Write, Atomic, StrongRead, StrongWrite };
-
-// How far one agent has been seen: everything up to `full`, and of `lanes` everything up to `some`.
-struct Seen {
-    uint32_t full = 0, some = 0, lanes = 0;
-};
-using Clock = std::vector<Seen>;  // by agent
 
 // The clock that a barrier, group or flag carries from those who release it to those who acquire it.
 struct SyncClock {

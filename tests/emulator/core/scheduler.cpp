@@ -231,12 +231,12 @@ bool Scheduler::finish_async()
         at = 0;
         for (const auto& cluster : grid_.resident)
             for (size_t i = 0; i < cluster->pending.size(); ++i, ++at) {
-                AsyncOp& candidate = cluster->pending[i];
-                if ((at >= start) == (round == 1) || (candidate.may_finish && !candidate.may_finish()))
+                std::unique_ptr<AsyncOp>& candidate = cluster->pending[i];
+                if ((at >= start) == (round == 1) || (candidate->may_finish && !candidate->may_finish()))
                     continue;
-                AsyncOp op = std::move(candidate);
+                const std::unique_ptr<AsyncOp> op = std::move(candidate);
                 cluster->pending.erase(cluster->pending.begin() + static_cast<std::ptrdiff_t>(i));
-                op.finish();
+                op->finish();
                 machine_.progress = machine_.steps;
                 warps_changed_ = true;
                 return true;
@@ -281,8 +281,8 @@ void Scheduler::deadlock(const char* what) const
     if (listed > most)
         text += "\n  and " + std::to_string(listed - most) + " more";
     for (const auto& cluster : grid_.resident)
-        for (const AsyncOp& op : cluster->pending)
-            text += std::string("\n  pending: ") + op.name + " of " + source_text(*grid_.program, op.line);
+        for (const std::unique_ptr<AsyncOp>& op : cluster->pending)
+            text += std::string("\n  pending: ") + op->name + " of " + source_text(*grid_.program, op->line);
     throw Fault("deadlock", text);
 }
 

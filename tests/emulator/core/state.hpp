@@ -149,11 +149,11 @@ struct ClusterBarrier {
 struct Cluster {
     Grid* grid = nullptr;
     std::vector<std::unique_ptr<Cta>> ctas;
-    std::vector<AsyncOp> pending;
+    std::vector<std::unique_ptr<AsyncOp>> pending;
     ClusterBarrier barrier;
     uint32_t slot = 0;  // which of the places for clusters on the device it has
     bool done() const;
-    void start(AsyncOp op) { pending.push_back(std::move(op)); }
+    void start(AsyncOp op) { pending.push_back(std::make_unique<AsyncOp>(std::move(op))); }
 };
 
 struct Dim3 {

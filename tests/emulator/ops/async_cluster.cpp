@@ -55,8 +55,8 @@ void run_arrive(Exec& x)
         x.machine.checker.release(x.warp.agent, barrier.clock, x.lanes);
     } else {
         const SyncClock& published = x.warp.published[scope_cluster];
-        merge(barrier.clock.seen, published.seen);
-        merge(barrier.clock.fenced, published.fenced);
+        barrier.clock.seen.merge(published.seen);
+        barrier.clock.fenced.merge(published.fenced);
         x.machine.checker.release_execution(x.warp.agent, barrier.clock);
     }
     x.warp.cluster_arrived |= x.lanes;

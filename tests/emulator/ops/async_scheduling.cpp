@@ -19,7 +19,7 @@ void run_fence_proxy_async(Exec& x) { x.machine.checker.fence_proxy_async(x.warp
 void run_fence_mbarrier_init(Exec& x)
 {
     SyncClock inits;
-    inits.fenced = part_of(x.warp.inits.seen, x.lanes);
+    inits.fenced = x.warp.inits.seen.part_of(x.lanes);
     x.machine.checker.acquire(x.warp.agent, inits, x.lanes);
     inits.seen = inits.fenced;
     for (const Scope scope : {scope_cta, scope_cluster})
