@@ -1,0 +1,102 @@
+"""libhgemm for JAX: products of float16 and bfloat16 arrays on CUDA devices, and on the CPU.
+
+Functions work under jit, vmap and grad, inside of compiled functions too: XLA calls the library by its FFI.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any, Optional
+
+try:
+    import jax
+except ModuleNotFoundError as error:
+    raise ImportError("hgemm.jax needs JAX, which is not installed") from error
+if jax.__version_info__ < (0, 6):
+    raise ImportError(f"hgemm.jax needs JAX 0.6 or newer, and {jax.__version__} is installed")
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike, DTypeLike
+
+from .._operand import activation_of
+from ._product import Setting, product
+
+__all__ = ["linear", "matmul"]
+
+_HALF = ("float16", "bfloat16")
+
+
+def _as_array(name: str, array: ArrayLike, dtypes: tuple[str, ...], dimensions: int) -> Array:
+    array = jnp.asarray(array)
+    if array.dtype.name not in dtypes:
+        raise TypeError(f"{name}: its elements are {array.dtype.name}, must be {' or '.join(dtypes)}")
+    if array.ndim < dimensions:
+        raise ValueError(f"{name}: {array.ndim} dimensions, must be {dimensions} or more")
+    return array
+
+
+def _out_dtype(dtype: DTypeLike | None, a: Array) -> str:
+    name = a.dtype.name if dtype is None else jnp.dtype(dtype).name
+    if name not in (*_HALF, "float32"):
+        raise TypeError(f"out_dtype: is {name}, must be float16, bfloat16 or float32")
+    return name
+
+
+@partial(jax.jit, static_argnames=("out_dtype", "transpose_a", "transpose_b", "batch_invariant"))
+def matmul(a: ArrayLike, b: ArrayLike, *, out_dtype: Optional[DTypeLike] = None, transpose_a: bool = False,
+           transpose_b: bool = False, batch_invariant: bool = False) -> Array:
+    """As jax.numpy.matmul(), with fp32 sums that are rounded once.
+
+    ``a``: (..., M, K), ``b``: (..., K, N), both float16 or both bfloat16; leading dimensions are broadcast without
+    copies. The result is of ``out_dtype``: float16, bfloat16 or float32, or that of ``a`` where it is None.
+    ``transpose_a``: ``a`` is (..., K, M). ``transpose_b``: ``b`` is (..., N, K). They cost nothing, whereas XLA copies
+    ``b.T`` before it hands it over. ``batch_invariant``: the bits of a row of the result depend on that row of ``a``
+    and on ``b`` alone; on CUDA devices.
+
+    TypeError or ValueError names a wrong argument. What the library itself refuses, XLA raises where it computes.
+    """
+    a, b = _as_array("a", a, _HALF, 2), _as_array("b", b, _HALF, 2)
+    if a.dtype != b.dtype:
+        raise TypeError(f"b: its elements are {b.dtype.name}, must be {a.dtype.name} as those of a")
+    if a.shape[-2 if transpose_a else -1] != b.shape[-1 if transpose_b else -2]:
+        raise ValueError(f"b: its shape {b.shape} does not fit that of a, {a.shape}")
+    if b.ndim > 2 and a.ndim > 2:
+        try:
+            jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        except ValueError as error:
+            raise ValueError(f"b: its leading dimensions {b.shape[:-2]} do not fit those of a, "
+                             f"{a.shape[:-2]}") from error
+    setting = Setting(_out_dtype(out_dtype, a), transpose_a, transpose_b, batch_invariant)
+    if b.ndim == 2 and not transpose_a:
+        return _of_rows(setting, a, b)
+    return product(setting, a, b)[0]
+
+
+def _of_rows(setting: Setting, a: Array, b: Array, bias: Array | None = None) -> Array:
+    """All rows of ``a`` by one matrix: a single product, and so are its gradients."""
+    result, = product(setting, a.reshape(prod(a.shape[:-1]), a.shape[-1]), b, bias)
+    return result.reshape(*a.shape[:-1], result.shape[-1])
+
+
+@partial(jax.jit, static_argnames=("activation", "batch_invariant"))
+def linear(x: ArrayLike, weight: ArrayLike, bias: Optional[ArrayLike] = None, activation: Optional[str] = None, *,
+           batch_invariant: bool = False) -> Array:
+    """activation(x @ weight.T + bias) in one kernel, as hgemm.torch.linear().
+
+    ``x``: (..., K), ``weight``: (N, K), ``bias``: (N,), float16, bfloat16 or float32. ``activation``: "relu",
+    "gelu_tanh", "gelu_erf" or "silu", of the fp32 sum. Where a gradient is needed, the values before it are kept.
+    """
+    x, weight = _as_array("x", x, _HALF, 1), _as_array("weight", weight, _HALF, 2)
+    if weight.dtype != x.dtype:
+        raise TypeError(f"weight: its elements are {weight.dtype.name}, must be {x.dtype.name} as those of x")
+    if weight.shape != (weight.shape[0], x.shape[-1]):
+        raise ValueError(f"weight: its shape {weight.shape} does not fit that of x, {x.shape}")
+    if bias is not None:
+        bias = _as_array("bias", bias, (*_HALF, "float32"), 1)
+        if bias.shape != weight.shape[:1]:
+            raise ValueError(f"bias: its shape is {bias.shape}, must be {weight.shape[:1]}")
+    activation_of(activation)
+    setting = Setting(x.dtype.name, transpose_b=True, batch_invariant=batch_invariant,
+                      activation=None if activation == "none" else activation)
+    return _of_rows(setting, x, weight, bias)

@@ -1,0 +1,127 @@
+"""The product as XLA calls it, with its rules for vmap and for gradients."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, Optional
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_batching import custom_vmap
+
+from .. import c
+from .._operand import activation_of
+
+#: Of GPU memory, which XLA plans for each product and uses for others in between; hgemm.torch takes as much.
+WORKSPACE_BYTES = 32 << 20
+
+_ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu, "gelu_tanh": partial(jax.nn.gelu, approximate=True),
+                "gelu_erf": partial(jax.nn.gelu, approximate=False)}
+_TARGET = "hgemm_matmul"
+
+
+def _register() -> None:
+    path = c.PACKAGE / "lib" / "libhgemm_xla.so"
+    try:
+        library = ctypes.CDLL(str(path))  # with the libhgemm that hgemm.c has loaded
+    except OSError as error:
+        raise ImportError(f"hgemm.jax cannot load the package's handler for XLA: {error}") from error
+    for platform, function in (("cpu", library.hgemm_xla_matmul_host), ("CUDA", library.hgemm_xla_matmul_cuda)):
+        jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(function), platform=platform)
+
+
+_register()
+
+
+class Setting(NamedTuple):
+    """All that is known of a product when it is compiled. aux: the values before the activation are wanted as well."""
+    out_dtype: str
+    transpose_a: bool = False
+    transpose_b: bool = False
+    batch_invariant: bool = False
+    activation: Optional[str] = None
+    aux: bool = False
+
+
+def _call(setting: Setting, workspace: int, a: Array, b: Array, *bias: Array) -> list[Array]:
+    """Of operands with as many leading dimensions each."""
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], *(x.shape[:-1] for x in bias))
+    shape = (*batch, a.shape[-1 if setting.transpose_a else -2], b.shape[-2 if setting.transpose_b else -1])
+    results = [jax.ShapeDtypeStruct(shape, setting.out_dtype)] * (2 if setting.aux else 1)
+    call = jax.ffi.ffi_call(_TARGET, [*results, jax.ShapeDtypeStruct((workspace,), np.uint8)])
+    return call(a, b, *bias, transpose_a=np.int32(setting.transpose_a), transpose_b=np.int32(setting.transpose_b),
+                batch_invariant=np.int32(setting.batch_invariant),
+                activation=np.int32(activation_of(setting.activation)))[:-1]
+
+
+@lru_cache(maxsize=None)
+def _batchable(setting: Setting) -> Any:
+    """Under vmap there is one leading dimension more, of length 1 where an operand is shared."""
+    @custom_vmap
+    def run(*operands: Array) -> list[Array]:
+        return jax.lax.platform_dependent(*operands, cpu=partial(_call, setting, 0),
+                                          cuda=partial(_call, setting, WORKSPACE_BYTES))
+
+    @run.def_vmap
+    def _(size: int, batched: list[bool], *operands: Array) -> tuple[list[Array], list[bool]]:
+        results = run(*(x if is_batched else x[None] for x, is_batched in zip(operands, batched)))
+        return results, [True] * len(results)
+
+    return run
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def product(setting: Setting, a: Array, b: Array, bias: Optional[Array] = None) -> list[Array]:
+    """[activation(op(a) @ op(b) + bias)], and what is before the activation if ``setting.aux``."""
+    rank = max(a.ndim, b.ndim)
+    operands = [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (a, b)]
+    if bias is not None:
+        operands.append(bias.reshape((1,) * (rank - 1 - bias.ndim) + bias.shape))
+    return _batchable(setting)(*operands)
+
+
+def _forward(setting: Setting, a: Array, b: Array, bias: Optional[Array]) -> tuple[list[Array], tuple[Any, ...]]:
+    if setting.activation is None:
+        return product(setting, a, b, bias), (a, b, bias, None)
+    results = product(setting._replace(aux=True), a, b, bias)
+    return results[:2 if setting.aux else 1], (a, b, bias, results[1])
+
+
+def _sum_to(gradient: Array, like: Array) -> Array:
+    """Over the leading dimensions along which an operand was shared."""
+    more = gradient.ndim - like.ndim
+    shared = [i for i in range(gradient.ndim) if i < more or like.shape[i - more] != gradient.shape[i]]
+    return gradient.sum(shared, dtype=np.float32).astype(like.dtype).reshape(like.shape)
+
+
+def _gradient(setting: Setting, x: Array, y: Array, like: Array, transpose_x: bool, transpose_y: bool) -> Array:
+    """op(x) @ op(y), which is rounded once if it is summed."""
+    batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    summed = like.shape[:-2] != batch
+    dtype = "float32" if summed else like.dtype.name
+    result, = product(Setting(dtype, transpose_x, transpose_y, setting.batch_invariant), x, y)
+    return _sum_to(result, like) if summed else result
+
+
+def _backward(setting: Setting, saved: tuple[Any, ...], gradients: list[Array]) -> tuple[Optional[Array], ...]:
+    a, b, bias, aux = saved
+    gradient = gradients[0]
+    if setting.activation is not None:
+        gradient, = jax.vjp(_ACTIVATIONS[setting.activation], aux)[1](gradient)
+    if setting.aux:
+        gradient += gradients[1]
+    half = gradient.astype(a.dtype)
+    pair = partial(_gradient, setting)
+    turned_a, turned_b = setting.transpose_a, setting.transpose_b
+    grad_a = pair(b, half, a, turned_b, True) if turned_a else pair(half, b, a, False, not turned_b)
+    grad_b = pair(half, a, b, True, turned_a) if turned_b else pair(a, half, b, not turned_a, False)
+    grad_bias = None
+    if bias is not None:
+        grad_bias = gradient.sum(tuple(range(gradient.ndim - 1)), dtype=np.float32).astype(bias.dtype)
+    return grad_a, grad_b, grad_bias
+
+
+product.defvjp(_forward, _backward)
