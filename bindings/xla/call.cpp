@@ -154,11 +154,9 @@ bool answer_metadata(const CallFrame& frame)
     if (!frame.extensions || frame.extensions->type != extension_metadata)
         return false;
     Metadata& metadata = *reinterpret_cast<MetadataExtension*>(frame.extensions)->metadata;
-    // XLA refuses a handler of a newer version than its own; members of an older one stand where they
-    // stood.
-    const bool older = frame.api && frame.api->version.major == api_major;
-    metadata.api_version = {sizeof(ApiVersion), nullptr, api_major,
-                            older ? std::min(frame.api->version.minor, api_minor) : api_minor};
+    // XLA refuses a handler of a newer version than its own. Only 0.1 does not say which that is.
+    const int minor = frame.api ? std::clamp(frame.api->version.minor, 1, api_minor) : 1;
+    metadata.api_version = {sizeof(ApiVersion), nullptr, api_major, minor};
     metadata.traits = trait_command_buffer_compatible;
     if (has(metadata.struct_size, sizeof metadata))
         metadata.state_type = 0;
