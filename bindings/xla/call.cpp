@@ -75,9 +75,6 @@ void check_shapes(const Call& call)
             refuse("bias: its leading dimensions do not fit those of the result");
 }
 
-// The first member of a struct that the writer did not know.
-bool has(size_t struct_size, size_t end) { return struct_size >= end; }
-
 int code_of(hgemm_status_t status)
 {
     switch (status) {
@@ -142,9 +139,9 @@ void check_interface(const CallFrame& frame, bool needs_device)
                                                     std::to_string(api.version.major) + "." +
                                                     std::to_string(api.version.minor));
     const size_t last = offsetof(Api, device_ordinal_get) + sizeof api.device_ordinal_get;
-    if (!has(frame.struct_size, sizeof frame) || (needs_device && !has(api.struct_size, last)))
+    if (frame.struct_size < sizeof frame || (needs_device && api.struct_size < last))
         throw Refusal(code_failed_precondition,
-                      "this XLA is too old for libhgemm; JAX 0.6 or newer is wanted");
+                      "this XLA is too old for libhgemm; JAX 0.6.2 or newer is wanted");
     if (frame.stage != stage_execute)
         throw Refusal(code_failed_precondition, "must be called where XLA executes");
 }
@@ -158,7 +155,7 @@ bool answer_metadata(const CallFrame& frame)
     const int minor = frame.api ? std::clamp(frame.api->version.minor, 1, api_minor) : 1;
     metadata.api_version = {sizeof(ApiVersion), nullptr, api_major, minor};
     metadata.traits = trait_command_buffer_compatible;
-    if (has(metadata.struct_size, sizeof metadata))
+    if (metadata.struct_size >= sizeof metadata)
         metadata.state_type = 0;
     return true;
 }

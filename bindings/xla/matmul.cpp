@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -142,16 +143,24 @@ void run(hgemm_handle_t handle, hgemm_args_t args, const Axes& axes)
     run(handle, args, outer);
 }
 
+// XLA's buffers are less aligned than workspaces must be.
+void lend_workspace(hgemm_handle_t handle, const Call& call)
+{
+    void* memory = call.workspace;
+    size_t bytes = call.workspace_bytes;
+    const bool fits = memory && std::align(256, 1, memory, bytes);
+    require(hgemm_set_workspace(handle, fits ? memory : nullptr, fits ? bytes : 0));
+}
+
 void multiply(const CallFrame& frame, bool on_gpu)
 {
     check_interface(frame, on_gpu);
     const Call call(frame);
+    const int device = on_gpu ? device_of(frame) : HGEMM_DEVICE_HOST;
     const hgemm_mode_t mode = call.batch_invariant ? HGEMM_MODE_BATCH_INVARIANT : HGEMM_MODE_DEFAULT;
-    const Lent handle({on_gpu ? device_of(frame) : HGEMM_DEVICE_HOST, mode},
-                      on_gpu ? stream_of(frame) : nullptr);
+    const Lent handle({device, mode}, on_gpu ? stream_of(frame) : nullptr);
     if (on_gpu)
-        require(hgemm_set_workspace(handle, call.workspace_bytes ? call.workspace : nullptr,
-                                    call.workspace_bytes));
+        lend_workspace(handle, call);
     const hgemm_args_t args = arguments_of(call);
     run(handle, args, axes_of(call, args));
 }

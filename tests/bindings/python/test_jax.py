@@ -8,6 +8,7 @@ import threading
 import unittest
 from pathlib import Path
 
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 try:
     import jax
 except ModuleNotFoundError:
@@ -66,23 +67,6 @@ class Products(unittest.TestCase):
                     self.assertEqual(result.dtype, jnp.dtype(out_dtype or dtype))
                     assert_product(result, a, b)
 
-    @unittest.skipIf(ON_GPU, "numpy's arrays are the host's")
-    def test_the_bits_are_those_of_the_library(self):
-        for dtype in DTYPES:
-            for shape in ((33, 17, 65), (128, 64, 512), (5, 1, 40)):
-                m, n, k = shape
-                a, b, bias = random(m, k, dtype=dtype), random(n, k, dtype=dtype), random(n, dtype=dtype)
-                for activation in ACTIVATIONS:
-                    want = hgemm.matmul(np.asarray(a), np.asarray(b).T, bias=np.asarray(bias), activation=activation)
-                    np.testing.assert_array_equal(bits(hj.linear(a, b, bias, activation)), bits(want))
-                for result in (hj.matmul(a, b, transpose_b=True), hj.matmul(turned(a), b, transpose_a=True,
-                                                                            transpose_b=True)):
-                    assert_product(result, a, turned(b))
-                np.testing.assert_array_equal(bits(hj.matmul(a, b, transpose_b=True)),
-                                              bits(hgemm.matmul(np.asarray(a), np.asarray(b).T)))
-                batch = np.asarray(random(3, m, k, dtype=dtype)), np.asarray(random(3, k, n, dtype=dtype))
-                np.testing.assert_array_equal(bits(hj.matmul(*batch)), bits(hgemm.matmul(*batch)))
-
     def test_leading_dimensions(self):
         for first, second in (((3,), (3,)), ((3,), ()), ((), (3,)), ((3,), (1,)), ((2, 1), (3,)), ((2, 3), (2, 3)),
                               ((2, 3), (1, 3)), ((4, 1, 2), (1, 3, 2)), ((2, 1, 3, 1), (1, 2, 1, 3)), ((0,), (1,))):
@@ -130,24 +114,44 @@ class Products(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
-class BatchInvariance(unittest.TestCase):
-    @unittest.skipIf(ON_GPU, "GPUs have the mode")
-    def test_the_host_has_no_such_mode(self):
-        a = random(8, 8)
-        with self.assertRaisesRegex(Exception, "NOT_SUPPORTED.*batch-invariant"):
-            jax.block_until_ready(hj.matmul(a, a, batch_invariant=True))
-        assert_product(hj.matmul(a, a), a, a)
+if ON_GPU:
+    class Gpus(unittest.TestCase):
+        """tests/bindings/xla does the same with the handler itself, on the virtual GPU too."""
 
-    @unittest.skipUnless(ON_GPU, "the CPU has no batch-invariant mode; tests/bindings/xla has the virtual GPU's")
-    def test_the_bits_of_a_row(self):
-        for dtype in DTYPES:
-            a, b = random(256, 1024, dtype=dtype), random(1024, 320, dtype=dtype)
-            whole = bits(hj.matmul(a, b, batch_invariant=True))
-            for rows in (1, 2, 3, 7, 16, 17, 64, 100, 128, 129, 255):
-                part = hj.matmul(a[:rows], b, batch_invariant=True)
-                np.testing.assert_array_equal(bits(part), whole[:rows])
-                mapped = jax.vmap(lambda row: hj.matmul(row[None], b, batch_invariant=True)[0])(a[:rows])
-                np.testing.assert_array_equal(bits(mapped), whole[:rows])
+        def test_the_bits_of_a_row(self):
+            for dtype in DTYPES:
+                a, b = random(256, 1024, dtype=dtype), random(1024, 320, dtype=dtype)
+                whole = bits(hj.matmul(a, b, batch_invariant=True))
+                for rows in (1, 2, 3, 7, 16, 17, 64, 100, 128, 129, 255):
+                    part = hj.matmul(a[:rows], b, batch_invariant=True)
+                    np.testing.assert_array_equal(bits(part), whole[:rows])
+                    mapped = jax.vmap(lambda row: hj.matmul(row[None], b, batch_invariant=True)[0])(a[:rows])
+                    np.testing.assert_array_equal(bits(mapped), whole[:rows])
+else:
+    class TheHost(unittest.TestCase):
+        """What holds of it alone; its arrays are numpy's as well."""
+
+        def test_it_has_no_batch_invariant_mode(self):
+            a = random(8, 8)
+            with self.assertRaisesRegex(Exception, "NOT_SUPPORTED.*batch-invariant"):
+                jax.block_until_ready(hj.matmul(a, a, batch_invariant=True))
+            assert_product(hj.matmul(a, a), a, a)
+
+        def test_the_bits_are_those_of_the_library(self):
+            for dtype in DTYPES:
+                for shape in ((33, 17, 65), (128, 64, 512), (5, 1, 40)):
+                    m, n, k = shape
+                    a, b, bias = random(m, k, dtype=dtype), random(n, k, dtype=dtype), random(n, dtype=dtype)
+                    for activation in ACTIVATIONS:
+                        want = hgemm.matmul(np.asarray(a), np.asarray(b).T, bias=np.asarray(bias), activation=activation)
+                        np.testing.assert_array_equal(bits(hj.linear(a, b, bias, activation)), bits(want))
+                    both = hj.matmul(turned(a), b, transpose_a=True, transpose_b=True)
+                    want = hgemm.matmul(np.asarray(turned(a)).T, np.asarray(b).T)
+                    np.testing.assert_array_equal(bits(both), bits(want))
+                    np.testing.assert_array_equal(bits(hj.matmul(a, b, transpose_b=True)),
+                                                  bits(hgemm.matmul(np.asarray(a), np.asarray(b).T)))
+                    batch = np.asarray(random(3, m, k, dtype=dtype)), np.asarray(random(3, k, n, dtype=dtype))
+                    np.testing.assert_array_equal(bits(hj.matmul(*batch)), bits(hgemm.matmul(*batch)))
 
 
 class Transformations(unittest.TestCase):
@@ -231,7 +235,20 @@ class Transformations(unittest.TestCase):
         their = loss(lambda x, w: x @ w.T)(w.astype("float32"), x.astype("float32"))
         np.testing.assert_allclose(double(ours), double(their), rtol=0.01, atol=0.01)
 
-    def test_gradients_are_three_products_without_a_copy(self):
+    def test_gradients_under_shard_map(self):
+        """Those of what is shared are summed over the mesh."""
+        mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("rows",))
+        rows, shared = jax.sharding.PartitionSpec("rows"), jax.sharding.PartitionSpec()
+
+        def sharded(function):
+            return jax.shard_map(function, mesh=mesh, in_specs=(rows, shared, shared), out_specs=rows)
+
+        self.compare(sharded(lambda x, w, b: hj.linear(x, w, b, "silu")), lambda x, w, b: jax.nn.silu(x @ w.T + b),
+                     random(8, 16), random(4, 16), random(4))
+        self.compare(sharded(lambda x, w, b: hj.matmul(x, w, transpose_b=True)), lambda x, w, b: x @ w.T,
+                     random(8, 16), random(4, 16), random(4))
+
+    def test_gradients_are_two_products_without_a_copy(self):
         def loss(a, b):
             return hj.matmul(a, b, out_dtype="float32").astype("float16")
 
@@ -270,8 +287,8 @@ class Imports(unittest.TestCase):
     def test_what_is_wanted_is_said(self):
         self.assertIn("hgemm.jax needs JAX, which is not installed",
                       self.run_python("import sys; sys.modules['jax'] = None; import hgemm.jax"))
-        self.assertIn("hgemm.jax needs JAX 0.6 or newer, and 0.5.3 is installed", self.run_python(
-            "import jax; jax.__version__, jax.__version_info__ = '0.5.3', (0, 5, 3); import hgemm.jax"))
+        self.assertIn("hgemm.jax needs JAX 0.6.2 or newer, and 0.6.1 is installed", self.run_python(
+            "import jax; jax.__version__, jax.__version_info__ = '0.6.1', (0, 6, 1); import hgemm.jax"))
 
     def test_jax_is_imported_where_it_is_asked_for(self):
         self.assertEqual(self.run_python("import sys, hgemm; assert 'jax' not in sys.modules"), "")

@@ -105,7 +105,7 @@ public:
           b(cuda, type, with(c.batch_b, c.transpose_b ? c.n : c.k, c.transpose_b ? c.k : c.n)),
           bias(cuda, HGEMM_F32, with_one(Dims(c.batch_a.size(), 1), c.n)),
           d(cuda, type_d, with(batch(c), c.m, c.n)), aux(cuda, type_d, d.dims),
-          workspace(cuda, HGEMM_F16, {cuda ? int64_t{workspace_bytes / 2} : 0}), frame(stream), case_(c)
+          workspace(cuda, HGEMM_F16, {cuda ? int64_t{workspace_bytes} : 0}), frame(stream), case_(c)
     {
         a.fill(1);
         b.fill(2);
@@ -117,7 +117,8 @@ public:
             frame.argument(xla::type_f32, bias.data(), bias.dims).set("activation", HGEMM_ACTIVATION_RELU);
             frame.result(xla_type(type_d), aux.data(), aux.dims);
         }
-        frame.result(6, workspace.data(), {cuda ? int64_t{workspace_bytes} : 0});  // U8
+        // U8, as little aligned as XLA's are
+        frame.result(6, static_cast<char*>(workspace.data()) + 128, {cuda ? int64_t{workspace_bytes} : 0});
     }
 
     void check()
@@ -252,7 +253,7 @@ TEST(XlaHost, OtherInterfacesAreRefused)
         expect_refused(product.frame.call(hgemm_xla_matmul_cuda), xla::code_failed_precondition, words);
     };
     refused([](Frame& frame) { frame.api.version.major = 1; }, "this is 1.4");
-    refused([](Frame& frame) { frame.api.struct_size -= sizeof(void*); }, "JAX 0.6 or newer is wanted");
+    refused([](Frame& frame) { frame.api.struct_size -= sizeof(void*); }, "JAX 0.6.2 or newer is wanted");
     refused([](Frame& frame) { frame.stage = 0; }, "where XLA executes");
 }
 

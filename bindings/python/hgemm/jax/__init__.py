@@ -13,14 +13,14 @@ try:
     import jax
 except ModuleNotFoundError as error:
     raise ImportError("hgemm.jax needs JAX, which is not installed") from error
-if jax.__version_info__ < (0, 6):
-    raise ImportError(f"hgemm.jax needs JAX 0.6 or newer, and {jax.__version__} is installed")
+if jax.__version_info__ < (0, 6, 2):
+    raise ImportError(f"hgemm.jax needs JAX 0.6.2 or newer, and {jax.__version__} is installed")
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._operand import activation_of
-from ._product import Setting, product
+from ._product import Setting, product, vary_alike
 
 __all__ = ["linear", "matmul"]
 
@@ -70,12 +70,13 @@ def matmul(a: ArrayLike, b: ArrayLike, *, out_dtype: Optional[DTypeLike] = None,
     setting = Setting(_out_dtype(out_dtype, a), transpose_a, transpose_b, batch_invariant)
     if b.ndim == 2 and not transpose_a:
         return _of_rows(setting, a, b)
-    return product(setting, a, b)[0]
+    return product(setting, *vary_alike(a, b))[0]
 
 
-def _of_rows(setting: Setting, a: Array, b: Array, bias: Array | None = None) -> Array:
+def _of_rows(setting: Setting, a: Array, b: Array, *bias: Array) -> Array:
     """All rows of ``a`` by one matrix: a single product, and so are its gradients."""
-    result, = product(setting, a.reshape(prod(a.shape[:-1]), a.shape[-1]), b, bias)
+    rows = a.reshape(prod(a.shape[:-1]), a.shape[-1])
+    result, = product(setting, *vary_alike(rows, b, *bias))
     return result.reshape(*a.shape[:-1], result.shape[-1])
 
 
@@ -99,4 +100,4 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: Optional[ArrayLike] = None, ac
     activation_of(activation)
     setting = Setting(x.dtype.name, transpose_b=True, batch_invariant=batch_invariant,
                       activation=None if activation == "none" else activation)
-    return _of_rows(setting, x, weight, bias)
+    return _of_rows(setting, x, weight, *(() if bias is None else (bias,)))

@@ -48,13 +48,18 @@ class Setting(NamedTuple):
 
 def _call(setting: Setting, workspace: int, a: Array, b: Array, *bias: Array) -> list[Array]:
     """Of operands with as many leading dimensions each."""
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], *(x.shape[:-1] for x in bias))
-    shape = (*batch, a.shape[-1 if setting.transpose_a else -2], b.shape[-2 if setting.transpose_b else -1])
-    results = [jax.ShapeDtypeStruct(shape, setting.out_dtype)] * (2 if setting.aux else 1)
+    result = jax.eval_shape(partial(_as_jax, setting), a, b, *bias)  # also over which axes of a mesh it varies
+    results = [result] * (2 if setting.aux else 1)
     call = jax.ffi.ffi_call(_TARGET, [*results, jax.ShapeDtypeStruct((workspace,), np.uint8)])
     return call(a, b, *bias, transpose_a=np.int32(setting.transpose_a), transpose_b=np.int32(setting.transpose_b),
                 batch_invariant=np.int32(setting.batch_invariant),
                 activation=np.int32(activation_of(setting.activation)))[:-1]
+
+
+def _as_jax(setting: Setting, a: Array, b: Array, *bias: Array) -> Array:
+    """The product by JAX itself, for its shape and type."""
+    d = jnp.matmul(a.swapaxes(-1, -2) if setting.transpose_a else a, b.swapaxes(-1, -2) if setting.transpose_b else b)
+    return (d + bias[0][..., None, :] if bias else d).astype(setting.out_dtype)
 
 
 @lru_cache(maxsize=None)
@@ -71,6 +76,18 @@ def _batchable(setting: Setting) -> Any:
         return results, [True] * len(results)
 
     return run
+
+
+def vary_alike(*arrays: Array) -> list[Array]:
+    """Under shard_map: arrays that vary over the same axes of the mesh, so that a gradient is summed over those along
+    which its array was shared."""
+    def axes_of(array: Array) -> frozenset[str]:
+        found = jax.typeof(array)
+        return found.vma if hasattr(found, "vma") else found.manual_axis_type.varying
+
+    every = frozenset().union(*map(axes_of, arrays))
+    cast = partial(jax.lax.pcast, to="varying") if hasattr(jax.lax, "pcast") else jax.lax.pvary
+    return [cast(x, tuple(every - axes_of(x))) if every - axes_of(x) else x for x in arrays]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
