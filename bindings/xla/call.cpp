@@ -85,8 +85,8 @@ int code_of(hgemm_status_t status)
     }
 }
 
-// An error of XLA's own is passed on as the fact that there was one: its text cannot be read without its
-// message.
+// Of an error of XLA's own the fact is passed on: the function that reads its text is not the same in all
+// versions.
 void check_xla(const CallFrame& frame, Error* error, const char* what)
 {
     if (!error)

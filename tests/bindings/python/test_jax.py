@@ -143,7 +143,8 @@ else:
                     m, n, k = shape
                     a, b, bias = random(m, k, dtype=dtype), random(n, k, dtype=dtype), random(n, dtype=dtype)
                     for activation in ACTIVATIONS:
-                        want = hgemm.matmul(np.asarray(a), np.asarray(b).T, bias=np.asarray(bias), activation=activation)
+                        want = hgemm.matmul(np.asarray(a), np.asarray(b).T, bias=np.asarray(bias),
+                                            activation=activation)
                         np.testing.assert_array_equal(bits(hj.linear(a, b, bias, activation)), bits(want))
                     both = hj.matmul(turned(a), b, transpose_a=True, transpose_b=True)
                     want = hgemm.matmul(np.asarray(turned(a)).T, np.asarray(b).T)
@@ -256,6 +257,16 @@ class Transformations(unittest.TestCase):
             random(8, 16), random(16, 4), random(8, 4)).compile().as_text()
         self.assertEqual(len(re.findall(r'custom_call_target="hgemm_matmul"', text)), 2)  # D itself is not used
         self.assertNotRegex(text, r"= \S+ (transpose|copy)\(")
+
+
+class Platforms(unittest.TestCase):
+    def test_the_workspace_is_in_the_memory_that_xla_plans(self):
+        """As compiled for either platform, of which one need not be there."""
+        a, b = random(8, 16), random(16, 4)
+        for platform, bytes in (("cpu", 0), ("cuda", 32 << 20)):
+            text = jax.jit(jax.vmap(hj.matmul)).trace(a[None], b[None]).lower(lowering_platforms=(platform,)).as_text()
+            self.assertEqual(re.findall(r"custom_call @hgemm_matmul.*-> \(tensor<1x8x4xf16>, tensor<(\d+)xui8>\)", text),
+                             [str(bytes)])
 
 
 class WrongArguments(unittest.TestCase):
