@@ -1,5 +1,6 @@
 """hgemm.jax on JAX's default device: the CPU, or a GPU where JAX has one."""
 
+import ctypes
 import os
 import re
 import subprocess
@@ -265,8 +266,8 @@ class Platforms(unittest.TestCase):
         a, b = random(8, 16), random(16, 4)
         for platform, bytes in (("cpu", 0), ("cuda", 32 << 20)):
             text = jax.jit(jax.vmap(hj.matmul)).trace(a[None], b[None]).lower(lowering_platforms=(platform,)).as_text()
-            self.assertEqual(re.findall(r"custom_call @hgemm_matmul.*-> \(tensor<1x8x4xf16>, tensor<(\d+)xui8>\)", text),
-                             [str(bytes)])
+            found = re.findall(r"custom_call @hgemm_matmul.*-> \(tensor<1x8x4xf16>, tensor<(\d+)xui8>\)", text)
+            self.assertEqual(found, [str(bytes)])
 
 
 class WrongArguments(unittest.TestCase):
@@ -306,6 +307,16 @@ class Imports(unittest.TestCase):
 
 
 class Interface(unittest.TestCase):
+    def test_the_handler_for_gpus_asks_xla(self):
+        """Which knows a device on the CPU, but no stream."""
+        library = ctypes.CDLL(str(Path(hgemm.c.PACKAGE) / "lib/libhgemm_xla.so"))
+        jax.ffi.register_ffi_target("for_gpus", jax.ffi.pycapsule(library.hgemm_xla_matmul_cuda), platform="cpu")
+        a = jax.device_put(random(4, 4), jax.devices("cpu")[0])
+        results = [jax.ShapeDtypeStruct((4, 4), a.dtype), jax.ShapeDtypeStruct((0,), "uint8")]
+        attributes = {name: np.int32(0) for name in ("transpose_a", "transpose_b", "batch_invariant", "activation")}
+        with self.assertRaisesRegex(Exception, "XLA does not say which stream the call is for"):
+            jax.block_until_ready(jax.jit(lambda a: jax.ffi.ffi_call("for_gpus", results)(a, a, **attributes))(a))
+
     def test_our_declarations_are_those_of_jaxlib(self):
         compiler = os.environ.get("CXX", "c++")
         done = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", f"-I{jax.ffi.include_dir()}", f"-I{SOURCE}",
