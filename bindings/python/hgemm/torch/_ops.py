@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import c
 from .._operand import Operand, activation_of, fits, gemm_args, leading
-from . import _handles
+from . import _extension, _handles
 
 HALF = (torch.float16, torch.bfloat16)
 _TYPES = {torch.float16: c.Type.F16, torch.bfloat16: c.Type.BF16, torch.float32: c.Type.F32}
@@ -142,6 +142,10 @@ def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alp
          activation: str, out_dtype: torch.dtype | None, batch_invariant: bool, out: Tensor | None = None,
          with_aux: bool = False) -> tuple[Tensor, Tensor | None]:
     """Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
+    if out is None and not with_aux:
+        served = _serve(a, b, c_tensor, bias, alpha, beta, activation, out_dtype, batch_invariant)
+        if served is not None:
+            return served, None
     plan = _plan(kind(a), kind(b), kind_or_none(c_tensor), kind_or_none(bias), kind_or_none(out),
                  out_dtype or a.dtype, with_aux, alpha, beta, activation)
     result = out
@@ -169,6 +173,19 @@ def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alp
     if plan.copy_out and out is not None:
         return out.copy_(result), aux
     return result, aux
+
+
+def _serve(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+           activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor | None:
+    """By the extension; None: it leaves the product to what follows."""
+    added = c_tensor if bias is None else bias
+    if out_dtype not in _extension.WIDTHS or (c_tensor is not None and bias is not None) or (
+            added is None and alpha != 1):
+        return None
+    form = batch_invariant | _extension.WIDTHS[out_dtype] | activation_of(activation) << _extension.ACTIVATION_SHIFT
+    if a.dim() == 3:
+        form |= _extension.BATCHED
+    return _extension.serve(a, b, form, added, alpha, beta if bias is None else 1.0)
 
 
 def gemm(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float, activation: str,
