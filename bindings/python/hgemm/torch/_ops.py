@@ -138,14 +138,10 @@ def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Ki
     return _Plan(args, shape, copy_a, copy_b, copy_c, copy_out)
 
 
-def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+def run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
          activation: str, out_dtype: torch.dtype | None, batch_invariant: bool, out: Tensor | None = None,
          with_aux: bool = False) -> tuple[Tensor, Tensor | None]:
     """Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
-    if out is None and not with_aux:
-        served = _serve(a, b, c_tensor, bias, alpha, beta, activation, out_dtype, batch_invariant)
-        if served is not None:
-            return served, None
     plan = _plan(kind(a), kind(b), kind_or_none(c_tensor), kind_or_none(bias), kind_or_none(out),
                  out_dtype or a.dtype, with_aux, alpha, beta, activation)
     result = out
@@ -177,7 +173,7 @@ def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alp
 
 def _serve(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
            activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor | None:
-    """By the extension; None: it leaves the product to what follows."""
+    """By the extension; None: it leaves the product to run()."""
     added = c_tensor if bias is None else bias
     if out_dtype not in _extension.WIDTHS or (c_tensor is not None and bias is not None) or (
             added is None and alpha != 1):
@@ -190,17 +186,18 @@ def _serve(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, a
 
 def gemm(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float, activation: str,
          out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
-    return _run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)[0]
+    served = _serve(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)
+    return run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)[0] if served is None else served
 
 
 def _gemm_aux(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
               activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> tuple[Tensor, Tensor | None]:
-    return _run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant, with_aux=True)
+    return run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant, with_aux=True)
 
 
 def gemm_out(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
              activation: str, out: Tensor, batch_invariant: bool) -> None:
-    _run(a, b, c, bias, alpha, beta, activation, out.dtype, batch_invariant, out)
+    run(a, b, c, bias, alpha, beta, activation, out.dtype, batch_invariant, out)
 
 
 def check_groups(a: _Kind, b: _Kind, ends: _Kind) -> None:
