@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._operand import ACTIVATIONS
 from . import _autograd, _ops  # noqa: F401  define torch.ops.hgemm
-from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, serve_plain
+from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
 from ._overrides import batch_invariant, counts, disable, enable, mode
 
 __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm"]
@@ -27,9 +27,9 @@ _LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in
 def _gemm(a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1,
           beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
     if out is None:
-        return _ops.GEMM(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
+        return _autograd.gemm(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
     _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (a, b, c, bias, out)):
+    if needs_gradient(a, b, c, bias, out):
         raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")
     _ops.GEMM_OUT(a, b, c, bias, float(alpha), float(beta), "none", out, mode.batch_invariant)
     return out
@@ -115,11 +115,10 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
     a = input.reshape(rows, input.shape[-1])
     activation = activation or "none"
     arguments = (a, weight.t(), None, bias, 1.0, 0.0, activation, None, mode.batch_invariant)
-    needs_gradient = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (input, weight, bias))
-    if activation != "none" and needs_gradient:
-        result = _ops.GEMM_AUX(*arguments)[0]
+    if activation != "none" and needs_gradient(input, weight, bias):
+        result = _autograd.gemm_aux(*arguments)[0]
     else:
-        result = _ops.GEMM(*arguments)
+        result = _autograd.gemm(*arguments)
     return result.reshape(*input.shape[:-1], weight.shape[0])
 
 

@@ -190,7 +190,7 @@ def gemm(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: flo
     return run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)[0] if served is None else served
 
 
-def _gemm_aux(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+def gemm_aux(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
               activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> tuple[Tensor, Tensor | None]:
     return run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant, with_aux=True)
 
@@ -248,7 +248,7 @@ def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant:
 
 for _key in ("CPU", "CUDA"):
     _library.impl("gemm", gemm, _key)
-    _library.impl("gemm_aux", _gemm_aux, _key)
+    _library.impl("gemm_aux", gemm_aux, _key)
     _library.impl("gemm_out", gemm_out, _key)
     _library.impl("grouped_mm", grouped_mm, _key)
 
