@@ -53,7 +53,7 @@ bool look_up(void* library, const char* name, Function*& function)
 }
 
 // The name of what is missing, or null.
-const char* look_up_all(void* torch, void* hgemm)
+const char* look_up_all(void* torch, void* hgemm, Api& api)
 {
     const char* missing = nullptr;
     const auto find = [&](void* library, const char* name, auto& function) {
@@ -86,7 +86,7 @@ const char* look_up_all(void* torch, void* hgemm)
     return missing;
 }
 
-bool has_cuda(void* torch)
+bool has_cuda(void* torch, Api& api)
 {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW);
     return driver != nullptr && look_up(driver, "cuStreamIsCapturing", api.is_capturing) &&
@@ -97,7 +97,7 @@ bool has_cuda(void* torch)
 bool implement(const char* key)
 {
     Library library = nullptr;
-    return !(api.init_library("hgemm", key, __FILE__, __LINE__, &library) ||
+    return !(api.init_library("hgemm", key, "libhgemm_torch", 0, &library) ||
              api.implement(library, "_serve", serve) || api.implement(library, "_serve_add", serve_add));
 }
 
@@ -106,9 +106,12 @@ bool implement(const char* key)
 
 const char* hgemm_torch_load(void* torch, void* hgemm)
 {
-    if (const char* missing = hgemm_torch::look_up_all(torch, hgemm))
+    hgemm_torch::Api found{};
+    if (const char* missing = hgemm_torch::look_up_all(torch, hgemm, found))
         return missing;
-    if (!hgemm_torch::implement("CPU") || (hgemm_torch::has_cuda(torch) && !hgemm_torch::implement("CUDA")))
+    const bool has_cuda = hgemm_torch::has_cuda(torch, found);
+    hgemm_torch::api = found;
+    if (!hgemm_torch::implement("CPU") || (has_cuda && !hgemm_torch::implement("CUDA")))
         return "aoti_torch_library_impl";
     return nullptr;
 }
