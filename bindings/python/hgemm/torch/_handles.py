@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref
+from ctypes import byref, py_object, pythonapi
 from typing import Any
 
 import torch
 
 from .. import c
-from . import _extension
 from .._driver import allow_while_capturing
 from .._handle import PER_THREAD, Handle, Pool
+from . import _extension
 
 #: Of GPU memory, for each stream on which products run; cuBLAS takes as much on an H100. It holds for later handles.
 WORKSPACE_BYTES = 32 << 20
@@ -40,7 +40,7 @@ class TorchHandle(Handle):
         """From now on the extension uses it too, whenever it is idle. What is captured has no workspace to share."""
         shares = _extension.library is not None and stream != PER_THREAD
         if shares and self._shared is None and (device == c.DEVICE_HOST or self.memory is not None):
-            self._close.detach()  # it stays
+            pythonapi.Py_IncRef(py_object(self))  # it stays
             self._shared = _extension.library.hgemm_torch_share(device, stream, batch_invariant, self.raw)
 
     def take(self) -> bool:
@@ -67,13 +67,17 @@ def _create(device: int, stream: int, batch_invariant: bool) -> TorchHandle:
 
 
 class _SharedPool(Pool[TorchHandle]):
+    """Idle handles are the extension's as well."""
+
     def take(self, *key: Any) -> TorchHandle:
-        busy = []  # in the extension, now
-        while not (handle := super().take(*key)).take():
-            busy.append(handle)
-        for other in busy:
-            super().give_back(other, *key)
-        return handle
+        busy: list[TorchHandle] = []  # in the extension, now
+        try:
+            while not (handle := super().take(*key)).take():
+                busy.append(handle)
+            return handle
+        finally:
+            for each in busy:
+                super().give_back(each, *key)
 
     def give_back(self, handle: TorchHandle, *key: Any) -> None:
         handle.share(*key)
