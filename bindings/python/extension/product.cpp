@@ -40,8 +40,10 @@ struct View {
     {
         const std::int64_t last = dimensions - 1;
         Matrix result{sizes[last - 1], sizes[last], strides[last - 1], strides[last]};
-        if (dimensions == 3)
-            result.batch = sizes[0], result.batch_stride = strides[0];
+        if (dimensions == 3) {
+            result.batch = sizes[0];
+            result.batch_stride = strides[0];
+        }
         return result;
     }
 
@@ -138,7 +140,8 @@ private:
         } else {
             if (a_.dimensions != y.dimensions || a_.dimensions != (options_.has(BATCHED) ? 3 : 2))
                 return false;
-            left = a_.matrix(), right = y.matrix();
+            left = a_.matrix();
+            right = y.matrix();
         }
         if (left.columns != right.rows || left.batch != right.batch)
             return false;
@@ -147,13 +150,17 @@ private:
         args_.layout = HGEMM_ROW_MAJOR;
         args_.type_ab = type_of(a_.dtype);
         args_.type_c = args_.type_d = options_.has(WIDE) ? HGEMM_F32 : args_.type_ab;
-        args_.m = left.rows, args_.n = right.columns, args_.k = left.columns;
+        args_.m = left.rows;
+        args_.n = right.columns;
+        args_.k = left.columns;
         args_.alpha = static_cast<float>(options_.alpha);
-        args_.a = a_.data, args_.b = y.data;
+        args_.a = a_.data;
+        args_.b = y.data;
         args_.ldd = std::max<std::int64_t>(1, args_.n);
         args_.activation = options_.activation();
         args_.batch_count = left.batch;
-        args_.stride_a = left.batch_stride, args_.stride_b = right.batch_stride;
+        args_.stride_a = left.batch_stride;
+        args_.stride_b = right.batch_stride;
         args_.stride_d = options_.has(BATCHED) ? args_.m * args_.n : 0;
         return read_operand(left, args_.transa, args_.lda) && read_operand(right, args_.transb, args_.ldb);
     }
