@@ -23,6 +23,11 @@ Region region_of_b(const hgemm_args_t& g)
 {
     return region_of(g, g.b, stored_b(g), g.ldb, g.stride_b, g.type_ab);
 }
+Region region_of_bias(const hgemm_args_t& g)
+{
+    const int64_t count = g.bias_mode == HGEMM_BIAS_M ? g.m : g.n;
+    return region_of(g, g.bias, {count, 1, "elements"}, count, g.stride_bias, g.bias_type);
+}
 
 struct Named {
     Arg arg;
@@ -32,6 +37,19 @@ struct Named {
 class Overlaps {
 public:
     explicit Overlaps(const Signature& signature) : signature_(signature) {}
+
+    // Against what every product reads.
+    Status check_operands(const Named& output, const hgemm_args_t& g) const
+    {
+        Status status = ok;
+        if (reads_ab(g))
+            status = check(output, {Arg::A, region_of_a(g)});
+        if (status == ok && reads_ab(g))
+            status = check(output, {Arg::B, region_of_b(g)});
+        if (status == ok && g.bias_mode != HGEMM_BIAS_NONE)
+            status = check(output, {Arg::Bias, region_of_bias(g)});
+        return status;
+    }
 
     Status check(const Named& output, const Named& other) const
     {
@@ -63,23 +81,14 @@ Status check_apart(const Signature& signature, const hgemm_args_t& g)
         return ok;
     const Overlaps overlaps(signature);
     const Named d{overlaps.output(), region_of(g, g.d, stored_d(g), g.ldd, g.stride_d, g.type_d)};
-    Status status = ok;
-    if (reads_ab(g)) {
-        status = overlaps.check(d, {Arg::A, region_of_a(g)});
-        if (status == ok)
-            status = overlaps.check(d, {Arg::B, region_of_b(g)});
-    }
+    Status status = overlaps.check_operands(d, g);
     if (status == ok && reads_c(g) && g.c != g.d)
         status = overlaps.check({Arg::C, region_of(g, g.c, stored_d(g), g.ldc, g.stride_c, g.type_c)}, d);
     if (status != ok || !g.aux)
         return status;
     const Named aux{Arg::Aux, region_of(g, g.aux, stored_d(g), g.ldaux, g.stride_aux, g.type_d)};
     status = overlaps.check(aux, d);
-    if (status == ok && reads_ab(g))
-        status = overlaps.check(aux, {Arg::A, region_of_a(g)});
-    if (status == ok && reads_ab(g))
-        status = overlaps.check(aux, {Arg::B, region_of_b(g)});
-    return status;
+    return status == ok ? overlaps.check_operands(aux, g) : status;
 }
 
 }  // namespace hg

@@ -76,18 +76,19 @@ void add_list(std::string& text, const char* heading, const Counts& list)
     add_reasons(text, 10, 0, list);
 }
 
+// A program that wants strict mode must not believe that it had it.
 std::string last_words()
 {
     const std::string text = summary(), unseen = text.empty() ? find_unseen() : "";
     if (unseen.empty())
-        return text;
+        return logs(LogLevel::Summary) ? text : "";
     return unseen + " is loaded, but none of its products came through the shim: there was none, or the " +
            "program finds the functions by dlsym() or binds them deeply (README.md, Limits)";
 }
 
 [[gnu::destructor]] void print_summary()
 {
-    if (!logs(LogLevel::Summary))
+    if (!logs(LogLevel::Summary) && !current_settings().strict)
         return;
     const std::string text = quietly(std::string(), last_words);
     for (size_t begin = 0; begin < text.size();) {

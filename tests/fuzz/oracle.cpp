@@ -183,7 +183,11 @@ void Judge::judge_overlap()
 {
     for (const Field field : {C, D, Aux})
         doubtful_if(!p_.has_memory, field);
-    if (p_.is_array() || !p_.reads_ab() || !pointers_)
+    if (p_.is_array() || !pointers_)
+        return;
+    wrong_if(g_.bias_mode != HGEMM_BIAS_NONE && g_.bias == g_.d, D);
+    wrong_if(g_.bias_mode != HGEMM_BIAS_NONE && g_.bias == g_.d, Bias);
+    if (!p_.reads_ab())
         return;
     for (const auto& [operand, field] : {std::pair{g_.a, A}, {g_.b, B}}) {
         wrong_if(operand == g_.d, D);

@@ -111,6 +111,23 @@ TEST_F(Aliasing, of_aux_is_refused)
     served("aux beside D");
 }
 
+TEST_F(Aliasing, of_a_bias_is_refused)
+{
+    args.bias_mode = HGEMM_BIAS_N;
+    args.bias_type = args.type_d;
+    args.bias = args.d;
+    refused("(args->d) overlaps args->bias, must lie apart from it");
+    args.alpha = 0;  // it is read all the same
+    refused("(args->d) overlaps args->bias");
+    args.alpha = 1;
+    args.aux = at(500);
+    args.ldaux = ld;
+    args.bias = at(500 + ld);
+    refused("(args->aux) overlaps args->bias");
+    args.bias = at(400);
+    served("a bias behind D");
+}
+
 TEST_F(Aliasing, of_batches_is_refused)
 {
     args.batch_count = 3;

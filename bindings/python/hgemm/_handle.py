@@ -154,7 +154,7 @@ class Handle:
 
 Lent = TypeVar("Lent", bound=Handle)
 
-_PER_THREAD = 2  # cudaStreamPerThread: this address is another stream in each thread
+PER_THREAD = 2  # cudaStreamPerThread: this address is another stream in each thread
 
 
 class Pool(Generic[Lent]):
@@ -170,7 +170,7 @@ class Pool(Generic[Lent]):
         self._idle: defaultdict[tuple[Any, ...], list[Lent]] = defaultdict(list)
 
     def _idle_for(self, device: int, stream: int, *rest: Any) -> list[Lent]:
-        return self._idle[(device, stream, *rest) if stream != _PER_THREAD else (device, stream, *rest, get_ident())]
+        return self._idle[(device, stream, *rest) if stream != PER_THREAD else (device, stream, *rest, get_ident())]
 
     def take(self, *key: Any) -> Lent:
         try:

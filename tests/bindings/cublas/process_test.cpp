@@ -70,6 +70,9 @@ TEST(ShimProcess, does_not_see_functions_that_are_looked_up)
     EXPECT_EQ(o.status, 0);
     EXPECT_TRUE(o.says("right\n")) << o.text;
     EXPECT_TRUE(o.says("libcublas.so.13" + unseen)) << o.text;
+    // Strict mode says so without a log, and nothing else.
+    EXPECT_TRUE(run(loader + "look-up" + plugin, "HGEMM_SHIM_STRICT=on").says("libcublas.so.13" + unseen));
+    EXPECT_EQ(run(loader + "local" + plugin, "HGEMM_SHIM_STRICT=on").text, "right\n");
 }
 
 TEST(ShimProcess, serves_functions_that_are_looked_up_under_the_audit_library)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a test by the Python of the environment that wheel.sh has made.
-# usage: test.sh <folder to work in> <test>
+# usage: test.sh <folder to work in> <test> [<its arguments>...]
 set -euo pipefail
 python=$1/venv/bin/python
 [ -x "$python" ] && "$python" -c 'import hgemm' 2>/dev/null ||
     { printf 'python: Skipped\nThere is no wheel to test; the test python.wheel says why\n'; exit 77; }
-exec "$python" "$2"
+exec "$python" "${@:2}"

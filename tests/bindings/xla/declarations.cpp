@@ -1,5 +1,5 @@
 // Compiled where jaxlib is: our declarations of XLA's FFI against its own header.
-#include "bindings/xla/ffi.hpp"
+#include "bindings/python/xla/ffi.hpp"
 
 #include <xla/ffi/api/c_api.h>
 

@@ -1,7 +1,7 @@
 // A stand-in for XLA: call frames as it makes them, and the functions of its FFI that handlers use.
 #pragma once
 
-#include "bindings/xla/ffi.hpp"
+#include "bindings/python/xla/ffi.hpp"
 
 #include <hgemm.h>
 

@@ -16,17 +16,20 @@ from torch import Tensor
 
 from .._operand import ACTIVATIONS
 from . import _autograd, _ops  # noqa: F401  define torch.ops.hgemm
+from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
 from ._overrides import batch_invariant, counts, disable, enable, mode
 
 __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm"]
+
+_LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in ACTIVATIONS.items()}
 
 
 def _gemm(a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1,
           beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
     if out is None:
-        return _ops.GEMM(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
+        return _autograd.gemm(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
     _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (a, b, c, bias, out)):
+    if needs_gradient(a, b, c, bias, out):
         raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")
     _ops.GEMM_OUT(a, b, c, bias, float(alpha), float(beta), "none", out, mode.batch_invariant)
     return out
@@ -41,6 +44,10 @@ def _require_dimensions(dimensions: int, **tensors: Tensor) -> None:
 def mm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
        out: Optional[Tensor] = None) -> Tensor:
     """As torch.mm(): (M, K) by (K, N). ``out_dtype`` may be torch.float32."""
+    if out is None and out_dtype in WIDTHS:
+        result = serve_plain(input, mat2, mode.now.batch_invariant | WIDTHS[out_dtype])
+        if result is not None:
+            return result
     _require_dimensions(2, input=input, mat2=mat2)
     return _gemm(input, mat2, out_dtype=out_dtype, out=out)
 
@@ -48,6 +55,10 @@ def mm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
 def bmm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
         out: Optional[Tensor] = None) -> Tensor:
     """As torch.bmm(): (batch, M, K) by (batch, K, N)."""
+    if out is None and out_dtype in WIDTHS:
+        result = serve_plain(input, mat2, mode.now.batch_invariant | WIDTHS[out_dtype] | BATCHED)
+        if result is not None:
+            return result
     _require_dimensions(3, input=input, mat2=mat2)
     return _gemm(input, mat2, out_dtype=out_dtype, out=out)
 
@@ -61,6 +72,11 @@ def _add(input: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float, out_dty
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *, beta: float = 1,
           alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.addmm(): beta * input + alpha * mat1 @ mat2."""
+    if out is None and out_dtype in WIDTHS:
+        form = mode.now.batch_invariant | WIDTHS[out_dtype]
+        result = serve_plain(mat1, mat2, form, input, alpha, beta)
+        if result is not None:
+            return result
     _require_dimensions(2, mat1=mat1, mat2=mat2)
     return _add(input, mat1, mat2, beta, alpha, out_dtype, out)
 
@@ -68,6 +84,11 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.d
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
             beta: float = 1, alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.baddbmm(): beta * input + alpha * batch1 @ batch2."""
+    if out is None and out_dtype in WIDTHS:
+        form = mode.now.batch_invariant | WIDTHS[out_dtype] | BATCHED
+        result = serve_plain(batch1, batch2, form, input, alpha, beta)
+        if result is not None:
+            return result
     _require_dimensions(3, batch1=batch1, batch2=batch2)
     return _add(input, batch1, batch2, beta, alpha, out_dtype, out)
 
@@ -78,6 +99,10 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
     ``input``: (..., K), ``weight``: (N, K), ``bias``: (N,). ``activation``: "relu", "gelu_tanh", "gelu_erf" or "silu".
     The activation is that of the fp32 sum. Where a gradient is needed, the values before it are kept.
     """
+    if activation in _LINEAR:
+        served = serve_plain(input, weight, mode.now.batch_invariant | _LINEAR[activation], bias)
+        if served is not None:
+            return served
     _require_dimensions(2, weight=weight)
     _ops._require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
     _ops._require(input.shape[-1] == weight.shape[1], ValueError,
@@ -90,11 +115,10 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
     a = input.reshape(rows, input.shape[-1])
     activation = activation or "none"
     arguments = (a, weight.t(), None, bias, 1.0, 0.0, activation, None, mode.batch_invariant)
-    needs_gradient = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (input, weight, bias))
-    if activation != "none" and needs_gradient:
-        result = _ops.GEMM_AUX(*arguments)[0]
+    if activation != "none" and needs_gradient(input, weight, bias):
+        result = _autograd.gemm_aux(*arguments)[0]
     else:
-        result = _ops.GEMM(*arguments)
+        result = _autograd.gemm(*arguments)
     return result.reshape(*input.shape[:-1], weight.shape[0])
 
 

@@ -7,7 +7,9 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ._ops import GEMM, GROUPED_MM, check_groups, kind, kind_or_none, result_shape
+from . import _ops
+from ._extension import BATCHED, is_plain, needs_gradient, serve_plain
+from ._ops import GEMM, GEMM_AUX, GROUPED_MM, check_groups, kind, kind_or_none, result_shape
 
 
 def _new(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, out_dtype: torch.dtype | None) -> Tensor:
@@ -47,6 +49,10 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _product(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    if ctx.alpha == 1:
+        result = serve_plain(a, b, ctx.batch_invariant | BATCHED if a.dim() == 3 else ctx.batch_invariant)
+        if result is not None:
+            return result
     return GEMM(a, b, None, None, ctx.alpha, 0.0, "none", None, ctx.batch_invariant)
 
 
@@ -116,3 +122,38 @@ def _grouped_mm_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]
 torch.library.register_autograd("hgemm::gemm", _gemm_backward, setup_context=_save)
 torch.library.register_autograd("hgemm::gemm_aux", _gemm_aux_backward, setup_context=_save)
 torch.library.register_autograd("hgemm::grouped_mm", _grouped_mm_backward, setup_context=_save_grouped)
+
+
+class _Gemm(torch.autograd.Function):
+    """As the operator, whose gradient costs more of the host's time. So would setup_context()."""
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        result = _ops.gemm(*inputs)
+        _save(ctx, inputs, result)
+        return result
+
+    backward = staticmethod(_gemm_backward)
+
+
+class _GemmAux(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
+        results = _ops.gemm_aux(*inputs)
+        _save(ctx, inputs, results)
+        return results
+
+    backward = staticmethod(_gemm_aux_backward)
+
+
+def gemm(*arguments: Any) -> Tensor:
+    """The operator hgemm::gemm."""
+    if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
+        return _Gemm.apply(*arguments)
+    return GEMM(*arguments)
+
+
+def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
+    """The operator hgemm::gemm_aux."""
+    if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
+        return _GemmAux.apply(*arguments)
+    return GEMM_AUX(*arguments)

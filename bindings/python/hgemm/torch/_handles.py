@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref
+from ctypes import byref, py_object, pythonapi
 from typing import Any
 
 import torch
 
 from .. import c
 from .._driver import allow_while_capturing
-from .._handle import Handle, Pool
+from .._handle import PER_THREAD, Handle, Pool
+from . import _extension
 
 #: Of GPU memory, for each stream on which products run; cuBLAS takes as much on an H100. It holds for later handles.
 WORKSPACE_BYTES = 32 << 20
@@ -21,6 +22,7 @@ class TorchHandle(Handle):
     def __init__(self, device: int, stream: int, batch_invariant: bool) -> None:
         mode = c.Mode.BATCH_INVARIANT if batch_invariant else c.Mode.DEFAULT
         self.memory: torch.Tensor | None = None
+        self._shared: int | None = None  # for the extension
         if device == c.DEVICE_HOST:
             super().__init__(device, mode=mode)
             return
@@ -33,6 +35,20 @@ class TorchHandle(Handle):
             memory = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
             self.workspace = memory.data_ptr(), WORKSPACE_BYTES
             self.memory = memory
+
+    def share(self, device: int, stream: int, batch_invariant: bool) -> None:
+        """From now on the extension uses it too, whenever it is idle. What is captured has no workspace to share."""
+        shares = _extension.library is not None and stream != PER_THREAD
+        if shares and self._shared is None and (device == c.DEVICE_HOST or self.memory is not None):
+            pythonapi.Py_IncRef(py_object(self))  # it stays
+            self._shared = _extension.library.hgemm_torch_share(device, stream, batch_invariant, self.raw)
+
+    def take(self) -> bool:
+        return self._shared is None or bool(_extension.library.hgemm_torch_take(self._shared))
+
+    def give_back(self) -> None:
+        if self._shared is not None:
+            _extension.library.hgemm_torch_give_back(self._shared)
 
 
 _refused: dict[tuple[int, bool], c.Error] = {}  # by device and batch invariance: there is no use in trying again
@@ -50,7 +66,26 @@ def _create(device: int, stream: int, batch_invariant: bool) -> TorchHandle:
         raise
 
 
-_pool = Pool[TorchHandle](_create)
+class _SharedPool(Pool[TorchHandle]):
+    """Idle handles are the extension's as well."""
+
+    def take(self, *key: Any) -> TorchHandle:
+        busy: list[TorchHandle] = []  # in the extension, now
+        try:
+            while not (handle := super().take(*key)).take():
+                busy.append(handle)
+            return handle
+        finally:
+            for each in busy:
+                super().give_back(each, *key)
+
+    def give_back(self, handle: TorchHandle, *key: Any) -> None:
+        handle.share(*key)
+        handle.give_back()
+        super().give_back(handle, *key)
+
+
+_pool = _SharedPool(_create)
 
 
 def call(function: Any, args: Any, device: torch.device, batch_invariant: bool) -> None:

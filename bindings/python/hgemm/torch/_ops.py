@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import c
 from .._operand import Operand, activation_of, fits, gemm_args, leading
-from . import _handles
+from . import _extension, _handles
 
 HALF = (torch.float16, torch.bfloat16)
 _TYPES = {torch.float16: c.Type.F16, torch.bfloat16: c.Type.BF16, torch.float32: c.Type.F32}
@@ -138,7 +138,7 @@ def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Ki
     return _Plan(args, shape, copy_a, copy_b, copy_c, copy_out)
 
 
-def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+def run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
          activation: str, out_dtype: torch.dtype | None, batch_invariant: bool, out: Tensor | None = None,
          with_aux: bool = False) -> tuple[Tensor, Tensor | None]:
     """Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
@@ -171,19 +171,33 @@ def _run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alp
     return result, aux
 
 
+def _serve(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+           activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor | None:
+    """By the extension; None: it leaves the product to run()."""
+    added = c_tensor if bias is None else bias
+    if out_dtype not in _extension.WIDTHS or (c_tensor is not None and bias is not None) or (
+            added is None and alpha != 1):
+        return None
+    form = batch_invariant | _extension.WIDTHS[out_dtype] | activation_of(activation) << _extension.ACTIVATION_SHIFT
+    if a.dim() == 3:
+        form |= _extension.BATCHED
+    return _extension.serve(a, b, form, added, alpha, beta if bias is None else 1.0)
+
+
 def gemm(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float, activation: str,
          out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
-    return _run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)[0]
+    served = _serve(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)
+    return run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant)[0] if served is None else served
 
 
-def _gemm_aux(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
+def gemm_aux(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
               activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> tuple[Tensor, Tensor | None]:
-    return _run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant, with_aux=True)
+    return run(a, b, c, bias, alpha, beta, activation, out_dtype, batch_invariant, with_aux=True)
 
 
 def gemm_out(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
              activation: str, out: Tensor, batch_invariant: bool) -> None:
-    _run(a, b, c, bias, alpha, beta, activation, out.dtype, batch_invariant, out)
+    run(a, b, c, bias, alpha, beta, activation, out.dtype, batch_invariant, out)
 
 
 def check_groups(a: _Kind, b: _Kind, ends: _Kind) -> None:
@@ -234,7 +248,7 @@ def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant:
 
 for _key in ("CPU", "CUDA"):
     _library.impl("gemm", gemm, _key)
-    _library.impl("gemm_aux", _gemm_aux, _key)
+    _library.impl("gemm_aux", gemm_aux, _key)
     _library.impl("gemm_out", gemm_out, _key)
     _library.impl("grouped_mm", grouped_mm, _key)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .. import c
 from . import _ops
+from ._extension import BATCHED, serve
 
 
 class _Setting(NamedTuple):
@@ -41,7 +42,7 @@ class _Mode:
             return
         if self.library is not None:
             self.library._destroy()
-        self.library = _register(setting.key) if setting.key else None
+        self.library = _register(setting.key, setting.batch_invariant) if setting.key else None
         self.now = setting
 
 
@@ -70,7 +71,7 @@ def _run(a: Tensor, b: Tensor, input: Tensor | None = None, alpha: Any = 1, beta
     matrix, bias = _ops.split_input(input, a, b, beta) if input is not None else (None, None)
     scalars = float(alpha), float(beta), "none"
     if out is None:
-        return _ops.gemm(a, b, matrix, bias, *scalars, out_dtype, mode.batch_invariant)
+        return _ops.run(a, b, matrix, bias, *scalars, out_dtype, mode.batch_invariant)[0]
     _ops.gemm_out(a, b, matrix, bias, *scalars, out, mode.batch_invariant)
     return out
 
@@ -122,12 +123,39 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callable[..., Tensor]:
+def _direct(kernel: Callable[..., Tensor], form: int) -> Callable[..., Tensor]:
+    """A kernel of mm or bmm that asks the extension first."""
+    def direct(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
+        if self.dtype in _ops.HALF:
+            result = serve(self, mat2, form)
+            if result is not None:
+                _counts["served"] += 1
+                return result
+        return kernel(keys, self, mat2)
+    return direct
+
+
+def _direct_add(kernel: Callable[..., Tensor], form: int) -> Callable[..., Tensor]:
+    """A kernel of addmm or baddbmm that asks the extension first."""
+    def direct(keys: Any, self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+        if a.dtype in _ops.HALF and not isinstance(alpha, complex) and not isinstance(beta, complex):
+            result = serve(a, b, form, self, alpha, beta)
+            if result is not None:
+                _counts["served"] += 1
+                return result
+        return kernel(keys, self, a, b, beta=beta, alpha=alpha)
+    return direct
+
+
+_DIRECT = {"mm": (_direct, 0), "bmm": (_direct, BATCHED), "addmm": (_direct_add, 0), "baddbmm": (_direct_add, BATCHED)}
+
+
+def _override(name: str, function: Callable[..., Tensor], original: Any) -> Callable[..., Tensor]:
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Tensor:
         if not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
             return original.call_boxed(keys, *args, **kwargs)
         try:
-            result = serve(*args, **kwargs)
+            result = function(*args, **kwargs)
             _counts["served"] += 1
             return result
         except _Left as left:
@@ -143,16 +171,20 @@ def _override(name: str, serve: Callable[..., Tensor], original: Any) -> Callabl
     return kernel
 
 
-def _register(key: str) -> torch.library.Library:
+def _register(key: str, batch_invariant: bool) -> torch.library.Library:
     library = torch.library.Library("aten", "IMPL")
-    for name, serve in _OPERATORS.items():
+    for name, function in _OPERATORS.items():
         try:
             original = torch.library.get_kernel(f"aten::{name}", key)
         except RuntimeError:  # torch has no such kernel for this key
             continue
+        kernel = _override(name, function, original)
+        if name in _DIRECT:
+            direct, form = _DIRECT[name]
+            kernel = direct(kernel, form | batch_invariant)
         with warnings.catch_warnings():  # torch warns of every kernel that is replaced
             warnings.simplefilter("ignore")
-            library.impl(name, _override(name, serve, original), key, with_keyset=True, allow_override=True)
+            library.impl(name, kernel, key, with_keyset=True, allow_override=True)
     return library
 
 

@@ -1,0 +1,36 @@
+// A product of tensors, where nothing has to be copied, and nothing is wrong.
+#pragma once
+
+#include <cstdint>
+
+#include "torch_api.hpp"
+
+namespace hgemm_torch {
+
+// How to multiply: flags, and an activation above them. hgemm/torch/_extension.py has the same.
+enum Form : std::int64_t {
+    BATCH_INVARIANT = 1,
+    WIDE = 2,     // the result is float32
+    BATCHED = 4,  // matrices are batches
+    LINEAR = 8,   // a is of any dimensions, and b is the transposed matrix
+    ACTIVATION_SHIFT = 4
+};
+
+struct Options {
+    std::int64_t form;
+    double alpha = 1, beta = 0;
+
+    bool has(Form flag) const { return (form & flag) != 0; }
+    hgemm_activation_t activation() const
+    {
+        return static_cast<hgemm_activation_t>(form >> ACTIVATION_SHIFT);
+    }
+};
+
+// activation(alpha * a @ b + beta * added): a new, contiguous tensor. added may be null: a matrix of the
+// result's shape or, if beta is 1, a row. Null where hgemm.torch's own code has to find out what to do,
+// because a matrix is to be copied, an argument is wrong, no handle is there yet, or the library has
+// refused the product.
+Tensor product(Tensor a, Tensor b, Tensor added, const Options& options);
+
+}  // namespace hgemm_torch

@@ -1,0 +1,95 @@
+"""libhgemm_torch.so: products in C++, which take less of the host's time than the operators in Python.
+
+It serves products of plain tensors that need no gradient and no copy. What it leaves, and all there is where torch does
+not have what it calls, is for the operators in Python, which also say what is wrong with arguments.
+"""
+
+from __future__ import annotations
+
+from ctypes import CDLL, c_char_p, c_int, c_void_p
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from .. import c
+
+# Forms of products, as in extension/product.hpp; an activation, shifted, is added.
+BATCH_INVARIANT, WIDE, BATCHED, LINEAR, ACTIVATION_SHIFT = 1, 2, 4, 8, 4
+
+#: By the dtype of the result that is asked for.
+WIDTHS = {None: 0, torch.float32: WIDE}
+
+_OPERATORS = {"_serve": "Tensor a, Tensor b, int form",
+              "_serve_add": "Tensor a, Tensor b, Tensor added, int form, float alpha, float beta"}
+
+
+def _load() -> CDLL | None:
+    """The package's own, else that beside the library. None: torch does not have what it calls, or it is not there."""
+    own = c.PACKAGE / "lib" / "libhgemm_torch.so"
+    path = own if own.exists() else Path(c.library_path).parent / own.name
+    try:
+        extension = CDLL(str(path))
+        torch_library = CDLL(torch._C.__file__)  # and what it depends on: all of torch
+    except OSError:
+        return None
+    extension.hgemm_torch_load.restype, extension.hgemm_torch_load.argtypes = c_char_p, [c_void_p, c_void_p]
+    extension.hgemm_torch_share.restype = c_void_p
+    extension.hgemm_torch_share.argtypes = [c_int, c_void_p, c_int, c.hgemm_handle_t]
+    extension.hgemm_torch_take.restype, extension.hgemm_torch_give_back.restype = c_int, None
+    extension.hgemm_torch_take.argtypes = extension.hgemm_torch_give_back.argtypes = [c_void_p]
+    missing = extension.hgemm_torch_load(torch_library._handle, c._library._handle)
+    return extension if missing is None else None
+
+
+library = _load()
+#: False leaves all to the operators in Python.
+enabled = library is not None
+
+if library is not None:
+    _definitions = torch.library.Library("hgemm", "FRAGMENT")
+    for _name, _arguments in _OPERATORS.items():
+        _definitions.define(f"{_name}({_arguments}) -> Tensor")
+        _definitions.impl(_name, torch.library.fallthrough_kernel, "Autograd")
+    # What the overloads call: half a microsecond less.
+    _serve, _serve_add = torch.ops.hgemm._serve.default._op, torch.ops.hgemm._serve_add.default._op
+
+_PLAIN = (Tensor, torch.nn.Parameter, type(None))
+_records = torch.is_grad_enabled
+_is_compiling, _is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
+_modes, _transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+
+
+def is_plain(a: Tensor, b: Tensor, *others: Tensor | None) -> bool:
+    """False where torch has to see operators, as its compiler, its modes and its transforms do."""
+    if _is_compiling() or _modes() or _transforms() is not None or _is_tracing():
+        return False
+    return type(a) in _PLAIN and type(b) in _PLAIN and all([type(other) in _PLAIN for other in others])
+
+
+def needs_gradient(*tensors: Tensor | None) -> bool:
+    return _records() and any([tensor is not None and tensor.requires_grad for tensor in tensors])
+
+
+def serve(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, alpha: float = 1,
+          beta: float = 1) -> Tensor | None:
+    """For kernels. ``added``: a matrix, or a row that is added to all others."""
+    if not enabled:
+        return None
+    return _serve(a, b, form) if added is None else _serve_add(a, b, added, form, alpha, beta)
+
+
+def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, alpha: float = 1,
+                beta: float = 1) -> Tensor | None:
+    """Elsewhere, where neither autograd nor another part of torch has to see an operator."""
+    # As is_plain() and needs_gradient(), without calls: this is what most products cost.
+    if not enabled or _is_compiling() or _modes() or _transforms() is not None or _is_tracing():
+        return None
+    if type(a) not in _PLAIN or type(b) not in _PLAIN or type(added) not in _PLAIN:
+        return None
+    if _records() and (a.requires_grad or b.requires_grad or (added is not None and added.requires_grad)):
+        return None
+    try:
+        return _serve(a, b, form) if added is None else _serve_add(a, b, added, form, float(alpha), float(beta))
+    except NotImplementedError:  # neither on the CPU nor on a CUDA device, or sparse
+        return None

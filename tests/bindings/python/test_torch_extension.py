@@ -1,0 +1,204 @@
+"""The extension of hgemm.torch: what it serves has the bits that hgemm.torch computes without it; the rest it leaves.
+
+On the CPU, and on a CUDA device where there is one.
+"""
+
+import ctypes
+import itertools
+import sys
+import threading
+import unittest
+from unittest import mock
+
+try:
+    import torch
+except ModuleNotFoundError:
+    print("hgemm.torch's extension: Skipped\nPyTorch is not installed")
+    sys.exit(77)
+
+import hgemm
+import hgemm.torch as ht
+from hgemm.torch import _extension, _handles, _ops
+
+torch.manual_seed(1)
+DEVICES = ("cpu", "cuda") if torch.backends.cuda.is_built() and torch.cuda.is_available() else ("cpu",)
+HALF = (torch.float16, torch.bfloat16)
+without = mock.patch.object(_extension, "enabled", False)
+
+
+def random(*shape, dtype=torch.float16, device="cpu"):
+    return torch.randn(*shape).to(dtype).to(device)
+
+
+def bits(tensor):
+    assert tensor.is_contiguous()
+    return tensor.dtype, tensor.shape, tensor.cpu().view(torch.uint8).numpy().tobytes()
+
+
+class Served(unittest.TestCase):
+    """Each function once without the extension, which creates the handles, and then by it."""
+
+    def setUp(self):
+        self.assertIsNotNone(_extension.library, "the extension is not there, or torch lacks what it calls")
+        self.served = 0
+
+    def check(self, function, *tensors, **options):
+        with without:
+            want = bits(function(*tensors, **options))
+        with mock.patch("hgemm.torch._gemm", side_effect=AssertionError("left")), mock.patch(
+                "hgemm.torch._autograd.gemm", side_effect=AssertionError("left")):
+            self.assertEqual(bits(function(*tensors, **options)), want)
+        self.served += 1
+
+    def test_mm_and_bmm(self):
+        for device, dtype, wide in itertools.product(DEVICES, HALF, (None, torch.float32)):
+            a, b = random(24, 48, dtype=dtype, device=device), random(48, 32, dtype=dtype, device=device)
+            for left in (a, a.cpu().t().contiguous().to(device).t(), a[:, :40], a[::2], a[:1], a[:0]):
+                self.check(ht.mm, left, b[:left.shape[1]], out_dtype=wide)
+                self.check(ht.bmm, left[None], b[None, :left.shape[1]], out_dtype=wide)
+            a, b = random(3, 8, 16, dtype=dtype, device=device), random(3, 4, 16, dtype=dtype, device=device)
+            self.check(ht.bmm, a, b.transpose(1, 2), out_dtype=wide)
+            self.check(ht.bmm, a[:1].expand(3, 8, 16), b.transpose(1, 2), out_dtype=wide)
+        for m, n, k in ((0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1)):
+            self.check(ht.mm, random(m, k), random(k, n))
+
+    def test_addmm_and_baddbmm(self):
+        for device, dtype in itertools.product(DEVICES, HALF):
+            a, b = random(8, 16, dtype=dtype, device=device), random(16, 4, dtype=dtype, device=device)
+            for added in (random(4, dtype=dtype, device=device), random(4, dtype=torch.float32, device=device),
+                          random(8, 4, dtype=dtype, device=device), random(8, 4, dtype=torch.float32, device=device)):
+                self.check(ht.addmm, added, a, b)
+                self.check(ht.addmm, added, a, b, alpha=2, out_dtype=torch.float32)
+                self.check(ht.baddbmm, added if added.dim() == 1 else added[None], a[None], b[None], alpha=-1)
+                if added.dim() == 2:
+                    self.check(ht.addmm, added, a, b, beta=0.5)
+
+    def test_linear(self):
+        for device in DEVICES:
+            weight, bias = random(32, 16, device=device), random(32, device=device)
+            for x in (random(16, device=device), random(5, 16, device=device), random(2, 3, 16, device=device),
+                      random(2, 1, 3, 16, device=device)[:, 0], random(4, 1, 16, device=device)[::2],
+                      random(0, 16, device=device), random(1, 1, 1, 16, device=device)):
+                for activation in (None, "relu", "gelu_tanh", "gelu_erf", "silu"):
+                    self.check(ht.linear, x, weight, bias, activation)
+                self.check(ht.linear, x, weight)
+
+    def test_batch_invariant_rows(self):
+        for device in DEVICES[1:]:
+            a, weight = random(40, 512, device=device), random(48, 512, device=device)
+            with ht.batch_invariant(strict=True):
+                self.check(ht.linear, a, weight)
+                whole = ht.linear(a, weight)
+                for m in (1, 7, 17):
+                    self.check(ht.linear, a[:m], weight)
+                    self.assertEqual(bits(ht.linear(a[:m], weight)), bits(whole[:m]))
+
+    def test_operators_of_torch(self):
+        for device in DEVICES:
+            a, b, c = random(8, 16, device=device), random(16, 4, device=device), random(8, 4, device=device)
+            ht.enable(dispatch_key=device.upper(), strict=True)
+            self.addCleanup(ht.disable)
+            for case in (lambda: torch.mm(a, b), lambda: torch.addmm(c, a, b, beta=0.5), lambda: torch.addmm(c[0], a, b),
+                         lambda: torch.bmm(a[None], b[None]), lambda: torch.baddbmm(c[None], a[None], b[None])):
+                with without:
+                    want = bits(case())
+                served = ht.counts()["served"]
+                with mock.patch("hgemm.torch._ops.run", side_effect=AssertionError("left")):
+                    self.assertEqual(bits(case()), want)
+                self.assertEqual(ht.counts()["served"], served + 1)
+
+    def test_threads_share_handles(self):
+        for device in DEVICES:
+            a, b = random(24, 64, device=device), random(64, 40, device=device)
+            want, wrong = bits(ht.mm(a, b)), []
+
+            def work():
+                for i in range(50):
+                    result = ht.mm(a, b) if i % 5 else _ops.run(a, b, None, None, 1.0, 0.0, "none", None, False)[0]
+                    if bits(result) != want:
+                        wrong.append(i)
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertFalse(wrong)
+
+
+class Loading(unittest.TestCase):
+    def test_a_torch_that_lacks_something(self):
+        missing = _extension.library.hgemm_torch_load(ctypes.CDLL("libm.so.6")._handle, hgemm.c._library._handle)
+        self.assertEqual(missing, b"aoti_torch_get_dim")
+        self.assertEqual(ht.mm(random(2, 3), random(3, 4)).shape, (2, 4))  # what was there stays
+
+
+class Left(unittest.TestCase):
+    def served(self, *arguments):
+        ht.mm(random(2, 2), random(2, 2))  # there is a handle
+        self.assertIsNotNone(_extension.serve(random(2, 2), random(2, 2), 0))
+        return _extension.serve(*arguments)
+
+    def test_what_has_to_be_copied_or_is_wrong(self):
+        a, b = random(8, 16), random(16, 4)
+        cases = [(a[:, ::2], b[:8], 0), (a, b.bfloat16(), 0), (a.float(), b.float(), 0), (a, b[:15], 0), (a, b[0], 0),
+                 (a, b, _extension.BATCHED), (a[None], b[None], 0), (a, b, _extension.LINEAR),
+                 (random(2, 3, 32)[:, :2, :16], b.t(), _extension.LINEAR), (random(()), b.t(), _extension.LINEAR),
+                 (a, b, 0, random(8, 1)), (a, b, 0, random(8, 8)[:, ::2]), (a, b, 0, random(4, 8).t()),
+                 (a, b, 0, random(3)), (a, b, 0, random(4).double()), (a, b, 0, random(8, 4), 1, 0),
+                 (a, b, 0, random(4), 1, 0.5), (a, b, 0, random(8)[::2]),
+                 (a, b, 0 | 9 << _extension.ACTIVATION_SHIFT), (a, b, _extension.BATCH_INVARIANT)]
+        for case in cases:
+            self.assertIsNone(self.served(*case))
+
+    def test_a_handle_in_use(self):
+        a, b = random(2, 2), random(2, 2)
+        want = ht.mm(a, b)
+        key = -1, 0, False
+        taken = [_handles._pool.take(*key) for _ in range(len(_handles._pool._idle[key]))]
+        self.assertIsNone(_extension.serve(a, b, 0))
+        self.assertEqual(bits(ht.mm(a, b)), bits(want))  # by another one
+        for handle in taken:
+            _handles._pool.give_back(handle, *key)
+        self.assertIsNotNone(_extension.serve(a, b, 0))
+
+    def test_gradients(self):
+        a, b = random(8, 16).requires_grad_(), random(16, 4)
+        self.assertIsNone(_extension.serve_plain(a, b, 0))
+        self.assertIsNotNone(ht.mm(a, b).grad_fn)
+        with torch.no_grad():
+            self.assertIsNotNone(_extension.serve_plain(a, b, 0))
+        with torch.inference_mode():
+            self.assertTrue(ht.mm(a, b).is_inference())
+        results = []
+        for context in (without, mock.patch.object(_extension, "enabled", True)):
+            with context:
+                results.append(torch.autograd.grad(ht.mm(a, b).sum(), a)[0])
+        self.assertEqual(*map(bits, results))
+
+    def test_what_sees_operators(self):
+        from torch.fx.experimental.proxy_tensor import make_fx
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        seen = []
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **kwargs or {})
+
+        a, b = random(8, 16), random(16, 4)
+        want = ht.mm(a, b)
+        with Mode():
+            result = ht.mm(a, b)
+        self.assertEqual(bits(result), bits(want))
+        self.assertEqual(seen, ["hgemm.gemm.default"])
+        for mode in ("real", "fake"):
+            self.assertIn("hgemm.gemm.default", make_fx(lambda x, y: ht.mm(x, y), tracing_mode=mode)(a, b).code)
+        self.assertIn("hgemm::gemm", str(torch.jit.trace(ht.mm, (a, b)).graph))
+        rows = torch.func.vmap(ht.mm, in_dims=(0, None))(a[:, None], b)
+        torch.testing.assert_close(rows[:, 0], a @ b, rtol=2**-9, atol=2**-8)
+
+
+if __name__ == "__main__":
+    unittest.main()
