@@ -13,9 +13,9 @@
  *   - Operands that are not read may be NULL. Where nothing is multiplied (alpha = 0 or k = 0), beta = 1,
  *     D is C, and there is no bias, activation or aux, nothing is written.
  *   - The output must not overlap A, B, the bias or aux, nor C unless it is C, nor may outputs of a batch
- *     overlap. What addresses and strides tell is refused, however lines lie between each other. Not looked
- *     at are pointer arrays, groups beside each other, a batch's problems behind the first unless they lie
- *     behind or beside each other in memory, and scalars in memory.
+ *     overlap. Nor may aux overlap an operand. What addresses and strides tell is refused, however lines lie
+ *     between each other. Not looked at are pointer arrays, groups beside each other, a batch's problems
+ *     behind the first unless they lie behind or beside each other in memory, and scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
  *     may be captured into a CUDA graph; only tuning does otherwise. A call on the host returns when the
  *     result is written.

@@ -88,6 +88,8 @@ Status check_apart(const Signature& signature, const hgemm_args_t& g)
         return status;
     const Named aux{Arg::Aux, region_of(g, g.aux, stored_d(g), g.ldaux, g.stride_aux, g.type_d)};
     status = overlaps.check(aux, d);
+    if (status == ok && reads_c(g))
+        status = overlaps.check(aux, {Arg::C, region_of(g, g.c, stored_d(g), g.ldc, g.stride_c, g.type_c)});
     return status == ok ? overlaps.check_operands(aux, g) : status;
 }
 

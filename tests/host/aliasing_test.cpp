@@ -109,6 +109,12 @@ TEST_F(Aliasing, of_aux_is_refused)
     refused("(args->aux) overlaps args->b");
     args.aux = at(300 + n);
     served("aux beside D");
+    args.beta = 1;
+    args.c = at(400);
+    args.aux = at(400 + ld);
+    refused("(args->aux) overlaps args->c");
+    args.beta = 0;
+    served("aux over a C that is not read");
 }
 
 TEST_F(Aliasing, of_a_bias_is_refused)

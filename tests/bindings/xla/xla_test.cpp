@@ -225,7 +225,7 @@ void multiply_all(Cuda* cuda, CUstream_st* stream, xla::Error* (*handler)(const 
             }
 }
 
-constexpr Case plain{{}, {}, 8, 8, 8, false, false};
+const Case plain{{}, {}, 8, 8, 8, false, false};
 
 TEST(XlaHost, Products) { multiply_all(nullptr, nullptr, hgemm_xla_matmul_host); }
 

@@ -99,13 +99,15 @@ int Agents::take_number(int issuer, uint32_t lanes)
 
 void Agents::finish(int operation)
 {
-    agents_[agents_[operation].issuer].resting.push(operation);
+    Agent& ended = agents_[operation];
+    ended.last = std::max(ended.born, ended.now - 1);
+    agents_[ended.issuer].resting.push(operation);
     ++resting_count_;
 }
 
 bool Agents::has_seen_all(const Agent& agent, uint32_t lanes, int operation) const
 {
-    const uint32_t time = agents_[operation].born;
+    const uint32_t time = agents_[operation].last;
     const auto is_all = [time](const Seen& seen) {
         return time <= seen.full || (time <= seen.some && seen.lanes == ~0u);
     };
@@ -123,6 +125,8 @@ int Agents::start(int issuer, uint32_t lanes)
     to.issuer = issuer;
     to.warp = to.tensor_operation = false;
     to.own.clear();
+    to.tensor_acquired.clear();
+    to.tensor_published.clear();
     to.seen = from.seen;
     if (from.issuer >= 0)
         to.seen.merge(from.issuer, from.issued);

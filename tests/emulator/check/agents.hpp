@@ -34,6 +34,7 @@ private:
 struct Agent {
     uint32_t now = 0;   // never goes back, also when the number is given to another
     uint32_t born = 0;  // its first time under this number
+    uint32_t last = 0;  // of an operation that has ended: when it was last released
     bool warp = false, tensor_operation = false;
     int issuer = -1;  // of an operation
     Clock seen;       // of an operation: what its issuer had seen; what that had done itself is in `issued`

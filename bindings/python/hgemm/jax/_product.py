@@ -127,7 +127,8 @@ def _backward(setting: Setting, saved: tuple[Any, ...], gradients: list[Array]) 
     a, b, bias, aux = saved
     gradient = gradients[0]
     if setting.activation is not None:
-        gradient, = jax.vjp(_ACTIVATIONS[setting.activation], aux)[1](gradient)
+        # In half precision a cube overflows, and differences of sigmoids are rounded.
+        gradient, = jax.vjp(_ACTIVATIONS[setting.activation], aux.astype("float32"))[1](gradient.astype("float32"))
     if setting.aux:
         gradient += gradients[1]
     half = gradient.astype(a.dtype)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._operand import ACTIVATIONS
 from . import _autograd, _ops  # noqa: F401  define torch.ops.hgemm
-from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
+from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, refuse_forward_mode, serve_plain
 from ._overrides import batch_invariant, counts, disable, enable, mode
 
 __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm"]
@@ -72,6 +72,7 @@ def _add(input: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float, out_dty
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *, beta: float = 1,
           alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.addmm(): beta * input + alpha * mat1 @ mat2."""
+    _ops._require(input is not None, TypeError, "input: is None, must be a tensor")
     if out is None and out_dtype in WIDTHS:
         form = mode.now.batch_invariant | WIDTHS[out_dtype]
         result = serve_plain(mat1, mat2, form, input, alpha, beta)
@@ -84,6 +85,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.d
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
             beta: float = 1, alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.baddbmm(): beta * input + alpha * batch1 @ batch2."""
+    _ops._require(input is not None, TypeError, "input: is None, must be a tensor")
     if out is None and out_dtype in WIDTHS:
         form = mode.now.batch_invariant | WIDTHS[out_dtype] | BATCHED
         result = serve_plain(batch1, batch2, form, input, alpha, beta)
@@ -133,4 +135,5 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
     _ops._require(out_dtype in (None, mat_a.dtype), TypeError, f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
     if offs is None:
         return bmm(mat_a, mat_b)
+    refuse_forward_mode(mat_a, mat_b)
     return _ops.GROUPED_MM(mat_a, mat_b, offs, False, mode.batch_invariant)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._extension import BATCHED, is_plain, needs_gradient, serve_plain
+from ._extension import BATCHED, is_plain, needs_gradient, refuse_forward_mode, serve_plain
 from ._ops import GEMM, GEMM_AUX, GROUPED_MM, check_groups, kind, kind_or_none, result_shape
 
 
@@ -147,6 +147,7 @@ class _GemmAux(torch.autograd.Function):
 
 def gemm(*arguments: Any) -> Tensor:
     """The operator hgemm::gemm."""
+    refuse_forward_mode(*arguments[:4])
     if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
         return _Gemm.apply(*arguments)
     return GEMM(*arguments)
@@ -154,6 +155,7 @@ def gemm(*arguments: Any) -> Tensor:
 
 def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The operator hgemm::gemm_aux."""
+    refuse_forward_mode(*arguments[:4])
     if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
         return _GemmAux.apply(*arguments)
     return GEMM_AUX(*arguments)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import c
 
@@ -60,11 +61,19 @@ _is_compiling, _is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tr
 _modes, _transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
 
 
-def is_plain(a: Tensor, b: Tensor, *others: Tensor | None) -> bool:
-    """False where torch has to see operators, as its compiler, its modes and its transforms do."""
+def is_plain(*tensors: Tensor | None) -> bool:
+    """False where torch has to see operators, as its compiler, its modes, its transforms and its dispatcher do."""
     if _is_compiling() or _modes() or _transforms() is not None or _is_tracing():
         return False
-    return type(a) in _PLAIN and type(b) in _PLAIN and all([type(other) in _PLAIN for other in others])
+    return all([x is None or (type(x) in _PLAIN and x.device.type in ("cpu", "cuda") and x.layout is torch.strided
+                              and not x.is_neg()) for x in tensors])
+
+
+def refuse_forward_mode(*tensors: Tensor | None) -> None:
+    """Tangents would be lost: NotImplementedError."""
+    if forward_ad._current_level >= 0 and any([x is not None and forward_ad.unpack_dual(x).tangent is not None
+                                               for x in tensors]):
+        raise NotImplementedError("hgemm.torch has no forward-mode derivatives (torch.func.jvp, forward_ad)")
 
 
 def needs_gradient(*tensors: Tensor | None) -> bool:
@@ -84,6 +93,8 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
     """Elsewhere, where neither autograd nor another part of torch has to see an operator."""
     # As is_plain() and needs_gradient(), without calls: this is what most products cost.
     if not enabled or _is_compiling() or _modes() or _transforms() is not None or _is_tracing():
+        return None
+    if forward_ad._current_level >= 0:
         return None
     if type(a) not in _PLAIN or type(b) not in _PLAIN or type(added) not in _PLAIN:
         return None

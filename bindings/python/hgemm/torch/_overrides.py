@@ -30,19 +30,17 @@ class _Mode:
         self.now = self.outside = _Setting()  # outside: of blocks
         self.blocks: list[_Block] = []        # that some thread is in, by when they began
         self.lock = Lock()
-        self.library: torch.library.Library | None = None
+        self.libraries: dict[str, torch.library.Library] = {}  # by key
 
     @property
     def batch_invariant(self) -> bool:
         return self.now.batch_invariant
 
     def apply(self) -> None:
+        """Kernels stay where they are once registered, because other threads may be on their way into them."""
         setting = self.blocks[-1].setting if self.blocks else self.outside
-        if setting == self.now:
-            return
-        if self.library is not None:
-            self.library._destroy()
-        self.library = _register(setting.key, setting.batch_invariant) if setting.key else None
+        if setting.key and setting.key not in self.libraries:
+            self.libraries[setting.key] = _register(setting.key)
         self.now = setting
 
 
@@ -123,11 +121,12 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def _direct(kernel: Callable[..., Tensor], form: int) -> Callable[..., Tensor]:
+def _direct(kernel: Callable[..., Tensor], form: int, key: str) -> Callable[..., Tensor]:
     """A kernel of mm or bmm that asks the extension first."""
     def direct(keys: Any, self: Tensor, mat2: Tensor) -> Tensor:
-        if self.dtype in _ops.HALF:
-            result = serve(self, mat2, form)
+        now = mode.now
+        if now.key == key and self.dtype in _ops.HALF:
+            result = serve(self, mat2, form | now.batch_invariant)
             if result is not None:
                 _counts["served"] += 1
                 return result
@@ -135,11 +134,13 @@ def _direct(kernel: Callable[..., Tensor], form: int) -> Callable[..., Tensor]:
     return direct
 
 
-def _direct_add(kernel: Callable[..., Tensor], form: int) -> Callable[..., Tensor]:
+def _direct_add(kernel: Callable[..., Tensor], form: int, key: str) -> Callable[..., Tensor]:
     """A kernel of addmm or baddbmm that asks the extension first."""
     def direct(keys: Any, self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-        if a.dtype in _ops.HALF and not isinstance(alpha, complex) and not isinstance(beta, complex):
-            result = serve(a, b, form, self, alpha, beta)
+        now = mode.now
+        if (now.key == key and a.dtype in _ops.HALF and not isinstance(alpha, complex)
+                and not isinstance(beta, complex)):
+            result = serve(a, b, form | now.batch_invariant, self, alpha, beta)
             if result is not None:
                 _counts["served"] += 1
                 return result
@@ -150,9 +151,9 @@ def _direct_add(kernel: Callable[..., Tensor], form: int) -> Callable[..., Tenso
 _DIRECT = {"mm": (_direct, 0), "bmm": (_direct, BATCHED), "addmm": (_direct_add, 0), "baddbmm": (_direct_add, BATCHED)}
 
 
-def _override(name: str, function: Callable[..., Tensor], original: Any) -> Callable[..., Tensor]:
+def _override(name: str, function: Callable[..., Tensor], original: Any, key: str) -> Callable[..., Tensor]:
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Tensor:
-        if not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
+        if mode.now.key != key or not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
             return original.call_boxed(keys, *args, **kwargs)
         try:
             result = function(*args, **kwargs)
@@ -171,17 +172,17 @@ def _override(name: str, function: Callable[..., Tensor], original: Any) -> Call
     return kernel
 
 
-def _register(key: str, batch_invariant: bool) -> torch.library.Library:
+def _register(key: str) -> torch.library.Library:
     library = torch.library.Library("aten", "IMPL")
     for name, function in _OPERATORS.items():
         try:
             original = torch.library.get_kernel(f"aten::{name}", key)
         except RuntimeError:  # torch has no such kernel for this key
             continue
-        kernel = _override(name, function, original)
+        kernel = _override(name, function, original, key)
         if name in _DIRECT:
             direct, form = _DIRECT[name]
-            kernel = direct(kernel, form | batch_invariant)
+            kernel = direct(kernel, form, key)
         with warnings.catch_warnings():  # torch warns of every kernel that is replaced
             warnings.simplefilter("ignore")
             library.impl(name, kernel, key, with_keyset=True, allow_override=True)
@@ -215,7 +216,10 @@ def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key:
 
 
 def disable() -> None:
-    """Leave torch's operators to torch again, outside of batch_invariant() blocks."""
+    """Leave torch's operators to torch again, outside of batch_invariant() blocks.
+
+    They are still called by way of Python, which costs the host a few microseconds each.
+    """
     with mode.lock:
         mode.outside = _Setting()
         mode.apply()
@@ -230,12 +234,13 @@ def batch_invariant(*, strict: bool = False, dispatch_key: str = "CUDA") -> Iter
     the block as well.
     """
     block = _Block(_checked(dispatch_key, True, strict))
-    with mode.lock:
-        mode.blocks.append(block)
-        mode.apply()
     try:
+        with mode.lock:
+            mode.blocks.append(block)
+            mode.apply()
         yield
     finally:
         with mode.lock:
-            mode.blocks.remove(block)
+            if block in mode.blocks:
+                mode.blocks.remove(block)
             mode.apply()
