@@ -8,12 +8,14 @@
 extern "C" {
 #endif
 
-/* Looks up what the extension calls and gives torch its kernels. `torch` and `hgemm` are handles of dlopen(). Returns
- * NULL, or the name of what is missing; then the process has no kernel of this extension. */
+/* Looks up what the extension calls and gives torch its kernels. `torch` and `hgemm` are handles of
+ * dlopen(). Returns NULL, or the name of what is missing; then the process has no kernel of this extension.
+ */
 HGEMM_API const char *hgemm_torch_load(void *torch, void *hgemm);
 
-/* The kernels may use this handle, which lives as long as the process, on its device (-1: the CPU) and stream. The
- * caller has taken it, and gives it back when it does not use it. Returns what the next two functions take. */
+/* The kernels may use this handle, which lives as long as the process, on its device (-1: the CPU) and
+ * stream. The caller has taken it, and gives it back when it does not use it. Returns what the next two
+ * functions take. */
 HGEMM_API void *hgemm_torch_share(int device, void *stream, int batch_invariant, hgemm_handle_t handle);
 
 /* Returns 0 if the handle is in use. */

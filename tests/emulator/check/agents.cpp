@@ -111,9 +111,11 @@ bool Agents::has_seen_all(const Agent& agent, uint32_t lanes, int operation) con
     const auto is_all = [time](const Seen& seen) {
         return time <= seen.full || (time <= seen.some && seen.lanes == ~0u);
     };
-    if (agents_[operation].tensor_operation && !(is_all(agent.done.of(operation)) && is_all(agent.tensor.of(operation))))
+    if (agents_[operation].tensor_operation &&
+        !(is_all(agent.done.of(operation)) && is_all(agent.tensor.of(operation))))
         return false;
-    return is_all(agent.seen_of(operation)) || (knows_ahead(agent, lanes) && is_all(agent.ahead.of(operation)));
+    return is_all(agent.seen_of(operation)) ||
+           (knows_ahead(agent, lanes) && is_all(agent.ahead.of(operation)));
 }
 
 int Agents::start(int issuer, uint32_t lanes)

@@ -70,7 +70,8 @@ Clock Clock::part_of(uint32_t lanes) const
             const Shared<Leaf>& leaf = (*branches_[b]).leaves[l];
             for (int i = 0; leaf && i < fan; ++i)
                 if (const Seen& seen = (*leaf).seen[i]; seen.lanes & lanes)
-                    part.merge(static_cast<int>((b * fan + l) * fan + i), {0, seen.some, seen.lanes & lanes});
+                    part.merge(static_cast<int>((b * fan + l) * fan + i),
+                               {0, seen.some, seen.lanes & lanes});
         }
     return part;
 }

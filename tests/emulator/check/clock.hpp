@@ -1,8 +1,9 @@
 // Vector clocks: how far each agent has been seen.
 //
-// A clock has thousands of entries, is copied for each asynchronous operation, and differs from the one that it was
-// copied from in a few. Clocks therefore share what they have in common: entries lie in leaves, leaves in branches, and
-// a copy shares both until one of its entries changes. What two clocks share needs no merging.
+// A clock has thousands of entries, is copied for each asynchronous operation, and differs from the one
+// that it was copied from in a few. Clocks therefore share what they have in common: entries lie in leaves,
+// leaves in branches, and a copy shares both until one of its entries changes. What two clocks share needs
+// no merging.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@
 
 namespace emu {
 
-// How far one agent has been seen: everything up to `full`, and of `lanes` everything up to `some`. Lanes are none where
-// `some` says no more than `full`.
+// How far one agent has been seen: everything up to `full`, and of `lanes` everything up to `some`. Lanes
+// are none where `some` says no more than `full`.
 struct Seen {
     uint32_t full = 0, some = 0, lanes = 0;
     bool operator==(const Seen&) const = default;
@@ -99,7 +100,10 @@ public:
         const Shared<Leaf>& leaf = (*branches_[branch]).leaves[agent / fan % fan];
         return leaf ? (*leaf).seen[agent % fan] : Seen{};
     }
-    bool covers(int agent, uint32_t time, uint32_t lanes) const { return emu::covers(of(agent), time, lanes); }
+    bool covers(int agent, uint32_t time, uint32_t lanes) const
+    {
+        return emu::covers(of(agent), time, lanes);
+    }
 
     void merge(const Clock& from);
     void merge(int agent, const Seen& from);

@@ -282,7 +282,8 @@ void Scheduler::deadlock(const char* what) const
         text += "\n  and " + std::to_string(listed - most) + " more";
     for (const auto& cluster : grid_.resident)
         for (const std::unique_ptr<AsyncOp>& op : cluster->pending)
-            text += std::string("\n  pending: ") + op->name + " of " + source_text(*grid_.program, op->line);
+            text +=
+                std::string("\n  pending: ") + op->name + " of " + source_text(*grid_.program, op->line);
     throw Fault("deadlock", text);
 }
 
