@@ -35,3 +35,17 @@ function(shipped)
             LINKER:-z,noexecstack)
     endforeach()
 endfunction()
+
+# shipped_library(<target> <version script> [option of the linker...]): the same for a shared library. It has the C++
+# library in it, and needs no other that it does not use.
+function(shipped_library target map)
+    shipped(${target})
+    target_link_options(${target} PRIVATE
+        -static-libstdc++
+        -static-libgcc
+        "LINKER:--version-script=${map}"
+        ${no_undefined}
+        LINKER:--as-needed
+        ${ARGN})
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS "${map}")
+endfunction()

@@ -23,6 +23,10 @@ Region region_of_b(const hgemm_args_t& g)
 {
     return region_of(g, g.b, stored_b(g), g.ldb, g.stride_b, g.type_ab);
 }
+Region region_of_c(const hgemm_args_t& g)
+{
+    return region_of(g, g.c, stored_d(g), g.ldc, g.stride_c, g.type_c);
+}
 Region region_of_bias(const hgemm_args_t& g)
 {
     const int64_t count = g.bias_mode == HGEMM_BIAS_M ? g.m : g.n;
@@ -83,13 +87,13 @@ Status check_apart(const Signature& signature, const hgemm_args_t& g)
     const Named d{overlaps.output(), region_of(g, g.d, stored_d(g), g.ldd, g.stride_d, g.type_d)};
     Status status = overlaps.check_operands(d, g);
     if (status == ok && reads_c(g) && g.c != g.d)
-        status = overlaps.check({Arg::C, region_of(g, g.c, stored_d(g), g.ldc, g.stride_c, g.type_c)}, d);
+        status = overlaps.check({Arg::C, region_of_c(g)}, d);
     if (status != ok || !g.aux)
         return status;
     const Named aux{Arg::Aux, region_of(g, g.aux, stored_d(g), g.ldaux, g.stride_aux, g.type_d)};
     status = overlaps.check(aux, d);
     if (status == ok && reads_c(g))
-        status = overlaps.check(aux, {Arg::C, region_of(g, g.c, stored_d(g), g.ldc, g.stride_c, g.type_c)});
+        status = overlaps.check(aux, {Arg::C, region_of_c(g)});
     return status == ok ? overlaps.check_operands(aux, g) : status;
 }
 

@@ -21,6 +21,7 @@ import numpy as np
 
 import hgemm
 import hgemm.jax as hj
+from hgemm.jax import _product
 
 SOURCE = Path(os.environ.get("HGEMM_SOURCE", Path(__file__).parents[3]))
 ON_GPU = jax.default_backend() != "cpu"
@@ -216,6 +217,15 @@ class Transformations(unittest.TestCase):
         for activation, function in ACTIVATIONS.items():
             self.compare(lambda *x: hj.linear(*x, activation), lambda x, w, b: function(x @ w.T + b),
                          random(2, 5, 16), random(8, 16), random(8))
+
+    def test_gradients_of_great_sums(self):
+        """Whose cubes half precision does not have, where XLA does not compute in a wider type by itself."""
+        for sum_, slope in ((160, 1), (-160, 0)):
+            operands = (jnp.ones((1, 1), "float16"), jnp.full((1, 1), sum_, "float16"), None)
+            with jax.disable_jit():
+                gradient, _, _ = _product._backward(
+                    _product.Setting("float16", activation="gelu_tanh"), (*operands, operands[1]), [operands[0]])
+            self.assertEqual(float(gradient[0, 0]), slope * sum_)
 
     def test_gradients_of_gradients(self):
         def squared(function):

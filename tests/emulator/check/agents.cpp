@@ -90,9 +90,8 @@ int Agents::take_number(int issuer, uint32_t lanes)
     Numbers& oldest = resting_.empty() ? own : resting_;
     if (id < 0 && (resting_count_ < most_resting || oldest.empty()))
         return fresh();
-    if (id < 0) {
+    if (id < 0)
         id = oldest.pop();
-    }
     --resting_count_;
     return id;
 }
@@ -129,9 +128,8 @@ int Agents::start(int issuer, uint32_t lanes)
     to.own.clear();
     to.tensor_acquired.clear();
     to.tensor_published.clear();
-    to.seen = from.seen;
-    if (from.issuer >= 0)
-        to.seen.merge(from.issuer, from.issued);
+    to.seen.clear();
+    from.add_seen(to.seen);
     add_others(from, lanes, to.seen);
     to.issued = own_time(from, lanes);
     to.fenced = from.fenced;

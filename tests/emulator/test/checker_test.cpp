@@ -229,6 +229,42 @@ TEST_F(CheckerTest, numbers_of_old_operations_are_used_again)
     EXPECT_LT(highest, 256);
 }
 
+// A bulk store has read shared memory before it has written global memory; its number is free when both
+// were seen.
+TEST_F(CheckerTest, a_number_whose_last_release_was_not_seen_is_not_used_again)
+{
+    for (const bool all : {false, true}) {
+        const int store = checker.start_async(warps[0], lane_0);
+        SyncClock read, written;
+        checker.release(store, read);
+        checker.release(store, written);
+        checker.finish_async(store);
+        checker.acquire(warps[0], all ? written : read);
+        EXPECT_EQ(checker.start_async(warps[0], lane_0) == store, all);
+    }
+}
+
+// The commit has made the mma known to those that wait for it; a copy that has its number then has not.
+TEST_F(CheckerTest, a_number_that_is_used_again_says_nothing_of_tensor_memory)
+{
+    const int mma = checker.start_async(warps[0]);
+    checker.access_tmem(cta, 0, 16, 0, 32, Access::Write, operation(mma, 1));
+    const int commit = checker.start_async(warps[0]);
+    checker.join_tensor(commit, checker.tensor_clock(mma));
+    checker.fence_tensor_before(commit);
+    SyncClock done, copied;
+    checker.release(commit, done);
+    checker.finish_async(commit);
+    checker.acquire(warps[0], done);
+    const int copy = checker.start_async(warps[0]);
+    EXPECT_EQ(copy, commit);
+    checker.release(copy, copied);
+    checker.acquire(warps[1], copied);
+    checker.fence_tensor_after(warps[1]);
+    checker.access_tmem(cta, 0, 16, 0, 32, Access::Read, warp(1, 2));
+    EXPECT_NE(reported(), "");
+}
+
 TEST_F(CheckerTest, an_ended_cta_leaves_nothing_behind)
 {
     write(warp(0, 1));
