@@ -173,6 +173,15 @@ class Handles(unittest.TestCase):
         handle, = self.handles_of(stream)
         self.assertEqual(handle.workspace, (handle.memory.data_ptr(), _handles.WORKSPACE_BYTES))
 
+    def test_workspace_in_no_pool(self):
+        """torch.compile's CUDA graphs let nothing of a handle stay in their pools."""
+        (a, da), (b, db) = pair(24, 64), pair(64, 40)
+        pool = torch.cuda.MemPool()
+        with torch.cuda.stream(torch.cuda.Stream()) as _, torch.cuda.use_mem_pool(pool):
+            assert_close(ht.mm(da, db), a @ b)
+        held = sum(segment["total_size"] for segment in pool.snapshot())
+        self.assertTrue(0 < held < _handles.WORKSPACE_BYTES, held)
+
     def test_threads(self):
         a, b = random(24, 256).cuda(), random(256, 40).cuda()
         want, wrong = bits(ht.mm(a, b)), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, py_object, pythonapi
 from typing import Any
 
@@ -32,7 +33,7 @@ class TorchHandle(Handle):
 
     def own_memory(self, device: torch.device) -> None:
         if self.memory is None:
-            memory = torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+            memory = _lasting_memory(device)
             self.workspace = memory.data_ptr(), WORKSPACE_BYTES
             self.memory = memory
 
@@ -49,6 +50,18 @@ class TorchHandle(Handle):
     def give_back(self) -> None:
         if self._shared is not None:
             _extension.library.hgemm_torch_give_back(self._shared)
+
+
+def _lasting_memory(device: torch.device) -> torch.Tensor:
+    """A workspace on torch's current stream. torch.compile's CUDA graphs and ``torch.cuda.use_mem_pool`` divert what a
+    thread allocates to a pool, in which nothing may stay. So another thread allocates it."""
+    stream = torch.cuda.current_stream(device)
+
+    def allocate() -> torch.Tensor:
+        with torch.cuda.stream(stream):
+            return torch.empty(WORKSPACE_BYTES, dtype=torch.uint8, device=device)
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(allocate).result()
 
 
 _refused: dict[tuple[int, bool], c.Error] = {}  # by device and batch invariance: there is no use in trying again
