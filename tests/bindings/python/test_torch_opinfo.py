@@ -17,7 +17,6 @@ if missing:
 import hgemm.torch as ht
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 parser = argparse.ArgumentParser()
@@ -26,38 +25,18 @@ options, for_unittest = parser.parse_known_args()
 DEVICE, HALF = options.device, (torch.float16, torch.bfloat16)
 # How far a result may be off depends on what computes it: one product, whose sum is rounded once; several, or sums of
 # what is rounded; or what is not linear in each tensor. Of addr the gradient alone is a product.
-ONE = ("mm", "bmm", "mv", "addmm", "addmm.decomposed", "baddbmm", "addmv", "matmul", "__rmatmul__", "_grouped_mm")
-SEVERAL = ("nn.functional.linear", "addbmm", "addr", "einsum", "tensordot", "linalg.multi_dot", "nn.functional.bilinear")
+ONE = ("mm", "bmm", "mv", "addmm", "addmm.decomposed", "baddbmm", "addmv", "matmul", "__rmatmul__")
+SEVERAL = ("nn.functional.linear", "addbmm", "addr", "einsum", "tensordot", "linalg.multi_dot",
+           "nn.functional.bilinear")
 OTHER = ("cov", "corrcoef", "matrix_exp", "nn.functional.multi_head_attention_forward")
+OPERATORS = [op for op in op_db if op.full_name in ONE + SEVERAL + OTHER]
 seen = Counter()
+served = lambda: ht.counts().get("served", 0)  # noqa: E731
 seed = torch.cuda.manual_seed if DEVICE == "cuda" else torch.default_generator.manual_seed
 
 
 def by_columns(x):
     return x.detach().mT.contiguous().mT.requires_grad_(x.requires_grad) if x.dim() > 1 else x
-
-
-def grouped_mm(a, b, offs):
-    if a.dtype in HALF:
-        return torch._grouped_mm(a, b, offs=offs)
-    groups = [slice(begin, end) for begin, end in zip([0, *offs.tolist()], offs.tolist())]
-    if a.dim() == b.dim():
-        return torch.stack([a[:, each] @ b[each] for each in groups])
-    if a.dim() == 3:
-        return torch.cat([a[i] @ b[:, each] for i, each in enumerate(groups)], 1)
-    return torch.cat([a[each] @ b[i] for i, each in enumerate(groups)])
-
-
-def grouped_samples(_, device, dtype, requires_grad, **__):
-    ends = torch.tensor([8, 8, 24], dtype=torch.int32, device=device)
-    for a, b in (((24, 16), (3, 16, 8)), ((3, 8, 16), (16, 24)), ((8, 24), (24, 16))):
-        a, b = (torch.randn(*shape, device=device).to(dtype).requires_grad_(requires_grad) for shape in (a, b))
-        yield SampleInput(a, args=(by_columns(b), ends))
-
-
-# Torch has no samples of it. It takes aligned sizes alone, where hgemm takes all.
-GROUPED = OpInfo("_grouped_mm", op=grouped_mm, dtypes=HALF, sample_inputs_func=grouped_samples, supports_out=False)
-OPERATORS = [op for op in op_db if op.full_name in ONE + SEVERAL + OTHER] + [GROUPED]
 
 
 class Call:
@@ -74,10 +53,6 @@ class Call:
         other.values = [change(x) if isinstance(x, torch.Tensor) else x for x in self.values]
         return other
 
-    @property
-    def inputs(self):
-        return [x for x in self.values if isinstance(x, torch.Tensor) and x.requires_grad]
-
     def run(self, function=None, **keywords):
         input, args, kwargs = tree_unflatten(self.values, self.form)
         seed(1)  # of dropout
@@ -90,7 +65,9 @@ class Call:
     def gradients(self, convert=lambda x: x):
         results = [x for x in self.run() if x.requires_grad]
         weights = [convert((torch.arange(x.numel(), device=DEVICE) % 7 - 3).to(x.dtype).view(x.shape)) for x in results]
-        return [x for x in torch.autograd.grad(results, self.inputs, weights, allow_unused=True) if x is not None]
+        inputs = [x for x in self.values if isinstance(x, torch.Tensor) and x.requires_grad]
+        found = torch.autograd.grad(results, inputs, weights, allow_unused=True) if results else ()
+        return [x for x in found if x is not None]
 
     def exact(self, gradients):
         """In fp64; and the same of absolute values, to which rounding is proportional."""
@@ -102,8 +79,8 @@ class Call:
 
         right = wide(lambda x: x)
         if self.op.full_name in OTHER:
-            return right, [x.abs().max().expand(x.shape) if x.numel() else x for x in right]
-        return right, wide(torch.abs)
+            return zip(right, [x.abs().max().expand(x.shape) if x.numel() else x for x in right])
+        return zip(right, wide(torch.abs), strict=True)
 
     def changed(self):
         """Calls like this one, of which many are wrong."""
@@ -116,26 +93,23 @@ class Call:
                 yield from (self.where(lambda x: change(x) if x is value else x) for change in changes)
 
 
-def served():
-    return ht.counts().get("served", 0)
-
-
 class Samples(unittest.TestCase):
     def assert_close(self, our, their, right, size, once):
         self.assertEqual((our.shape, our.dtype, our.stride()), (their.shape, their.dtype, their.stride()))
         if our.dtype not in HALF:
-            return torch.testing.assert_close(our, their, equal_nan=True)
+            torch.testing.assert_close(our, their, equal_nan=True)
+            return
         finite = their.isfinite() & right.isfinite()
         torch.testing.assert_close(our[~finite], their[~finite], rtol=0, atol=0, equal_nan=True)
-        info, in_fp32 = torch.finfo(our.dtype), 2**-17  # of sums of 20 products, which tensor cores truncate
+        info, in_fp32 = torch.finfo(our.dtype), 2**-17  # of sums of 20 products, where tensor cores truncate
         our, their, right, size = (x[finite].double() for x in (our, their, right, size))
-        unit = info.eps * size + info.tiny * info.eps
-        bound = unit * (1 + ((their - right).abs() / unit).max().item() if len(unit) else 0)
+        unit = info.eps * (size + info.tiny)
         if once:
-            bound = info.eps / 2 * right.abs() + in_fp32 * size + info.tiny * info.eps
+            bound = info.eps / 2 * right.abs() + in_fp32 * size + info.eps * info.tiny
+        else:  # one unit of what is added up more than torch itself is off
+            bound = unit * (1 + max(((their - right).abs() / unit).tolist(), default=0))
         if not ((our - right).abs() <= bound).all():
             self.fail(f"{our}\ntorch: {their}\nexact: {right}")
-        return None
 
     def same(self, call, function, gradients=False):
         """What a function returns or raises, by torch and with hgemm. True if it returns."""
@@ -152,25 +126,30 @@ class Samples(unittest.TestCase):
             self.assertEqual((type(ours), str(ours)), (type(theirs), str(theirs)))
             seen["refused"] += 1
             return False
-        for values in zip(ours, theirs, *call.exact(gradients), strict=True):
-            self.assert_close(*values, call.op.full_name in ONE and served() > before and not gradients)
+        once = call.op.full_name in ONE and served() > before and not gradients
+        for our, their, (right, size) in zip(ours, theirs, call.exact(gradients), strict=True):
+            self.assert_close(our, their, right, size, once)
         return True
 
     def check(self, call):
         seen["calls"] += 1
-        if self.same(call, call.run) and call.inputs:
+        if self.same(call, call.run):
             self.same(call, call.gradients, gradients=True)
         if call.op.get_inplace():
             self.same(call, call.in_place)
 
     def check_out(self, call):
+        """Results where there is room for them, and where there is not."""
         call = call.where(torch.Tensor.detach)
         x, = call.run()
         for new in (lambda: torch.empty_like(x), lambda: by_columns(torch.empty_like(x)), lambda: x.new_empty(0),
-                    lambda: x.new_empty(*x.shape, 2)[..., 0], lambda: x.new_empty(()).expand(x.shape),
-                    lambda: x.float(), lambda: x.new_empty(2, *x.shape)):
+                    lambda: x.new_empty(*x.shape, 2)[..., 0], lambda: x.new_empty(2, *x.shape), lambda: x.float()):
+            def written():
+                out = new()
+                call.run(out=out)
+                return [out]
             seen["calls"] += 1
-            self.same(call, lambda: call.run(out=new()))
+            self.same(call, written)
 
     def test_operators_of_torch(self):
         for op in OPERATORS:
@@ -178,14 +157,13 @@ class Samples(unittest.TestCase):
             for dtype in HALF:
                 for sample in op.sample_inputs(DEVICE, dtype, requires_grad=True):
                     with self.subTest(op=op.full_name, dtype=dtype, sample=sample.summary()):
-                        calls = [Call(op, sample), Call(op, sample).where(by_columns)]
-                        if op is not GROUPED:
-                            calls.append(Call(op, sample.noncontiguous()))
+                        seen["samples"] += 1
+                        calls = [Call(op, sample), Call(op, sample).where(by_columns), Call(op, sample.noncontiguous())]
                         for call in calls:
                             self.check(call)
                             if op.supports_out:
                                 self.check_out(call)
-                        for call in calls[0].changed() if op.full_name in ONE + SEVERAL and op is not GROUPED else ():
+                        for call in calls[0].changed() if op.full_name not in OTHER else ():
                             self.check(call)
             self.assertGreater(served(), before, op.full_name)
 
@@ -196,9 +174,21 @@ class Samples(unittest.TestCase):
                     call = Call(op, error.sample_input).where(lambda x: x.to(dtype) if x.is_floating_point() else x)
                     self.assertFalse(self.same(call, call.run))
 
+    def test_opcheck(self):
+        for op in OPERATORS:
+            for dtype in HALF if op.full_name in ("mm", "bmm", "addmm", "baddbmm") else ():
+                for sample in op.sample_inputs(DEVICE, dtype, requires_grad=True):
+                    for call in (Call(op, sample), Call(op, sample.noncontiguous())):
+                        *added, a, b = (x for x in call.values if isinstance(x, torch.Tensor))
+                        c = added[0].expand(*a.shape[:-1], b.shape[-1]) if added else None
+                        scalars = sample.kwargs.get("alpha", 1.0), sample.kwargs.get("beta", 1.0), "none"
+                        with self.subTest(op=op.full_name, dtype=dtype, sample=sample.summary()):
+                            torch.library.opcheck(torch.ops.hgemm.gemm.default, (a, b, c, None, *scalars, None, False))
+
 
 def tearDownModule():
-    print(f"on {DEVICE}: {seen['calls']} calls, of which torch refuses {seen['refused']}; products: {ht.counts()}")
+    print(f"on {DEVICE}: {seen['samples']} samples; {seen['calls']} calls of these, their results' places and changed "
+          f"ones, of which torch refuses {seen['refused']}; products: {ht.counts()}")
 
 
 if __name__ == "__main__":
