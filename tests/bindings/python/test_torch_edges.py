@@ -40,6 +40,28 @@ class Tensors(unittest.TestCase):
                 assert_close(ht.mm(b, b), b.double() @ b.double())
 
 
+class Overrides(unittest.TestCase):
+    def test_what_torch_refuses_and_the_functions_take(self):
+        a, b, v = random(8, 16), random(16, 4), random(4)
+        batch, ends = random(1, 16, 8, dtype=torch.bfloat16), torch.tensor([8])
+        cases = [lambda: torch.mm(a[None], b[None]), lambda: torch.bmm(a, b), lambda: torch.addmm(v, a[None], b[None]),
+                 lambda: torch.addmv(v, random(2, 2, 4), random(2, 4)), lambda: torch.addmm(v.float(), a, b),
+                 lambda: torch.baddbmm(random(1, 8, 4).float(), a[None], b[None]),
+                 lambda: random(8, 4).float().addmm_(a, b), lambda: functional.linear(a, b.t(), v.float()),
+                 lambda: torch.mm(a, b, out=torch.empty(8, 4)), lambda: torch.addmm(v, a, b, out=torch.empty(8, 4)),
+                 lambda: torch.addmv(random(8), a, random(16), out=torch.empty(8)),
+                 lambda: torch._grouped_mm(a.bfloat16(), batch, offs=ends)]
+        ht.enable(dispatch_key="CPU")
+        self.addCleanup(ht.disable)
+        before = ht.counts().get("served", 0)
+        for i, case in enumerate(cases):
+            with self.subTest(case=i), self.assertRaises(RuntimeError):
+                case()
+        self.assertEqual(ht.counts().get("served", 0), before)
+        torch._grouped_mm(a.bfloat16(), batch, offs=ends.int())
+        self.assertEqual(ht.counts()["served"], before + 1)
+
+
 class Threads(unittest.TestCase):
     def test_switching_while_others_multiply(self):
         a, ended, wrong = torch.ones(2, 2, dtype=torch.float16), threading.Event(), []
