@@ -3,6 +3,7 @@
 import sys
 import threading
 import unittest
+import warnings
 
 from test_torch import assert_close, functional, ht, random, torch
 
@@ -60,6 +61,32 @@ class Overrides(unittest.TestCase):
         self.assertEqual(ht.counts().get("served", 0), before)
         torch._grouped_mm(a.bfloat16(), batch, offs=ends.int())
         self.assertEqual(ht.counts()["served"], before + 1)
+
+
+class Compiler(unittest.TestCase):
+    def test_kernels_outside_of_graphs(self):
+        """torch.compile() runs them, and would trace them, where a graph breaks."""
+        def broken(function, *arguments):
+            torch._dynamo.graph_break()
+            try:
+                torch._dynamo.graph_break()
+                return function(*arguments)
+            finally:
+                pass
+
+        a, b, v = random(24, 32), random(16, 40), random(40)
+        apart, exact = a[:, ::2], a[:, ::2].double() @ b.double()
+        cases = [(lambda *x: torch.addmm(*x, alpha=2, beta=0.5), (v, apart, b), 2 * exact + v.double() / 2),
+                 (torch.mm, (apart, b), exact),
+                 (torch.ops.hgemm.gemm.default, (apart, b, None, v, 1.0, 0.0, "none", None, False), exact + v.double())]
+        ht.enable(dispatch_key="CPU")
+        self.addCleanup(ht.disable)
+        for i, (function, arguments, want) in enumerate(cases):
+            torch._dynamo.reset()
+            with self.subTest(case=i), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                assert_close(torch.compile(broken, backend="aot_eager")(function, *arguments), want)
+                self.assertEqual([x for x in caught if "how to trace" in str(x.message)], [])
 
 
 class Threads(unittest.TestCase):

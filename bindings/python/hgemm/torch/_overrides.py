@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import c
 from . import _ops
-from ._extension import BATCHED, serve
+from ._extension import BATCHED, serve, untraced
 
 
 class _Setting(NamedTuple):
@@ -198,7 +198,7 @@ def _register(key: str) -> torch.library.Library:
             kernel = direct(kernel, form, key)
         with warnings.catch_warnings():  # torch warns of every kernel that is replaced
             warnings.simplefilter("ignore")
-            library.impl(name, kernel, key, with_keyset=True, allow_override=True)
+            library.impl(name, untraced(kernel), key, with_keyset=True, allow_override=True)
     return library
 
 
