@@ -3,6 +3,7 @@
 import sys
 import threading
 import unittest
+import warnings
 
 from test_torch import assert_close, functional, ht, random, torch
 
@@ -38,6 +39,54 @@ class Tensors(unittest.TestCase):
                 with self.assertRaisesRegex(NotImplementedError, "no forward-mode derivatives"):
                     function(torch.autograd.forward_ad.make_dual(a, a))
                 assert_close(ht.mm(b, b), b.double() @ b.double())
+
+
+class Overrides(unittest.TestCase):
+    def test_what_torch_refuses_and_the_functions_take(self):
+        a, b, v = random(8, 16), random(16, 4), random(4)
+        batch, ends = random(1, 16, 8, dtype=torch.bfloat16), torch.tensor([8])
+        cases = [lambda: torch.mm(a[None], b[None]), lambda: torch.bmm(a, b), lambda: torch.addmm(v, a[None], b[None]),
+                 lambda: torch.addmv(v, random(2, 2, 4), random(2, 4)), lambda: torch.addmm(v.float(), a, b),
+                 lambda: torch.baddbmm(random(1, 8, 4).float(), a[None], b[None]),
+                 lambda: random(8, 4).float().addmm_(a, b), lambda: functional.linear(a, b.t(), v.float()),
+                 lambda: torch.mm(a, b, out=torch.empty(8, 4)), lambda: torch.addmm(v, a, b, out=torch.empty(8, 4)),
+                 lambda: torch.addmv(random(8), a, random(16), out=torch.empty(8)),
+                 lambda: torch._grouped_mm(a.bfloat16(), batch, offs=ends)]
+        ht.enable(dispatch_key="CPU")
+        self.addCleanup(ht.disable)
+        before = ht.counts().get("served", 0)
+        for i, case in enumerate(cases):
+            with self.subTest(case=i), self.assertRaises(RuntimeError):
+                case()
+        self.assertEqual(ht.counts().get("served", 0), before)
+        torch._grouped_mm(a.bfloat16(), batch, offs=ends.int())
+        self.assertEqual(ht.counts()["served"], before + 1)
+
+
+class Compiler(unittest.TestCase):
+    def test_kernels_outside_of_graphs(self):
+        """torch.compile() runs them, and would trace them, where a graph breaks."""
+        def broken(function, *arguments):
+            torch._dynamo.graph_break()
+            try:
+                torch._dynamo.graph_break()
+                return function(*arguments)
+            finally:
+                pass
+
+        a, b, v = random(24, 32), random(16, 40), random(40)
+        apart, exact = a[:, ::2], a[:, ::2].double() @ b.double()
+        cases = [(lambda *x: torch.addmm(*x, alpha=2, beta=0.5), (v, apart, b), 2 * exact + v.double() / 2),
+                 (torch.mm, (apart, b), exact),
+                 (torch.ops.hgemm.gemm.default, (apart, b, None, v, 1.0, 0.0, "none", None, False), exact + v.double())]
+        ht.enable(dispatch_key="CPU")
+        self.addCleanup(ht.disable)
+        for i, (function, arguments, want) in enumerate(cases):
+            torch._dynamo.reset()
+            with self.subTest(case=i), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                assert_close(torch.compile(broken, backend="aot_eager")(function, *arguments), want)
+                self.assertEqual([x for x in caught if "how to trace" in str(x.message)], [])
 
 
 class Threads(unittest.TestCase):

@@ -15,6 +15,8 @@ if ! "${pip[@]}" install scikit-build-core numpy ml_dtypes; then
         skip "PyPI cannot be reached, which has scikit-build-core"
     exit 1
 fi
+# Torch's samples of its operators import it; without it their test is skipped.
+"${pip[@]}" install --no-deps expecttest || echo "expecttest: not installed"
 
 # Compiled fast rather than for speed.
 HGEMM_CUDA=OFF "${pip[@]}" wheel --no-deps --no-build-isolation -w "$work/dist" \

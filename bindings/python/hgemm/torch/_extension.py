@@ -6,8 +6,10 @@ not have what it calls, is for the operators in Python, which also say what is w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ctypes import CDLL, c_char_p, c_int, c_void_p
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,6 +56,20 @@ if library is not None:
         _definitions.impl(_name, torch.library.fallthrough_kernel, "Autograd")
     # What the overloads call: half a microsecond less.
     _serve, _serve_add = torch.ops.hgemm._serve.default._op, torch.ops.hgemm._serve_add.default._op
+
+
+def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel, and what it calls, that torch.compile leaves as it is. What a graph does not contain torch.compile runs
+    as Python code, and traces the code of kernels there too. It frees copies of operands as soon as their addresses are
+    taken, before the library reads them."""
+    try:
+        frames = torch._C._dynamo.eval_frame
+        strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
+        frames.set_code_exec_strategy(function.__code__, strategy)  # a call costs nothing more
+    except (AttributeError, TypeError):
+        return torch._disable_dynamo(function)
+    return function
+
 
 _PLAIN = (Tensor, torch.nn.Parameter, type(None))
 _records = torch.is_grad_enabled

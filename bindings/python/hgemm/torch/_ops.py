@@ -247,10 +247,8 @@ def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant:
 
 
 for _key in ("CPU", "CUDA"):
-    _library.impl("gemm", gemm, _key)
-    _library.impl("gemm_aux", gemm_aux, _key)
-    _library.impl("gemm_out", gemm_out, _key)
-    _library.impl("grouped_mm", grouped_mm, _key)
+    for _kernel in (gemm, gemm_aux, gemm_out, grouped_mm):
+        _library.impl(_kernel.__name__, _extension.untraced(_kernel), _key)
 
 GEMM, GEMM_AUX = torch.ops.hgemm.gemm.default, torch.ops.hgemm.gemm_aux.default
 GEMM_OUT, GROUPED_MM = torch.ops.hgemm.gemm_out.default, torch.ops.hgemm.grouped_mm.default

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from .. import c
 from . import _ops
-from ._extension import BATCHED, serve
+from ._extension import BATCHED, serve, untraced
 
 
 class _Setting(NamedTuple):
@@ -63,9 +64,15 @@ class _Left(Exception):
 
 
 def _run(a: Tensor, b: Tensor, input: Tensor | None = None, alpha: Any = 1, beta: Any = 0,
-         out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
+         out_dtype: torch.dtype | None = None, out: Tensor | None = None, *, dimensions: int = 2) -> Tensor:
+    """The functions of this package take more than torch's operators. What torch refuses it has to refuse itself."""
     if not isinstance(alpha, (int, float)) or not isinstance(beta, (int, float)):
         raise _Left("complex scalars")
+    _ops._require(a.dim() == dimensions, ValueError, f"a: {a.dim()} dimensions, must be {dimensions}")
+    dtype = out_dtype or a.dtype
+    for name, other, right in (("input", input, (dtype, a.dtype)), ("out", out, (dtype,))):
+        if other is not None and other.dtype not in right:
+            raise TypeError(f"{name}: is {other.dtype}, must be {dtype}")
     matrix, bias = _ops.split_input(input, a, b, beta) if input is not None else (None, None)
     scalars = float(alpha), float(beta), "none"
     if out is None:
@@ -74,17 +81,19 @@ def _run(a: Tensor, b: Tensor, input: Tensor | None = None, alpha: Any = 1, beta
     return out
 
 
-def _mm(self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
-    return _run(self, mat2, out_dtype=out_dtype, out=out)
+def _mm(self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = None, *, out: Tensor | None = None,
+        dimensions: int = 2) -> Tensor:
+    return _run(self, mat2, out_dtype=out_dtype, out=out, dimensions=dimensions)
 
 
 def _addmm(self: Tensor, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None, *, beta: Any = 1,
-           alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    return _run(a, b, self, alpha, beta, out_dtype, out)
+           alpha: Any = 1, out: Tensor | None = None, dimensions: int = 2) -> Tensor:
+    return _run(a, b, self, alpha, beta, out_dtype, out, dimensions=dimensions)
 
 
-def _addmm_in_place(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    return _run(a, b, self, alpha, beta, out=self)
+def _addmm_in_place(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1,
+                    dimensions: int = 2) -> Tensor:
+    return _run(a, b, self, alpha, beta, out=self, dimensions=dimensions)
 
 
 def _addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1,
@@ -103,19 +112,23 @@ def _grouped(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tenso
     if bias is not None or out_dtype not in (None, self.dtype):
         raise _Left("grouped_mm with a bias or another type of result")
     if offs is None:
-        return _run(self, mat2)
+        return _run(self, mat2, dimensions=3)
     if self.dim() != 2 or mat2.dim() != 3:
         raise _Left("grouped_mm over columns or over K")
+    _ops._require(offs.dtype == torch.int32, TypeError, f"offs: is {offs.dtype}, must be torch.int32")
     return _ops.grouped_mm(self, mat2, offs, False, mode.batch_invariant)
 
+
+_bmm, _baddbmm = partial(_mm, dimensions=3), partial(_addmm, dimensions=3)
+_baddbmm_in_place = partial(_addmm_in_place, dimensions=3)
 
 # aten::linear and aten::mv are made of these.
 _OPERATORS: dict[str, Callable[..., Tensor]] = {
     "mm": _mm, "mm.out": _mm, "mm.dtype": _mm, "mm.dtype_out": _mm,
-    "bmm": _mm, "bmm.out": _mm, "bmm.dtype": _mm, "bmm.dtype_out": _mm,
+    "bmm": _bmm, "bmm.out": _bmm, "bmm.dtype": _bmm, "bmm.dtype_out": _bmm,
     "addmm": _addmm, "addmm.out": _addmm, "addmm.dtype": _addmm, "addmm.dtype_out": _addmm,
-    "baddbmm": _addmm, "baddbmm.out": _addmm, "baddbmm.dtype": _addmm, "baddbmm.dtype_out": _addmm,
-    "addmm_": _addmm_in_place, "baddbmm_": _addmm_in_place,
+    "baddbmm": _baddbmm, "baddbmm.out": _baddbmm, "baddbmm.dtype": _baddbmm, "baddbmm.dtype_out": _baddbmm,
+    "addmm_": _addmm_in_place, "baddbmm_": _baddbmm_in_place,
     "addmv": _addmv, "addmv.out": _addmv, "addmv_": _addmv_in_place,
     "_grouped_mm": _grouped,
 }
@@ -138,7 +151,7 @@ def _direct_add(kernel: Callable[..., Tensor], form: int, key: str) -> Callable[
     """A kernel of addmm or baddbmm that asks the extension first."""
     def direct(keys: Any, self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
         now = mode.now
-        if (now.key == key and a.dtype in _ops.HALF and not isinstance(alpha, complex)
+        if (now.key == key and a.dtype in _ops.HALF and self.dtype == a.dtype and not isinstance(alpha, complex)
                 and not isinstance(beta, complex)):
             result = serve(a, b, form | now.batch_invariant, self, alpha, beta)
             if result is not None:
@@ -185,7 +198,7 @@ def _register(key: str) -> torch.library.Library:
             kernel = direct(kernel, form, key)
         with warnings.catch_warnings():  # torch warns of every kernel that is replaced
             warnings.simplefilter("ignore")
-            library.impl(name, kernel, key, with_keyset=True, allow_override=True)
+            library.impl(name, untraced(kernel), key, with_keyset=True, allow_override=True)
     return library
 
 
