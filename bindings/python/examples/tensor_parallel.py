@@ -11,7 +11,6 @@ order, and may choose another for another message size, that is, for another bat
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,13 +18,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
-
-
-def command(processes: int) -> list[str]:
-    """What starts a Python file in so many processes, or in one without torch.distributed."""
-    if processes == 1:
-        return [sys.executable]
-    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
 
 
 def rank() -> int:
@@ -42,12 +34,10 @@ def group(processes: int, device: str) -> Iterator[None]:
     if device == "cuda":
         place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(place)
-    # Where one fails the others shall not wait for long.
+    # Where one process fails, the others end soon.
     distributed.init_process_group("nccl" if place else "gloo", device_id=place, timeout=timedelta(minutes=3))
-    try:
-        yield
-    finally:
-        distributed.destroy_process_group()
+    yield
+    distributed.destroy_process_group()  # not after an error: it might wait for the others
 
 
 def agree(number: int) -> int:
@@ -64,8 +54,7 @@ def _part(weight: Tensor, dim: int, blocks: int = 1) -> nn.Parameter:
     """This process's of a dimension; of each of its blocks, where it has several."""
     count = distributed.get_world_size()
     blocked = weight.unflatten(dim, (blocks, weight.shape[dim] // blocks))
-    inner = dim % weight.dim() + 1
-    part = blocked.tensor_split(count, inner)[distributed.get_rank()].flatten(inner - 1, inner)
+    part = blocked.tensor_split(count, dim + 1)[distributed.get_rank()].flatten(dim, dim + 1)
     return nn.Parameter(part.clone(memory_format=torch.contiguous_format))
 
 

@@ -1,10 +1,10 @@
-"""Tokens per second of a model, and tables of them with the ratio to one way of multiplying."""
+"""Tokens per second of a model, and their ratio to those by cuBLAS."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 KINDS = ("prefill", "decode", "graph")
@@ -73,22 +73,3 @@ def with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         result.append(row | {f"{kind}/cublas": round(row[kind] / other[kind], 3) for kind in KINDS
                              if kind in row and kind in other})
     return result
-
-
-def text_of(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) and value < 1e4 else f"{value:.0f}" \
-        if isinstance(value, float) else str(value)
-
-
-def print_table(rows: list[dict[str, Any]], columns: Iterable[str]) -> None:
-    """One line for each row; remarks stand below it."""
-    shown = [column for column in columns if column not in ("device", "remark") and any(column in row for row in rows)]
-    lines = [shown] + [[text_of(row.get(column, "-")) for column in shown] for row in rows]
-    widths = [max(map(len, cells)) for cells in zip(*lines)]
-    names = {shown.index(column) for column in ("model", "way", "experts") if column in shown}
-    for number, line in enumerate(lines):
-        cells = [cell.ljust(width) if i in names else cell.rjust(width)
-                 for i, (cell, width) in enumerate(zip(line, widths))]
-        print("  ".join(cells).rstrip())
-        if number and "remark" in rows[number - 1]:
-            print(f"    {rows[number - 1]['remark']}")
