@@ -191,7 +191,8 @@ def measure(options: argparse.Namespace, way: str, row: dict[str, Any]) -> None:
     import tensor_parallel
     import torch
     from invariant_models import Model, check_parts
-    dtype, on_gpu, name = getattr(torch, options.dtype), options.device == "cuda" or options.products_on_gpu, row["model"]
+    name, dtype = row["model"], getattr(torch, options.dtype)
+    on_gpu = options.device == "cuda" or options.products_on_gpu
     if options.device == "cuda" and torch.cuda.device_count() < options.gpus:
         raise NotRun(f"there are fewer than {options.gpus} GPUs")
     grouped = options.experts == "grouped" if options.experts else not way.startswith(("rows", "shim"))

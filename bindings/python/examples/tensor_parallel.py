@@ -1,8 +1,8 @@
 """One model over several processes, a GPU each: every product has a part of N or of K in each of them.
 
-A process has some heads of the attention (columns of q, k and v, rows of o) and some of the inner width of the MLP or of
-all experts (columns of gate and up, rows of down). One all-reduce behind o and one behind the MLP add the parts. All
-else is the same in all processes: the embedding, norms, routing and the last product.
+A process has some heads of the attention (columns of q, k and v, rows of o). It has a part of the inner width of the
+MLP, or of all experts (columns of gate and up, rows of down). One all-reduce behind o and one behind the MLP add the
+parts. All else is the same in all processes: the embedding, norms, routing and the last product.
 
 The all-reduce adds in bfloat16 or float16, as inference does. Two addends have one order. With more, NCCL chooses the
 order, and may choose another for another message size, that is, for another batch.

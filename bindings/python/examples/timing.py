@@ -9,8 +9,8 @@ from typing import Any
 
 KINDS = ("prefill", "decode", "graph")
 WINDOWS, WINDOW_SECONDS, CALLS = 10, 0.1, 3
-METHOD = (f"Tokens per second in the best of {WINDOWS} windows, each of {WINDOW_SECONDS} s or more and {CALLS} calls or "
-          "more: prefill of the prompt at once; decode by one token, eager; and that as a CUDA graph.")
+METHOD = (f"Tokens per second: the best of {WINDOWS} windows of about {WINDOW_SECONDS} s and at least {CALLS} calls.\n"
+          "prefill: the prompt at once; decode: one more token, eager; graph: that as a CUDA graph.")
 COLUMNS = ("model", "batch", "way", "experts", *KINDS, *(f"{kind}/cublas" for kind in KINDS))
 
 

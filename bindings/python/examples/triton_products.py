@@ -1,4 +1,4 @@
-"""Products by Triton with one size of tiles whatever the shape: what batch-invariant inference without libhgemm uses."""
+"""Products by Triton with one size of tiles whatever the shape, as batch-invariant inference uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Triton products of the example: how they are compiled for sm_90, and by Triton's interpreter what they compute."""
+"""The Triton products of the example: as compiled for sm_90, and what they compute by Triton's interpreter."""
 
 import importlib.util
 import os
