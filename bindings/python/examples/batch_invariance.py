@@ -280,8 +280,10 @@ def run(way: str, models: list[str], gpus: int, arguments: list[str]) -> list[di
     rows = {name: {"model": name, "way": way} for name in models}
     for line in process.stdout.splitlines():
         if line.startswith("{"):
-            row = json.loads(line)
-            rows[row["model"]] |= row  # the first process prints all, others what failed there
+            row = json.loads(line)  # the first process prints all of them, others what failed there
+            merged = rows[row["model"]]
+            remarks = [one["remark"] for one in (merged, row) if "remark" in one]
+            merged |= row | ({"remark": "; ".join(remarks)} if remarks else {})
     missing = [row for row in rows.values() if len(row) == 2]
     if process.returncode and not missing and not any(map(failed, rows.values())):
         missing = [rows[models[-1]]]
