@@ -231,7 +231,8 @@ def work(options: argparse.Namespace, way: str) -> int:
     import torch
     if options.device is None:
         options.device = "cuda" if torch.cuda.is_available() else "cpu"
-    with tensor_parallel.group(options.gpus, options.device):
+    enough = options.device == "cpu" or torch.cuda.device_count() >= options.gpus  # else measure() says so
+    with tensor_parallel.group(options.gpus if enough else 1, options.device):
         for name in options.models:
             row: dict[str, Any] = {"model": name, "way": way}
             try:
