@@ -63,13 +63,13 @@ def _add_parts(module: nn.Module, _: Any, result: Tensor) -> Tensor:
     return result
 
 
-def split(model: nn.Module) -> None:
+def split(model: Any) -> None:
     """Leaves this process its part of a model of transformers, whose experts are those of invariant_models.py."""
     count, config = distributed.get_world_size(), model.config
     if config.num_key_value_heads % count:
         raise ValueError(f"{config.num_key_value_heads} key heads do not go into {count} processes")
-    for layer in model.model.layers:  # type: ignore[union-attr]
-        attention, mlp = layer.self_attn, layer.mlp  # type: ignore[union-attr]
+    for layer in model.model.layers:
+        attention, mlp = layer.self_attn, layer.mlp
         for linear in (attention.q_proj, attention.k_proj, attention.v_proj):
             linear.weight = _part(linear.weight, 0)
         attention.o_proj.weight = _part(attention.o_proj.weight, 1)
