@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Do the bits of a prompt's logits depend on what else is in the batch? And what does it cost that they do not?
 
-    batch_invariance.py [--models llama,qwen3-moe] [--ways cublas,hgemm] [--batches 2,64]
+    batch_invariance.py [--models llama,qwen3-moe] [--ways cublas,hgemm] [--batches 2,64] [--gpus 2]
 
 For each way to multiply matrices, in a process of its own: the logits of a prompt alone, and of a few tokens after it,
 are compared bit by bit with those of the same tokens in batches. There the prompt is prefilled at once, in chunks, or
 token by token, and then decoded in steps with a cache. All but the products is batch-invariant in these models, as
-invariant_models.py says and checks. Weights are random; nothing is loaded from anywhere.
+invariant_models.py says and checks. Weights are random; nothing is loaded from anywhere. With more than one GPU the
+model is split over them, as tensor_parallel.py says.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import timing
 
 WAYS = {
     "cublas": "PyTorch as it is: by cuBLAS, and on the CPU by what PyTorch has there",
-    "cublas-no-split-k": "cuBLAS without a workspace and without sums in half precision, as serving engines set it",
-    "triton": "a Triton kernel with one size of tiles",
+    "cublas-no-split-k": "cuBLASLt without a workspace, split-K and sums in half precision, as serving engines set it",
+    "triton": "persistent Triton kernels with one size of tiles",
     "hgemm": "hgemm.torch.batch_invariant()",
     "hgemm-default": "hgemm.torch.enable(), not batch-invariant",
     "shim": "libhgemm's cuBLAS shim in batch-invariant mode",
@@ -34,8 +37,7 @@ WAYS = {
     "rows": "each row by itself, in fp32: slow, a control of all that is not a product",
 }
 INVARIANT = ("hgemm", "shim")
-COLUMNS = ("model", "way", "device", "comparisons", "logits", "differ", "largest", "served", "prefill_1", "prefill_n",
-           "decode_1", "decode_n", "graph_1", "graph_n", "remark")
+COLUMNS = ("model", "way", "device", "experts", "comparisons", "logits", "differ", "largest", "served", "remark")
 EXIT_STATUS = "exit status: 0; 1 if hgemm or shim differ anywhere; 2 if neither was run, or a way failed"
 
 
@@ -44,7 +46,8 @@ class NotRun(Exception):
 
 
 def progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    if os.environ.get("RANK", "0") == "0":
+        print(text, file=sys.stderr, flush=True)
 
 
 def numbers(text: str) -> list[int]:
@@ -70,18 +73,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     top.add_argument("--models", type=names(("llama", "qwen3-moe")), default=["llama", "qwen3-moe"])
     top.add_argument("--ways", type=names(WAYS), default=[way for way in WAYS if way != "rows"])
     top.add_argument("--batches", type=numbers, default=[2, 5, 16, 64], help="sequences in a batch (2,5,16,64)")
+    top.add_argument("--timed", type=numbers, default=[1, 8, 32], help="batches whose times are taken (1,8,32)")
+    top.add_argument("--gpus", type=int, default=1, help="tensor parallel, a process for each; CPU processes with "
+                     "--device cpu")
     top.add_argument("--layers", type=int, default=4)
     top.add_argument("--device", choices=("cuda", "cpu"), help="default: cuda where there is one")
     top.add_argument("--dtype", choices=("bfloat16", "float16"), default="bfloat16")
     top.add_argument("--small", action="store_true", help="hidden width 64 and short prompts, for tests")
-    top.add_argument("--experts", choices=("grouped", "loop"), help="torch's grouped product, which the shim and Triton "
-                     "here do not serve, or a product for each expert; default: grouped where it is served")
+    top.add_argument("--experts", choices=("grouped", "loop"), help="torch's grouped product, which the shim does not "
+                     "serve, or a product for each expert; default: grouped where it is served")
     top.add_argument("--products-on-gpu", action="store_true",
                      help="with --device cpu: products alone run on the GPU, as a virtual CUDA driver needs it")
     top.add_argument("--no-times", action="store_true", help="compare only")
-    top.add_argument("--csv", metavar="FILE")
+    top.add_argument("--csv", metavar="FILE", help="comparisons; times go beside it, as FILE-times.csv for FILE.csv")
     top.add_argument("--worker", metavar="WAY", help=argparse.SUPPRESS)
-    return top.parse_args(arguments)
+    options = top.parse_args(arguments)
+    if options.gpus < 1 or (options.gpus > 1 and options.products_on_gpu):
+        top.error("--gpus is at least 1, and 1 with --products-on-gpu")
+    return options
 
 
 # ---- One way, in its own process
@@ -95,18 +104,23 @@ def multiply_by(way: str, on_gpu: bool) -> Iterator[Callable[[], int]]:
     key = "CUDA" if on_gpu else "CPU"
     undo: Callable[[], None] = lambda: None
     served: Callable[[], int] = lambda: 0
+    if not on_gpu and (way in ("cublas-no-split-k", "triton") or way.startswith("shim")):
+        raise NotRun("it needs a GPU")
     if way.startswith("hgemm"):
         import hgemm.torch
         hgemm.torch.enable(batch_invariant=way == "hgemm", strict=True, dispatch_key=key)
         undo, served = hgemm.torch.disable, lambda: hgemm.torch.counts().get("served", 0)
     elif way == "cublas-no-split-k":
         neither: Any = (False, False)  # sums in half precision, split-K
+        torch.backends.cuda.preferred_blas_library("cublaslt")  # cuBLAS cannot be told so
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = neither
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = neither
     elif way == "triton":
-        if overrides.triton is None or not on_gpu:
-            raise NotRun("Triton is not installed" if on_gpu else "Triton needs a GPU")
-        undo = overrides.override({"mm": overrides.by_triton, "bmm": overrides.by_triton}, key)
+        try:
+            import triton_products
+        except ModuleNotFoundError as error:
+            raise NotRun(str(error)) from error
+        undo = overrides.override(triton_products.operators(), key)
     elif way == "rows":
         undo = overrides.override(overrides.products_by(overrides.by_row), key)
     elif way.startswith("shim"):
@@ -115,8 +129,6 @@ def multiply_by(way: str, on_gpu: bool) -> Iterator[Callable[[], int]]:
             raise NotRun("the shim is not loaded")
         count.restype = ctypes.c_uint64
         served = count
-    if not on_gpu and (way == "cublas-no-split-k" or way.startswith("shim")):
-        raise NotRun("it concerns CUDA")
     try:
         yield served
     finally:
@@ -173,98 +185,69 @@ def compare(prompt: Prompt, batches: list[int], chunks: list[int], say: Callable
     return result
 
 
-def seconds(function: Callable[[], Any], on_gpu: bool) -> float:
-    """Of one call, on average over half a second, after two."""
-    import torch
-    wait = torch.cuda.synchronize if on_gpu else lambda: None
-    calls = -2
-    while True:
-        if calls == 0:
-            wait()
-            start = time.perf_counter()
-        function()
-        calls += 1
-        if calls > 0:
-            wait()
-            if time.perf_counter() - start > 0.5:
-                return (time.perf_counter() - start) / calls
-
-
-def graph_of(function: Callable[[], Any]) -> Callable[[], None]:
-    import torch
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        function()
-    return graph.replay
-
-
-def times(prompt: Prompt, batch: int, suffix: str, with_graph: bool) -> dict[str, float]:
-    """Tokens per second of a batch: prefill at once, decode steps, and those as a CUDA graph."""
-    import torch
-    model, on_gpu = prompt.model, prompt.model.device == "cuda"
-    tokens = prompt.random(model.vocabulary, batch, prompt.prompt).to(model.device)
-    positions = torch.arange(prompt.prompt).expand(batch, -1).contiguous().to(model.device)
-    last, end = tokens[:, :1].contiguous(), torch.full((batch, 1), prompt.prompt).to(model.device)
-    result = {f"prefill_{suffix}": batch * prompt.prompt / seconds(lambda: model(tokens, positions), on_gpu),
-              f"decode_{suffix}": batch / seconds(lambda: model(last, end), on_gpu)}
-    if with_graph:
-        result[f"graph_{suffix}"] = batch / seconds(graph_of(lambda: model(last, end)), on_gpu)
-    return result
-
-
-def measure(options: argparse.Namespace, way: str, name: str) -> dict[str, Any]:
+def measure(options: argparse.Namespace, way: str, row: dict[str, Any]) -> None:
+    """Fills the row, step by step: what was compared stays if times fail."""
     import product_overrides as overrides
+    import tensor_parallel
     import torch
     from invariant_models import Model, check_parts
-    dtype, on_gpu = getattr(torch, options.dtype), options.device == "cuda" or options.products_on_gpu
-    grouped = options.experts == "grouped"
-    if options.experts is None:
-        grouped = way.startswith(("cublas", "hgemm"))
+    name, dtype = row["model"], getattr(torch, options.dtype)
+    on_gpu = options.device == "cuda" or options.products_on_gpu
+    if options.device == "cuda" and torch.cuda.device_count() < options.gpus:
+        raise NotRun(f"there are fewer than {options.gpus} GPUs")
+    grouped = options.experts == "grouped" if options.experts else not way.startswith(("rows", "shim"))
     device = torch.cuda.get_device_name() if on_gpu else "CPU"
-    row: dict[str, Any] = {"model": name, "way": way, "device": device}
     model = Model(name, layers=options.layers, small=options.small, length=64 if options.small else 256,
                   grouped=grouped, device=options.device, dtype=dtype)
     if parts := check_parts(model, 128 if options.small else 8192, dtype):
         raise RuntimeError(f"not batch-invariant by PyTorch {torch.__version__}, and no product: {', '.join(parts)}")
+    if options.gpus > 1:
+        try:
+            tensor_parallel.split(model.model)
+        except ValueError as error:
+            raise NotRun(str(error)) from error
     prompt = Prompt(model, options.small)
     with multiply_by(way, on_gpu) as served:
         undo = overrides.override(overrides.on_the_gpu(), "CPU") if options.products_on_gpu else lambda: None
         before = served()
-        row |= compare(prompt, options.batches, [prompt.prompt, prompt.prompt * 3 // 8, 1],
-                       lambda text: progress(f"{way}, {name}: {text}"))
-        row["served"] = served() - before
+        compared = compare(prompt, options.batches, [prompt.prompt, prompt.prompt * 3 // 8, 1],
+                           lambda text: progress(f"{way}, {name}: {text}"))
+        row |= {"device": device if options.gpus == 1 else f"{options.gpus} x {device}", "served": served() - before,
+                **compared}
+        if name != "llama":
+            row["experts"] = "grouped" if grouped else "loop"
         if way.startswith(("hgemm", "shim")) and not row["served"]:
             raise RuntimeError("libhgemm has served no product")
-        if not options.no_times:
+        for batch in [] if options.no_times else options.timed:
+            progress(f"{way}, {name}: times of batch {batch}")
             graphs = options.device == "cuda" and (name == "llama" or grouped)
-            for batch, suffix in ((1, "1"), (max(options.batches), "n")):
-                progress(f"{way}, {name}: times of batch {batch}")
-                row |= times(prompt, batch, suffix, graphs)
+            row.setdefault("times", []).append(timing.times(prompt, batch, graphs, tensor_parallel.agree))
         undo()
-    return row
 
 
 def work(options: argparse.Namespace, way: str) -> int:
     """Prints rows as JSON."""
+    import tensor_parallel
     import torch
     if options.device is None:
         options.device = "cuda" if torch.cuda.is_available() else "cpu"
-    for name in options.models:
-        try:
-            with torch.no_grad():
-                row = measure(options, way, name)
-        except NotRun as error:
-            row = {"model": name, "way": way, "remark": f"not run: {error}"}
-        except Exception as error:  # others go on
-            invariance = way == "hgemm" and options.device == "cpu" and not options.products_on_gpu
-            kind = "not run" if invariance and "no batch-invariant mode" in str(error) else "failed"
-            row = {"model": name, "way": way, "remark": f"{kind}: {' '.join(str(error).split())}"}
-        print(json.dumps(row), flush=True)
+    enough = options.device == "cpu" or torch.cuda.device_count() >= options.gpus  # else measure() says so
+    with tensor_parallel.group(options.gpus if enough else 1, options.device):
+        for name in options.models:
+            row: dict[str, Any] = {"model": name, "way": way}
+            try:
+                with torch.no_grad():
+                    measure(options, way, row)
+            except NotRun as error:
+                row["remark"] = f"not run: {error}"
+            except Exception as error:  # others go on
+                invariance = way == "hgemm" and options.device == "cpu" and not options.products_on_gpu
+                kind = "not run" if invariance and "no batch-invariant mode" in str(error) else "failed"
+                row["remark"] = f"{kind}: {' '.join(str(error).split())}"
+            if failed(row) or tensor_parallel.rank() == 0:
+                print(json.dumps(row), flush=True)
+            if failed(row) and options.gpus > 1:
+                sys.exit(1)  # or the other processes would wait for this one
     return 0
 
 
@@ -284,18 +267,30 @@ def environment_of(way: str) -> dict[str, str]:
     return environment
 
 
-def run(way: str, models: list[str], arguments: list[str]) -> list[dict[str, Any]]:
-    """In its process; a row for each model."""
+def run(way: str, models: list[str], gpus: int, arguments: list[str]) -> list[dict[str, Any]]:
+    """In processes of its own; a row for each model."""
     try:
         environment = environment_of(way)
     except (ImportError, ValueError) as error:
         return [{"model": name, "way": way, "remark": f"not run: {error}"} for name in models]
-    command = [sys.executable, os.path.abspath(__file__), *arguments, "--worker", way]
+    start = [sys.executable]
+    if gpus > 1:
+        start += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
+    command = [*start, os.path.abspath(__file__), *arguments, "--worker", way]
     process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    rows = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]
-    done = {row["model"] for row in rows}
-    return rows + [{"model": name, "way": way, "remark": f"failed: its process ended with {process.returncode}"}
-                   for name in models if name not in done]
+    rows = {name: {"model": name, "way": way} for name in models}
+    for line in process.stdout.splitlines():
+        if line.startswith("{"):
+            row = json.loads(line)  # the first process prints all of them, others what failed there
+            merged = rows[row["model"]]
+            remarks = [one["remark"] for one in (merged, row) if "remark" in one]
+            merged |= row | ({"remark": "; ".join(remarks)} if remarks else {})
+    missing = [row for row in rows.values() if len(row) == 2]
+    if process.returncode and not missing and not any(map(failed, rows.values())):
+        missing = [rows[models[-1]]]
+    for row in missing:
+        row["remark"] = f"failed: ended with {process.returncode}"
+    return list(rows.values())
 
 
 def text_of(value: Any) -> str:
@@ -303,24 +298,35 @@ def text_of(value: Any) -> str:
         if isinstance(value, float) else str(value)
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_table(rows: list[dict[str, Any]], columns: Iterable[str]) -> None:
     """One line for each row; remarks stand below it."""
-    shown = [column for column in COLUMNS if column not in ("device", "remark") and any(column in row for row in rows)]
+    shown = [column for column in columns if column not in ("device", "remark") and any(column in row for row in rows)]
     lines = [shown] + [[text_of(row.get(column, "-")) for column in shown] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(*lines)]
     for number, line in enumerate(lines):
-        cells = [cell.ljust(width) if i < 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(line, widths))]
+        cells = [cell.ljust(width) if name in ("model", "way", "experts") else cell.rjust(width)
+                 for name, cell, width in zip(shown, line, widths)]
         print("  ".join(cells).rstrip())
         if number and "remark" in rows[number - 1]:
             print(f"    {rows[number - 1]['remark']}")
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]], columns: Iterable[str]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(columns))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def failed(row: dict[str, Any]) -> bool:
+    return bool(row.get("remark", "").startswith("failed"))
 
 
 def exit_status(rows: list[dict[str, Any]]) -> int:
     compared = [row for row in rows if row["way"] in INVARIANT and "differ" in row]
     if any(row["differ"] for row in compared):
         return 1
-    failed = any(row.get("remark", "").startswith("failed") for row in rows)
-    return 2 if failed or not compared else 0
+    return 2 if any(map(failed, rows)) or not compared else 0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -331,16 +337,20 @@ def main(arguments: list[str] | None = None) -> int:
     rows: list[dict[str, Any]] = []
     for way in options.ways:
         progress(f"{way}: {WAYS[way]}")
-        rows += run(way, options.models, given)
+        rows += run(way, options.models, options.gpus, given)
+    times = timing.with_ratios([{key: row[key] for key in ("model", "way", "experts") if key in row} | line
+                                for row in rows for line in row.pop("times", [])])
     devices = {row["device"] for row in rows if "device" in row}
-    print(f"Device: {', '.join(sorted(devices)) or 'none'}. Times are tokens per second, of batches of 1 and of "
-          f"{max(options.batches)} (n).")
-    print_table(rows)
+    print(f"Device: {', '.join(sorted(devices)) or 'none'}.")
+    print_table(rows, COLUMNS)
+    if times:
+        print(f"\n{timing.METHOD}")
+        print_table(times, timing.COLUMNS)
     if options.csv:
-        with open(options.csv, "w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+        path = Path(options.csv)
+        write_csv(path, rows, COLUMNS)
+        if times:
+            write_csv(path.with_stem(f"{path.stem}-times"), times, timing.COLUMNS)
     status = exit_status(rows)
     print({0: "The ways of libhgemm that are batch-invariant gave equal bits everywhere.",
            1: "A way of libhgemm that must be batch-invariant gave other bits.",

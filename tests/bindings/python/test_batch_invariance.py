@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
 if missing:
@@ -21,18 +22,20 @@ VIRTUAL = "EMU_ARCH" in os.environ
 sys.path.insert(0, str(PROGRAM.parent))
 import batch_invariance  # noqa: E402
 import product_overrides as overrides  # noqa: E402
+import tensor_parallel  # noqa: E402
+import timing  # noqa: E402
 import torch  # noqa: E402
-from invariant_models import Model  # noqa: E402
+from invariant_models import MODELS, Model  # noqa: E402
 
 
-def run(*options):
-    """Status, rows by model and way, and what was printed."""
+def run(*options, times=False):
+    """Status, rows by model and way, and what was printed; of times all rows."""
     with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "rows.csv"
-        done = subprocess.run([sys.executable, str(PROGRAM), "--small", "--device", "cpu", "--no-times", "--csv",
-                               str(table), *options], stdout=subprocess.PIPE, text=True, timeout=500)
+        table = Path(folder) / ("rows-times.csv" if times else "rows.csv")
+        command = [sys.executable, str(PROGRAM), "--small", "--device", "cpu", "--csv", f"{folder}/rows.csv", *options]
+        done = subprocess.run(command + ([] if times else ["--no-times"]), stdout=subprocess.PIPE, text=True, timeout=500)
         rows = list(csv.DictReader(table.read_text().splitlines())) if table.exists() else []
-    return done.returncode, {(row["model"], row["way"]): row for row in rows}, done.stdout
+    return done.returncode, rows if times else {(row["model"], row["way"]): row for row in rows}, done.stdout
 
 
 @unittest.skipIf(VIRTUAL, "for the CPU")
@@ -72,7 +75,8 @@ class OnTheCpu(unittest.TestCase):
         self.assertIn("no batch-invariant mode", rows["llama", "hgemm"]["remark"])
 
     def test_wrong_options(self):
-        for options in (["--ways", "magic"], ["--batches", "0"], ["--models", "gpt"]):
+        for options in (["--ways", "magic"], ["--batches", "0"], ["--models", "gpt"], ["--gpus", "0"],
+                        ["--gpus", "2", "--products-on-gpu"]):
             with self.assertRaises(SystemExit), open(os.devnull, "w") as null:
                 before, sys.stderr = sys.stderr, null
                 try:
@@ -89,6 +93,76 @@ class OnTheCpu(unittest.TestCase):
             self.assertEqual(batch_invariance.exit_status(rows), status)
 
 
+@unittest.skipIf(VIRTUAL, "for the CPU")
+class Times(unittest.TestCase):
+    def test_best_window(self):
+        """By a clock of the test's own: each call takes 5 s, but for the fourth window, where it takes 2 s."""
+        now, calls = [0], [0]
+
+        def call():
+            calls[0] += 1
+            now[0] += 2 if calls[0] in range(2 + 3 + 7 + 1, 2 + 3 + 7 + 8) else 5
+        with mock.patch.object(timing.time, "perf_counter", lambda: now[0]):
+            self.assertEqual(timing.seconds(call, lambda: None, lambda number: number + 4), 2)
+        self.assertEqual(calls[0], 2 + 3 + timing.WINDOWS * 7)
+
+    def test_ratios(self):
+        rows = [{"model": model, "way": way, "batch": batch, "decode": rate * batch}
+                for way, rate in (("hgemm", 6.0), ("cublas", 4.0)) for model in "ab" for batch in (1, 8)]
+        table = timing.with_ratios(rows + [{"model": "c", "way": "hgemm", "batch": 1, "decode": 3.0}])
+        order = [(row["model"], row["batch"]) for row in table[:-1:2]]
+        self.assertEqual(order, [("a", 1), ("a", 8), ("b", 1), ("b", 8)])
+        self.assertEqual([row["decode/cublas"] for row in table[:-1]], [1.5, 1] * 4)
+        self.assertNotIn("decode/cublas", table[-1])
+
+    def test_program(self):
+        _, rows, text = run("--ways", "cublas", "--models", "qwen3-moe", "--layers", "1", "--batches", "2", "--timed",
+                            "1,3", times=True)
+        self.assertEqual([row["batch"] for row in rows], ["1", "3"], text)
+        for row in rows:
+            self.assertGreater(float(row["prefill"]), float(row["decode"]))
+            self.assertEqual((row["graph"], row["decode/cublas"], row["experts"]), ("", "1.0", "grouped"))
+        self.assertIn("best of 10 windows", text)
+
+
+@unittest.skipIf(VIRTUAL, "for the CPU")
+class TensorParallel(unittest.TestCase):
+    def test_sum_of_parts(self):
+        """Two processes compute what one does, but for rounding: they run parts_equal_whole()."""
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300)
+        self.assertEqual((done.returncode, done.stdout.count("equal")), (0, 4), done.stdout)
+
+    def test_program(self):
+        status, rows, text = run("--gpus", "2", "--ways", "rows,hgemm-default", "--models", "llama", "--layers", "1",
+                                 "--batches", "2")
+        control, product = rows["llama", "rows"], rows["llama", "hgemm-default"]
+        self.assertEqual((status, control["comparisons"], control["differ"], control["remark"]), (2, "6", "0", ""), text)
+        self.assertEqual(control["device"], "2 x CPU")
+        self.assertGreater(int(product["served"]), 0)
+
+    def test_heads_that_do_not_divide(self):
+        model = Model("llama", layers=1, small=True, length=64, grouped=False, device="cpu", dtype=torch.bfloat16)
+        with mock.patch.object(tensor_parallel.distributed, "get_world_size", lambda: 3):
+            self.assertRaisesRegex(ValueError, "2 key heads do not go", tensor_parallel.split, model.model)
+
+
+def parts_equal_whole():
+    """Of each model's logits, in fp32."""
+    with tensor_parallel.group(2, "cpu"), torch.no_grad():
+        for name in MODELS:
+            model = Model(name, layers=2, small=True, length=64, grouped=False, device="cpu", dtype=torch.float32)
+            tokens, positions = torch.arange(24).view(2, 12) * 21 % 512, torch.arange(12).expand(2, -1)
+            whole = model(tokens, positions).clone()
+            model.step.caches.clear()
+            before = sum(weights.numel() for weights in model.model.model.layers.parameters())
+            tensor_parallel.split(model.model)
+            after = sum(weights.numel() for weights in model.model.model.layers.parameters())
+            assert after < 0.6 * before, (before, after)
+            torch.testing.assert_close(model(tokens, positions), whole, rtol=1e-4, atol=1e-5)
+            print("equal")
+
+
 @unittest.skipUnless(VIRTUAL, "for the virtual driver")
 class OnTheVirtualDriver(unittest.TestCase):
     def test_batch_invariant_products(self):
@@ -100,4 +174,7 @@ class OnTheVirtualDriver(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if "RANK" in os.environ:
+        parts_equal_whole()
+    else:
+        unittest.main()
