@@ -86,9 +86,10 @@ def product(a: Tensor, b: Tensor) -> Tensor:
         # Strides along one element mean nothing, so that they must not choose the kernel.
         batch_a, batch_b = (a.stride(0), b.stride(0)) if batches > 1 else (0, 0)
         row_a, column_a = a.stride()[-2:] if m > 1 else (k, a.stride(-1))
+        tile = {**TILE, "BLOCK_K": TILE["BLOCK_K"] * 2 // a.element_size()}  # fp32 takes as much shared memory
         tiles = batches * triton.cdiv(m, TILE["BLOCK_M"]) * triton.cdiv(n, TILE["BLOCK_N"])
         _product[min(_multiprocessors(a.device), tiles),](
-            a, b, d, batches, m, n, k, batch_a, row_a, column_a, batch_b, b.stride(-2), b.stride(-1), **TILE, BAND=8,
+            a, b, d, batches, m, n, k, batch_a, row_a, column_a, batch_b, b.stride(-2), b.stride(-1), **tile, BAND=8,
             **LAUNCH)
     return d
 
