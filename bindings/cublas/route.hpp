@@ -76,9 +76,12 @@ struct LtCall {
     void* d_data;
 };
 
+// Is beta known to be 0? Then C and its layout may be null, as in XLA's calls.
+bool ignores_c(const LtCall& call);
+
 Reason route(const LtCall& call, hgemm_args_t& args);
 
-// The same. True as well if the types were not read: then they may be.
+// Is A or B fp16 or bf16? True as well if the types were not read: then they may be.
 bool is_half(const LtCall& call);
 
 }  // namespace hg::shim

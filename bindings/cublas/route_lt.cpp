@@ -88,6 +88,12 @@ bool set_batch(const LtCall& call, hgemm_args_t& args)
 
 }  // namespace
 
+bool ignores_c(const LtCall& call)
+{
+    return call.pointer_mode == pointers_host && call.scale_type == r_32f && call.beta &&
+           *static_cast<const float*>(call.beta) == 0;
+}
+
 bool is_half(const LtCall& call)
 {
     return is_half(call.a.type) || is_half(call.b.type) || call.a.type == -1;
@@ -111,7 +117,7 @@ Reason route(const LtCall& call, hgemm_args_t& args)
     const Operand b = as_operand(call.b, call.transb, call.d.order);
     if (!is_sound(call, a, b))
         return Reason::Arguments;
-    if (!call.c_data)  // refused if beta is not 0
+    if (!call.c_data && !ignores_c(call))
         return Reason::Doubtful;
     args.m = a.rows;
     args.n = b.columns;

@@ -48,8 +48,7 @@ Reason prepare(void* handle, const GemmCall& call, const Settings& settings, Pla
     return route(call, pointer_mode, args);
 }
 
-// cuBLAS refuses a workspace at an odd address, which libhgemm would accept. At addresses that no allocator
-// returns cuBLAS decides.
+// cuBLAS refuses other workspaces, which libhgemm would accept.
 bool is_aligned(const Workspace& w) { return reinterpret_cast<uintptr_t>(w.ptr) % sizeof(double) == 0; }
 
 Reason prepare(void* handle, const LtPlace& lt, LtCall& call, const Settings& settings, Place& place,
@@ -60,7 +59,9 @@ Reason prepare(void* handle, const LtPlace& lt, LtCall& call, const Settings& se
     if (!handle || !lt.desc || !lt.layouts.a || !lt.layouts.b || !lt.layouts.d || is_empty(lt.algorithm))
         return Reason::Arguments;
     read_descriptors(real(Library::Lt), lt.desc, lt.layouts, call);
-    if (!lt.layouts.c || !is_aligned(lt.workspace))
+    if (!is_aligned(lt.workspace))
+        return Reason::Arguments;
+    if (!lt.layouts.c && !ignores_c(call))
         return Reason::Doubtful;
     place = {lt.stream, call.sm_count, settings.batch_invariant, true, lt.workspace};
     // An algorithm is a choice of tiles and of how sums are split. In batch-invariant mode the user has

@@ -307,14 +307,16 @@ int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
                    void* layout_d, const uint64_t* algorithm, void* workspace, size_t, void* stream)
 {
     fake_record("cublasLtMatmul");
-    if (!handle || !desc || !layout_a || !layout_b || !layout_c || !layout_d)
+    if (!handle || !desc || !layout_a || !layout_b || !layout_d)
         return handle ? invalid : 1;
+    layout_c = layout_c ? layout_c : layout_d;
     if (algorithm && std::count(algorithm, algorithm + 8, 0) == 8)
         return invalid;
     if (reinterpret_cast<uintptr_t>(workspace) % 8 != 0)
         return invalid;
-    if (!is_sound(desc, {layout_a, layout_b, layout_c, layout_d}) || !alpha || !beta || !a || !b || !c ||
-        !d)
+    if (!is_sound(desc, {layout_a, layout_b, layout_c, layout_d}) || !alpha || !beta || !a || !b || !d)
+        return invalid;
+    if (!c && (value_of<int>(desc, 2) != 0 || *static_cast<const float*>(beta) != 0))
         return invalid;
     FakeProduct p{};
     p.transa = value_of<int>(desc, 3);
@@ -327,7 +329,7 @@ int cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
     p.beta = beta;
     p.a = a;
     p.b = b;
-    p.c = c;
+    p.c = c ? c : d;
     p.d = d;
     p.lda = value_of<int64_t>(layout_a, 4);
     p.ldb = value_of<int64_t>(layout_b, 4);

@@ -98,6 +98,19 @@ TEST_F(LtShim, serves_all_types)
     EXPECT_EQ(served(), 3u);
 }
 
+// As XLA calls it.
+TEST_F(LtShim, serves_products_without_c)
+{
+    const float zero = 0;
+    for (void* layout : {c_, static_cast<void*>(nullptr)}) {
+        EXPECT_EQ(cublasLtMatmul(handle_, desc_, &o_.alpha, o_.a.ptr(), a_, o_.b.ptr(), b_, &zero, nullptr,
+                                 layout, d_matrix_.ptr(), d_, nullptr, nullptr, 0, nullptr),
+                  0);
+        EXPECT_EQ(o_.wrong(d_matrix_, [&](int64_t i, int64_t j) { return o_.alpha * o_.sum(0, i, j); }), 0);
+    }
+    EXPECT_EQ(calls(), "");
+}
+
 TEST_F(LtShim, reads_scalars_from_the_device)
 {
     const float values[] = {o_.alpha, o_.beta};

@@ -6,13 +6,13 @@ namespace {
 
 using namespace shim;
 
-constexpr float one = 1;
+constexpr float one = 1, zero = 0;
 
 // What cublasLtMatmul is called with; `call` is what its descriptors are to say.
 struct Setting {
     LtCall call;
     void* handle;
-    bool no_desc = false, no_layout_a = false, no_layout_d = false;
+    bool no_desc = false, no_layout_a = false, no_layout_c = false, no_layout_d = false;
     const LtAlgorithm* algorithm = nullptr;
     void* workspace = nullptr;
     size_t workspace_bytes = 0;
@@ -119,6 +119,18 @@ constexpr Change changes[] = {
     {"B null", false, [](Setting& s) { s.call.b_data = nullptr; }},
     {"C null", false, [](Setting& s) { s.call.c_data = nullptr; }},
     {"D null", false, [](Setting& s) { s.call.d_data = nullptr; }},
+    {"C null and beta 0", true,
+     [](Setting& s) {
+         s.call.c_data = nullptr;
+         s.call.beta = &zero;
+     }},
+    {"C and its layout null and beta 0", true,
+     [](Setting& s) {
+         s.call.c_data = nullptr;
+         s.call.beta = &zero;
+         s.no_layout_c = true;
+     }},
+    {"layout of C null", false, [](Setting& s) { s.no_layout_c = true; }},
     {"A at an odd address", false,
      [](Setting& s) { s.call.a_data = static_cast<const char*>(s.call.a_data) + 1; }},
     {"k of A and B differ", false, [](Setting& s) { s.call.a.columns = 39; }},
@@ -183,6 +195,11 @@ constexpr Change changes[] = {
          s.workspace = static_cast<char*>(s.call.d_data) + Given::part / 2 + 1;
          s.workspace_bytes = 1024;
      }},
+    {"workspace aligned to 4 bytes", false,
+     [](Setting& s) {
+         s.workspace = static_cast<char*>(s.call.d_data) + Given::part / 2 + 4;
+         s.workspace_bytes = 1024;
+     }},
 };
 
 int call(const Change& change, const Products& products, const Given& given)
@@ -191,10 +208,10 @@ int call(const Change& change, const Products& products, const Given& given)
     change.apply(s);
     const LtCall& c = s.call;
     const Descriptors d(given, c);
-    return products.cublasLtMatmul(s.handle, s.no_desc ? nullptr : d.desc, c.alpha, c.a_data,
-                                   s.no_layout_a ? nullptr : d.layouts[0], c.b_data, d.layouts[1], c.beta,
-                                   c.c_data, d.layouts[2], c.d_data, s.no_layout_d ? nullptr : d.layouts[3],
-                                   s.algorithm, s.workspace, s.workspace_bytes, nullptr);
+    return products.cublasLtMatmul(
+        s.handle, s.no_desc ? nullptr : d.desc, c.alpha, c.a_data, s.no_layout_a ? nullptr : d.layouts[0],
+        c.b_data, d.layouts[1], c.beta, c.c_data, s.no_layout_c ? nullptr : d.layouts[2], c.d_data,
+        s.no_layout_d ? nullptr : d.layouts[3], s.algorithm, s.workspace, s.workspace_bytes, nullptr);
 }
 
 }  // namespace
