@@ -229,7 +229,7 @@ TEST(Report, tells_what_batch_invariant_mode_costs)
     auto rows = sample_run().rows;
     EXPECT_NE(line(rows[0]).find("  batch-invariant 15.00 x1.250 sm90_<another>"), std::string::npos);
     EXPECT_EQ(line(rows[1]).find("batch-invariant"), std::string::npos);
-    const std::string heading = "Batch-invariant mode, its time / ours:";
+    const std::string heading = "\nBatch-invariant mode:";
     std::string text = summary({{}, rows});
     EXPECT_NE(text.find(heading), std::string::npos);
     EXPECT_NE(text.find("all                     1    1.250  1.250  1.250"), std::string::npos) << text;
