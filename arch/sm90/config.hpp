@@ -87,8 +87,8 @@ constexpr int smem_room(const Config& c)
     return c.ctas_per_sm == 1 ? smem_limit : smem_per_sm / c.ctas_per_sm - smem_reserved;
 }
 
-// A consumer of a persistent kernel stages its output in two buffers of one TMA box each.
-constexpr int staging_buffer_bytes = 8192, staging_buffers = 2;
+// A consumer of a persistent kernel stages its output in two or four buffers of one TMA box each.
+constexpr int staging_buffer_bytes = 8192;
 
 // 16-bit columns in a box of a row-major output; the swizzle has the same span. The last box of a tile ends
 // where the tile ends, and so may store columns of the box before it again: as few as possible.
@@ -124,13 +124,23 @@ constexpr bool fuses_all(const Config& c)
 {
     return c.schedule == Schedule::PingPong && accumulators_per_thread(c) <= 160;
 }
-// These kernels also load C by TMA. Its boxes alternate between the two staging buffers, so that their
-// number must be even, both of 16-bit elements and of floats.
-constexpr bool fuses_c(const Config& c)
+// How many staging buffers a consumer has: four where shared memory has room for them behind the stages.
+// The boxes of C take turns in them, so that their number must divide those of 16-bit elements and of
+// floats.
+constexpr bool divides_boxes(const Config& c, int buffers)
 {
-    return fuses_all(c) && c.blocks() * box_count(c, box_columns(c)) % staging_buffers == 0 &&
-           c.blocks() * box_count(c, 32) % staging_buffers == 0;
+    return c.blocks() * box_count(c, box_columns(c)) % buffers == 0 &&
+           c.blocks() * box_count(c, 32) % buffers == 0;
 }
+constexpr int staging_buffers(const Config& c)
+{
+    constexpr int many = 4, others = 2560;  // `others`: bytes of what is no stage and no staging buffer
+    const int bytes =
+        c.stages * (a_bytes(c) + b_bytes(c, Major::K)) + c.consumers * many * staging_buffer_bytes + others;
+    return divides_boxes(c, many) && bytes <= smem_limit ? many : 2;
+}
+// Kernels that fuse all load C by TMA, too.
+constexpr bool fuses_c(const Config& c) { return fuses_all(c) && divides_boxes(c, staging_buffers(c)); }
 // The general epilogue of these kernels reads C. With more accumulators it would spill; where D is C and
 // the last subtile overlaps with the one before it, it would read elements that
 // it has already stored.

@@ -204,7 +204,7 @@ __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord,
     }
 }
 
-// Consumers prefetch into L2 what the epilogue will read: rows first_m ... first_m + count_m - 1 of the
+// Prefetches into L2 what the epilogue will read: rows first_m ... first_m + count_m - 1 of the
 // tile. Called by thread `thread` of `threads`.
 template <Config C>
 __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, const TileCoord& at,
@@ -218,11 +218,12 @@ __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, c
 // Producer: a warp fills the stages with K tiles first ... last - 1 of a tile. All lanes wait and one, the
 // leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The warp
 // waits for earlier kernels only at K tile `waits_at`, when it has computed all that the load needs. The
-// arrive follows the loads, which it would delay; the barrier cannot complete before it.
-template <Config C, Major MA, Major MB, typename At>
+// arrive follows the loads, which it would delay; the barrier cannot complete before it. load_tile() calls
+// `loaded` after each K tile's loads.
+template <Config C, Major MA, Major MB, typename At, typename Loaded>
 __device__ inline void load_tile(const Params& p, const ClusterCoord& coord, const Stages<C, MB>& stages,
                                  Ring<Smem<C, MB>::stages>& ring, const At& at, int32_t first, int32_t last,
-                                 int32_t waits_at, bool leader)
+                                 int32_t waits_at, bool leader, Loaded loaded)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
@@ -236,6 +237,7 @@ __device__ inline void load_tile(const Params& p, const ClusterCoord& coord, con
         __syncwarp();
         if (i == waits_at && p.pdl_early)
             ptx::launch_dependents();
+        loaded(i);
     }
 }
 
@@ -344,12 +346,13 @@ __device__ inline void init_barriers(Smem<C, MB>& smem)
     if constexpr (C.schedule == Schedule::PingPong) {
         for (uint64_t& barrier : smem.mma_order)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
-        for (auto& buffers : smem.c_full)
-            for (uint64_t& barrier : buffers)
-                ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
         for (uint64_t& barrier : smem.tile_full)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
     }
+    if constexpr (fuses_c(C))
+        for (auto& buffers : smem.c_full)
+            for (uint64_t& barrier : buffers)
+                ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
     ptx::fence_mbarrier_init();
 }
 

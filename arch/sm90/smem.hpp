@@ -40,7 +40,7 @@ constexpr int tile_slots = 4;
 template <Config C, Major MB>
 struct alignas(1024) Smem {
     static constexpr int stages = stage_count(C, MB);
-    static constexpr int staging_bytes = C.is_split() ? 16 : staging_buffers * staging_buffer_bytes;
+    static constexpr int staging_bytes = C.is_split() ? 16 : staging_buffers(C) * staging_buffer_bytes;
     static_assert(stages >= 2 && C.tile_m % (64 * C.blocks()) == 0 && C.tile_n % 8 == 0 && C.tile_n <= 256);
     static_assert(!C.is_split() || C.blocks() == 1);
     static_assert(C.is_split() || C.consumers == 2);
@@ -61,9 +61,9 @@ struct alignas(1024) Smem {
     alignas(16) unsigned char incoming[max_incoming_bytes(C) + 16];  // SplitK: partial sums of other slices
     uint64_t full[stages];
     uint64_t empty[stages];
-    uint64_t mma_order[2];                // PingPong
-    uint64_t c_full[2][staging_buffers];  // PingPong: boxes of C, for each consumer
-    uint64_t tile_full[tile_slots];       // PingPong
+    uint64_t mma_order[2];                   // PingPong
+    uint64_t c_full[2][staging_buffers(C)];  // PingPong: boxes of C, for each consumer
+    uint64_t tile_full[tile_slots];          // PingPong
     int32_t next_tile[tile_slots];
     uint64_t partials_full;  // SplitK
     TileCoord at;            // split-K kernels

@@ -3,6 +3,7 @@
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/contest.hpp"
 #include "arch/sm90/choose/model/lanes.hpp"
+#include "arch/sm90/choose/output_costs.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -58,10 +59,16 @@ public:
             p.simplify();
         }
         if (one_in(4)) {
+            p.c = p.d;
+            p.c.type = one_in(2) ? Type::F32 : Type::F16;
+            p.beta = 1;
+        }
+        if (one_in(4)) {
             p.batch = size(64);
             p.a.batch_stride = p.m * p.k;
             p.b.batch_stride = p.n * p.k;
             p.d.batch_stride = p.m * p.d.ld;
+            p.c.batch_stride = p.d.batch_stride;
         }
         return p;
     }
@@ -168,10 +175,12 @@ TEST(Sm90Contest, FindsTheBestOfAll)
         Contest contest(f, o, sm_count, factors);
         const sm90::Choice found = contest.by_model(1.5);
         sm90::Choice best = no_choice;
-        const auto add_stores = [&](double us, const Candidate& c) {
+        const auto add_output = [&](double us, const Candidate& c) {
+            const Config& config = configs[c.kernel];
+            const double types = output_us(f, config.schedule, config.tile_m, config.tile_n) / c.split;
+            us += std::max(1.0, occupancy_of(p, c, sm_count).load) * types;
             if (!f.output.elements)
                 return us;
-            const Config& config = configs[c.kernel];
             const double tile =
                 0.06 * config.tile_m * config.tile_n / (128.0 * config.consumers_per_tile() * c.split);
             return std::max(us + tile, occupancy_of(p, c, sm_count).waves * tile);
@@ -180,7 +189,7 @@ TEST(Sm90Contest, FindsTheBestOfAll)
         for (const Candidate& c : candidates) {
             Prediction prediction = predict(f, c, sm_count);
             if (!is_low_intensity_batch(p))
-                prediction.us = add_stores(prediction.us, c);
+                prediction.us = add_output(prediction.us, c);
             if (prediction.us < best.prediction.us)
                 best = {c, prediction};
         }
@@ -193,7 +202,7 @@ TEST(Sm90Contest, FindsTheBestOfAll)
         best = no_choice;
         for (const Candidate& c : candidates) {
             const auto us = static_cast<float>(predict(f, c, sm_count).us);
-            if (us >= limit)
+            if ((is_low_intensity_batch(p) ? us : add_output(us, c)) >= limit)
                 continue;
             const Corrected times = corrected_us(p, c, us, sm_count, Card::H100);
             const bool may_be_late = !c.pdl_off && configs[c.kernel].is_split();
@@ -201,8 +210,8 @@ TEST(Sm90Contest, FindsTheBestOfAll)
                                 : o.pdl == Pdl::Free ? std::min(times.late, times.early)
                                 : o.pdl == Pdl::Late ? times.late
                                                      : times.early;
-            if (add_stores(time, c) < best.prediction.us)
-                best = {c, {add_stores(time, c), Pdl::Free}};
+            if (add_output(time, c) < best.prediction.us)
+                best = {c, {add_output(time, c), Pdl::Free}};
         }
         EXPECT_EQ(corrected.prediction.us, best.prediction.us);
         EXPECT_EQ(corrected.candidate.kernel, best.candidate.kernel);

@@ -175,8 +175,11 @@ TEST(Sm90, OutputsGoToKernelsThatTakeThem)
         EXPECT_TRUE(takes(kernel)) << kernel;
     p.activation = Activation::GeluTanh;
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
-    p.c = p.aux = p.d;
+    p.c = p.d;
     p.beta = 1;
+    p.activation = Activation::Relu;
+    EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
+    p.aux = p.d;
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
     ++p.c.ld;  // TMA cannot address C
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && !takes(wide) && takes(narrow));

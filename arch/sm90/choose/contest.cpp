@@ -1,5 +1,7 @@
 #include "arch/sm90/choose/contest.hpp"
 
+#include "arch/sm90/choose/output_costs.hpp"
+
 #include <algorithm>
 #include <tuple>
 
@@ -29,7 +31,7 @@ void offer(const Choice& next, Choice& best)
 
 Contest::Contest(const Facts& facts, const Options& options, int sm_count, const KernelFactors& factors)
     : f_(facts), o_(options), sm_count_(sm_count), factors_(factors),
-      adds_stores_(!is_low_intensity_batch(facts.problem)), model_(facts, sm_count), admitted_{}
+      adds_output_(!is_low_intensity_batch(facts.problem)), model_(facts, sm_count), admitted_{}
 {
 }
 
@@ -52,9 +54,19 @@ Candidate Contest::candidate_of(const Contestant& c)
     return {c.kernel, c.swap_ab, c.split, c.stream_k, c.clusters, c.pdl_off};
 }
 
+// Adds the time that D of floats and C take on the fullest SM.
+double Contest::add_types(double us, const Candidate& candidate) const
+{
+    const Config& c = configs[candidate.kernel];
+    const double tile_us = output_us(f_, c.schedule, c.tile_m, c.tile_n) / candidate.split;
+    if (tile_us == 0.0)
+        return us;
+    return us + std::max(1.0, occupancy_of(f_.problem, candidate, sm_count_).load) * tile_us;
+}
+
 // Adds the time of storing tiles element by element, which the networks have not seen. The more waves, the
 // less of it is hidden. DESIGN.md#known-limits.
-double Contest::add_stores(double us, const Candidate& candidate) const
+double Contest::add_elements(double us, const Candidate& candidate) const
 {
     constexpr double element_us = 0.06;  // of one thread
     if (!f_.output.elements)
@@ -65,9 +77,14 @@ double Contest::add_stores(double us, const Candidate& candidate) const
     return std::max(us + tile_us, occupancy_of(f_.problem, candidate, sm_count_).waves * tile_us);
 }
 
+double Contest::add_output(double us, const Candidate& candidate) const
+{
+    return add_elements(add_types(us, candidate), candidate);
+}
+
 double Contest::by_model_us(double us, const Candidate& candidate) const
 {
-    return adds_stores_ ? add_stores(us, candidate) : us;
+    return adds_output_ ? add_output(us, candidate) : us;
 }
 
 // Lowers `least` to the shortest time of the row. Times below `limit` become infinite where the candidate
@@ -159,7 +176,7 @@ Prediction Contest::prediction_of(const Corrected& time, const Candidate& candid
     const bool late = candidate.pdl_off || !configs[candidate.kernel].is_split() ? false
                       : o_.pdl == Pdl::Free                                      ? time.late < time.early
                                                                                  : o_.pdl == Pdl::Late;
-    return {add_stores(late ? time.late : time.early, candidate), candidate.pdl_off ? Pdl::Off
+    return {add_output(late ? time.late : time.early, candidate), candidate.pdl_off ? Pdl::Off
                                                                   : late            ? Pdl::Late
                                                                                     : Pdl::Early};
 }
@@ -194,8 +211,9 @@ Choice Contest::by_network(Card card, double limit)
 {
     const std::span<Contestant> all(contestants_, static_cast<size_t>(count_));
     const auto last = std::remove_if(all.begin(), all.end(), [&](const Contestant& c) {
-        return c.us > limit * (1.0 - Model::tolerance) &&
-               (c.us > limit * (1.0 + Model::tolerance) || exact_us(c) >= limit);
+        const auto whole = [&](double us) { return by_model_us(us, candidate_of(c)); };
+        return whole(c.us) > limit * (1.0 - Model::tolerance) &&
+               (whole(c.us) > limit * (1.0 + Model::tolerance) || whole(exact_us(c)) >= limit);
     });
     const std::span<Contestant> contestants(all.begin(), last);
     correct(CorrectionEstimate(f_.problem, sm_count_, card), contestants);

@@ -57,7 +57,9 @@ private:
     static Candidate candidate_of(const Contestant& contestant);
     void admit(Row& row, double limit, double& least);
     double find_contestants(double slack);
-    double add_stores(double us, const Candidate& candidate) const;
+    double add_types(double us, const Candidate& candidate) const;
+    double add_elements(double us, const Candidate& candidate) const;
+    double add_output(double us, const Candidate& candidate) const;
     float exact_us(const Contestant& contestant) const;  // by the model
     double by_model_us(double us, const Candidate& candidate) const;
     void correct(const CorrectionEstimate& estimate, std::span<Contestant> contestants) const;
@@ -67,7 +69,7 @@ private:
     const Options& o_;
     const int sm_count_;
     const KernelFactors& factors_;
-    const bool adds_stores_;  // to the model's predictions; to the networks' always
+    const bool adds_output_;  // to the model's predictions; to the networks' always
     const Model model_;
     Admitted admitted_[gemm_count][2];
     Contestant contestants_[max_candidates];

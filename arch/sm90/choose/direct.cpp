@@ -1,5 +1,7 @@
 #include "arch/sm90/choose/direct.hpp"
 
+#include "arch/sm90/choose/output_costs.hpp"
+
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/correction.hpp"
@@ -111,7 +113,8 @@ double predict_direct(const Facts& f, const DirectCandidate& candidate, const Fa
                         wave * (waves - 1.0) + (major == Major::K ? 0.0 : interleaving);
     return factors.fixed * once + factors.memory * bytes / memory +
            factors.cycles * load *
-               (share / cost.rate + c.tile_m * c.tile_n * (candidate.swap_ab ? store_swapped : store)) +
+               (share / cost.rate + c.tile_m * c.tile_n * (candidate.swap_ab ? store_swapped : store) +
+                output_us(f, Schedule::SplitK, c.tile_m, c.tile_n)) +
            factors.cycles * waves * steps * predict_step(cost, a, b);
 }
 

@@ -22,20 +22,21 @@
 
 namespace hg::sm90 {
 
-// Fills the boxes of a block one after another; TMA stores each while the next is filled. If a block has an
-// odd number of boxes, the first one uses the buffer of the store before it, for which the leader then
-// waits.
-template <typename Fill, typename Store>
+// Fills the `count` boxes of a block one after another; TMA stores each while others are filled. If a tile
+// has boxes for some of the buffers only, its first box waits for all stores before it.
+template <Config C, typename Fill, typename Store>
 __device__ inline void store_boxes(int count, const Block& at, Fill fill, Store store)
 {
-    const bool leader = at.leads();
+    constexpr int buffers = staging_buffers(C);
+    const bool leader = at.leads(), whole_turns = C.blocks() * count % buffers == 0;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-        unsigned char* box = at.staging + i % staging_buffers * staging_buffer_bytes;
-        if (leader && i == 0 && count % staging_buffers != 0)
+        const int number = at.block * count + i;
+        unsigned char* box = at.staging + number % buffers * staging_buffer_bytes;
+        if (leader && number == 0 && !whole_turns)
             ptx::bulk_wait_group_read<0>();
         else if (leader)
-            ptx::bulk_wait_group_read<staging_buffers - 1>();
+            ptx::bulk_wait_group_read<buffers - 1>();
         ptx::bar_sync(1 + at.consumer, 128);
         fill(box, i);
         ptx::fence_proxy_async();
@@ -54,7 +55,7 @@ __device__ inline void store_block_16(const CUtensorMap& map, uint64_t policy, f
 {
     constexpr int columns = box_columns(C);
     const auto start = [](int i) { return box_start(C, i, columns); };
-    store_boxes(
+    store_boxes<C>(
         box_count(C, columns), at,
         [&](unsigned char* box, int i) {
             fill_box_16<T, columns>(ptx::shared_address(box), acc + start(i) / 2, alpha, at);
@@ -78,7 +79,7 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
     };
     const auto start = [](int i, int width) { return box_start(C, i, width); };
     if (p.swap_ab && floats)
-        store_boxes(
+        store_boxes<C>(
             box_count(C, rows), at,
             [&](unsigned char* box, int i) {
                 fill_transposed_32(box, acc + start(i, rows) / 2, alpha, at);
@@ -88,14 +89,14 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
                 store(box + rows * span_bytes, m + 32, n + start(i, rows));
             });
     else if (p.swap_ab)
-        store_boxes(
+        store_boxes<C>(
             box_count(C, rows), at,
             [&](unsigned char* box, int i) {
                 fill_transposed_16<T>(ptx::shared_address(box), acc + start(i, rows) / 2, alpha, at);
             },
             [&](uint32_t box, int i) { store(box, m, n + start(i, rows)); });
     else if (floats)
-        store_boxes(
+        store_boxes<C>(
             box_count(C, 32), at,
             [&](unsigned char* box, int i) {
                 fill_box_32(ptx::shared_address(box), acc + start(i, 32) / 2, alpha, at);
@@ -110,8 +111,8 @@ template <Config C, typename Store>
 __device__ inline void for_each_block(const Accumulator<C>& acc, Block at, Store store)
 {
 #pragma unroll
-    for (int block = 0; block < C.blocks(); ++block, at.m += 64)
-        store(acc[block], at);
+    for (; at.block < C.blocks(); ++at.block, at.m += 64)
+        store(acc[at.block], at);
 }
 
 template <Config C, Type T>

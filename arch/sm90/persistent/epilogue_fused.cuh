@@ -36,25 +36,26 @@ __device__ inline void stage_bias(const Params& p, float* staged, const TileCoor
         staged[i] = bias.load(first + i);
 }
 
-// TMA loads C as it stores D: in boxes of 64 rows by Width columns. Two boxes are in the staging buffers or
-// on their way at a time, the first two while the consumer multiplies the tile; the leader prefetches the
-// others into L2 meanwhile.
+// TMA loads C as it stores D: in boxes of 64 rows by Width columns. As many boxes as there are staging
+// buffers are there or on their way at a time, the first ones while the consumer multiplies the tile; the
+// leader prefetches the others into L2 meanwhile.
 template <Config C, int Width>
 struct CLoader {
     static constexpr int boxes_along_n = box_count(C, Width), count = C.blocks() * boxes_along_n;
-    static_assert(count % staging_buffers == 0);
+    static constexpr int buffers = staging_buffers(C);
+    static_assert(count % buffers == 0);
 
     __device__ static int m(int i) { return i / boxes_along_n * 64; }
     __device__ static int n(int i) { return box_start(C, i % boxes_along_n, Width); }
 
     __device__ static uint32_t buffer(const Block& at, int i)
     {
-        return ptx::shared_address(at.staging + i % staging_buffers * staging_buffer_bytes);
+        return ptx::shared_address(at.staging + i % buffers * staging_buffer_bytes);
     }
 
     __device__ static void load(const Params& p, const Block& at, int i)
     {
-        const uint32_t full = at.c_full + i % staging_buffers * 8,
+        const uint32_t full = at.c_full + i % buffers * 8,
                        bytes = Width * (p.output.type_c == Type::F32 ? 4 : 2);
         ptx::tma_load_3d(buffer(at, i), &p.c, full, static_cast<int32_t>(at.n) + n(i),
                          static_cast<int32_t>(at.m) + m(i), at.batch);
@@ -66,7 +67,7 @@ struct CLoader {
     {
 #pragma unroll 1
         for (int i = 0; i < count; ++i)
-            if (i < staging_buffers)
+            if (i < buffers)
                 load(p, at, i);
             else
                 ptx::tma_prefetch_3d(&p.c, static_cast<int32_t>(at.n) + n(i),
@@ -80,19 +81,22 @@ struct CLoader {
     {
 #pragma unroll
         for (int i = 0; i < count; ++i) {
-            ptx::mbarrier_wait_parity(at.c_full + i % staging_buffers * 8, i / staging_buffers & 1);
+            ptx::mbarrier_wait_parity(at.c_full + i % buffers * 8, i / buffers & 1);
             add(acc[i / boxes_along_n] + n(i) / 2, buffer(at, i), i % boxes_along_n * Width - n(i));
-            if (i + staging_buffers < count) {
+            if (i + buffers < count) {
+                // bar.sync alone does not wait for reads that are still in the queue, and TMA overtakes
+                // them.
+                ptx::fence_proxy_async();
                 ptx::bar_sync(1 + at.consumer, 128);
                 if (at.leads())
-                    load(p, at, i + staging_buffers);
+                    load(p, at, i + buffers);
             }
         }
-        if constexpr (count / staging_buffers % 2 != 0) {
+        if constexpr (count / buffers % 2 != 0) {
             ptx::bar_sync(1 + at.consumer, 128);
             if (at.leads())
 #pragma unroll
-                for (int box = 0; box < staging_buffers; ++box)
+                for (int box = 0; box < buffers; ++box)
                     ptx::mbarrier_arrive(at.c_full + box * 8);
         }
     }

@@ -174,16 +174,16 @@ __device__ inline void activate_subtile(Subtile& v, Activation activation)
     }
 }
 
-// Waits until the staging buffer of a subtile may be filled. If the number of subtiles is odd, the first
-// one uses the buffer of the store before it.
+// Waits until the staging buffer of a subtile may be filled. If a tile has subtiles for some of the buffers
+// only, its first one waits for all stores before it.
 template <Config C>
 __device__ inline void wait_for_buffer(int subtile, const Block& at)
 {
     if (at.leads()) {
-        if (subtile == 0 && subtiles_of<C> % staging_buffers != 0)
+        if (subtile == 0 && subtiles_of<C> % staging_buffers(C) != 0)
             ptx::bulk_wait_group_read<0>();
         else
-            ptx::bulk_wait_group_read<staging_buffers - 1>();
+            ptx::bulk_wait_group_read<staging_buffers(C) - 1>();
     }
     ptx::bar_sync(1 + at.consumer, 128);
 }
@@ -340,7 +340,7 @@ __device__ inline void store_general(const Params& p, const OutputParams& o, boo
         if (subtile < 0)
             continue;
         const int m = m_of(subtile), n = n_of(subtile);
-        unsigned char* const box = at.staging + subtile % staging_buffers * staging_buffer_bytes;
+        unsigned char* const box = at.staging + subtile % staging_buffers(C) * staging_buffer_bytes;
         if (o.bias_along != BiasAlong::None)
             add_bias<subtile_n>(v, at.bias + (along_n ? n : m + at.warp * 16), along_n);
         if (bases.aux)

@@ -44,7 +44,8 @@ __device__ inline void produce(const Params& p, Smem<C, MB>& smem)
     const bool nothing = is_alpha_zero_on_device(p.output);
     auto ring = Ring<Smem<C, MB>::stages>::writer();
     for (; more && !nothing; more = scheduler.next(work), waits_at = no_k_tile)
-        load_tile<C, MA, MB>(p, coord, stages, ring, work.at, work.first, work.last, waits_at, leader);
+        load_tile<C, MA, MB>(p, coord, stages, ring, work.at, work.first, work.last, waits_at, leader,
+                             [](int32_t) {});
     // The last arrives of the neighbour CTAs must find this CTA alive: wait until all stages are empty.
     if constexpr (C.ctas() > 1)
 #pragma unroll 1
@@ -63,7 +64,7 @@ __device__ inline void prepare_output(const Params& p, const Scalars& scalars, S
     if (reads_c_by_subtile(C) && p.epilogue == Epilogue::General)
         prefetch_tile_output<C>(p, scalars, work.at, first_block * 64, C.blocks() * 64, threadIdx.x % 128,
                                 128);
-    if constexpr (fuses_all(C)) {
+    if constexpr (fuses_c(C)) {
         if (adds_c_fused(p, scalars) && work.k_tiles() == k_tiles)
             begin_loading_c<C>(p, Block::of<C>(smem, work.at, consumer, first_block));
     }
@@ -82,7 +83,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
         if (!fix_up<C>(p, StreamKRuns::of<C>(p, k_tiles), coord, work, acc, smem.broadcast[consumer],
                        consumer))
             return;
-        if constexpr (fuses_all(C)) {
+        if constexpr (fuses_c(C)) {
             if (adds_c_fused(p, scalars))
                 begin_loading_c<C>(p, at);
         }

@@ -18,6 +18,7 @@ namespace hg::sm90 {
 // A consumer, and where its block of 64 rows by tile_n columns lies in the output, in elements.
 struct Block {
     int consumer, warp, lane;
+    int block;  // of the consumer's part of the tile
     int64_t m, n;
     int32_t batch;
     unsigned char* staging;
@@ -31,6 +32,7 @@ struct Block {
         return {consumer,
                 thread / 32,
                 thread % 32,
+                0,
                 int64_t{at.m} * C.tile_m + first_block * 64,
                 int64_t{at.n} * C.tile_n,
                 at.batch,

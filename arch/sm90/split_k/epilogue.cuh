@@ -164,6 +164,29 @@ struct TileRows {
     }
 };
 
+// Does the output need finish_vectors() or finish_elements()?
+template <Type T>
+__device__ inline bool is_general(const Params& p)
+{
+    return !p.vectors || (p.output.type_d != T && p.output.bias_along != BiasAlong::None);
+}
+
+// Who prefetches into L2 what finish_vectors() and finish_elements() read? The producer does, after its
+// first loads, which wait for no C then. Tiles of more rows would keep it from loading for too long: their
+// consumers prefetch, before their main loop.
+constexpr bool does_producer_prefetch(const Config& c) { return c.consumers == 1; }
+
+template <Config C, Type T>
+__device__ inline void prefetch_split_output(const Params& p, const Scalars& s, const ClusterCoord& coord,
+                                             const TileCoord& at)
+{
+    constexpr int threads = does_producer_prefetch(C) ? 32 : 128 * C.consumers;
+    if (is_general<T>(p)) [[unlikely]]
+        prefetch_tile_output<C>(p, s, at, 0, C.tile_m,
+                                static_cast<int>(threadIdx.x) % threads + coord.slice * threads,
+                                p.split * threads);
+}
+
 // From complete sums to the output. The properties of the output that select a path are read before the
 // main loop, into one register: afterwards all consumers would wait for the parameters.
 template <Config C, Type T, Major MB>
@@ -178,21 +201,18 @@ public:
     {
         const bool typed = p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
-        properties_ =
-            ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) | (p.split == 1 ? Unsplit : 0) |
-                         (typed && biased ? Biased : 0) | (!p.vectors || (!typed && biased) ? General : 0) |
-                         (does_stagger<C>(p) ? Staggered : 0));
+        properties_ = ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) |
+                                   (p.split == 1 ? Unsplit : 0) | (typed && biased ? Biased : 0) |
+                                   (is_general<T>(p) ? General : 0) | (does_stagger<C>(p) ? Staggered : 0));
     }
 
-    // Before the main loop, for an output that needs finish_vectors() or finish_elements(): prefetches into
-    // L2 what these read, and computes what a thread needs for them.
+    // Before the main loop: prefetches, and computes what a thread needs for finish_vectors().
     __device__ void prepare(const ClusterCoord& coord, const OwnedBlocks& owned)
     {
         if (!has(General)) [[likely]]
             return;
-        constexpr int threads = 128 * C.consumers;
-        prefetch_tile_output<C>(p, s, smem.at, 0, C.tile_m,
-                                static_cast<int>(threadIdx.x) + coord.slice * threads, p.split * threads);
+        if constexpr (!does_producer_prefetch(C))
+            prefetch_split_output<C, T>(p, s, coord, smem.at);
         if (finds_early && find_column(owned, column_))
             properties_ |= Aligned;
     }
@@ -307,6 +327,12 @@ private:
     // per thread and would spill, nor with SplitKGlobal, which may also store other slices' blocks.
     static constexpr bool finds_early = C.consumers < 3 && !C.is_global();
 
+    // Vectors of 16 bytes of C that fit in a thread's registers, in which no sums are any more. More would
+    // spill.
+    static constexpr int vectors_of_c = C.consumers == 3                                           ? 2
+                                        : C.ctas_per_sm > 2 || (C.is_global() && C.consumers == 2) ? 4
+                                                                                                   : 8;
+
     __device__ bool has(Property property) const { return (properties_ & property) != 0; }
 
     // Returns false if the output is not whole aligned vectors.
@@ -357,12 +383,11 @@ private:
         const int32_t column = (thread - first * p.row_vectors.value) * epilogue_vector;
         const int32_t row = first + (has(SwapAb) ? 8 * owned.first : 0);
         float* const sums = smem.staged + row * pitch() + column + (has(SwapAb) ? 0 : 8 * owned.first);
-        finish_vectors<T>(p.output, s, output, rows,
-                          TileRows<(C.consumers < 3 ? 4 : 2)>{sums, p.rows_at_once.value * pitch()}, [&] {
-                              const auto place = OwnedPlace::of<C>(p, owned, smem.at);
-                              return std::pair(OutputBases(p.output, s, smem.at.batch),
-                                               place.thread_rows(p));
-                          });
+        finish_vectors<T>(
+            p.output, s, output, rows, TileRows<vectors_of_c>{sums, p.rows_at_once.value * pitch()}, [&] {
+                const auto place = OwnedPlace::of<C>(p, owned, smem.at);
+                return std::pair(OutputBases(p.output, s, smem.at.batch), place.thread_rows(p));
+            });
     }
 
     __device__ void scale(float (&acc)[C.tile_n / 2]) const
