@@ -86,11 +86,7 @@ std::vector<double> results(Library& library, const GemmCase& g)
     trial.upload();
     EXPECT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << g.print() << ": " << library.story();
     trial.download();
-    std::vector<double> values;
-    for (int64_t i = 0; i < g.m; ++i)
-        for (int64_t j = 0; j < g.n; ++j)
-            values.push_back(trial.result(0, i, j));
-    return values;
+    return trial.results(g.m);
 }
 
 // A setting may choose another kernel or another number of slices, and with it other bits: they are right,

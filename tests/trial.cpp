@@ -203,6 +203,15 @@ void Trial::set_scalars(float alpha, float beta)
     case_.beta = beta;
 }
 
+std::vector<double> Trial::results(int64_t rows) const
+{
+    std::vector<double> values;
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < case_.n; ++j)
+            values.push_back(result(0, i, j));
+    return values;
+}
+
 double Trial::at(const Buffer& buffer, int64_t z, int64_t row, int64_t column) const
 {
     const int64_t s = slot(buffer, z);

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace hg::test {
 
@@ -49,6 +50,8 @@ public:
 
     // Element (row, column) of problem z's result.
     double result(int64_t z, int64_t row, int64_t column) const { return at(d_, z, row, column); }
+    // The first `rows` rows of problem 0's result, one after the other.
+    std::vector<double> results(int64_t rows) const;
 
     // The generators that a trial is filled with.
     static Generator data_a(const GemmCase& g);

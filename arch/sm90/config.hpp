@@ -124,14 +124,14 @@ constexpr bool fuses_all(const Config& c)
 {
     return c.schedule == Schedule::PingPong && accumulators_per_thread(c) <= 160;
 }
-// How many staging buffers a consumer has: four where shared memory has room for them behind the stages.
-// The boxes of C take turns in them, so that their number must divide those of 16-bit elements and of
-// floats.
+// Boxes of C take turns in the staging buffers. So the number of these must divide that of a tile's boxes,
+// of 16-bit elements as well as of floats.
 constexpr bool divides_boxes(const Config& c, int buffers)
 {
     return c.blocks() * box_count(c, box_columns(c)) % buffers == 0 &&
            c.blocks() * box_count(c, 32) % buffers == 0;
 }
+// Of a consumer: four where shared memory has room for them behind the stages.
 constexpr int staging_buffers(const Config& c)
 {
     constexpr int many = 4, others = 2560;  // `others`: bytes of what is no stage and no staging buffer
@@ -139,7 +139,7 @@ constexpr int staging_buffers(const Config& c)
         c.stages * (a_bytes(c) + b_bytes(c, Major::K)) + c.consumers * many * staging_buffer_bytes + others;
     return divides_boxes(c, many) && bytes <= smem_limit ? many : 2;
 }
-// Kernels that fuse all load C by TMA, too.
+// Kernels that fuse everything load C by TMA.
 constexpr bool fuses_c(const Config& c) { return fuses_all(c) && divides_boxes(c, staging_buffers(c)); }
 // The general epilogue of these kernels reads C. With more accumulators it would spill; where D is C and
 // the last subtile overlaps with the one before it, it would read elements that

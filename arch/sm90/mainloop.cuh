@@ -204,8 +204,8 @@ __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord,
     }
 }
 
-// Prefetches into L2 what the epilogue will read: rows first_m ... first_m + count_m - 1 of the
-// tile. Called by thread `thread` of `threads`.
+// Prefetches into L2 what the epilogue will read: rows first_m ... first_m + count_m - 1 of the tile.
+// Called by thread `thread` of `threads`.
 template <Config C>
 __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, const TileCoord& at,
                                             int first_m, int count_m, int thread, int threads)
@@ -346,13 +346,12 @@ __device__ inline void init_barriers(Smem<C, MB>& smem)
     if constexpr (C.schedule == Schedule::PingPong) {
         for (uint64_t& barrier : smem.mma_order)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
-        for (uint64_t& barrier : smem.tile_full)
-            ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
-    }
-    if constexpr (fuses_c(C))
         for (auto& buffers : smem.c_full)
             for (uint64_t& barrier : buffers)
                 ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
+        for (uint64_t& barrier : smem.tile_full)
+            ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
+    }
     ptx::fence_mbarrier_init();
 }
 

@@ -55,10 +55,10 @@ int32_t count_of_large(const Config& c, const Plan& plan, int sm_count)
 Epilogue epilogue_of(const Config& c, const Facts& f, bool swap_ab)
 {
     const Problem& p = f.problem;
+    const bool reads_or_writes_more = f.output.reads_c || f.output.aux;
     const bool asks_for_more =
-        f.output.aux || p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
-    if (!f.output.fusible || (asks_for_more && !fuses_all(c)) || (f.output.reads_c && !fuses_c(c)) ||
-        ((f.output.reads_c || f.output.aux) && swap_ab))
+        reads_or_writes_more || p.activation == Activation::GeluTanh || p.activation == Activation::Silu;
+    if (!f.output.fusible || (asks_for_more && !fuses_all(c)) || (reads_or_writes_more && swap_ab))
         return Epilogue::General;
     return f.output.plain ? Epilogue::Plain : Epilogue::Fused;
 }

@@ -181,10 +181,7 @@ TEST_F(DeviceTuning, keeps_bits_in_batch_invariant_mode)
         EXPECT_EQ(word(library->explain(trial.args()), "why"), "tuned-here") << lines << log;
         ASSERT_EQ(library->run(trial.args()), HGEMM_STATUS_SUCCESS) << library->story();
         trial.download();
-        std::vector<double> results;
-        for (int64_t i = 0; i < rows[0]; ++i)
-            for (int64_t j = 0; j < g.n; ++j)
-                results.push_back(trial.result(0, i, j));
+        const std::vector<double> results = trial.results(rows[0]);
         if (first.empty())
             first = results;
         EXPECT_TRUE(results == first) << g.print();

@@ -1,11 +1,10 @@
 #include "arch/sm90/choose/direct.hpp"
 
-#include "arch/sm90/choose/output_costs.hpp"
-
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/choose/model/model.hpp"
+#include "arch/sm90/choose/output_costs.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/direct/host.hpp"
 #include "arch/sm90/kernels.hpp"

@@ -19,7 +19,7 @@ constexpr OutputCosts output_costs(Schedule schedule)
                                              : OutputCosts{2.6, 3.2, 3.4};
 }
 
-// Microseconds for a whole tile.
+// Microseconds for a whole tile. Direct kernels were not measured: they count as split-K.
 inline double output_us(const Facts& f, Schedule schedule, int tile_m, int tile_n)
 {
     const OutputCosts costs = output_costs(schedule);

@@ -171,9 +171,9 @@ __device__ inline bool is_general(const Params& p)
     return !p.vectors || (p.output.type_d != T && p.output.bias_along != BiasAlong::None);
 }
 
-// Who prefetches into L2 what finish_vectors() and finish_elements() read? The producer does, after its
-// first loads, which wait for no C then. Tiles of more rows would keep it from loading for too long: their
-// consumers prefetch, before their main loop.
+// Who prefetches into L2 what finish_vectors() and finish_elements() read? The producer, behind its first
+// loads, which it would delay before them. With more consumers a tile has more rows, which would take the
+// one warp too long: there the consumers prefetch, before their main loop.
 constexpr bool does_producer_prefetch(const Config& c) { return c.consumers == 1; }
 
 template <Config C, Type T>

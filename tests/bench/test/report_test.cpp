@@ -6,6 +6,7 @@
 #include "report.hpp"
 #include "svg.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -233,6 +234,8 @@ TEST(Report, tells_what_batch_invariant_mode_costs)
     std::string text = summary({{}, rows});
     EXPECT_NE(text.find(heading), std::string::npos);
     EXPECT_NE(text.find("all                     1    1.250  1.250  1.250"), std::string::npos) << text;
+    const std::string ratio = fmt::format("1.250    {:.3f}", rows[0].ratio_default / 1.25);
+    EXPECT_NE(text.find(ratio), std::string::npos) << text;
     rows[2].invariant_cost = 1;
     rows[2].invariant_us = 170;
     text = summary({{}, rows});
