@@ -2,6 +2,7 @@
 #include "ptx/lexer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstdlib>
@@ -17,6 +18,21 @@ bool is_letter(char c)
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+// By character: may a block, a string, a comment, a directive or a line begin or end with it?
+constexpr std::array<bool, 256> is_boundary = [] {
+    std::array<bool, 256> boundary{};
+    for (const char c : {'{', '}', '"', '/', '.', '\n'})
+        boundary[static_cast<unsigned char>(c)] = true;
+    return boundary;
+}();
+
+size_t next_boundary(std::string_view text, size_t at)
+{
+    while (at < text.size() && !is_boundary[static_cast<unsigned char>(text[at])])
+        ++at;
+    return at;
+}
 
 }  // namespace
 
@@ -145,12 +161,11 @@ bool Lexer::skip_block()
     line_ = begin.line;
     const auto is_next = [&](std::string_view word) { return text_.substr(at_, word.size()) == word; };
     bool declares = false;
-    const auto is_ordinary = [&] { return at_ < text_.size() && text_[at_] > '/' && text_[at_] < '{'; };
     int depth = 0;
     do {
-        while (is_ordinary())
-            ++at_;
-        skip_blank();
+        at_ = next_boundary(text_, at_);
+        if (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '/'))
+            skip_blank();
         if (at_ == text_.size())
             fail("the text ends too early", line_);
         const char c = text_[at_];
