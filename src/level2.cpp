@@ -131,7 +131,7 @@ Request to_request(const VectorCall& v)
 
 Status run(hgemm_handle_t handle, const VectorCall& v) noexcept
 {
-    return with_handle(v.function, handle, [&](Handle& h) {
+    return with_handle(v.function, handle, [&](hg::Handle& h) {
         const Request request = to_request(v);
         Status status;
         if (repeat(h, request, status))

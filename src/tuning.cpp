@@ -60,7 +60,7 @@ const char* read_whole(int file, std::string& text)
     text.resize(static_cast<size_t>(status.st_size));
     size_t used = 0;
     while (used < text.size()) {
-        const ssize_t count = read(file, text.data() + used, text.size() - used);
+        const ssize_t count = ::read(file, text.data() + used, text.size() - used);
         if (count < 0 && errno != EINTR)
             return std::strerror(errno);
         if (count == 0)

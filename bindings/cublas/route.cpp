@@ -26,8 +26,6 @@ constexpr Strict in_strict_mode[] = {
 #undef HGEMM_REASON
 };
 
-bool is_op(int op) { return op == op_n || op == op_t || op == op_c; }
-
 bool is_algorithm(int algorithm)
 {
     return (algorithm >= algo_default && algorithm <= algo_last) ||

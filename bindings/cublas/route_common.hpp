@@ -6,6 +6,8 @@
 
 namespace hg::shim {
 
+inline bool is_op(int op) { return op == op_n || op == op_t || op == op_c; }
+
 inline hgemm_op_t transposition(int op) { return op == op_n ? HGEMM_NO_TRANS : HGEMM_TRANS; }
 
 inline bool is_half(int type) { return type == r_16f || type == r_16bf; }

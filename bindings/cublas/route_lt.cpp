@@ -37,8 +37,6 @@ bool is_sound(const LtCall& call, const Operand& a, const Operand& b)
            call.d.batch >= 0;
 }
 
-bool is_op(int op) { return op == op_n || op == op_t || op == op_c; }
-
 // The bias lies along the rows of D.
 bool set_epilogue(const LtCall& call, hgemm_args_t& args)
 {

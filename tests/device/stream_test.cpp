@@ -43,8 +43,9 @@ GemmCase case_of(uint64_t seed)
     g.transa = ops[seed / 2 % 2];
     g.transb = ops[seed / 4 % 2];
     g.type_ab = g.type_c = g.type_d = halves[seed % 2];
-    g.m = 300 + static_cast<int64_t>(seed) * 40;
-    g.n = 520;
+    const bool is_slow = thinning() > 1;
+    g.m = is_slow ? 100 + static_cast<int64_t>(seed) * 20 : 300 + static_cast<int64_t>(seed) * 40;
+    g.n = is_slow ? 264 : 520;
     g.k = 200 + static_cast<int64_t>(seed) * 8;
     g.aligned = seed % 5 != 0;
     g.a.gap = static_cast<int64_t>(seed % 3);

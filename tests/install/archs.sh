@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake -S "$source" -B "$work" -DCMAKE_BUILD_TYPE=Debug -DHGEMM_TESTS=OFF -DHGEMM_BINDINGS=OFF -DHGEMM_ARCHS=90 \
-    -DHGEMM_IMAGES="$images" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx"
+    -DCMAKE_UNITY_BUILD=ON -DHGEMM_IMAGES="$images" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$work" --parallel 2
 "$cc" -I"$source/include" "$source/tests/emulator/create_handle.c" -L"$work" -lhgemm -o "$work/create"
 

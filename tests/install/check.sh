@@ -67,7 +67,7 @@ rust)
     ;;
 static)
     cmake -S "$source" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DHGEMM_CUDA=OFF \
-        -DHGEMM_BINDINGS=OFF -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx"
+        -DCMAKE_UNITY_BUILD=ON -DHGEMM_BINDINGS=OFF -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx"
     cmake --build "$work/build" --parallel 2
     build=$work/build
     install_to "$prefix"
