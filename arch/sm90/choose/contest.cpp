@@ -31,7 +31,8 @@ void offer(const Choice& next, Choice& best)
 
 Contest::Contest(const Facts& facts, const Options& options, int sm_count, const KernelFactors& factors)
     : f_(facts), o_(options), sm_count_(sm_count), factors_(factors),
-      adds_output_(!is_low_intensity_batch(facts.problem)), model_(facts, sm_count), admitted_{}
+      has_output_costs_(has_output_costs(facts)), adds_output_(!is_low_intensity_batch(facts.problem)),
+      model_(facts, sm_count), admitted_{}
 {
 }
 
@@ -79,7 +80,7 @@ double Contest::add_elements(double us, const Candidate& candidate) const
 
 double Contest::add_output(double us, const Candidate& candidate) const
 {
-    return add_elements(add_types(us, candidate), candidate);
+    return has_output_costs_ ? add_elements(add_types(us, candidate), candidate) : us;
 }
 
 double Contest::by_model_us(double us, const Candidate& candidate) const

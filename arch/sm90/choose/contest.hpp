@@ -69,6 +69,7 @@ private:
     const Options& o_;
     const int sm_count_;
     const KernelFactors& factors_;
+    const bool has_output_costs_;
     const bool adds_output_;  // to the model's predictions; to the networks' always
     const Model model_;
     Admitted admitted_[gemm_count][2];

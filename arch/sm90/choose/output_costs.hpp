@@ -19,6 +19,12 @@ constexpr OutputCosts output_costs(Schedule schedule)
                                              : OutputCosts{2.6, 3.2, 3.4};
 }
 
+// Does an output take longer than one of 16-bit elements that is stored in vectors?
+inline bool has_output_costs(const Facts& f)
+{
+    return f.problem.d.type == Type::F32 || f.output.reads_c || f.output.elements;
+}
+
 // Microseconds for a whole tile. Direct kernels were not measured: they count as split-K.
 inline double output_us(const Facts& f, Schedule schedule, int tile_m, int tile_n)
 {
