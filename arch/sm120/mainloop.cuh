@@ -128,7 +128,9 @@ __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, 
             }
             Share::multiply(acc, f[step % 2]);
         }
-        if (lane == 0)  // mma.sync has read all lanes' fragments
+        // Without a fence of the proxies: in the machine code of all kernels each ldmatrix of the stage has
+        // returned here, since mma.sync has waited for it, although some of the last step's follow.
+        if (lane == 0)
             ptx::mbarrier_arrive(stages.empty(stage));
     }
 }
