@@ -133,8 +133,9 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
  * hgemm_explain() says tuned-here where one is used. A kernel that a problem, the workspace or the mode
  * does not allow is not used, and none is under a limit of SMs. The file may also have a calibration: by how
  * much this device is slower or faster than the library expects, for the choice of all other kernels
- * (why=calibrated). HGEMM_TUNING=off, HGEMM_KERNEL: no file is read. A file that is not there, or not for this device and build, is no error; the log says why at level
- * plan.
+ * (why=calibrated). With HGEMM_TUNING=off or HGEMM_KERNEL no file is read. A file that is not there, or not
+ * for this device and build, is no error; the log says why at level plan.
+ *
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE
  *   (HGEMM_BACKEND names a GPU backend and there is no driver or no device); NOT_SUPPORTED (compute
  *   capability under 8.0, an HGEMM_BACKEND or HGEMM_KERNEL that is unknown, not built in or does not run on
@@ -437,7 +438,7 @@ typedef struct hgemm_tune_report {
     int failed;                /* of them left out since they did not run */
     int rounds;                /* in which the others were timed */
     int complete;              /* 0: max_seconds were over too early, and nothing has changed; else 1 */
-    double built_in_us;        /* of the library's own choice, without any tuning */
+    double built_in_us;        /* of the own choice: no line for the problem, but a calibration, if read */
     double before_us;          /* of what the handle used before, by the file or an earlier call */
     double now_us;             /* of what it uses now */
     double gain;               /* built_in_us / now_us, the median of the rounds; 1 if now is built_in */
