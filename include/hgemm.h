@@ -438,7 +438,7 @@ typedef struct hgemm_tune_report {
     int failed;                /* of them left out since they did not run */
     int rounds;                /* in which the others were timed */
     int complete;              /* 0: max_seconds were over too early, and nothing has changed; else 1 */
-    double built_in_us;        /* of the own choice: no line for the problem, but a calibration, if read */
+    double built_in_us;        /* of the library's own choice: a file's lines do not count, a calibration does */
     double before_us;          /* of what the handle used before, by the file or an earlier call */
     double now_us;             /* of what it uses now */
     double gain;               /* built_in_us / now_us, the median of the rounds; 1 if now is built_in */

@@ -128,8 +128,8 @@ __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, 
             }
             Share::multiply(acc, f[step % 2]);
         }
-        // Without a fence of the proxies: in the machine code of all kernels each ldmatrix of the stage has
-        // returned here, since mma.sync has waited for it, although some of the last step's follow.
+        // No proxy fence: in the machine code of all kernels each ldmatrix of the stage has returned by
+        // now, because an mma.sync before this line waits for it.
         if (lane == 0)
             ptx::mbarrier_arrive(stages.empty(stage));
     }

@@ -109,8 +109,7 @@ bool choose_tuned(const Facts& f, const Device& device, const Options& o, Plan& 
 }
 
 // The network is asked about candidates within 1.3 times the model's best, which are those that it was
-// fitted to. Of 2,000 random problems it chooses another one in two if asked about those within 1.5 times,
-// which takes half as long again.
+// fitted to. EXPERIMENTS.md#model-and-network has what 1.5 times would change.
 bool choose_by_model(const Facts& f, const Device& device, const Options& o, Plan& plan)
 {
     const Problem& p = f.problem;
