@@ -28,7 +28,7 @@ struct TileBias {
     {
         const bool along_n = is_bias_along_n(o, swap_ab);
         const int64_t problem = at.batch * o.stride_bias;
-        return {along_n, o.bias, problem + (along_n ? int64_t{at.n} * C.tile_n : int64_t{at.m} * C.tile_m),
+        return {along_n, o.bias, problem + (along_n ? at.n : at.m),
                 problem + (o.bias_along == BiasAlong::Columns ? o.n : o.m) - 1, o.type_bias};
     }
 

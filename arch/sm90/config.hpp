@@ -117,9 +117,9 @@ constexpr int box_start(const Config& c, int i, int width)
 enum class Epilogue : uint8_t { Plain, Fused, General };
 
 constexpr int accumulators_per_thread(const Config& c) { return c.blocks() * c.tile_n / 2; }
-// Every persistent kernel fuses a bias and ReLU. Only ping-pong kernels with few accumulators fuse
-// everything: with more, the code spills, and while a cooperative kernel runs a long epilogue its tensor
-// cores idle.
+// Every persistent kernel fuses a bias and ReLU, and those of fuses_c() C. Only ping-pong kernels with few
+// accumulators fuse everything: with more, the code spills, and while a cooperative kernel runs a long
+// epilogue its tensor cores idle.
 constexpr bool fuses_all(const Config& c)
 {
     return c.schedule == Schedule::PingPong && accumulators_per_thread(c) <= 160;
@@ -139,8 +139,12 @@ constexpr int staging_buffers(const Config& c)
         c.stages * (a_bytes(c) + b_bytes(c, Major::K)) + c.consumers * many * staging_buffer_bytes + others;
     return divides_boxes(c, many) && bytes <= smem_limit ? many : 2;
 }
-// Kernels that fuse everything load C by TMA.
-constexpr bool fuses_c(const Config& c) { return fuses_all(c) && divides_boxes(c, staging_buffers(c)); }
+// These kernels load C by TMA.
+constexpr bool fuses_c(const Config& c)
+{
+    const bool cooperative = c.schedule == Schedule::Cooperative && accumulators_per_thread(c) <= 128;
+    return (fuses_all(c) || cooperative) && divides_boxes(c, staging_buffers(c));
+}
 // The general epilogue of these kernels reads C. With more accumulators it would spill; where D is C and
 // the last subtile overlaps with the one before it, it would read elements that
 // it has already stored.

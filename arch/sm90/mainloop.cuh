@@ -80,28 +80,27 @@ __device__ inline int32_t remapped_cluster(const Params& p, int32_t launch_index
     return p.remapped ? p.remap[launch_index] : launch_index;
 }
 
+// Where tile number `tile` begins. The last one begins at `last`: see last_start() in pack.cpp.
+__device__ inline int32_t tile_start(int32_t tile, int size, int32_t last)
+{
+    return static_cast<int32_t>(min(static_cast<uint32_t>(tile) * size, static_cast<uint32_t>(last)));
+}
+
 template <Config C>
 __device__ inline TileCoord tile_coord(const Params& p, const ClusterCoord& coord, int32_t index)
 {
     const Tile tile = tile_at(p.grid, index);
     const int32_t m = p.raster_along_n ? tile.n : tile.m, n = p.raster_along_n ? tile.m : tile.n;
-    return {m * C.cluster_m + coord.m<C>(), n * C.cluster_n + coord.n<C>(), tile.batch};
+    return {tile_start(m * C.cluster_m + coord.m<C>(), C.tile_m, p.last_m),
+            tile_start(n * C.cluster_n + coord.n<C>(), C.tile_n, p.last_n), tile.batch};
 }
 
 // Lane 0's value in all lanes; the shuffle lets the compiler keep it in a uniform register.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
 // First row of A of a tile, or of a tile of a group.
-template <Config C>
-__device__ inline int32_t first_m(const TileCoord& at)
-{
-    return at.m * C.tile_m;
-}
-template <Config C>
-__device__ inline int32_t first_m(const GroupTile& at)
-{
-    return at.row;
-}
+__device__ inline int32_t first_m(const TileCoord& at) { return at.m; }
+__device__ inline int32_t first_m(const GroupTile& at) { return at.row; }
 
 // The producer then loads nothing. The host turns an alpha that it knows to be 0 into K = 0.
 __device__ inline bool is_alpha_zero_on_device(const OutputParams& o)
@@ -156,7 +155,7 @@ __device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint3
     }
 }
 
-// `at`: a TileCoord or a GroupTile.
+// `at`: a TileCoord, or a GroupTile whose n is a column.
 template <Config C, Major MA, Major MB, typename At>
 __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, uint32_t a_smem, uint32_t bar,
                                   const At& at, int32_t k)
@@ -164,9 +163,9 @@ __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, ui
     constexpr uint32_t ranks_along_m = (1u << C.cluster_m) - 1;
     constexpr uint32_t ranks_along_n = ((1u << C.ctas()) - 1) / ranks_along_m;  // every cluster_m-th bit
     const int32_t m = coord.m<C>(), n = coord.n<C>();
-    load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m<C>(at), k, at.batch * p.a_batch_step,
-                                            n, ranks_along_n << coord.rank_of<C>(m, 0), p.a_policy);
-    load_operand<C.tile_n, C.cluster_m, MB>(a_smem + a_bytes(C), &p.b, bar, at.n * C.tile_n, k,
+    load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m(at), k, at.batch * p.a_batch_step, n,
+                                            ranks_along_n << coord.rank_of<C>(m, 0), p.a_policy);
+    load_operand<C.tile_n, C.cluster_m, MB>(a_smem + a_bytes(C), &p.b, bar, at.n, k,
                                             at.batch * p.b_batch_step, m,
                                             ranks_along_m << coord.rank_of<C>(0, n), p.b_policy);
 }
@@ -195,12 +194,10 @@ __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord,
     const int32_t m = coord.m<C>(), n = coord.n<C>(), end = min(last, first + p.prefetched);
 #pragma unroll 1
     for (int32_t k = first * tile_k; k < end * tile_k; k += tile_k) {
-        if (at.n == n)
-            prefetch_operand<C.tile_m, C.cluster_n, MA>(&p.a, at.m * C.tile_m, k, at.batch * p.a_batch_step,
-                                                        n);
-        if (at.m == m)
-            prefetch_operand<C.tile_n, C.cluster_m, MB>(&p.b, at.n * C.tile_n, k, at.batch * p.b_batch_step,
-                                                        m);
+        if (at.n == tile_start(n, C.tile_n, p.last_n))
+            prefetch_operand<C.tile_m, C.cluster_n, MA>(&p.a, at.m, k, at.batch * p.a_batch_step, n);
+        if (at.m == tile_start(m, C.tile_m, p.last_m))
+            prefetch_operand<C.tile_n, C.cluster_m, MB>(&p.b, at.n, k, at.batch * p.b_batch_step, m);
     }
 }
 
@@ -210,7 +207,7 @@ template <Config C>
 __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, const TileCoord& at,
                                             int first_m, int count_m, int thread, int threads)
 {
-    const int64_t m = int64_t{at.m} * C.tile_m + first_m, n = int64_t{at.n} * C.tile_n;
+    const int64_t m = int64_t{at.m} + first_m, n = at.n;
     prefetch_output(p.output, OutputBases(p.output, s, at.batch), p.swap_ab ? n : m, p.swap_ab ? m : n,
                     p.swap_ab ? C.tile_n : count_m, p.swap_ab ? count_m : C.tile_n, thread, threads);
 }
@@ -346,12 +343,13 @@ __device__ inline void init_barriers(Smem<C, MB>& smem)
     if constexpr (C.schedule == Schedule::PingPong) {
         for (uint64_t& barrier : smem.mma_order)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
-        for (auto& buffers : smem.c_full)
-            for (uint64_t& barrier : buffers)
-                ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
         for (uint64_t& barrier : smem.tile_full)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
     }
+    if constexpr (fuses_c(C))
+        for (auto& buffers : smem.c_full)
+            for (uint64_t& barrier : buffers)
+                ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
     ptx::fence_mbarrier_init();
 }
 

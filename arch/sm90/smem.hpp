@@ -29,7 +29,7 @@ constexpr int max_incoming_bytes(const Config& c)
 // Elements of the bias that a consumer of a persistent kernel keeps.
 constexpr int max_bias(const Config& c) { return c.tile_n > c.blocks() * 64 ? c.tile_n : c.blocks() * 64; }
 
-// Coordinates of a tile, in tiles, as wgmma sees M and N.
+// A tile's first row and column, as wgmma sees M and N.
 struct TileCoord {
     int32_t m, n, batch;
 };
@@ -62,7 +62,7 @@ struct alignas(1024) Smem {
     uint64_t full[stages];
     uint64_t empty[stages];
     uint64_t mma_order[2];                   // PingPong
-    uint64_t c_full[2][staging_buffers(C)];  // PingPong: boxes of C, for each consumer
+    uint64_t c_full[2][staging_buffers(C)];  // fuses_c: boxes of C, for each consumer
     uint64_t tile_full[tile_slots];          // PingPong
     int32_t next_tile[tile_slots];
     uint64_t partials_full;  // SplitK

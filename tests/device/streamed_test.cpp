@@ -27,8 +27,9 @@ GemmCase with_c(hgemm_type_t type)
     return g;
 }
 
-std::vector<double> results(Library& library, Trial& trial)
+std::vector<double> results(Library& library, Trial& trial, hgemm_type_t type)
 {
+    trial.fill_c(Trial::data_c(with_c(type)));  // where the result before was
     trial.upload();
     EXPECT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
     trial.download();
@@ -46,7 +47,7 @@ TEST(DeviceKernels, streamed_sums_and_c)
     int streamed = 0;
     for (const hgemm_type_t type : {HGEMM_F32, HGEMM_BF16}) {
         Trial trial(with_c(type), whole.memory());
-        const std::vector<double> right = results(whole, trial);
+        const std::vector<double> right = results(whole, trial, type);
         for (const std::string& name : kernel_names()) {
             Library library(Cuda::get(), "", name + "/stream_k=1");
             if (!library.created() ||
@@ -55,7 +56,7 @@ TEST(DeviceKernels, streamed_sums_and_c)
             SCOPED_TRACE(name);
             ++streamed;
             for (int i = 0; i < launches; ++i)
-                EXPECT_TRUE(results(library, trial) == right) << "launch " << i;
+                EXPECT_TRUE(results(library, trial, type) == right) << "launch " << i;
         }
     }
     if (names_all_kernels()) {

@@ -65,7 +65,7 @@ public:
         first_ = false;
         if (!walk_.find(at))
             return false;
-        at = {uniform(at.row), uniform(at.end), uniform(at.n * C.cluster_n + coord_.n<C>()),
+        at = {uniform(at.row), uniform(at.end), uniform((at.n * C.cluster_n + coord_.n<C>()) * C.tile_n),
               uniform(at.batch)};
         return true;
     }

@@ -64,7 +64,7 @@ __device__ inline void prepare_output(const Params& p, const Scalars& scalars, S
     if (reads_c_by_subtile(C) && p.epilogue == Epilogue::General)
         prefetch_tile_output<C>(p, scalars, work.at, first_block * 64, C.blocks() * 64, threadIdx.x % 128,
                                 128);
-    if constexpr (fuses_all(C)) {
+    if constexpr (fuses_c(C)) {
         if (adds_c_fused(p, scalars) && work.k_tiles() == k_tiles)
             begin_loading_c<C>(p, Block::of<C>(smem, work.at, consumer, first_block));
     }
@@ -83,7 +83,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
         if (!fix_up<C>(p, StreamKRuns::of<C>(p, k_tiles), coord, work, acc, smem.broadcast[consumer],
                        consumer))
             return;
-        if constexpr (fuses_all(C)) {
+        if constexpr (fuses_c(C)) {
             if (adds_c_fused(p, scalars))
                 begin_loading_c<C>(p, at);
         }

@@ -95,8 +95,8 @@ __device__ inline void store_owned_vectors(const Params& p, float alpha, const f
     constexpr int rows_at_once = 128 * C.consumers / vectors;
     constexpr int rows = SwapAb ? C.tile_n : C.tile_m, pitch = staged_pitch(C, SwapAb);
     const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
-    const int64_t i0 = int64_t{SwapAb ? at.n : at.m} * rows;
-    const int64_t j = int64_t{SwapAb ? at.m : at.n} * vectors * epilogue_vector + vector * epilogue_vector;
+    const int64_t i0 = SwapAb ? at.n : at.m;
+    const int64_t j = int64_t{SwapAb ? at.m : at.n} + vector * epilogue_vector;
     if (j >= p.output.n || first >= rows_at_once || (!SwapAb && !owned.has(vector)))
         return;
     const VectorColumn out(p.output, alpha, j, at.batch);
@@ -120,8 +120,8 @@ struct OwnedPlace {
     {
         const int first_row = p.swap_ab ? 8 * owned.first : 0,
                   first_column = p.swap_ab ? 0 : 8 * owned.first;
-        const int64_t i = (p.swap_ab ? int64_t{at.n} * C.tile_n : int64_t{at.m} * C.tile_m) + first_row;
-        const int64_t j = (p.swap_ab ? int64_t{at.m} * C.tile_m : int64_t{at.n} * C.tile_n) + first_column;
+        const int64_t i = int64_t{p.swap_ab ? at.n : at.m} + first_row;
+        const int64_t j = int64_t{p.swap_ab ? at.m : at.n} + first_column;
         const int64_t count_n = 8 * owned.blocks();
         return {i,
                 j,

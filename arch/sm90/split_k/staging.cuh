@@ -124,7 +124,7 @@ struct VectorRows {
         const int32_t in_row = thread - first * p.row_vectors.value;
         const int32_t vector = in_row + (swap_ab ? 0 : owned.first);
         const int32_t pitch = typed_pitch(C, shared.count, swap_ab);
-        const int64_t m = int64_t{at.m} * C.tile_m + shared.first, n = int64_t{at.n} * C.tile_n;
+        const int64_t m = int64_t{at.m} + shared.first, n = at.n;
         const int64_t i = swap_ab ? n : m, j = (swap_ab ? m : n) + vector * epilogue_vector;
         const int32_t begin = first + (swap_ab ? 8 * owned.first : 0);
         const auto exist =
