@@ -30,35 +30,30 @@ constexpr int zero_exponent = -800;  // below all that matters, so that a zero n
 constexpr uint32_t infinity32 = 0x7f800000;
 constexpr uint32_t nan16 = 0x7fff, infinity16 = 0x7c00;
 
-// A value as the aligner sees it: significand * 2^(exponent - fraction of its format).
-struct Parts {
-    int32_t significand = 0, exponent = zero_exponent;
-    bool special = false;  // infinity or NaN
-};
-
-Parts split(uint32_t bits, const Format& format)
+// Values as the aligner sees them: significand * 2^(exponent - fraction of their format), 0 for an infinity
+// or NaN. The result is not 0 if there is one of those.
+EMU_CLONES uint32_t split(const uint32_t* codes, int count, const Format& format, int32_t* significands,
+                          int32_t* exponents)
 {
-    const int largest = (1 << format.exponent_bits) - 1, bias = largest >> 1;
-    int exponent = bits >> format.fraction_bits & largest;
-    int32_t significand = bits & ((1u << format.fraction_bits) - 1);
-    const bool negative = bits >> (format.exponent_bits + format.fraction_bits) & 1;
-    const bool top = format.specials == Specials::Nan
-                         ? (bits & format.nan) == format.nan
-                         : format.specials == Specials::InfinityAndNan && exponent == largest;
-    Parts parts;
-    if (top) {
-        parts.special = true;
-        return parts;
+    const uint32_t largest = (1u << format.exponent_bits) - 1, bias = largest >> 1;
+    const uint32_t hidden = 1u << format.fraction_bits;
+    const int sign = format.exponent_bits + format.fraction_bits;
+    // The bits that make a value special; none has those of a format without such values.
+    const uint32_t special_bits = format.specials == Specials::InfinityAndNan
+                                      ? largest << format.fraction_bits
+                                  : format.specials == Specials::Nan ? static_cast<uint32_t>(format.nan)
+                                                                     : ~0u;
+    uint32_t any_special = 0;
+    for (int i = 0; i < count; i++) {
+        const uint32_t bits = codes[i], exponent = bits >> format.fraction_bits & largest;
+        const uint32_t fraction = bits & (hidden - 1), special = (bits & special_bits) == special_bits;
+        const uint32_t magnitude = special ? 0 : exponent ? fraction | hidden : fraction;
+        const uint32_t negative = 0 - (bits >> sign & 1);
+        significands[i] = static_cast<int32_t>((magnitude ^ negative) - negative);
+        exponents[i] = magnitude ? static_cast<int32_t>((exponent ? exponent : 1) - bias) : zero_exponent;
+        any_special |= special;
     }
-    if (exponent == 0 && significand == 0)
-        return parts;
-    if (exponent == 0)
-        exponent = 1;
-    else
-        significand |= 1 << format.fraction_bits;
-    parts.significand = negative ? -significand : significand;
-    parts.exponent = exponent - bias;
-    return parts;
+    return any_special;
 }
 
 int scale_of(const uint8_t* scales, int row) { return scales ? scales[row] - 127 : 0; }
@@ -86,22 +81,28 @@ Tile::Tile(const TensorCore& core, const MatrixShape& shape, const uint32_t* a, 
     a_significand.resize(shape.m * shape.k);
     a_exponent.resize(shape.m * shape.k);
     a_special.resize(shape.m);
-    for (int i = 0; i < shape.m * shape.k; i++) {
-        const Parts parts = split(a[i], left);
-        a_significand[i] = parts.significand * (1 << shift);
-        a_exponent[i] = parts.exponent + scale_of(shape.a_scale, i / shape.k);
-        a_special[i / shape.k] |= -int32_t{parts.special || is_nan_scale(shape.a_scale, i / shape.k)};
+    for (int row = 0; row < shape.m; row++) {
+        int32_t *significand = a_significand.data() + row * shape.k,
+                *exponent = a_exponent.data() + row * shape.k;
+        const bool special = split(a + row * shape.k, shape.k, left, significand, exponent);
+        a_special[row] = -int32_t{special || is_nan_scale(shape.a_scale, row)};
+        for (int k = 0; k < shape.k; k++) {
+            significand[k] *= 1 << shift;
+            exponent[k] += scale_of(shape.a_scale, row);
+        }
     }
     b_significand.resize(blocks * shape.k * lanes);
     b_exponent.resize(blocks * shape.k * lanes);
     b_special.resize(blocks * lanes);
+    std::vector<int32_t> significand(shape.k), exponent(shape.k);
     for (int column = 0; column < shape.n; column++) {
+        const bool special =
+            split(b + column * shape.k, shape.k, right, significand.data(), exponent.data());
+        b_special[column] = -int32_t{special || is_nan_scale(shape.b_scale, column)};
+        const int first = column / lanes * shape.k * lanes + column % lanes;
         for (int k = 0; k < shape.k; k++) {
-            const Parts parts = split(b[column * shape.k + k], right);
-            const int place = (column / lanes * shape.k + k) * lanes + column % lanes;
-            b_significand[place] = parts.significand;
-            b_exponent[place] = parts.exponent + scale_of(shape.b_scale, column);
-            b_special[column] |= -int32_t{parts.special || is_nan_scale(shape.b_scale, column)};
+            b_significand[first + k * lanes] = significand[k];
+            b_exponent[first + k * lanes] = exponent[k] + scale_of(shape.b_scale, column);
         }
     }
 }

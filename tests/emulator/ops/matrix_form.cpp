@@ -1,5 +1,7 @@
 #include "ops/matrix_form.hpp"
 
+#include "core/values.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdio>

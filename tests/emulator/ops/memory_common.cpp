@@ -1,6 +1,7 @@
 // Spaces, order and bookkeeping of memory instructions.
 #include "ops/memory.hpp"
 
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/bank_passes.hpp"
 

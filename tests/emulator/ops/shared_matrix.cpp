@@ -81,20 +81,22 @@ void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& e
     const int chunk = 128 / element.bits;
     if (!matrix.mn_major) {
         for (int row = 0; row < rows; row++)
-            for (int column = 0; column < k; column += chunk)
-                unpack(element,
-                       read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, column / chunk * 16)),
-                                  actor),
-                       chunk, out + row * k + column);
+            for (int column = 0; column < k; column += chunk) {
+                const uint32_t offset = row_offset(matrix, row, column / chunk * 16);
+                const uint8_t* bytes = read_chunk(x, cta, swizzled(matrix, offset), actor);
+                if (out)
+                    unpack(element, bytes, chunk, out + row * k + column);
+            }
         return;
     }
     uint32_t codes[128];
     for (int row = 0; row < rows; row += chunk)
         for (int column = 0; column < k; column++) {
-            unpack(element,
-                   read_chunk(x, cta, swizzled(matrix, column_offset(matrix, row / chunk * 16, column)),
-                              actor),
-                   chunk, codes);
+            const uint32_t offset = column_offset(matrix, row / chunk * 16, column);
+            const uint8_t* bytes = read_chunk(x, cta, swizzled(matrix, offset), actor);
+            if (!out)
+                continue;
+            unpack(element, bytes, chunk, codes);
             for (int i = 0; i < std::min(chunk, rows - row); i++)
                 out[(row + i) * k + column] = codes[i];
         }

@@ -22,7 +22,8 @@ struct SharedMatrix {
 // operands.
 SharedMatrix tcgen05_matrix(uint64_t descriptor, bool mn_major, std::string& error);
 
-// Read `rows` x `k` elements (multiples of what 16 bytes hold) through the async proxy, row by row.
+// Read `rows` x `k` elements (multiples of what 16 bytes hold) through the async proxy, row by row. Without
+// `out` the access alone is noted: of another reader of what has been read.
 void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& element, int rows, int k,
            const Actor& actor, uint32_t* out);
 // The same for rows of bytes, K-major.

@@ -2,6 +2,7 @@
 // operands later.
 #include "ops/tcgen05.hpp"
 
+#include "core/values.hpp"
 #include "ops/shared_matrix.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // wgmma: products of 64 rows by a warpgroup, with operands in shared memory.
 #include "ops/wgmma.hpp"
 
+#include "core/values.hpp"
 #include "ops/async.hpp"
 
 #include <deque>
@@ -72,7 +73,7 @@ void read_operands(Exec& x, Warpgroup& group, const Product& product, std::vecto
             fetch(x, *group.cta, from_row(left, 16 * warp), form.a, 16, form.k, actor,
                   a.data() + 16 * warp * form.k);
         if (warp < readers)
-            fetch(x, *group.cta, right, form.b, form.n, form.k, actor, b.data());
+            fetch(x, *group.cta, right, form.b, form.n, form.k, actor, warp == 0 ? b.data() : nullptr);
     }
     if (form.a_in_registers)
         read_a_registers(group, x.op, form, a);
