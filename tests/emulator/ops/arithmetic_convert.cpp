@@ -1,6 +1,5 @@
 // cvt (ISA 9.7.9.21): between integers, floats and the packed and small float formats.
 #include "numerics/floats.hpp"
-#include "numerics/tensor_core.hpp"
 #include "ops/arithmetic.hpp"
 #include "ops/wide.hpp"
 
@@ -218,7 +217,7 @@ struct NarrowToBf16 {
     static uint16_t of(uint32_t bits)
     {
         const bool nan = (bits & 0x7fffffff) > 0x7f800000;
-        return static_cast<uint16_t>(nan ? nan32 >> 16 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        return static_cast<uint16_t>(nan ? nan16 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     }
 };
 
