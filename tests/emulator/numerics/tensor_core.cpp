@@ -49,15 +49,15 @@ bool has_special(const uint32_t* codes, int count, const Format& format)
 
 // Values as the aligner sees them: significand * 2^(exponent - fraction of their format), 0 for an infinity
 // or NaN. Is there one of those?
-EMU_CLONES bool split(const uint32_t* codes, int count, const Format& format, int32_t* significands,
-                      int32_t* exponents)
+EMU_CLONES bool split(const uint32_t* codes, int count, const Format& format,
+                      int32_t* __restrict significands, int32_t* __restrict exponents)
 {
+    const int fraction_bits = format.fraction_bits, sign = format.exponent_bits + fraction_bits;
     const uint32_t largest = (1u << format.exponent_bits) - 1, bias = largest >> 1;
-    const uint32_t hidden = 1u << format.fraction_bits, specials = special_bits(format);
-    const int sign = format.exponent_bits + format.fraction_bits;
+    const uint32_t hidden = 1u << fraction_bits, specials = special_bits(format);
     uint32_t any_special = 0;
     for (int i = 0; i < count; i++) {
-        const uint32_t bits = codes[i], exponent = bits >> format.fraction_bits & largest;
+        const uint32_t bits = codes[i], exponent = bits >> fraction_bits & largest;
         const uint32_t fraction = bits & (hidden - 1), special = (bits & specials) == specials;
         const uint32_t magnitude = special ? 0 : exponent ? fraction | hidden : fraction;
         const uint32_t negative = 0 - (bits >> sign & 1);

@@ -24,6 +24,11 @@ bool parse_matrix_element(std::string_view name, bool packed, MatrixElement& ele
 // The elements of a register, each moved into the low bits.
 inline void unpack_register(const MatrixElement& element, uint32_t word, uint32_t* to)
 {
+    if (element.width == 16) {
+        to[0] = word & 0xffff;
+        to[1] = word >> 16;
+        return;
+    }
     for (int bit = element.place; bit < 32; bit += element.bits)
         *to++ = word >> bit & element.mask();
 }
