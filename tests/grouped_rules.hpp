@@ -3,6 +3,7 @@
 
 #include "buffer.hpp"
 #include "library.hpp"
+#include "reference.hpp"
 
 #include <string>
 #include <vector>
@@ -55,7 +56,7 @@ private:
     {
         return before_[static_cast<size_t>((z * lines_ + row) * g_.n + j)];
     }
-    double expected(int64_t group, int64_t z, int64_t row, int64_t j) const;
+    Dense expected() const;
     std::vector<int64_t> owners() const;
 
     GroupedCase g_;

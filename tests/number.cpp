@@ -19,10 +19,23 @@ uint32_t infinity_bits(const Format& f)
     return static_cast<uint32_t>(f.max_exponent * 2 + 1) << fraction_bits(f);
 }
 
+// Of numbers that are not 0. Below double's own normal numbers it is off, but far below those of the
+// formats.
+int exponent_of(double value)
+{
+    return static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 2047) - 1023;
+}
+
+// Of exponents that a normal double has; millions are taken, for which the library's functions are slow.
+double power_of_two(int exponent)
+{
+    return std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
+
 // Exponent of the last digit that `value`, not 0, has in the format.
 int last_digit(const Format& f, double value)
 {
-    return std::max(std::ilogb(value), f.min_exponent) - fraction_bits(f);
+    return std::max(exponent_of(value), f.min_exponent) - fraction_bits(f);
 }
 
 double overflow_to_infinity(const Format& f, double value)
@@ -52,7 +65,7 @@ double round_to(hgemm_type_t type, double value)
         return value;
     const Format& f = format_of(type);
     // Adding and subtracting a number whose last digit is the wanted one makes the FPU round there.
-    const double magic = std::ldexp(1.5, std::clamp(last_digit(f, value) + 52, -1000, 1000));
+    const double magic = 1.5 * power_of_two(std::clamp(last_digit(f, value) + 52, -1000, 1000));
     return overflow_to_infinity(f, std::copysign((value + magic) - magic, value));
 }
 
@@ -77,8 +90,8 @@ uint32_t encode(hgemm_type_t type, double value)
     if (rounded == 0)
         return sign;
     // A subnormal's exponent field is 0 and it has no hidden digit: both fall out of the addition.
-    const int exponent = std::max(std::ilogb(rounded), f.min_exponent);
-    const auto digits = static_cast<uint32_t>(std::ldexp(rounded, fraction_bits(f) - exponent));
+    const int exponent = std::max(exponent_of(rounded), f.min_exponent);
+    const auto digits = static_cast<uint32_t>(rounded * power_of_two(fraction_bits(f) - exponent));
     return sign | ((static_cast<uint32_t>(exponent - f.min_exponent) << fraction_bits(f)) + digits);
 }
 
@@ -90,10 +103,9 @@ double decode(hgemm_type_t type, uint32_t bits)
         return std::bit_cast<float>(bits << 16);
     const int exponent = static_cast<int>(bits >> 10 & 31);
     const auto fraction = static_cast<double>(bits & 1023);
-    const double magnitude =
-        exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
-        : exponent == 0 ? fraction * 0x1p-24
-                        : (1024 + fraction) * std::bit_cast<double>(uint64_t(exponent + 998) << 52);
+    const double magnitude = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
+                             : exponent == 0 ? fraction * 0x1p-24
+                                             : (1024 + fraction) * power_of_two(exponent - 25);
     return bits >> 15 ? -magnitude : magnitude;
 }
 

@@ -187,7 +187,7 @@ void Checker::access(Exec*, Cta& owner, uint32_t offset, uint32_t bytes, Access 
 {
     if (!races() || bytes == 0)
         return;
-    const Record now = record_of(actor, kind, state_->agents.now(actor.agent), &owner);
+    Record now = record_of(actor, kind, state_->agents.now(actor.agent), &owner);
     state_->touch_all(owner, {PlaceIn::Shared, offset, bytes, 0}, now, &state_->of(owner).shared);
 }
 
@@ -195,7 +195,7 @@ void Checker::access_warp(Cta& owner, uint32_t offset, uint32_t bytes, Access ki
 {
     if (!races())
         return;
-    const Record now = record_of(actor, kind, state_->agents.now(actor.agent), &owner);
+    Record now = record_of(actor, kind, state_->agents.now(actor.agent), &owner);
     state_->touch_lanes(owner, {PlaceIn::Shared, offset, bytes * warp_lanes, 0}, now,
                         &state_->of(owner).shared);
 }

@@ -106,7 +106,7 @@ void Checker::State::check_initialised(Granule& granule, const Cta& owner, const
 }
 
 // All granules of a place; without a shadow they are those of global memory.
-void Checker::State::touch_all(const Cta& owner, const Place& place, Record now, Shadow* shadow)
+void Checker::State::touch_all(const Cta& owner, const Place& place, Record& now, Shadow* shadow)
 {
     const uint64_t last = (place.first + place.count - 1) / granule_cells;
     constexpr uint64_t ahead = 4;
@@ -123,7 +123,7 @@ void Checker::State::touch_all(const Cta& owner, const Place& place, Record now,
 }
 
 // The same for a warp whose lanes access equal parts, one after another.
-void Checker::State::touch_lanes(const Cta& owner, const Place& place, Record now, Shadow* shadow)
+void Checker::State::touch_lanes(const Cta& owner, const Place& place, Record& now, Shadow* shadow)
 {
     const uint64_t bytes = place.count / warp_lanes;
     if (place.first % granule_cells != 0 || granule_cells % bytes != 0) {

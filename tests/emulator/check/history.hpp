@@ -32,8 +32,9 @@ struct Checker::State {
     const char* fault(const Record& old, const Record& now, const Cta& owner, const Place& place,
                       bool before) const;
     void touch(Granule& granule, const Cta& owner, const Place& place, const Record& now);
-    void touch_all(const Cta& owner, const Place& place, Record now, Shadow* shadow);
-    void touch_lanes(const Cta& owner, const Place& place, Record now, Shadow* shadow);
+    // These two set the cells of `now`, and its lanes: a copy that follows its making waits for all of it.
+    void touch_all(const Cta& owner, const Place& place, Record& now, Shadow* shadow);
+    void touch_lanes(const Cta& owner, const Place& place, Record& now, Shadow* shadow);
     void check_initialised(Granule& granule, const Cta& owner, const Place& place, const Record& now);
 };
 

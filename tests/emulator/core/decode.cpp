@@ -1,4 +1,5 @@
 // Kernel -> Program: places for registers, operands, the handler of every instruction.
+#include "core/registers.hpp"
 #include "core/special.hpp"
 #include "ptx/lexer.hpp"
 
@@ -6,41 +7,6 @@
 
 namespace emu {
 namespace {
-
-int register_bytes(const ptx::Type& type)
-{
-    if (type.kind == ptx::Kind::Predicate)
-        return sizeof(Mask);
-    return warp_lanes * std::max(4, type.bytes());
-}
-
-void mark_used(const ptx::Operand& operand, std::vector<bool>& used)
-{
-    if (operand.form == ptx::Operand::Form::Register)
-        used[operand.index] = true;
-    for (const ptx::Operand& part : operand.parts)
-        mark_used(part, used);
-}
-
-// Registers that no instruction names take no room. The widest come first, for alignment.
-void place_registers(Program& program)
-{
-    const ptx::Kernel& kernel = *program.kernel;
-    std::vector<bool> used(kernel.registers.size());
-    for (const ptx::Instruction& instruction : kernel.instructions) {
-        if (instruction.guard >= 0)
-            used[instruction.guard] = true;
-        for (const ptx::Operand& operand : instruction.operands)
-            mark_used(operand, used);
-    }
-    program.register_offset.assign(kernel.registers.size(), -1);
-    for (const int bytes : {warp_lanes * 16, warp_lanes * 8, warp_lanes * 4, 4})
-        for (size_t i = 0; i < used.size(); ++i)
-            if (used[i] && register_bytes(kernel.registers[i].type) == bytes) {
-                program.register_offset[i] = program.register_bytes;
-                program.register_bytes += bytes;
-            }
-}
 
 [[noreturn]] void refuse_here(const Program& program, const std::string& why)
 {

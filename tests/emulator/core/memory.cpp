@@ -33,9 +33,10 @@ uint64_t window(uint64_t address) { return address >> 32 << 32; }
                                  " memory of " + std::to_string(size) + " bytes");
 }
 
+// Alignments are powers of two.
 void check_alignment(Exec& x, uint64_t address, int alignment, int lane)
 {
-    if (address % alignment == 0)
+    if ((address & (static_cast<uint64_t>(alignment) - 1)) == 0)
         return;
     x.lanes = Mask{1} << lane;
     x.fault("misaligned",

@@ -116,7 +116,8 @@ Contents read_fatbin(const char* image, int cc)
             ptx.unpacked = std::make_shared<const std::string>(std::move(unpacked));
             ptx.text = *ptx.unpacked;
         } else {
-            ptx.text = {text, strnlen(text, entry.bytes)};
+            const std::string_view padded(text, entry.bytes);
+            ptx.text = padded.substr(0, padded.find_last_not_of('\0') + 1);
         }
         ptx.target = target_of(ptx.text);
         contents.texts.push_back(std::move(ptx));

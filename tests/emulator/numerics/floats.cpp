@@ -20,6 +20,7 @@ constexpr Format formats[] = {
     {11, 52, Specials::InfinityAndNan, 0xfff8000000000000},
 };
 
+constexpr uint32_t infinity32 = 0x7f800000, infinity16 = 0x7c00;
 constexpr uint64_t hidden = uint64_t{1} << 52;
 
 uint64_t infinity_bits(const Format& f)
@@ -201,5 +202,58 @@ double from_integer_odd(int64_t value)
 }
 
 float canonical(float value) { return value != value ? std::bit_cast<float>(nan32) : value; }
+
+float half_to_float(uint16_t bits, FormatId type)
+{
+    if (type == FormatId::Bf16)
+        return std::bit_cast<float>(uint32_t{bits} << 16);
+    uint32_t sign = uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
+    if (exponent == 31)
+        return std::bit_cast<float>(sign | infinity32 | fraction << 13);
+    if (exponent == 0)
+        return std::copysign(static_cast<float>(fraction) * 0x1p-24f, sign ? -1.0f : 1.0f);
+    return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+uint16_t double_to_f16(double value)
+{
+    uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    double magnitude = std::fabs(value);
+    if (std::isnan(value))
+        return nan16;
+    if (magnitude >= 65520)
+        return sign | infinity16;
+    if (magnitude < 0x1p-14)  // subnormal: whole multiples of 2^-24, and the carry makes it normal
+        return sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24));
+    uint64_t bits = std::bit_cast<uint64_t>(magnitude);
+    bits += (uint64_t{1} << 41) - 1 + (bits >> 42 & 1);
+    return sign | static_cast<uint16_t>((bits >> 42) - (1008 << 10));
+}
+
+float number_to_float(uint32_t bits, FormatId type)
+{
+    switch (type) {
+    case FormatId::Tf32: return std::bit_cast<float>(bits << 13);
+    case FormatId::F16:
+    case FormatId::Bf16: return half_to_float(static_cast<uint16_t>(bits), type);
+    default: return static_cast<float>(to_double(type, bits));
+    }
+}
+
+// Infinite when it overflows; what truncates to zero has no sign.
+uint32_t truncate_to_float(double sum, int fraction)
+{
+    uint64_t bits = std::bit_cast<uint64_t>(sum);
+    double magnitude = std::fabs(sum);
+    if (magnitude < std::ldexp(1.0, -126 - fraction))
+        return 0;
+    if (magnitude >= 0x1p128)
+        return infinity32 | (bits >> 63 << 31);
+    double kept = std::bit_cast<double>(bits & ~((uint64_t{1} << (52 - fraction)) - 1));
+    if (magnitude < 0x1p-126)
+        kept = std::copysign(std::ldexp(std::trunc(std::ldexp(magnitude, 126 + fraction)), -126 - fraction),
+                             sum);
+    return std::bit_cast<uint32_t>(static_cast<float>(kept));
+}
 
 }  // namespace emu

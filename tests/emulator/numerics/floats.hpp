@@ -36,6 +36,13 @@ constexpr uint64_t quiet_bit = uint64_t{1} << 51;  // of a double
 // Subnormals become zero of the same sign.
 uint64_t flush(FormatId id, uint64_t bits);
 
+// Conversions that are exact or round to nearest even.
+float half_to_float(uint16_t bits, FormatId type);  // of f16 and bf16
+uint16_t double_to_f16(double value);
+float number_to_float(uint32_t bits, FormatId type);  // of at most 19 bits
+// An exact sum to fp32: truncated to `fraction` bits, but infinite when it overflows.
+uint32_t truncate_to_float(double sum, int fraction = 23);
+
 // Rounded to odd in double.
 double add_odd(double a, double b);
 double divide_odd(double a, double b);
@@ -45,6 +52,7 @@ double from_unsigned_odd(uint64_t value);
 
 // ISA 9.7.3: the NaN that float instructions make.
 constexpr uint32_t nan32 = 0x7fffffff;
+constexpr uint16_t nan16 = 0x7fff;  // of f16 and bf16
 float canonical(float value);
 
 }  // namespace emu

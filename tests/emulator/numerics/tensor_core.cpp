@@ -4,10 +4,12 @@
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors pass between inlined functions alone
 #include "numerics/tensor_core.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -27,102 +29,132 @@ using Longs = int64_t __attribute__((vector_size(lanes * 8)));
 using Doubles = double __attribute__((vector_size(lanes * 8)));
 
 constexpr int zero_exponent = -800;  // below all that matters, so that a zero never sets the alignment
-constexpr uint32_t infinity32 = 0x7f800000;
-constexpr uint32_t nan16 = 0x7fff, infinity16 = 0x7c00;
+constexpr uint32_t infinity32 = 0x7f800000, infinity16 = 0x7c00;
 
-// A value as the aligner sees it: significand * 2^(exponent - fraction of its format).
-struct Parts {
-    int32_t significand = 0, exponent = zero_exponent;
-    bool special = false;  // infinity or NaN
-};
-
-Parts split(uint32_t bits, const Format& format)
+// The bits that make a value of the format an infinity or NaN; no value has those of a format without any.
+uint32_t special_bits(const Format& format)
 {
-    const int largest = (1 << format.exponent_bits) - 1, bias = largest >> 1;
-    int exponent = bits >> format.fraction_bits & largest;
-    int32_t significand = bits & ((1u << format.fraction_bits) - 1);
-    const bool negative = bits >> (format.exponent_bits + format.fraction_bits) & 1;
-    const bool top = format.specials == Specials::Nan
-                         ? (bits & format.nan) == format.nan
-                         : format.specials == Specials::InfinityAndNan && exponent == largest;
-    Parts parts;
-    if (top) {
-        parts.special = true;
-        return parts;
+    switch (format.specials) {
+    case Specials::InfinityAndNan: return ((1u << format.exponent_bits) - 1) << format.fraction_bits;
+    case Specials::Nan: return static_cast<uint32_t>(format.nan);
+    default: return ~0u;
     }
-    if (exponent == 0 && significand == 0)
-        return parts;
-    if (exponent == 0)
-        exponent = 1;
-    else
-        significand |= 1 << format.fraction_bits;
-    parts.significand = negative ? -significand : significand;
-    parts.exponent = exponent - bias;
-    return parts;
+}
+
+bool has_special(const uint32_t* codes, int count, const Format& format)
+{
+    const uint32_t bits = special_bits(format);
+    return std::any_of(codes, codes + count, [bits](uint32_t code) { return (code & bits) == bits; });
+}
+
+// Values as the aligner sees them: significand * 2^(exponent - fraction of their format), 0 for an infinity
+// or NaN. Is there one of those?
+EMU_CLONES bool split(const uint32_t* codes, int count, const Format& format,
+                      int32_t* __restrict significands, int32_t* __restrict exponents)
+{
+    const int fraction_bits = format.fraction_bits, sign = format.exponent_bits + fraction_bits;
+    const uint32_t largest = (1u << format.exponent_bits) - 1, bias = largest >> 1;
+    const uint32_t hidden = 1u << fraction_bits, specials = special_bits(format);
+    uint32_t any_special = 0;
+    for (int i = 0; i < count; i++) {
+        const uint32_t bits = codes[i], exponent = bits >> fraction_bits & largest;
+        const uint32_t fraction = bits & (hidden - 1), special = (bits & specials) == specials;
+        const uint32_t magnitude = special ? 0 : exponent ? fraction | hidden : fraction;
+        const uint32_t negative = 0 - (bits >> sign & 1);
+        significands[i] = static_cast<int32_t>((magnitude ^ negative) - negative);
+        exponents[i] = magnitude ? static_cast<int32_t>((exponent ? exponent : 1) - bias) : zero_exponent;
+        any_special |= special;
+    }
+    return any_special != 0;
 }
 
 int scale_of(const uint8_t* scales, int row) { return scales ? scales[row] - 127 : 0; }
 bool is_nan_scale(const uint8_t* scales, int row) { return scales && scales[row] == 0xff; }
 
-// The operands of one tile, taken apart: a by rows, b by columns of blocks of `lanes`.
+// The operands of one tile, taken apart: a by rows, b by columns of blocks of `lanes`. Of eight columns,
+// which mma has, a block holds two rows, one behind the other as in memory.
 struct Tile {
     const TensorCore& core;
     const MatrixShape& shape;
     const uint32_t *a, *b;
-    int blocks;
-    std::vector<int32_t> a_significand, a_exponent;  // [m][k]
-    std::vector<int32_t> b_significand, b_exponent;  // [block][k][lane]
-    std::vector<int32_t> a_special, b_special;       // [m], [block][lane]: -1 or 0
+    int rows, blocks;                     // rows of a block
+    std::vector<int32_t> storage;         // of what follows
+    int32_t *a_significand, *a_exponent;  // [m][k]
+    int32_t *b_significand, *b_exponent;  // [block][k][lane]
+    int32_t *a_special, *b_special;       // [m], [block][lane]: -1 or 0
 
     Tile(const TensorCore& core, const MatrixShape& shape, const uint32_t* a, const uint32_t* b);
+    void split_a(const Format& format, int shift);
+    void split_b(const Format& format, int32_t* significands, int32_t* exponents);
 };
 
 Tile::Tile(const TensorCore& core, const MatrixShape& shape, const uint32_t* a, const uint32_t* b)
-    : core(core), shape(shape), a(a), b(b), blocks((shape.n + lanes - 1) / lanes)
+    : core(core), shape(shape), a(a), b(b), rows(shape.n == lanes / 2 && shape.m % 2 == 0 ? 2 : 1),
+      blocks((shape.n + lanes - 1) / lanes)
 {
+    const int a_size = shape.m * shape.k, b_size = blocks * shape.k * lanes;
+    storage.resize(2 * a_size + 4 * b_size + shape.m + blocks * lanes);
+    int32_t* next = storage.data();
+    const auto take = [&next](int count) { return std::exchange(next, next + count); };
+    a_significand = take(a_size), a_exponent = take(a_size), a_special = take(shape.m);
+    b_significand = take(b_size), b_exponent = take(b_size), b_special = take(blocks * lanes);
     // Shifted so that products come with `fraction` bits behind the point.
     const Format &left = format(shape.a), &right = format(shape.b);
-    const int shift = core.fraction - left.fraction_bits - right.fraction_bits;
-    a_significand.resize(shape.m * shape.k);
-    a_exponent.resize(shape.m * shape.k);
-    a_special.resize(shape.m);
-    for (int i = 0; i < shape.m * shape.k; i++) {
-        const Parts parts = split(a[i], left);
-        a_significand[i] = parts.significand * (1 << shift);
-        a_exponent[i] = parts.exponent + scale_of(shape.a_scale, i / shape.k);
-        a_special[i / shape.k] |= -int32_t{parts.special || is_nan_scale(shape.a_scale, i / shape.k)};
+    split_a(left, core.fraction - left.fraction_bits - right.fraction_bits);
+    int32_t* significands = take(b_size);
+    split_b(right, significands, take(b_size));
+}
+
+void Tile::split_a(const Format& format, int shift)
+{
+    const int k = shape.k;
+    const bool special = split(a, shape.m * k, format, a_significand, a_exponent);
+    for (int i = 0; i < shape.m * k; i++)
+        a_significand[i] *= 1 << shift;
+    for (int row = 0; row < shape.m; row++) {
+        int32_t* exponents = a_exponent + row * k;
+        const bool special_row = special && has_special(a + row * k, k, format);
+        a_special[row] = -int32_t{special_row || is_nan_scale(shape.a_scale, row)};
+        for (int i = 0; i < k && shape.a_scale; i++)
+            exponents[i] += scale_of(shape.a_scale, row);
     }
-    b_significand.resize(blocks * shape.k * lanes);
-    b_exponent.resize(blocks * shape.k * lanes);
-    b_special.resize(blocks * lanes);
-    for (int column = 0; column < shape.n; column++) {
-        for (int k = 0; k < shape.k; k++) {
-            const Parts parts = split(b[column * shape.k + k], right);
-            const int place = (column / lanes * shape.k + k) * lanes + column % lanes;
-            b_significand[place] = parts.significand;
-            b_exponent[place] = parts.exponent + scale_of(shape.b_scale, column);
-            b_special[column] |= -int32_t{parts.special || is_nan_scale(shape.b_scale, column)};
+}
+
+void Tile::split_b(const Format& format, int32_t* significands, int32_t* exponents)
+{
+    const int k = shape.k;
+    const bool special = split(b, shape.n * k, format, significands, exponents);
+    for (int lane = 0; lane < shape.n * rows; lane++) {
+        const int column = lane % shape.n;
+        const bool special_column = special && has_special(b + column * k, k, format);
+        b_special[lane] = -int32_t{special_column || is_nan_scale(shape.b_scale, column)};
+        const int first = lane / lanes * k * lanes + lane % lanes, scale = scale_of(shape.b_scale, column);
+        for (int i = 0; i < k; i++) {
+            b_significand[first + i * lanes] = significands[column * k + i];
+            b_exponent[first + i * lanes] = exponents[column * k + i] + scale;
         }
     }
 }
 
-// One row of one block, products first_k to last_k.
+// The rows of one block from `row` on, products first_k to last_k.
 struct Step {
     int row, block, first_k, last_k;
 };
 
 // Results with an infinity or NaN among what goes in.
-uint32_t special_result(const Tile& tile, const Step& step, int column, uint32_t c)
+uint32_t special_result(const Tile& tile, const Step& step, int lane, uint32_t c)
 {
     const MatrixShape& shape = tile.shape;
+    const bool second = tile.rows == 2 && lane >= shape.n;
+    const int row = step.row + second, column = step.block * lanes + lane - second * shape.n;
     float sum = shape.half_result ? half_to_float(static_cast<uint16_t>(c), FormatId::F16)
                                   : std::bit_cast<float>(c);
     if (std::isfinite(sum))
         sum = 0;
-    if (is_nan_scale(shape.a_scale, step.row) || is_nan_scale(shape.b_scale, column))
+    if (is_nan_scale(shape.a_scale, row) || is_nan_scale(shape.b_scale, column))
         sum = std::numeric_limits<float>::quiet_NaN();
     for (int k = step.first_k; k < step.last_k; k++) {
-        float left = number_to_float(tile.a[step.row * shape.k + k], shape.a);
+        float left = number_to_float(tile.a[row * shape.k + k], shape.a);
         float right = number_to_float(tile.b[column * shape.k + k], shape.b);
         if (!std::isfinite(left) || !std::isfinite(right))
             sum += left * right;
@@ -134,13 +166,13 @@ uint32_t special_result(const Tile& tile, const Step& step, int column, uint32_t
 }
 
 // Rounds one by one: f16 results, subnormal and infinite ones, and whatever comes from an infinity or NaN.
-void round_row(const Tile& tile, const Step& step, const Doubles& value, const Ints& special, const Ints& c,
-               Ints& result)
+void round_rows(const Tile& tile, const Step& step, const Doubles& value, const Ints& special,
+                const Ints& c, Ints& result)
 {
-    int count = std::min(lanes, tile.shape.n - step.block * lanes);
+    int count = std::min(lanes, tile.shape.n * tile.rows - step.block * lanes);
     for (int i = 0; i < count; i++) {
         if (special[i])
-            result[i] = special_result(tile, step, step.block * lanes + i, c[i]);
+            result[i] = special_result(tile, step, i, c[i]);
         else if (!tile.shape.half_result)
             result[i] = truncate_to_float(value[i], tile.core.result_fraction);
         else
@@ -182,16 +214,26 @@ struct Accumulator {
     return ((((value ^ sign) - sign) >> shift) ^ sign) - sign;
 }
 
+// A value of each row of a block; those of two rows are `distance` apart.
+template <int Rows>
+[[gnu::always_inline]] inline Ints of_rows(const int32_t* values, int distance)
+{
+    constexpr Ints second{0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
+    const Ints row = Ints{} + values[0];
+    return Rows == 1 ? row : second ? Ints{} + values[distance] : row;
+}
+
+template <int Rows>
 [[gnu::always_inline]] inline Doubles aligned_sum(const Tile& tile, const Step& step, const Accumulator& c)
 {
     int depth = tile.shape.k;
-    const int32_t *significand = tile.a_significand.data() + step.row * depth,
-                  *exponent = tile.a_exponent.data() + step.row * depth;
-    const int32_t *b_significand = tile.b_significand.data() + step.block * depth * lanes,
-                  *b_exponent = tile.b_exponent.data() + step.block * depth * lanes;
+    const int32_t *significand = tile.a_significand + step.row * depth,
+                  *exponent = tile.a_exponent + step.row * depth;
+    const int32_t *b_significand = tile.b_significand + step.block * depth * lanes,
+                  *b_exponent = tile.b_exponent + step.block * depth * lanes;
     Ints largest = c.exponent;
     for (int k = step.first_k; k < step.last_k; k++) {
-        Ints e = exponent[k] + load(b_exponent + k * lanes);
+        Ints e = of_rows<Rows>(exponent + k, depth) + load(b_exponent + k * lanes);
         largest = e > largest ? e : largest;
     }
     // Eight products at a time, because more may pass 31 bits.
@@ -200,8 +242,8 @@ struct Accumulator {
         Ints part{};
         const int last = std::min(first + 8, step.last_k);
         for (int k = first; k < last; k++)
-            part += align(significand[k] * load(b_significand + k * lanes),
-                          largest - (exponent[k] + load(b_exponent + k * lanes)));
+            part += align(of_rows<Rows>(significand + k, depth) * load(b_significand + k * lanes),
+                          largest - (of_rows<Rows>(exponent + k, depth) + load(b_exponent + k * lanes)));
         sum += __builtin_convertvector(part, Doubles);
     }
     Longs power =
@@ -220,29 +262,40 @@ struct Accumulator {
            0.0f;
 }
 
-EMU_CLONES void run_block(const Tile& tile, Step step, uint32_t* d)
+template <int Rows>
+[[gnu::always_inline]] inline void run_rows(const Tile& tile, Step step, uint32_t* d)
 {
     const MatrixShape& shape = tile.shape;
-    int first = step.block * lanes, count = std::min(lanes, shape.n - first), fraction = tile.core.fraction;
-    for (step.row = 0; step.row < shape.m; step.row++) {
+    int first = step.block * lanes, count = std::min(lanes, shape.n * Rows - first),
+        fraction = tile.core.fraction;
+    for (step.row = 0; step.row < shape.m; step.row += Rows) {
         uint32_t* row = d + step.row * shape.n + first;
         Ints bits{};
         std::memcpy(&bits, row, count * 4);
         Accumulator c = shape.half_result ? split_block(bits & 0xffff, 5, 10, fraction - 10)
                                           : split_block(bits, 8, 23, fraction - 23);
-        Doubles value = aligned_sum(tile, step, c);
+        Doubles value = aligned_sum<Rows>(tile, step, c);
         Ints rare;
         Ints result = reinterpret_cast<Ints>(truncate_block(value, tile.core.result_fraction, rare));
-        Ints special = c.special | load(tile.b_special.data() + first) | tile.a_special[step.row];
+        Ints special =
+            c.special | load(tile.b_special + first) | of_rows<Rows>(tile.a_special + step.row, 1);
         rare |= special;
         int64_t any[lanes / 2], seen = 0;
         std::memcpy(any, &rare, sizeof any);
         for (int64_t word : any)
             seen |= word;
         if (seen != 0 || shape.half_result)
-            round_row(tile, step, value, special, bits, result);
+            round_rows(tile, step, value, special, bits, result);
         std::memcpy(row, &result, count * 4);
     }
+}
+
+EMU_CLONES void run_block(const Tile& tile, const Step& step, uint32_t* d)
+{
+    if (tile.rows == 2)
+        run_rows<2>(tile, step, d);
+    else
+        run_rows<1>(tile, step, d);
 }
 
 // Plain fp32 products and sums; an f16 result is rounded at the end.
@@ -323,59 +376,6 @@ void multiply_accumulate(const TensorCore& core, const MatrixShape& shape, const
         for (int block = 0; block < tile.blocks; block++)
             run_block(tile, {0, block, first_k, last_k}, d);
     }
-}
-
-float number_to_float(uint32_t bits, FormatId type)
-{
-    switch (type) {
-    case FormatId::Tf32: return std::bit_cast<float>(bits << 13);
-    case FormatId::F16:
-    case FormatId::Bf16: return half_to_float(static_cast<uint16_t>(bits), type);
-    default: return static_cast<float>(to_double(type, bits));
-    }
-}
-
-// Infinite when it overflows; what truncates to zero has no sign.
-uint32_t truncate_to_float(double sum, int fraction)
-{
-    uint64_t bits = std::bit_cast<uint64_t>(sum);
-    double magnitude = std::fabs(sum);
-    if (magnitude < std::ldexp(1.0, -126 - fraction))
-        return 0;
-    if (magnitude >= 0x1p128)
-        return infinity32 | (bits >> 63 << 31);
-    double kept = std::bit_cast<double>(bits & ~((uint64_t{1} << (52 - fraction)) - 1));
-    if (magnitude < 0x1p-126)
-        kept = std::copysign(std::ldexp(std::trunc(std::ldexp(magnitude, 126 + fraction)), -126 - fraction),
-                             sum);
-    return std::bit_cast<uint32_t>(static_cast<float>(kept));
-}
-
-float half_to_float(uint16_t bits, FormatId type)
-{
-    if (type == FormatId::Bf16)
-        return std::bit_cast<float>(uint32_t{bits} << 16);
-    uint32_t sign = uint32_t{bits} >> 15 << 31, exponent = bits >> 10 & 31, fraction = bits & 0x3ff;
-    if (exponent == 31)
-        return std::bit_cast<float>(sign | infinity32 | fraction << 13);
-    if (exponent == 0)
-        return std::copysign(static_cast<float>(fraction) * 0x1p-24f, sign ? -1.0f : 1.0f);
-    return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-}
-
-uint16_t double_to_f16(double value)
-{
-    uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-    double magnitude = std::fabs(value);
-    if (std::isnan(value))
-        return nan16;
-    if (magnitude >= 65520)
-        return sign | infinity16;
-    if (magnitude < 0x1p-14)  // subnormal: whole multiples of 2^-24, and the carry makes it normal
-        return sign | static_cast<uint16_t>(std::nearbyint(magnitude * 0x1p24));
-    uint64_t bits = std::bit_cast<uint64_t>(magnitude);
-    bits += (uint64_t{1} << 41) - 1 + (bits >> 42 & 1);
-    return sign | static_cast<uint16_t>((bits >> 42) - (1008 << 10));
 }
 
 }  // namespace emu

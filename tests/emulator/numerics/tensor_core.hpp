@@ -59,11 +59,4 @@ struct ScaledShape {
 void multiply_accumulate(const ScaledShape& shape, const uint32_t* a, const uint32_t* b,
                          const uint8_t* a_scale, const uint8_t* b_scale, uint32_t* d);
 
-// Conversions that are exact or round to nearest even.
-float half_to_float(uint16_t bits, FormatId type);
-uint16_t double_to_f16(double value);
-float number_to_float(uint32_t bits, FormatId type);  // of at most 19 bits
-// An exact sum to fp32: truncated to `fraction` bits, but infinite when it overflows.
-uint32_t truncate_to_float(double sum, int fraction = 23);
-
 }  // namespace emu

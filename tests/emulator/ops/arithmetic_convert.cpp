@@ -13,6 +13,13 @@ namespace {
 enum Slot { slot_from, slot_to, slot_rounding, slot_flags };
 enum Flag { to_integral = 1, sat = 2, ftz = 4, relu = 8, satfinite = 16, from_signed = 32, to_signed = 64 };
 
+// tf32 is a type to cvt alone.
+struct End {
+    ptx::Type type;  // of the register
+    FormatId id = FormatId::F32;
+    bool pair = false, floating = false;
+};
+
 uint64_t low_bits(uint64_t value, int bits)
 {
     return bits == 64 ? value : value & ((uint64_t{1} << bits) - 1);
@@ -201,6 +208,50 @@ void float_to_float(Exec& x)
     }
 }
 
+// The conversions of prologues and epilogues, without flags: of bits, to nearest.
+struct NarrowToF16 {
+    static uint16_t of(uint32_t bits) { return double_to_f16(std::bit_cast<float>(bits)); }
+};
+
+struct NarrowToBf16 {
+    static uint16_t of(uint32_t bits)
+    {
+        const bool nan = (bits & 0x7fffffff) > 0x7f800000;
+        return static_cast<uint16_t>(nan ? nan16 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+};
+
+struct WidenF16 {
+    static uint32_t of(uint16_t bits)
+    {
+        return std::bit_cast<uint32_t>(canonical(half_to_float(bits, FormatId::F16)));
+    }
+};
+
+template <class Narrow>
+struct NarrowPair {
+    static uint32_t of(uint32_t high, uint32_t low)
+    {
+        return uint32_t{Narrow::of(high)} << 16 | Narrow::of(low);
+    }
+};
+
+Handler common_floats(const End& to, const End& from, const Op& op)
+{
+    if (op.imm[slot_flags] || op.imm[slot_rounding] != static_cast<int>(Rounding::Nearest))
+        return nullptr;
+    if (from.id == FormatId::F16 && to.id == FormatId::F32)
+        return unary<WidenF16, uint16_t, uint32_t>;
+    if (from.id != FormatId::F32)
+        return nullptr;
+    if (to.id == FormatId::F16)
+        return to.pair ? binary<NarrowPair<NarrowToF16>, uint32_t> : unary<NarrowToF16, uint32_t, uint16_t>;
+    if (to.id == FormatId::Bf16)
+        return to.pair ? binary<NarrowPair<NarrowToBf16>, uint32_t>
+                       : unary<NarrowToBf16, uint32_t, uint16_t>;
+    return nullptr;
+}
+
 // Two floats into one register: the first operand goes up.
 void floats_to_pair(Exec& x)
 {
@@ -216,13 +267,6 @@ void floats_to_pair(Exec& x)
         set_lane(x, x.op.args[0], lane, high << bits | low);
     }
 }
-
-// tf32 is a type to cvt alone.
-struct End {
-    ptx::Type type;  // of the register
-    FormatId id = FormatId::F32;
-    bool pair = false, floating = false;
-};
 
 End take_end(Modifiers& m, const ptx::Instruction& instruction, const Program& program)
 {
@@ -280,7 +324,11 @@ Handler conversion(const End& to, const End& from, const Op& op)
         return handler;
     if (!to.floating)
         return from.floating ? float_to_integer : integer_to_integer;
-    return from.floating ? float_to_float : integer_to_float;
+    if (!from.floating)
+        return integer_to_float;
+    if (const Handler handler = common_floats(to, from, op))
+        return handler;
+    return to.pair ? floats_to_pair : float_to_float;
 }
 
 void check_rounding(const ptx::Instruction& instruction, const Program& program, const End& to,
@@ -336,7 +384,7 @@ void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
     op.args.push_back(decode_wide(instruction.operands[0], program, instruction, to.type));
     for (size_t i = 1; i < instruction.operands.size(); ++i)
         op.args.push_back(decode_wide(instruction.operands[i], program, instruction, from.type));
-    op.run = two ? floats_to_pair : conversion(to, from, op);
+    op.run = conversion(to, from, op);
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ void narrow(Exec& x)
             continue;
         uint64_t out = 0;
         for (int i = 0; i < imm[slot_count]; ++i) {
-            double v[3];
+            double v[3] = {};
             bool zero_out = false;
             for (int k = 0; k < sources; ++k) {
                 const FormatId from = k + 1 < sources ? source : id;

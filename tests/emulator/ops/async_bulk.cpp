@@ -2,6 +2,7 @@
 // the shared memories of a cluster.
 #include "ops/async_bulk.hpp"
 
+#include "core/values.hpp"
 #include "ops/mbarrier.hpp"
 
 #include <bit>

@@ -1,5 +1,6 @@
 // Clusters: barrier.cluster, and addresses of shared memory in other CTAs.
 #include "check/clock.hpp"
+#include "core/values.hpp"
 #include "ops/async.hpp"
 
 #include <bit>

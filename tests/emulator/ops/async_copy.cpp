@@ -1,4 +1,5 @@
 // cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory, in groups of each thread.
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/mbarrier.hpp"
 

@@ -1,4 +1,5 @@
 // The mbarrier instructions.
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/mbarrier.hpp"
 

@@ -1,5 +1,6 @@
 // Proxy fences, dependent launches, register pools and prefetches: instructions that order or hint.
 #include "check/clock.hpp"
+#include "core/values.hpp"
 #include "ops/async.hpp"
 
 #include <bit>

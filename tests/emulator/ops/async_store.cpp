@@ -1,5 +1,6 @@
 // st.async and red.async: writes to the shared memory of a CTA of the cluster that count their bytes at an
 // mbarrier there.
+#include "core/values.hpp"
 #include "ops/async_bulk.hpp"
 #include "ops/mbarrier.hpp"
 

@@ -1,4 +1,5 @@
 // cp.async.bulk.tensor and cp.reduce.async.bulk.tensor: TMA boxes in tile mode, one to five dimensions.
+#include "core/values.hpp"
 #include "ops/async_bulk.hpp"
 #include "ops/mbarrier.hpp"
 #include "ops/tensor_map.hpp"

@@ -1,4 +1,5 @@
 // clusterlaunchcontrol: taking over the work of a cluster that has not started yet.
+#include "core/values.hpp"
 #include "ops/mbarrier.hpp"
 #include "ops/tcgen05.hpp"
 

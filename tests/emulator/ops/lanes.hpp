@@ -3,6 +3,7 @@
 
 #include "core/modifiers.hpp"
 #include "core/state.hpp"
+#include "core/values.hpp"
 
 #include <cstring>
 #include <type_traits>

@@ -1,4 +1,5 @@
 // Matrix fragments between shared memory and registers: ldmatrix, stmatrix and movmatrix.
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/bank_passes.hpp"
 #include "ops/matrix_form.hpp"

@@ -48,14 +48,16 @@ void unpack(const MatrixElement& element, const uint8_t* from, int count, uint32
 {
     const int step = element.dense ? element.width : element.bits;
     const int place = element.dense ? 0 : element.place;
+    if (element.width == 16 && step == 16 && place == 0) {
+        for (int i = 0; i < count; i++) {
+            uint16_t value;
+            std::memcpy(&value, from + 2 * i, sizeof value);
+            to[i] = value;
+        }
+        return;
+    }
     for (int i = 0; i < count; i++) {
         const int bit = i * step + place;
-        if (element.width == 16 && bit % 8 == 0) {
-            uint16_t value;
-            std::memcpy(&value, from + bit / 8, sizeof value);
-            to[i] = value;
-            continue;
-        }
         uint32_t value = 0;
         std::memcpy(&value, from + bit / 8, (bit % 8 + element.width + 7) / 8);
         to[i] = value >> bit % 8 & element.mask();

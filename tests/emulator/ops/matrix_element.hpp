@@ -21,7 +21,18 @@ struct MatrixElement {
 // "bf16", "s8", ...; fp4 stands in bytes unless packed.
 bool parse_matrix_element(std::string_view name, bool packed, MatrixElement& element);
 
-// `count` elements that follow one another from `from` on, each moved into the low bits.
+// The elements of a register, each moved into the low bits.
+inline void unpack_register(const MatrixElement& element, uint32_t word, uint32_t* to)
+{
+    if (element.width == 16) {
+        to[0] = word & 0xffff;
+        to[1] = word >> 16;
+        return;
+    }
+    for (int bit = element.place; bit < 32; bit += element.bits)
+        *to++ = word >> bit & element.mask();
+}
+// The same for `count` elements that follow one another from `from` on.
 void unpack(const MatrixElement& element, const uint8_t* from, int count, uint32_t* to);
 
 // d = a b + d for elements of the two kinds that tensor cores multiply, as codes.

@@ -1,5 +1,7 @@
 #include "ops/matrix_form.hpp"
 
+#include "ops/lanes.hpp"
+
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -24,13 +26,14 @@ std::vector<uint32_t> take_rows(Exec& x, const Arg* registers, int rows, int dep
     std::vector<uint32_t> out(rows * depth);
     const int per_register = 32 / element.bits,
               count = MatrixForm::fragment_registers(rows, depth, element.bits);
-    for (int reg = 0; reg < count; reg++)
-        for (int lane = 0; lane < warp_lanes; lane++) {
-            const auto word = static_cast<uint32_t>(lane_value(x, registers[reg], lane));
-            const Place place = fragment_place(rows, per_register, lane, reg, 0);
-            unpack(element, reinterpret_cast<const uint8_t*>(&word), per_register,
-                   out.data() + place.row * depth + place.column);
-        }
+    Lanes<uint32_t> words;
+    for (int reg = 0; reg < count; reg++) {
+        load_lanes(x, registers[reg], words);
+        const Place first = fragment_place(rows, per_register, 0, reg, 0);
+        for (int lane = 0; lane < warp_lanes; lane++)
+            unpack_register(element, words[lane],
+                            &out[(first.row + lane / 4) * depth + first.column + lane % 4 * per_register]);
+    }
     return out;
 }
 
@@ -66,30 +69,32 @@ std::vector<uint32_t> take_accumulators(Exec& x, const MatrixForm& form, const A
 {
     std::vector<uint32_t> out(form.m * form.n);
     const bool packed = form.c == Accumulator::F16, widen = packed && form.d != Accumulator::F16;
-    for (int i = 0; i < form.m * form.n / warp_lanes; i++)
+    Lanes<uint32_t> words;
+    for (int i = 0; i < form.m * form.n / warp_lanes; i++) {
+        load_lanes(x, c[packed ? i / 2 : i], words);
+        const Place first = accumulator_place(form.m, 0, i);
         for (int lane = 0; lane < warp_lanes; lane++) {
-            const Place place = accumulator_place(form.m, lane, i);
-            auto bits = static_cast<uint32_t>(lane_value(x, c[packed ? i / 2 : i], lane));
+            uint32_t bits = words[lane];
             if (packed)
                 bits = bits >> 16 * (i % 2) & 0xffff;
             if (widen)
                 bits = std::bit_cast<uint32_t>(half_to_float(static_cast<uint16_t>(bits), FormatId::F16));
-            out[place.row * form.n + place.column] = bits;
+            out[(first.row + lane / 4) * form.n + first.column + 2 * (lane % 4)] = bits;
         }
+    }
     return out;
 }
 
 void put_accumulators(Exec& x, const MatrixForm& form, const Arg* d, const std::vector<uint32_t>& values)
 {
     const bool packed = form.d == Accumulator::F16;
-    for (int lane = 0; lane < warp_lanes; lane++)
-        for (int reg = 0; reg < form.accumulator_registers(form.d); reg++) {
-            const auto value = [&](int i) {
-                const Place place = accumulator_place(form.m, lane, i);
-                return values[place.row * form.n + place.column];
-            };
-            set_lane(x, d[reg], lane, packed ? value(2 * reg) | value(2 * reg + 1) << 16 : value(reg));
+    for (int reg = 0; reg < form.accumulator_registers(form.d); reg++) {
+        const Place first = accumulator_place(form.m, 0, packed ? 2 * reg : reg);
+        for (int lane = 0; lane < warp_lanes; lane++) {
+            const uint32_t* at = &values[(first.row + lane / 4) * form.n + first.column + 2 * (lane % 4)];
+            set_lane(x, d[reg], lane, packed ? at[0] | at[1] << 16 : at[0]);
         }
+    }
 }
 
 }  // namespace

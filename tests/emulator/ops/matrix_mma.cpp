@@ -1,4 +1,5 @@
 // mma.sync (ISA 9.7.14.5.14), dense, with and without scales of blocks.
+#include "core/values.hpp"
 #include "ops/matrix_form.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // wmma (ISA 9.7.14.4): matrices between memory and registers, and their product. Which elements a lane
 // holds is not specified; here it is what mma holds. f16 operands have 8 registers in every shape, and
 // repeat themselves where fewer would do.
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/matrix_form.hpp"
 #include "ops/memory.hpp"

@@ -16,11 +16,39 @@ Access access_kind(Order order, bool store)
     return store ? Access::StrongWrite : Access::StrongRead;
 }
 
+template <class T>
+uint64_t read_as(const uint8_t* from)
+{
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+// At most 8 of them; never byte by byte, which a processor cannot forward to the whole.
+uint64_t read_bytes(const uint8_t* from, int bytes)
+{
+    switch (bytes) {
+    case 1: return *from;
+    case 2: return read_as<uint16_t>(from);
+    case 4: return read_as<uint32_t>(from);
+    default: return read_as<uint64_t>(from);
+    }
+}
+
+void write_bytes(uint8_t* to, uint64_t value, int bytes)
+{
+    switch (bytes) {
+    case 1: *to = static_cast<uint8_t>(value); break;
+    case 2: std::memcpy(to, &value, 2); break;
+    case 4: std::memcpy(to, &value, 4); break;
+    default: std::memcpy(to, &value, 8);
+    }
+}
+
 void put_element(Exec& x, const Arg& arg, int lane, const uint8_t* from)
 {
     const int bytes = x.op.imm[slot_bytes];
-    uint64_t value = 0;
-    std::memcpy(&value, from, std::min(bytes, 8));
+    uint64_t value = read_bytes(from, bytes);
     if (x.op.imm[slot_signed] && bytes < 8 && value >> (8 * bytes - 1) & 1)
         value |= ~uint64_t{0} << (8 * bytes);
     set_lane(x, arg, lane, value);
@@ -56,7 +84,7 @@ void store(Exec& x)
         for (size_t i = 0; i < x.op.args.size(); ++i) {
             const Arg& arg = x.op.args[i];
             const uint64_t value = lane_value(x, arg, lane);
-            std::memcpy(at[lane].bytes + i * bytes, &value, std::min(bytes, 8));
+            write_bytes(at[lane].bytes + i * bytes, value, bytes);
             if (bytes == 16)
                 std::memcpy(at[lane].bytes + i * bytes + 8, &x.row64(arg.reg)[2 * lane + 1], 8);
         }

@@ -1,9 +1,11 @@
 // Spaces, order and bookkeeping of memory instructions.
 #include "ops/memory.hpp"
 
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/bank_passes.hpp"
 
+#include <new>
 #include <utility>
 
 namespace emu {
@@ -117,7 +119,8 @@ void locate_all(Exec& x, Location (&at)[warp_lanes], int bytes, int alignment, A
     Mask shared = 0, global = 0;
     for (int lane = 0; lane < warp_lanes; ++lane)
         if (x.lanes >> lane & 1) {
-            at[lane] = locate(x, lane, bytes, alignment);
+            // In place: a copy would wait for all that has just been written.
+            ::new (&at[lane]) Location(locate(x, lane, bytes, alignment));
             shared |= Mask{at[lane].cta != nullptr} << lane;
             global |= Mask{at[lane].space == ptx::Space::Global} << lane;
         }

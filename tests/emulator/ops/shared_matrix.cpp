@@ -36,12 +36,13 @@ uint32_t swizzled(const SharedMatrix& matrix, uint32_t offset)
     return address ^ phase * matrix.atom;
 }
 
-const uint8_t* read_chunk(Exec& x, Cta& cta, uint32_t address, const Actor& actor)
+const uint8_t* read_chunk(Exec& x, Cta& cta, uint32_t address, std::span<const Actor> readers)
 {
     if (address < shared_base || address - shared_base + 16 > cta.shared.size())
         x.fault("out-of-bounds", "a matrix descriptor leads to shared address " + std::to_string(address));
     const uint32_t offset = address - shared_base;
-    x.machine.checker.access(&x, cta, offset, 16, Access::Read, actor);
+    for (const Actor& reader : readers)
+        x.machine.checker.access(&x, cta, offset, 16, Access::Read, reader);
     return cta.shared.data() + offset;
 }
 
@@ -76,25 +77,23 @@ SharedMatrix tcgen05_matrix(uint64_t descriptor, bool mn_major, std::string& err
 }
 
 void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& element, int rows, int k,
-           const Actor& actor, uint32_t* out)
+           std::span<const Actor> readers, uint32_t* out)
 {
     const int chunk = 128 / element.bits;
     if (!matrix.mn_major) {
         for (int row = 0; row < rows; row++)
-            for (int column = 0; column < k; column += chunk)
-                unpack(element,
-                       read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, column / chunk * 16)),
-                                  actor),
-                       chunk, out + row * k + column);
+            for (int column = 0; column < k; column += chunk) {
+                const uint32_t offset = row_offset(matrix, row, column / chunk * 16);
+                unpack(element, read_chunk(x, cta, swizzled(matrix, offset), readers), chunk,
+                       out + row * k + column);
+            }
         return;
     }
     uint32_t codes[128];
     for (int row = 0; row < rows; row += chunk)
         for (int column = 0; column < k; column++) {
-            unpack(element,
-                   read_chunk(x, cta, swizzled(matrix, column_offset(matrix, row / chunk * 16, column)),
-                              actor),
-                   chunk, codes);
+            const uint32_t offset = column_offset(matrix, row / chunk * 16, column);
+            unpack(element, read_chunk(x, cta, swizzled(matrix, offset), readers), chunk, codes);
             for (int i = 0; i < std::min(chunk, rows - row); i++)
                 out[(row + i) * k + column] = codes[i];
         }
@@ -106,7 +105,8 @@ void fetch_bytes(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int by
     for (int row = 0; row < rows; row++)
         for (int byte = 0; byte < bytes; byte += 16)
             std::memcpy(out + row * bytes + byte,
-                        read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, byte)), actor), 16);
+                        read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, byte)), {&actor, 1}),
+                        16);
 }
 
 }  // namespace emu

@@ -5,6 +5,7 @@
 #include "core/state.hpp"
 #include "ops/matrix_element.hpp"
 
+#include <span>
 #include <string>
 
 namespace emu {
@@ -22,9 +23,10 @@ struct SharedMatrix {
 // operands.
 SharedMatrix tcgen05_matrix(uint64_t descriptor, bool mn_major, std::string& error);
 
-// Read `rows` x `k` elements (multiples of what 16 bytes hold) through the async proxy, row by row.
+// Read `rows` x `k` elements (multiples of what 16 bytes hold) through the async proxy, row by row. All
+// readers are noted at each 16 bytes in turn: what the checker knows of these is then in the cache.
 void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& element, int rows, int k,
-           const Actor& actor, uint32_t* out);
+           std::span<const Actor> readers, uint32_t* out);
 // The same for rows of bytes, K-major.
 void fetch_bytes(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int bytes, const Actor& actor,
                  uint8_t* out);

@@ -1,6 +1,8 @@
 // tcgen05: tensor memory, fences and waits.
 #include "ops/tcgen05.hpp"
 
+#include "core/values.hpp"
+
 #include <algorithm>
 #include <bit>
 

@@ -1,4 +1,5 @@
 // tcgen05.ld and tcgen05.st: a warp's registers and its quarter of tensor memory.
+#include "core/values.hpp"
 #include "ops/tcgen05.hpp"
 
 #include <algorithm>

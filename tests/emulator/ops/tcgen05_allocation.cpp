@@ -1,4 +1,5 @@
 // tcgen05.alloc, dealloc and relinquish_alloc_permit, of one CTA or of both of a pair together.
+#include "core/values.hpp"
 #include "ops/tcgen05.hpp"
 
 #include <bit>

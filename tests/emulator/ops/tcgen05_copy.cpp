@@ -1,5 +1,6 @@
 // tcgen05.cp, from shared to tensor memory, and tcgen05.commit, which lets an mbarrier follow products and
 // copies.
+#include "core/values.hpp"
 #include "ops/mbarrier.hpp"
 #include "ops/shared_matrix.hpp"
 #include "ops/tcgen05.hpp"

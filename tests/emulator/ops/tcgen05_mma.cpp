@@ -2,6 +2,7 @@
 // operands later.
 #include "ops/tcgen05.hpp"
 
+#include "core/values.hpp"
 #include "ops/shared_matrix.hpp"
 
 #include <algorithm>
@@ -47,7 +48,8 @@ Codes read_a(Exec& x, const Work& work, int cta)
     const TensorProduct& p = work.product;
     const int rows = p.m / p.group;
     Codes a(rows * p.k);
-    fetch(x, *work.ctas[cta], work.a, p.a, rows, p.k, work.deferred->actor(Proxy::Async), a.data());
+    const Actor reader = work.deferred->actor(Proxy::Async);
+    fetch(x, *work.ctas[cta], work.a, p.a, rows, p.k, {&reader, 1}, a.data());
     return a;
 }
 
@@ -57,9 +59,9 @@ Codes read_b(Exec& x, const Work& work)
     const TensorProduct& p = work.product;
     const int columns = p.n / p.group;
     Codes b(p.n * p.k);
+    const Actor reader = work.deferred->actor(Proxy::Async);
     for (int cta = 0; cta < p.group; ++cta)
-        fetch(x, *work.ctas[cta], work.b, p.b, columns, p.k, work.deferred->actor(Proxy::Async),
-              b.data() + cta * columns * p.k);
+        fetch(x, *work.ctas[cta], work.b, p.b, columns, p.k, {&reader, 1}, b.data() + cta * columns * p.k);
     return b;
 }
 

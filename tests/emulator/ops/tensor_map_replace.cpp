@@ -1,4 +1,5 @@
 // tensormap.replace and tensormap.cp_fenceproxy: kernels that make tensor maps of their own.
+#include "core/values.hpp"
 #include "ops/async.hpp"
 #include "ops/memory.hpp"
 #include "ops/tensor_map.hpp"

@@ -1,8 +1,11 @@
 // wgmma: products of 64 rows by a warpgroup, with operands in shared memory.
 #include "ops/wgmma.hpp"
 
+#include "core/values.hpp"
 #include "ops/async.hpp"
 
+#include <array>
+#include <cstring>
 #include <deque>
 
 namespace emu {
@@ -52,7 +55,9 @@ void read_a_registers(const Warpgroup& group, const Op& op, const WgmmaForm& for
             for (int lane = 0; lane < warp_lanes; lane++) {
                 const int row = 16 * warp + lane / 4 + 8 * (reg & 1),
                           column = (lane % 4 + 4 * (reg >> 1)) * per_register;
-                unpack(form.a, base + lane * 4, per_register, a.data() + row * form.k + column);
+                uint32_t word;
+                std::memcpy(&word, base + lane * 4, sizeof word);
+                unpack_register(form.a, word, a.data() + row * form.k + column);
             }
         }
     }
@@ -65,15 +70,13 @@ void read_operands(Exec& x, Warpgroup& group, const Product& product, std::vecto
     const WgmmaForm& form = wgmma_form(x.op);
     SharedMatrix left = matrix_of(product.a_descriptor, form.a_mn_major);
     SharedMatrix right = matrix_of(product.b_descriptor, form.b_mn_major);
-    int readers = x.machine.checker.races() ? group_warps : 1;
-    for (int warp = 0; warp < group_warps; warp++) {
-        Actor actor{product.agents[warp], Proxy::Async, x.op.line, group.warps[warp]->index, -1};
-        if (!form.a_in_registers)
-            fetch(x, *group.cta, from_row(left, 16 * warp), form.a, 16, form.k, actor,
-                  a.data() + 16 * warp * form.k);
-        if (warp < readers)
-            fetch(x, *group.cta, right, form.b, form.n, form.k, actor, b.data());
-    }
+    std::array<Actor, group_warps> actors;
+    for (int warp = 0; warp < group_warps; warp++)
+        actors[warp] = {product.agents[warp], Proxy::Async, x.op.line, group.warps[warp]->index, -1};
+    for (int warp = 0; warp < group_warps && !form.a_in_registers; warp++)
+        fetch(x, *group.cta, from_row(left, 16 * warp), form.a, 16, form.k, {&actors[warp], 1},
+              a.data() + 16 * warp * form.k);
+    fetch(x, *group.cta, right, form.b, form.n, form.k, actors, b.data());
     if (form.a_in_registers)
         read_a_registers(group, x.op, form, a);
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace emu {
 namespace {
 
@@ -218,6 +220,39 @@ TEST(Launch, ImpossibleOnesAreRefused)
     EXPECT_EQ(device.run(kernel, shape_of(1, 32), {}), "invalid-launch");
     Device ampere(80);
     EXPECT_EQ(ampere.run(ptx_kernel("sm_80", 1, ""), shape_of(2, 32, 2), {p}), "invalid-launch");
+}
+
+// What one block writes and then reads shares a place with what comes later; what it reads first, or
+// another block does, has its own.
+TEST(Registers, OfOneBlockSharePlaces)
+{
+    Config config;
+    Machine machine(config);
+    const LoadedModule module(machine, ptx_kernel("sm_90", 0, R"(
+add.u32 %r10, %r0, 1;
+add.u32 %r11, %r10, %r20;
+add.u32 %r12, %r11, 1;
+add.u32 %r13, %r12, 1;
+setp.eq.u32 %p1, %r13, 0;
+@%p1 bra END;
+add.u32 %r14, %r13, 1;
+@%p2 mov.u32 %r15, 1;
+add.u32 %r16, %r15, %r14;
+END:
+)"),
+                              "test.ptx");
+    const Program& program = *module.find("k");
+    const auto place = [&](const std::string& name) {
+        const auto& registers = program.kernel->registers;
+        const auto found = std::find_if(registers.begin(), registers.end(),
+                                        [&](const ptx::Register& r) { return r.name == name; });
+        return program.register_offset[found - registers.begin()];
+    };
+    EXPECT_EQ(place("%r12"), place("%r10"));
+    EXPECT_NE(place("%r11"), place("%r10"));
+    for (const char* own : {"%r13", "%r15", "%r20"})
+        for (const char* other : {"%r0", "%r10", "%r11", "%r12", "%r14", "%r16"})
+            EXPECT_NE(place(own), place(other)) << own << " " << other;
 }
 
 }  // namespace
