@@ -178,7 +178,7 @@ TEST(Sm90, OutputsGoToKernelsThatTakeThem)
     p.c = p.d;
     p.beta = 1;
     p.activation = Activation::Relu;
-    EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
+    EXPECT_TRUE(takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
     p.aux = p.d;
     EXPECT_TRUE(!takes(cooperative) && !takes(widest) && takes(wide) && takes(narrow));
     ++p.c.ld;  // TMA cannot address C
