@@ -77,7 +77,7 @@ TEST(DeviceGroups, each_kernel_handed_out)
     for (const std::string& name : grouped_kernel_names()) {
         std::remove(log.c_str());
         Library library(Cuda::get(), "", name);
-        if (!library.created() || name.find("_c1x2") == std::string::npos)
+        if (!library.created() || name.find("_1x2") == std::string::npos)
             continue;
         SCOPED_TRACE(name);
         g.beta = name.find("128x128") == std::string::npos ? 0 : -1;
