@@ -112,11 +112,6 @@ int32_t count_prefetched(const Problem& p, const Config& c, const Plan& plan, in
 
 namespace {
 
-// Where the last tile along a dimension begins, and what a cluster has of tiles behind it. If the tile ends
-// with the dimension, it overlaps with the one before, whose elements it computes and stores again, with
-// the same bits. All CTAs then load as many bytes. Those that load fewer would run ahead of the others,
-// which would find less in L2: EXPERIMENTS.md. TMA begins at multiples of eight elements of a contiguous
-// dimension.
 int32_t last_start(int64_t size, int tile, bool contiguous, bool overlaps)
 {
     if (overlaps && size > tile && (!contiguous || size % 8 == 0))
@@ -124,15 +119,16 @@ int32_t last_start(int64_t size, int tile, bool contiguous, bool overlaps)
     return static_cast<int32_t>(ceil_div(size, 8) * 8);
 }
 
-void pack_last_starts(const Facts& f, const Config& c, const Mma& mma, const Plan& plan, Params& params)
+}  // namespace
+
+LastTile last_tile(const Config& c, const Facts& f, const Plan& plan)
 {
     // D may be C, and stream-K sums each tile in an order of its own.
-    const bool swap_ab = plan.swap_ab, overlaps = !f.output.reads_c && !plan.sm90.stream_k;
-    params.last_m = last_start(mma.m, c.tile_m, swap_ab || f.mma_a(swap_ab).major == Major::MN, overlaps);
-    params.last_n = last_start(mma.n, c.tile_n, !swap_ab || f.mma_b(swap_ab).major == Major::MN, overlaps);
+    const bool overlaps = !f.output.reads_c && !plan.sm90.stream_k, swap_ab = plan.swap_ab;
+    const Mma mma(f.problem, swap_ab);
+    return {last_start(mma.m, c.tile_m, swap_ab || f.mma_a(swap_ab).major == Major::MN, overlaps),
+            last_start(mma.n, c.tile_n, !swap_ab || f.mma_b(swap_ab).major == Major::MN, overlaps)};
 }
-
-}  // namespace
 
 Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
@@ -149,7 +145,9 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.raster_along_n = raster.along_n;
     params.grid = raster.along_n ? tile_grid(clusters_n, clusters_m, raster.group)
                                  : tile_grid(clusters_m, clusters_n, raster.group);
-    pack_last_starts(facts, c, mma, plan, params);
+    const LastTile last = last_tile(c, facts, plan);
+    params.last_m = last.m;
+    params.last_n = last.n;
     params.remapped = raster.remapped;
     if (raster.remapped)
         remap_by_gpc(plan.cluster, static_cast<int>(plan.grid / plan.cluster), params.remap);

@@ -23,6 +23,15 @@ bool can_store(const Config& config, const Facts& facts, bool swap_ab);
 // none if alpha may be 0, since then no operand may be touched.
 int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
 
+// Where the last tile along M and N begins, and what a cluster has of tiles behind it. If a tile ends with
+// the matrix, it overlaps with the one before, whose elements it computes and stores again, with the same
+// bits. All CTAs then load as many bytes: DESIGN.md#last-tiles. TMA and vectors begin at multiples of eight
+// elements of a contiguous dimension.
+struct LastTile {
+    int32_t m, n;
+};
+LastTile last_tile(const Config& config, const Facts& facts, const Plan& plan);
+
 // Fill a kernel's parameters for a legal plan. Addresses in the workspace are set in backend.cpp.
 Status pack_gemm(const Problem& problem, const Plan& plan, int sm_count, Params& params);
 Status pack_groups(const Problem& problem, const Plan& plan, Params& params);

@@ -208,6 +208,33 @@ TEST(Sm90, EpilogueOfEachOutput)
     EXPECT_EQ(sm90::epilogue_of(c, p, false), Epilogue::General);
 }
 
+// The last tile ends with the matrix, unless D may be C, sums depend on the tile, or it would begin between
+// two vectors of a contiguous dimension.
+TEST(Sm90, LastTilesOverlap)
+{
+    const sm90::Config c{sm90::Schedule::SplitK, 64, 96, 6, 1, 1, 1, 1};
+    const auto last = [&](const Problem& p, bool swap_ab, bool stream_k = false) {
+        Plan plan{};
+        plan.swap_ab = swap_ab;
+        plan.sm90.stream_k = stream_k;
+        const sm90::LastTile tile = sm90::last_tile(c, p, plan);
+        return std::pair(tile.m, tile.n);
+    };
+    const Problem layer = linear_layer(193, 2112, 7168);
+    EXPECT_EQ(last(layer, false), std::pair(193 - 64, 2112 - 96));
+    EXPECT_EQ(last(layer, true), std::pair(2112 - 64, 193 - 96));
+    EXPECT_EQ(last(layer, false, true), std::pair(200, 2112));
+    EXPECT_EQ(last(linear_layer(50, 90, 64), false), std::pair(56, 96));
+    EXPECT_EQ(last(linear_layer(193, 2111, 64), false), std::pair(193 - 64, 2112));
+    Problem p = layer;
+    p.c = p.d;
+    p.beta = 1;
+    EXPECT_EQ(last(p, false), std::pair(200, 2112));
+    p = layer;
+    std::swap(p.a.row_stride, p.a.k_stride);  // contiguous along M
+    EXPECT_EQ(last(p, false), std::pair(200, 2112 - 96));
+}
+
 // The schedule is dynamic if there is a word for the tile counter, enough waves and enough K tiles.
 TEST(Sm90, LongGemmsAreScheduledDynamically)
 {
