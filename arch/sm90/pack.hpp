@@ -23,10 +23,12 @@ bool can_store(const Config& config, const Facts& facts, bool swap_ab);
 // none if alpha may be 0, since then no operand may be touched.
 int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
 
-// Where the last tile along M and N begins, and what a cluster has of tiles behind it. If a tile ends with
-// the matrix, it overlaps with the one before, whose elements it computes and stores again, with the same
-// bits. All CTAs then load as many bytes: DESIGN.md#last-tiles. TMA and vectors begin at multiples of eight
-// elements of a contiguous dimension.
+// The highest row and column at which a tile begins. Where last tiles overlap, that is the size minus a
+// tile: the last tile, and any that a cluster has beyond it, ends with the matrix. It computes and stores
+// again what the tile before it does, with the same bits, and all CTAs load as many bytes:
+// DESIGN.md#last-tiles. Elsewhere it is the size rounded up to eight, where only a cluster's surplus tiles
+// begin, outside of the matrix. TMA and vectors begin at multiples of eight elements of a contiguous
+// dimension.
 struct LastTile {
     int32_t m, n;
 };
