@@ -23,7 +23,7 @@ struct Setup {
 struct Kernel {
     const char* name;
     int cc;
-    const char* file;  // in the build folder: a fatbin with PTX in it, or PTX
+    const char* file;  // a fatbin with PTX in it, of the images, or PTX in the build folder
     int shapes;        // that together reach both epilogues, all edges, and more tiles than CTAs
     Setup (*arrange)(emu::Machine& machine, const std::string& name, int shape);
 };

@@ -17,7 +17,7 @@ namespace mutation {
 namespace {
 
 struct Options {
-    std::string build = ".", filter, instruction, list, totals;
+    std::string build = ".", images, filter, instruction, list, totals;
     int at_once = 2, seconds = 60, seeds = 3, sample = 0;
     double required = 95;
     bool verbose = false;
@@ -56,11 +56,18 @@ void read_lines(std::istream& words, std::vector<bool>& lines)
         lines[line - 1] = true;
 }
 
+std::string path_of(const Kernel& kernel, const Options& options)
+{
+    const std::string file = kernel.file;
+    if (!file.ends_with(".fatbin"))
+        return options.build + "/" + file;
+    return (options.images.empty() ? options.build + "/arch" : options.images) + "/" + file;
+}
+
 // Runs the kernel as it is, at all seeds: every run must be free of reports and give the same results.
 Subject make_subject(const Kernel& kernel, const Options& options)
 {
-    Subject subject{
-        &kernel, kernel_lines(read_ptx(options.build + "/" + kernel.file, kernel.cc), kernel.name), {}};
+    Subject subject{&kernel, kernel_lines(read_ptx(path_of(kernel, options), kernel.cc), kernel.name), {}};
     const std::string text = join(subject.lines);
     std::vector<Task> tasks;
     for (int shape = 0; shape < kernel.shapes; ++shape)
@@ -224,7 +231,9 @@ int main(int count, char** values)
     CLI::App app(
         "Breaks working kernels in all ways that it knows and counts how many the emulator catches.");
     mutation::Options options;
-    app.add_option("--build", options.build, "the build folder, with the kernels' PTX");
+    app.add_option("--build", options.build, "the build folder");
+    app.add_option("--images", options.images,
+                   "the folder with the library's kernels and their PTX, if not arch/ of that");
     app.add_option("--kernel", options.filter, "only kernels whose name begins with this");
     app.add_option("--instruction", options.instruction, "only mutants of lines that contain this");
     app.add_option("--sample", options.sample, "so many of each kind of mutant a kernel; 0: all");
