@@ -215,12 +215,12 @@ __device__ inline void prefetch_tile_output(const Params& p, const Scalars& s, c
 // Producer: a warp fills the stages with K tiles first ... last - 1 of a tile. All lanes wait and one, the
 // leader, loads: in a branch of one lane ptxas would keep the addresses out of uniform registers. The warp
 // waits for earlier kernels only at K tile `waits_at`, when it has computed all that the load needs. The
-// arrive follows the loads, which it would delay; the barrier cannot complete before it. load_tile() calls
-// `loaded` after each K tile's loads.
-template <Config C, Major MA, Major MB, typename At, typename Loaded>
+// arrive follows the loads, which it would delay; the barrier cannot complete before it. Nothing else may
+// be in the loop: ptxas would compute the loads' operands anew for each K tile, after the wait.
+template <Config C, Major MA, Major MB, typename At>
 __device__ inline void load_tile(const Params& p, const ClusterCoord& coord, const Stages<C, MB>& stages,
                                  Ring<Smem<C, MB>::stages>& ring, const At& at, int32_t first, int32_t last,
-                                 int32_t waits_at, bool leader, Loaded loaded)
+                                 int32_t waits_at, bool leader)
 {
     for (int32_t i = first; i < last; ++i, ring.advance()) {
         const uint32_t full = stages.full(ring.stage);
@@ -234,7 +234,6 @@ __device__ inline void load_tile(const Params& p, const ClusterCoord& coord, con
         __syncwarp();
         if (i == waits_at && p.pdl_early)
             ptx::launch_dependents();
-        loaded(i);
     }
 }
 

@@ -130,6 +130,17 @@ LastTile last_tile(const Config& c, const Facts& f, const Plan& plan)
             last_start(mma.n, c.tile_n, !swap_ab || f.mma_b(swap_ab).major == Major::MN, overlaps)};
 }
 
+namespace {
+
+// Does a split-K kernel read C or a bias in finish_vectors() or finish_elements()?
+bool prefetches_output(const Facts& f)
+{
+    const bool typed = f.output.vectors && f.problem.d.type == f.problem.type_ab;
+    return f.output.reads_c || (f.output.bias && !typed);
+}
+
+}  // namespace
+
 Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& params)
 {
     const Config& c = configs[plan.kernel];
@@ -163,6 +174,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, int sm_count, Params& param
     params.staggered = plan.split == 1 && stagger(c, facts.mma_b(plan.swap_ab).major) > 0 &&
                        params.vectors && p.d.type == p.type_ab &&
                        params.output.bias_along == BiasAlong::None;
+    params.prefetches_output = c.is_split() && prefetches_output(facts);
     params.row_vectors =
         divisor(plan.swap_ab ? (params.staggered ? 64 : c.tile_m) / 8 : params.blocks_per_owner);
     params.rows_at_once = divisor((params.staggered ? 128 : 128 * c.consumers) / params.row_vectors.value);

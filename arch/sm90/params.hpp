@@ -49,14 +49,15 @@ struct Params {
     CUtensorMap c, aux;   // Epilogue::Fused
     OutputParams output;
     // From here to the grid: what a CTA reads first, close together in constant memory.
-    bool remapped;        // `remap` is valid; else a cluster's index is its launch index
-    bool raster_along_n;  // consecutive tiles lie along N
-    bool swap_ab;         // M of wgmma is N of the problem
-    bool tma_store;       // d is valid
-    Epilogue epilogue;    // persistent kernels
-    bool vectors;         // rows of the output are whole aligned vectors
-    bool pdl_early;       // Pdl::Early: the next kernel may start at once
-    bool staggered;       // SplitK: the consumers end one after another
+    bool remapped;           // `remap` is valid; else a cluster's index is its launch index
+    bool raster_along_n;     // consecutive tiles lie along N
+    bool swap_ab;            // M of wgmma is N of the problem
+    bool tma_store;          // d is valid
+    Epilogue epilogue;       // persistent kernels
+    bool vectors;            // rows of the output are whole aligned vectors
+    bool pdl_early;          // Pdl::Early: the next kernel may start at once
+    bool staggered;          // SplitK: the consumers end one after another
+    bool prefetches_output;  // split-K kernels: C or a bias is prefetched into L2
     int32_t k_tiles;
     int32_t tiles;                       // of all problems; counted in clusters of tiles
     TileGrid grid;                       // rows: M, columns: N; with raster_along_n rows: N, columns: M

@@ -120,7 +120,7 @@ __device__ inline void produce_groups(const Params& p, Smem<C, MB>& smem)
     auto ring = Ring<Smem<C, MB>::stages>::writer();
     GroupScheduler<C, MB> scheduler(p, coord, stages.base);
     for_each_group_tile(scheduler, [&](const GroupTile& at) {
-        load_tile<C, MA, MB>(p, coord, stages, ring, at, 0, p.k_tiles, no_k_tile, leader, [](int32_t) {});
+        load_tile<C, MA, MB>(p, coord, stages, ring, at, 0, p.k_tiles, no_k_tile, leader);
     });
     // Wait until all stages are empty, as produce() does.
     if constexpr (C.ctas() > 1)

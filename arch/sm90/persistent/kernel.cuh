@@ -44,8 +44,7 @@ __device__ inline void produce(const Params& p, Smem<C, MB>& smem)
     const bool nothing = is_alpha_zero_on_device(p.output);
     auto ring = Ring<Smem<C, MB>::stages>::writer();
     for (; more && !nothing; more = scheduler.next(work), waits_at = no_k_tile)
-        load_tile<C, MA, MB>(p, coord, stages, ring, work.at, work.first, work.last, waits_at, leader,
-                             [](int32_t) {});
+        load_tile<C, MA, MB>(p, coord, stages, ring, work.at, work.first, work.last, waits_at, leader);
     // The last arrives of the neighbour CTAs must find this CTA alive: wait until all stages are empty.
     if constexpr (C.ctas() > 1)
 #pragma unroll 1

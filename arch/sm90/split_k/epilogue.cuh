@@ -164,27 +164,19 @@ struct TileRows {
     }
 };
 
-// Does the output need finish_vectors() or finish_elements()?
-template <Type T>
-__device__ inline bool is_general(const Params& p)
-{
-    return !p.vectors || (p.output.type_d != T && p.output.bias_along != BiasAlong::None);
-}
-
 // Who prefetches into L2 what finish_vectors() and finish_elements() read? The producer, behind its first
 // loads, which it would delay before them. With more consumers a tile has more rows, which would take the
 // one warp too long: there the consumers prefetch, before their main loop.
 constexpr bool does_producer_prefetch(const Config& c) { return c.consumers == 1; }
 
-template <Config C, Type T>
+template <Config C>
 __device__ inline void prefetch_split_output(const Params& p, const Scalars& s, const ClusterCoord& coord,
                                              const TileCoord& at)
 {
     constexpr int threads = does_producer_prefetch(C) ? 32 : 128 * C.consumers;
-    if (is_general<T>(p)) [[unlikely]]
-        prefetch_tile_output<C>(p, s, at, 0, C.tile_m,
-                                static_cast<int>(threadIdx.x) % threads + coord.slice * threads,
-                                p.split * threads);
+    prefetch_tile_output<C>(p, s, at, 0, C.tile_m,
+                            static_cast<int>(threadIdx.x) % threads + coord.slice * threads,
+                            p.split * threads);
 }
 
 // From complete sums to the output. The properties of the output that select a path are read before the
@@ -201,9 +193,10 @@ public:
     {
         const bool typed = p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
-        properties_ = ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) |
-                                   (p.split == 1 ? Unsplit : 0) | (typed && biased ? Biased : 0) |
-                                   (is_general<T>(p) ? General : 0) | (does_stagger<C>(p) ? Staggered : 0));
+        properties_ =
+            ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) | (p.split == 1 ? Unsplit : 0) |
+                         (typed && biased ? Biased : 0) | (!p.vectors || (!typed && biased) ? General : 0) |
+                         (does_stagger<C>(p) ? Staggered : 0));
     }
 
     // Before the main loop: prefetches, and computes what a thread needs for finish_vectors().
@@ -211,8 +204,8 @@ public:
     {
         if (!has(General)) [[likely]]
             return;
-        if constexpr (!does_producer_prefetch(C))
-            prefetch_split_output<C, T>(p, s, coord, smem.at);
+        if (!does_producer_prefetch(C) && p.prefetches_output)
+            prefetch_split_output<C>(p, s, coord, smem.at);
         if (finds_early && find_column(owned, column_))
             properties_ |= Aligned;
     }

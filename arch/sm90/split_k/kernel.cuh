@@ -122,7 +122,7 @@ struct Slice {
     }
 };
 
-template <Config C, Type T, Major MA, Major MB>
+template <Config C, Major MA, Major MB>
 __device__ inline void produce_slice(const Params& p, Smem<C, MB>& smem)
 {
     const Stages<C, MB> stages(smem);
@@ -132,13 +132,18 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MB>& smem)
     const int32_t waits_at =
         begin_loads<C, MA, MB>(p, work.coord, work.at, slice.first, slice.last, leader);
     const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
-    const int32_t filled = min(slice.first + Smem<C, MB>::stages, last) - 1;
     auto ring = Ring<Smem<C, MB>::stages>::writer();
-    load_tile<C, MA, MB>(
-        p, work.coord, stages, ring, work.at, slice.first, last, waits_at, leader, [&](int32_t i) {
-            if (does_producer_prefetch(C) && i == filled)
-                prefetch_split_output<C, T>(p, load_scalars(p.output), work.coord, work.at);
-        });
+    const auto load = [&](int32_t begin, int32_t end) {
+        load_tile<C, MA, MB>(p, work.coord, stages, ring, work.at, begin, end, waits_at, leader);
+    };
+    if (does_producer_prefetch(C) && p.prefetches_output) [[unlikely]] {
+        const int32_t filled = min(slice.first + Smem<C, MB>::stages, last);
+        load(slice.first, filled);
+        prefetch_split_output<C>(p, load_scalars(p.output), work.coord, work.at);
+        load(filled, last);
+    } else {
+        load(slice.first, last);
+    }
     if (C.schedule == Schedule::SplitK && C.ctas() == 1 && p.split > 1)
         ptx::cluster_wait();
 }
@@ -203,7 +208,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MB>& smem)
 {
     const int warp = uniform(threadIdx.x / 32);
     if (warp == 4 * C.consumers) {
-        produce_slice<C, T, MA, MB>(p, smem);
+        produce_slice<C, MA, MB>(p, smem);
         return;
     }
     if (threadIdx.x == 0) {
