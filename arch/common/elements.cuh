@@ -169,6 +169,29 @@ __device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int6
                       static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
 }
 
+// The eight elements at address `from`, of which those outside of begin ... end - 1 are not read: zeros.
+__device__ inline uint4 gather_within(uintptr_t from, uintptr_t begin, uintptr_t end)
+{
+    uint64_t halves[2] = {};
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+        if (const uintptr_t at = from + 2 * i; at >= begin && at < end)
+            halves[i / 4] |= uint64_t{*reinterpret_cast<const uint16_t*>(at)} << 16 * (i % 4);
+    return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
+                      static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
+}
+
+// vectors[place] = vector, in registers: an index that the compiler does not know would move all vectors to
+// local memory.
+template <int Count>
+__device__ inline void put_vector(uint4 (&vectors)[Count], int place, const uint4& vector)
+{
+#pragma unroll
+    for (int i = 0; i < Count; ++i)
+        if (i == place)
+            vectors[i] = vector;
+}
+
 // The 16 bytes that begin at byte `offset`, an even number, of the 32 bytes `low` and `high`.
 __device__ inline uint4 extract_vector(const uint4& low, const uint4& high, uint32_t offset)
 {

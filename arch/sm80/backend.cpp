@@ -4,6 +4,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/sm80/kernels.hpp"
+#include "arch/sm80/pack.hpp"
 #include "src/handle.hpp"
 #include "src/kernel_table.hpp"
 
@@ -90,12 +91,6 @@ size_t default_workspace(const Device&) { return size_t{128} << 20; }
 // A word for each warp of each tile whose K is split; larger problems are not split.
 size_t counter_words(const Device& device, size_t) { return static_cast<size_t>(device.sm_count) * 32; }
 
-OperandParams pack_operand(const Operand& o)
-{
-    return {static_cast<const uint16_t*>(o.ptr), reinterpret_cast<const uint16_t* const*>(o.array),
-            o.row_stride, o.k_stride, o.batch_stride};
-}
-
 // The parameters of the GEMM, and of the copies of operands that it cannot read.
 struct Launches {
     Params product;
@@ -107,8 +102,8 @@ Params pack_product(const Handle& handle, const Problem& p, const Plan& plan)
 {
     const KernelInfo& kernel = kernels[plan.kernel];
     Params params{};
-    params.a = pack_operand(p.a);
-    params.b = pack_operand(p.b);
+    params.a = pack_operand(p.a, p, p.m);
+    params.b = pack_operand(p.b, p, p.n);
     params.output = pack_output(p);
     params.k = p.k;
     params.slices.split = divisor(plan.split);

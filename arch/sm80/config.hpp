@@ -63,7 +63,14 @@ struct OperandParams {
     const uint16_t* ptr;
     const uint16_t* const* array;  // null, or one base per problem
     int64_t row_stride, k_stride, batch_stride;
+    const uint16_t *begin, *end;  // without `array`: the operands of all problems lie between these
 };
+
+// Elements from the first one of an operand to behind its last one.
+constexpr int64_t extent(const OperandParams& p, int64_t rows, int64_t k)
+{
+    return (rows - 1) * p.row_stride + (k - 1) * p.k_stride + 1;
+}
 
 struct Params {
     OperandParams a, b;

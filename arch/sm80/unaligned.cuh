@@ -17,93 +17,108 @@ class UnalignedProducer {
     static constexpr int parts = Chunks::parts;
 
 public:
-    // For the tile whose first element is (row, k) of an operand of `rows` rows and `ks` K's at `base`.
-    __device__ UnalignedProducer(const OperandParams& p, const uint16_t* base, int64_t row, int64_t k,
-                                 int64_t rows, int64_t ks, int thread)
-        : chunks_(p, base, row, k, rows, thread), begin_(reinterpret_cast<uintptr_t>(base)),
-          end_(reinterpret_cast<uintptr_t>(base + (rows - 1) * p.row_stride + (ks - 1) * p.k_stride + 1))
+    // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows and `ks` K's.
+    __device__ UnalignedProducer(const OperandParams& p, int32_t z, int64_t row, int64_t k, int64_t rows,
+                                 int64_t ks, int thread)
+        : chunks_(p, problem_operand(p, z), row, k, rows, thread), begin_(address(p.begin)),
+          end_(address(p.end))
     {
+        if (p.array) {
+            begin_ = address(p.array[z]);
+            end_ = address(p.array[z] + extent(p, rows, ks));
+        }
     }
 
-    // Reads the next K tile, of which k_left elements exist: to registers if all aligned vectors that the
-    // thread's chunks touch lie within the operand, else by elements straight to the tile at `smem`, which
-    // no warp reads.
-    __device__ void read(uint16_t* smem, int k_left)
+    // Reads the next K tile, of which k_left elements exist.
+    __device__ void read(int k_left)
     {
         // The part of a chunk past the last row holds elements of other K's. They reach rows of D alone
         // that are not stored.
         count_ = M == Major::K ? max(0, min(k_left - chunks_.element, chunk_elements)) : chunk_elements;
+        misalignment_ = static_cast<uint32_t>(address(chunks_.next)) % 16;
         const int existing = chunks_.count_parts(k_left);
-        is_held_ = is_inside(existing);
-        if (is_held_)
-            read_vectors(existing);
+        if (is_inside(existing)) [[likely]]
+            read_inside(existing);
         else
-            copy_elements(smem, k_left);
+            read_at_ends(existing);
         chunks_.advance();
     }
 
     // Stores what read() holds in registers.
     __device__ void store(uint16_t* smem) const
     {
-        if (!is_held_)
-            return;
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
             uint4 chunk = extract_vector(low_[part], high_[part], misalignment_);
             if (M == Major::K && count_ < chunk_elements)
                 chunk = keep_elements(chunk, count_);
-            *chunk_at(smem, part) = chunk;
+            *reinterpret_cast<uint4*>(reinterpret_cast<char*>(smem) + chunks_.offset +
+                                      part * Chunks::part_bytes) = chunk;
         }
     }
 
 private:
-    __device__ static uintptr_t address(const char* element)
-    {
-        return reinterpret_cast<uintptr_t>(element);
-    }
-    __device__ static uintptr_t round_down(uintptr_t address) { return address & ~uintptr_t{15}; }
+    // The aligned vectors that a chunk lies in; those of an aligned chunk are the same.
+    struct Vectors {
+        uintptr_t low, high;
 
-    __device__ uint4* chunk_at(uint16_t* smem, int part) const
-    {
-        return reinterpret_cast<uint4*>(reinterpret_cast<char*>(smem) + chunks_.offset +
-                                        part * Chunks::part_bytes);
-    }
+        __device__ explicit Vectors(const char* chunk)
+            : low(address(chunk) & ~uintptr_t{15}), high((address(chunk) + 15) & ~uintptr_t{15})
+        {
+        }
+    };
 
+    __device__ static uintptr_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
+    __device__ static uint4 load(uintptr_t at) { return *reinterpret_cast<const uint4*>(at); }
+
+    // Does a vector lie within the operand?
+    __device__ bool holds(uintptr_t vector) const { return vector >= begin_ && vector + 16 <= end_; }
+
+    // ... do those of all chunks of the thread?
     __device__ bool is_inside(int existing) const
     {
-        const uintptr_t last = address(chunks_.next) + uintptr_t{chunks_.line_bytes} *
-                                                           static_cast<uint32_t>(Chunks::lines_per_part) *
-                                                           static_cast<uint32_t>(existing - 1);
-        return existing == 0 ||
-               (round_down(address(chunks_.next)) >= begin_ && round_down(last + 15) + 16 <= end_);
+        return existing == 0 || (Vectors(chunks_.next).low >= begin_ &&
+                                 Vectors(chunks_.chunk(existing - 1)).high + 16 <= end_);
     }
 
-    // An aligned chunk's second vector is the first. Parts that do not exist are zeros.
-    __device__ void read_vectors(int existing)
+    // Parts that do not exist are zeros.
+    __device__ void read_inside(int existing)
     {
-        misalignment_ = static_cast<uint32_t>(address(chunks_.next)) % 16;
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
-            const uintptr_t from = address(chunks_.chunk(part));
+            const Vectors at(chunks_.chunk(part));
             low_[part] = high_[part] = make_uint4(0, 0, 0, 0);
             if (part < existing) {
-                low_[part] = *reinterpret_cast<const uint4*>(round_down(from));
-                high_[part] = *reinterpret_cast<const uint4*>(round_down(from + 15));
+                low_[part] = load(at.low);
+                high_[part] = load(at.high);
             }
         }
     }
 
-    __device__ void copy_elements(uint16_t* smem, int k_left) const
+    // Reads a vector that reaches past an end of the operand by elements; zeros are put past the end.
+    __device__ void read_at_ends(int existing)
     {
+#pragma unroll
+        for (int part = 0; part < parts; ++part) {
+            const Vectors at(chunks_.chunk(part));
+            low_[part] = high_[part] = make_uint4(0, 0, 0, 0);
+            if (part < existing && holds(at.low))
+                low_[part] = load(at.low);
+            if (part < existing && holds(at.high))
+                high_[part] = load(at.high);
+        }
 #pragma unroll 1
-        for (int part = 0; part < parts; ++part)
-            *chunk_at(smem, part) = gather_vector(reinterpret_cast<const uint16_t*>(chunks_.chunk(part)), 1,
-                                                  chunks_.count(part, k_left));
+        for (int part = 0; part < existing; ++part) {
+            const Vectors at(chunks_.chunk(part));
+            if (!holds(at.low))
+                put_vector(low_, part, gather_within(at.low, begin_, end_));
+            if (!holds(at.high))
+                put_vector(high_, part, gather_within(at.high, begin_, end_));
+        }
     }
 
     Chunks chunks_;
-    uintptr_t begin_, end_;  // of the operand
-    bool is_held_ = false;
+    uintptr_t begin_, end_;      // of the operand, in memory
     int count_ = 0;              // elements of a chunk that exist
     uint32_t misalignment_ = 0;  // of all chunks, in bytes
     uint4 low_[parts], high_[parts];
@@ -117,16 +132,16 @@ __device__ inline void multiply_unaligned(typename Share::Accumulator& acc, Smem
     static_assert(C.stages == 2);
     const WarpPlace<C> place(warp);
     const typename Share::Lane offsets(place.m, place.n, lane);
-    a.read(smem.a[0], k);
-    b.read(smem.b[0], k);
+    a.read(k);
+    b.read(k);
     int stage = 0;
     for (int k_left = k; k_left > 0; k_left -= C.k, stage ^= 1) {
         a.store(smem.a[stage]);
         b.store(smem.b[stage]);
         __syncthreads();
         if (k_left > C.k) {
-            a.read(smem.a[stage ^ 1], k_left - C.k);
-            b.read(smem.b[stage ^ 1], k_left - C.k);
+            a.read(k_left - C.k);
+            b.read(k_left - C.k);
         }
         Share::accumulate(
             acc, {offsets, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage])});
@@ -144,10 +159,10 @@ __device__ inline void run_unaligned_tile(const Params& p, Smem<C>& smem)
     typename Share::Accumulator acc;
     acc.clear();
     if (range.count > 0) {
-        UnalignedProducer<MA, C.m, C.k, C.threads()> a(p.a, problem_operand(p.a, at.batch), at.row,
-                                                       range.first, p.output.m, p.k, thread);
-        UnalignedProducer<MB, C.n, C.k, C.threads()> b(p.b, problem_operand(p.b, at.batch), at.column,
-                                                       range.first, p.output.n, p.k, thread);
+        UnalignedProducer<MA, C.m, C.k, C.threads()> a(p.a, at.batch, at.row, range.first, p.output.m, p.k,
+                                                       thread);
+        UnalignedProducer<MB, C.n, C.k, C.threads()> b(p.b, at.batch, at.column, range.first, p.output.n,
+                                                       p.k, thread);
         multiply_unaligned<C, Share>(acc, smem, a, b, range.count, thread / 32, thread % 32);
     }
     store_tile<C, T, PlainTiles>(p, smem, acc);

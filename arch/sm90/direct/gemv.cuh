@@ -76,27 +76,6 @@ struct GemvA {
 
     __device__ bool has(int i) const { return k + i * k_step < k_end; }
 
-    // Loads a vector that lies only partly in A; its other elements become zeros.
-    __device__ uint4 gather(int i) const
-    {
-        const uintptr_t vector = at + i * pitch;
-        uint64_t halves[2] = {};
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-            if (const uintptr_t element = vector + 2 * e; element >= begin && element < end)
-                halves[e / 4] |= uint64_t{*reinterpret_cast<const uint16_t*>(element)} << 16 * (e % 4);
-        return make_uint4(static_cast<uint32_t>(halves[0]), static_cast<uint32_t>(halves[0] >> 32),
-                          static_cast<uint32_t>(halves[1]), static_cast<uint32_t>(halves[1] >> 32));
-    }
-
-    __device__ static void put(uint4 (&v)[loads_in_flight], int place, const uint4& vector)
-    {
-#pragma unroll
-        for (int i = 0; i < loads_in_flight; ++i)
-            if (i == place)
-                v[i] = vector;
-    }
-
     // Loads the next vectors; those past k_end become zeros.
     __device__ void load(uint4 (&v)[loads_in_flight]) const
     {
@@ -118,9 +97,9 @@ struct GemvA {
                 v[i] = load_vector(at + i * pitch);
         }
         if (gathers_first)
-            v[0] = gather(0);
+            v[0] = gather_within(at, begin, end);
         if (gathers_last)
-            put(v, count - 1, gather(count - 1));
+            put_vector(v, count - 1, gather_within(at + (count - 1) * pitch, begin, end));
     }
 
     __device__ void prefetch() const

@@ -121,11 +121,6 @@ hg::Problem make_problem(emu::Machine& machine, Setup& setup, int64_t m, int64_t
     return p;
 }
 
-hg::sm80::OperandParams pack_operand(const hg::Operand& o)
-{
-    return {static_cast<const uint16_t*>(o.ptr), nullptr, o.row_stride, o.k_stride, o.batch_stride};
-}
-
 // The launch that a plan means.
 template <typename Params>
 void set_launch(Setup& setup, const hg::KernelInfo& kernel, const hg::Plan& plan, const Params& params)
@@ -275,8 +270,8 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape)
     const hg::Problem p =
         make_problem(machine, setup, m, n, k, shape == 1 ? 2 : 1, variant_of(name), asked[shape]);
     hg::sm80::Params params{};
-    params.a = pack_operand(p.a);
-    params.b = pack_operand(p.b);
+    params.a = hg::sm80::pack_operand(p.a, p, p.m);
+    params.b = hg::sm80::pack_operand(p.b, p, p.n);
     params.output = hg::pack_output(p);
     params.k = p.k;
     params.grid = hg::pack_grid(p, kernel, 2);
