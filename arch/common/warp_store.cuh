@@ -85,83 +85,96 @@ struct ChunkElements {
     int row, column;
 
     __device__ explicit ChunkElements(int lane) : row(lane / lanes), column(lane % lanes) {}
-    __device__ static float get(const float* chunk, int row, int column)
+    __device__ static int index(int row, int column)
     {
-        return chunk[4 * Chunk<Cols>::unit(row, column / 4) + column % 4];
+        return 4 * Chunk<Cols>::unit(row, column / 4) + column % 4;
     }
 };
 
-// Stores alpha times the first `rows` rows and `columns` columns of a chunk. A lane reads its elements of
-// two rows before it stores any, so that the latencies overlap.
-template <int Cols>
+// The part of the output that a chunk covers: `columns` columns of `rows` rows from (row, column) on.
+struct ChunkPlace {
+    int64_t row, column;
+    int rows, columns;
+
+    __device__ ChunkPlace(const OutputParams& p, int64_t row, int64_t column, int columns)
+        : row(row), column(column), rows(static_cast<int>(min(p.m - row, int64_t{epilogue_rows}))),
+          columns(static_cast<int>(min(p.n - column, int64_t{columns})))
+    {
+    }
+};
+
+// Stores alpha times the elements of a chunk to D, which begins at `d`. A lane reads its elements of four
+// rows before it stores any, so that the latencies overlap.
+template <int Cols, typename Element, typename Convert>
 __device__ inline void store_plain_elements(const OutputParams& p, float alpha, char* d, const float* chunk,
-                                            int64_t row, int64_t column, int rows, int columns, int lane)
+                                            const ChunkPlace& place, int lane, Convert convert)
 {
     using Elements = ChunkElements<Cols>;
-    constexpr int at_once = 2, across = Elements::across, step = Elements::step;
+    constexpr int at_once = 4, across = Elements::across, rows = at_once * Elements::step;
+    static_assert(rows % 4 == 0);  // so that Chunk permutes the units of row r and of row r + rows alike
     const Elements at(lane);
+    const int64_t pitch = Elements::step * p.ldd;
+    auto* to = reinterpret_cast<Element*>(d) + (place.row + at.row) * p.ldd + place.column + at.column;
 #pragma unroll 1
-    for (int first = at.row; first < rows; first += at_once * step) {
+    for (int done = 0; at.row + done < place.rows; done += rows, chunk += rows * Cols) {
         float v[at_once][across];
 #pragma unroll
         for (int i = 0; i < at_once; ++i)
 #pragma unroll
             for (int j = 0; j < across; ++j)
-                v[i][j] = __fmul_rn(
-                    alpha, Elements::get(chunk, first + i * step, at.column + j * Elements::lanes));
-        const int64_t index = (row + first) * p.ldd + column + at.column;
+                v[i][j] = chunk[Elements::index(at.row + i * Elements::step, at.column + j * at.lanes)];
 #pragma unroll
-        for (int i = 0; i < at_once; ++i)
+        for (int i = 0; i < at_once; ++i, to += pitch)
 #pragma unroll
             for (int j = 0; j < across; ++j)
-                if (first + i * step < rows && at.column + j * Elements::lanes < columns)
-                    store_element(v[i][j], d, index + i * step * p.ldd + j * Elements::lanes, p.type_d);
+                if (at.row + done + i * Elements::step < place.rows &&
+                    at.column + j * at.lanes < place.columns)
+                    to[j * at.lanes] = convert(__fmul_rn(alpha, v[i][j]));
     }
 }
 
-// Stores a chunk of which `rows` and `columns` exist, element by element.
 template <int Cols>
-__device__ inline void store_chunk_elements(const OutputParams& p, const Scalars& s,
-                                            const OutputBases& bases, const float* chunk, int64_t row,
-                                            int64_t column, int rows, int columns, int lane)
+__device__ inline void store_plain_chunk(const OutputParams& p, float alpha, int32_t batch,
+                                         const float* chunk, const ChunkPlace& place, int lane)
 {
-    if (!bases.c && !bases.aux && p.bias_along == BiasAlong::None && p.activation == Activation::None) {
-        store_plain_elements<Cols>(p, s.alpha, bases.d, chunk, row, column, rows, columns, lane);
-        return;
-    }
-    const ChunkElements<Cols> at(lane);
-#pragma unroll 1
-    for (int r = at.row; r < rows; r += at.step)
-#pragma unroll 1
-        for (int c = at.column; c < columns; c += at.lanes)
-            finish_element(p, s, bases, row + r, column + c, at.get(chunk, r, c));
+    const Type type = p.type_d;
+    char* const d =
+        static_cast<char*>(problem_base(p.d, p.d_array, batch * p.stride_d, device_bytes_of(type), batch));
+    if (type == Type::F32)
+        store_plain_elements<Cols, float>(p, alpha, d, chunk, place, lane, [](float v) { return v; });
+    else
+        store_plain_elements<Cols, uint16_t>(p, alpha, d, chunk, place, lane,
+                                             [&](float v) { return to_bits(v, type); });
 }
 
-// Stores a chunk whose first element is (row, column) of the output, `columns` of its columns. Called by a
-// whole warp.
+// Stores a chunk, whatever the output. Called by a whole warp.
 template <Type T, int Cols>
 __device__ inline void store_chunk_rows(const OutputParams& p, const Scalars& s, const OutputBases& bases,
-                                        float* chunk, int64_t row, int64_t column, int columns, int lane)
+                                        float* chunk, const ChunkPlace& place, int lane)
 {
-    const auto rows = static_cast<int>(min(p.m - row, int64_t{epilogue_rows}));
-    columns = static_cast<int>(min(p.n - column, int64_t{columns}));
-    if (!bases.vectors || columns % epilogue_vector != 0) {
-        store_chunk_elements<Cols>(p, s, bases, chunk, row, column, rows, columns, lane);
+    if (!bases.vectors || place.columns % epilogue_vector != 0) {
+        using Elements = ChunkElements<Cols>;
+        const Elements at(lane);
+#pragma unroll 1
+        for (int r = at.row; r < place.rows; r += at.step)
+#pragma unroll 1
+            for (int c = at.column; c < place.columns; c += at.lanes)
+                finish_element(p, s, bases, place.row + r, place.column + c, chunk[at.index(r, c)]);
         return;
     }
     constexpr int vectors = Cols / epilogue_vector, step = 32 / vectors;
     const int vector = lane % vectors;
-    if (vector * epilogue_vector >= columns)
+    if (vector * epilogue_vector >= place.columns)
         return;
-    const int64_t j = column + vector * epilogue_vector;
+    const int64_t j = place.column + vector * epilogue_vector;
 #pragma unroll 1
-    for (int r = lane / vectors; r < rows; r += step) {
+    for (int r = lane / vectors; r < place.rows; r += step) {
         float v[8];
 #pragma unroll
         for (int half = 0; half < 2; ++half)
             reinterpret_cast<float4*>(v)[half] =
                 *reinterpret_cast<const float4*>(chunk + 4 * Chunk<Cols>::unit(r, 2 * vector + half));
-        finish_vector<T>(v, p, s, bases, row + r, j);
+        finish_vector<T>(v, p, s, bases, place.row + r, j);
     }
 }
 
@@ -183,13 +196,10 @@ __device__ inline void transpose_quad(uint32_t (&w)[4], int lane)
     }
 }
 
-// Can store_from_registers() store the output of operands of type T? D is alpha * A * B, of floats or of T,
-// in rows of whole aligned vectors.
-template <Type T>
+// Is D = alpha * A * B?
 __device__ inline bool is_plain_output(const OutputParams& p, const OutputBases& bases)
 {
-    return bases.vectors && p.n % 8 == 0 && !bases.c && !bases.aux && p.bias_along == BiasAlong::None &&
-           p.activation == Activation::None && (p.type_d == T || p.type_d == Type::F32);
+    return !bases.c && !bases.aux && p.bias_along == BiasAlong::None && p.activation == Activation::None;
 }
 
 // Where a lane stores: `to` is its element of the warp's first fragment, the bounds count from there.
@@ -296,13 +306,13 @@ __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
                                        const WarpAccumulator<WM, WN>& acc, float* chunk, int32_t batch,
                                        int64_t row, int64_t column, int lane)
 {
-    if constexpr (FromRegisters) {
-        const OutputBases bases(p, s, batch);
-        if (is_plain_output<T>(p, bases)) {
-            store_from_registers<T>(p, s.alpha, bases.d, acc, row, column, lane);
-            return;
-        }
+    const OutputBases first_bases(p, s, batch);
+    const bool plain = is_plain_output(p, first_bases), vectors = first_bases.vectors && p.n % 8 == 0;
+    if (FromRegisters && plain && vectors && (p.type_d == T || p.type_d == Type::F32)) {
+        store_from_registers<T>(p, s.alpha, first_bases.d, acc, row, column, lane);
+        return;
     }
+    const bool plain_elements = plain && !vectors;
     // Only what must know its accumulators by constants is unrolled: nvcc takes long for the rest.
     constexpr int across = WN / columns, chunks = WM / epilogue_rows * across;
 #pragma unroll 1
@@ -312,10 +322,14 @@ __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
             if (i == current)
                 put_chunk<columns>(chunk, acc.v[i / across] + i % across * (columns / 8), lane);
         __syncwarp();
-        // Found anew each time: there are no registers to keep them.
-        const OutputBases bases(p, s, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch))));
-        store_chunk_rows<T, columns>(p, s, bases, chunk, row + current / across * epilogue_rows,
-                                     column + current % across * columns, columns, lane);
+        const ChunkPlace place(p, row + current / across * epilogue_rows,
+                               column + current % across * columns, columns);
+        // What depends on the problem is found anew each time: there are no registers to keep it.
+        const auto problem = static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch)));
+        if (plain_elements)
+            store_plain_chunk<columns>(p, s.alpha, problem, chunk, place, lane);
+        else
+            store_chunk_rows<T, columns>(p, s, OutputBases(p, s, problem), chunk, place, lane);
         __syncwarp();
     }
 }
