@@ -77,6 +77,12 @@ __device__ inline void finish_vector(float (&v)[8], const OutputParams& p, const
     store_vector<T>(v, bases.d + (i * p.ldd + j) * device_bytes_of(p.type_d), p.type_d);
 }
 
+// Is D = alpha * A * B?
+__device__ inline bool is_plain_output(const OutputParams& p, const OutputBases& bases)
+{
+    return !bases.c && !bases.aux && p.bias_along == BiasAlong::None && p.activation == Activation::None;
+}
+
 // Where a lane is in a chunk that the warp stores element by element: neighbouring lanes store neighbours,
 // in rows `row`, row + step, ... and columns `column`, column + lanes, ...
 template <int Cols>
@@ -103,48 +109,42 @@ struct ChunkPlace {
     }
 };
 
-// Stores alpha times the elements of a chunk to D, which begins at `d`. A lane reads its elements of four
-// rows before it stores any, so that the latencies overlap.
+// Stores alpha times the elements of a chunk to D, which begins at `d`. A lane reads its elements of two
+// rows before it stores any, so that the latencies overlap; with more rows kernels of sm120 spill.
 template <int Cols, typename Element, typename Convert>
 __device__ inline void store_plain_elements(const OutputParams& p, float alpha, char* d, const float* chunk,
                                             const ChunkPlace& place, int lane, Convert convert)
 {
     using Elements = ChunkElements<Cols>;
-    constexpr int at_once = 4, across = Elements::across, rows = at_once * Elements::step;
-    static_assert(rows % 4 == 0);  // so that Chunk permutes the units of row r and of row r + rows alike
+    constexpr int across = Elements::across, at_once = 2, step = Elements::step;
     const Elements at(lane);
-    const int64_t pitch = Elements::step * p.ldd;
     auto* to = reinterpret_cast<Element*>(d) + (place.row + at.row) * p.ldd + place.column + at.column;
 #pragma unroll 1
-    for (int done = 0; at.row + done < place.rows; done += rows, chunk += rows * Cols) {
+    for (int first = at.row; first < place.rows; first += at_once * step) {
         float v[at_once][across];
 #pragma unroll
         for (int i = 0; i < at_once; ++i)
 #pragma unroll
             for (int j = 0; j < across; ++j)
-                v[i][j] = chunk[Elements::index(at.row + i * Elements::step, at.column + j * at.lanes)];
+                v[i][j] = chunk[Elements::index(first + i * step, at.column + j * at.lanes)];
 #pragma unroll
-        for (int i = 0; i < at_once; ++i, to += pitch)
+        for (int i = 0; i < at_once; ++i, to += step * p.ldd)
 #pragma unroll
             for (int j = 0; j < across; ++j)
-                if (at.row + done + i * Elements::step < place.rows &&
-                    at.column + j * at.lanes < place.columns)
+                if (first + i * step < place.rows && at.column + j * at.lanes < place.columns)
                     to[j * at.lanes] = convert(__fmul_rn(alpha, v[i][j]));
     }
 }
 
 template <int Cols>
-__device__ inline void store_plain_chunk(const OutputParams& p, float alpha, int32_t batch,
-                                         const float* chunk, const ChunkPlace& place, int lane)
+__device__ inline void store_plain_chunk(const OutputParams& p, float alpha, char* d, const float* chunk,
+                                         const ChunkPlace& place, int lane)
 {
-    const Type type = p.type_d;
-    char* const d =
-        static_cast<char*>(problem_base(p.d, p.d_array, batch * p.stride_d, device_bytes_of(type), batch));
-    if (type == Type::F32)
+    if (p.type_d == Type::F32)
         store_plain_elements<Cols, float>(p, alpha, d, chunk, place, lane, [](float v) { return v; });
     else
         store_plain_elements<Cols, uint16_t>(p, alpha, d, chunk, place, lane,
-                                             [&](float v) { return to_bits(v, type); });
+                                             [&](float v) { return to_bits(v, p.type_d); });
 }
 
 // Stores a chunk, whatever the output. Called by a whole warp.
@@ -153,6 +153,10 @@ __device__ inline void store_chunk_rows(const OutputParams& p, const Scalars& s,
                                         float* chunk, const ChunkPlace& place, int lane)
 {
     if (!bases.vectors || place.columns % epilogue_vector != 0) {
+        if (is_plain_output(p, bases)) {
+            store_plain_chunk<Cols>(p, s.alpha, bases.d, chunk, place, lane);
+            return;
+        }
         using Elements = ChunkElements<Cols>;
         const Elements at(lane);
 #pragma unroll 1
@@ -194,12 +198,6 @@ __device__ inline void transpose_quad(uint32_t (&w)[4], int lane)
         w[i] = high ? other : w[i];
         w[i + 2] = high ? w[i + 2] : other;
     }
-}
-
-// Is D = alpha * A * B?
-__device__ inline bool is_plain_output(const OutputParams& p, const OutputBases& bases)
-{
-    return !bases.c && !bases.aux && p.bias_along == BiasAlong::None && p.activation == Activation::None;
 }
 
 // Where a lane stores: `to` is its element of the warp's first fragment, the bounds count from there.
@@ -306,13 +304,14 @@ __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
                                        const WarpAccumulator<WM, WN>& acc, float* chunk, int32_t batch,
                                        int64_t row, int64_t column, int lane)
 {
-    const OutputBases first_bases(p, s, batch);
-    const bool plain = is_plain_output(p, first_bases), vectors = first_bases.vectors && p.n % 8 == 0;
-    if (FromRegisters && plain && vectors && (p.type_d == T || p.type_d == Type::F32)) {
-        store_from_registers<T>(p, s.alpha, first_bases.d, acc, row, column, lane);
-        return;
+    if constexpr (FromRegisters) {
+        const OutputBases bases(p, s, batch);
+        if (is_plain_output(p, bases) && bases.vectors && p.n % 8 == 0 &&
+            (p.type_d == T || p.type_d == Type::F32)) {
+            store_from_registers<T>(p, s.alpha, bases.d, acc, row, column, lane);
+            return;
+        }
     }
-    const bool plain_elements = plain && !vectors;
     // Only what must know its accumulators by constants is unrolled: nvcc takes long for the rest.
     constexpr int across = WN / columns, chunks = WM / epilogue_rows * across;
 #pragma unroll 1
@@ -322,14 +321,11 @@ __device__ inline void store_warp_tile(const OutputParams& p, const Scalars& s,
             if (i == current)
                 put_chunk<columns>(chunk, acc.v[i / across] + i % across * (columns / 8), lane);
         __syncwarp();
+        // Found anew each time: there are no registers to keep them.
+        const OutputBases bases(p, s, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch))));
         const ChunkPlace place(p, row + current / across * epilogue_rows,
                                column + current % across * columns, columns);
-        // What depends on the problem is found anew each time: there are no registers to keep it.
-        const auto problem = static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(batch)));
-        if (plain_elements)
-            store_plain_chunk<columns>(p, s.alpha, problem, chunk, place, lane);
-        else
-            store_chunk_rows<T, columns>(p, s, OutputBases(p, s, problem), chunk, place, lane);
+        store_chunk_rows<T, columns>(p, s, bases, chunk, place, lane);
         __syncwarp();
     }
 }
