@@ -47,7 +47,7 @@ enum Scope { scope_cta, scope_cluster, scope_gpu, scopes };
 // ---- Warp -------------------------------------------------------------------------------------------
 // Why a fragment does not run; the scheduler asks `ready` again whenever anything happened.
 struct Wait {
-    std::function<bool()> ready;        // empty: not waiting
+    std::function<bool()> ready;       // empty: not waiting
     std::function<std::string()> what;  // for the deadlock report: barrier, phase, counts, bytes
 };
 
@@ -84,9 +84,9 @@ struct Warp {
     SyncClock observed[scopes];      // by strong reads of at least this scope, for fences
     SyncClock inits;                 // its mbarrier initialisations
     std::map<Mask, WarpBarrier> barriers;
-    Mask carry = 0;                      // the condition code register of extended-precision arithmetic
-    int patience = 0;                    // backward branches since another fragment ran
-    int held_registers = 0;              // per thread, of setmaxnreg; 0: as launched
+    Mask carry = 0;                  // the condition code register of extended-precision arithmetic
+    int patience = 0;                // backward branches since another fragment ran
+    int held_registers = 0;          // per thread, of setmaxnreg; 0: as launched
     std::shared_ptr<void> extension[4];  // state of instruction families (cp.async groups, wgmma, ...),
                                          // indexed by Extension
 };
@@ -95,9 +95,9 @@ enum Extension { ext_cp_async, ext_bulk, ext_wgmma, ext_tcgen05 };
 // ---- CTA, cluster, grid -----------------------------------------------------------------------------
 // One use of a named barrier, from its first arrival to its last; those who wait hold on to it.
 struct BarrierRound {
-    int expected = 0;  // threads; 0: all of the CTA that have not exited
+    int expected = 0;     // threads; 0: all of the CTA that have not exited
     int arrived = 0;
-    uint32_t warps = 0;  // that have arrived, by index
+    uint32_t warps = 0;   // that have arrived, by index
     bool done = false;
     bool all = true, any = false;  // of the predicates given, and how many were true
     uint32_t count = 0;
@@ -112,9 +112,9 @@ struct Mbarrier {
     uint64_t phase = 0;
     int32_t expected = 0, pending = 0;
     int64_t tx = 0;
-    SyncClock clock;      // of the running phase
-    SyncClock completed;  // of the phase that ended last
-    int line = 0;         // of its init
+    SyncClock clock;       // of the running phase
+    SyncClock completed;   // of the phase that ended last
+    int line = 0;          // of its init
 };
 
 struct Cta {
@@ -126,7 +126,7 @@ struct Cta {
     std::map<uint32_t, Mbarrier> mbarriers;  // by offset in shared
     std::shared_ptr<void> tmem;              // tcgen05's tensor memory
     int live_warps = 0;
-    int free_registers = 0;      // given back by setmaxnreg.dec
+    int free_registers = 0;  // given back by setmaxnreg.dec
     bool cancel_failed = false;  // it has seen that a clusterlaunchcontrol request failed
     bool done() const { return live_warps == 0; }
 };
@@ -180,8 +180,8 @@ struct Grid {
     std::vector<std::unique_ptr<Cluster>> resident;
     uint64_t next_cluster = 0;  // not yet started
     bool explicit_cluster = false;
-    std::vector<uint64_t> executed;                                // warp instructions by Program::ops
-    std::vector<BankPasses> banks;                                 // the same
+    std::vector<uint64_t> executed;  // warp instructions by Program::ops
+    std::vector<BankPasses> banks;   // the same
     std::function<bool(uint32_t (&first_cta)[3])> cancel_cluster;  // clusterlaunchcontrol: take one that
                                                                    // has not started
 };
@@ -201,8 +201,7 @@ public:
     // Does [address, address + bytes) lie inside one allocation? `base`, `size` tell which, if any.
     bool contains(uint64_t address, size_t bytes) const;
     bool find(uint64_t address, uint64_t* base, size_t* size) const;
-    bool below(uint64_t address, uint64_t* base,
-               size_t* size) const;  // the last that starts at or before it
+    bool below(uint64_t address, uint64_t* base, size_t* size) const;  // the last that starts at or before it
     int64_t used() const { return used_; }
     int64_t limit() const { return limit_; }
 
@@ -268,8 +267,8 @@ struct Exec {
     // A hazard: reported with kernel, PTX line, CTA, warp and lanes; `fatal` ones throw Fault.
     void hazard(const char* kind, const std::string& text, Mask lanes = 0);
     [[noreturn]] void fault(const char* kind, const std::string& text);
-    // For .aligned instructions, before anything else is done: wait until all lanes that have not exited
-    // are here (by an exception that the scheduler catches); complain when they cannot come.
+    // For .aligned instructions, before anything else is done: wait until all lanes that have not exited are
+    // here (by an exception that the scheduler catches); complain when they cannot come.
     void require_convergence();
     // The same for the lanes of a member mask.
     void require_lanes(Mask members);
@@ -284,8 +283,7 @@ struct Arg {
     int reg = -1;
     uint64_t constant = 0;
     int special = 0;
-    uint8_t bits =
-        32;  // of the register as declared: 1, 8, 16, 32, 64, 128; narrow ones are kept zero-extended
+    uint8_t bits = 32;  // of the register as declared: 1, 8, 16, 32, 64, 128; narrow ones are kept zero-extended
 };
 
 // [base + offset] in a space; base a register or absolute.
@@ -315,7 +313,7 @@ struct Program {
     std::vector<Op> ops;
     std::vector<std::string> names;
     int register_bytes = 0;
-    std::vector<int> register_offset;      // by ptx register index
+    std::vector<int> register_offset;  // by ptx register index
     std::vector<uint64_t> global_address;  // of module->globals
     const ptx::Instruction* decoding = nullptr;
     mutable std::shared_ptr<void> register_uses;  // by instruction, filled when wgmma first needs it
@@ -326,41 +324,37 @@ struct Program {
 // first modifier ("fence.proxy", "barrier.cluster", "st.async"), which is looked up first.
 using Decoder = void (*)(const ptx::Instruction&, Program&, Op&);
 struct DecoderTable {
-    std::map<std::string, Decoder, std::less<>> by_opcode;   // "cp" and the like branch on the modifiers
-                                                             // themselves
+    std::map<std::string, Decoder, std::less<>> by_opcode;  // "cp" and the like branch on the modifiers
+                                                            // themselves
     std::vector<void (*)(Exec&)> at_warp_exit, at_cta_exit;  // checks; run in the last exit of either
 };
 const DecoderTable& decoders();
 void add_arithmetic(DecoderTable&);  // ops/arithmetic.cpp, logic, conversion, selp, setp, mov, prmt ...
 void add_memory(DecoderTable&);      // ld, st, atom, red, cvta, prefetch, fence/membar
-void add_control(
-    DecoderTable&);  // bra, ret, exit, bar, barrier, shfl, vote, match, redux, elect, activemask
-void add_matrix(DecoderTable&);  // ldmatrix, stmatrix, movmatrix, mma
-void add_async(DecoderTable&);   // cp.*, mbarrier, mapa, griddepcontrol, clusterlaunchcontrol, ...
+void add_control(DecoderTable&);     // bra, ret, exit, bar, barrier, shfl, vote, match, redux, elect, activemask
+void add_matrix(DecoderTable&);      // ldmatrix, stmatrix, movmatrix, mma
+void add_async(DecoderTable&);       // cp.*, mbarrier, mapa, griddepcontrol, clusterlaunchcontrol, ...
 void add_wgmma(DecoderTable&);
 void add_tcgen05(DecoderTable&);
 
 // Decode a kernel. Operand helpers for decoders:
-Program decode(const ptx::Module& module, const ptx::Kernel& kernel,
-               const std::vector<uint64_t>& global_address);
+Program decode(const ptx::Module& module, const ptx::Kernel& kernel, const std::vector<uint64_t>& global_address);
 // Every complaint of a kernel's instructions, where decode() stops at the first.
 std::vector<std::string> refusals(const ptx::Module& module, const ptx::Kernel& kernel,
                                   const std::vector<uint64_t>& global_address);
 Arg decode_arg(const ptx::Operand& operand, const Program& program);
-// The same for a value of a type: floating literals become its bits, a register of another width is
-// refused.
+// The same for a value of a type: floating literals become its bits, a register of another width is refused.
 Arg decode_arg(const ptx::Operand& operand, const Program& program, const ptx::Instruction& instruction,
                const ptx::Type& type);
 AddressArg decode_address(const ptx::Operand& operand, const Program& program);
-[[noreturn]] void refuse(const ptx::Instruction& instruction, const Program& program,
-                         const std::string& why);
+[[noreturn]] void refuse(const ptx::Instruction& instruction, const Program& program, const std::string& why);
 
 // ---- Memory accesses --------------------------------------------------------------------------------
 // Where a generic or space-qualified address leads: bounds and alignment are checked by resolve().
 struct Location {
     ptx::Space space = ptx::Space::Global;
-    Cta* cta = nullptr;   // owner of shared memory
-    uint32_t offset = 0;  // in its shared memory
+    Cta* cta = nullptr;      // owner of shared memory
+    uint32_t offset = 0;     // in its shared memory
     uint8_t* bytes = nullptr;
 };
 Location resolve(Exec& x, ptx::Space space, uint64_t address, int bytes, int alignment, int lane);

@@ -11,15 +11,7 @@ namespace {
 
 // Op::imm of a conversion; types as bits, sign and format.
 enum CvtSlot { cvt_from, cvt_to, cvt_rounding, cvt_flags };
-enum CvtFlag {
-    cvt_to_integral = 1,
-    cvt_sat = 2,
-    cvt_ftz = 4,
-    cvt_relu = 8,
-    cvt_satfinite = 16,
-    cvt_from_signed = 32,
-    cvt_to_signed = 64
-};
+enum Flag { to_integral = 1, sat = 2, ftz = 4, relu = 8, satfinite = 16, from_signed = 32, to_signed = 64 };
 
 // tf32 is a type to cvt alone.
 struct End {
@@ -59,14 +51,13 @@ void integer_to_integer(Exec& x)
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
-        const int64_t value = extend(lane_value(x, x.op.args[1], lane), from, flags & cvt_from_signed);
+        const int64_t value = extend(lane_value(x, x.op.args[1], lane), from, flags & from_signed);
         uint64_t out = static_cast<uint64_t>(value);
-        if (flags & cvt_sat)
-            out = clamp_integer(flags & cvt_from_signed ? Int128{value}
-                                                        : Int128{static_cast<uint64_t>(value)},
-                                to, flags & cvt_to_signed);
+        if (flags & sat)
+            out = clamp_integer(flags & from_signed ? Int128{value} : Int128{static_cast<uint64_t>(value)},
+                                to, flags & to_signed);
         // A destination wider than the type is filled by the type's sign.
-        set_lane(x, d, lane, static_cast<uint64_t>(extend(out, to, flags & cvt_to_signed)));
+        set_lane(x, d, lane, static_cast<uint64_t>(extend(out, to, flags & to_signed)));
     }
 }
 
@@ -102,7 +93,7 @@ double source_value(Exec& x, const Arg& arg, int lane)
 {
     const auto id = static_cast<FormatId>(x.op.imm[cvt_from]);
     const uint64_t bits = source_bits(x, arg, lane);
-    return to_double(id, (x.op.imm[cvt_flags] & cvt_ftz) && id == FormatId::F32 ? flush(id, bits) : bits);
+    return to_double(id, (x.op.imm[cvt_flags] & ftz) && id == FormatId::F32 ? flush(id, bits) : bits);
 }
 
 void float_to_integer(Exec& x)
@@ -120,26 +111,26 @@ void float_to_integer(Exec& x)
             const double whole = round_integral(value, static_cast<Rounding>(x.op.imm[cvt_rounding]));
             const double limit = std::ldexp(1.0, 100);
             out = clamp_integer(static_cast<Int128>(std::max(-limit, std::min(limit, whole))), to,
-                                flags & cvt_to_signed);
+                                flags & to_signed);
         }
-        set_lane(x, x.op.args[0], lane, static_cast<uint64_t>(extend(out, to, flags & cvt_to_signed)));
+        set_lane(x, x.op.args[0], lane, static_cast<uint64_t>(extend(out, to, flags & to_signed)));
     }
 }
 
 uint64_t to_format(FormatId id, double value, Rounding rounding, int flags)
 {
-    if ((flags & cvt_sat) && !(value > 0))
+    if ((flags & sat) && !(value > 0))
         value = 0;
-    else if (flags & cvt_sat)
+    else if (flags & sat)
         value = std::min(value, 1.0);
-    if ((flags & cvt_relu) && value <= 0)
+    if ((flags & relu) && value <= 0)
         value = 0;
     uint64_t bits = from_double(id, value, rounding);
     const Format& f = format(id);
     const uint64_t sign = uint64_t{1} << (f.exponent_bits + f.fraction_bits);
-    if ((flags & cvt_satfinite) && !std::isnan(value) && (bits & (sign - 1)) > largest_finite(id))
+    if ((flags & satfinite) && !std::isnan(value) && (bits & (sign - 1)) > largest_finite(id))
         bits = (bits & sign) | largest_finite(id);
-    if ((flags & cvt_ftz) && id == FormatId::F32)
+    if ((flags & ftz) && id == FormatId::F32)
         bits = flush(id, bits);
     // tf32 is kept where a float's bits would be.
     return id == FormatId::Tf32 ? std::isnan(value) ? nan32 : bits << 13 : bits;
@@ -168,7 +159,7 @@ void integer_to_float(Exec& x)
     const auto id = static_cast<FormatId>(x.op.imm[cvt_to]);
     const auto rounding = static_cast<Rounding>(x.op.imm[cvt_rounding]);
     const int flags = x.op.imm[cvt_flags];
-    const bool is_signed = flags & cvt_from_signed;
+    const bool is_signed = flags & from_signed;
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -189,7 +180,7 @@ uint64_t nan_to_float(FormatId from, FormatId to, Rounding rounding, int flags, 
         return (rounding == Rounding::Away ? bits : nan32) & tf32_bits;
     if (from == FormatId::Bf16 && to == FormatId::F32)
         return bits << 16;
-    if (from == FormatId::F32 && to == FormatId::F64 && (flags & cvt_ftz))
+    if (from == FormatId::F32 && to == FormatId::F64 && (flags & ftz))
         return convert_nan(from, to, nan32);
     return from == FormatId::F64 || to == FormatId::F64 ? convert_nan(from, to, bits) : format(to).nan;
 }
@@ -206,12 +197,12 @@ void float_to_float(Exec& x)
         if (!(x.lanes >> lane & 1))
             continue;
         const uint64_t bits = source_bits(x, x.op.args[1], lane);
-        if (is_nan(from, bits) && !(flags & cvt_sat)) {
+        if (is_nan(from, bits) && !(flags & sat)) {
             set_lane(x, x.op.args[0], lane, nan_to_float(from, id, rounding, flags, bits));
             continue;
         }
         double value = id == FormatId::F16 ? to_double(from, bits) : source_value(x, x.op.args[1], lane);
-        if (flags & cvt_to_integral)
+        if (flags & to_integral)
             value = round_integral(value, rounding);
         set_lane(x, x.op.args[0], lane, to_format(id, value, rounding, flags));
     }
@@ -312,7 +303,7 @@ Arg decode_wide(const ptx::Operand& operand, const Program& program, const ptx::
 
 Handler common(const End& to, const End& from, const Op& op)
 {
-    if (to.floating || from.floating || op.imm[cvt_flags] & cvt_sat || op.args[0].bits != to.type.bits ||
+    if (to.floating || from.floating || op.imm[cvt_flags] & sat || op.args[0].bits != to.type.bits ||
         (op.args[1].form == Arg::Form::Register && op.args[1].bits != from.type.bits))
         return nullptr;
     const bool is_signed = from.type.kind == ptx::Kind::Signed;
@@ -367,19 +358,19 @@ void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
     Modifiers m(instruction, program);
     const int integral = m.take_one({"rni", "rzi", "rmi", "rpi"});
     const int floating = m.take_one({"rn", "rz", "rm", "rp", "rna"});
-    int flags = integral >= 0 ? cvt_to_integral : 0;
+    int flags = integral >= 0 ? to_integral : 0;
     const std::pair<const char*, int> names[] = {
-        {"sat", cvt_sat}, {"ftz", cvt_ftz}, {"relu", cvt_relu}, {"satfinite", cvt_satfinite}};
+        {"sat", sat}, {"ftz", ftz}, {"relu", relu}, {"satfinite", satfinite}};
     for (const auto& [name, flag] : names)
         if (m.take(name))
             flags |= flag;
     const End to = take_end(m, instruction, program), from = take_end(m, instruction, program);
     m.done();
     check_rounding(instruction, program, to, from, floating, integral);
-    if (!to.floating && !from.floating && (flags & ~cvt_sat))
+    if (!to.floating && !from.floating && (flags & ~sat))
         refuse(instruction, program, "no such form");
-    flags |= (from.type.kind == ptx::Kind::Signed ? cvt_from_signed : 0) |
-             (to.type.kind == ptx::Kind::Signed ? cvt_to_signed : 0);
+    flags |= (from.type.kind == ptx::Kind::Signed ? from_signed : 0) |
+             (to.type.kind == ptx::Kind::Signed ? to_signed : 0);
     op.imm[cvt_from] = from.floating ? static_cast<int>(from.id) : from.type.bits;
     op.imm[cvt_to] = to.floating ? static_cast<int>(to.id) : to.type.bits;
     op.imm[cvt_rounding] = integral >= 0 ? integral : std::max(0, floating);

@@ -58,7 +58,7 @@ struct AsyncToken {
     Mask lanes = 0;     // that issued it
     bool read = false;  // its source has been read
     bool done = false;
-    bool waited = false;    // somebody knows that it has read its source
+    bool waited = false;  // somebody knows that it has read its source
     bool by_lanes = false;  // every lane has a part of its own
     SyncClock read_clock, clock;
 };
@@ -99,7 +99,7 @@ void add_mbarrier(DecoderTable&);
 void add_cluster(DecoderTable&);
 void add_async_scheduling(DecoderTable&);
 void add_store_async(DecoderTable&);
-void add_tensor_map(DecoderTable&);                               // tensor_map_replace.cpp
+void add_tensor_map(DecoderTable&);  // tensor_map_replace.cpp
 void decode_bulk(const ptx::Instruction&, Program&, Op&);         // cp.async.bulk, cp.reduce.async.bulk
 void decode_bulk_tensor(const ptx::Instruction&, Program&, Op&);  // ... .tensor
 

@@ -24,7 +24,7 @@ struct Stored {
 
 // Op::imm behind the memory slots.
 enum WmmaSlot { wmma_rows = memory_first_free, wmma_depth, wmma_flags };
-enum Flag { flag_along = 1, flag_accumulator = 2, flag_stride = 4 };
+enum WmmaFlag { flag_along = 1, flag_accumulator = 2, flag_stride = 4 };
 
 Stored stored_of(const Op& op)
 {

@@ -165,8 +165,7 @@ TEST(Hardware, ATensorCoreSumThatVanishesHasNoSign)
     std::vector<uint32_t> a(64 * 16), b(8 * 16);
     std::vector<uint32_t> d(64 * 8);
     a[0] = 0x8001, b[0] = 0x0001;
-    multiply_accumulate(tensor_core(config, MatrixUnit::Wgmma, FormatId::Bf16), shape, a.data(), b.data(),
-                        d.data());
+    multiply_accumulate(tensor_core(config, MatrixUnit::Wgmma, FormatId::Bf16), shape, a.data(), b.data(), d.data());
     EXPECT_EQ(d[0], 0u);
 }
 
