@@ -8,7 +8,7 @@ namespace hg::test {
 namespace {
 
 // One element type's functions; fp16 and bf16 elements are both uint16_t to C.
-struct Functions {
+struct GemmFunctions {
     decltype(&hgemm_nn) short_form[2][2];
     decltype(&hgemm) cblas;
     decltype(&hgemm_strided_batched) strided;
@@ -16,18 +16,18 @@ struct Functions {
     decltype(&hgemv_n) gemv[2];
 };
 
-const Functions& functions_of(hgemm_type_t type)
+const GemmFunctions& functions_of(hgemm_type_t type)
 {
-    static constexpr Functions f16{{{hgemm_nn, hgemm_nt}, {hgemm_tn, hgemm_tt}},
-                                   hgemm,
-                                   hgemm_strided_batched,
-                                   hgemm_batched,
-                                   {hgemv_n, hgemv_t}};
-    static constexpr Functions bf16{{{bgemm_nn, bgemm_nt}, {bgemm_tn, bgemm_tt}},
-                                    bgemm,
-                                    bgemm_strided_batched,
-                                    bgemm_batched,
-                                    {bgemv_n, bgemv_t}};
+    static constexpr GemmFunctions f16{{{hgemm_nn, hgemm_nt}, {hgemm_tn, hgemm_tt}},
+                                       hgemm,
+                                       hgemm_strided_batched,
+                                       hgemm_batched,
+                                       {hgemv_n, hgemv_t}};
+    static constexpr GemmFunctions bf16{{{bgemm_nn, bgemm_nt}, {bgemm_tn, bgemm_tt}},
+                                        bgemm,
+                                        bgemm_strided_batched,
+                                        bgemm_batched,
+                                        {bgemv_n, bgemv_t}};
     return type == HGEMM_BF16 ? bf16 : f16;
 }
 
@@ -64,7 +64,7 @@ hgemm_status_t call(Form form, hgemm_handle_t h, const hgemm_args_t& g)
 {
     using In = const uint16_t*;
     using Out = uint16_t*;
-    const Functions& f = functions_of(g.type_ab);
+    const GemmFunctions& f = functions_of(g.type_ab);
     const auto a = static_cast<In>(g.a), b = static_cast<In>(g.b);
     const auto d = static_cast<Out>(g.d);
     switch (form) {

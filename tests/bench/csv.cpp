@@ -95,7 +95,7 @@ const Column columns[] = {
     REAL("watts", watts),
 };
 
-std::vector<const Column*> columns_of(const std::string& heading)
+std::vector<const Column*> columns_in(const std::string& heading)
 {
     std::vector<const Column*> found;
     std::istringstream stream(heading);
@@ -167,7 +167,7 @@ Run read_csv(const std::string& path)
         else if (line.empty() || line[0] == '#')
             continue;
         else if (order.empty())
-            order = columns_of(line);
+            order = columns_in(line);
         else
             run.rows.push_back(parse(line, order));
     }

@@ -23,17 +23,17 @@ struct Cublas::Functions {
 
 namespace {
 
-constexpr size_t workspace_bytes = size_t{64} << 20;
+constexpr size_t cublas_workspace_bytes = size_t{64} << 20;
 
-const std::vector<const char*> usual_names = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-                                              "/usr/local/cuda/lib64/libcublas.so", "libcublas.so"};
+const std::vector<const char*> cublas_names = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+                                               "/usr/local/cuda/lib64/libcublas.so", "libcublas.so"};
 
 }  // namespace
 
 std::unique_ptr<Cublas> Cublas::load(const std::string& path, test::Memory& memory, CUstream_st* stream,
                                      std::string* why)
 {
-    void* library = open_library(path, usual_names, why);
+    void* library = open_library(path, cublas_names, why);
     if (!library)
         return nullptr;
     std::unique_ptr<Cublas> cublas(new Cublas);
@@ -52,8 +52,8 @@ std::unique_ptr<Cublas> Cublas::load(const std::string& path, test::Memory& memo
     cublas->version_ = std::to_string(version);
     // In this order: a change of stream gives the workspace up.
     require_success(f.set_stream(cublas->handle_, stream), "cublasSetStream");
-    cublas->workspace_ = test::Block(memory, workspace_bytes);
-    require_success(f.set_workspace(cublas->handle_, cublas->workspace_.get(), workspace_bytes),
+    cublas->workspace_ = test::Block(memory, cublas_workspace_bytes);
+    require_success(f.set_workspace(cublas->handle_, cublas->workspace_.get(), cublas_workspace_bytes),
                     "cublasSetWorkspace");
     return cublas;
 }

@@ -12,8 +12,8 @@ using namespace cublaslt;
 
 namespace {
 
-const std::vector<const char*> usual_names = {"libcublasLt.so.13", "libcublasLt.so.12",
-                                              "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"};
+const std::vector<const char*> cublaslt_names = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                                 "/usr/local/cuda/lib64/libcublasLt.so", "libcublasLt.so"};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ uint32_t cublaslt::alignment_of(const std::vector<Operands>& sets, const void* (
 std::unique_ptr<CublasLt> CublasLt::load(const std::string& path, test::Memory& memory, CUstream_st* stream,
                                          std::string* why)
 {
-    void* library = open_library(path, usual_names, why);
+    void* library = open_library(path, cublaslt_names, why);
     if (!library)
         return nullptr;
     std::unique_ptr<CublasLt> lt(new CublasLt);

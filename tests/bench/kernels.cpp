@@ -18,14 +18,14 @@ namespace hg::bench {
 namespace {
 
 // The name of the baseline's column: "default" is cublasGemmEx.
-std::string columns_of(const std::string& baseline)
+std::string csv_heading(const std::string& baseline)
 {
     const std::string name = baseline == mma_sync_baseline ? "mma_sync" : "default";
     return "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours," + name + ",ratio_" + name +
            ",tflops,floor,predicted,error";
 }
 
-struct Timed {
+struct TimedKernel {
     std::string name;
     bool chosen;  // what the library takes if nothing is forced
     double us, predicted_us, error;
@@ -59,7 +59,7 @@ public:
     Machine machine() const { return device_.machine(); }
     bool has_time_for(const Product& product) const;
     // Times of all kernels that serve the product, and of the baseline.
-    std::vector<Timed> measure(const Product& product, Standard& standard);
+    std::vector<TimedKernel> measure(const Product& product, Standard& standard);
 
 private:
     struct Forced {
@@ -70,7 +70,7 @@ private:
     Standard standard_for(const Product& product, const std::vector<Operands>& sets,
                           const Expectation& expectation);
     void time(const Product& product, const std::vector<Operands>& sets, const std::vector<Multiply>& arms,
-              std::vector<Timed>& timed, Standard& standard);
+              std::vector<TimedKernel>& timed, Standard& standard);
 
     const KernelsOptions& options_;
     BenchDevice device_;
@@ -122,12 +122,12 @@ Standard Trials::standard_for(const Product& product, const std::vector<Operands
     return standard;
 }
 
-std::vector<Timed> Trials::measure(const Product& product, Standard& standard)
+std::vector<TimedKernel> Trials::measure(const Product& product, Standard& standard)
 {
     const std::vector<Operands> sets = device_.operands(product);
     const Expectation expectation = device_.expect(product, sets[0]);
     const std::string chosen = free_.explain(product, sets[0]).kernel;
-    std::vector<Timed> timed;
+    std::vector<TimedKernel> timed;
     std::vector<Multiply> arms;
     for (const Forced& forced : forced_) {
         Ours& library = *forced.library;
@@ -152,7 +152,7 @@ std::vector<Timed> Trials::measure(const Product& product, Standard& standard)
 
 // Times the arms once, then those that are not far behind in turn with the baseline.
 void Trials::time(const Product& product, const std::vector<Operands>& sets,
-                  const std::vector<Multiply>& arms, std::vector<Timed>& timed, Standard& standard)
+                  const std::vector<Multiply>& arms, std::vector<TimedKernel>& timed, Standard& standard)
 {
     double fastest = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < arms.size(); ++i) {
@@ -167,7 +167,7 @@ void Trials::time(const Product& product, const std::vector<Operands>& sets,
         device_.timer().wait();
     }
     const size_t first = close.size();
-    std::vector<Timed*> kernels;
+    std::vector<TimedKernel*> kernels;
     for (size_t i = 0; i < arms.size(); ++i)
         if (timed[i].us <= options_.within * fastest) {
             close.push_back(arms[i]);
@@ -190,7 +190,7 @@ std::vector<std::string> lines_before(const KernelsOptions& options)
 {
     std::vector<std::string> lines;
     std::ifstream file(options.csv);
-    const std::string columns = columns_of(options.device.baseline);
+    const std::string columns = csv_heading(options.device.baseline);
     const auto commas = std::count(columns.begin(), columns.end(), ',');
     Machine machine;
     for (std::string line; options.resume && std::getline(file, line);)
@@ -204,7 +204,7 @@ std::vector<std::string> lines_before(const KernelsOptions& options)
     return lines;
 }
 
-std::string csv_line(const Product& p, const Timed& t, double standard)
+std::string csv_line(const Product& p, const TimedKernel& t, double standard)
 {
     const auto cell = [](double value) { return known(value) ? fmt::format("{:.4f}", value) : ""; };
     const double ratio = known(t.ratio) ? t.ratio : standard / t.us;
@@ -213,12 +213,13 @@ std::string csv_line(const Product& p, const Timed& t, double standard)
                        cell(t.predicted_us), t.error);
 }
 
-void print(const Product& p, std::vector<Timed> timed, const Standard& standard)
+void print(const Product& p, std::vector<TimedKernel> timed, const Standard& standard)
 {
-    std::sort(timed.begin(), timed.end(), [](const Timed& x, const Timed& y) { return x.us < y.us; });
+    std::sort(timed.begin(), timed.end(),
+              [](const TimedKernel& x, const TimedKernel& y) { return x.us < y.us; });
     fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  {} {}\n", test::name_of(p.type), p.layout, p.shape(),
                floor_us(p), standard.name, known(standard.us) ? fmt::format("{:.2f}", standard.us) : "-");
-    for (const Timed& t : timed)
+    for (const TimedKernel& t : timed)
         fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9}{}{}\n", t.name, t.us,
                    p.flops() / t.us * 1e-6,
                    known(t.predicted_us) ? fmt::format("{:.2f}", t.predicted_us) : "-",
@@ -238,7 +239,7 @@ int time_kernels(const KernelsOptions& options)
         csv.open(options.csv);
         for (const auto& [name, value] : trials.machine())
             csv << "# " << name << ": " << value << "\n";
-        csv << columns_of(options.device.baseline) << "\n";
+        csv << csv_heading(options.device.baseline) << "\n";
         for (const std::string& line : before)
             csv << line << "\n";
         if (!csv.flush())
@@ -257,12 +258,12 @@ int time_kernels(const KernelsOptions& options)
         if (!trials.has_time_for(product))
             break;
         Standard standard;
-        const std::vector<Timed> timed = trials.measure(product, standard);
+        const std::vector<TimedKernel> timed = trials.measure(product, standard);
         ++done;
         progress.clear();
         print(product, timed, standard);
         std::string lines;
-        for (const Timed& t : timed) {
+        for (const TimedKernel& t : timed) {
             lines += csv_line(product, t, standard.us) + "\n";
             wrong += t.error > 1;
         }

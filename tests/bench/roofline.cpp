@@ -10,7 +10,8 @@
 namespace hg::bench {
 namespace {
 
-constexpr double width = 900, height = 600, left = 70, right = 740, top = 60, bottom = 540;
+constexpr double width = 900, height = 600, plot_left = 70, plot_right = 740, plot_top = 60,
+                 plot_bottom = 540;
 
 struct Color {
     const char *region, *color;
@@ -35,15 +36,16 @@ double limit(const Limits& limits, double intensity)
 void draw_axes(Svg& svg, const LogAxis& x, const LogAxis& y)
 {
     for (double value = x.least; value <= x.most * 1.01; value *= 10) {
-        svg.line(x.at(value), top, x.at(value), bottom, "#dddddd");
-        svg.text(x.at(value), bottom + 18, fmt::format("{:g}", value), "middle");
+        svg.line(x.at(value), plot_top, x.at(value), plot_bottom, "#dddddd");
+        svg.text(x.at(value), plot_bottom + 18, fmt::format("{:g}", value), "middle");
     }
     for (double value = y.least; value <= y.most * 1.01; value *= 10) {
-        svg.line(left, y.at(value), right, y.at(value), "#dddddd");
-        svg.text(left - 8, y.at(value) + 4, fmt::format("{:g}", value), "end");
+        svg.line(plot_left, y.at(value), plot_right, y.at(value), "#dddddd");
+        svg.text(plot_left - 8, y.at(value) + 4, fmt::format("{:g}", value), "end");
     }
-    svg.text((left + right) / 2, bottom + 42, "arithmetic intensity, flop a byte", "middle", 14);
-    svg.text(left, top - 10, "TFLOP/s", "middle", 14);
+    svg.text((plot_left + plot_right) / 2, plot_bottom + 42, "arithmetic intensity, flop a byte", "middle",
+             14);
+    svg.text(plot_left, plot_top - 10, "TFLOP/s", "middle", 14);
 }
 
 void draw_limits(Svg& svg, const LogAxis& x, const LogAxis& y, const Limits& limits)
@@ -66,10 +68,10 @@ void draw_points(Svg& svg, const LogAxis& x, const LogAxis& y, const std::vector
                    fmt::format("{} {} {}: {:.2f} us, {:.1f} TFLOP/s, {}", p.shape(), p.layout,
                                test::name_of(p.type), m.ours_us, m.tflops(), m.kernel));
     }
-    double place = top + 10;
+    double place = plot_top + 10;
     for (const Color& each : colors) {
-        svg.circle(right + 25, place, 5, each.color, each.region);
-        svg.text(right + 38, place + 4, each.region);
+        svg.circle(plot_right + 25, place, 5, each.color, each.region);
+        svg.text(plot_right + 38, place + 4, each.region);
         place += 22;
     }
 }
@@ -79,7 +81,8 @@ void draw_points(Svg& svg, const LogAxis& x, const LogAxis& y, const std::vector
 std::string roofline(const Run& run, const Limits& limits)
 {
     Svg svg(width, height);
-    const LogAxis x{0.1, 10000, left, right}, y{0.01, limits.flops > 1e15 ? 10000.0 : 1000.0, bottom, top};
+    const LogAxis x{0.1, 10000, plot_left, plot_right},
+        y{0.01, limits.flops > 1e15 ? 10000.0 : 1000.0, plot_bottom, plot_top};
     const auto device = run.machine.find("device");
     svg.text(width / 2, 26,
              "libhgemm on " + (device == run.machine.end() ? "an unknown device" : device->second) +

@@ -34,7 +34,7 @@ GemmCase layer(int64_t m)
     return g;
 }
 
-std::string word(const std::string& text, const std::string& name)
+std::string value_of(const std::string& text, const std::string& name)
 {
     const size_t found = (" " + text).find(" " + name + "=");
     if (found == std::string::npos)
@@ -86,7 +86,7 @@ protected:
         trial.download();
         EXPECT_EQ(trial.judge_memory(true).message, "");
         expect_complete();
-        EXPECT_EQ(kernel_of(report.before), word(before, "kernel"));
+        EXPECT_EQ(kernel_of(report.before), value_of(before, "kernel"));
         expect_now(library.explain(trial.args()));
         ASSERT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
         trial.download();
@@ -113,8 +113,8 @@ protected:
     void expect_now(const std::string& explained) const
     {
         const bool tuned = report.now != std::string(report.built_in);
-        EXPECT_EQ(word(explained, "kernel"), kernel_of(report.now)) << explained;
-        EXPECT_EQ(word(explained, "why") == "tuned-here", tuned) << explained;
+        EXPECT_EQ(value_of(explained, "kernel"), kernel_of(report.now)) << explained;
+        EXPECT_EQ(value_of(explained, "why") == "tuned-here", tuned) << explained;
     }
     std::string text() const
     {
@@ -169,11 +169,11 @@ TEST_F(DeviceTune, keeps_batch_invariant_mode)
     const auto library = make_with("off");
     ASSERT_TRUE(library->set_batch_invariant(true));
     Trial trial(layer(40), library->memory());
-    const std::string backend = word(library->explain(trial.args()), "backend");
+    const std::string backend = value_of(library->explain(trial.args()), "backend");
     tune_and_check(layer(40), *library);
     EXPECT_EQ(kernel_of(report.now).substr(0, backend.size()), backend);
     ASSERT_TRUE(library->set_batch_invariant(false));
-    EXPECT_NE(word(library->explain(trial.args()), "why"), "tuned-here");
+    EXPECT_NE(value_of(library->explain(trial.args()), "why"), "tuned-here");
 }
 
 TEST_F(DeviceTune, serves_groups)
@@ -213,8 +213,8 @@ TEST_F(DeviceTune, writes_a_file_that_later_handles_read)
     for (const auto& [m, kernel] : chosen) {
         Trial trial(layer(m), second->memory());
         const std::string text = second->explain(trial.args());
-        EXPECT_EQ(word(text, "why") == "tuned-here", !kernel.empty()) << text;
-        EXPECT_TRUE(kernel.empty() || word(text, "kernel") == kernel) << text;
+        EXPECT_EQ(value_of(text, "why") == "tuned-here", !kernel.empty()) << text;
+        EXPECT_TRUE(kernel.empty() || value_of(text, "kernel") == kernel) << text;
     }
     // The file is a choice to begin with, and may be named.
     const std::string other = path + "_other";
@@ -362,7 +362,7 @@ TEST_F(DeviceTune, is_refused_where_it_cannot_be)
     ASSERT_EQ(hgemm_set_sm_count(library->handle(), 1), HGEMM_STATUS_SUCCESS);
     expect(*library, HGEMM_STATUS_NOT_SUPPORTED, "the handle may use 1 of ");
     ASSERT_EQ(hgemm_set_sm_count(library->handle(), 0), HGEMM_STATUS_SUCCESS);
-    const Library forced(Cuda::get(), "", word(library->explain(trial.args()), "kernel"));
+    const Library forced(Cuda::get(), "", value_of(library->explain(trial.args()), "kernel"));
     expect(forced, HGEMM_STATUS_NOT_SUPPORTED, "HGEMM_KERNEL chooses");
     options.write = 1;
     expect(*library, HGEMM_STATUS_INVALID_ARGUMENT, "argument 3 (options->path) is NULL, must name a file");
@@ -371,7 +371,7 @@ TEST_F(DeviceTune, is_refused_where_it_cannot_be)
            "argument 3 (options->path) is '/proc/none/file', must name a file that can be written: cannot "
            "make "
            "/proc/none");
-    const auto of_backend = make(word(library->explain(trial.args()), "backend").c_str());
+    const auto of_backend = make(value_of(library->explain(trial.args()), "backend").c_str());
     expect(*of_backend, HGEMM_STATUS_NOT_SUPPORTED, "options->write must be 0");
 }
 

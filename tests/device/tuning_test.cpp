@@ -16,7 +16,7 @@
 namespace hg::test {
 namespace {
 
-GemmCase layer(int64_t m)
+GemmCase f32_layer(int64_t m)
 {
     GemmCase g;
     g.layout = HGEMM_ROW_MAJOR;
@@ -120,7 +120,7 @@ private:
 
 TEST_F(DeviceTuning, runs_what_the_file_chooses)
 {
-    const GemmCase g = layer(40);
+    const GemmCase g = f32_layer(40);
     const std::vector<std::string> kernels = others(g, false);
     ASSERT_FALSE(kernels.empty());
     const auto library = make_with(line(g, kernels[0], false));
@@ -145,7 +145,7 @@ TEST_F(DeviceTuning, runs_what_the_file_chooses)
 
 TEST_F(DeviceTuning, does_not_matter_where_a_kernel_is_forced)
 {
-    const GemmCase g = layer(40);
+    const GemmCase g = f32_layer(40);
     const std::vector<std::string> kernels = others(g, false);
     ASSERT_GE(kernels.size(), 2u);
     const auto library = make_with(line(g, kernels[0], false), kernels[1]);
@@ -163,16 +163,16 @@ TEST_F(DeviceTuning, keeps_bits_in_batch_invariant_mode)
     std::string lines;
     size_t next = 0;
     for (const int64_t m : rows) {
-        const std::vector<std::string> kernels = others(layer(m), true);
+        const std::vector<std::string> kernels = others(f32_layer(m), true);
         ASSERT_FALSE(kernels.empty());
-        lines += line(layer(m), kernels[next % kernels.size()], true);
+        lines += line(f32_layer(m), kernels[next % kernels.size()], true);
         next += std::max<size_t>(kernels.size() / std::size(rows), 1);
     }
     const auto library = make_with(lines);
     ASSERT_TRUE(library->set_batch_invariant(true));
     std::vector<double> first;
     for (const int64_t m : rows) {
-        const GemmCase g = layer(m);
+        const GemmCase g = f32_layer(m);
         Trial trial(g, library->memory());
         trial.fill_a([&](int64_t, int64_t row, int64_t column) {
             return Trial::draw(Data::Normal, 5, static_cast<uint64_t>(row * g.k + column));

@@ -18,8 +18,8 @@ function(has_kernels architecture name result)
     endforeach()
 endfunction()
 
-# COST: the longest tests begin first, so that no processor waits for another in the end. The time limit is for what
-# hangs: one takes up to three minutes of a processor's time, beside other work ten times as long.
+# COST: the longest tests, here and elsewhere, begin first, so that no processor waits for another in the end. The time
+# limit is for what hangs: one takes up to three minutes of a processor's time, beside other work ten times as long.
 set(longest_test 1800)
 
 # The unmodified library and device tests on emulated devices, one case in `thinning`; a report that is not harmless

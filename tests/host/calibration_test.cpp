@@ -173,7 +173,7 @@ TEST_F(TuningFile, EachFactorMakesSomePredictionLonger)
             double longest = 1;
             for (const auto& [m, n, k] : shapes) {
                 const Problem problem = linear_layer(m, n, k);
-                const Choice own = choose(device, problem, name, "", 64 * mib);
+                const Chosen own = choose(device, problem, name, "", 64 * mib);
                 if (own.plan.repacks() || std::string(own.plan.backend->name) != name)
                     continue;
                 const auto predict = own.plan.backend->predict;

@@ -61,13 +61,13 @@ inline Problem linear_layer(int64_t m, int64_t n, int64_t k)
     return p;
 }
 
-struct Choice {
+struct Chosen {
     Status status;
     std::string kernel;
     Plan plan;
 };
 
-inline Choice choose(const Device& device, const Problem& problem, const char* backend = "",
+inline Chosen choose(const Device& device, const Problem& problem, const char* backend = "",
                      const char* kernel = "", size_t workspace = 0)
 {
     Options options{};
@@ -76,7 +76,7 @@ inline Choice choose(const Device& device, const Problem& problem, const char* b
     std::strcpy(options.kernel, kernel);
     const Backend* candidates[max_backends];
     int count = 0;
-    Choice choice{};
+    Chosen choice{};
     choice.status = check_names(options);
     if (choice.status == ok)
         choice.status = find_backends(device, options, candidates, count);

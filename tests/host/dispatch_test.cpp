@@ -120,7 +120,7 @@ TEST(Dispatch, ForcedKernelRunsOrSaysWhyNot)
     Problem p = linear_layer(4096, 4096, 4096);
     for (const char* kernel : {"sm90_pingpong_128x128", "sm120_64x64x64_s3", "sm80_128x128x64_s3",
                                "sm80_unaligned_64x64x64", "sm80_any_64x64x32"}) {
-        const Choice choice = choose(h200, p, "", kernel);
+        const Chosen choice = choose(h200, p, "", kernel);
         EXPECT_EQ(choice.kernel, kernel);
         EXPECT_EQ(choice.plan.why, Why::Forced);
     }

@@ -89,12 +89,12 @@ bool same(const std::vector<float>& a, const std::vector<float>& b)
     return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-class HostHandle {
+class ApiHostHandle {
 public:
-    HostHandle() { EXPECT_EQ(hgemm_create_on(&handle_, HGEMM_DEVICE_HOST), HGEMM_STATUS_SUCCESS); }
-    ~HostHandle() { hgemm_destroy(handle_); }
-    HostHandle(const HostHandle&) = delete;
-    HostHandle& operator=(const HostHandle&) = delete;
+    ApiHostHandle() { EXPECT_EQ(hgemm_create_on(&handle_, HGEMM_DEVICE_HOST), HGEMM_STATUS_SUCCESS); }
+    ~ApiHostHandle() { hgemm_destroy(handle_); }
+    ApiHostHandle(const ApiHostHandle&) = delete;
+    ApiHostHandle& operator=(const ApiHostHandle&) = delete;
     operator hgemm_handle_t() const { return handle_; }
 
 private:
@@ -109,11 +109,11 @@ protected:
     // takes to meet every division of the work among the threads.
     void expect_unmoved(Product&& product, int calls = 40)
     {
-        const HostHandle before;
+        const ApiHostHandle before;
         const std::vector<float> wanted = product.run(before);
         GetParam().set();
         const uint64_t control = control_word();
-        const HostHandle after;
+        const ApiHostHandle after;
         for (int call = 0; call < calls && !HasFailure(); ++call) {
             EXPECT_TRUE(same(product.run(call % 2 ? after : before), wanted)) << "call " << call;
             EXPECT_EQ(control_word(), control) << "call " << call;
@@ -145,7 +145,7 @@ TEST_P(FloatEnvironment, InfinityTimesZeroIsNaN)
 TEST_P(FloatEnvironment, ThreadsOfOpenBlasKeepSubnormals)
 {
     GetParam().set();
-    const HostHandle handle;
+    const ApiHostHandle handle;
     Product product{HGEMM_F32, 512, 512, 64, 0x1p-130f, 1, 1};
     EXPECT_TRUE(same(product.run(handle), std::vector<float>(512 * 512, 0x1p-124f)));
 }

@@ -13,7 +13,7 @@ namespace {
 void add(std::ostream& out, const char* name, const Device& device, const Problem& p,
          const char* backend = "")
 {
-    const Choice c = choose(device, p, backend, "", size_t{64} << 20);
+    const Chosen c = choose(device, p, backend, "", size_t{64} << 20);
     out << name << ' ' << p.m << ' ' << p.n << ' ' << p.k << ' ' << c.kernel
         << (c.plan.swap_ab ? " swap_ab=1" : "") << " split=" << c.plan.split
         << (c.plan.sm90.stream_k ? " stream_k=1" : "") << " pdl=" << name_of(c.plan.pdl) << ' '

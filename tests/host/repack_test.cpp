@@ -19,7 +19,7 @@ Problem odd_layer(int64_t size)
 // "sm90 ab": the backend and the operands that are copied first.
 std::string copies(const Problem& p, size_t workspace, const char* kernel = "")
 {
-    const Choice choice = choose(h200, p, "", kernel, workspace);
+    const Chosen choice = choose(h200, p, "", kernel, workspace);
     if (choice.status != ok)
         return "refused";
     std::string text = std::string(choice.plan.backend->name) + " ";
@@ -114,7 +114,7 @@ TEST(Repack, PackedBatchesAreCopiedAsOne)
         p.batch = batch;
         p.a.batch_stride = p.b.batch_stride = size * size + gap;
         p.d.batch_stride = size * size;
-        const Choice choice = choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib);
+        const Chosen choice = choose(h200, p, "", "sm90_pingpong_128x128", 64 * mib);
         EXPECT_TRUE(choice.plan.repack_a && choice.plan.repack_b);
         RepackParams params;
         pack_repack(p, choice.plan, reinterpret_cast<void*>(0x10000), params);

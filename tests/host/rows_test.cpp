@@ -12,8 +12,14 @@
 namespace hg {
 namespace {
 
-uint16_t narrow(Type type, float x) { return type == Type::F16 ? float_to_half(x) : float_to_bfloat16(x); }
-float widen(Type type, uint16_t x) { return type == Type::F16 ? half_to_float(x) : bfloat16_to_float(x); }
+uint16_t to_16_bits(Type type, float x)
+{
+    return type == Type::F16 ? float_to_half(x) : float_to_bfloat16(x);
+}
+float from_16_bits(Type type, uint16_t x)
+{
+    return type == Type::F16 ? half_to_float(x) : bfloat16_to_float(x);
+}
 
 // A hash of (seed, index), as a number of -2 ... 2.
 float integer(uint64_t seed, int64_t index)
@@ -31,7 +37,7 @@ float fraction(uint64_t seed, int64_t index)
 
 using Draw = float (*)(uint64_t seed, int64_t index);
 
-struct Shape {
+struct RowsShape {
     int64_t rows, columns, depth;
     bool along_k;     // the large operand is K-major
     bool few_is_a;    // D has few rows, else few columns
@@ -41,25 +47,25 @@ struct Shape {
 // The few rows times the large operand, with D in fp32 and elements that depend on their index.
 class RowsProduct {
 public:
-    RowsProduct(Type type, const Shape& shape, Draw draw) : type_(type), shape_(shape)
+    RowsProduct(Type type, const RowsShape& shape, Draw draw) : type_(type), shape_(shape)
     {
         const int64_t length = shape.along_k ? shape.depth : shape.columns;
         const int64_t lines = shape.along_k ? shape.columns : shape.depth;
         line_ = length + shape.gap;
-        many_.assign((lines - 1) * line_ + length, narrow(type, NAN));
-        few_.assign(shape.rows * shape.depth * few_stride, narrow(type, NAN));
+        many_.assign((lines - 1) * line_ + length, to_16_bits(type, NAN));
+        few_.assign(shape.rows * shape.depth * few_stride, to_16_bits(type, NAN));
         for (int64_t p = 0; p < shape.depth; ++p) {
             for (int64_t j = 0; j < shape.columns; ++j)
-                many(j, p) = narrow(type, draw(1, j * 1000 + p));
+                many(j, p) = to_16_bits(type, draw(1, j * 1000 + p));
             for (int64_t i = 0; i < shape.rows; ++i)
-                few(i, p) = narrow(type, draw(2, i * 1000 + p));
+                few(i, p) = to_16_bits(type, draw(2, i * 1000 + p));
         }
     }
 
     uint16_t& many(int64_t j, int64_t p) { return many_[shape_.along_k ? j * line_ + p : p * line_ + j]; }
     uint16_t& few(int64_t i, int64_t p) { return few_[(p * shape_.rows + i) * few_stride]; }
-    float many_value(int64_t j, int64_t p) { return widen(type_, many(j, p)); }
-    float few_value(int64_t i, int64_t p) { return widen(type_, few(i, p)); }
+    float many_value(int64_t j, int64_t p) { return from_16_bits(type_, many(j, p)); }
+    float few_value(int64_t i, int64_t p) { return from_16_bits(type_, few(i, p)); }
 
     // Results by row of the few and column, in that order.
     std::vector<float> run(const RowsKernels& kernels, int threads = 1)
@@ -94,7 +100,7 @@ public:
 private:
     static constexpr int64_t few_stride = 2;
     const Type type_;
-    const Shape shape_;
+    const RowsShape shape_;
     int64_t line_;
     std::vector<uint16_t> many_, few_;
 };
@@ -102,7 +108,7 @@ private:
 class Rows : public testing::TestWithParam<const RowsKernels*> {
 protected:
     // All types, directions and sides.
-    static void for_each_form(Shape shape, const std::function<void(Type, const Shape&)>& check)
+    static void for_each_form(RowsShape shape, const std::function<void(Type, const RowsShape&)>& check)
     {
         for (const Type type : {Type::F16, Type::BF16})
             for (const bool along_k : {true, false})
@@ -118,9 +124,9 @@ protected:
     }
 
     // Small integers: every order of summation is exact.
-    void expect_exact(const Shape& shape, int threads = 1)
+    void expect_exact(const RowsShape& shape, int threads = 1)
     {
-        for_each_form(shape, [&](Type type, const Shape& form) {
+        for_each_form(shape, [&](Type type, const RowsShape& form) {
             RowsProduct product(type, form, integer);
             const std::vector<float> got = product.run(kernels_, threads);
             for (int64_t i = 0; i < form.rows; ++i)
@@ -160,7 +166,7 @@ TEST_P(Rows, ManySlicesAndChunksAreExactForAnyThreads)
 TEST_P(Rows, SumsAreWithinTheBound)
 {
     for (const int64_t depth : {100, 1000, 10000})
-        for_each_form({3, 40, depth, false, false}, [&](Type type, const Shape& form) {
+        for_each_form({3, 40, depth, false, false}, [&](Type type, const RowsShape& form) {
             RowsProduct product(type, form, fraction);
             const std::vector<float> got = product.run(kernels_);
             for (int64_t i = 0; i < form.rows; ++i)
@@ -180,12 +186,12 @@ TEST_P(Rows, SumsAreWithinTheBound)
 // An element's bits do not depend on how many columns there are, on where it lies, or on the threads.
 TEST_P(Rows, BitsDependOnTheSumAlone)
 {
-    for_each_form({4, 5000, 300, false, false}, [&](Type type, const Shape& form) {
+    for_each_form({4, 5000, 300, false, false}, [&](Type type, const RowsShape& form) {
         RowsProduct product(type, form, fraction);
         const std::vector<float> wanted = product.run(kernels_);
         for (const int threads : {2, 3, 7})
             EXPECT_EQ(product.run(kernels_, threads), wanted) << threads << " threads";
-        Shape part = form;
+        RowsShape part = form;
         for (const int64_t columns : {9, 18, 1021}) {
             part.columns = columns;
             const std::vector<float> got = RowsProduct(type, part, fraction).run(kernels_);
@@ -200,11 +206,11 @@ TEST_P(Rows, BitsDependOnTheSumAlone)
 TEST_P(Rows, NaNAndInfinityStayInTheirColumn)
 {
     for (const float special : {NAN, INFINITY, -INFINITY})
-        for_each_form({5, 45, 43, false, false}, [&](Type type, const Shape& form) {
+        for_each_form({5, 45, 43, false, false}, [&](Type type, const RowsShape& form) {
             for (const int64_t column : {0, 7, 44}) {
                 RowsProduct product(type, form, integer);
                 const int64_t p = 42 - column;
-                product.many(column, p < 0 ? 0 : p) = narrow(type, special);
+                product.many(column, p < 0 ? 0 : p) = to_16_bits(type, special);
                 const std::vector<float> got = product.run(kernels_);
                 for (int64_t i = 0; i < form.rows; ++i)
                     for (int64_t j = 0; j < form.columns; ++j) {
@@ -223,17 +229,17 @@ TEST_P(Rows, NaNAndInfinityStayInTheirColumn)
 
 TEST_P(Rows, SubnormalOperandsAndResultsAreKept)
 {
-    for_each_form({2, 20, 3, false, false}, [&](Type type, const Shape& form) {
+    for_each_form({2, 20, 3, false, false}, [&](Type type, const RowsShape& form) {
         RowsProduct product(type, form, [](uint64_t, int64_t) { return 0.0f; });
         const uint16_t smallest = 1;
         for (int64_t j = 0; j < form.columns; ++j)
             product.many(j, 1) = smallest;
-        product.few(0, 1) = narrow(type, 1);
-        product.few(1, 1) = narrow(type, 3);
+        product.few(0, 1) = to_16_bits(type, 1);
+        product.few(1, 1) = to_16_bits(type, 3);
         const std::vector<float> got = product.run(kernels_);
         for (int64_t j = 0; j < form.columns; ++j) {
-            ASSERT_EQ(got[j], widen(type, smallest));
-            ASSERT_EQ(got[form.columns + j], 3 * widen(type, smallest));
+            ASSERT_EQ(got[j], from_16_bits(type, smallest));
+            ASSERT_EQ(got[form.columns + j], 3 * from_16_bits(type, smallest));
         }
     });
 }

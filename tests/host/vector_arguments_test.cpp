@@ -12,7 +12,7 @@
 namespace hg::test {
 namespace {
 
-constexpr int64_t m = 6, n = 7;
+constexpr int64_t rows = 6, columns = 7;
 
 // y (6) = A (6 x 7) x (7), or with the transpose the other way round.
 struct VectorOperands {
@@ -20,17 +20,18 @@ struct VectorOperands {
     {
         args.type = type;
         args.trans = trans;
-        args.m = m;
-        args.n = n;
+        args.m = rows;
+        args.n = columns;
         args.a = a.data();
-        args.lda = m;
+        args.lda = rows;
         args.x = x.data();
         args.y = y.data();
     }
-    bool untouched() const { return y == std::vector<uint16_t>(n, 0x1234); }
+    bool untouched() const { return y == std::vector<uint16_t>(columns, 0x1234); }
 
-    std::vector<uint16_t> a = std::vector<uint16_t>(m * n, 0x3c00), x = std::vector<uint16_t>(n, 0x3c00),
-                          y = std::vector<uint16_t>(n, 0x1234);
+    std::vector<uint16_t> a = std::vector<uint16_t>(rows * columns, 0x3c00),
+                          x = std::vector<uint16_t>(columns, 0x3c00),
+                          y = std::vector<uint16_t>(columns, 0x1234);
     GemvArgs args;
 };
 

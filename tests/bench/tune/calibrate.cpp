@@ -30,7 +30,7 @@
 namespace hg::bench {
 namespace {
 
-class Stopped {};  // by a signal, or out of time
+class CalibrationStopped {};  // by a signal, or out of time
 
 class Calibrator {
 public:
@@ -94,7 +94,7 @@ std::vector<const Backend*> Calibrator::backends() const
 void Calibrator::stop_if_asked() const
 {
     if (interrupted_ || Clock::now() > end_)
-        throw Stopped();
+        throw CalibrationStopped();
 }
 
 // The plans take turns in random order; the first turn of each is not counted.
@@ -148,7 +148,7 @@ CalibrationRun Calibrator::measure(const Backend& backend, double seconds, const
                 return time(p, choices);
             });
         }
-    } catch (const Stopped&) {
+    } catch (const CalibrationStopped&) {
     }
     return run;
 }

@@ -20,7 +20,8 @@ fi
 
 # Compiled fast rather than for speed.
 HGEMM_CUDA=OFF "${pip[@]}" wheel --no-deps --no-build-isolation -w "$work/dist" \
-    --config-settings=build-dir="$work/build" --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 "$source/bindings/python"
+    --config-settings=build-dir="$work/build" --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 \
+    --config-settings=cmake.define.CMAKE_UNITY_BUILD=ON "$source/bindings/python"
 wheel=("$work"/dist/*)
 "${pip[@]}" install --no-deps "${wheel[@]}"
 

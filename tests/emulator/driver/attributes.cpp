@@ -7,13 +7,13 @@
 namespace emu::driver {
 namespace {
 
-struct Row {
+struct FixedAttribute {
     CUdevice_attribute attribute;
     int value;
 };
 
 // What is the same for all. Absent abilities answer 0 (see below) and need no row.
-constexpr Row fixed[] = {
+constexpr FixedAttribute fixed[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, threads_per_block},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
@@ -87,7 +87,7 @@ int device_attribute(CUdevice_attribute attribute, const Config& config, int ord
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return ordinal + 1;
     default: break;
     }
-    for (const Row& row : fixed)
+    for (const FixedAttribute& row : fixed)
         if (row.attribute == attribute)
             return row.value;
     // The rest are textures, surfaces and abilities, all of which are absent.

@@ -10,7 +10,7 @@ using namespace emu::driver;
 
 namespace {
 
-thread_local std::string text;
+thread_local std::string answer_text;
 
 int64_t count(const std::string& what)
 {
@@ -51,21 +51,21 @@ uint64_t emu_calls(const char* name)
 const char* emu_called()
 {
     const std::lock_guard lock(mutex());
-    text.clear();
+    answer_text.clear();
     for (const auto& [name, number] : driver().faults.all_calls())
-        text += name + " " + std::to_string(number) + "\n";
-    return text.c_str();
+        answer_text += name + " " + std::to_string(number) + "\n";
+    return answer_text.c_str();
 }
 
 const char* emu_reports()
 {
     const std::lock_guard lock(mutex());
-    text.clear();
+    answer_text.clear();
     for (const auto& device : driver().devices)
         for (const emu::Report& report : device->machine.reports.all())
-            text += report.print() + "\n";
-    text += driver().fault_texts;
-    return text.c_str();
+            answer_text += report.print() + "\n";
+    answer_text += driver().fault_texts;
+    return answer_text.c_str();
 }
 
 void emu_clear_reports()

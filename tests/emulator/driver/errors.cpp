@@ -2,32 +2,32 @@
 
 namespace {
 
-struct Row {
+struct NamedError {
     const char* name;
     int number;
     const char* text;
 };
 
-constexpr Row rows[] = {
+constexpr NamedError rows[] = {
     {"CUDA_SUCCESS", 0, "no error"},
 #define EMU_ERROR(name, number, text) {"CUDA_ERROR_" #name, number, text},
 #include "driver/errors.def"
 #undef EMU_ERROR
 };
 
-const Row* find(CUresult result)
+const NamedError* find_error(CUresult result)
 {
-    for (const Row& row : rows)
+    for (const NamedError& row : rows)
         if (row.number == static_cast<int>(result))
             return &row;
     return nullptr;
 }
 
-CUresult tell(const char* Row::*field, CUresult error, const char** text)
+CUresult tell(const char* NamedError::*field, CUresult error, const char** text)
 {
     if (!text)
         return CUDA_ERROR_INVALID_VALUE;
-    const Row* row = find(error);
+    const NamedError* row = find_error(error);
     *text = row ? row->*field : nullptr;
     return row ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -38,7 +38,7 @@ namespace emu::driver {
 
 bool error_by_name(const std::string& name, CUresult* result)
 {
-    for (const Row& row : rows)
+    for (const NamedError& row : rows)
         if (name == row.name) {
             *result = static_cast<CUresult>(row.number);
             return true;
@@ -48,12 +48,15 @@ bool error_by_name(const std::string& name, CUresult* result)
 
 const char* error_name(CUresult result)
 {
-    const Row* row = find(result);
+    const NamedError* row = find_error(result);
     return row ? row->name : nullptr;
 }
 
 }  // namespace emu::driver
 
 // These two are neither counted nor made to fail: who reports an injected error asks for its name.
-CUresult cuGetErrorName(CUresult error, const char** text) { return tell(&Row::name, error, text); }
-CUresult cuGetErrorString(CUresult error, const char** text) { return tell(&Row::text, error, text); }
+CUresult cuGetErrorName(CUresult error, const char** text) { return tell(&NamedError::name, error, text); }
+CUresult cuGetErrorString(CUresult error, const char** text)
+{
+    return tell(&NamedError::text, error, text);
+}

@@ -15,7 +15,7 @@ struct Granularity {
     unsigned least, alignment;
 };
 
-Granularity granularity(const emu::Config& config)
+Granularity sm_granularity(const emu::Config& config)
 {
     return config.cc >= 90 ? Granularity{8, 8} : Granularity{4, 2};
 }
@@ -31,7 +31,7 @@ CUdevResource resource_of(const Device& device, unsigned sm_count)
     resource.type = CU_DEV_RESOURCE_TYPE_SM;
     const Hidden hidden{device.ordinal};
     std::memcpy(resource._internal_padding, &hidden, sizeof hidden);
-    const auto [least, alignment] = granularity(device.machine.config);
+    const auto [least, alignment] = sm_granularity(device.machine.config);
     resource.sm.smCount = sm_count;
     resource.sm.minSmPartitionSize = least;
     resource.sm.smCoscheduledAlignment = alignment;
@@ -52,7 +52,7 @@ void split(CUdevResource* groups, unsigned& count, const CUdevResource& input, C
            unsigned wanted)
 {
     const Device& device = device_of(input);
-    const auto [least, alignment] = granularity(device.machine.config);
+    const auto [least, alignment] = sm_granularity(device.machine.config);
     require(wanted <= input.sm.smCount, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     const unsigned size = (std::max(wanted, least) + alignment - 1) / alignment * alignment;
     const unsigned there_are = input.sm.smCount / size;

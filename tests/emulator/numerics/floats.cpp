@@ -20,7 +20,6 @@ constexpr Format formats[] = {
     {11, 52, Specials::InfinityAndNan, 0xfff8000000000000},
 };
 
-constexpr uint32_t infinity32 = 0x7f800000, infinity16 = 0x7c00;
 constexpr uint64_t hidden = uint64_t{1} << 52;
 
 uint64_t infinity_bits(const Format& f)

@@ -32,7 +32,8 @@ uint64_t largest_finite(FormatId id);
 bool is_nan(FormatId id, uint64_t bits);
 // A NaN in another format with its sign and the upper bits of its payload, quiet.
 uint64_t convert_nan(FormatId from, FormatId to, uint64_t bits);
-constexpr uint64_t quiet_bit = uint64_t{1} << 51;  // of a double
+constexpr uint32_t infinity32 = 0x7f800000, infinity16 = 0x7c00;  // of f32 and f16
+constexpr uint64_t quiet_bit = uint64_t{1} << 51;                 // of a double
 // Subnormals become zero of the same sign.
 uint64_t flush(FormatId id, uint64_t bits);
 

@@ -29,7 +29,6 @@ using Longs = int64_t __attribute__((vector_size(lanes * 8)));
 using Doubles = double __attribute__((vector_size(lanes * 8)));
 
 constexpr int zero_exponent = -800;  // below all that matters, so that a zero never sets the alignment
-constexpr uint32_t infinity32 = 0x7f800000, infinity16 = 0x7c00;
 
 // The bits that make a value of the format an infinity or NaN; no value has those of a format without any.
 uint32_t special_bits(const Format& format)
@@ -183,12 +182,12 @@ void round_rows(const Tile& tile, const Step& step, const Doubles& value, const 
 }
 
 // The accumulator's parts; `special` is -1 where it is infinite or NaN.
-struct Accumulator {
+struct SplitBlock {
     Ints significand, exponent, special;
 };
 
-[[gnu::always_inline]] inline Accumulator split_block(const Ints& bits, int exponent_bits,
-                                                      int fraction_bits, int shift)
+[[gnu::always_inline]] inline SplitBlock split_block(const Ints& bits, int exponent_bits, int fraction_bits,
+                                                     int shift)
 {
     int largest = (1 << exponent_bits) - 1, bias = largest >> 1;
     Ints field = bits >> fraction_bits & largest, fraction = bits & ((1 << fraction_bits) - 1);
@@ -224,7 +223,7 @@ template <int Rows>
 }
 
 template <int Rows>
-[[gnu::always_inline]] inline Doubles aligned_sum(const Tile& tile, const Step& step, const Accumulator& c)
+[[gnu::always_inline]] inline Doubles aligned_sum(const Tile& tile, const Step& step, const SplitBlock& c)
 {
     int depth = tile.shape.k;
     const int32_t *significand = tile.a_significand + step.row * depth,
@@ -272,8 +271,8 @@ template <int Rows>
         uint32_t* row = d + step.row * shape.n + first;
         Ints bits{};
         std::memcpy(&bits, row, count * 4);
-        Accumulator c = shape.half_result ? split_block(bits & 0xffff, 5, 10, fraction - 10)
-                                          : split_block(bits, 8, 23, fraction - 23);
+        SplitBlock c = shape.half_result ? split_block(bits & 0xffff, 5, 10, fraction - 10)
+                                         : split_block(bits, 8, 23, fraction - 23);
         Doubles value = aligned_sum<Rows>(tile, step, c);
         Ints rare;
         Ints result = reinterpret_cast<Ints>(truncate_block(value, tile.core.result_fraction, rare));

@@ -6,7 +6,7 @@
 namespace emu {
 namespace {
 
-enum Kind { add, subtract, mad_low, mad_high };
+enum Carry { add, subtract, mad_low, mad_high };
 
 // imm: kind, reads the carry, writes it.
 template <class T>

@@ -51,7 +51,7 @@ Mask compare(int how, const Lanes<T>& a, const Lanes<T>& b)
 }
 
 // Op::imm of setp and set.
-enum Slot { slot_comparison, slot_boolean, slot_ftz, slot_format, slot_result };
+enum CompareSlot { compare_relation, compare_boolean, compare_ftz, compare_format, compare_result };
 enum Boolean { none, boolean_and, boolean_or, boolean_xor };
 
 template <class T>
@@ -61,36 +61,36 @@ Mask compare_operands(Exec& x)
     load_lanes(x, x.op.args[2], a);
     load_lanes(x, x.op.args[3], b);
     if constexpr (std::is_same_v<T, float>)
-        if (x.op.imm[slot_ftz])
+        if (x.op.imm[compare_ftz])
             for (int lane = 0; lane < warp_lanes; ++lane) {
                 a[lane] = std::fpclassify(a[lane]) == FP_SUBNORMAL ? 0 : a[lane];
                 b[lane] = std::fpclassify(b[lane]) == FP_SUBNORMAL ? 0 : b[lane];
             }
-    return compare(x.op.imm[slot_comparison], a, b);
+    return compare(x.op.imm[compare_relation], a, b);
 }
 
 // The half at `shift` of f16, bf16 or a pair of them.
 Mask compare_halves(Exec& x, int shift)
 {
-    const auto id = static_cast<FormatId>(x.op.imm[slot_format]);
+    const auto id = static_cast<FormatId>(x.op.imm[compare_format]);
     Lanes<float> values[2];
     for (int operand = 0; operand < 2; ++operand)
         for (int lane = 0; lane < warp_lanes; ++lane) {
             const uint64_t bits = lane_value(x, x.op.args[2 + operand], lane) >> shift & 0xffff;
             values[operand][lane] =
-                static_cast<float>(to_double(id, x.op.imm[slot_ftz] ? flush(id, bits) : bits));
+                static_cast<float>(to_double(id, x.op.imm[compare_ftz] ? flush(id, bits) : bits));
         }
-    return compare(x.op.imm[slot_comparison], values[0], values[1]);
+    return compare(x.op.imm[compare_relation], values[0], values[1]);
 }
 
 Mask combine(Exec& x, Mask truth)
 {
-    if (x.op.imm[slot_boolean] == none)
+    if (x.op.imm[compare_boolean] == none)
         return truth;
     const Mask c = load_mask(x, x.op.args[4]);
-    return x.op.imm[slot_boolean] == boolean_and  ? truth & c
-           : x.op.imm[slot_boolean] == boolean_or ? truth | c
-                                                  : truth ^ c;
+    return x.op.imm[compare_boolean] == boolean_and  ? truth & c
+           : x.op.imm[compare_boolean] == boolean_or ? truth | c
+                                                     : truth ^ c;
 }
 
 // p|q: q is the opposite comparison, combined likewise.
@@ -122,13 +122,13 @@ void set_value(Exec& x)
     for (int lane = 0; lane < warp_lanes; ++lane)
         if (x.lanes >> lane & 1)
             set_lane(x, x.op.args[0], lane,
-                     truth >> lane & 1 ? static_cast<uint32_t>(x.op.imm[slot_result]) : 0);
+                     truth >> lane & 1 ? static_cast<uint32_t>(x.op.imm[compare_result]) : 0);
 }
 
 void set_value_of_pairs(Exec& x)
 {
     const Mask low = combine(x, compare_halves(x, 0)), high = combine(x, compare_halves(x, 16));
-    const auto one = static_cast<uint32_t>(x.op.imm[slot_result]) & 0xffff;
+    const auto one = static_cast<uint32_t>(x.op.imm[compare_result]) & 0xffff;
     for (int lane = 0; lane < warp_lanes; ++lane)
         if (x.lanes >> lane & 1)
             set_lane(x, x.op.args[0], lane,
@@ -173,15 +173,15 @@ void take_comparison(Modifiers& m, const ptx::Instruction& instruction, const Pr
             how = static_cast<int>(i);
     if (how < 0)
         refuse(instruction, program, "no comparison");
-    op.imm[slot_comparison] = how > nan ? unsigned_names[how - nan - 1] : how;
-    op.imm[slot_boolean] = 1 + m.take_one({"and", "or", "xor"});
-    op.imm[slot_ftz] = m.take("ftz");
+    op.imm[compare_relation] = how > nan ? unsigned_names[how - nan - 1] : how;
+    op.imm[compare_boolean] = 1 + m.take_one({"and", "or", "xor"});
+    op.imm[compare_ftz] = m.take("ftz");
 }
 
 void check_comparison(const ptx::Instruction& instruction, const Program& program, const Op& op,
                       const ptx::Type& t)
 {
-    const int how = op.imm[slot_comparison];
+    const int how = op.imm[compare_relation];
     if ((!is_floating(t) && how >= equ) || t.kind == ptx::Kind::Predicate ||
         (t.kind == ptx::Kind::Bits && how != eq && how != ne))
         refuse(instruction, program, "this comparison has no such type");
@@ -194,8 +194,8 @@ void decode_setp(const ptx::Instruction& instruction, Program& program, Op& op)
     const ptx::Type t = m.type();
     m.done();
     check_comparison(instruction, program, op, t);
-    op.imm[slot_format] = static_cast<int32_t>(format_of(t));
-    const size_t inputs = op.imm[slot_boolean] ? 3 : 2;
+    op.imm[compare_format] = static_cast<int32_t>(format_of(t));
+    const size_t inputs = op.imm[compare_boolean] ? 3 : 2;
     const size_t count = instruction.operands.size();
     if (count != inputs + 1 && count != inputs + 2)
         refuse(instruction, program, "wrong number of operands");
@@ -216,14 +216,14 @@ void decode_set(const ptx::Instruction& instruction, Program& program, Op& op)
     const ptx::Type result = m.type(), t = m.type();
     m.done();
     check_comparison(instruction, program, op, t);
-    op.imm[slot_format] = static_cast<int32_t>(format_of(t));
+    op.imm[compare_format] = static_cast<int32_t>(format_of(t));
     const bool floating = is_floating(result);
     const bool pairs = t.packed == 2 && (result.packed == 2 || (!floating && result.bits == 32));
     if (result.bits > 32 || (t.packed > 1 || result.packed > 1) != pairs)
         refuse(instruction, program, "no such form");
     const uint64_t one = !floating ? 0xffffffff : from_double(format_of(result), 1, Rounding::Nearest);
-    op.imm[slot_result] = static_cast<int32_t>(one);
-    expect_operands(instruction, program, op.imm[slot_boolean] ? 4 : 3, op.imm[slot_boolean] ? 4 : 3);
+    op.imm[compare_result] = static_cast<int32_t>(one);
+    expect_operands(instruction, program, op.imm[compare_boolean] ? 4 : 3, op.imm[compare_boolean] ? 4 : 3);
     op.args.push_back(decode_arg(instruction.operands[0], program, instruction, result));
     op.args.push_back({});
     for (size_t i = 1; i < instruction.operands.size(); ++i)
@@ -272,7 +272,7 @@ void select_by_sign(Exec& x)
         const auto bits = static_cast<uint32_t>(lane_value(x, x.op.args[3], lane));
         bool first;
         if constexpr (std::is_same_v<T, float>)
-            first = (x.op.imm[slot_ftz]
+            first = (x.op.imm[compare_ftz]
                          ? std::bit_cast<float>(static_cast<uint32_t>(flush(FormatId::F32, bits)))
                          : std::bit_cast<float>(bits)) >= 0;
         else
@@ -284,7 +284,7 @@ void select_by_sign(Exec& x)
 void decode_slct(const ptx::Instruction& instruction, Program& program, Op& op)
 {
     Modifiers m(instruction, program);
-    op.imm[slot_ftz] = m.take("ftz");
+    op.imm[compare_ftz] = m.take("ftz");
     const ptx::Type t = m.type(), c = m.type();
     m.done();
     if (c.bits != 32 || c.packed > 1 || (c.kind != ptx::Kind::Float && c.kind != ptx::Kind::Signed))

@@ -10,7 +10,7 @@ namespace emu {
 namespace {
 
 // Op::imm of a conversion; types as bits, sign and format.
-enum Slot { slot_from, slot_to, slot_rounding, slot_flags };
+enum CvtSlot { cvt_from, cvt_to, cvt_rounding, cvt_flags };
 enum Flag { to_integral = 1, sat = 2, ftz = 4, relu = 8, satfinite = 16, from_signed = 32, to_signed = 64 };
 
 // tf32 is a type to cvt alone.
@@ -46,7 +46,7 @@ uint64_t clamp_integer(Int128 value, int bits, bool is_signed)
 // The lanes of an integer-to-integer conversion; the common ones have loops of their own below.
 void integer_to_integer(Exec& x)
 {
-    const int from = x.op.imm[slot_from], to = x.op.imm[slot_to], flags = x.op.imm[slot_flags];
+    const int from = x.op.imm[cvt_from], to = x.op.imm[cvt_to], flags = x.op.imm[cvt_flags];
     const Arg& d = x.op.args[0];
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
@@ -84,22 +84,22 @@ double round_integral(double value, Rounding rounding)
 
 uint64_t source_bits(Exec& x, const Arg& arg, int lane)
 {
-    const auto id = static_cast<FormatId>(x.op.imm[slot_from]);
+    const auto id = static_cast<FormatId>(x.op.imm[cvt_from]);
     const uint64_t bits = lane_value(x, arg, lane);
     return low_bits(bits, id == FormatId::F64 ? 64 : id == FormatId::F32 ? 32 : 16);
 }
 
 double source_value(Exec& x, const Arg& arg, int lane)
 {
-    const auto id = static_cast<FormatId>(x.op.imm[slot_from]);
+    const auto id = static_cast<FormatId>(x.op.imm[cvt_from]);
     const uint64_t bits = source_bits(x, arg, lane);
-    return to_double(id, (x.op.imm[slot_flags] & ftz) && id == FormatId::F32 ? flush(id, bits) : bits);
+    return to_double(id, (x.op.imm[cvt_flags] & ftz) && id == FormatId::F32 ? flush(id, bits) : bits);
 }
 
 void float_to_integer(Exec& x)
 {
-    const int to = x.op.imm[slot_to], flags = x.op.imm[slot_flags];
-    const bool wide = to == 64 || static_cast<FormatId>(x.op.imm[slot_from]) == FormatId::F64;
+    const int to = x.op.imm[cvt_to], flags = x.op.imm[cvt_flags];
+    const bool wide = to == 64 || static_cast<FormatId>(x.op.imm[cvt_from]) == FormatId::F64;
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -108,7 +108,7 @@ void float_to_integer(Exec& x)
         if (std::isnan(value)) {
             out = wide ? uint64_t{1} << (to - 1) : 0;
         } else {
-            const double whole = round_integral(value, static_cast<Rounding>(x.op.imm[slot_rounding]));
+            const double whole = round_integral(value, static_cast<Rounding>(x.op.imm[cvt_rounding]));
             const double limit = std::ldexp(1.0, 100);
             out = clamp_integer(static_cast<Int128>(std::max(-limit, std::min(limit, whole))), to,
                                 flags & to_signed);
@@ -156,14 +156,14 @@ uint64_t integer_to_f64(int64_t value, bool is_signed, Rounding rounding)
 
 void integer_to_float(Exec& x)
 {
-    const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
-    const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
-    const int flags = x.op.imm[slot_flags];
+    const auto id = static_cast<FormatId>(x.op.imm[cvt_to]);
+    const auto rounding = static_cast<Rounding>(x.op.imm[cvt_rounding]);
+    const int flags = x.op.imm[cvt_flags];
     const bool is_signed = flags & from_signed;
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
-        const int64_t value = extend(lane_value(x, x.op.args[1], lane), x.op.imm[slot_from], is_signed);
+        const int64_t value = extend(lane_value(x, x.op.args[1], lane), x.op.imm[cvt_from], is_signed);
         set_lane(x, x.op.args[0], lane,
                  id == FormatId::F64 ? integer_to_f64(value, is_signed, rounding)
                                      : to_format(id, integer_as_double(value, is_signed), rounding, flags));
@@ -189,10 +189,10 @@ uint64_t nan_to_float(FormatId from, FormatId to, Rounding rounding, int flags, 
 // conversion to f16 is not flushed, whatever .ftz says, as on an H200.
 void float_to_float(Exec& x)
 {
-    const auto from = static_cast<FormatId>(x.op.imm[slot_from]);
-    const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
-    const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
-    const int flags = x.op.imm[slot_flags];
+    const auto from = static_cast<FormatId>(x.op.imm[cvt_from]);
+    const auto id = static_cast<FormatId>(x.op.imm[cvt_to]);
+    const auto rounding = static_cast<Rounding>(x.op.imm[cvt_rounding]);
+    const int flags = x.op.imm[cvt_flags];
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -238,7 +238,7 @@ struct NarrowPair {
 
 Handler common_floats(const End& to, const End& from, const Op& op)
 {
-    if (op.imm[slot_flags] || op.imm[slot_rounding] != static_cast<int>(Rounding::Nearest))
+    if (op.imm[cvt_flags] || op.imm[cvt_rounding] != static_cast<int>(Rounding::Nearest))
         return nullptr;
     if (from.id == FormatId::F16 && to.id == FormatId::F32)
         return unary<WidenF16, uint16_t, uint32_t>;
@@ -255,10 +255,10 @@ Handler common_floats(const End& to, const End& from, const Op& op)
 // Two floats into one register: the first operand goes up.
 void floats_to_pair(Exec& x)
 {
-    const auto id = static_cast<FormatId>(x.op.imm[slot_to]);
-    const auto rounding = static_cast<Rounding>(x.op.imm[slot_rounding]);
+    const auto id = static_cast<FormatId>(x.op.imm[cvt_to]);
+    const auto rounding = static_cast<Rounding>(x.op.imm[cvt_rounding]);
     const Format& f = format(id);
-    const int bits = 1 + f.exponent_bits + f.fraction_bits, flags = x.op.imm[slot_flags];
+    const int bits = 1 + f.exponent_bits + f.fraction_bits, flags = x.op.imm[cvt_flags];
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -303,7 +303,7 @@ Arg decode_wide(const ptx::Operand& operand, const Program& program, const ptx::
 
 Handler common(const End& to, const End& from, const Op& op)
 {
-    if (to.floating || from.floating || op.imm[slot_flags] & sat || op.args[0].bits != to.type.bits ||
+    if (to.floating || from.floating || op.imm[cvt_flags] & sat || op.args[0].bits != to.type.bits ||
         (op.args[1].form == Arg::Form::Register && op.args[1].bits != from.type.bits))
         return nullptr;
     const bool is_signed = from.type.kind == ptx::Kind::Signed;
@@ -371,10 +371,10 @@ void decode_cvt(const ptx::Instruction& instruction, Program& program, Op& op)
         refuse(instruction, program, "no such form");
     flags |= (from.type.kind == ptx::Kind::Signed ? from_signed : 0) |
              (to.type.kind == ptx::Kind::Signed ? to_signed : 0);
-    op.imm[slot_from] = from.floating ? static_cast<int>(from.id) : from.type.bits;
-    op.imm[slot_to] = to.floating ? static_cast<int>(to.id) : to.type.bits;
-    op.imm[slot_rounding] = integral >= 0 ? integral : std::max(0, floating);
-    op.imm[slot_flags] = flags;
+    op.imm[cvt_from] = from.floating ? static_cast<int>(from.id) : from.type.bits;
+    op.imm[cvt_to] = to.floating ? static_cast<int>(to.id) : to.type.bits;
+    op.imm[cvt_rounding] = integral >= 0 ? integral : std::max(0, floating);
+    op.imm[cvt_flags] = flags;
     const bool two = to.pair && !from.pair;
     expect_operands(instruction, program, two ? 3 : 2, two ? 3 : 2);
     if (two && (from.id != FormatId::F32 || !from.floating))

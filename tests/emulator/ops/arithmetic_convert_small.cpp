@@ -9,8 +9,8 @@
 namespace emu {
 namespace {
 
-enum Slot { slot_small, slot_wide, slot_flags };
-enum Flag { relu = 1, up = 2 };
+enum NarrowSlot { narrow_small, narrow_wide, narrow_flags };
+enum NarrowFlag { narrow_relu = 1, narrow_up = 2 };
 
 struct Small {
     std::string_view name;
@@ -45,8 +45,8 @@ uint64_t to_exponent(double value, bool up)
 uint64_t to_small(const Small& small, double value, int flags)
 {
     if (small.exponent)
-        return to_exponent(value, flags & up);
-    if ((flags & relu) && value <= 0)
+        return to_exponent(value, flags & narrow_up);
+    if ((flags & narrow_relu) && value <= 0)
         value = 0;
     const uint64_t bits = from_double(small.format, value, Rounding::Nearest);
     const Format& f = format(small.format);
@@ -77,7 +77,7 @@ double wide_value(FormatId wide, uint64_t word, int index)
 
 void pack_floats(Exec& x)
 {
-    const Small& small = smalls[x.op.imm[slot_small]];
+    const Small& small = smalls[x.op.imm[narrow_small]];
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -87,13 +87,13 @@ void pack_floats(Exec& x)
                 to_double(FormatId::F32, lane_value(x, x.op.args[1 + i], lane) & 0xffffffff);
             uint64_t bits = 0;
             if (small.count == 2) {
-                bits = to_small(small, value, x.op.imm[slot_flags]);
+                bits = to_small(small, value, x.op.imm[narrow_flags]);
             } else {
                 const auto random = static_cast<uint32_t>(lane_value(x, x.op.args[5], lane));
                 const bool fp4 = small.bits == 4;
                 const uint32_t mine = fp4 ? random >> (i % 2 ? 0 : 16) >> (i < 2 ? 8 : 0) & 0xff
                                           : random >> (i < 2 ? 16 : 0) & 0xffff;
-                bits = to_small_randomly(small, value, x.op.imm[slot_flags], mine, fp4 ? 8 : 16);
+                bits = to_small_randomly(small, value, x.op.imm[narrow_flags], mine, fp4 ? 8 : 16);
             }
             out = out << small.bits | bits;
         }
@@ -103,23 +103,23 @@ void pack_floats(Exec& x)
 
 void narrow_pair(Exec& x)
 {
-    const Small& small = smalls[x.op.imm[slot_small]];
-    const auto wide = static_cast<FormatId>(x.op.imm[slot_wide]);
+    const Small& small = smalls[x.op.imm[narrow_small]];
+    const auto wide = static_cast<FormatId>(x.op.imm[narrow_wide]);
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
         const uint64_t word = lane_value(x, x.op.args[1], lane);
         uint64_t out = 0;
         for (int i = 0; i < 2; ++i)
-            out |= to_small(small, wide_value(wide, word, i), x.op.imm[slot_flags]) << i * small.bits;
+            out |= to_small(small, wide_value(wide, word, i), x.op.imm[narrow_flags]) << i * small.bits;
         set_lane(x, x.op.args[0], lane, out);
     }
 }
 
 void widen_pair(Exec& x)
 {
-    const Small& small = smalls[x.op.imm[slot_small]];
-    const auto wide = static_cast<FormatId>(x.op.imm[slot_wide]);
+    const Small& small = smalls[x.op.imm[narrow_small]];
+    const auto wide = static_cast<FormatId>(x.op.imm[narrow_wide]);
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -130,7 +130,7 @@ void widen_pair(Exec& x)
             double value = small.exponent
                                ? bits == 0xff ? std::nan("") : std::ldexp(1.0, static_cast<int>(bits) - 127)
                                : to_double(small.format, bits);
-            if ((x.op.imm[slot_flags] & relu) && value <= 0)
+            if ((x.op.imm[narrow_flags] & narrow_relu) && value <= 0)
                 value = 0;
             out |= from_double(wide, value, Rounding::Nearest) << 16 * i;
         }
@@ -224,8 +224,8 @@ bool decode_small_conversion(const ptx::Instruction& i, Program& program, Op& op
     m.take(small->name);
     const int rounding = m.take_one({"rn", "rs", "rz", "rp"});
     const bool saturates = m.take("satfinite");
-    op.imm[slot_small] = static_cast<int>(small - smalls);
-    op.imm[slot_flags] = (m.take("relu") ? relu : 0) | (rounding == 3 ? up : 0);
+    op.imm[narrow_small] = static_cast<int>(small - smalls);
+    op.imm[narrow_flags] = (m.take("relu") ? narrow_relu : 0) | (rounding == 3 ? narrow_up : 0);
     const int wide = m.take_one({"f32", "f16x2", "bf16x2"});
     m.done();
     constexpr FormatId formats[] = {FormatId::F32, FormatId::F16, FormatId::Bf16};
@@ -236,7 +236,7 @@ bool decode_small_conversion(const ptx::Instruction& i, Program& program, Op& op
                  : small->count == 2 && wide == (small->exponent ? 2 : 1);
     if (wide < 0 || !good_wide || !good_rounding || (saturates != to_small && !small->exponent))
         refuse(i, program, "no such form");
-    op.imm[slot_wide] = static_cast<int>(formats[wide]);
+    op.imm[narrow_wide] = static_cast<int>(formats[wide]);
     if (to_small && wide == 0) {
         decode_pack(i, program, op, *small);
         return true;

@@ -60,10 +60,26 @@ constexpr Named functions[] = {
      [](const double* v) { return std::copysign(v[1], v[0]); }},
 };
 
-enum Flag { ftz = 1, sat = 2, relu = 4, nan_wins = 8, xorsign = 16, magnitude = 32, sums = 64, oob = 128 };
+enum FloatFlag {
+    float_ftz = 1,
+    float_sat = 2,
+    float_relu = 4,
+    float_nan_wins = 8,
+    float_xorsign = 16,
+    float_magnitude = 32,
+    float_sums = 64,
+    float_oob = 128
+};
 
 // Op::imm of a float operation.
-enum Slot { slot_function, slot_rounding, slot_flags, slot_format, slot_source_format, slot_count };
+enum FloatSlot {
+    float_function,
+    float_rounding,
+    float_flags,
+    float_format,
+    float_source_format,
+    float_count
+};
 
 bool is_extremum(const Named& f)
 {
@@ -79,7 +95,7 @@ double compute(const Named& f, int flags, double* v, int count)
         for (int i = 0; i < count; ++i) {
             nan |= std::isnan(v[i]);
             negative ^= std::signbit(v[i]);
-            if (flags & magnitude)
+            if (flags & float_magnitude)
                 v[i] = std::fabs(v[i]);
         }
         double result = v[0];
@@ -87,9 +103,9 @@ double compute(const Named& f, int flags, double* v, int count)
             const double pair[2] = {result, v[i]};
             result = f.of(pair);
         }
-        if (nan && (flags & nan_wins))
+        if (nan && (flags & float_nan_wins))
             return std::nan("");
-        return flags & xorsign ? std::copysign(result, negative ? -1.0 : 1.0) : result;
+        return flags & float_xorsign ? std::copysign(result, negative ? -1.0 : 1.0) : result;
     }
     return f.of(v);
 }
@@ -104,17 +120,17 @@ double downward_zero(const Named& f, const double* v)
 
 uint64_t finish(FormatId id, double value, Rounding rounding, int flags)
 {
-    if ((flags & sat) && !(value > 0))
+    if ((flags & float_sat) && !(value > 0))
         return 0;  // NaN too
-    if (flags & sat)
+    if (flags & float_sat)
         value = std::fmin(value, 1.0);
-    if ((flags & relu) && !std::isnan(value) && !(value > 0))
+    if ((flags & float_relu) && !std::isnan(value) && !(value > 0))
         return 0;
     // A half that rounding would make normal was subnormal before, and is flushed.
-    if ((flags & ftz) && id == FormatId::F16 && std::fabs(value) < 0x1p-14)
+    if ((flags & float_ftz) && id == FormatId::F16 && std::fabs(value) < 0x1p-14)
         value = std::copysign(0.0, value);
     const uint64_t bits = from_double(id, value, rounding);
-    return flags & ftz ? flush(id, bits) : bits;
+    return flags & float_ftz ? flush(id, bits) : bits;
 }
 
 int element_bits(FormatId id) { return id == FormatId::F32 ? 32 : id == FormatId::F64 ? 64 : 16; }
@@ -130,27 +146,27 @@ uint64_t element(uint64_t word, FormatId id, int index)
 void narrow(Exec& x)
 {
     const auto& imm = x.op.imm;
-    const Named& f = functions[imm[slot_function]];
-    const auto rounding = static_cast<Rounding>(imm[slot_rounding]);
-    const auto id = static_cast<FormatId>(imm[slot_format]),
-               source = static_cast<FormatId>(imm[slot_source_format]);
-    const int sources = static_cast<int>(x.op.args.size()) - 1, flags = imm[slot_flags];
+    const Named& f = functions[imm[float_function]];
+    const auto rounding = static_cast<Rounding>(imm[float_rounding]);
+    const auto id = static_cast<FormatId>(imm[float_format]),
+               source = static_cast<FormatId>(imm[float_source_format]);
+    const int sources = static_cast<int>(x.op.args.size()) - 1, flags = imm[float_flags];
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
         uint64_t out = 0;
-        for (int i = 0; i < imm[slot_count]; ++i) {
+        for (int i = 0; i < imm[float_count]; ++i) {
             double v[3] = {};
             bool zero_out = false;
             for (int k = 0; k < sources; ++k) {
                 const FormatId from = k + 1 < sources ? source : id;
                 uint64_t bits = element(lane_value(x, x.op.args[k + 1], lane), from, i);
                 zero_out |=
-                    (flags & oob) && k < 2 && bits == 0xffff;  // the NaN that fma.oob treats as zero
-                v[k] = to_double(from, flags & ftz ? flush(from, bits) : bits);
+                    (flags & float_oob) && k < 2 && bits == 0xffff;  // the NaN that fma.oob treats as zero
+                v[k] = to_double(from, flags & float_ftz ? flush(from, bits) : bits);
             }
             double value = zero_out ? 0.0 : compute(f, flags, v, sources);
-            if (value == 0 && rounding == Rounding::Down && (flags & sums))
+            if (value == 0 && rounding == Rounding::Down && (flags & float_sums))
                 value = downward_zero(f, v);
             out |= finish(id, value, rounding, flags) << (i * element_bits(id));
         }
@@ -175,11 +191,11 @@ double quiet(double nan) { return std::bit_cast<double>(std::bit_cast<uint64_t>(
 void native(Exec& x)
 {
     static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    const Named& f = functions[x.op.imm[slot_function]];
+    const Named& f = functions[x.op.imm[float_function]];
     // copysign looks at no NaN, and div is a routine of its own: the first operand's NaN comes first.
     const std::string_view name = f.opcode;
     const bool hands_on = name != "copysign" && name != "div";
-    std::fesetround(modes[x.op.imm[slot_rounding]]);
+    std::fesetround(modes[x.op.imm[float_rounding]]);
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -230,8 +246,8 @@ int take_flags(Modifiers& m)
 {
     int flags = 0;
     const std::pair<const char*, int> names[] = {
-        {"ftz", ftz},       {"sat", sat},         {"relu", relu}, {"NaN", nan_wins},
-        {"abs", magnitude}, {"xorsign", xorsign}, {"oob", oob}};
+        {"ftz", float_ftz},       {"sat", float_sat},         {"relu", float_relu}, {"NaN", float_nan_wins},
+        {"abs", float_magnitude}, {"xorsign", float_xorsign}, {"oob", float_oob}};
     for (const auto& [name, flag] : names)
         if (m.take(name))
             flags |= flag;
@@ -244,10 +260,10 @@ void check_form(const ptx::Instruction& instruction, const Program& program, con
     const bool product = f.operands == 3;
     const bool arithmetic =
         product || std::string_view("add sub mul").find(f.opcode) != std::string_view::npos;
-    if ((flags & (nan_wins | magnitude | xorsign) && !is_extremum(f)) ||
-        (flags & (relu | oob) && !product) || (flags & sat && !arithmetic))
+    if ((flags & (float_nan_wins | float_magnitude | float_xorsign) && !is_extremum(f)) ||
+        (flags & (float_relu | float_oob) && !product) || (flags & float_sat && !arithmetic))
         refuse(instruction, program, "no such form");
-    if (t.bits == 64 && (!f.native || flags & ~ftz))
+    if (t.bits == 64 && (!f.native || flags & ~float_ftz))
         refuse(instruction, program, "no such form for .f64");
     if (t.bits == 16 && rounding > 0)
         refuse(instruction, program, "half precision rounds to nearest alone");
@@ -270,7 +286,7 @@ void decode_float(const ptx::Instruction& instruction, Program& program, Op& op)
     m.take("approx"), m.take("full");
     const int rounding = std::max(0, m.take_one({"rn", "rz", "rm", "rp"}));
     const bool sign_only = instruction.opcode == "abs";
-    const int flags = sign_only ? m.take("ftz") ? ftz : 0 : take_flags(m);
+    const int flags = sign_only ? m.take("ftz") ? float_ftz : 0 : take_flags(m);
     const ptx::Type t = m.type();
     ptx::Type source = t;
     m.take_type(source);
@@ -288,13 +304,13 @@ void decode_float(const ptx::Instruction& instruction, Program& program, Op& op)
     for (int i = 0; i <= sources; ++i)
         op.args.push_back(
             decode_arg(instruction.operands[i], program, instruction, i == 0 || i == sources ? t : source));
-    op.imm[slot_function] = static_cast<int32_t>(&f - functions);
-    op.imm[slot_rounding] = rounding;
+    op.imm[float_function] = static_cast<int32_t>(&f - functions);
+    op.imm[float_rounding] = rounding;
     const bool adds = f.operands == 3 || name == "add" || name == "sub";
-    op.imm[slot_flags] = flags | (adds ? sums : 0);
-    op.imm[slot_format] = static_cast<int32_t>(format_of(t));
-    op.imm[slot_source_format] = static_cast<int32_t>(format_of(source));
-    op.imm[slot_count] = t.packed;
+    op.imm[float_flags] = flags | (adds ? float_sums : 0);
+    op.imm[float_format] = static_cast<int32_t>(format_of(t));
+    op.imm[float_source_format] = static_cast<int32_t>(format_of(source));
+    op.imm[float_count] = t.packed;
     op.run = mixed ? nullptr : fast(name, t, rounding, flags);
     if (!op.run)
         op.run = t.bits == 64 ? native : narrow;

@@ -86,7 +86,7 @@ Handler logic_handler(const ptx::Type& t)
     }
 }
 
-bool only_bits(const ptx::Type& t)
+bool bits_or_predicate(const ptx::Type& t)
 {
     return (t.kind == ptx::Kind::Bits || t.kind == ptx::Kind::Predicate) && t.packed == 1;
 }
@@ -96,7 +96,7 @@ void decode_logic(const ptx::Instruction& instruction, Program& program, Op& op)
     Modifiers m(instruction, program);
     const ptx::Type t = m.type();
     m.done();
-    if (only_bits(t)) {
+    if (bits_or_predicate(t)) {
         const char name = instruction.opcode[0];
         op.run = name == 'a'   ? logic_handler<And>(t)
                  : name == 'o' ? logic_handler<Or>(t)
@@ -111,13 +111,13 @@ void decode_not(const ptx::Instruction& instruction, Program& program, Op& op)
     const ptx::Type t = m.type();
     m.done();
     const bool cnot = instruction.opcode == "cnot";
-    if (only_bits(t) && t.bits == 1 && !cnot)
+    if (bits_or_predicate(t) && t.bits == 1 && !cnot)
         op.run = [](Exec& x) { store_mask(x, x.op.args[0], ~load_mask(x, x.op.args[1])); };
-    else if (only_bits(t) && t.bits == 16)
+    else if (bits_or_predicate(t) && t.bits == 16)
         op.run = cnot ? unary<Cnot, uint16_t> : unary<Not, uint16_t>;
-    else if (only_bits(t) && t.bits == 32)
+    else if (bits_or_predicate(t) && t.bits == 32)
         op.run = cnot ? unary<Cnot, uint32_t> : unary<Not, uint32_t>;
-    else if (only_bits(t) && t.bits == 64)
+    else if (bits_or_predicate(t) && t.bits == 64)
         op.run = cnot ? unary<Cnot, uint64_t> : unary<Not, uint64_t>;
     decode_values(instruction, program, op, {t, t});
 }
@@ -167,7 +167,7 @@ void decode_funnel(const ptx::Instruction& instruction, Program& program, Op& op
     const int side = m.take_one({"r", "l"}), mode = m.take_one({"clamp", "wrap"});
     const ptx::Type t = m.type();
     m.done();
-    if (side < 0 || mode < 0 || t.bits != 32 || !only_bits(t))
+    if (side < 0 || mode < 0 || t.bits != 32 || !bits_or_predicate(t))
         refuse(instruction, program, "no such form");
     op.imm[0] = side;
     op.imm[1] = mode;
@@ -210,7 +210,7 @@ void decode_lop3(const ptx::Instruction& instruction, Program& program, Op& op)
     const bool predicate = op.imm[1] >= 0;
     expect_operands(instruction, program, predicate ? 7 : 5, predicate ? 7 : 5);
     std::vector<ptx::Operand> operands = instruction.operands;
-    if (t.bits != 32 || !only_bits(t))
+    if (t.bits != 32 || !bits_or_predicate(t))
         refuse(instruction, program, "no such form");
     ptx::Operand p;
     if (predicate) {

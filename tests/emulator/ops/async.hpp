@@ -46,6 +46,8 @@ struct Deferred {
     void finished() { machine.checker.finish_async(agent); }
 };
 
+inline void run_nothing(Exec&) {}
+
 void start(const std::shared_ptr<Deferred>& deferred, const char* name, std::function<void()> finish);
 
 // Complain about memory of a CTA that has ended.

@@ -77,8 +77,14 @@ void start_store(Exec& x, int lane, const char* name, std::function<void(Deferre
 
 namespace {
 
-enum Slot { slot_flags, slot_reduction, slot_element, slot_newest };
-enum Flag { multicast = 1, from_shared = 2, to_global = 4, byte_mask = 8, wait_for_read = 16 };
+enum BulkSlot { bulk_flags, bulk_reduction, bulk_element, bulk_newest };
+enum BulkFlag {
+    bulk_multicast = 1,
+    bulk_from_shared = 2,
+    bulk_to_global = 4,
+    bulk_byte_mask = 8,
+    bulk_wait_for_read = 16
+};
 
 // What one lane asks for.
 struct Copy {
@@ -92,9 +98,9 @@ Copy copy_of(Exec& x, int lane)
 {
     Copy copy;
     copy.bytes = static_cast<uint32_t>(lane_value(x, x.op.args[0], lane));
-    copy.reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
-    copy.element = static_cast<Element>(x.op.imm[slot_element]);
-    if (x.op.imm[slot_flags] & byte_mask)
+    copy.reduction = static_cast<Reduction>(x.op.imm[bulk_reduction]);
+    copy.element = static_cast<Element>(x.op.imm[bulk_element]);
+    if (x.op.imm[bulk_flags] & bulk_byte_mask)
         copy.keep = static_cast<uint16_t>(lane_value(x, x.op.args[1], lane));
     if (copy.bytes % 16 != 0)
         x.fault("bulk-size",
@@ -117,18 +123,18 @@ void deliver(const Copy& copy, uint8_t* to, const uint8_t* from)
 void load(Exec& x, const Copy& copy, int lane)
 {
     auto bytes = static_cast<int>(copy.bytes);
-    int flags = x.op.imm[slot_flags];
+    int flags = x.op.imm[bulk_flags];
     auto to_address = static_cast<uint32_t>(address_of(x, x.op.address, lane));
     Location to = resolve_shared(x, to_address, bytes, 16, "cp.async.bulk");
     auto barrier_address = static_cast<uint32_t>(lane_value(x, x.op.args[2], lane) + x.op.wide);
     Location barrier = resolve_shared(x, barrier_address, 8, 8, "mbarrier");
     uint64_t source = address_of(x, x.op.address2, lane);
-    Location from = flags & from_shared
+    Location from = flags & bulk_from_shared
                         ? resolve_shared(x, static_cast<uint32_t>(source), bytes, 16, "cp.async.bulk")
                         : resolve(x, ptx::Space::Global, source, bytes, 16, lane);
-    Mask mask = flags & multicast ? static_cast<Mask>(lane_value(x, x.op.args[1], lane)) : 0;
+    Mask mask = flags & bulk_multicast ? static_cast<Mask>(lane_value(x, x.op.args[1], lane)) : 0;
     for (const BulkTarget& target :
-         bulk_targets(x, to, barrier, flags & multicast ? &mask : nullptr, false)) {
+         bulk_targets(x, to, barrier, flags & bulk_multicast ? &mask : nullptr, false)) {
         auto deferred = std::make_shared<Deferred>(x, 1u << lane);
         start(deferred, "cp.async.bulk", [deferred, target, from, copy] {
             Exec x = deferred->exec();
@@ -170,27 +176,25 @@ void store(Exec& x, const Copy& copy, int lane)
     x.machine.statistics.tma_bytes += copy.bytes;
 }
 
-void run_copy(Exec& x)
+void run_bulk_copy(Exec& x)
 {
     for (Mask rest = x.lanes; rest; rest &= rest - 1) {
         int lane = std::countr_zero(rest);
         Copy copy = copy_of(x, lane);
-        if (x.op.imm[slot_flags] & to_global)
+        if (x.op.imm[bulk_flags] & bulk_to_global)
             store(x, copy, lane);
         else
             load(x, copy, lane);
     }
 }
 
-void run_commit(Exec& x) { groups_of(x.warp, ext_bulk).commit(x.lanes); }
+void run_bulk_commit(Exec& x) { groups_of(x.warp, ext_bulk).commit(x.lanes); }
 
-void run_wait(Exec& x)
+void run_bulk_wait(Exec& x)
 {
-    wait_for_groups(x, groups_of(x.warp, ext_bulk), x.op.imm[slot_newest],
-                    x.op.imm[slot_flags] & wait_for_read);
+    wait_for_groups(x, groups_of(x.warp, ext_bulk), x.op.imm[bulk_newest],
+                    x.op.imm[bulk_flags] & bulk_wait_for_read);
 }
-
-void run_nothing(Exec&) {}
 
 bool decode_group(const ptx::Instruction& i, Program& program, Op& op)
 {
@@ -201,9 +205,9 @@ bool decode_group(const ptx::Instruction& i, Program& program, Op& op)
                     {"async", "bulk", commit ? "commit_group" : "wait_group", wait ? "read" : "bulk"});
     expect_operands(i, program, wait, wait);
     if (wait)
-        op.imm[slot_newest] = immediate(i, program, i.operands[0]);
-    op.imm[slot_flags] = i.has("read") ? wait_for_read : 0;
-    op.run = wait ? run_wait : run_commit;
+        op.imm[bulk_newest] = immediate(i, program, i.operands[0]);
+    op.imm[bulk_flags] = i.has("read") ? bulk_wait_for_read : 0;
+    op.run = wait ? run_bulk_wait : run_bulk_commit;
     return true;
 }
 
@@ -218,24 +222,24 @@ void decode_reduction(const ptx::Instruction& i, Program& program, Op& op)
     }
     if (reductions != 1 || elements != 1 || !may_reduce(reduction, element))
         refuse(i, program, "not a reduction of elements of this type");
-    op.imm[slot_reduction] = static_cast<int>(reduction);
-    op.imm[slot_element] = static_cast<int>(element);
+    op.imm[bulk_reduction] = static_cast<int>(reduction);
+    op.imm[bulk_element] = static_cast<int>(element);
 }
 
 // Operands: dst, src, size, then [mbar] or nothing, then the multicast mask, policy and byte mask.
 void decode_operands(const ptx::Instruction& i, Program& program, Op& op)
 {
-    int flags = op.imm[slot_flags];
-    size_t hint = i.has("L2::cache_hint"), barrier = flags & to_global ? 0 : 1;
-    size_t extra = (flags & (multicast | byte_mask)) ? 1 : 0;
+    int flags = op.imm[bulk_flags];
+    size_t hint = i.has("L2::cache_hint"), barrier = flags & bulk_to_global ? 0 : 1;
+    size_t extra = (flags & (bulk_multicast | bulk_byte_mask)) ? 1 : 0;
     expect_operands(i, program, 3 + barrier + extra + hint, 3 + barrier + extra + hint);
     op.address = decode_address(i.operands[0], program);
     op.address2 = decode_address(i.operands[1], program);
     op.args.resize(3);
     op.args[0] = decode_arg(i.operands[2], program);
-    if (flags & multicast)
+    if (flags & bulk_multicast)
         op.args[1] = decode_arg(i.operands[4], program);
-    if (flags & byte_mask)
+    if (flags & bulk_byte_mask)
         op.args[1] = decode_arg(i.operands.back(), program);
     if (barrier) {
         AddressArg address = decode_address(i.operands[3], program);
@@ -300,12 +304,13 @@ void decode_bulk(const ptx::Instruction& i, Program& program, Op& op)
         refuse(i, program, "no bulk copy between these state spaces");
     if (i.has("bulk_group") != stores || i.has("mbarrier::complete_tx::bytes") == stores)
         refuse(i, program, "the completion mechanism does not suit the state spaces");
-    op.imm[slot_flags] = (i.has("multicast::cluster") ? multicast : 0) | (between ? from_shared : 0) |
-                         (stores ? to_global : 0) | (i.has("cp_mask") ? byte_mask : 0);
+    op.imm[bulk_flags] = (i.has("multicast::cluster") ? bulk_multicast : 0) |
+                         (between ? bulk_from_shared : 0) | (stores ? bulk_to_global : 0) |
+                         (i.has("cp_mask") ? bulk_byte_mask : 0);
     if (i.has("reduce"))
         decode_reduction(i, program, op);
     decode_operands(i, program, op);
-    op.run = run_copy;
+    op.run = run_bulk_copy;
 }
 
 }  // namespace emu

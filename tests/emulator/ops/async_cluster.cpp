@@ -45,7 +45,7 @@ std::string describe(const Cluster& cluster)
     return text;
 }
 
-void run_arrive(Exec& x)
+void run_cluster_arrive(Exec& x)
 {
     if (x.op.imm[1])
         x.require_convergence();
@@ -67,7 +67,7 @@ void run_arrive(Exec& x)
     x.machine.progress = x.machine.steps;
 }
 
-void run_wait(Exec& x)
+void run_cluster_wait(Exec& x)
 {
     if (x.op.imm[1] && (!x.retried || x.fragment.forced))
         x.require_convergence();
@@ -99,7 +99,7 @@ void decode_barrier_cluster(const ptx::Instruction& i, Program& program, Op& op)
         refuse(i, program, "barrier.cluster takes .arrive{.release, .relaxed} or .wait{.acquire}");
     op.imm[0] = i.has("relaxed") ? relaxed_order : ordered;
     op.imm[1] = i.has("aligned");
-    op.run = arrive ? run_arrive : run_wait;
+    op.run = arrive ? run_cluster_arrive : run_cluster_wait;
 }
 
 // The CTA that a shared address belongs to, after bounds.

@@ -9,7 +9,7 @@ namespace emu {
 
 namespace {
 
-enum Slot { slot_bytes, slot_source_size, slot_space, slot_newest };
+enum CopySlot { copy_bytes, copy_source_size, copy_space, copy_newest };
 enum SourceSize { whole, given, ignored };
 
 // One lane's part.
@@ -22,13 +22,13 @@ struct Piece {
 
 Piece piece_of(Exec& x, int lane)
 {
-    uint32_t size = x.op.imm[slot_bytes];
+    uint32_t size = x.op.imm[copy_bytes];
     Piece piece;
     piece.lane = lane;
     piece.bytes = size;
-    if (x.op.imm[slot_source_size] == given)
+    if (x.op.imm[copy_source_size] == given)
         piece.bytes = static_cast<uint32_t>(lane_value(x, x.op.args[0], lane));
-    else if (x.op.imm[slot_source_size] == ignored && lane_value(x, x.op.args[0], lane))
+    else if (x.op.imm[copy_source_size] == ignored && lane_value(x, x.op.args[0], lane))
         piece.bytes = 0;
     if (piece.bytes > size)
         x.fault("cp-async-size",
@@ -46,7 +46,7 @@ Piece piece_of(Exec& x, int lane)
 void finish_copy(Deferred& deferred, AsyncToken& token, const std::vector<Piece>& pieces)
 {
     Exec x = deferred.exec();
-    uint32_t size = deferred.op.imm[slot_bytes];
+    uint32_t size = deferred.op.imm[copy_bytes];
     for (const Piece& piece : pieces) {
         std::memset(piece.to.bytes, 0, size);
         if (piece.bytes > 0)
@@ -64,7 +64,7 @@ void finish_copy(Deferred& deferred, AsyncToken& token, const std::vector<Piece>
     deferred.finished();
 }
 
-void run_copy(Exec& x)
+void run_cp_async(Exec& x)
 {
     if (x.lanes == 0)
         return;
@@ -79,14 +79,14 @@ void run_copy(Exec& x)
     start(deferred, "cp.async", [deferred, token, pieces] { finish_copy(*deferred, *token, pieces); });
 }
 
-void run_commit(Exec& x) { groups_of(x.warp, ext_cp_async).commit(x.lanes); }
+void run_cp_async_commit(Exec& x) { groups_of(x.warp, ext_cp_async).commit(x.lanes); }
 
 void run_wait_group(Exec& x)
 {
-    wait_for_groups(x, groups_of(x.warp, ext_cp_async), x.op.imm[slot_newest], false);
+    wait_for_groups(x, groups_of(x.warp, ext_cp_async), x.op.imm[copy_newest], false);
 }
 
-void run_wait_all(Exec& x)
+void run_cp_async_wait_all(Exec& x)
 {
     AsyncGroups& groups = groups_of(x.warp, ext_cp_async);
     if (!x.retried)
@@ -96,12 +96,12 @@ void run_wait_all(Exec& x)
 
 // cp.async.mbarrier.arrive: each lane arrives when its copies so far have ended. Without .noinc the pending
 // count is raised first, so that this arrival needs no place among those expected.
-void run_arrive(Exec& x)
+void run_cp_async_arrive(Exec& x)
 {
-    bool raises = x.op.imm[slot_newest] != 0;
+    bool raises = x.op.imm[copy_newest] != 0;
     for (Mask rest = x.lanes; rest; rest &= rest - 1) {
         int lane = std::countr_zero(rest);
-        auto space = static_cast<ptx::Space>(x.op.imm[slot_space]);
+        auto space = static_cast<ptx::Space>(x.op.imm[copy_space]);
         Location place = shared_location(x, space, address_of(x, x.op.address, lane), 8, 8, lane);
         Mbarrier& barrier = live_mbarrier(x, *place.cta, place.offset);
         if (raises)
@@ -128,7 +128,7 @@ void run_arrive(Exec& x)
     }
 }
 
-void decode_copy(const ptx::Instruction& i, Program& program, Op& op)
+void decode_cp_async(const ptx::Instruction& i, Program& program, Op& op)
 {
     allow_modifiers(i, program,
                     {"async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B",
@@ -138,14 +138,14 @@ void decode_copy(const ptx::Instruction& i, Program& program, Op& op)
     int size = immediate(i, program, i.operands[2]);
     if (!(size == 16 || (i.has("ca") && (size == 4 || size == 8))) || !i.has("global"))
         refuse(i, program, "cp.async copies 16 bytes, with .ca also 4 or 8, from .global");
-    op.imm[slot_bytes] = size;
+    op.imm[copy_bytes] = size;
     op.address = decode_address(i.operands[0], program);
     op.address2 = decode_address(i.operands[1], program);
     if (i.operands.size() == 4 + hint) {
-        op.imm[slot_source_size] = is_predicate(i.operands[3], program) ? ignored : given;
+        op.imm[copy_source_size] = is_predicate(i.operands[3], program) ? ignored : given;
         op.args = {decode_arg(i.operands[3], program)};
     }
-    op.run = run_copy;
+    op.run = run_cp_async;
 }
 
 void decode_cp(const ptx::Instruction& i, Program& program, Op& op)
@@ -162,22 +162,22 @@ void decode_cp(const ptx::Instruction& i, Program& program, Op& op)
     if (i.has("commit_group") || i.has("wait_all")) {
         allow_modifiers(i, program, {"async", "commit_group", "wait_all"});
         expect_operands(i, program, 0, 0);
-        op.run = i.has("commit_group") ? run_commit : run_wait_all;
+        op.run = i.has("commit_group") ? run_cp_async_commit : run_cp_async_wait_all;
     } else if (i.has("wait_group")) {
         allow_modifiers(i, program, {"async", "wait_group"});
         expect_operands(i, program, 1, 1);
-        op.imm[slot_newest] = immediate(i, program, i.operands[0]);
+        op.imm[copy_newest] = immediate(i, program, i.operands[0]);
         op.run = run_wait_group;
     } else if (i.has("mbarrier")) {
         allow_modifiers(i, program,
                         {"async", "mbarrier", "arrive", "noinc", "shared", "shared::cta", "b64"});
         expect_operands(i, program, 1, 1);
-        op.imm[slot_space] = static_cast<int>(space_of(i));
-        op.imm[slot_newest] = !i.has("noinc");
+        op.imm[copy_space] = static_cast<int>(space_of(i));
+        op.imm[copy_newest] = !i.has("noinc");
         op.address = decode_address(i.operands[0], program);
-        op.run = run_arrive;
+        op.run = run_cp_async_arrive;
     } else {
-        decode_copy(i, program, op);
+        decode_cp_async(i, program, op);
     }
 }
 

@@ -11,13 +11,13 @@ namespace emu {
 namespace {
 
 // What the decoders remember in Op::imm.
-enum Slot { slot_space, slot_flags };
-enum Flag {
+enum MbarrierSlot { mbarrier_space, mbarrier_flags };
+enum MbarrierFlag {
     with_state = 1,
     with_expect = 2,
     with_drop = 4,
     no_complete = 8,
-    relaxed = 16,
+    mbarrier_relaxed = 16,
     own_cta = 32,
     by_parity = 64,
     may_suspend = 128
@@ -31,9 +31,9 @@ uint64_t make_state(const Mbarrier& barrier)
 
 Location barrier_of(Exec& x, int lane)
 {
-    auto space = static_cast<ptx::Space>(x.op.imm[slot_space]);
+    auto space = static_cast<ptx::Space>(x.op.imm[mbarrier_space]);
     Location place = shared_location(x, space, address_of(x, x.op.address, lane), 8, 8, lane);
-    if (x.op.imm[slot_flags] & own_cta && place.cta != &x.cta)
+    if (x.op.imm[mbarrier_flags] & own_cta && place.cta != &x.cta)
         x.fault("mbarrier-remote", "this operation works on an mbarrier of the own CTA alone");
     return place;
 }
@@ -109,7 +109,7 @@ void run_complete_tx(Exec& x)
 
 void check_count(Exec& x, const Mbarrier& barrier, const Location& place, int64_t count)
 {
-    int flags = x.op.imm[slot_flags];
+    int flags = x.op.imm[mbarrier_flags];
     if (count < 1 || count > mbarrier_limit)
         x.fault("mbarrier-count", "an arrival must count 1 ... 2^20 - 1, not " + std::to_string(count));
     if (flags & no_complete && barrier.pending <= count && barrier.tx == 0)
@@ -120,9 +120,9 @@ void check_count(Exec& x, const Mbarrier& barrier, const Location& place, int64_
                 "more dropped than expected: " + describe_mbarrier(*place.cta, place.offset));
 }
 
-void run_arrive(Exec& x)
+void run_mbarrier_arrive(Exec& x)
 {
-    int flags = x.op.imm[slot_flags];
+    int flags = x.op.imm[mbarrier_flags];
     each_lane(x, [&](int lane) {
         Location place = barrier_of(x, lane);
         Actor actor = generic_actor(x, lane);
@@ -135,8 +135,8 @@ void run_arrive(Exec& x)
             mbarrier_expect_tx(x, *place.cta, place.offset, operand, actor);
         if (flags & with_drop)
             barrier.expected -= static_cast<int32_t>(count);
-        mbarrier_arrive(x, *place.cta, place.offset, static_cast<int>(count), actor, !(flags & relaxed),
-                        1u << lane);
+        mbarrier_arrive(x, *place.cta, place.offset, static_cast<int>(count), actor,
+                        !(flags & mbarrier_relaxed), 1u << lane);
         if (flags & with_state)
             set_lane(x, x.op.args[0], lane, state);
     });
@@ -173,7 +173,7 @@ void add_awaited(std::vector<Awaited>& list, const Awaited& next)
 
 std::vector<Awaited> awaited_phases(Exec& x)
 {
-    bool parity = x.op.imm[slot_flags] & by_parity;
+    bool parity = x.op.imm[mbarrier_flags] & by_parity;
     std::vector<Awaited> list;
     each_lane(x, [&](int lane) {
         Location place = barrier_of(x, lane);
@@ -193,13 +193,13 @@ std::vector<Awaited> awaited_phases(Exec& x)
 
 // try_wait suspends until a phase of one of its lanes ends, or now and then gives up at once, as it may;
 // test_wait always answers at once.
-void run_wait(Exec& x)
+void run_mbarrier_wait(Exec& x)
 {
     std::vector<Awaited> list = awaited_phases(x);
     Mask done = 0;
     for (const Awaited& awaited : list)
         done |= awaited.done() ? awaited.lanes : 0;
-    bool suspends = x.op.imm[slot_flags] & may_suspend && (x.retried || x.machine.random() % 16 != 0);
+    bool suspends = x.op.imm[mbarrier_flags] & may_suspend && (x.retried || x.machine.random() % 16 != 0);
     if (done == 0 && x.lanes != 0 && suspends) {
         auto any = [list] {
             return std::any_of(list.begin(), list.end(), [](auto& a) { return a.done(); });
@@ -221,7 +221,7 @@ void run_wait(Exec& x)
         if (!(done & awaited.lanes))
             continue;
         const SyncClock& completed = awaited.cta->mbarriers[awaited.offset].completed;
-        if (x.op.imm[slot_flags] & relaxed)
+        if (x.op.imm[mbarrier_flags] & mbarrier_relaxed)
             x.machine.checker.acquire_execution(x.warp.agent, completed);
         else
             x.machine.checker.acquire(x.warp.agent, completed, awaited.lanes);
@@ -241,7 +241,7 @@ void decode_init(const ptx::Instruction& i, Program& program, Op& op)
     allow_modifiers(i, program, {"init", "inval", "shared", "shared::cta", "b64"});
     bool init = i.has("init");
     expect_operands(i, program, init ? 2 : 1, init ? 2 : 1);
-    op.imm[slot_flags] = own_cta;
+    op.imm[mbarrier_flags] = own_cta;
     op.address = decode_address(i.operands[0], program);
     if (init)
         op.args = {decode_arg(i.operands[1], program)};
@@ -273,14 +273,15 @@ void decode_arrive(const ptx::Instruction& i, Program& program, Op& op)
         refuse(i, program, "an arrival on shared::cluster gives no state");
     if (i.has("noComplete") && !keeps_state)
         refuse(i, program, "a .noComplete arrival gives a state");
-    op.imm[slot_flags] = (keeps_state ? with_state : 0) | (i.has("expect_tx") ? with_expect : 0) |
-                         (i.has("arrive_drop") ? with_drop : 0) | (i.has("noComplete") ? no_complete : 0) |
-                         (i.has("relaxed") ? relaxed : 0) | (i.has("shared::cluster") ? 0 : own_cta);
+    op.imm[mbarrier_flags] =
+        (keeps_state ? with_state : 0) | (i.has("expect_tx") ? with_expect : 0) |
+        (i.has("arrive_drop") ? with_drop : 0) | (i.has("noComplete") ? no_complete : 0) |
+        (i.has("relaxed") ? mbarrier_relaxed : 0) | (i.has("shared::cluster") ? 0 : own_cta);
     op.args.push_back(keeps_state ? decode_arg(i.operands[0], program) : Arg{});
     op.address = decode_address(i.operands[first], program);
     if (i.operands.size() > first + 1)
         op.args.push_back(decode_arg(i.operands[first + 1], program));
-    op.run = run_arrive;
+    op.run = run_mbarrier_arrive;
 }
 
 void decode_wait(const ptx::Instruction& i, Program& program, Op& op)
@@ -289,11 +290,12 @@ void decode_wait(const ptx::Instruction& i, Program& program, Op& op)
                     {"test_wait", "try_wait", "parity", "acquire", "relaxed", "cta", "cluster", "shared",
                      "shared::cta", "b64"});
     expect_operands(i, program, 3, i.has("try_wait") ? 4 : 3);
-    op.imm[slot_flags] = own_cta | (i.has("parity") ? by_parity : 0) |
-                         (i.has("try_wait") ? may_suspend : 0) | (i.has("relaxed") ? relaxed : 0);
+    op.imm[mbarrier_flags] = own_cta | (i.has("parity") ? by_parity : 0) |
+                             (i.has("try_wait") ? may_suspend : 0) |
+                             (i.has("relaxed") ? mbarrier_relaxed : 0);
     op.args = {decode_arg(i.operands[0], program), decode_arg(i.operands[2], program)};
     op.address = decode_address(i.operands[1], program);
-    op.run = run_wait;
+    op.run = run_mbarrier_wait;
 }
 
 void decode_mbarrier(const ptx::Instruction& i, Program& program, Op& op)
@@ -301,7 +303,7 @@ void decode_mbarrier(const ptx::Instruction& i, Program& program, Op& op)
     if (i.modifiers.empty() || i.operands.empty() || !i.has("b64"))
         refuse(i, program, "not an mbarrier operation");
     const std::string& what = i.modifiers[0];
-    op.imm[slot_space] = static_cast<int>(space_of(i));
+    op.imm[mbarrier_space] = static_cast<int>(space_of(i));
     if (what == "init" || what == "inval") {
         decode_init(i, program, op);
     } else if (what == "expect_tx" || what == "complete_tx") {

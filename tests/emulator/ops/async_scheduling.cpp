@@ -11,8 +11,6 @@ namespace {
 
 constexpr int cta_registers = 65536;
 
-void run_nothing(Exec&) {}
-
 void run_fence_proxy_async(Exec& x) { x.machine.checker.fence_proxy_async(x.warp.agent, x.lanes); }
 
 // Publishes mbarrier initialisations and nothing else: to the async proxy, and for relaxed arrivals at the

@@ -10,19 +10,19 @@ namespace emu {
 
 namespace {
 
-enum Slot { slot_reduction, slot_element, slot_bytes };
+enum StoreSlot { store_reduction, store_element, store_bytes };
 
-struct Piece {
+struct StoredPiece {
     Location to, barrier;
     uint8_t value[32];
     int lane;
 };
 
-void finish_store(Deferred& deferred, const Piece& piece)
+void finish_store(Deferred& deferred, const StoredPiece& piece)
 {
     Exec x = deferred.exec();
-    auto reduction = static_cast<Reduction>(deferred.op.imm[slot_reduction]);
-    auto bytes = static_cast<uint32_t>(deferred.op.imm[slot_bytes] * deferred.op.args.size());
+    auto reduction = static_cast<Reduction>(deferred.op.imm[store_reduction]);
+    auto bytes = static_cast<uint32_t>(deferred.op.imm[store_bytes] * deferred.op.args.size());
     Actor actor = deferred.actor(Proxy::Generic);
     actor.lane = piece.lane;
     check_alive(x, *piece.to.cta);
@@ -31,17 +31,17 @@ void finish_store(Deferred& deferred, const Piece& piece)
     if (reduction == Reduction::None)
         std::memcpy(piece.to.bytes, piece.value, bytes);
     else
-        reduce(reduction, static_cast<Element>(deferred.op.imm[slot_element]), piece.to.bytes, piece.value,
+        reduce(reduction, static_cast<Element>(deferred.op.imm[store_element]), piece.to.bytes, piece.value,
                1);
     mbarrier_complete_tx(x, *piece.barrier.cta, piece.barrier.offset, bytes, actor);
     deferred.finished();
 }
 
-void run_store(Exec& x)
+void run_async_store(Exec& x)
 {
-    int element = x.op.imm[slot_bytes], bytes = element * static_cast<int>(x.op.args.size());
+    int element = x.op.imm[store_bytes], bytes = element * static_cast<int>(x.op.args.size());
     for (Mask rest = x.lanes; rest; rest &= rest - 1) {
-        Piece piece;
+        StoredPiece piece;
         piece.lane = std::countr_zero(rest);
         auto to = static_cast<uint32_t>(address_of(x, x.op.address, piece.lane));
         auto barrier = static_cast<uint32_t>(address_of(x, x.op.address2, piece.lane));
@@ -59,7 +59,7 @@ void run_store(Exec& x)
     }
 }
 
-void decode_store(const ptx::Instruction& i, Program& program, Op& op)
+void decode_async_store(const ptx::Instruction& i, Program& program, Op& op)
 {
     allow_modifiers(i, program,
                     {"async",
@@ -99,27 +99,28 @@ void decode_store(const ptx::Instruction& i, Program& program, Op& op)
     if (!i.has("mbarrier::complete_tx::bytes") || type.bits == 0 ||
         stores != (reduction == Reduction::None) || (!stores && !may_reduce(reduction, element)))
         refuse(i, program, "only the forms that complete at an mbarrier are emulated");
-    op.imm[slot_reduction] = static_cast<int>(reduction);
-    op.imm[slot_element] = static_cast<int>(element);
-    op.imm[slot_bytes] = type.bits / 8;
+    op.imm[store_reduction] = static_cast<int>(reduction);
+    op.imm[store_element] = static_cast<int>(element);
+    op.imm[store_bytes] = type.bits / 8;
     op.address = decode_address(i.operands[0], program);
     op.address2 = decode_address(i.operands[2], program);
     const ptx::Operand& value = i.operands[1];
     size_t count = i.has("v4") ? 4 : i.has("v2") ? 2 : 1;
     bool vector = value.form == ptx::Operand::Form::Vector;
-    if (count != (vector ? value.parts.size() : 1) || count * op.imm[slot_bytes] > sizeof Piece::value)
+    if (count != (vector ? value.parts.size() : 1) ||
+        count * op.imm[store_bytes] > sizeof StoredPiece::value)
         refuse(i, program, "the values do not match .v2 or .v4");
     for (size_t part = 0; part < count; part++)
         op.args.push_back(decode_arg(vector ? value.parts[part] : value, program, i, type));
-    op.run = run_store;
+    op.run = run_async_store;
 }
 
 }  // namespace
 
 void add_store_async(DecoderTable& table)
 {
-    table.by_opcode["st.async"] = decode_store;
-    table.by_opcode["red.async"] = decode_store;
+    table.by_opcode["st.async"] = decode_async_store;
+    table.by_opcode["red.async"] = decode_async_store;
 }
 
 }  // namespace emu

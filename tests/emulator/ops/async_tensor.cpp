@@ -10,10 +10,10 @@ namespace emu {
 
 namespace {
 
-enum Slot { slot_rank, slot_flags, slot_reduction };
-enum Flag { multicast = 1, pairs = 2, to_global = 4, prefetch = 8 };
+enum TensorSlot { tensor_rank, tensor_flags, tensor_reduction };
+enum TensorFlag { tensor_multicast = 1, tensor_pairs = 2, tensor_to_global = 4, tensor_prefetch = 8 };
 // Operands in Op::args: the map, five coordinates, the mbarrier, the multicast mask.
-enum Place { place_map, place_coordinates, place_barrier = 6, place_mask };
+enum TensorPlace { place_map, place_coordinates, place_barrier = 6, place_mask };
 
 constexpr uint32_t tensor_alignment = 128;  // of boxes in shared memory
 
@@ -74,12 +74,12 @@ BoxCopy box_copy(Exec& x, int lane)
         x.fault("tensor-map", complaint);
     if (copy.map.base == 0)
         x.fault("tensor-map", "the tensor map has the address 0, which nothing has replaced");
-    if (copy.map.rank != static_cast<uint32_t>(x.op.imm[slot_rank]))
+    if (copy.map.rank != static_cast<uint32_t>(x.op.imm[tensor_rank]))
         x.fault("tensor-map", "the tensor map has " + std::to_string(copy.map.rank) + " dimensions");
     for (uint32_t i = 0; i < copy.map.rank; i++)
         copy.at[i] = static_cast<int32_t>(lane_value(x, x.op.args[place_coordinates + i], lane));
     copy.shape = box_shape(copy.map);
-    const bool stores = x.op.imm[slot_flags] & to_global;
+    const bool stores = x.op.imm[tensor_flags] & tensor_to_global;
     check_coordinates(x, copy, stores);
     if (stores)
         round_up_to_units(copy.map);
@@ -189,7 +189,7 @@ void write_box(const BoxCopy& copy, Reduction reduction, const uint8_t* buffer)
 // The types that cp.reduce.async.bulk takes; those of 64 signed bits have no bitwise reductions on an H200.
 void check_reduction(Exec& x, const TensorMap& map)
 {
-    auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
+    auto reduction = static_cast<Reduction>(x.op.imm[tensor_reduction]);
     bool integers = map.type >= 2 && map.type <= 5, floats = map.type >= 6 && map.type <= 9;
     bool bitwise = reduction >= Reduction::And && integers && element_of(map) != Element::S64;
     if (!bitwise && (!(integers || floats) || !may_reduce(reduction, element_of(map))))
@@ -199,15 +199,16 @@ void check_reduction(Exec& x, const TensorMap& map)
 void issue_load(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
-    int flags = x.op.imm[slot_flags];
+    int flags = x.op.imm[tensor_flags];
     auto address = static_cast<uint32_t>(address_of(x, x.op.address, lane));
     int footprint = static_cast<int>(copy.shape.footprint());
     Location to = resolve_shared(x, address, footprint, tensor_alignment, "cp.async.bulk.tensor");
     auto barrier_address = static_cast<uint32_t>(address_of(x, x.op.address2, lane));
     Location barrier = resolve_shared(x, barrier_address, 8, 8, "mbarrier");
-    Mask mask = flags & multicast ? static_cast<Mask>(lane_value(x, x.op.args[place_mask], lane)) : 0;
+    Mask mask =
+        flags & tensor_multicast ? static_cast<Mask>(lane_value(x, x.op.args[place_mask], lane)) : 0;
     for (const BulkTarget& target :
-         bulk_targets(x, to, barrier, flags & multicast ? &mask : nullptr, flags & pairs)) {
+         bulk_targets(x, to, barrier, flags & tensor_multicast ? &mask : nullptr, flags & tensor_pairs)) {
         auto deferred = std::make_shared<Deferred>(x, 1u << lane);
         start(deferred, "cp.async.bulk.tensor", [deferred, target, copy] {
             Exec x = deferred->exec();
@@ -223,7 +224,7 @@ void issue_load(Exec& x, int lane)
 void issue_store(Exec& x, int lane)
 {
     BoxCopy copy = box_copy(x, lane);
-    auto reduction = static_cast<Reduction>(x.op.imm[slot_reduction]);
+    auto reduction = static_cast<Reduction>(x.op.imm[tensor_reduction]);
     if (reduction != Reduction::None)
         check_reduction(x, copy.map);
     auto address = static_cast<uint32_t>(address_of(x, x.op.address2, lane));
@@ -247,12 +248,12 @@ void issue_store(Exec& x, int lane)
 
 void run_tensor(Exec& x)
 {
-    int flags = x.op.imm[slot_flags];
+    int flags = x.op.imm[tensor_flags];
     for (Mask rest = x.lanes; rest; rest &= rest - 1) {
         int lane = std::countr_zero(rest);
-        if (flags & prefetch)
+        if (flags & tensor_prefetch)
             box_copy(x, lane);
-        else if (flags & to_global)
+        else if (flags & tensor_to_global)
             issue_store(x, lane);
         else
             issue_load(x, lane);
@@ -262,7 +263,7 @@ void run_tensor(Exec& x)
 void decode_map(const ptx::Instruction& i, Program& program, Op& op, const ptx::Operand& operand)
 {
     using Form = ptx::Operand::Form;
-    int rank = op.imm[slot_rank];
+    int rank = op.imm[tensor_rank];
     bool composite = operand.form == Form::Composite && operand.parts.size() == 2;
     if (!composite || operand.parts[1].form != Form::Vector ||
         static_cast<int>(operand.parts[1].parts.size()) != rank)
@@ -317,7 +318,7 @@ void decode_bulk_tensor(const ptx::Instruction& i, Program& program, Op& op)
     int ranks = 0;
     for (int rank = 1; rank <= 5; rank++) {
         if (i.has(std::to_string(rank) + "d")) {
-            op.imm[slot_rank] = rank;
+            op.imm[tensor_rank] = rank;
             ranks++;
         }
     }
@@ -326,8 +327,8 @@ void decode_bulk_tensor(const ptx::Instruction& i, Program& program, Op& op)
     if (ranks != 1 || !i.has("global") || stores + fetches + loads != 1 || (i.has("reduce") && !stores))
         refuse(i, program, "one of .1d ... .5d, .global and a completion mechanism are expected");
     size_t hint = i.has("L2::cache_hint"), masked = i.has("multicast::cluster");
-    op.imm[slot_flags] = (masked ? multicast : 0) | (i.has("cta_group::2") ? pairs : 0) |
-                         (stores ? to_global : 0) | (fetches ? prefetch : 0);
+    op.imm[tensor_flags] = (masked ? tensor_multicast : 0) | (i.has("cta_group::2") ? tensor_pairs : 0) |
+                           (stores ? tensor_to_global : 0) | (fetches ? tensor_prefetch : 0);
     size_t expected = (loads ? 3 + masked : stores ? 2 : 1) + hint;
     expect_operands(i, program, expected, expected);
     decode_map(i, program, op, i.operands[loads ? 1 : 0]);
@@ -344,7 +345,7 @@ void decode_bulk_tensor(const ptx::Instruction& i, Program& program, Op& op)
         parse_reduction(modifier, reduction);
     if ((reduction != Reduction::None) != i.has("reduce"))
         refuse(i, program, "a reduction needs cp.reduce, and cp.reduce a reduction");
-    op.imm[slot_reduction] = static_cast<int>(reduction);
+    op.imm[tensor_reduction] = static_cast<int>(reduction);
     op.run = run_tensor;
 }
 

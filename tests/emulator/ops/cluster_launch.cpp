@@ -31,7 +31,7 @@ Response request(Machine& machine, Grid& grid)
     return response;
 }
 
-void issue(Exec& x, int lane)
+void issue_cancel(Exec& x, int lane)
 {
     if (x.cta.cancel_failed)
         x.hazard("cluster-cancel-after-failure", "the CTA has seen an earlier request fail",
@@ -65,7 +65,7 @@ void issue(Exec& x, int lane)
 void run_try_cancel(Exec& x)
 {
     for (Mask rest = x.lanes; rest; rest &= rest - 1)
-        issue(x, std::countr_zero(rest));
+        issue_cancel(x, std::countr_zero(rest));
 }
 
 Response response_of(Exec& x, const Arg& arg, int lane)

@@ -7,9 +7,9 @@
 namespace emu {
 namespace {
 
-enum Kind { kind_sync, kind_arrive, kind_red };
-enum Reduction { red_none, red_popc, red_and, red_or };
-enum Slot { slot_kind, slot_aligned, slot_reduction };
+enum BarrierKind { kind_sync, kind_arrive, kind_red };
+enum BarrierReduction { red_none, red_popc, red_and, red_or };
+enum BarrierSlot { barrier_kind, barrier_aligned, barrier_reduction };
 
 // Operands: destination, barrier, threads, predicate; those that are missing have no form.
 enum Operand { arg_result, arg_barrier, arg_threads, arg_predicate };
@@ -55,7 +55,7 @@ uint32_t uniform(Exec& x, const Arg& arg, const char* what)
 // Barriers count whole warps: lanes that have ended are counted with the lowest that has not.
 int arriving_threads(const Exec& x)
 {
-    if (x.op.imm[slot_aligned])
+    if (x.op.imm[barrier_aligned])
         return warp_lanes;
     const Mask live = ~x.warp.exited;
     const bool leads = x.lanes >> std::countr_zero(live) & 1;
@@ -88,7 +88,7 @@ std::shared_ptr<BarrierRound> join(Exec& x, uint32_t id)
                  std::to_string(round->arrived) + " threads at barrier " + std::to_string(id) + " for " +
                      std::to_string(needed(x.cta, *round)),
                  x.lanes);
-    if (x.op.imm[slot_kind] == kind_red) {
+    if (x.op.imm[barrier_kind] == kind_red) {
         const Mask given = load_mask(x, x.op.args[arg_predicate]) & x.lanes;
         round->all = round->all && given == x.lanes;
         round->any = round->any || given;
@@ -103,18 +103,18 @@ void put_result(Warp& warp, const Op& op, Mask lanes, const BarrierRound& round)
     if (result.form != Arg::Form::Register)
         return;
     auto* row = reinterpret_cast<uint32_t*>(warp.registers.data() + result.reg);
-    if (op.imm[slot_reduction] == red_popc) {
+    if (op.imm[barrier_reduction] == red_popc) {
         for (int lane = 0; lane < warp_lanes; ++lane)
             row[lane] = lanes >> lane & 1 ? round.count : row[lane];
         return;
     }
-    const bool truth = op.imm[slot_reduction] == red_and ? round.all : round.any;
+    const bool truth = op.imm[barrier_reduction] == red_and ? round.all : round.any;
     *row = truth ? *row | lanes : *row & ~lanes;
 }
 
 void named_barrier(Exec& x)
 {
-    if (x.op.imm[slot_aligned])
+    if (x.op.imm[barrier_aligned])
         x.require_convergence();
     const uint32_t id = uniform(x, x.op.args[arg_barrier], "barrier");
     if (id >= x.cta.barriers.size())
@@ -125,7 +125,7 @@ void named_barrier(Exec& x)
     if (checker.races())
         checker.release(x.warp.agent, round->clock, ordered);
     complete_if_full(x.machine, x.cta, x.cta.barriers[id]);
-    if (x.op.imm[slot_kind] == kind_arrive)
+    if (x.op.imm[barrier_kind] == kind_arrive)
         return;
     Cta& cta = x.cta;
     const auto ready = [round, ordered, &checker, &warp = x.warp, &op = x.op, lanes = x.lanes] {
@@ -217,10 +217,10 @@ void decode_warp_barrier(const ptx::Instruction& instruction, Program& program, 
 
 void take_reduction(Modifiers& m, const ptx::Instruction& instruction, const Program& program, Op& op)
 {
-    op.imm[slot_reduction] = 1 + m.take_one({"popc", "and", "or"});
+    op.imm[barrier_reduction] = 1 + m.take_one({"popc", "and", "or"});
     ptx::Type t = m.type();
-    const bool popc = op.imm[slot_reduction] == red_popc;
-    if (op.imm[slot_reduction] == red_none || (popc ? t.bits != 32 : t.bits != 1))
+    const bool popc = op.imm[barrier_reduction] == red_popc;
+    if (op.imm[barrier_reduction] == red_none || (popc ? t.bits != 32 : t.bits != 1))
         refuse(instruction, program, "no such form");
 }
 
@@ -229,8 +229,8 @@ void decode_barrier(const ptx::Instruction& instruction, Program& program, Op& o
     Modifiers m(instruction, program);
     m.take("cta");
     const int kind = m.take_one({"sync", "arrive", "red"});
-    op.imm[slot_kind] = kind;
-    op.imm[slot_aligned] = instruction.opcode == "bar" || m.take("aligned");
+    op.imm[barrier_kind] = kind;
+    op.imm[barrier_aligned] = instruction.opcode == "bar" || m.take("aligned");
     if (instruction.opcode == "bar")
         m.take("aligned");
     if (kind == kind_red)
@@ -247,7 +247,7 @@ void decode_barrier(const ptx::Instruction& instruction, Program& program, Op& o
     if (counted)
         op.args[arg_threads] = decode_arg(operands[first + 1], program, instruction, bits_type(32));
     if (kind == kind_red) {
-        const bool popc = op.imm[slot_reduction] == red_popc;
+        const bool popc = op.imm[barrier_reduction] == red_popc;
         op.args[arg_result] =
             decode_arg(operands[0], program, instruction, popc ? bits_type(32) : predicate_type);
         op.args[arg_predicate] = decode_arg(operands.back(), program, instruction, predicate_type);

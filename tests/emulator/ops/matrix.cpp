@@ -11,9 +11,9 @@ namespace emu {
 namespace {
 
 // Fragment of an 8 x 8 matrix: lane l holds elements (l / 4, 2 (l % 4)) and its right neighbour.
-using Tile = uint16_t[8][8];
+using Matrix8x8 = uint16_t[8][8];
 
-void put_fragment(Exec& x, const Arg& to, const Tile& tile, bool transposed)
+void put_fragment(Exec& x, const Arg& to, const Matrix8x8& tile, bool transposed)
 {
     for (int lane = 0; lane < warp_lanes; lane++) {
         int row = lane / 4, column = 2 * (lane % 4);
@@ -23,7 +23,7 @@ void put_fragment(Exec& x, const Arg& to, const Tile& tile, bool transposed)
     }
 }
 
-void take_fragment(Exec& x, const Arg& from, Tile& tile, bool transposed)
+void take_fragment(Exec& x, const Arg& from, Matrix8x8& tile, bool transposed)
 {
     for (int lane = 0; lane < warp_lanes; lane++) {
         int row = lane / 4, column = 2 * (lane % 4);
@@ -34,18 +34,18 @@ void take_fragment(Exec& x, const Arg& from, Tile& tile, bool transposed)
 }
 
 // ---- ldmatrix, stmatrix -----------------------------------------------------------------------------
-enum Slot { slot_count, slot_transposed, slot_space, slot_width };
+enum LdmatrixSlot { ldmatrix_count, ldmatrix_transposed, ldmatrix_space, ldmatrix_width };
 
 Location matrix_row(Exec& x, int lane)
 {
-    auto space = static_cast<ptx::Space>(x.op.imm[slot_space]);
+    auto space = static_cast<ptx::Space>(x.op.imm[ldmatrix_space]);
     return shared_location(x, space, address_of(x, x.op.address, lane), 16, 16, lane);
 }
 
 // The rows that the lanes name. All work together: their accesses are those of the warp as a whole.
 void touch_rows(Exec& x, Location (&rows)[warp_lanes], Access kind)
 {
-    const int count = x.op.imm[slot_count] * 8;
+    const int count = x.op.imm[ldmatrix_count] * 8;
     for (int i = 0; i < count; i++) {
         rows[i] = matrix_row(x, i);
         check_alive(x, *rows[i].cta);
@@ -57,13 +57,13 @@ void touch_rows(Exec& x, Location (&rows)[warp_lanes], Access kind)
 void run_ldmatrix(Exec& x)
 {
     x.require_convergence();
-    Tile tiles[4];
+    Matrix8x8 tiles[4];
     Location rows[warp_lanes];
     touch_rows(x, rows, Access::Read);
-    for (int i = 0; i < x.op.imm[slot_count] * 8; i++)
+    for (int i = 0; i < x.op.imm[ldmatrix_count] * 8; i++)
         std::memcpy(tiles[i / 8][i % 8], rows[i].bytes, 16);
-    for (int i = 0; i < x.op.imm[slot_count]; i++)
-        put_fragment(x, x.op.args[i], tiles[i], x.op.imm[slot_transposed]);
+    for (int i = 0; i < x.op.imm[ldmatrix_count]; i++)
+        put_fragment(x, x.op.args[i], tiles[i], x.op.imm[ldmatrix_transposed]);
 }
 
 // Rows of 16 elements of 4 or 6 bits, without gaps, become bytes; a lane has four of a row.
@@ -71,11 +71,11 @@ void run_ldmatrix_unpacking(Exec& x)
 {
     x.require_convergence();
     MatrixElement element;
-    element.width = static_cast<uint8_t>(x.op.imm[slot_width]);
+    element.width = static_cast<uint8_t>(x.op.imm[ldmatrix_width]);
     element.dense = true;
     Location rows[warp_lanes];
     touch_rows(x, rows, Access::Read);
-    for (int i = 0; i < x.op.imm[slot_count]; i++)
+    for (int i = 0; i < x.op.imm[ldmatrix_count]; i++)
         for (int row = 0; row < 8; row++) {
             uint32_t codes[16];
             unpack(element, rows[8 * i + row].bytes, 16, codes);
@@ -90,12 +90,12 @@ void run_ldmatrix_unpacking(Exec& x)
 void run_stmatrix(Exec& x)
 {
     x.require_convergence();
-    Tile tiles[4];
-    for (int i = 0; i < x.op.imm[slot_count]; i++)
-        take_fragment(x, x.op.args[i], tiles[i], x.op.imm[slot_transposed]);
+    Matrix8x8 tiles[4];
+    for (int i = 0; i < x.op.imm[ldmatrix_count]; i++)
+        take_fragment(x, x.op.args[i], tiles[i], x.op.imm[ldmatrix_transposed]);
     Location rows[warp_lanes];
     touch_rows(x, rows, Access::Write);
-    for (int i = 0; i < x.op.imm[slot_count] * 8; i++)
+    for (int i = 0; i < x.op.imm[ldmatrix_count] * 8; i++)
         std::memcpy(rows[i].bytes, tiles[i / 8][i % 8], 16);
 }
 
@@ -111,15 +111,15 @@ void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)
     if (!i.has("sync") || !i.has("aligned") || halves == packed)
         refuse(i, program, i.opcode + " needs .sync.aligned, and .m8n8.b16 or .m8n16 that unpacks");
     expect_operands(i, program, 2, 2);
-    op.imm[slot_width] = i.has("b4x16_p64") ? 4 : 6;
+    op.imm[ldmatrix_width] = i.has("b4x16_p64") ? 4 : 6;
     const ptx::Operand& registers = i.operands[load ? 0 : 1];
-    op.imm[slot_count] = i.has("x4") ? 4 : i.has("x2") ? 2 : 1;
-    op.imm[slot_transposed] = i.has("trans");
-    op.imm[slot_space] = static_cast<int>(space_of(i));
+    op.imm[ldmatrix_count] = i.has("x4") ? 4 : i.has("x2") ? 2 : 1;
+    op.imm[ldmatrix_transposed] = i.has("trans");
+    op.imm[ldmatrix_space] = static_cast<int>(space_of(i));
     op.address = decode_address(i.operands[load ? 1 : 0], program);
     bool vector = registers.form == ptx::Operand::Form::Vector;
     size_t count = vector ? registers.parts.size() : 1;
-    if (static_cast<int>(count) != op.imm[slot_count] || i.has("x1") + i.has("x2") + i.has("x4") != 1)
+    if (static_cast<int>(count) != op.imm[ldmatrix_count] || i.has("x1") + i.has("x2") + i.has("x4") != 1)
         refuse(i, program, "the number of registers does not match .x1, .x2 or .x4");
     for (size_t part = 0; part < count; part++)
         op.args.push_back(
@@ -130,7 +130,7 @@ void decode_shared_matrix(const ptx::Instruction& i, Program& program, Op& op)
 void run_movmatrix(Exec& x)
 {
     x.require_convergence();
-    Tile tile;
+    Matrix8x8 tile;
     take_fragment(x, x.op.args[1], tile, false);
     put_fragment(x, x.op.args[0], tile, true);
 }

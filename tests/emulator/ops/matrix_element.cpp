@@ -6,35 +6,34 @@ namespace emu {
 
 namespace {
 
-constexpr FormatId none = FormatId::F32;
-using Kind = MatrixElement::Kind;
+constexpr FormatId no_format = FormatId::F32;
 
-struct Named {
+struct NamedElement {
     std::string_view name;
     MatrixElement element;
 };
-constexpr Named elements[] = {
-    {"f16", {Kind::Float, 16, 0, 16, true, FormatId::F16}},
-    {"bf16", {Kind::Float, 16, 0, 16, true, FormatId::Bf16}},
-    {"tf32", {Kind::Float, 32, 13, 19, true, FormatId::Tf32}},
-    {"e4m3", {Kind::Float, 8, 0, 8, true, FormatId::E4m3}},
-    {"e5m2", {Kind::Float, 8, 0, 8, true, FormatId::E5m2}},
-    {"e3m2", {Kind::Float, 8, 0, 6, true, FormatId::E3m2}},
-    {"e2m3", {Kind::Float, 8, 0, 6, true, FormatId::E2m3}},
-    {"e2m1", {Kind::Float, 8, 2, 4, true, FormatId::E2m1}},
-    {"s8", {Kind::Integer, 8, 0, 8, true, none}},
-    {"u8", {Kind::Integer, 8, 0, 8, false, none}},
-    {"s4", {Kind::Integer, 4, 0, 4, true, none}},
-    {"u4", {Kind::Integer, 4, 0, 4, false, none}},
-    {"b1", {Kind::Bit, 1, 0, 1, false, none}},
-    {"f64", {Kind::Double, 64, 0, 64, true, FormatId::F64}},
+constexpr NamedElement elements[] = {
+    {"f16", {ElementKind::Float, 16, 0, 16, true, FormatId::F16}},
+    {"bf16", {ElementKind::Float, 16, 0, 16, true, FormatId::Bf16}},
+    {"tf32", {ElementKind::Float, 32, 13, 19, true, FormatId::Tf32}},
+    {"e4m3", {ElementKind::Float, 8, 0, 8, true, FormatId::E4m3}},
+    {"e5m2", {ElementKind::Float, 8, 0, 8, true, FormatId::E5m2}},
+    {"e3m2", {ElementKind::Float, 8, 0, 6, true, FormatId::E3m2}},
+    {"e2m3", {ElementKind::Float, 8, 0, 6, true, FormatId::E2m3}},
+    {"e2m1", {ElementKind::Float, 8, 2, 4, true, FormatId::E2m1}},
+    {"s8", {ElementKind::Integer, 8, 0, 8, true, no_format}},
+    {"u8", {ElementKind::Integer, 8, 0, 8, false, no_format}},
+    {"s4", {ElementKind::Integer, 4, 0, 4, true, no_format}},
+    {"u4", {ElementKind::Integer, 4, 0, 4, false, no_format}},
+    {"b1", {ElementKind::Bit, 1, 0, 1, false, no_format}},
+    {"f64", {ElementKind::Double, 64, 0, 64, true, FormatId::F64}},
 };
 
 }  // namespace
 
 bool parse_matrix_element(std::string_view name, bool packed, MatrixElement& element)
 {
-    for (const Named& known : elements)
+    for (const NamedElement& known : elements)
         if (known.name == name) {
             element = known.element;
             if (packed && element.width == 4)
@@ -67,7 +66,7 @@ void unpack(const MatrixElement& element, const uint8_t* from, int count, uint32
 void multiply_accumulate(const Config& config, MatrixUnit unit, const ElementProduct& p, const uint32_t* a,
                          const uint32_t* b, uint32_t* d)
 {
-    if (p.a.kind == Kind::Float) {
+    if (p.a.kind == ElementKind::Float) {
         const MatrixShape shape{p.m, p.n, p.k, p.a.format, p.b.format, p.half_result};
         multiply_accumulate(tensor_core(config, unit, p.a.format), shape, a, b, d);
     } else {

@@ -18,6 +18,7 @@ struct MatrixElement {
     uint32_t mask() const { return width >= 32 ? ~0u : (1u << width) - 1; }
     IntegerType integer() const { return {width, is_signed}; }
 };
+using ElementKind = MatrixElement::Kind;
 // "bf16", "s8", ...; fp4 stands in bytes unless packed.
 bool parse_matrix_element(std::string_view name, bool packed, MatrixElement& element);
 

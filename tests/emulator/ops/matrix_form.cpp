@@ -11,8 +11,6 @@ namespace emu {
 
 namespace {
 
-using Kind = MatrixElement::Kind;
-
 std::deque<MatrixForm>& forms()
 {
     static auto* const all = new std::deque<MatrixForm>;
@@ -29,7 +27,7 @@ std::vector<uint32_t> take_rows(Exec& x, const Arg* registers, int rows, int dep
     Lanes<uint32_t> words;
     for (int reg = 0; reg < count; reg++) {
         load_lanes(x, registers[reg], words);
-        const Place first = fragment_place(rows, per_register, 0, reg, 0);
+        const ElementPlace first = fragment_place(rows, per_register, 0, reg, 0);
         for (int lane = 0; lane < warp_lanes; lane++)
             unpack_register(element, words[lane],
                             &out[(first.row + lane / 4) * depth + first.column + lane % 4 * per_register]);
@@ -42,7 +40,7 @@ std::vector<double> take_doubles(Exec& x, const Arg* registers, int rows, int de
     std::vector<double> out(rows * depth);
     for (int reg = 0; reg < rows * depth / warp_lanes; reg++)
         for (int lane = 0; lane < warp_lanes; lane++) {
-            const Place place = fragment_place(rows, 1, lane, reg, 0);
+            const ElementPlace place = fragment_place(rows, 1, lane, reg, 0);
             out[place.row * depth + place.column] =
                 std::bit_cast<double>(lane_value(x, registers[reg], lane));
         }
@@ -56,7 +54,7 @@ void double_product(Exec& x, const MatrixForm& form, const Arg* d, const Arg* a,
                               right = take_doubles(x, b, form.n, form.k);
     for (int i = 0; i < form.accumulator_registers(Accumulator::F64); i++)
         for (int lane = 0; lane < warp_lanes; lane++) {
-            const Place place = accumulator_place(form.m, lane, i);
+            const ElementPlace place = accumulator_place(form.m, lane, i);
             double sum = std::bit_cast<double>(lane_value(x, c[i], lane));
             for (int k = 0; k < form.k; k++)
                 sum = std::fma(left[place.row * form.k + k], right[place.column * form.k + k], sum);
@@ -72,7 +70,7 @@ std::vector<uint32_t> take_accumulators(Exec& x, const MatrixForm& form, const A
     Lanes<uint32_t> words;
     for (int i = 0; i < form.m * form.n / warp_lanes; i++) {
         load_lanes(x, c[packed ? i / 2 : i], words);
-        const Place first = accumulator_place(form.m, 0, i);
+        const ElementPlace first = accumulator_place(form.m, 0, i);
         for (int lane = 0; lane < warp_lanes; lane++) {
             uint32_t bits = words[lane];
             if (packed)
@@ -89,7 +87,7 @@ void put_accumulators(Exec& x, const MatrixForm& form, const Arg* d, const std::
 {
     const bool packed = form.d == Accumulator::F16;
     for (int reg = 0; reg < form.accumulator_registers(form.d); reg++) {
-        const Place first = accumulator_place(form.m, 0, packed ? 2 * reg : reg);
+        const ElementPlace first = accumulator_place(form.m, 0, packed ? 2 * reg : reg);
         for (int lane = 0; lane < warp_lanes; lane++) {
             const uint32_t* at = &values[(first.row + lane / 4) * form.n + first.column + 2 * (lane % 4)];
             set_lane(x, d[reg], lane, packed ? at[0] | at[1] << 16 : at[0]);
@@ -129,18 +127,19 @@ void check_form(const ptx::Instruction& i, const Program& program, const MatrixF
 {
     const auto kind = form.a.kind;
     const bool half = form.c == Accumulator::F16 || form.d == Accumulator::F16;
-    const bool floats = kind == Kind::Float && form.c != Accumulator::S32 && form.c != Accumulator::F64 &&
-                        form.d != Accumulator::S32 && form.d != Accumulator::F64;
+    const bool floats = kind == ElementKind::Float && form.c != Accumulator::S32 &&
+                        form.c != Accumulator::F64 && form.d != Accumulator::S32 &&
+                        form.d != Accumulator::F64;
     const bool good = form.d == form.c || (floats && form.d == Accumulator::F32);
-    const bool matches = kind == Kind::Double  ? form.c == Accumulator::F64
-                         : kind == Kind::Float ? floats
-                                               : form.c == Accumulator::S32;
+    const bool matches = kind == ElementKind::Double  ? form.c == Accumulator::F64
+                         : kind == ElementKind::Float ? floats
+                                                      : form.c == Accumulator::S32;
     const bool may_be_half = form.a.format != FormatId::Bf16 && form.a.format != FormatId::Tf32;
     const bool mixed = form.a.bits == 8 || form.a.bits == 4;
     if (!good || !matches || form.b.kind != kind || form.a.bits != form.b.bits || (half && !may_be_half) ||
         (!mixed && form.a.format != form.b.format))
         refuse(i, program, "these types do not go together");
-    if (form.saturate && kind != Kind::Integer)
+    if (form.saturate && kind != ElementKind::Integer)
         refuse(i, program, ".satfinite is for integers");
 }
 
@@ -159,7 +158,7 @@ void warp_product(Exec& x, const MatrixForm& form, const Arg* d, const Arg* a, c
                   const MatrixScales& scales)
 {
     x.machine.statistics.mma_flops += 2ull * form.m * form.n * form.k;
-    if (form.a.kind == Kind::Double)
+    if (form.a.kind == ElementKind::Double)
         return double_product(x, form, d, a, b, c);
     const std::vector<uint32_t> left = take_rows(x, a, form.m, form.k, form.a),
                                 right = take_rows(x, b, form.n, form.k, form.b);

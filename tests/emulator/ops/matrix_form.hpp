@@ -48,16 +48,16 @@ void add_vector(const ptx::Instruction& i, const Program& program, Op& op, const
 
 // Where element `index` of register `reg` of a lane stands in a fragment of `rows`: 8 rows and 4 lanes a
 // register.
-struct Place {
+struct ElementPlace {
     int row, column;
 };
-inline Place fragment_place(int rows, int per_register, int lane, int reg, int index)
+inline ElementPlace fragment_place(int rows, int per_register, int lane, int reg, int index)
 {
     const int row_blocks = rows / 8;
     return {lane / 4 + 8 * (reg % row_blocks), (lane % 4 + 4 * (reg / row_blocks)) * per_register + index};
 }
 // The same for accumulator `index`: pairs along a row.
-inline Place accumulator_place(int rows, int lane, int index)
+inline ElementPlace accumulator_place(int rows, int lane, int index)
 {
     const int pair = index / 2, row_blocks = rows / 8;
     return {lane / 4 + 8 * (pair % row_blocks), 2 * (lane % 4) + index % 2 + 8 * (pair / row_blocks)};

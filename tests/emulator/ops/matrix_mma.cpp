@@ -8,8 +8,6 @@ namespace emu {
 
 namespace {
 
-using Kind = MatrixElement::Kind;
-
 // Threads of each quad that give the scales, and which byte of theirs: Op::args from here on.
 struct ScaleOperands {
     Arg data, byte, thread;
@@ -55,8 +53,8 @@ bool shape_exists(const MatrixForm& f)
     if (f.n != 8 || (f.m != 16 && f.m != 8))
         return false;
     switch (f.a.kind) {
-    case Kind::Double: return f.k == 4 || (f.m == 16 && (f.k == 8 || f.k == 16));
-    case Kind::Float: return f.m == 16 && (f.k * bits == 256 || f.k * bits == 128);
+    case ElementKind::Double: return f.k == 4 || (f.m == 16 && (f.k == 8 || f.k == 16));
+    case ElementKind::Float: return f.m == 16 && (f.k * bits == 256 || f.k * bits == 128);
     default: return f.k * bits == 128 || (f.m == 16 && f.k * bits == 256);
     }
 }
@@ -135,7 +133,7 @@ void decode_mma(const ptx::Instruction& i, Program& program, Op& op)
 {
     const MatrixForm form = take_form(i, program);
     expect_operands(i, program, form.scale_vector ? 8 : 4, form.scale_vector ? 8 : 4);
-    const int word = form.a.kind == Kind::Double ? 64 : 32;
+    const int word = form.a.kind == ElementKind::Double ? 64 : 32;
     add_vector(i, program, op, i.operands[0], form.accumulator_registers(form.d), word);
     add_vector(i, program, op, i.operands[1], form.a_registers(), word);
     add_vector(i, program, op, i.operands[2], form.b_registers(), word);

@@ -12,8 +12,6 @@ namespace emu {
 
 namespace {
 
-using Kind = MatrixElement::Kind;
-
 // A matrix as a fragment of `rows`, in memory as lines along or across its rows.
 struct Stored {
     int rows = 0, depth = 0;
@@ -25,15 +23,15 @@ struct Stored {
 };
 
 // Op::imm behind the memory slots.
-enum Slot { slot_rows = memory_first_free, slot_depth, slot_flags };
-enum Flag { flag_along = 1, flag_accumulator = 2, flag_stride = 4 };
+enum WmmaSlot { wmma_rows = memory_first_free, wmma_depth, wmma_flags };
+enum WmmaFlag { flag_along = 1, flag_accumulator = 2, flag_stride = 4 };
 
 Stored stored_of(const Op& op)
 {
     Stored s;
-    s.rows = op.imm[slot_rows], s.depth = op.imm[slot_depth];
-    s.along = op.imm[slot_flags] & flag_along;
-    s.accumulator = op.imm[slot_flags] & flag_accumulator;
+    s.rows = op.imm[wmma_rows], s.depth = op.imm[wmma_depth];
+    s.along = op.imm[wmma_flags] & flag_along;
+    s.accumulator = op.imm[wmma_flags] & flag_accumulator;
     s.bits = static_cast<int>(op.wide);
     return s;
 }
@@ -41,7 +39,7 @@ Stored stored_of(const Op& op)
 // One line of the matrix in memory, checked; lines of less than a byte's multiple do not exist.
 Location line_at(Exec& x, const Stored& s, int line, Access kind)
 {
-    const bool given = x.op.imm[slot_flags] & flag_stride;
+    const bool given = x.op.imm[wmma_flags] & flag_stride;
     const uint64_t stride = given ? static_cast<uint32_t>(lane_value(x, x.op.args.back(), 0)) : s.length();
     const uint64_t address = address_of(x, x.op.address, 0) + line * stride * s.bits / 8;
     const int bytes = s.length() * s.bits / 8;
@@ -61,7 +59,7 @@ uint64_t get_bits(const uint8_t* from, int index, int bits)
     return value;
 }
 
-void run_load(Exec& x)
+void run_wmma_load(Exec& x)
 {
     x.require_convergence();
     const Stored s = stored_of(x.op);
@@ -71,23 +69,23 @@ void run_load(Exec& x)
         for (int i = 0; i < s.length(); i++)
             values[s.along ? line * s.depth + i : i * s.depth + line] = get_bits(at.bytes, i, s.bits);
     }
-    const int registers = static_cast<int>(x.op.args.size()) - (x.op.imm[slot_flags] & flag_stride ? 1 : 0);
+    const int registers = static_cast<int>(x.op.args.size()) - (x.op.imm[wmma_flags] & flag_stride ? 1 : 0);
     const int per_register = std::max(1, 32 / s.bits);
     const int needed = std::max(1, s.rows * s.depth / warp_lanes / per_register);
     for (int reg = 0; reg < registers; reg++)
         for (int lane = 0; lane < warp_lanes; lane++) {
             uint64_t word = 0;
             for (int i = 0; i < per_register; i++) {
-                const Place place = s.accumulator
-                                        ? accumulator_place(s.rows, lane, reg * per_register + i)
-                                        : fragment_place(s.rows, per_register, lane, reg % needed, i);
+                const ElementPlace place =
+                    s.accumulator ? accumulator_place(s.rows, lane, reg * per_register + i)
+                                  : fragment_place(s.rows, per_register, lane, reg % needed, i);
                 word |= values[place.row * s.depth + place.column] << i * s.bits;
             }
             set_lane(x, x.op.args[reg], lane, word);
         }
 }
 
-void run_store(Exec& x)
+void run_wmma_store(Exec& x)
 {
     x.require_convergence();
     const Stored s = stored_of(x.op);
@@ -95,7 +93,7 @@ void run_store(Exec& x)
     std::vector<uint64_t> values(s.rows * s.depth);
     for (int i = 0; i < s.rows * s.depth / warp_lanes; i++)
         for (int lane = 0; lane < warp_lanes; lane++) {
-            const Place place = accumulator_place(s.rows, lane, i);
+            const ElementPlace place = accumulator_place(s.rows, lane, i);
             values[place.row * s.depth + place.column] =
                 lane_value(x, x.op.args[i / per_register], lane) >> i % per_register * s.bits;
         }
@@ -111,7 +109,7 @@ bool shape_exists(const MatrixForm& f, const MatrixElement& element)
 {
     const int m = f.m, n = f.n;
     const bool wide = (m == 16 && n == 16) || (m == 8 && n == 32) || (m == 32 && n == 8);
-    if (element.kind == Kind::Double)
+    if (element.kind == ElementKind::Double)
         return m == 8 && n == 8 && f.k == 4;
     if (element.bits < 8)
         return m == 8 && n == 8 && f.k * element.bits == 128;
@@ -156,7 +154,7 @@ Stored take_stored(const ptx::Instruction& i, const Program& program, Modifiers&
 
 int register_count(const Stored& s, const MatrixElement& element)
 {
-    if (!s.accumulator && element.kind == Kind::Float && element.format == FormatId::F16)
+    if (!s.accumulator && element.kind == ElementKind::Float && element.format == FormatId::F16)
         return 8;
     return std::max(1, s.rows * s.depth * std::min(s.bits, 32) / (warp_lanes * 32));
 }
@@ -177,18 +175,18 @@ void decode_memory(const ptx::Instruction& i, Program& program, Op& op)
     expect_operands(i, program, 2, 3);
     op.address = decode_address(i.operands[store ? 0 : 1], program);
     add_vector(i, program, op, i.operands[store ? 1 : 0], register_count(s, element), std::max(32, s.bits));
-    op.imm[slot_rows] = s.rows, op.imm[slot_depth] = s.depth;
-    op.imm[slot_flags] = (s.along ? flag_along : 0) | (s.accumulator ? flag_accumulator : 0);
+    op.imm[wmma_rows] = s.rows, op.imm[wmma_depth] = s.depth;
+    op.imm[wmma_flags] = (s.along ? flag_along : 0) | (s.accumulator ? flag_accumulator : 0);
     op.wide = s.bits;
     if (i.operands.size() == 3) {
-        op.imm[slot_flags] |= flag_stride;
+        op.imm[wmma_flags] |= flag_stride;
         op.args.push_back(decode_arg(i.operands[2], program, i, {ptx::Kind::Bits, 32, 1}));
     }
-    op.run = store ? run_store : run_load;
+    op.run = store ? run_wmma_store : run_wmma_load;
 }
 
 // ---- wmma.mma ---------------------------------------------------------------------------------------
-void run_mma(Exec& x)
+void run_wmma(Exec& x)
 {
     x.require_convergence();
     const MatrixForm& form = matrix_form(x.op);
@@ -197,7 +195,7 @@ void run_mma(Exec& x)
     warp_product(x, form, d, a, b, c, {});
 }
 
-MatrixForm take_form(const ptx::Instruction& i, const Program& program)
+MatrixForm wmma_form(const ptx::Instruction& i, const Program& program)
 {
     Modifiers m(i, program);
     MatrixForm form;
@@ -239,14 +237,14 @@ MatrixForm take_form(const ptx::Instruction& i, const Program& program)
 void add_fragment(const ptx::Instruction& i, const Program& program, Op& op, const ptx::Operand& operand,
                   const MatrixElement& element, int used)
 {
-    const bool repeats = element.kind == Kind::Float && element.format == FormatId::F16;
+    const bool repeats = element.kind == ElementKind::Float && element.format == FormatId::F16;
     add_vector(i, program, op, operand, repeats ? 8 : used, std::max<int>(32, element.bits));
     op.args.resize(op.args.size() - (repeats ? 8 - used : 0));
 }
 
-void decode_product(const ptx::Instruction& i, Program& program, Op& op)
+void decode_wmma(const ptx::Instruction& i, Program& program, Op& op)
 {
-    const MatrixForm form = take_form(i, program);
+    const MatrixForm form = wmma_form(i, program);
     expect_operands(i, program, 4, 4);
     const int word = form.c == Accumulator::F64 ? 64 : 32;
     add_vector(i, program, op, i.operands[0], form.accumulator_registers(form.d), word);
@@ -254,7 +252,7 @@ void decode_product(const ptx::Instruction& i, Program& program, Op& op)
     add_fragment(i, program, op, i.operands[2], form.b, form.b_registers());
     add_vector(i, program, op, i.operands[3], form.accumulator_registers(form.c), word);
     op.imm[0] = remember_form(form);
-    op.run = run_mma;
+    op.run = run_wmma;
 }
 
 }  // namespace
@@ -262,7 +260,7 @@ void decode_product(const ptx::Instruction& i, Program& program, Op& op)
 void add_wmma(DecoderTable& table)
 {
     table.by_opcode["wmma.load"] = table.by_opcode["wmma.store"] = decode_memory;
-    table.by_opcode["wmma.mma"] = decode_product;
+    table.by_opcode["wmma.mma"] = decode_wmma;
 }
 
 }  // namespace emu

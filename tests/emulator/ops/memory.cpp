@@ -7,7 +7,7 @@
 namespace emu {
 namespace {
 
-enum Slot { slot_bytes = memory_first_free, slot_signed, slot_alignment };
+enum AccessSlot { access_bytes = memory_first_free, access_signed, access_alignment };
 
 Access access_kind(Order order, bool store)
 {
@@ -47,21 +47,21 @@ void write_bytes(uint8_t* to, uint64_t value, int bytes)
 
 void put_element(Exec& x, const Arg& arg, int lane, const uint8_t* from)
 {
-    const int bytes = x.op.imm[slot_bytes];
+    const int bytes = x.op.imm[access_bytes];
     uint64_t value = read_bytes(from, bytes);
-    if (x.op.imm[slot_signed] && bytes < 8 && value >> (8 * bytes - 1) & 1)
+    if (x.op.imm[access_signed] && bytes < 8 && value >> (8 * bytes - 1) & 1)
         value |= ~uint64_t{0} << (8 * bytes);
     set_lane(x, arg, lane, value);
     if (bytes == 16 && arg.form == Arg::Form::Register)
         std::memcpy(&x.row64(arg.reg)[2 * lane + 1], from + 8, 8);
 }
 
-void load(Exec& x)
+void run_load(Exec& x)
 {
-    const int bytes = x.op.imm[slot_bytes], total = bytes * static_cast<int>(x.op.args.size());
+    const int bytes = x.op.imm[access_bytes], total = bytes * static_cast<int>(x.op.args.size());
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
-    locate_all(x, at, total, x.op.imm[slot_alignment], access_kind(order, false));
+    locate_all(x, at, total, x.op.imm[access_alignment], access_kind(order, false));
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -71,12 +71,12 @@ void load(Exec& x)
     }
 }
 
-void store(Exec& x)
+void run_store(Exec& x)
 {
-    const int bytes = x.op.imm[slot_bytes], total = bytes * static_cast<int>(x.op.args.size());
+    const int bytes = x.op.imm[access_bytes], total = bytes * static_cast<int>(x.op.args.size());
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
-    locate_all(x, at, total, x.op.imm[slot_alignment], access_kind(order, true));
+    locate_all(x, at, total, x.op.imm[access_alignment], access_kind(order, true));
     for (int lane = 0; lane < warp_lanes; ++lane) {
         if (!(x.lanes >> lane & 1))
             continue;
@@ -120,7 +120,7 @@ void decode_elements(const ptx::Instruction& instruction, Program& program, Op& 
 // object, or be written meanwhile.
 void drop_unused(const ptx::Instruction& instruction, Op& op)
 {
-    const int bytes = op.imm[slot_bytes];
+    const int bytes = op.imm[access_bytes];
     const auto is_used = [&](size_t element) {
         return (instruction.used_bytes >> (element * bytes) & ((uint64_t{1} << bytes) - 1)) != 0;
     };
@@ -132,7 +132,7 @@ void drop_unused(const ptx::Instruction& instruction, Op& op)
     op.args.erase(op.args.begin(), op.args.begin() + static_cast<std::ptrdiff_t>(first));
     op.address.offset += static_cast<int64_t>(first) * bytes;
     if (first)
-        op.imm[slot_alignment] = bytes;
+        op.imm[access_alignment] = bytes;
 }
 
 void decode_access(const ptx::Instruction& instruction, Program& program, Op& op)
@@ -154,8 +154,8 @@ void decode_access(const ptx::Instruction& instruction, Program& program, Op& op
         refuse(instruction, program, "no such form");
     expect_operands(instruction, program, 2, cached ? 3 : 2);
     op.imm[memory_order] = static_cast<int32_t>(order);
-    op.imm[slot_bytes] = bytes;
-    op.imm[slot_signed] = t.kind == ptx::Kind::Signed;
+    op.imm[access_bytes] = bytes;
+    op.imm[access_signed] = t.kind == ptx::Kind::Signed;
     const ptx::Operand& address = instruction.operands[stores ? 0 : 1];
     if (address.form != ptx::Operand::Form::Address)
         refuse(instruction, program, "an address is needed");
@@ -165,10 +165,10 @@ void decode_access(const ptx::Instruction& instruction, Program& program, Op& op
     if (stores && (space == ptx::Space::Const || space == ptx::Space::Param))
         refuse(instruction, program, "this space cannot be written");
     decode_elements(instruction, program, op, instruction.operands[stores ? 1 : 0], t, count, !stores);
-    op.imm[slot_alignment] = count * bytes;
+    op.imm[access_alignment] = count * bytes;
     if (!stores)
         drop_unused(instruction, op);
-    op.run = stores ? store : load;
+    op.run = stores ? run_store : run_load;
 }
 
 }  // namespace

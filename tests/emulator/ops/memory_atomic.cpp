@@ -12,7 +12,7 @@ namespace {
 
 enum Operation { op_add, op_min, op_max, op_inc, op_dec, op_cas, op_exch, op_and, op_or, op_xor };
 
-enum Slot { slot_operation = memory_first_free, slot_type, slot_vector };
+enum AtomicSlot { atomic_operation = memory_first_free, atomic_type, atomic_vector };
 
 // A type in one number.
 int type_code(const ptx::Type& t) { return static_cast<int>(t.kind) << 16 | t.bits << 4 | t.packed; }
@@ -94,9 +94,9 @@ uint64_t combine(Operation operation, const ptx::Type& t, uint64_t old, uint64_t
 // args: destinations, then b, then c of cas.
 void atomic(Exec& x)
 {
-    const auto operation = static_cast<Operation>(x.op.imm[slot_operation]);
-    const ptx::Type t = coded_type(x.op.imm[slot_type]);
-    const int count = x.op.imm[slot_vector], bytes = t.bytes(), total = count * bytes;
+    const auto operation = static_cast<Operation>(x.op.imm[atomic_operation]);
+    const ptx::Type t = coded_type(x.op.imm[atomic_type]);
+    const int count = x.op.imm[atomic_vector], bytes = t.bytes(), total = count * bytes;
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
     Location at[warp_lanes];
     locate_all(x, at, total, total, Access::Atomic);
@@ -129,7 +129,7 @@ void atomic(Exec& x)
 void atomic_wide(Exec& x)
 {
     const auto order = static_cast<Order>(x.op.imm[memory_order]);
-    const bool swap = x.op.imm[slot_operation] == op_cas;
+    const bool swap = x.op.imm[atomic_operation] == op_cas;
     Location at[warp_lanes];
     locate_all(x, at, 16, 16, Access::Atomic);
     for (int lane = 0; lane < warp_lanes; ++lane) {
@@ -197,9 +197,9 @@ void decode_atomic(const ptx::Instruction& instruction, Program& program, Op& op
     const size_t fixed = (returns ? 3 : 2) + (operation == op_cas);
     expect_operands(instruction, program, fixed, fixed + cached);
     op.imm[memory_order] = static_cast<int32_t>(order == Order::Weak ? Order::Relaxed : order);
-    op.imm[slot_operation] = operation;
-    op.imm[slot_type] = type_code(t);
-    op.imm[slot_vector] = count;
+    op.imm[atomic_operation] = operation;
+    op.imm[atomic_type] = type_code(t);
+    op.imm[atomic_vector] = count;
     const size_t at = returns ? 1 : 0;
     if (instruction.operands[at].form != ptx::Operand::Form::Address)
         refuse(instruction, program, "an address is needed");

@@ -27,7 +27,7 @@ uint32_t column_offset(const SharedMatrix& matrix, uint32_t byte, uint32_t k)
            byte % matrix.span;
 }
 
-uint32_t swizzled(const SharedMatrix& matrix, uint32_t offset)
+uint32_t swizzled_offset(const SharedMatrix& matrix, uint32_t offset)
 {
     const uint32_t address = (matrix.start + offset) & address_mask;
     if (!matrix.span)
@@ -84,7 +84,7 @@ void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& e
         for (int row = 0; row < rows; row++)
             for (int column = 0; column < k; column += chunk) {
                 const uint32_t offset = row_offset(matrix, row, column / chunk * 16);
-                unpack(element, read_chunk(x, cta, swizzled(matrix, offset), readers), chunk,
+                unpack(element, read_chunk(x, cta, swizzled_offset(matrix, offset), readers), chunk,
                        out + row * k + column);
             }
         return;
@@ -93,7 +93,7 @@ void fetch(Exec& x, Cta& cta, const SharedMatrix& matrix, const MatrixElement& e
     for (int row = 0; row < rows; row += chunk)
         for (int column = 0; column < k; column++) {
             const uint32_t offset = column_offset(matrix, row / chunk * 16, column);
-            unpack(element, read_chunk(x, cta, swizzled(matrix, offset), readers), chunk, codes);
+            unpack(element, read_chunk(x, cta, swizzled_offset(matrix, offset), readers), chunk, codes);
             for (int i = 0; i < std::min(chunk, rows - row); i++)
                 out[(row + i) * k + column] = codes[i];
         }
@@ -104,9 +104,10 @@ void fetch_bytes(Exec& x, Cta& cta, const SharedMatrix& matrix, int rows, int by
 {
     for (int row = 0; row < rows; row++)
         for (int byte = 0; byte < bytes; byte += 16)
-            std::memcpy(out + row * bytes + byte,
-                        read_chunk(x, cta, swizzled(matrix, row_offset(matrix, row, byte)), {&actor, 1}),
-                        16);
+            std::memcpy(
+                out + row * bytes + byte,
+                read_chunk(x, cta, swizzled_offset(matrix, row_offset(matrix, row, byte)), {&actor, 1}),
+                16);
 }
 
 }  // namespace emu

@@ -103,7 +103,7 @@ uint32_t* find_cell(TensorMemory& memory, const Window& window, uint32_t thread,
 
 // ISA 9.7.16.6.4.5: registers that depend on a load get its values without a wait, so they have them at
 // once. What the wait orders is the access to tensor memory.
-void run_load(Exec& x)
+void run_tcgen05_load(Exec& x)
 {
     x.require_convergence();
     const Window window = find_window(x);
@@ -121,7 +121,7 @@ void run_load(Exec& x)
     checker.finish_async(agent);
 }
 
-void run_store(Exec& x)
+void run_tcgen05_store(Exec& x)
 {
     x.require_convergence();
     const Window window = find_window(x);
@@ -195,7 +195,7 @@ void decode_tensor_access(const ptx::Instruction& instruction, Program& program,
     if (halves)
         op.imm[imm_half_offset] = immediate(instruction, program, list[load ? 2 : 1]);
     decode_registers(instruction, list[load ? 0 : operands - 1], program, op);
-    op.run = load ? run_load : run_store;
+    op.run = load ? run_tcgen05_load : run_tcgen05_store;
 }
 
 }  // namespace emu

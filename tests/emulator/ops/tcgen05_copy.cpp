@@ -15,7 +15,7 @@ namespace {
 // Rows of 16 or 32 bytes; each goes to one lane, and with multicast to others too.
 enum class CopyShape { s128x256b, s4x256b, s128x128b, s64x128b_02_13, s64x128b_01_23, s32x128b };
 
-enum { imm_shape = imm_group + 1 };
+enum { imm_copy_shape = imm_group + 1 };
 
 int rows_of(CopyShape shape)
 {
@@ -44,7 +44,7 @@ std::vector<uint32_t> lanes_of(CopyShape shape, uint32_t row)
     }
 }
 
-struct Copy {
+struct TensorCopy {
     CopyShape shape;
     std::vector<Cta*> ctas;
     SharedMatrix source;
@@ -53,7 +53,7 @@ struct Copy {
     std::shared_ptr<TensorOperation> operation = std::make_shared<TensorOperation>();
 };
 
-void finish(const Copy& copy)
+void finish(const TensorCopy& copy)
 {
     Exec x = copy.deferred->exec();
     const int rows = rows_of(copy.shape), bytes = bytes_of(copy.shape);
@@ -79,8 +79,8 @@ void finish(const Copy& copy)
 
 void issue_copy(Exec& x, int lane)
 {
-    auto copy = std::make_shared<Copy>();
-    copy->shape = static_cast<CopyShape>(x.op.imm[imm_shape]);
+    auto copy = std::make_shared<TensorCopy>();
+    copy->shape = static_cast<CopyShape>(x.op.imm[imm_copy_shape]);
     copy->ctas = group_ctas(x, x.op.imm[imm_group]);
     std::string error;
     copy->source = tcgen05_matrix(lane_value(x, x.op.args[0], lane), false, error);
@@ -102,7 +102,7 @@ void issue_copy(Exec& x, int lane)
     start(copy->deferred, "tcgen05.cp", [copy] { finish(*copy); });
 }
 
-void run_copy(Exec& x)
+void run_tcgen05_copy(Exec& x)
 {
     for (Mask rest = x.lanes; rest; rest &= rest - 1)
         issue_copy(x, std::countr_zero(rest));
@@ -159,7 +159,7 @@ void commit(Exec& x, int lane)
     x.cta.cluster->start(std::move(op));
 }
 
-void run_commit(Exec& x)
+void run_tcgen05_commit(Exec& x)
 {
     for (Mask rest = x.lanes; rest; rest &= rest - 1)
         commit(x, std::countr_zero(rest));
@@ -194,11 +194,11 @@ CopyShape copy_shape(const ptx::Instruction& instruction, const Program& program
 void decode_tensor_copy(const ptx::Instruction& instruction, Program& program, Op& op)
 {
     op.imm[imm_group] = cta_group_of(instruction, program);
-    op.imm[imm_shape] = static_cast<int>(copy_shape(instruction, program));
+    op.imm[imm_copy_shape] = static_cast<int>(copy_shape(instruction, program));
     expect_operands(instruction, program, 2, 2);
     op.address = decode_address(instruction.operands[0], program);
     op.args = {decode_arg(instruction.operands[1], program, instruction, {ptx::Kind::Bits, 64, 1})};
-    op.run = run_copy;
+    op.run = run_tcgen05_copy;
 }
 
 void decode_tensor_commit(const ptx::Instruction& instruction, Program& program, Op& op)
@@ -215,7 +215,7 @@ void decode_tensor_commit(const ptx::Instruction& instruction, Program& program,
     op.address = decode_address(instruction.operands[0], program);
     if (operands == 2)
         op.args = {decode_arg(instruction.operands[1], program)};
-    op.run = run_commit;
+    op.run = run_tcgen05_commit;
 }
 
 }  // namespace emu

@@ -266,7 +266,7 @@ void place_scales(Exec& x, Work& work, int lane)
     work.b_scales = place(arg_a + 3, p.n, "scales of B");
 }
 
-void issue(Exec& x, int lane)
+void issue_mma(Exec& x, int lane)
 {
     auto work = std::make_shared<Work>();
     const int group = x.op.imm[imm_group];
@@ -315,7 +315,7 @@ void issue(Exec& x, int lane)
 void run_tensor_product(Exec& x)
 {
     for (Mask rest = x.lanes; rest; rest &= rest - 1)
-        issue(x, std::countr_zero(rest));
+        issue_mma(x, std::countr_zero(rest));
 }
 
 }  // namespace emu

@@ -27,7 +27,7 @@ enum class Field {
     Atomicity,
     Fill
 };
-enum Slot { slot_field = memory_first_free, slot_ordinal, slot_old_stride };
+enum ReplaceSlot { replace_field = memory_first_free, replace_ordinal, replace_old_stride };
 
 // ISA 9.7.9.28 counts types otherwise than the driver's CUtensorMapDataType.
 constexpr uint32_t driver_types[] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
@@ -37,14 +37,16 @@ constexpr uint32_t swizzle_wide = 3;
 
 void replace(Exec& x, TensorMap& map, uint64_t value)
 {
-    const int ordinal = x.op.imm[slot_ordinal];
+    const int ordinal = x.op.imm[replace_ordinal];
     const auto byte = static_cast<uint8_t>(std::min<uint64_t>(value, 0xff));
-    switch (static_cast<Field>(x.op.imm[slot_field])) {
+    switch (static_cast<Field>(x.op.imm[replace_field])) {
     case Field::GlobalAddress: map.base = value; break;
     case Field::Rank: map.rank = static_cast<uint32_t>(value) + 1; break;
     case Field::BoxDim: map.box[ordinal] = static_cast<uint16_t>(std::min<uint64_t>(value, 0xffff)); break;
     case Field::GlobalDim: map.size[ordinal] = static_cast<uint32_t>(value); break;
-    case Field::GlobalStride: map.stride[ordinal] = x.op.imm[slot_old_stride] ? value << 4 : value; break;
+    case Field::GlobalStride:
+        map.stride[ordinal] = x.op.imm[replace_old_stride] ? value << 4 : value;
+        break;
     case Field::ElementStride: map.element_stride[ordinal] = byte; break;
     case Field::Type: map.type = value < std::size(driver_types) ? driver_types[value] : ~0u; break;
     case Field::Interleave: map.interleave = byte; break;
@@ -91,31 +93,31 @@ void decode_replace(const ptx::Instruction& i, Program& program, Op& op)
     if (!m.take("tile") || !m.take("b1024"))
         refuse(i, program, "only .tile of .b1024 is emulated");
     take_space(m, op);
-    op.imm[slot_field] =
+    op.imm[replace_field] =
         m.take_one({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
                     "elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode"});
-    const auto field = static_cast<Field>(op.imm[slot_field]);
+    const auto field = static_cast<Field>(op.imm[replace_field]);
     const bool wide = field == Field::GlobalAddress || field == Field::GlobalStride;
-    if (op.imm[slot_field] < 0 || !m.take(wide ? "b64" : "b32"))
+    if (op.imm[replace_field] < 0 || !m.take(wide ? "b64" : "b32"))
         refuse(i, program, "no such field, or not of this type");
     m.done();
     const bool listed = field >= Field::BoxDim && field <= Field::ElementStride;
     expect_operands(i, program, listed ? 3 : 2, listed ? 3 : 2);
     op.address = decode_address(i.operands[0], program);
     if (listed) {
-        op.imm[slot_ordinal] = immediate(i, program, i.operands[1]);
-        if (op.imm[slot_ordinal] < 0 || op.imm[slot_ordinal] > (field == Field::GlobalStride ? 3 : 4))
+        op.imm[replace_ordinal] = immediate(i, program, i.operands[1]);
+        if (op.imm[replace_ordinal] < 0 || op.imm[replace_ordinal] > (field == Field::GlobalStride ? 3 : 4))
             refuse(i, program, "no such dimension");
     }
     // Before PTX 8.5 strides were given without their lower four bits.
-    op.imm[slot_old_stride] = program.module->version < 85;
+    op.imm[replace_old_stride] = program.module->version < 85;
     op.args = {decode_arg(i.operands.back(), program, i,
                           {ptx::Kind::Bits, static_cast<uint8_t>(wide ? 64 : 32), 1})};
     op.run = run_replace;
 }
 
 // The copy is the warp's, once.
-void run_copy(Exec& x)
+void run_map_copy(Exec& x)
 {
     x.require_convergence();
     const Location from = resolve_shared(x, static_cast<uint32_t>(address_of(x, x.op.address2, 0)),
@@ -126,7 +128,7 @@ void run_copy(Exec& x)
     std::memcpy(to.bytes, from.bytes, map_bytes);
 }
 
-void decode_copy(const ptx::Instruction& i, Program& program, Op& op)
+void decode_map_copy(const ptx::Instruction& i, Program& program, Op& op)
 {
     allow_modifiers(i, program,
                     {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release", "cta",
@@ -136,7 +138,7 @@ void decode_copy(const ptx::Instruction& i, Program& program, Op& op)
         refuse(i, program, "a tensor map has 128 bytes");
     op.address = decode_address(i.operands[0], program);
     op.address2 = decode_address(i.operands[1], program);
-    op.run = run_copy;
+    op.run = run_map_copy;
 }
 
 }  // namespace
@@ -144,7 +146,7 @@ void decode_copy(const ptx::Instruction& i, Program& program, Op& op)
 void add_tensor_map(DecoderTable& table)
 {
     table.by_opcode["tensormap.replace"] = decode_replace;
-    table.by_opcode["tensormap.cp_fenceproxy"] = decode_copy;
+    table.by_opcode["tensormap.cp_fenceproxy"] = decode_map_copy;
 }
 
 }  // namespace emu

@@ -12,10 +12,8 @@ namespace emu {
 
 namespace {
 
-using Kind = MatrixElement::Kind;
-
 // Op::imm[0] of a product is the number of its form.
-std::deque<WgmmaForm>& forms()
+std::deque<WgmmaForm>& wgmma_forms()
 {
     static auto* const all = new std::deque<WgmmaForm>;
     return *all;
@@ -95,7 +93,7 @@ void finish_product(Deferred& deferred, const std::shared_ptr<Warpgroup>& group,
     if (!product.accumulate)
         std::fill(chain.values.begin(), chain.values.end(), 0);
     ElementProduct numbers{64, form.n, form.k, form.a, form.b, form.half_result, form.saturate};
-    numbers.combine = form.a.kind == Kind::Bit ? IntegerShape::And : IntegerShape::Multiply;
+    numbers.combine = form.a.kind == ElementKind::Bit ? IntegerShape::And : IntegerShape::Multiply;
     multiply_accumulate(x.machine.config, MatrixUnit::Wgmma, numbers, a.data(), b.data(),
                         chain.values.data());
     for (int agent : product.agents) {
@@ -134,7 +132,7 @@ void agree_on_operands(Exec& x, Product& product, bool first)
     product.a_descriptor = a, product.b_descriptor = b, product.accumulate = accumulate;
 }
 
-void run_mma(Exec& x)
+void run_wgmma(Exec& x)
 {
     x.require_convergence();
     Warpgroup& group = warpgroup_of(x);
@@ -173,7 +171,7 @@ void run_fence(Exec& x)
     warpgroup_of(x).registers[x.warp.index % group_warps].fences++;
 }
 
-void run_commit(Exec& x)
+void run_wgmma_commit(Exec& x)
 {
     x.require_convergence();
     WarpRegisters& mine = warpgroup_of(x).registers[x.warp.index % group_warps];
@@ -189,7 +187,7 @@ void forget_products(Warpgroup& group)
         group.products.pop_front();
 }
 
-void run_wait(Exec& x)
+void run_wgmma_wait(Exec& x)
 {
     x.require_convergence();
     Warpgroup* group = &warpgroup_of(x);
@@ -217,7 +215,7 @@ void run_wait(Exec& x)
 
 }  // namespace
 
-const WgmmaForm& wgmma_form(const Op& op) { return forms()[op.imm[0]]; }
+const WgmmaForm& wgmma_form(const Op& op) { return wgmma_forms()[op.imm[0]]; }
 
 Warpgroup& warpgroup_of(Exec& x)
 {
@@ -252,7 +250,7 @@ void decode_shape(const ptx::Instruction& i, const Program& program, const std::
     int used = 0;
     const bool read = std::sscanf(shape.c_str(), "m64n%dk%d%n", &form.n, &form.k, &used) == 2 &&
                       used == static_cast<int>(shape.size());
-    const bool integers = form.a.kind != Kind::Float;
+    const bool integers = form.a.kind != ElementKind::Float;
     if (!read || form.k * form.a.bits != 256 || form.n < 8 || form.n > 256 || form.n % 8 != 0 ||
         (integers && form.n > 32 && form.n % 16 != 0) || (integers && form.n == 40))
         refuse(i, program, "no shape ." + shape + " with these types");
@@ -276,11 +274,11 @@ WgmmaForm decode_types(const ptx::Instruction& i, const Program& program)
     const std::string& result = words[1];
     const bool eights = form.a.kind == form.b.kind && form.a.bits == 8 && form.b.bits == 8 &&
                         form.a.width == 8 && form.b.width == 8;
-    const bool floats = form.a.kind == Kind::Float, half = words[2] == "f16" || eights;
-    if (!(words[2] == words[3] || eights) || form.a.kind == Kind::Double || form.a.bits == 4 ||
-        form.a.width == 4 || form.a.width == 6 || bits != (form.a.kind == Kind::Bit) ||
+    const bool floats = form.a.kind == ElementKind::Float, half = words[2] == "f16" || eights;
+    if (!(words[2] == words[3] || eights) || form.a.kind == ElementKind::Double || form.a.bits == 4 ||
+        form.a.width == 4 || form.a.width == 6 || bits != (form.a.kind == ElementKind::Bit) ||
         (floats ? result != "f32" && !(result == "f16" && half) : result != "s32") ||
-        (form.saturate && form.a.kind != Kind::Integer))
+        (form.saturate && form.a.kind != ElementKind::Integer))
         refuse(i, program, "types ." + result + "." + words[2] + "." + words[3] + " do not go together");
     form.half_result = result == "f16";
     decode_shape(i, program, words[0], form);
@@ -303,7 +301,7 @@ void add_registers(const ptx::Instruction& i, Program& program, Op& op, const pt
 // What follows scale-d: signs of float operands, and which 16-bit ones are transposed.
 void decode_signs(const ptx::Instruction& i, const Program& program, WgmmaForm& form)
 {
-    const bool floats = form.a.kind == Kind::Float, halves = floats && form.a.bits == 16;
+    const bool floats = form.a.kind == ElementKind::Float, halves = floats && form.a.bits == 16;
     const size_t transposes = !halves ? 0 : form.a_in_registers ? 1 : 2;
     const size_t count = 4 + (floats ? 2 : 0) + transposes;
     expect_operands(i, program, count, count);
@@ -321,7 +319,7 @@ void decode_signs(const ptx::Instruction& i, const Program& program, WgmmaForm& 
     form.a_mn_major = transposed_a, form.b_mn_major = transposed_b;
 }
 
-void decode_mma(const ptx::Instruction& i, Program& program, Op& op)
+void decode_wgmma_mma(const ptx::Instruction& i, Program& program, Op& op)
 {
     WgmmaForm form = decode_types(i, program);
     form.a_in_registers = i.operands.size() > 1 && i.operands[1].form == ptx::Operand::Form::Vector;
@@ -333,9 +331,9 @@ void decode_mma(const ptx::Instruction& i, Program& program, Op& op)
         op.args.push_back(decode_arg(i.operands[1], program));
     op.args.push_back(decode_arg(i.operands[2], program));
     op.args.push_back(decode_arg(i.operands[3], program));
-    op.imm[0] = static_cast<int>(forms().size());
-    forms().push_back(form);
-    op.run = run_mma;
+    op.imm[0] = static_cast<int>(wgmma_forms().size());
+    wgmma_forms().push_back(form);
+    op.run = run_wgmma;
 }
 
 void decode_wgmma(const ptx::Instruction& i, Program& program, Op& op)
@@ -344,7 +342,7 @@ void decode_wgmma(const ptx::Instruction& i, Program& program, Op& op)
     if (!i.has("sync") || !i.has("aligned"))
         refuse(i, program, "wgmma needs .sync.aligned");
     if (what == "mma_async") {
-        decode_mma(i, program, op);
+        decode_wgmma_mma(i, program, op);
         return;
     }
     allow_modifiers(i, program, {"fence", "commit_group", "wait_group", "sync", "aligned"});
@@ -352,8 +350,8 @@ void decode_wgmma(const ptx::Instruction& i, Program& program, Op& op)
     if (what == "wait_group")
         op.imm[0] = immediate(i, program, i.operands[0]);
     op.run = what == "fence"          ? run_fence
-             : what == "commit_group" ? run_commit
-             : what == "wait_group"   ? run_wait
+             : what == "commit_group" ? run_wgmma_commit
+             : what == "wait_group"   ? run_wgmma_wait
                                       : nullptr;
 }
 

@@ -9,7 +9,7 @@ namespace emu {
 
 namespace {
 
-constexpr uint32_t poison = 0x7fffffff;  // NaN, as one fp32 and as two f16
+constexpr uint32_t nan_poison = 0x7fffffff;  // NaN, as one fp32 and as two f16
 
 struct RegisterUse {
     std::vector<int> rows;  // 32-bit registers that the instruction names
@@ -120,7 +120,7 @@ void save_registers(Warp& warp, Chain& chain, int index)
             value[0] = chain.form.half_result ? row[lane] & 0xffff : row[lane];
             if (chain.form.half_result)
                 value[1] = row[lane] >> 16;
-            row[lane] = poison;
+            row[lane] = nan_poison;
         }
     }
     chain.joined[index] = true;

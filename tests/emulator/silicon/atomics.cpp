@@ -8,7 +8,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128, cell = 16, plane = threads * cell;
+constexpr uint32_t atomic_cell = 16, plane = threads * atomic_cell;
 
 struct Atomic {
     const char* name;
@@ -63,7 +63,7 @@ struct Places {
     std::string in, out, shared, common;
 };
 
-std::string new_register(Text& text, char letter)
+std::string register_for(Text& text, char letter)
 {
     const int bytes = bytes_of(letter);
     return bytes == 2 ? text.half() : bytes == 8 ? text.wide() : text.word();
@@ -74,7 +74,7 @@ std::vector<std::string> load(Text& text, const Atomic& atomic, const std::strin
 {
     std::vector<std::string> registers;
     for (int i = 0; i < atomic.count; ++i) {
-        registers.push_back(new_register(text, atomic.letter));
+        registers.push_back(register_for(text, atomic.letter));
         text("ld.global.b{} {}, [{} + {}];", 8 * bytes_of(atomic.letter), registers.back(), in,
              offset + i * bytes_of(atomic.letter));
     }
@@ -93,7 +93,7 @@ void private_cell(Text& text, const Atomic& atomic, const std::string& space, co
     const std::vector<std::string> value = load(text, atomic, places.in, offset);
     std::vector<std::string> old;
     for (int i = 0; i < atomic.count; ++i)
-        old.push_back(new_register(text, atomic.letter));
+        old.push_back(register_for(text, atomic.letter));
     std::string more;
     if (atomic.swaps)
         more = ", " + load(text, atomic, places.in, offset + 8)[0];
@@ -134,7 +134,7 @@ Kernel make_atomics(Random& random, uint32_t seed)
     Text text;
     Kernel kernel;
     kernel.block.x = threads;
-    const std::string own = scaled(text, "%t", cell), base = text.shared("cells", plane, 16);
+    const std::string own = scaled(text, "%t", atomic_cell), base = text.shared("cells", plane, 16);
     const std::string common = text.shared("common", slice * 8 + 16, 16);
     const Places places{global_address(text, "%in", own), global_address(text, "%out", own),
                         sum(text, base, own), common};
@@ -146,7 +146,7 @@ Kernel make_atomics(Random& random, uint32_t seed)
         const std::vector<uint8_t> operands = draw_bytes(random, atomic.letter, plane);
         std::vector<uint8_t> cells = draw_bytes(random, atomic.letter, plane);
         // A third of the swaps succeed.
-        for (uint32_t at = 0; atomic.swaps && at < plane; at += 3 * cell)
+        for (uint32_t at = 0; atomic.swaps && at < plane; at += 3 * atomic_cell)
             std::copy(operands.begin() + at, operands.begin() + at + 8, cells.begin() + at);
         kernel.input.insert(kernel.input.end(), operands.begin(), operands.end());
         memory.insert(memory.end(), cells.begin(), cells.end());

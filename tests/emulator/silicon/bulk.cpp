@@ -7,12 +7,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128, region = 4096;  // of shared memory: a source and a destination
-
-void append(std::vector<uint8_t>& to, const std::vector<uint8_t>& more)
-{
-    to.insert(to.end(), more.begin(), more.end());
-}
+constexpr uint32_t region = 4096;  // of shared memory: a source and a destination
 
 struct Piece {
     uint32_t from = 0, to = 0, bytes = 0;

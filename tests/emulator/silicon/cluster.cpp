@@ -5,7 +5,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128, cell = 32, region = threads * cell, results = 8;
+constexpr uint32_t cluster_cell = 32, cluster_region = threads * cluster_cell, results = 8;
 
 // The address of a cell of another CTA: in shared::cluster, or generic.
 struct Remote {
@@ -118,25 +118,29 @@ std::string grid_thread(Text& text, const Extent& grid, const Extent& block)
 
 Kernel make_cluster_memory(Random& random, uint32_t seed)
 {
-    const uint32_t ranks = seed % 4 == 3 ? 8 : seed % 2 ? 4 : 2, out_bytes = region + threads * 4 * results;
+    const uint32_t ranks = seed % 4 == 3 ? 8
+                           : seed % 2    ? 4
+                                         : 2,
+                   out_bytes = cluster_region + threads * 4 * results;
     Text text;
     Kernel kernel;
     kernel.block.x = threads;
     kernel.grid.x = kernel.cluster.x = ranks;
-    kernel.input = draw_bytes(random, 'i', (ranks + 1) * region);
-    const std::string base = text.shared("memory", region, 128),
-                      here = sum(text, base, scaled(text, "%t", cell));
-    const std::string in =
-        global_address(text, "%in", sum(text, scaled(text, "%c", region), scaled(text, "%t", cell)));
+    kernel.input = draw_bytes(random, 'i', (ranks + 1) * cluster_region);
+    const std::string base = text.shared("memory", cluster_region, 128),
+                      here = sum(text, base, scaled(text, "%t", cluster_cell));
+    const std::string in = global_address(
+        text, "%in", sum(text, scaled(text, "%c", cluster_region), scaled(text, "%t", cluster_cell)));
     const std::vector<std::string> words = text.words(4), value = text.words(1);
     for (uint32_t i = 0; i < 2; ++i) {
         text("ld.global.v4.b32 {}, [{} + {}];", Text::list(words), in, 16 * i);
         text("st.shared.v4.b32 [{} + {}], {};", here, 16 * i, Text::list(words));
     }
-    text("ld.global.b32 {}, [{} + {}];", value[0], in, region + 12);
-    const std::string out = global_address(
-        text, "%out",
-        sum(text, scaled(text, "%c", out_bytes, status_bytes + region), scaled(text, "%t", 4 * results)));
+    text("ld.global.b32 {}, [{} + {}];", value[0], in, cluster_region + 12);
+    const std::string out =
+        global_address(text, "%out",
+                       sum(text, scaled(text, "%c", out_bytes, status_bytes + cluster_region),
+                           scaled(text, "%t", 4 * results)));
     cluster_barrier(text);
     uint32_t index = 0;
     for (; index < results - 2; ++index)
@@ -148,7 +152,7 @@ Kernel make_cluster_memory(Random& random, uint32_t seed)
         atomic_and_keep(text, remote(text, here, next, index % 2), random, value[0], out, index);
     text("st{}.b32 [{} + 24], {};", ".shared::cluster", remote(text, here, next, false).address, words[1]);
     cluster_barrier(text);
-    dump_shared(text, base, region, scaled(text, "%c", out_bytes, status_bytes), threads);
+    dump_shared(text, base, cluster_region, scaled(text, "%c", out_bytes, status_bytes), threads);
     kernel.output = untouched(status_bytes + ranks * out_bytes);
     kernel.ptx = text.finish();
     return kernel;

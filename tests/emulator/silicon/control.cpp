@@ -188,7 +188,6 @@ void reductions(Text& text, const std::string& value, const std::vector<std::str
 
 Kernel make_control(Random& random, uint32_t)
 {
-    constexpr uint32_t threads = 128;
     Text text;
     Kernel kernel;
     kernel.block.x = threads;

@@ -7,7 +7,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128, copies = 8, room = 16;  // bytes that a thread's copy may write
+constexpr uint32_t copies = 8, room = 16;  // bytes that a thread's copy may write
 constexpr uint32_t bytes = threads * copies * room;
 
 void copy(Text& text, Random& random, const std::string& to, const std::string& from,

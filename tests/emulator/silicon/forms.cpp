@@ -8,7 +8,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 384, slot = 8, most_operands = 5, most_results = 3;
+constexpr uint32_t form_threads = 384, form_slot = 8, most_operands = 5, most_results = 3;
 
 char register_of(char kind)
 {
@@ -77,7 +77,8 @@ void apply(Text& text, const Form& form, uint32_t index, const std::string& in, 
     std::map<std::string, std::string> names;
     for (size_t i = 0; i < form.operands.size(); ++i) {
         const auto plane = static_cast<uint32_t>(index * most_operands + i);
-        names[fmt::format("a{}", i)] = load_operand(text, form.operands[i], in, plane * threads * slot);
+        names[fmt::format("a{}", i)] =
+            load_operand(text, form.operands[i], in, plane * form_threads * form_slot);
     }
     for (size_t i = 0; i < form.results.size(); ++i)
         names[fmt::format("d{}", i)] = new_register(text, register_of(form.results[i]));
@@ -85,7 +86,7 @@ void apply(Text& text, const Form& form, uint32_t index, const std::string& in, 
     for (size_t i = 0; i < form.results.size(); ++i) {
         const auto plane = static_cast<uint32_t>(index * most_results + i);
         store_result(text, form.results[i], names[fmt::format("d{}", i)], out,
-                     status_bytes + plane * threads * slot);
+                     status_bytes + plane * form_threads * form_slot);
     }
 }
 
@@ -111,23 +112,24 @@ Kernel form_kernel(Random& random, const std::vector<Form>& forms, uint32_t seed
 {
     Text text;
     const std::string offset = text.word();
-    text("mul.lo.u32 {}, %t, {};", offset, slot);
+    text("mul.lo.u32 {}, %t, {};", offset, form_slot);
     const std::string in = global_address(text, "%in", offset), out = global_address(text, "%out", offset);
     Kernel kernel;
-    kernel.block.x = threads;
+    kernel.block.x = form_threads;
     uint32_t index = 0;
     // Every `seeds`-th form, so that neighbours of a list meet in different kernels.
     for (size_t i = seed; i < forms.size(); i += seeds, ++index) {
         apply(text, forms[i], index, in, out);
-        std::vector<uint8_t> planes(most_operands * threads * slot);
+        std::vector<uint8_t> planes(most_operands * form_threads * form_slot);
         for (size_t operand = 0; operand < forms[i].operands.size(); ++operand)
-            for (uint32_t thread = 0; thread < threads; ++thread) {
+            for (uint32_t thread = 0; thread < form_threads; ++thread) {
                 const uint64_t value = draw(random, forms[i].operands[operand]);
-                std::memcpy(planes.data() + (operand * threads + thread) * slot, &value, slot);
+                std::memcpy(planes.data() + (operand * form_threads + thread) * form_slot, &value,
+                            form_slot);
             }
         kernel.input.insert(kernel.input.end(), planes.begin(), planes.end());
     }
-    kernel.output = untouched(status_bytes + index * most_results * threads * slot);
+    kernel.output = untouched(status_bytes + index * most_results * form_threads * form_slot);
     kernel.ptx = text.finish();
     return kernel;
 }

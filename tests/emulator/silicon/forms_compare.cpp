@@ -6,13 +6,14 @@
 namespace emu::silicon {
 namespace {
 
-struct Type {
+struct CompareType {
     const char *name, *letter;
     bool floating;
 };
-const Type types[] = {{"u16", "u", false},    {"s16", "u", false}, {"u32", "i", false}, {"s32", "i", false},
-                      {"u64", "l", false},    {"s64", "l", false}, {"f32", "F", true},  {"f64", "D", true},
-                      {"ftz.f32", "F", true}, {"f16", "H", true},  {"bf16", "B", true}};
+const CompareType types[] = {{"u16", "u", false}, {"s16", "u", false}, {"u32", "i", false},
+                             {"s32", "i", false}, {"u64", "l", false}, {"s64", "l", false},
+                             {"f32", "F", true},  {"f64", "D", true},  {"ftz.f32", "F", true},
+                             {"f16", "H", true},  {"bf16", "B", true}};
 
 void add_comparisons(std::vector<Form>& forms)
 {
@@ -20,7 +21,7 @@ void add_comparisons(std::vector<Form>& forms)
     const std::vector<const char*> real = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
                                            "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
     int turn = 0;
-    for (const Type& type : types)
+    for (const CompareType& type : types)
         for (const char* comparison : type.floating ? real : whole) {
             const std::string pair = std::string(type.letter) + type.letter;
             const bool half = *type.letter == 'H' || *type.letter == 'B';
@@ -43,7 +44,7 @@ void add_comparisons(std::vector<Form>& forms)
 
 void add_sets(std::vector<Form>& forms)
 {
-    for (const Type& type : types) {
+    for (const CompareType& type : types) {
         const std::string pair = std::string(type.letter) + type.letter, name = type.name;
         const bool half = name == "f16" || name == "bf16", flush = name == "ftz.f32";
         if (flush)

@@ -6,28 +6,28 @@
 namespace emu::silicon {
 namespace {
 
-struct Type {
+struct ConvertType {
     std::string name, letter;  // of the register
 };
-const Type integers[] = {{"u8", "i"},  {"s8", "i"},  {"u16", "u"}, {"s16", "u"},
-                         {"u32", "i"}, {"s32", "i"}, {"u64", "l"}, {"s64", "l"}};
-const Type floats[] = {{"f16", "H"}, {"bf16", "B"}, {"f32", "F"}, {"f64", "D"}};
+const ConvertType integers[] = {{"u8", "i"},  {"s8", "i"},  {"u16", "u"}, {"s16", "u"},
+                                {"u32", "i"}, {"s32", "i"}, {"u64", "l"}, {"s64", "l"}};
+const ConvertType floats[] = {{"f16", "H"}, {"bf16", "B"}, {"f32", "F"}, {"f64", "D"}};
 
-Form conversion(const std::string& modifiers, const Type& to, const Type& from)
+Form conversion(const std::string& modifiers, const ConvertType& to, const ConvertType& from)
 {
     return plain(fmt::format("cvt{}.{}.{}", modifiers, to.name, from.name), to.letter, from.letter);
 }
 
 // There is no conversion between bf16 and bytes.
-bool exists(const Type& number, const Type& integer)
+bool exists(const ConvertType& number, const ConvertType& integer)
 {
     return number.name != "bf16" || integer.name.size() > 2;
 }
 
-int bits_of(const Type& type) { return std::stoi(type.name.substr(1)); }
+int bits_of(const ConvertType& type) { return std::stoi(type.name.substr(1)); }
 
 // .sat is for destinations that do not hold every value of the source.
-bool may_saturate(const Type& to, const Type& from)
+bool may_saturate(const ConvertType& to, const ConvertType& from)
 {
     const bool from_signed = from.name[0] == 's', to_signed = to.name[0] == 's';
     if (from_signed != to_signed)
@@ -37,8 +37,8 @@ bool may_saturate(const Type& to, const Type& from)
 
 void add_between_integers(std::vector<Form>& forms)
 {
-    for (const Type& from : integers)
-        for (const Type& to : integers) {
+    for (const ConvertType& from : integers)
+        for (const ConvertType& to : integers) {
             forms.push_back(conversion("", to, from));
             if (may_saturate(to, from))
                 forms.push_back(conversion(".sat", to, from));
@@ -47,22 +47,22 @@ void add_between_integers(std::vector<Form>& forms)
 
 void add_to_integers(std::vector<Form>& forms)
 {
-    for (const Type& from : floats)
-        for (const Type& to : integers)
+    for (const ConvertType& from : floats)
+        for (const ConvertType& to : integers)
             for (const char* rounding : {".rni", ".rzi", ".rmi", ".rpi"}) {
                 if (exists(from, to))
                     forms.push_back(conversion(rounding, to, from));
                 if (from.name == "f32")
                     forms.push_back(conversion(std::string(rounding) + ".ftz", to, from));
             }
-    for (const Type& to : integers)
+    for (const ConvertType& to : integers)
         forms.push_back(conversion(".rni.sat", to, floats[2]));
 }
 
 void add_from_integers(std::vector<Form>& forms)
 {
-    for (const Type& from : integers)
-        for (const Type& to : floats)
+    for (const ConvertType& from : integers)
+        for (const ConvertType& to : floats)
             for (const char* rounding : {".rn", ".rz", ".rm", ".rp"})
                 if (exists(to, from))
                     forms.push_back(conversion(rounding, to, from));
@@ -71,7 +71,7 @@ void add_from_integers(std::vector<Form>& forms)
 // Between the four formats: those that lose bits take a rounding.
 void add_between_floats(std::vector<Form>& forms)
 {
-    const Type &f16 = floats[0], &bf16 = floats[1], &f32 = floats[2], &f64 = floats[3];
+    const ConvertType &f16 = floats[0], &bf16 = floats[1], &f32 = floats[2], &f64 = floats[3];
     for (const char* rounding : {".rn", ".rz", ".rm", ".rp"}) {
         const std::string r = rounding;
         for (const char* more : {"", ".sat", ".ftz", ".ftz.sat"})
@@ -102,7 +102,7 @@ void add_between_floats(std::vector<Form>& forms)
 void add_to_integral(std::vector<Form>& forms)
 {
     for (const char* rounding : {".rni", ".rzi", ".rmi", ".rpi"}) {
-        for (const Type& type : floats)
+        for (const ConvertType& type : floats)
             forms.push_back(conversion(rounding, type, type));
         forms.push_back(conversion(std::string(rounding) + ".ftz", floats[2], floats[2]));
         forms.push_back(conversion(std::string(rounding) + ".sat", floats[2], floats[2]));

@@ -7,8 +7,6 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128;
-
 // ---- mma.sync: fragments of random values -----------------------------------------------------------
 struct MmaForm {
     const char *shape, *types;
@@ -32,11 +30,6 @@ std::vector<std::string> load_registers(Text& text, int count, const std::string
     for (const std::string& name : registers)
         text("ld.global.b32 {}, [{} + {}];", name, from, plane++ * row);
     return registers;
-}
-
-void append(std::vector<uint8_t>& to, const std::vector<uint8_t>& more)
-{
-    to.insert(to.end(), more.begin(), more.end());
 }
 
 // ---- ldmatrix and stmatrix: rows of a small shared memory in random order ---------------------------

@@ -111,7 +111,7 @@ void step(Sequence& s)
 }
 
 // ---- A cluster --------------------------------------------------------------------------------------
-constexpr uint32_t threads = 128, cell = 16;
+constexpr uint32_t barrier_cell = 16;
 
 // Whom a thread sends to.
 uint32_t receiver(uint32_t rank, uint32_t thread, uint32_t ranks, uint32_t seed)
@@ -149,20 +149,20 @@ std::string expectation(Text& text, uint32_t ranks, uint32_t seed, uint32_t each
     return expected;
 }
 
-struct Reduction {
+struct BarrierReduction {
     const char* name;
     int bytes;
 };
-const Reduction reductions[] = {{"inc.u32", 4}, {"dec.u32", 4}, {"min.u32", 4}, {"max.u32", 4},
-                                {"min.s32", 4}, {"max.s32", 4}, {"and.b32", 4}, {"or.b32", 4},
-                                {"xor.b32", 4}, {"add.u32", 4}, {"add.s32", 4}, {"add.u64", 8}};
+const BarrierReduction barrier_reductions[] = {
+    {"inc.u32", 4}, {"dec.u32", 4}, {"min.u32", 4}, {"max.u32", 4}, {"min.s32", 4}, {"max.s32", 4},
+    {"and.b32", 4}, {"or.b32", 4},  {"xor.b32", 4}, {"add.u32", 4}, {"add.s32", 4}, {"add.u64", 8}};
 
 // The bytes that one thread sends.
 uint32_t send(Text& text, Random& random, Way way, const std::string& to, const std::string& barrier,
               const std::vector<std::string>& words, bool emit)
 {
     if (way == reduce_async) {
-        const Reduction& reduction = reductions[random.below(std::size(reductions))];
+        const BarrierReduction& reduction = barrier_reductions[random.below(std::size(barrier_reductions))];
         const std::string wide = text.wide();
         text("mov.b64 {}, {{{}, {}}};", wide, words[0], words[1]);
         if (emit)
@@ -204,14 +204,14 @@ Kernel make_mbarrier(Random& random, uint32_t seed)
 Kernel make_remote_barrier(Random& random, uint32_t seed)
 {
     const auto way = static_cast<Way>(seed % 3);
-    const uint32_t ranks = random.pick<uint32_t>({2, 4, 8}), bytes = ranks * threads * cell;
+    const uint32_t ranks = random.pick<uint32_t>({2, 4, 8}), bytes = ranks * threads * barrier_cell;
     Text text;
     Kernel kernel;
     kernel.block.x = threads;
     kernel.grid.x = kernel.cluster.x = ranks;
     kernel.input = draw_bytes(random, 'i', bytes + ranks * threads * 16);
     const std::string base = text.shared("memory", bytes, 16), barrier = text.shared("barrier", 8, 8);
-    const std::string own = scaled(text, sum(text, scaled(text, "%c", threads), "%t"), cell);
+    const std::string own = scaled(text, sum(text, scaled(text, "%c", threads), "%t"), barrier_cell);
     const std::string in = global_address(text, "%in", own);
     const std::vector<std::string> words = text.words(4);
     text("ld.global.v4.b32 {}, [{} + {}];", Text::list(words), in, bytes);

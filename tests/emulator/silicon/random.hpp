@@ -48,4 +48,9 @@ enum class Range { Near, Wide, Special, Tiny, Whole };
 constexpr int ranges = 5;
 std::vector<uint8_t> draw_range(Random& random, char kind, Range range, size_t bytes);
 
+inline void append(std::vector<uint8_t>& to, const std::vector<uint8_t>& more)
+{
+    to.insert(to.end(), more.begin(), more.end());
+}
+
 }  // namespace emu::silicon

@@ -3,7 +3,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t patience = 1u << 30;  // clocks
+constexpr uint32_t wait_clocks = 1u << 30;  // clocks
 
 std::string begin_loop(Text& text, uint32_t bytes, const std::string& counter)
 {
@@ -136,7 +136,7 @@ void wait_parity(Text& text, const std::string& barrier, const std::string& pari
     text("@{} bra {}_end;", done, top);
     text("mov.u64 {}, %clock64;", now);
     text("sub.u64 {}, {}, {};", now, now, start);
-    text("setp.lt.u64 {}, {}, {};", late, now, patience);
+    text("setp.lt.u64 {}, {}, {};", late, now, wait_clocks);
     text("@{} bra {};", late, top);
     text("mov.u32 {}, 0xdead;", mark);
     text("st.global.u32 [%out], {};", mark);

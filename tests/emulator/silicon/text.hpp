@@ -11,6 +11,8 @@ namespace emu::silicon {
 
 // Results begin behind a line of status: its first word tells that a bounded wait has timed out.
 constexpr uint32_t status_bytes = 128;
+// Of a CTA, in most kernels.
+constexpr uint32_t threads = 128;
 
 // The body may use %in and %out (global addresses), %t (thread in the CTA) and %c (CTA in the cluster).
 class Text {

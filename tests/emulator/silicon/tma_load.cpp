@@ -7,13 +7,8 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128, slot = 8192, maps = 2, boxes = 4;
-constexpr uint32_t tensor_room = 33 * 1024;  // of a tensor in the input, and what may lie behind it
-
-void append(std::vector<uint8_t>& to, const std::vector<uint8_t>& more)
-{
-    to.insert(to.end(), more.begin(), more.end());
-}
+constexpr uint32_t load_slot = 8192, load_maps = 2, boxes = 4;
+constexpr uint32_t load_room = 33 * 1024;  // of a tensor in the input, and what may lie behind it
 
 // A barrier that thread 0 has initialised.
 std::string single_barrier(Text& text)
@@ -83,36 +78,36 @@ Kernel make_tma_load(Random& random, uint32_t seed)
     Text text;
     Kernel kernel;
     kernel.block.x = threads;
-    const std::string base = text.shared("memory", boxes * slot, 1024), barrier = single_barrier(text);
-    const uint32_t prefill_at = maps * tensor_room;
-    fill_shared(text, base, boxes * slot, prefill_at, threads);
+    const std::string base = text.shared("memory", boxes * load_slot, 1024), barrier = single_barrier(text);
+    const uint32_t prefill_at = load_maps * load_room;
+    fill_shared(text, base, boxes * load_slot, prefill_at, threads);
     publish(text, false);
     uint32_t expected = 0;
     text("@!{} bra WAIT;", thread_is(text, 0));
     std::vector<std::pair<std::string, uint32_t>> operands;
-    for (uint32_t i = 0; i < maps; ++i) {
+    for (uint32_t i = 0; i < load_maps; ++i) {
         MapLimits limits;
         limits.strides = seed % 4 == 3;
-        kernel.maps.push_back(draw_map(random, (seed * maps + i) % 13, limits));
-        kernel.maps.back().offset = i * tensor_room;
-        append(kernel.input, draw_bytes(random, letter_of(kernel.maps[i].type), tensor_room));
-        for (uint32_t box = 0; box < boxes / maps; ++box) {
+        kernel.maps.push_back(draw_map(random, (seed * load_maps + i) % 13, limits));
+        kernel.maps.back().offset = i * load_room;
+        append(kernel.input, draw_bytes(random, letter_of(kernel.maps[i].type), load_room));
+        for (uint32_t box = 0; box < boxes / load_maps; ++box) {
             operands.push_back({box_operand(text, i, draw_coordinates(random, kernel.maps[i])), i});
             expected += box_bytes(kernel.maps[i]);
         }
     }
-    append(kernel.input, untouched(boxes * slot));
+    append(kernel.input, untouched(boxes * load_slot));
     text("mbarrier.arrive.expect_tx.shared::cta.b64 _, [{}], {};", barrier, expected);
     for (uint32_t i = 0; i < operands.size(); ++i)
         text("cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
              "[{} + {}], {}, [{}];",
-             kernel.maps[operands[i].second].rank, base, i * slot, operands[i].first, barrier);
+             kernel.maps[operands[i].second].rank, base, i * load_slot, operands[i].first, barrier);
     text.lines("WAIT:\n");
     wait_parity(text, barrier, "0");
     text("bar.sync 0;");
-    dump_shared(text, base, boxes * slot, status_bytes, threads);
-    kernel.output = untouched(status_bytes + boxes * slot);
-    kernel.ptx = text.finish(maps);
+    dump_shared(text, base, boxes * load_slot, status_bytes, threads);
+    kernel.output = untouched(status_bytes + boxes * load_slot);
+    kernel.ptx = text.finish(load_maps);
     return kernel;
 }
 
@@ -126,15 +121,15 @@ Kernel make_tma_multicast(Random& random, uint32_t seed)
     MapLimits limits;
     limits.box_bytes = 1024;
     kernel.maps.push_back(draw_map(random, seed % 10, limits));
-    kernel.input = draw_bytes(random, letter_of(kernel.maps[0].type), tensor_room);
+    kernel.input = draw_bytes(random, letter_of(kernel.maps[0].type), load_room);
     const std::vector<Turn> turns = draw_turns(random, kernel.maps[0], ranks);
-    kernel.input.resize(tensor_room + ranks * sizeof(Turn));
-    std::memcpy(kernel.input.data() + tensor_room, turns.data(), ranks * sizeof(Turn));
+    kernel.input.resize(load_room + ranks * sizeof(Turn));
+    std::memcpy(kernel.input.data() + load_room, turns.data(), ranks * sizeof(Turn));
     append(kernel.input, untouched(bytes));
     const std::string base = text.shared("memory", bytes, 1024), barrier = single_barrier(text);
-    fill_shared(text, base, bytes, tensor_room + ranks * sizeof(Turn), threads);
+    fill_shared(text, base, bytes, load_room + ranks * sizeof(Turn), threads);
     publish(text, true);
-    const std::string table = global_address(text, "%in", scaled(text, "%c", sizeof(Turn), tensor_room));
+    const std::string table = global_address(text, "%in", scaled(text, "%c", sizeof(Turn), load_room));
     text("@!{} bra WAIT;", thread_is(text, 0));
     issue_multicast(text, kernel.maps[0], base, barrier, table);
     text.lines("WAIT:\n");

@@ -5,7 +5,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 32, box = 128;  // bytes: 8 x 4 words
+constexpr uint32_t refused_threads = 32, box = 128;  // bytes: 8 x 4 words
 
 enum class Copy { Load, Store, Add, Prefetch };
 struct Try {
@@ -37,13 +37,13 @@ Kernel make_tma_refused(Random& random, uint32_t seed)
     const Try& t = tries[seed];
     Text text;
     Kernel kernel;
-    kernel.block.x = threads;
+    kernel.block.x = refused_threads;
     kernel.maps.push_back(map_of(t.copy));
     kernel.input = draw_bytes(random, 'i', 512);
     kernel.output = untouched(status_bytes + box + 512);
     const std::string base = text.shared("memory", box, 128), barrier = text.shared("barrier", 8, 8);
     text("@{} mbarrier.init.shared::cta.b64 [{}], 1;", thread_is(text, 0), barrier);
-    fill_shared(text, base, box, 0, threads);
+    fill_shared(text, base, box, 0, refused_threads);
     text("fence.proxy.async.shared::cta;");
     text("bar.sync 0;");
     const std::string at = box_operand(text, 0, {t.x, t.y});
@@ -65,7 +65,7 @@ Kernel make_tma_refused(Random& random, uint32_t seed)
     }
     text.lines("END:\n");
     text("bar.sync 0;");
-    dump_shared(text, base, box, status_bytes, threads);
+    dump_shared(text, base, box, status_bytes, refused_threads);
     kernel.ptx = text.finish(1);
     return kernel;
 }

@@ -7,7 +7,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t threads = 128, row = threads * 4, shared_bytes = 64 * 1024, region_a = 24 * 1024;
+constexpr uint32_t warpgroup_row = threads * 4, shared_bytes = 64 * 1024, region_a = 24 * 1024;
 constexpr int depth = 16;
 
 struct Matrix {
@@ -82,12 +82,12 @@ std::string descriptor(Text& text, const Matrix& m, const std::string& base, uin
     return result;
 }
 
-struct Form {
+struct WgmmaForm {
     const char* types;
     char operand, accumulator;
     uint32_t values;  // accumulators in a register
 };
-const Form forms[] = {
+const WgmmaForm forms[] = {
     {"f32.f16.f16", 'H', 'F', 1}, {"f32.bf16.bf16", 'B', 'F', 1}, {"f16.f16.f16", 'H', 'H', 2}};
 
 // Products that are issued one behind the other.
@@ -104,7 +104,7 @@ Issue draw_issue(Text& text, Random& random, const std::string& base, const std:
     if (registers) {
         const std::vector<std::string> words = text.words(4);
         for (uint32_t i = 0; i < 4; ++i)
-            text("ld.global.b32 {}, [{} + {}];", words[i], in, first_register + i * row);
+            text("ld.global.b32 {}, [{} + {}];", words[i], in, first_register + i * warpgroup_row);
         issue.a = Text::list(words);
     } else {
         issue.a = descriptor(text, draw_matrix(random, a_mn, 64, region_a), base, 0);
@@ -137,7 +137,7 @@ std::string operands(Text& text)
 
 Kernel make_wgmma(Random& random, uint32_t seed)
 {
-    const Form& form = forms[seed % std::size(forms)];
+    const WgmmaForm& form = forms[seed % std::size(forms)];
     const uint32_t n = random.chance(30) ? 8 * static_cast<uint32_t>(random.between(1, 32))
                                          : random.pick<uint32_t>({8, 16, 24, 32, 40, 64, 72, 96, 128});
     const uint32_t registers = n / 2 / form.values, products = 1 + random.below(3);
@@ -146,18 +146,20 @@ Kernel make_wgmma(Random& random, uint32_t seed)
     Kernel kernel;
     kernel.block.x = threads;
     kernel.dynamic_shared = shared_bytes + 1024;
-    kernel.input = draw_range(random, form.operand, range, shared_bytes + products * 4 * row);
-    const std::vector<uint8_t> accumulators = draw_range(random, form.accumulator, range, registers * row);
+    kernel.input = draw_range(random, form.operand, range, shared_bytes + products * 4 * warpgroup_row);
+    const std::vector<uint8_t> accumulators =
+        draw_range(random, form.accumulator, range, registers * warpgroup_row);
     const auto accumulators_at = static_cast<uint32_t>(kernel.input.size());
     kernel.input.insert(kernel.input.end(), accumulators.begin(), accumulators.end());
     const std::string base = operands(text), offset = scaled(text, "%t", 4);
     const std::string in = global_address(text, "%in", offset), out = global_address(text, "%out", offset);
     const std::vector<std::string> d = text.words(static_cast<int>(registers));
     for (uint32_t i = 0; i < registers; ++i)
-        text("ld.global.b32 {}, [{} + {}];", d[i], in, accumulators_at + i * row);
+        text("ld.global.b32 {}, [{} + {}];", d[i], in, accumulators_at + i * warpgroup_row);
     std::vector<Issue> issues;
     for (uint32_t i = 0; i < products; ++i)
-        issues.push_back(draw_issue(text, random, base, in, n, shared_bytes + i * 4 * row, i == 0));
+        issues.push_back(
+            draw_issue(text, random, base, in, n, shared_bytes + i * 4 * warpgroup_row, i == 0));
     text("wgmma.fence.sync.aligned;");
     for (const Issue& issue : issues)
         text("wgmma.mma_async.sync.aligned.m64n{}k16.{} {}, {}, {}, {}, {};", n, form.types, Text::list(d),
@@ -165,8 +167,8 @@ Kernel make_wgmma(Random& random, uint32_t seed)
     text("wgmma.commit_group.sync.aligned;");
     text("wgmma.wait_group.sync.aligned 0;");
     for (uint32_t i = 0; i < registers; ++i)
-        text("st.global.b32 [{} + {}], {};", out, status_bytes + i * row, d[i]);
-    kernel.output = untouched(status_bytes + registers * row);
+        text("st.global.b32 [{} + {}], {};", out, status_bytes + i * warpgroup_row, d[i]);
+    kernel.output = untouched(status_bytes + registers * warpgroup_row);
     kernel.ptx = text.finish();
     return kernel;
 }

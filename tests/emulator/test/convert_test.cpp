@@ -12,7 +12,7 @@
 namespace emu {
 namespace {
 
-float f32(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }
+float to_f32(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }
 
 // By the definition of binary16: _Float16 is none of GCC 11's types in C++.
 float from_half(uint64_t bits)
@@ -38,9 +38,9 @@ uint64_t to_half(float value)
     return sign | ((static_cast<uint64_t>(exponent + 14) << 10) + static_cast<uint64_t>(significand));
 }
 
-uint64_t bits_of(float value) { return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(value); }
+uint64_t f32_bits(float value) { return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(value); }
 
-constexpr std::pair<char, int> modes[] = {
+constexpr std::pair<char, int> rounding_modes[] = {
     {'n', FE_TONEAREST}, {'z', FE_TOWARDZERO}, {'m', FE_DOWNWARD}, {'p', FE_UPWARD}};
 
 template <class T, class F>
@@ -75,7 +75,7 @@ TEST(Convert, IntegersExtendAndSaturate)
 TEST(Convert, IntegersToFloats)
 {
     const Values a = interesting(64, 400, 2);
-    for (const auto& [letter, mode] : modes) {
+    for (const auto& [letter, mode] : rounding_modes) {
         const std::string r = std::string("cvt.r") + letter;
         const Values s = evaluate(r + ".f32.s64 d, a;", {32, 64}, {a}),
                      u = evaluate(r + ".f32.u32 d, a;", {32, 32}, {a});
@@ -83,9 +83,9 @@ TEST(Convert, IntegersToFloats)
         for (size_t i = 0; i < a.size(); ++i) {
             volatile int64_t value = static_cast<int64_t>(a[i]);
             volatile int64_t low = static_cast<uint32_t>(a[i]);
-            ASSERT_EQ(s[i], bits_of(in_mode<float>(mode, [&] { return static_cast<float>(value); })))
+            ASSERT_EQ(s[i], f32_bits(in_mode<float>(mode, [&] { return static_cast<float>(value); })))
                 << r << value;
-            ASSERT_EQ(u[i], bits_of(in_mode<float>(mode, [&] { return static_cast<float>(low); })));
+            ASSERT_EQ(u[i], f32_bits(in_mode<float>(mode, [&] { return static_cast<float>(low); })));
             ASSERT_EQ(d[i], std::bit_cast<uint64_t>(
                                 in_mode<double>(mode, [&] { return static_cast<double>(value); })));
         }
@@ -95,14 +95,14 @@ TEST(Convert, IntegersToFloats)
 TEST(Convert, FloatsToIntegers)
 {
     const Values a = interesting_floats(32, 500, 3);
-    for (const auto& [letter, mode] : modes) {
+    for (const auto& [letter, mode] : rounding_modes) {
         const std::string r = std::string("cvt.r") + letter + "i";
         const Values s = evaluate(r + ".s32.f32 d, a;", {32, 32}, {a}),
                      u = evaluate(r + ".u8.f32 d, a;", {32, 32}, {a});
         const Values wide = evaluate(r + ".s64.f32 d, a;", {64, 32}, {a});
         const Values same = evaluate(r + ".f32.f32 d, a;", {32, 32}, {a});
         for (size_t i = 0; i < a.size(); ++i) {
-            volatile double value = f32(a[i]);
+            volatile double value = to_f32(a[i]);
             const double whole = in_mode<double>(mode, [&] { return std::nearbyint(value); });
             const bool nan = std::isnan(whole);
             ASSERT_EQ(s[i], nan ? 0
@@ -115,7 +115,7 @@ TEST(Convert, FloatsToIntegers)
                                           ? ~uint64_t{0} >> 1
                                           : static_cast<uint64_t>(static_cast<int64_t>(whole));
             ASSERT_EQ(wide[i], expected);
-            ASSERT_EQ(same[i], bits_of(static_cast<float>(whole)));
+            ASSERT_EQ(same[i], f32_bits(static_cast<float>(whole)));
         }
     }
 }
@@ -130,15 +130,15 @@ TEST(Convert, SinglesToHalves)
     const Values tf32 = evaluate("cvt.rna.tf32.f32 d, a;", {32, 32}, {a});
     const Values back = evaluate("cvt.f32.f16 d, a;", {32, 16}, {half});
     for (size_t i = 0; i < a.size(); ++i) {
-        const float value = f32(a[i]);
+        const float value = to_f32(a[i]);
         ASSERT_EQ(half[i], to_half(value));
-        ASSERT_EQ(back[i], bits_of(from_half(half[i])));
+        ASSERT_EQ(back[i], f32_bits(from_half(half[i])));
         const auto word = static_cast<uint32_t>(a[i]);
         ASSERT_EQ(brain[i],
                   std::isnan(value) ? 0x7fff : (uint64_t{word} + 0x7fff + (word >> 16 & 1)) >> 16 & 0xffff);
-        const auto cut = [](uint64_t bits) { return std::isnan(f32(bits)) ? 0x7fff : bits >> 16; };
+        const auto cut = [](uint64_t bits) { return std::isnan(to_f32(bits)) ? 0x7fff : bits >> 16; };
         ASSERT_EQ(truncated[i], cut(a[i]) << 16 | cut(b[i]));
-        const auto positive = [&](uint64_t bits) { return f32(bits) <= 0 ? 0 : to_half(f32(bits)); };
+        const auto positive = [&](uint64_t bits) { return to_f32(bits) <= 0 ? 0 : to_half(to_f32(bits)); };
         ASSERT_EQ(relu[i], positive(a[i]) << 16 | positive(b[i]));
         ASSERT_EQ(tf32[i], std::isnan(value)   ? word & ~0x1fffu
                            : std::isinf(value) ? word
@@ -158,7 +158,8 @@ TEST(Convert, Bytes)
         const auto canonical = [](uint64_t byte) { return (byte & 0x7f) == 0x7f ? 0x7f : byte; };
         ASSERT_EQ(bytes[i], canonical(all[i] >> 8) << 8 | canonical(all[i] & 255));
     }
-    const Values value = {bits_of(1.0f), bits_of(448.0f), bits_of(1e9f), bits_of(-0.0625f), bits_of(17.0f)};
+    const Values value = {f32_bits(1.0f), f32_bits(448.0f), f32_bits(1e9f), f32_bits(-0.0625f),
+                          f32_bits(17.0f)};
     const Values expected = {0x38, 0x7e, 0x7e, 0x98, 0x58};
     const Values d = evaluate("cvt.rn.satfinite.e4m3x2.f32 d, a, b;", {16, 32, 32}, {Values(5, 0), value});
     EXPECT_EQ(d, expected);
@@ -182,8 +183,8 @@ TEST(Compare, SingleOrderedAndNot)
         const Values q =
             evaluate(std::string("setp.") + name + ".and.f32 p|d, a, b, !q;", {1, 32, 32}, {a, b});
         for (size_t i = 0; i < a.size(); ++i) {
-            const bool truth = holds(f32(a[i]), f32(b[i]));
-            ASSERT_EQ(d[i], truth) << name << " " << f32(a[i]) << " " << f32(b[i]);
+            const bool truth = holds(to_f32(a[i]), to_f32(b[i]));
+            ASSERT_EQ(d[i], truth) << name << " " << to_f32(a[i]) << " " << to_f32(b[i]);
             ASSERT_EQ(q[i], !truth && i % 3 != 0);
         }
     }

@@ -8,7 +8,7 @@
 namespace emu {
 namespace {
 
-constexpr uint32_t threads = 128;
+constexpr uint32_t cta_threads = 128;
 constexpr char names[] = "dabce";
 
 std::string register_type(int bits)
@@ -17,7 +17,7 @@ std::string register_type(int bits)
     return bits == 1 ? "pred" : std::string("b").append(std::to_string(bits));
 }
 
-std::string load(char name, int bits, const std::string& address)
+std::string load_operand(char name, int bits, const std::string& address)
 {
     const std::string n(1, name);
     if (bits == 1)
@@ -25,7 +25,7 @@ std::string load(char name, int bits, const std::string& address)
     return "ld.global.b" + std::to_string(bits) + " " + n + ", [" + address + "];\n";
 }
 
-std::string store(int bits, const std::string& address)
+std::string store_result(int bits, const std::string& address)
 {
     if (bits == 1)
         return "selp.b64 %rd40, 1, 0, d;\nst.global.u64 [" + address + "], %rd40;\n";
@@ -42,7 +42,7 @@ Values evaluate(const std::string& text, const std::vector<int>& widths,
     std::string body = "{\n";
     for (size_t i = 0; i < widths.size(); ++i)
         body += ".reg ." + register_type(widths[i]) + " " + names[i] + ";\n";
-    body += ".reg .pred p, q;\nmad.lo.s32 %r2, %r1, " + std::to_string(threads) +
+    body += ".reg .pred p, q;\nmad.lo.s32 %r2, %r1, " + std::to_string(cta_threads) +
             ", %r0;\nand.b32 %r3, %r2, 1;\nsetp.ne.u32 p, %r3, 0;\nrem.u32 %r3, %r2, 3;\nsetp.eq.u32 q, "
             "%r3, 0;\n"
             "mul.wide.u32 %rd30, %r2, 8;\nld.param.u64 %rd31, [p0];\nsetp.ge.u32 %p15, %r2, " +
@@ -51,17 +51,17 @@ Values evaluate(const std::string& text, const std::vector<int>& widths,
         const std::string parameter = "%rd" + std::to_string(i);
         body += "add.s64 %rd41, " + parameter + ", %rd30;\n";
         if (i > 0)
-            body += load(names[i], widths[i], "%rd41");
+            body += load_operand(names[i], widths[i], "%rd41");
     }
-    body += text + "\nadd.s64 %rd41, %rd0, %rd30;\n" + store(widths[0], "%rd41") + "}\n";
+    body += text + "\nadd.s64 %rd41, %rd0, %rd30;\n" + store_result(widths[0], "%rd41") + "}\n";
     Device device(cc);
     std::vector<uint64_t> parameters = {device.put(Values(count, 0xdeaddead))};
     for (const Values& values : operands)
         parameters.push_back(device.put(values));
     const std::string target = "sm_" + std::to_string(cc) + (cc >= 90 ? "a" : "");
-    const std::string outcome =
-        device.run(ptx_kernel(target, static_cast<int>(parameters.size()), body),
-                   shape_of(static_cast<uint32_t>((count + threads - 1) / threads), threads), parameters);
+    const std::string outcome = device.run(
+        ptx_kernel(target, static_cast<int>(parameters.size()), body),
+        shape_of(static_cast<uint32_t>((count + cta_threads - 1) / cta_threads), cta_threads), parameters);
     EXPECT_EQ(outcome, "") << text << "\n" << device.message();
     return device.get<uint64_t>(parameters[0], count);
 }

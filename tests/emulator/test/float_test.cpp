@@ -13,7 +13,7 @@ namespace {
 
 float f32(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }
 
-double f64(uint64_t bits) { return std::bit_cast<double>(bits); }
+double to_f64(uint64_t bits) { return std::bit_cast<double>(bits); }
 
 // What the hardware makes of a NaN.
 uint64_t bits_of(float value) { return std::isnan(value) ? 0x7fffffff : std::bit_cast<uint32_t>(value); }
@@ -51,14 +51,14 @@ void check_binary(const std::string& opcode, int bits, const std::function<T(T, 
         const std::string text = opcode + "." + name + ".f" + std::to_string(bits) + " d, a, b;";
         const Values d = evaluate(text, {bits, bits, bits}, {o.a, o.b});
         for (size_t i = 0; i < d.size(); ++i) {
-            volatile T x = bits == 32 ? static_cast<T>(f32(o.a[i])) : static_cast<T>(f64(o.a[i]));
-            volatile T y = bits == 32 ? static_cast<T>(f32(o.b[i])) : static_cast<T>(f64(o.b[i]));
+            volatile T x = bits == 32 ? static_cast<T>(f32(o.a[i])) : static_cast<T>(to_f64(o.a[i]));
+            volatile T y = bits == 32 ? static_cast<T>(f32(o.b[i])) : static_cast<T>(to_f64(o.b[i]));
             const T expected = rounded<T>(mode, [&] { return operation(x, y); });
             if (bits == 32)
                 ASSERT_EQ(d[i], bits_of(static_cast<float>(expected)))
                     << text << std::hex << " " << o.a[i] << " " << o.b[i];
             else if (std::isnan(expected))
-                ASSERT_TRUE(std::isnan(f64(d[i])));
+                ASSERT_TRUE(std::isnan(to_f64(d[i])));
             else
                 ASSERT_EQ(d[i], std::bit_cast<uint64_t>(static_cast<double>(expected))) << text;
         }

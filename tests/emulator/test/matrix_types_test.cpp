@@ -120,7 +120,7 @@ std::vector<uint32_t> accumulators(const std::vector<int64_t>& values, const std
 }
 
 // Loads `count` registers of a lane from %rd<array>, which it numbers from `first` on.
-std::string load(int array, int first, int count, bool wide)
+std::string load_array(int array, int first, int count, bool wide)
 {
     const std::string at = "%rd" + std::to_string(60 + array), width = wide ? "8" : "4";
     std::string text = "mad.wide.u32 " + at + ", %r0, " + std::to_string(count * (wide ? 8 : 4)) + ", %rd" +
@@ -161,7 +161,8 @@ void check(const Case& t, const std::string& scales = "", int64_t scale = 1)
     const uint64_t out = device.put(c);
     const std::string name =
         t.before + "." + t.result + "." + t.a.name + "." + t.b.name + "." + t.result + t.after;
-    std::string body = load(0, 4, a_count, wide) + load(1, 12, b_count, wide) + load(2, 30, c_count, wide);
+    std::string body = load_array(0, 4, a_count, wide) + load_array(1, 12, b_count, wide) +
+                       load_array(2, 30, c_count, wide);
     body += name + " " + vector(30, c_count, wide) + ", " + vector(4, a_count, wide) + ", " +
             vector(12, b_count, wide) + ", " + vector(30, c_count, wide) + scales + ";\n";
     for (int i = 0; i < c_count; i++)

@@ -69,7 +69,7 @@ TEST(TensorCore, GivesTheBitsOfTheH200)
     }
 }
 
-uint16_t f16(float value) { return double_to_f16(value); }
+uint16_t half_bits(float value) { return double_to_f16(value); }
 
 // One element: the dot product of equal-length rows.
 uint32_t dot(const TensorCore& core, std::vector<float> a, std::vector<float> b, uint32_t c,
@@ -78,7 +78,7 @@ uint32_t dot(const TensorCore& core, std::vector<float> a, std::vector<float> b,
     a.resize(16), b.resize(16);
     uint32_t left[16], right[16];
     for (int k = 0; k < 16; k++)
-        left[k] = f16(a[k]), right[k] = f16(b[k]);
+        left[k] = half_bits(a[k]), right[k] = half_bits(b[k]);
     multiply_accumulate(core, {1, 1, 16, FormatId::F16, FormatId::F16, half_result}, left, right, &c);
     return c;
 }
@@ -95,7 +95,7 @@ TEST(TensorCore, IntegersAreExact)
         for (int& value : a)
             left.push_back(std::bit_cast<uint32_t>(static_cast<float>(value = random() % 17 - 8)) >> 16);
         for (int& value : b)
-            right.push_back(f16(static_cast<float>(value = random() % 17 - 8)));
+            right.push_back(half_bits(static_cast<float>(value = random() % 17 - 8)));
         std::vector<uint32_t> d(33 * 37, bits(5));
         multiply_accumulate(core, shape, left.data(), right.data(), d.data());
         for (int m = 0; m < 33; m++)
@@ -139,20 +139,21 @@ TEST(TensorCore, SpecialValues)
     EXPECT_EQ(dot(core, {INFINITY}, {0}, bits(1)), 0x7fffffffu);
     EXPECT_EQ(dot(core, {1}, {1}, bits(-INFINITY)), bits(-INFINITY));
     EXPECT_EQ(dot(core, {1}, {1}, 0x7fc00001), 0x7fffffffu);
-    EXPECT_EQ(dot(core, {NAN}, {1}, f16(0), true), 0x7fffu);
-    EXPECT_EQ(dot(core, {60000}, {2}, f16(0), true), 0x7c00u);
-    EXPECT_EQ(dot(core, {60000}, {-2}, f16(0), true), 0xfc00u);
+    EXPECT_EQ(dot(core, {NAN}, {1}, half_bits(0), true), 0x7fffu);
+    EXPECT_EQ(dot(core, {60000}, {2}, half_bits(0), true), 0x7c00u);
+    EXPECT_EQ(dot(core, {60000}, {-2}, half_bits(0), true), 0xfc00u);
     EXPECT_EQ(dot(core, {60000}, {60000}, bits(3.4e38f)), bits(3.4e38f));
-    EXPECT_EQ(dot(core, {-0x1p-24f}, {0x1p-24f}, f16(0), true), 0u);
+    EXPECT_EQ(dot(core, {-0x1p-24f}, {0x1p-24f}, half_bits(0), true), 0u);
 }
 
 TEST(TensorCore, HalfResultsRoundOnceToNearestEven)
 {
     TensorCore core;
     // 1 + 2^-11 is a tie, 1 + 2^-11 + 2^-20 is above it.
-    EXPECT_EQ(dot(core, {1, 0x1p-11f}, {1, 1}, f16(0), true), f16(1));
-    EXPECT_EQ(dot(core, {1, 0x1p-11f, 0x1p-10f}, {1, 1, 0x1p-10f}, f16(0), true), f16(1 + 0x1p-10f));
-    EXPECT_EQ(dot(core, {1 + 0x1p-10f, 0x1p-11f}, {1, 1}, f16(0), true), f16(1 + 0x1p-9f));
+    EXPECT_EQ(dot(core, {1, 0x1p-11f}, {1, 1}, half_bits(0), true), half_bits(1));
+    EXPECT_EQ(dot(core, {1, 0x1p-11f, 0x1p-10f}, {1, 1, 0x1p-10f}, half_bits(0), true),
+              half_bits(1 + 0x1p-10f));
+    EXPECT_EQ(dot(core, {1 + 0x1p-10f, 0x1p-11f}, {1, 1}, half_bits(0), true), half_bits(1 + 0x1p-9f));
 }
 
 TEST(TensorCore, FollowsTheDevice)

@@ -42,7 +42,7 @@ const char* add_store = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.t
 const char* shared_fence = "fence.proxy.async.shared::cta;";
 const char* read_wait = "cp.async.bulk.wait_group.read 0;";
 
-std::string store(const std::string& kernel, std::vector<float>& tensor, int x, int y, uint64_t seed)
+std::string store_once(const std::string& kernel, std::vector<float>& tensor, int x, int y, uint64_t seed)
 {
     Device device(90, seed);
     MapArguments arguments;
@@ -63,8 +63,8 @@ TEST(Tma, StoresAndAddsWithinTheTensorAlone)
     for (bool adds : {false, true})
         for (auto [x, y] : {std::pair{0, 0}, {36, 26}, {60, 40}, {4, 63}, {96, 89}, {100, 0}}) {
             std::vector<float> tensor(pitch * 91, 0.5f);
-            EXPECT_EQ(store(store_kernel(adds ? add_store : plain_store, shared_fence, read_wait), tensor,
-                            x, y, 7),
+            EXPECT_EQ(store_once(store_kernel(adds ? add_store : plain_store, shared_fence, read_wait),
+                                 tensor, x, y, 7),
                       "");
             for (int row = 0; row < 91; row++)
                 for (int column = 0; column < pitch; column++) {
@@ -107,11 +107,11 @@ END:
 TEST(Tma, StoresAndReductionsWriteWholeUnits)
 {
     const std::string place = ".2d.global.shared::cta", to = " [%rd0, {8, 0}], [%r2];";
-    const std::string store = "cp.async.bulk.tensor" + place + ".bulk_group" + to;
+    const std::string store_once = "cp.async.bulk.tensor" + place + ".bulk_group" + to;
     const std::string add = "cp.reduce.async.bulk.tensor" + place + ".add.bulk_group" + to;
     std::string reports;
     for (const uint64_t width : {8, 9, 15, 16}) {
-        const auto stored = store_at_edge(store, width, &reports);
+        const auto stored = store_at_edge(store_once, width, &reports);
         EXPECT_EQ(reports, "");
         const auto added = store_at_edge(add, width, &reports);
         EXPECT_EQ(reports, "");
@@ -132,20 +132,21 @@ TEST(Tma, StoresReadNothingForWhatTheyDrop)
     std::string some = "and.b32 %r20, %r4, 63;\nsetp.lt.u32 %p2, %r20, 20;\n@%p2 " + fill;
     kernel.replace(kernel.find(fill), fill.size(), some);
     std::vector<float> tensor(104 * 91);
-    EXPECT_EQ(store(kernel, tensor, 80, 0, 1), "");
-    EXPECT_EQ(store(kernel, tensor, 76, 0, 1), "uninitialised-read");
+    EXPECT_EQ(store_once(kernel, tensor, 80, 0, 1), "");
+    EXPECT_EQ(store_once(kernel, tensor, 76, 0, 1), "uninitialised-read");
 }
 
 TEST(Tma, StoresThatAreNotFencedOrNotWaitedForAreReported)
 {
     std::vector<float> tensor(104 * 91);
-    EXPECT_EQ(store(store_kernel(plain_store, "", read_wait), tensor, 0, 0, 1), "missing-proxy-fence");
+    EXPECT_EQ(store_once(store_kernel(plain_store, "", read_wait), tensor, 0, 0, 1), "missing-proxy-fence");
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        std::string reports = store(store_kernel(plain_store, shared_fence, ""), tensor, 0, 0, seed);
+        std::string reports = store_once(store_kernel(plain_store, shared_fence, ""), tensor, 0, 0, seed);
         EXPECT_NE(reports, "") << seed;
     }
     EXPECT_EQ(
-        store(store_kernel(plain_store, shared_fence, "cp.async.bulk.wait_group 0;"), tensor, 0, 0, 1), "");
+        store_once(store_kernel(plain_store, shared_fence, "cp.async.bulk.wait_group 0;"), tensor, 0, 0, 1),
+        "");
 }
 
 }  // namespace
