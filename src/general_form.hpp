@@ -5,6 +5,7 @@
 #include "handle.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace hg {
@@ -20,17 +21,25 @@ struct StructNames {
     const char* size = "args->size";
 };
 
-// Checks the size of the caller's struct <name>_t. It may be newer and longer than ours.
+// The size that a struct had in the first version with this SONAME. Programs that were compiled then still
+// pass as much; members that came later are 0.
+template <typename Struct>
+constexpr size_t first_bytes = sizeof(Struct);
+template <>
+inline constexpr size_t first_bytes<hgemm_grouped_args_t> = offsetof(hgemm_grouped_args_t, ends);
+
+// Checks the size of the caller's struct <name>_t. It may be older or newer, shorter or longer than ours.
 template <typename Struct>
 Status check_size(const Struct* value, const char* name, const StructNames& names = {})
 {
     const size_t size = value->size;
-    if (size < sizeof *value || size > max_struct_bytes || size % alignof(Struct) != 0)
+    if (size < first_bytes<Struct> || size > max_struct_bytes || size % alignof(Struct) != 0)
         return fail_argument(names.position, names.size,
                              "is %zu, must be a multiple of %zu from %zu to %zu: use %s_init", size,
-                             alignof(Struct), sizeof *value, max_struct_bytes, name);
+                             alignof(Struct), first_bytes<Struct>, max_struct_bytes, name);
     const auto* bytes = reinterpret_cast<const unsigned char*>(value);
-    if (std::any_of(bytes + sizeof *value, bytes + size, [](unsigned char b) { return b != 0; }))
+    if (size > sizeof *value &&
+        std::any_of(bytes + sizeof *value, bytes + size, [](unsigned char b) { return b != 0; }))
         return fail_argument(names.position, names.size,
                              "is %zu, members beyond %zu must be 0 for this version", size, sizeof *value);
     return ok;
@@ -57,7 +66,8 @@ Status copy_struct(const Struct* value, const char* name, Struct& copy, const St
         status = check_size(value, name, names);
     if (status != ok)
         return status;
-    std::memcpy(&copy, value, sizeof copy);
+    copy = {};
+    std::memcpy(&copy, value, std::min(value->size, sizeof copy));
     copy.size = sizeof copy;
     return ok;
 }

@@ -39,7 +39,9 @@ class GroupedArgs(ctypes.Structure):
                 ("a", ctypes.c_void_p), ("lda", ctypes.c_int64), ("stride_a", ctypes.c_int64),
                 ("b", ctypes.c_void_p), ("ldb", ctypes.c_int64), ("stride_b", ctypes.c_int64),
                 ("d", ctypes.c_void_p), ("ldd", ctypes.c_int64), ("stride_d", ctypes.c_int64),
-                ("offsets", ctypes.c_void_p), ("counts", ctypes.c_void_p), ("problems", ctypes.c_void_p)]
+                ("offsets", ctypes.c_void_p), ("counts", ctypes.c_void_p), ("problems", ctypes.c_void_p),
+                ("ends", ctypes.c_void_p), ("ends_i32", ctypes.c_void_p), ("offsets_i32", ctypes.c_void_p),
+                ("counts_i32", ctypes.c_void_p)]
 
 
 class Hgemm:

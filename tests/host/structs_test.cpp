@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -70,13 +71,12 @@ TEST_F(StructSizes, of_groups_that_are_nonsense_are_refused_unread)
     auto* grouped = place<hgemm_grouped_args_t>();
     hgemm_grouped_args_init(grouped, sizeof *grouped);
     for (const size_t size : nonsense) {
-        if (size == sizeof *grouped || (size > sizeof *grouped && size <= 1024 && size % 8 == 0))
+        if (size >= offsetof(hgemm_grouped_args_t, ends) && size <= 1024 && size % 8 == 0)
             continue;
         grouped->size = size;
         expect_invalid(hgemm_grouped_ex(library.handle(), grouped), 2,
                        "argument 2 (args->size) is " + std::to_string(size) +
-                           ", must be a multiple of 8 from " + std::to_string(sizeof *grouped) +
-                           " to 1024: use hgemm_grouped_args_init");
+                           ", must be a multiple of 8 from 160 to 1024: use hgemm_grouped_args_init");
     }
 }
 
@@ -160,6 +160,30 @@ TEST_F(StructSizes, of_a_newer_caller_are_served)
     newer.added = 1;
     expect_invalid(hgemm_gemm_ex(library.handle(), &newer.args), 2, "args->size");
     expect_invalid(hgemm_gemm_ex(library.handle(), nullptr), 2, "(args) is NULL");
+}
+
+// hgemm_grouped_args_t had 160 bytes in version 0.1.
+TEST_F(StructSizes, of_an_older_caller_are_served)
+{
+    constexpr size_t of_0_1 = 160;
+    static_assert(of_0_1 == offsetof(hgemm_grouped_args_t, ends));
+    std::vector<uint16_t> matrix(3 * 256, 0x3c00);
+    const int64_t offsets[] = {0, 16};
+    hgemm_grouped_args_t now;
+    hgemm_grouped_args_init(&now, of_0_1);
+    now.group_count = 1;
+    now.m = now.n = now.k = now.lda = now.ldb = now.ldd = 16;
+    now.a = &matrix[0];
+    now.b = &matrix[256];
+    now.d = &matrix[512];
+    now.offsets = offsets;
+    auto* const older = place<uint64_t>(of_0_1 / sizeof(uint64_t));
+    std::memcpy(older, &now, of_0_1);
+    const auto* args = reinterpret_cast<const hgemm_grouped_args_t*>(older);
+    EXPECT_EQ(hgemm_grouped_ex(library.handle(), args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_EQ(matrix[512], 0x4c00);  // 16
+    older[0] = of_0_1 - 8;
+    expect_invalid(hgemm_grouped_ex(library.handle(), args), 2, "is 152, must be a multiple of 8 from 160");
 }
 
 }  // namespace
