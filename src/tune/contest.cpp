@@ -57,7 +57,7 @@ double Contest::us(size_t candidate) const { return median_of(times_[candidate])
 
 bool is_clearly_faster(const Interval& ratio)
 {
-    constexpr double least_gain = 0.01;
+    constexpr double least_gain = 0.007;
     return 1 - ratio.median > std::max(least_gain, ratio.half_width()) && ratio.high < 1;
 }
 
