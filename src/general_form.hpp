@@ -5,7 +5,6 @@
 #include "handle.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 namespace hg {
@@ -24,14 +23,21 @@ struct StructNames {
 // The size that a struct had in the first version with this SONAME. Programs that were compiled then still
 // pass as much; members that came later are 0.
 template <typename Struct>
-constexpr size_t first_bytes = sizeof(Struct);
+constexpr size_t first_bytes = 0;
 template <>
-inline constexpr size_t first_bytes<hgemm_grouped_args_t> = offsetof(hgemm_grouped_args_t, ends);
+inline constexpr size_t first_bytes<hgemm_args_t> = 280;
+template <>
+inline constexpr size_t first_bytes<hgemm_grouped_args_t> = 160;
+template <>
+inline constexpr size_t first_bytes<hgemm_tune_options_t> = 40;
+template <>
+inline constexpr size_t first_bytes<hgemm_tune_report_t> = 112;
 
 // Checks the size of the caller's struct <name>_t. It may be older or newer, shorter or longer than ours.
 template <typename Struct>
 Status check_size(const Struct* value, const char* name, const StructNames& names = {})
 {
+    static_assert(0 < first_bytes<Struct> && first_bytes<Struct> <= sizeof(Struct));
     const size_t size = value->size;
     if (size < first_bytes<Struct> || size > max_struct_bytes || size % alignof(Struct) != 0)
         return fail_argument(names.position, names.size,
@@ -55,7 +61,7 @@ Status check_struct(const char* argument, const Struct* value, int position = 2)
     return ok;
 }
 
-// Checks the struct and copies the members that this version knows.
+// Checks the struct and copies the members that this version knows; those that it lacks are 0.
 template <typename Struct>
 Status copy_struct(const Struct* value, const char* name, Struct& copy, const StructNames& names = {})
 {
@@ -66,8 +72,12 @@ Status copy_struct(const Struct* value, const char* name, Struct& copy, const St
         status = check_size(value, name, names);
     if (status != ok)
         return status;
-    copy = {};
-    std::memcpy(&copy, value, std::min(value->size, sizeof copy));
+    if constexpr (first_bytes<Struct> < sizeof(Struct)) {
+        copy = {};
+        std::memcpy(&copy, value, std::min(value->size, sizeof copy));
+    } else {
+        std::memcpy(&copy, value, sizeof copy);
+    }
     copy.size = sizeof copy;
     return ok;
 }

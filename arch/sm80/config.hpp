@@ -40,6 +40,8 @@ struct Config {
         return family == Family::Unaligned || family == Family::UnalignedRows ||
                family == Family::UnalignedColumns;
     }
+    // Per SM, for ptxas: without a bound it spills to fit one more; unaligned kernels fit three.
+    constexpr int min_ctas() const { return takes_unaligned() ? 3 : 1; }
     constexpr int warps() const { return warps_m * warps_n; }
     constexpr int threads() const { return 32 * warps(); }
     constexpr int warp_m() const { return m / warps_m; }
@@ -63,7 +65,7 @@ struct OperandParams {
     const uint16_t* ptr;
     const uint16_t* const* array;  // null, or one base per problem
     int64_t row_stride, k_stride, batch_stride;
-    const uint16_t *begin, *end;  // without `array`: the operands of all problems lie between these
+    uintptr_t begin, end;  // without `array`: where the operands of all problems lie in memory
 };
 
 // Elements from the first one of an operand to behind its last one.

@@ -10,9 +10,8 @@ using namespace hg;
 
 extern __shared__ __align__(128) unsigned char dynamic_smem[];
 
-// At least one CTA per SM: without a bound ptxas spills to fit one more.
 #define ENTRY(name, config, body)                                                                          \
-    extern "C" __global__ void __launch_bounds__((config).threads(), 1)                                    \
+    extern "C" __global__ void __launch_bounds__((config).threads(), (config).min_ctas())                  \
         name(const __grid_constant__ sm80::Params p)                                                       \
     {                                                                                                      \
         body(p, *reinterpret_cast<sm80::Smem<config>*>(dynamic_smem));                                     \

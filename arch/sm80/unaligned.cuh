@@ -20,8 +20,7 @@ public:
     // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows and `ks` K's.
     __device__ UnalignedProducer(const OperandParams& p, int32_t z, int64_t row, int64_t k, int64_t rows,
                                  int64_t ks, int thread)
-        : chunks_(p, problem_operand(p, z), row, k, rows, thread), begin_(address(p.begin)),
-          end_(address(p.end))
+        : chunks_(p, problem_operand(p, z), row, k, rows, thread), begin_(p.begin), end_(p.end)
     {
         if (p.array) {
             begin_ = address(p.array[z]);
@@ -32,9 +31,8 @@ public:
     // Reads the next K tile, of which k_left elements exist.
     __device__ void read(int k_left)
     {
-        // The part of a chunk past the last row holds elements of other K's. They reach rows of D alone
-        // that are not stored.
-        count_ = M == Major::K ? max(0, min(k_left - chunks_.element, chunk_elements)) : chunk_elements;
+        if (M == Major::K)
+            k_count_ = max(0, min(k_left - chunks_.element, chunk_elements));
         misalignment_ = static_cast<uint32_t>(address(chunks_.next)) % 16;
         const int existing = chunks_.count_parts(k_left);
         if (is_inside(existing)) [[likely]]
@@ -44,26 +42,27 @@ public:
         chunks_.advance();
     }
 
-    // Stores what read() holds in registers.
+    // Stores what read() holds in registers. What a chunk holds past the last row reaches rows of D alone
+    // that are not stored.
     __device__ void store(uint16_t* smem) const
     {
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
             uint4 chunk = extract_vector(low_[part], high_[part], misalignment_);
-            if (M == Major::K && count_ < chunk_elements)
-                chunk = keep_elements(chunk, count_);
+            if (M == Major::K && k_count_ < chunk_elements)
+                chunk = keep_elements(chunk, k_count_);
             *reinterpret_cast<uint4*>(reinterpret_cast<char*>(smem) + chunks_.offset +
                                       part * Chunks::part_bytes) = chunk;
         }
     }
 
 private:
-    // The aligned vectors that a chunk lies in; those of an aligned chunk are the same.
+    // The aligned vectors that the elements of a chunk lie in, `count` of them; often one vector twice.
     struct Vectors {
         uintptr_t low, high;
 
-        __device__ explicit Vectors(const char* chunk)
-            : low(address(chunk) & ~uintptr_t{15}), high((address(chunk) + 15) & ~uintptr_t{15})
+        __device__ Vectors(const char* chunk, int count)
+            : low(address(chunk) & ~uintptr_t{15}), high((address(chunk) + 2 * count - 1) & ~uintptr_t{15})
         {
         }
     };
@@ -71,14 +70,20 @@ private:
     __device__ static uintptr_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
     __device__ static uint4 load(uintptr_t at) { return *reinterpret_cast<const uint4*>(at); }
 
-    // Does a vector lie within the operand?
+    // Elements of a chunk that exist.
+    __device__ int count() const
+    {
+        return M == Major::K ? k_count_ : min(chunks_.rows_left - chunks_.element, chunk_elements);
+    }
+
+    // Does a vector lie within the operands of the batch or, of an array, within the one of this problem?
     __device__ bool holds(uintptr_t vector) const { return vector >= begin_ && vector + 16 <= end_; }
 
     // ... do those of all chunks of the thread?
     __device__ bool is_inside(int existing) const
     {
-        return existing == 0 || (Vectors(chunks_.next).low >= begin_ &&
-                                 Vectors(chunks_.chunk(existing - 1)).high + 16 <= end_);
+        return existing == 0 || (Vectors(chunks_.next, count()).low >= begin_ &&
+                                 Vectors(chunks_.chunk(existing - 1), count()).high + 16 <= end_);
     }
 
     // Parts that do not exist are zeros.
@@ -86,7 +91,7 @@ private:
     {
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
-            const Vectors at(chunks_.chunk(part));
+            const Vectors at(chunks_.chunk(part), count());
             low_[part] = high_[part] = make_uint4(0, 0, 0, 0);
             if (part < existing) {
                 low_[part] = load(at.low);
@@ -100,7 +105,7 @@ private:
     {
 #pragma unroll
         for (int part = 0; part < parts; ++part) {
-            const Vectors at(chunks_.chunk(part));
+            const Vectors at(chunks_.chunk(part), count());
             low_[part] = high_[part] = make_uint4(0, 0, 0, 0);
             if (part < existing && holds(at.low))
                 low_[part] = load(at.low);
@@ -109,7 +114,7 @@ private:
         }
 #pragma unroll 1
         for (int part = 0; part < existing; ++part) {
-            const Vectors at(chunks_.chunk(part));
+            const Vectors at(chunks_.chunk(part), count());
             if (!holds(at.low))
                 put_vector(low_, part, gather_within(at.low, begin_, end_));
             if (!holds(at.high))
@@ -118,8 +123,8 @@ private:
     }
 
     Chunks chunks_;
-    uintptr_t begin_, end_;      // of the operand, in memory
-    int count_ = 0;              // elements of a chunk that exist
+    uintptr_t begin_, end_;      // see holds()
+    int k_count_ = 0;            // K-major: elements of a chunk that exist
     uint32_t misalignment_ = 0;  // of all chunks, in bytes
     uint4 low_[parts], high_[parts];
 };

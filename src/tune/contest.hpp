@@ -49,7 +49,7 @@ private:
     bool over_ = false;
 };
 
-// Is a candidate, timed beside candidate 0, faster by more than the spread and by a hundredth?
+// Is a candidate, timed beside candidate 0, faster by more than the spread and by 0.7 %?
 bool is_clearly_faster(const Interval& ratio);
 
 // The least rounds in which the winner is timed again, for an interval that is narrower than all values.

@@ -98,6 +98,7 @@ TEST(Tune, luck_is_not_speed)
     EXPECT_LE(lucky, 1);
     EXPECT_GE(seen, 297);
     EXPECT_FALSE(is_clearly_faster({0.995, 0.996, 0.997}));
+    EXPECT_TRUE(is_clearly_faster({0.990, 0.992, 0.994}));
     EXPECT_FALSE(is_clearly_faster({0.90, 0.97, 1.04}));
     EXPECT_TRUE(is_clearly_faster({0.96, 0.97, 0.98}));
 }

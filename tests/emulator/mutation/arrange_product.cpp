@@ -5,6 +5,7 @@
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm120/kernels.hpp"
 #include "arch/sm80/kernels.hpp"
+#include "arch/sm80/pack.hpp"
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/direct.hpp"
 #include "arch/sm90/choose/model/model.hpp"
