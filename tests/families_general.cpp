@@ -203,6 +203,7 @@ void epilogues(Suite& suite)
 // The last element of every operand is the last that may be touched.
 void fences(Suite& suite)
 {
+    constexpr int64_t steps[] = {1, 0, -1, 5};
     Random random(25);
     for (const hgemm_layout_t layout : layouts)
         for (const hgemm_op_t transa : ops)
@@ -222,6 +223,13 @@ void fences(Suite& suite)
                     g.type_d = random.pick(types);
                     g.beta = random.one_in(2) ? 0 : 1;
                     g.a.gap = g.b.gap = random.below(2) * 8;
+                    if (random.one_in(3)) {
+                        g.batch = random.one_in(4) ? Batch::Arrays : Batch::Strided;
+                        g.batch_count = 3;
+                        g.a.step = random.pick(steps);
+                        g.b.step = random.pick(steps);
+                        g.d.step = 1;
+                    }
                     g.guard = Guard::Fence;
                     g.seed = random.bits();
                     suite.check(g);
