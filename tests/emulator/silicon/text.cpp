@@ -3,7 +3,7 @@
 namespace emu::silicon {
 namespace {
 
-constexpr uint32_t wait_clocks = 1u << 30;  // clocks
+constexpr uint32_t wait_clocks = 1u << 30;
 
 std::string begin_loop(Text& text, uint32_t bytes, const std::string& counter)
 {
