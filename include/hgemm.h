@@ -17,8 +17,9 @@
  *     between each other. Not looked at are pointer arrays, groups beside each other, a batch's problems
  *     behind the first unless they lie behind or beside each other in memory, and scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
- *     may be captured into a CUDA graph; only tuning does otherwise. A call on the host returns when the
- *     result is written.
+ *     may be captured into a CUDA graph. Exceptions are tuning, and the memory that
+ *     hgemm_set_workspace_per_stream() tells of. A call on the host returns when the result is written.
+ *   - Every other function but tuning may be called while streams are captured, and leaves captures alone.
  *   - CUDA puts the code of a kernel on the device at its first launch, which takes that call up to a
  *     millisecond, and CUDA now and then 2 MB. With CUDA_MODULE_LOADING=EAGER in the environment of the
  *     process CUDA does so when the handle is created, which then takes several times as long.
@@ -161,8 +162,8 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
-    handle of the process, so a graph that holds some may be launched as long as there is one. NULL is
-    accepted. */
+    handle of the process, so a graph that holds some may be launched as long as there is one; once
+    hgemm_set_workspace_per_stream() was called they stay. NULL is accepted. */
 HGEMM_API hgemm_status_t hgemm_destroy(hgemm_handle_t handle);
 
 /** Run later calls on `stream`, which must belong to the handle's context, or to a green context of the
@@ -174,10 +175,35 @@ HGEMM_API hgemm_status_t hgemm_get_stream(hgemm_handle_t handle, hgemm_stream_t 
 
 /** Use `bytes` bytes at `workspace` (256-byte aligned; device memory for a GPU handle) instead of the
     handle's own; NULL with 0 bytes goes back to the handle's own. Products that use a workspace must not
-    run at the same time with the same one: those on different streams, and graphs, need one each. */
+    run at the same time with the same one, or their results are wrong, and later ones' too: those on
+    different streams, and graphs, need one each. The next function sees to that. */
 HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *workspace, size_t bytes);
-/** The one in use: the caller's, else the handle's own; NULL with 0 bytes if there is none. */
+/** The one in use: the caller's, else the handle's own or that of its stream; NULL with 0 bytes if there is
+    none, NULL with the limit of hgemm_set_workspace_per_stream() where the stream has none yet. */
 HGEMM_API hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void **workspace, size_t *bytes);
+
+/**
+ * Let products use workspaces that nothing else uses at the same time, of at most `bytes` bytes each: one for
+ * each stream, and one for each CUDA graph into which products are captured (and for each captured stream,
+ * where there are several). 0, as it is at first: products use the handle's own. With it
+ *   - graphs may run beside each other, and beside what else the handle does;
+ *   - graphs may be launched when the handle is destroyed: kernels stay loaded until the process ends;
+ *   - a product for which its stream or graph has no workspace, or too small a one, allocates it, as large as
+ *     it needs, also during a capture (ALLOC_FAILED if there is no memory). No product synchronises. CUDA
+ *     may wait for the device where workspaces of many destroyed streams are freed.
+ * A graph's workspace is kept until the graph, its copies and all executable graphs made of them are
+ * destroyed. No two of those may run at the same time. It is no node of the graph. A stream's workspace is
+ * freed with the handle.
+ *
+ * A workspace of hgemm_set_workspace() is used all the same, but not in captures: a graph gets one of its own,
+ * of that size. hgemm_create_sized(&handle, device, 0) makes a handle that has no workspace beside these.
+ *
+ * @return SUCCESS; NOT_INITIALIZED; INVALID_ARGUMENT (bytes is above 2^46; or not 0 for a handle on the
+ *   host); DRIVER_ERROR.
+ */
+HGEMM_API hgemm_status_t hgemm_set_workspace_per_stream(hgemm_handle_t handle, size_t bytes);
+/** The limit as it was set; 0: products use the handle's own workspace. */
+HGEMM_API hgemm_status_t hgemm_get_workspace_per_stream(hgemm_handle_t handle, size_t *bytes);
 
 /** Choose among hgemm_mode_t. NOT_SUPPORTED where the backend cannot keep the promise. */
 HGEMM_API hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode);

@@ -232,6 +232,19 @@ public:
             hgemm_set_workspace(handle_, memory.empty() ? nullptr : memory.data(), memory.size()));
     }
     // The one in use; its memory is the device's for a handle on a GPU.
+    // See hgemm_set_workspace_per_stream(): one of at most so many bytes for each stream and each graph.
+    Status set_workspace_per_stream(std::size_t bytes)
+    {
+        return to_status(hgemm_set_workspace_per_stream(handle_, bytes));
+    }
+    Result<std::size_t> workspace_per_stream() const
+    {
+        std::size_t bytes = 0;
+        const hgemm_status_t status = hgemm_get_workspace_per_stream(handle_, &bytes);
+        if (status != HGEMM_STATUS_SUCCESS)
+            return last_error(status);
+        return bytes;
+    }
     Result<std::span<std::byte>> workspace() const
     {
         void* memory = nullptr;

@@ -25,11 +25,19 @@ const char* resolve(Calls& calls)
     calls.name = reinterpret_cast<decltype(calls.name)>(address);
     HGEMM_DRIVER_CALLS(HGEMM_RESOLVE)
 #undef HGEMM_RESOLVE
+    if (get("cuStreamGetCaptureInfo", &address, abi, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) !=
+            CUDA_SUCCESS ||
+        !address)
+        return "the CUDA driver has no cuStreamGetCaptureInfo";
+    calls.cuStreamGetCaptureInfo = reinterpret_cast<StreamGetCaptureInfo>(address);
     constexpr int abi_of_green_contexts = 12040;
     calls.cuStreamGetCtx_v2 = reinterpret_cast<StreamGetContexts>(dlsym(library, "cuStreamGetCtx_v2"));
     if (get("cuGreenCtxGetDevResource", &address, abi_of_green_contexts, CU_GET_PROC_ADDRESS_DEFAULT,
             nullptr) == CUDA_SUCCESS)
         calls.cuGreenCtxGetDevResource = reinterpret_cast<GreenCtxGetDevResource>(address);
+    if (get("cuCtxGetDevResource", &address, abi_of_green_contexts, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) ==
+        CUDA_SUCCESS)
+        calls.cuCtxGetDevResource = reinterpret_cast<CtxGetDevResource>(address);
     calls.started = calls.cuInit(0);
     return nullptr;
 }
@@ -167,6 +175,7 @@ Scope::~Scope()
 
 Status allocate(size_t bytes, void** memory)
 {
+    const BesideCaptures beside_captures;
     CUdeviceptr address = 0;
     const Status status = check(calls().cuMemAlloc(&address, bytes), "cuMemAlloc");
     *memory = reinterpret_cast<void*>(address);
@@ -175,12 +184,15 @@ Status allocate(size_t bytes, void** memory)
 
 void release(void* memory)
 {
-    if (memory)
-        calls().cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
+    if (!memory)
+        return;
+    const BesideCaptures beside_captures;
+    calls().cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
 }
 
 Status clear(void* memory, size_t bytes)
 {
+    const BesideCaptures beside_captures;
     // On a new stream: the default one may be busy, and non-blocking streams do not wait for it.
     CUstream stream = nullptr;
     Status status = check(calls().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -194,9 +206,31 @@ Status clear(void* memory, size_t bytes)
     return status;
 }
 
+namespace {
+
+// NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+bool is_special(hgemm_stream_t stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
+
+// Asks the context, not its default stream: naming that one ends the capture of every blocking stream.
+Status find_current_owner(StreamOwner& owner)
+{
+    CUcontext context = nullptr;
+    const Status status = check(calls().cuCtxGetCurrent(&context), "cuCtxGetCurrent");
+    owner.context = context;
+    SmResource resource{};
+    if (status == ok && calls().cuCtxGetDevResource &&
+        calls().cuCtxGetDevResource(context, &resource, sm_resource) == CUDA_SUCCESS)
+        owner.sm_count = static_cast<int>(resource.sm_count);
+    return status;
+}
+
+}  // namespace
+
 Status find_owner(hgemm_stream_t stream, StreamOwner& owner)
 {
     owner = {};
+    if (is_special(stream))
+        return find_current_owner(owner);
     const auto is_no_stream = [](CUresult result) {
         return result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE;
     };

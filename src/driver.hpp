@@ -41,6 +41,7 @@ private:
     Status status_ = ok;
 };
 
+// These three may be called while streams are captured.
 Status allocate(size_t bytes, void** memory);
 void release(void* memory);
 // Sets the bytes to 0; waits for that.
@@ -51,14 +52,29 @@ Status clear(void* memory, size_t bytes);
 struct StreamOwner {
     void* context;  // the one that the stream belongs to; null if the driver says that it is no stream
     void* primary;  // for a stream of a green context: the primary context behind that, else null
-    int sm_count;   // for a stream of a green context: how many SMs that has, else 0
+    int sm_count;   // that its context has; 0: all of the device
 };
 // NULL and the other special streams belong to the current context.
 Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 
-// For tuning, which allocates and waits: what it puts on a stream and how long that takes.
 // Is the stream being captured into a graph, or, for the default stream, does a capture forbid its use?
 Status is_capturing(hgemm_stream_t stream, bool& capturing);
+
+// Which stream, and which capture of it, a call is for. Addresses of streams are used again, these numbers
+// are not.
+struct Place {
+    uint64_t stream;   // 0: the default stream
+    uint64_t capture;  // 0: the stream is not captured
+    void* graph;       // into which it is captured
+};
+Status find_place(hgemm_stream_t stream, Place& place);
+// A number that no other context of the process has had.
+Status context_id(void* context, uint64_t& id);
+// Calls destroy(object), on any thread and without CUDA, when the graph and all that was made of it are
+// gone and no launch of theirs runs. Where this fails the object was destroyed too.
+Status keep_with(void* graph, void* object, void (*destroy)(void*));
+
+// For tuning, which allocates and waits: what it puts on a stream and how long that takes.
 Status wait_for(hgemm_stream_t stream);
 Status fill(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream);
 Status copy_out(void* host, const void* memory, size_t bytes, hgemm_stream_t stream);
@@ -69,7 +85,7 @@ void destroy_event(Event event);
 Status record(Event event, hgemm_stream_t stream);
 Status elapsed_us(Event begin, Event end, double& us);  // after wait_for()
 
-// Allows the thread to allocate while another stream of the process is captured, for as long as it lives.
+// Allows the thread to do what it may not do while a stream is captured, for as long as it lives.
 class BesideCaptures {
 public:
     BesideCaptures();
@@ -82,9 +98,11 @@ private:
 };
 
 // Take entry points out of an image (fatbin, cubin or PTX in static memory). An image is loaded once per
-// process and unloaded with its last user. Several threads may do so at a time.
+// process and unloaded with its last user, unless kernels stay. Several threads may do so at a time.
 struct LoadedImage;
 using Kernel = void*;
+// From now on no image is unloaded: graphs may outlive the last user.
+void keep_images();
 Status load_image(const void* image, LoadedImage** loaded);
 void unload_image(LoadedImage* loaded);
 Status get_kernel(const LoadedImage& loaded, const char* symbol, Kernel* kernel);

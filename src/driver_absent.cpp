@@ -53,6 +53,10 @@ void release(void*) {}
 Status clear(void*, size_t) { return absent(); }
 Status find_owner(hgemm_stream_t, StreamOwner&) { return absent(); }
 Status is_capturing(hgemm_stream_t, bool&) { return absent(); }
+Status find_place(hgemm_stream_t, Place&) { return absent(); }
+Status context_id(void*, uint64_t&) { return absent(); }
+Status keep_with(void*, void*, void (*)(void*)) { return absent(); }
+void keep_images() {}
 Status wait_for(hgemm_stream_t) { return absent(); }
 Status fill(void*, unsigned char, size_t, hgemm_stream_t) { return absent(); }
 Status copy_out(void*, const void*, size_t, hgemm_stream_t) { return absent(); }

@@ -22,6 +22,7 @@ constexpr int abi = 12000;
     X(cuDevicePrimaryCtxRelease)                                                                           \
     X(cuCtxGetCurrent)                                                                                     \
     X(cuCtxGetDevice)                                                                                      \
+    X(cuCtxGetId)                                                                                          \
     X(cuCtxPushCurrent)                                                                                    \
     X(cuCtxPopCurrent)                                                                                     \
     X(cuMemAlloc)                                                                                          \
@@ -33,6 +34,7 @@ constexpr int abi = 12000;
     X(cuStreamSynchronize)                                                                                 \
     X(cuStreamDestroy)                                                                                     \
     X(cuStreamGetCtx)                                                                                      \
+    X(cuStreamGetId)                                                                                       \
     X(cuStreamIsCapturing)                                                                                 \
     X(cuEventCreate)                                                                                       \
     X(cuEventRecord)                                                                                       \
@@ -43,6 +45,9 @@ constexpr int abi = 12000;
     X(cuLibraryGetKernel)                                                                                  \
     X(cuKernelSetAttribute)                                                                                \
     X(cuThreadExchangeStreamCaptureMode)                                                                   \
+    X(cuUserObjectCreate)                                                                                  \
+    X(cuUserObjectRelease)                                                                                 \
+    X(cuGraphRetainUserObject)                                                                             \
     X(cuLaunchKernelEx)                                                                                    \
     X(cuTensorMapEncodeTiled)
 
@@ -60,6 +65,11 @@ constexpr int sm_resource = 1;  // CU_DEV_RESOURCE_TYPE_SM
 using GreenContext = void*;
 using StreamGetContexts = CUresult (*)(CUstream, CUcontext* primary, GreenContext*);  // cuStreamGetCtx_v2
 using GreenCtxGetDevResource = CUresult (*)(GreenContext, SmResource*, int type);
+using CtxGetDevResource = CUresult (*)(CUcontext, SmResource*, int type);
+
+// As in CUDA 12.0; the cuda.h of CUDA 13 has this name for a later form.
+using StreamGetCaptureInfo = CUresult (*)(CUstream, CUstreamCaptureStatus*, cuuint64_t* id, CUgraph*,
+                                          const CUgraphNode** dependencies, size_t* count);
 
 struct Calls {
 #define HGEMM_MEMBER(name) decltype(&::name) name;
@@ -67,6 +77,8 @@ struct Calls {
 #undef HGEMM_MEMBER
     StreamGetContexts cuStreamGetCtx_v2;  // null, and the next one, where there are no green contexts
     GreenCtxGetDevResource cuGreenCtxGetDevResource;
+    CtxGetDevResource cuCtxGetDevResource;  // null before 12.4
+    StreamGetCaptureInfo cuStreamGetCaptureInfo;
     const char* absent;  // null when every entry point was found
     CUresult started;    // the result of cuInit
 };

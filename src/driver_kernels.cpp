@@ -20,6 +20,7 @@ namespace {
 
 std::mutex images_mutex;
 LoadedImage images[32];
+bool images_stay = false;
 
 // The image's slot, else a free one for it, with one user more; null when there is none.
 LoadedImage* take_slot(const void* image)
@@ -44,6 +45,7 @@ Status load_image(const void* image, LoadedImage** loaded)
     LoadedImage* const slot = take_slot(image);
     if (!slot)
         return fail(HGEMM_STATUS_INTERNAL, "more than %zu images", std::size(images));
+    const BesideCaptures beside_captures;
     CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
     void* value = reinterpret_cast<void*>(1);
     Status status = ok;
@@ -65,11 +67,18 @@ Status load_image(const void* image, LoadedImage** loaded)
     return status;
 }
 
+void keep_images()
+{
+    const std::lock_guard lock(images_mutex);
+    images_stay = true;
+}
+
 void unload_image(LoadedImage* loaded)
 {
     const std::lock_guard lock(images_mutex);
-    if (--loaded->users > 0)
+    if (--loaded->users > 0 || (images_stay && loaded->library))
         return;
+    const BesideCaptures beside_captures;
     if (loaded->library)
         calls().cuLibraryUnload(loaded->library);
     loaded->library = nullptr;
@@ -85,24 +94,17 @@ Status get_kernel(const LoadedImage& loaded, const char* symbol, Kernel* kernel)
     return status;
 }
 
-// The driver puts the kernel's code on the device here. In a capture it may do so if it is told that no
-// work of the captured stream is meant.
+// The driver puts the kernel's code on the device here.
 Status allow_shared_memory(Kernel kernel, int ordinal, int bytes)
 {
+    const BesideCaptures beside_captures;
     CUdevice device;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
-    if (status == ok)
-        status =
-            check(calls().cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode");
-    if (status != ok)
-        return status;
-    status = check(calls().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes,
-                                                static_cast<CUkernel>(kernel), device),
-                   "cuKernelSetAttribute");
-    const Status restored =
-        check(calls().cuThreadExchangeStreamCaptureMode(&mode), "cuThreadExchangeStreamCaptureMode");
-    return status == ok ? restored : status;
+    const Status status = check(calls().cuDeviceGet(&device, ordinal), "cuDeviceGet");
+    return status == ok
+               ? check(calls().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes,
+                                                    static_cast<CUkernel>(kernel), device),
+                       "cuKernelSetAttribute")
+               : status;
 }
 
 Status launch(const Launch& launch, hgemm_stream_t stream)

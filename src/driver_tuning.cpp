@@ -11,14 +11,6 @@ CUdeviceptr address_of(const void* memory) { return reinterpret_cast<CUdeviceptr
 
 }  // namespace
 
-Status is_capturing(hgemm_stream_t stream, bool& capturing)
-{
-    CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
-    const CUresult result = calls().cuStreamIsCapturing(stream, &found);
-    capturing = result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || found != CU_STREAM_CAPTURE_STATUS_NONE;
-    return capturing ? ok : check(result, "cuStreamIsCapturing");
-}
-
 Status wait_for(hgemm_stream_t stream)
 {
     return check(calls().cuStreamSynchronize(stream), "cuStreamSynchronize");
@@ -62,19 +54,6 @@ Status elapsed_us(Event begin, Event end, double& us)
               "cuEventElapsedTime");
     us = 1e3 * ms;
     return status;
-}
-
-BesideCaptures::BesideCaptures() : mode_(CU_STREAM_CAPTURE_MODE_RELAXED)
-{
-    auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    calls().cuThreadExchangeStreamCaptureMode(&mode);
-    mode_ = mode;
-}
-
-BesideCaptures::~BesideCaptures()
-{
-    auto mode = static_cast<CUstreamCaptureMode>(mode_);
-    calls().cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 }  // namespace hg::driver

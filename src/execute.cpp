@@ -2,6 +2,7 @@
 
 #include "dispatch.hpp"
 #include "driver.hpp"
+#include "lending.hpp"
 
 #include <cinttypes>
 #include <cstdio>
@@ -153,13 +154,16 @@ void trace(const Log& log, const Problem& p)
 Status prepare(Handle& handle, const Request& request, const Problem& problem,
                const PlanCache::Launch*& prepared)
 {
-    const Workspace workspace = handle.workspace();
-    PlanCache::Launch& entry = handle.cache->entry_for(request, workspace);
-    if (Status status = plan(handle, problem, entry.plan); status != ok)
+    Plan decided;
+    if (Status status = plan(handle, problem, decided); status != ok)
         return status;
-    if (Status status = check_workspace(handle, entry.plan); status != ok)
+    if (Status status = check_workspace(handle, decided); status != ok)
         return status;
-    if (Status status = entry.plan.backend->pack(handle, problem, entry.plan, entry.packed); status != ok)
+    if (Status status = provide_workspace(handle, decided.workspace); status != ok)
+        return status;
+    PlanCache::Launch& entry = handle.cache->entry_for(request, handle.workspace());
+    entry.plan = decided;
+    if (Status status = decided.backend->pack(handle, problem, decided, entry.packed); status != ok)
         return status;
     handle.cache->keep(entry);
     prepared = &entry;
@@ -178,6 +182,8 @@ Status launch(Handle& handle, const Plan& plan, const Packed& packed)
 
 bool repeat(Handle& handle, const Request& request, Status& status)
 {
+    if (status = find_place(handle); status != ok)
+        return true;
     // The host reads arrays of pointers, which may hold others than those that were checked.
     const bool unchecked = !handle.context && request.d_array;
     if (unchecked || handle.log.wants(LogLevel::Plan))

@@ -5,6 +5,7 @@
 #include "execute.hpp"
 #include "general_form.hpp"
 #include "group_sizes.hpp"
+#include "lending.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -284,6 +285,8 @@ Status run_grouped(Handle& handle, const hgemm_grouped_args_t& g)
 {
     if (g.group_count == 0)
         return ok;
+    if (const Status status = find_place(handle); status != ok)
+        return status;
     if (g.grouping == HGEMM_GROUPED_HOST)
         return run_described(handle, g);
     GroupSizes sizes;

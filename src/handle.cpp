@@ -142,6 +142,7 @@ void release(Handle& handle)
         for (int i = 0; i < handle.backend_count; ++i)
             if (handle.states[i])
                 handle.backends[i]->close(handle.states[i]);
+        handle.lent.release();
         if (handle.context)
             driver::release(handle.own.ptr);
         else
@@ -221,8 +222,7 @@ Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) n
     if (wanted.device < HGEMM_DEVICE_CURRENT)
         return fail_argument(2, "device", "is %d, must be a device number, %d or %d", wanted.device,
                              HGEMM_DEVICE_HOST, HGEMM_DEVICE_CURRENT);
-    constexpr size_t max_bytes = size_t{1} << 46;
-    if (wanted.workspace.value_or(0) > max_bytes)
+    if (wanted.workspace.value_or(0) > max_workspace_bytes)
         return fail_argument(3, "workspace_bytes", "is %zu, must be at most 2^46", *wanted.workspace);
     const uintptr_t slot = handles.take();
     if (slot == 0)

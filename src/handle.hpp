@@ -6,6 +6,7 @@
 #include "log.hpp"
 #include "plan_cache.hpp"
 #include "tuning.hpp"
+#include "workspaces.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@ struct TuneTexts {
 
 constexpr int max_backends = 4;
 constexpr size_t workspace_alignment = 256;
+constexpr size_t max_workspace_bytes = size_t{1} << 46;
 
 struct Handle {
     Device device;     // device.sm_count: the SMs that kernels on the stream may use
@@ -35,14 +37,23 @@ struct Handle {
     std::unique_ptr<Tuning> tuning;  // null: there is none, or what it chooses is forced
     std::string tuning_path;         // the file that the handle read, or would have read; "" if none
     TuneTexts tune_texts;
-    Workspace own, user;  // user.ptr null: own is used
+    Workspace own, user;  // user.ptr null: own is used, or lent ones
+    // Set by hgemm_set_workspace_per_stream(); see lending.hpp.
+    size_t lent_limit;            // of bytes; 0: the handle's own workspace is used
+    size_t lent_counters;         // words that come with so many bytes
+    Workspaces lent;
+    driver::Place place;          // of the call that runs, or ran last
 
     // Backends that serve the device, the preferred one first, and their state.
     const Backend* backends[max_backends];
     void* states[max_backends];
     int backend_count;
 
-    Workspace workspace() const { return user.ptr ? user : own; }
+    // Does the call use a lent workspace? A graph may run beside what else uses the caller's.
+    bool borrows() const { return lent_limit > 0 && (!user.ptr || place.graph); }
+    // What plans may count on. The address of a lent one is null until a plan needs it.
+    Workspace workspace() const { return borrows() ? borrowed() : user.ptr ? user : own; }
+    Workspace borrowed() const;
     int sm_count() const { return options.sm_count(device); }
     // The options, with the workspace that the handle has now.
     Options planning_options() const

@@ -2,6 +2,7 @@
 // become a Problem.
 #include "execute.hpp"
 #include "general_form.hpp"
+#include "lending.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -178,6 +179,8 @@ extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgem
         Status status = check_args(args, Pointers::Unchecked, g);
         if (status == ok && !bytes)
             return fail_argument(3, "bytes", "is NULL, must point to a size_t");
+        if (status == ok)
+            status = find_place(h);
         Plan decided{};
         if (status == ok && !is_empty(g) && !to_problem(g).changes_nothing())
             status = plan(h, to_problem(g), decided);
@@ -206,7 +209,9 @@ extern "C" hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_
             return ok;
         }
         Plan decided;
-        status = plan(h, problem, decided);
+        status = find_place(h);
+        if (status == ok)
+            status = plan(h, problem, decided);
         if (status == ok)
             decided.print(buffer, length);
         return status;

@@ -46,7 +46,7 @@ public:
 private:
     struct Decided {
         Problem shape;
-        Workspace workspace;  // without `ptr`
+        Workspace workspace;  // without addresses
         Plan plan;
     };
     // A model of 80 layers has up to 560 GEMMs with weights of their own, beside those of activations. Sets

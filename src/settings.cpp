@@ -1,6 +1,7 @@
 // The settings of a handle: what the public functions set, and what they tell of it.
 #include "driver.hpp"
 #include "handle.hpp"
+#include "lending.hpp"
 
 namespace hg {
 namespace {
@@ -43,6 +44,10 @@ extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t
             if (status != ok)
                 return status;
             adopt(h, owner);
+            if (h.lent_limit > 0)
+                status = driver::find_place(stream, h.place);
+            if (status != ok)
+                return status;
         }
         h.stream = stream;
         return ok;
@@ -106,6 +111,8 @@ extern "C" hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void** work
             return fail_argument(2, "workspace", "is NULL, must point to a void *");
         if (!bytes)
             return fail_argument(3, "bytes", "is NULL, must point to a size_t");
+        if (const Status status = find_place(h); status != ok)
+            return status;
         *workspace = h.workspace().ptr;
         *bytes = h.workspace().bytes;
         return ok;

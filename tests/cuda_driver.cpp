@@ -230,10 +230,10 @@ void Cuda::release(const Fenced& fenced)
 void Cuda::wait() { CHECK(cuCtxSynchronize); }
 void Cuda::wait(CUstream_st* stream) { CHECK(cuStreamSynchronize, stream); }
 
-CUstream_st* Cuda::create_stream()
+CUstream_st* Cuda::create_stream(bool blocking)
 {
     CUstream_st* stream = nullptr;
-    CHECK(cuStreamCreate, &stream, 1);  // CU_STREAM_NON_BLOCKING
+    CHECK(cuStreamCreate, &stream, blocking ? 0 : 1);  // CU_STREAM_NON_BLOCKING
     return stream;
 }
 
@@ -275,11 +275,11 @@ double Cuda::milliseconds(CUevent_st* begin, CUevent_st* end)
     return time;
 }
 
-CUgraphExec_st* Cuda::capture(CUstream_st* stream, const std::function<void()>& work)
+CUgraphExec_st* Cuda::capture(CUstream_st* stream, const std::function<void()>& work, Capture mode)
 {
     Graph* graph = nullptr;
     CUgraphExec_st* executable = nullptr;
-    CHECK(cuStreamBeginCapture_v2, stream, 0);  // CU_STREAM_CAPTURE_MODE_GLOBAL
+    CHECK(cuStreamBeginCapture_v2, stream, static_cast<int>(mode));
     try {
         work();
     } catch (...) {

@@ -48,7 +48,7 @@ public:
 
     void wait();  // for the whole context
     void wait(CUstream_st* stream);
-    CUstream_st* create_stream();  // does not wait for the default stream
+    CUstream_st* create_stream(bool blocking = false);  // blocking: waits for the default stream, as that for it
     void destroy(CUstream_st* stream);
     CUctx_st* create_context();  // another one on the same device; the current one stays current
     void destroy(CUctx_st* context);
@@ -64,7 +64,9 @@ public:
     double milliseconds(CUevent_st* begin, CUevent_st* end);  // waits for `end`
 
     // Captures what `work` puts on the stream, not under the default stream, and instantiates it.
-    CUgraphExec_st* capture(CUstream_st* stream, const std::function<void()>& work);
+    enum class Capture { Global, ThreadLocal, Relaxed };  // CUstreamCaptureMode
+    CUgraphExec_st* capture(CUstream_st* stream, const std::function<void()>& work,
+                            Capture mode = Capture::Global);
     void launch(CUgraphExec_st* graph, CUstream_st* stream);
     void destroy(CUgraphExec_st* graph);
 

@@ -20,7 +20,6 @@ namespace {
 constexpr uintptr_t alignment = 256;
 // The default size of cuBLAS's workspace on Hopper.
 constexpr size_t own_workspace_bytes = size_t{32} << 20;
-void* const per_thread_stream = reinterpret_cast<void*>(2);
 // A workspace of no bytes, with which libhgemm chooses kernels that need none.
 const Workspace nothing{reinterpret_cast<void*>(alignment), 0};
 
@@ -29,13 +28,9 @@ struct Engine {
     void* context = nullptr;
     hgemm_handle_t handle = nullptr;  // null: could not be made
     void* stream = nullptr;
-    Workspace workspace;  // ptr null: the hgemm handle's own
+    Workspace workspace;  // ptr null: one for each stream, of the hgemm handle's
     int sm_count = 0;
     bool batch_invariant = false;
-    // The shim's own workspace is created for the first GEMM without one, and serves the stream of that
-    // GEMM.
-    bool has_own = false, was_refused_own = false;
-    void* own_stream = nullptr;
 };
 
 struct Entry {
@@ -50,14 +45,6 @@ struct Entries {
 };
 
 constinit Lazy<Entries> entries;
-
-// The contexts of which retire() has kept a handle.
-struct Kept {
-    std::mutex mutex;
-    std::vector<void*> contexts;
-};
-
-constinit Lazy<Kept> kept_contexts;
 
 // Changes when an entry is removed, so that threads do not use what they cached.
 std::atomic<uint64_t> generation{1};
@@ -97,36 +84,27 @@ std::unique_ptr<Entry> take_out(void* handle)
     return entry;
 }
 
-// Destroys an engine's handle. The first one without workspace of each context stays instead: it keeps the
-// kernels loaded, for graphs that outlive the program's handles.
-void retire(const Engine& engine)
+// Each stream has a workspace of its own, of that size at most, and so has each graph: the program may run it
+// beside others, and when the handle is gone.
+hgemm_status_t create(hgemm_handle_t& handle)
 {
-    if (!engine.handle)
-        return;
-    Kept& kept = kept_contexts.get();
-    const std::lock_guard lock(kept.mutex);
-    const bool has_keeper = std::ranges::find(kept.contexts, engine.context) != kept.contexts.end();
-    if (engine.has_own || has_keeper)
-        hgemm_destroy(engine.handle);
-    else
-        kept.contexts.push_back(engine.context);
+    hgemm_status_t status = hgemm_create_sized(&handle, HGEMM_DEVICE_CURRENT, 0);
+    // A handle on the host would read the program's device pointers. This refuses there.
+    if (status == HGEMM_STATUS_SUCCESS)
+        status = hgemm_set_workspace_per_stream(handle, own_workspace_bytes);
+    return status;
 }
 
-Engine make_engine(void* context, size_t workspace_bytes)
+Engine make_engine(void* context)
 {
     Engine engine;
     engine.context = context;
-    const driver::AllowWhileRecording allow;
-    const hgemm_status_t status = hgemm_create_sized(&engine.handle, HGEMM_DEVICE_CURRENT, workspace_bytes);
-    const bool on_host =
-        status == HGEMM_STATUS_SUCCESS && !std::strcmp(hgemm_backend(engine.handle), "host");
-    if (on_host) {
-        // A handle on the host would read the program's device pointers.
+    if (create(engine.handle) != HGEMM_STATUS_SUCCESS) {
+        if (logs(LogLevel::Summary))
+            log_line("no handle of libhgemm: %s", hgemm_last_error());
         hgemm_destroy(engine.handle);
         engine.handle = nullptr;
     }
-    if (!engine.handle && logs(LogLevel::Summary))
-        log_line("no handle of libhgemm: %s", on_host ? "it has only the host here" : hgemm_last_error());
     return engine;
 }
 
@@ -140,7 +118,7 @@ Engine* find_engine(Entry& entry)
     for (Engine& engine : entry.engines)
         if (engine.context == context)
             return &engine;
-    return &entry.engines.emplace_back(make_engine(context, 0));
+    return &entry.engines.emplace_back(make_engine(context));
 }
 
 // libhgemm demands 256-byte alignment, cuBLAS accepts any.
@@ -153,35 +131,13 @@ Workspace aligned(Workspace w)
     return {reinterpret_cast<void*>(begin + skipped), w.bytes - skipped};
 }
 
-// Replaces a handle without workspace by one that has its own. The old one may go: its kernels read no
-// workspace, and they stay loaded.
-bool make_own_workspace(Engine& engine, void* stream)
-{
-    if (engine.was_refused_own || !driver::current_context())
-        return false;
-    Engine larger = make_engine(engine.context, own_workspace_bytes);
-    engine.was_refused_own = !larger.handle;
-    if (engine.was_refused_own)
-        return false;
-    larger.has_own = true;
-    larger.own_stream = stream;
-    retire(engine);
-    engine = larger;
-    return true;
-}
-
-// The own workspace must not be shared between streams, nor between a graph and what runs beside it.
-Workspace choose_workspace(Engine& engine, const Place& place, const Workspace& of_handle)
+// That of the program is used but in captures, where libhgemm takes one of that size. In cuBLAS graphs of one
+// handle share it, and give wrong results beside each other.
+Workspace choose_workspace(const Place& place, const Workspace& of_handle)
 {
     if (place.brings_workspace)
         return aligned(place.workspace);
-    if (of_handle.ptr)
-        return aligned(of_handle);
-    if (place.stream == per_thread_stream || driver::is_capturing(place.stream))
-        return nothing;
-    const bool usable =
-        engine.has_own ? engine.own_stream == place.stream : make_own_workspace(engine, place.stream);
-    return usable ? Workspace{} : nothing;
+    return of_handle.ptr ? aligned(of_handle) : Workspace{};
 }
 
 bool set_stream(Engine& engine, void* stream)
@@ -236,7 +192,7 @@ Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
         return Reason::Context;
     if (!engine->handle)
         return Reason::NoHandle;
-    const Workspace workspace = choose_workspace(*engine, place, entry.workspace);
+    const Workspace workspace = choose_workspace(place, entry.workspace);
     const bool done = set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
                       set_sm_count(*engine, place.sm_count) &&
                       set_batch_invariant(*engine, place.batch_invariant) &&
@@ -273,14 +229,13 @@ int forget(void* handle, const std::function<int()>& destroy)
     const int status = destroy();
     if (gone)
         for (const Engine& engine : gone->engines)
-            quietly([&] { retire(engine); });
+            hgemm_destroy(engine.handle);
     return status;
 }
 
 void leave_handles_behind()
 {
     entries.leave_behind();
-    kept_contexts.leave_behind();
     generation.fetch_add(1, std::memory_order_release);
 }
 

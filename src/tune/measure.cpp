@@ -3,6 +3,7 @@
 #include "dispatch.hpp"
 #include "driver.hpp"
 #include "execute.hpp"
+#include "lending.hpp"
 #include "tune/choices.hpp"
 #include "tune/sample.hpp"
 #include "tune/scratch.hpp"
@@ -74,9 +75,12 @@ private:
 // The library's own choice, what the handle uses now, and what promises to be fast.
 Status Measurement::choose()
 {
+    Status status = find_place(handle_);
+    if (status != ok)
+        return status;
     const Options options = handle_.planning_options();
     Plan built_in{}, before{};
-    Status status = make_plan(asked_, handle_.device, options, handle_.served_by(), built_in);
+    status = make_plan(asked_, handle_.device, options, handle_.served_by(), built_in);
     if (status == ok)
         status = check_workspace(handle_, built_in);
     if (status == ok)
@@ -95,7 +99,11 @@ Status Measurement::choose()
             candidates_.push_back({std::move(choice), {}, {}});
     }
     tuned_.candidates = static_cast<int>(candidates_.size());
-    return ok;
+    // At once, since what is packed names the memory.
+    size_t bytes = 0;
+    for (const Candidate& candidate : candidates_)
+        bytes = std::max(bytes, candidate.choice.plan.workspace);
+    return provide_workspace(handle_, bytes);
 }
 
 void Measurement::leave_out(const Candidate& candidate, const char* why) const

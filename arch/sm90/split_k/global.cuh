@@ -108,6 +108,10 @@ __device__ inline void clear_partials(uint4* from, int32_t count)
 // How often a waiting CTA loads, 0.7 us each time: the first word of each slice, then all words.
 constexpr int32_t max_polls = 64, max_polls_after_start = 8;
 
+// The same once all slices have stored: a few suffice, unless another launch uses the same words at the same
+// time, which hgemm.h forbids, and has cleared them. D is wrong then, but the kernel ends.
+constexpr int32_t max_polls_after_arrival = 1 << 17;
+
 // A word of `arrivals`: the count of slices in the low byte, then a bit for each slice that gave up.
 constexpr uint32_t one_arrival = 1, arrival_mask = 0xff, gave_up_bit = 0x100;
 
@@ -185,8 +189,7 @@ exchange_partials(const Params& p, Smem<C, MB>& smem, const GlobalPartials<C>& p
         return true;
     if (broadcast_from_leader<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
         return false;
-    while (!poll_partials<C>(from, inputs, count, INT32_MAX)) {
-    }
+    poll_partials<C>(from, inputs, count, max_polls_after_arrival);
     return true;
 }
 
@@ -225,9 +228,8 @@ __device__ inline void reduce_global(const SplitStore<C, T, MB>& out, float (&ac
         owned = OwnedBlocks::of<C>(p, __ffs(static_cast<int>(abandoned)) - 1);
         rows = VectorRows::of<C>(p, smem.at, owned);
         abandoned &= abandoned - 1;
-        while (!poll_partials<C>(partials.at(owned.first, 0), reduction_inputs<C>(smem),
-                                 owned.blocks() * p.split, INT32_MAX)) {
-        }
+        poll_partials<C>(partials.at(owned.first, 0), reduction_inputs<C>(smem), owned.blocks() * p.split,
+                         max_polls_after_arrival);
     }
 }
 

@@ -88,9 +88,7 @@ const char* look_up_all(void* torch, void* hgemm, Api& api)
 
 bool has_cuda(void* torch, Api& api)
 {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    return driver != nullptr && look_up(driver, "cuStreamIsCapturing", api.is_capturing) &&
-           look_up(torch, "aoti_torch_get_current_cuda_stream", api.current_stream);
+    return look_up(torch, "aoti_torch_get_current_cuda_stream", api.current_stream);
 }
 
 // What torch keeps for as long as the process: it has no moment to take kernels back.

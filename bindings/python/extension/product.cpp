@@ -190,16 +190,14 @@ private:
         return c.rows == args_.m && c.columns == args_.n && c.batch == args_.batch_count && args_.ldc != 0;
     }
 
-    // On which device and stream; false while the stream is captured: a graph has a workspace of its own.
+    // On which device and stream.
     bool find(Key& key) const
     {
         key = {HGEMM_DEVICE_HOST, nullptr, options_.has(BATCH_INVARIANT)};
         if (a_.device_type == api.cpu)
             return true;
         key.device = a_.device_index;
-        int capturing = 0;
-        return !api.current_stream(key.device, &key.stream) && !api.is_capturing(key.stream, &capturing) &&
-               !capturing;
+        return !api.current_stream(key.device, &key.stream);
     }
 
     Tensor allocate() const

@@ -46,7 +46,6 @@ struct Api {
 
     // For CUDA tensors alone: null where there is no CUDA.
     Failed (*current_stream)(std::int32_t device, void** stream);
-    int (*is_capturing)(void* stream, int* status);
 };
 
 extern Api api;

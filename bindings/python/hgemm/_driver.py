@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from ctypes import byref, c_int, c_void_p
 from functools import lru_cache
 
 _DEVICE_ORDINAL = 9    # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-_CAPTURE_RELAXED = 2   # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 @lru_cache(maxsize=None)
@@ -24,14 +21,3 @@ def device_of(address: int) -> int:
     if status:
         raise ValueError(f"{address:#x} is no device memory (CUDA driver's error {status})")
     return number.value
-
-
-@contextmanager
-def allow_while_capturing() -> Iterator[None]:
-    """Memory may be allocated in the block although a stream is captured."""
-    mode = c_int(_CAPTURE_RELAXED)
-    _driver().cuThreadExchangeStreamCaptureMode(byref(mode))
-    try:
-        yield
-    finally:
-        _driver().cuThreadExchangeStreamCaptureMode(byref(mode))

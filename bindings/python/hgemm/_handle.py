@@ -121,6 +121,16 @@ class Handle:
         address, size = workspace
         c.hgemm_set_workspace(self.raw, address or None, size)
 
+    @property
+    def workspace_per_stream(self) -> int:
+        """Each stream, and each captured CUDA graph, has a workspace of its own, of at most so many bytes, so that
+        graphs may run beside each other and longer than the handle lives. 0: there is one for all."""
+        return self._get(c.hgemm_get_workspace_per_stream, c_size_t)
+
+    @workspace_per_stream.setter
+    def workspace_per_stream(self, size: int) -> None:
+        c.hgemm_set_workspace_per_stream(self.raw, size)
+
     def gemm(self, args: c.Args) -> None:
         """D = activation(alpha * op(A) * op(B) + beta * C + bias); on a GPU it returns before D is there."""
         c.hgemm_gemm_ex(self.raw, byref(args))

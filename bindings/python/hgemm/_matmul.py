@@ -10,8 +10,15 @@ from ._handle import Handle, Pool
 from ._operand import activation_of, gemm_args
 
 
+#: Of GPU memory, for each stream and each captured graph at most: what a handle takes on an H100.
+WORKSPACE_BYTES = 192 << 20
+
+
 def _create(device: int, stream: int) -> Handle:
-    handle = Handle(device)
+    if device == c.DEVICE_HOST:
+        return Handle(device)
+    handle = Handle(device, workspace_bytes=0)
+    handle.workspace_per_stream = WORKSPACE_BYTES
     if stream:
         handle.stream = stream
     return handle

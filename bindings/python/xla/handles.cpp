@@ -2,8 +2,6 @@
 
 #include "call.hpp"
 
-#include <dlfcn.h>
-
 #include <map>
 #include <mutex>
 #include <vector>
@@ -11,43 +9,18 @@
 namespace hg::xla {
 namespace {
 
-// While it lives, this thread may allocate although it records a CUDA graph, as XLA does for its command
-// buffers.
-class AllowWhileRecording {
-public:
-    AllowWhileRecording()
-    {
-        if (void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD))
-            exchange_ = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuThreadExchangeStreamCaptureMode"));
-        changed_ = exchange_ && exchange_(&mode_) == 0;
-    }
-    ~AllowWhileRecording()
-    {
-        if (changed_)
-            exchange_(&mode_);
-    }
-    AllowWhileRecording(const AllowWhileRecording&) = delete;
-    AllowWhileRecording& operator=(const AllowWhileRecording&) = delete;
-
-private:
-    int (*exchange_)(int*) = nullptr;
-    int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
-    bool changed_ = false;
-};
-
-Lent::Handle create(const Place& place)
+hgemm_handle_t create(const Place& place)
 {
-    const AllowWhileRecording allow;
-    Lent::Handle made{};
-    require(place.device == HGEMM_DEVICE_HOST ? hgemm_create_on(&made.raw, place.device)
-                                              : hgemm_create_sized(&made.raw, place.device, 0));
-    const hgemm_status_t status = hgemm_set_mode(made.raw, place.mode);
+    hgemm_handle_t made = nullptr;
+    require(place.device == HGEMM_DEVICE_HOST ? hgemm_create_on(&made, place.device)
+                                              : hgemm_create_sized(&made, place.device, 0));
+    const hgemm_status_t status = hgemm_set_mode(made, place.mode);
     if (status == HGEMM_STATUS_SUCCESS)
         return made;
     try {
         require(status);
     } catch (...) {
-        hgemm_destroy(made.raw);
+        hgemm_destroy(made);
         throw;
     }
     return made;
@@ -57,24 +30,19 @@ Lent::Handle create(const Place& place)
 // time.
 class Pool {
 public:
-    // The last one that came back, rather one that is on the stream already; without a handle: none is
-    // there.
-    Lent::Handle take(const Place& place, void* stream)
+    // The last one that came back; null: none is there.
+    hgemm_handle_t take(const Place& place)
     {
         const std::lock_guard lock(mutex_);
-        std::vector<Lent::Handle>& idle = idle_[place];
+        std::vector<hgemm_handle_t>& idle = idle_[place];
         if (idle.empty())
-            return {};
-        auto found = idle.end() - 1;
-        for (auto it = idle.begin(); it != idle.end(); ++it)
-            if (it->stream == stream)
-                found = it;
-        const Lent::Handle handle = *found;
-        idle.erase(found);
+            return nullptr;
+        const hgemm_handle_t handle = idle.back();
+        idle.pop_back();
         return handle;
     }
 
-    void give_back(const Place& place, const Lent::Handle& handle)
+    void give_back(const Place& place, hgemm_handle_t handle)
     {
         const std::lock_guard lock(mutex_);
         idle_[place].push_back(handle);
@@ -82,7 +50,7 @@ public:
 
 private:
     std::mutex mutex_;
-    std::map<Place, std::vector<Lent::Handle>> idle_;
+    std::map<Place, std::vector<hgemm_handle_t>> idle_;
 };
 
 Pool& pool()
@@ -93,17 +61,14 @@ Pool& pool()
 
 }  // namespace
 
-Lent::Lent(const Place& place, void* stream) : place_(place), handle_(pool().take(place, stream))
+Lent::Lent(const Place& place, void* stream) : place_(place), handle_(pool().take(place))
 {
-    if (!handle_.raw)
+    if (!handle_)
         handle_ = create(place);
-    if (handle_.stream == stream)
+    // Also where the last stream had its address: that may belong to another one now.
+    const hgemm_status_t status = hgemm_set_stream(handle_, static_cast<hgemm_stream_t>(stream));
+    if (status == HGEMM_STATUS_SUCCESS)
         return;
-    const hgemm_status_t status = hgemm_set_stream(handle_.raw, static_cast<hgemm_stream_t>(stream));
-    if (status == HGEMM_STATUS_SUCCESS) {
-        handle_.stream = stream;
-        return;
-    }
     pool().give_back(place_, handle_);
     require(status);
 }

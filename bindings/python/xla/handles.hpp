@@ -21,16 +21,11 @@ public:
     ~Lent();
     Lent(const Lent&) = delete;
     Lent& operator=(const Lent&) = delete;
-    operator hgemm_handle_t() const { return handle_.raw; }
-
-    struct Handle {
-        hgemm_handle_t raw;
-        void* stream;
-    };
+    operator hgemm_handle_t() const { return handle_; }
 
 private:
     Place place_;
-    Handle handle_;
+    hgemm_handle_t handle_;
 };
 
 }  // namespace hg::xla

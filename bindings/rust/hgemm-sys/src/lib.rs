@@ -210,6 +210,8 @@ extern "C" {
     pub fn hgemm_get_workspace(
         handle: hgemm_handle_t, workspace: *mut *mut c_void, bytes: *mut usize,
     ) -> hgemm_status_t;
+    pub fn hgemm_set_workspace_per_stream(handle: hgemm_handle_t, bytes: usize) -> hgemm_status_t;
+    pub fn hgemm_get_workspace_per_stream(handle: hgemm_handle_t, bytes: *mut usize) -> hgemm_status_t;
     pub fn hgemm_set_mode(handle: hgemm_handle_t, mode: hgemm_mode_t) -> hgemm_status_t;
     pub fn hgemm_get_mode(handle: hgemm_handle_t, mode: *mut hgemm_mode_t) -> hgemm_status_t;
     pub fn hgemm_set_sm_count(handle: hgemm_handle_t, count: c_int) -> hgemm_status_t;

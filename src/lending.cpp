@@ -1,0 +1,103 @@
+#include "lending.hpp"
+
+#include "dispatch.hpp"
+
+#include <dlfcn.h>
+
+namespace hg {
+namespace {
+
+// Graphs call into this library when they end, perhaps after the program has closed it.
+void stay_loaded()
+{
+    Dl_info found{};
+    static constinit char here = 0;
+    if (dladdr(&here, &found) && found.dli_fname)
+        dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+// A stream that was destroyed may have left its address to one of other SMs.
+Status follow(Handle& handle, uint64_t last_stream)
+{
+    if (handle.place.stream == last_stream)
+        return ok;
+    driver::StreamOwner owner{};
+    const Status status = driver::find_owner(handle.stream, owner);
+    if (status == ok)
+        adopt(handle, owner);
+    return status;
+}
+
+}  // namespace
+
+Workspace Handle::borrowed() const
+{
+    // A product of the caller's workspace keeps its plan, and so its bits, when it is captured.
+    const Workspace counted = user.ptr ? user : Workspace{nullptr, lent_limit, nullptr, lent_counters};
+    const Block* const block = lent.find(place);
+    if (!block)
+        return {nullptr, counted.bytes, nullptr, counted.counter_words};
+    return {block->memory, counted.bytes, block->counters(), counted.counter_words};
+}
+
+Status find_place(Handle& handle)
+{
+    if (handle.lent_limit == 0)
+        return ok;
+    const uint64_t last = handle.place.stream;
+    const driver::Scope scope(handle.context);
+    Status status = scope.status();
+    if (status == ok)
+        status = driver::find_place(handle.stream, handle.place);
+    return status == ok ? follow(handle, last) : status;
+}
+
+Status provide_workspace(Handle& handle, size_t bytes)
+{
+    if (!handle.borrows() || bytes == 0)
+        return ok;
+    const Block* const block = handle.lent.find(handle.place);
+    if (block && block->bytes >= bytes)
+        return ok;
+    return handle.lent.grow(handle.place, handle.stream, bytes, handle.workspace().counter_words);
+}
+
+}  // namespace hg
+
+using namespace hg;
+
+extern "C" hgemm_status_t hgemm_set_workspace_per_stream(hgemm_handle_t handle, size_t bytes)
+{
+    return with_handle("hgemm_set_workspace_per_stream", handle, [&](Handle& h) {
+        if (!h.context && bytes > 0)
+            return fail_argument(2, "bytes", "is %zu, must be 0: the handle computes on the host", bytes);
+        if (bytes > max_workspace_bytes)
+            return fail_argument(2, "bytes", "is %zu, must be at most 2^46", bytes);
+        Status status = ok;
+        if (bytes > 0) {
+            Device whole = h.device;
+            whole.sm_count = h.all_sm_count;
+            h.lent_counters = counter_words(whole, h.served_by(), bytes);
+            const driver::Scope scope(h.context);
+            status = scope.status() == ok ? h.lent.open(h.context) : scope.status();
+        }
+        if (status != ok)
+            return status;
+        if (bytes > 0) {
+            stay_loaded();
+            driver::keep_images();
+        }
+        h.lent_limit = bytes;
+        return ok;
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_workspace_per_stream(hgemm_handle_t handle, size_t* bytes)
+{
+    return with_handle("hgemm_get_workspace_per_stream", handle, [&](Handle& h) {
+        if (!bytes)
+            return fail_argument(2, "bytes", "is NULL, must point to a size_t");
+        *bytes = h.lent_limit;
+        return ok;
+    });
+}

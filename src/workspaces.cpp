@@ -1,0 +1,191 @@
+#include "workspaces.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <memory>
+#include <utility>
+
+namespace hg {
+namespace {
+
+constexpr size_t least_bytes = size_t{1} << 20;
+// More streams than a program has at a time; where they are made anew again and again, the first goes.
+constexpr size_t max_streams = 64;
+// Captures of one handle that go on at a time.
+constexpr size_t max_captures = 16;
+// Of blocks that streams have left, beyond which they are freed. That waits for the device, as CUDA frees.
+constexpr size_t max_abandoned_bytes = size_t{256} << 20;
+
+// Blocks of graphs that are gone. The driver's threads add to them, which may neither wait nor call CUDA.
+constinit std::atomic<Block*> given_back = nullptr;
+
+void give_back(void* object)
+{
+    auto* const block = static_cast<Block*>(object);
+    block->next = given_back.load(std::memory_order_relaxed);
+    while (!given_back.compare_exchange_weak(block->next, block, std::memory_order_release))
+        ;
+}
+
+// Takes those out of the list of which `wants` says so.
+template <typename Wants>
+std::vector<Block*> take_given_back(Wants wants)
+{
+    std::vector<Block*> taken;
+    Block* next = nullptr;
+    for (Block* block = given_back.exchange(nullptr, std::memory_order_acquire); block; block = next) {
+        next = block->next;
+        if (wants(*block))
+            taken.push_back(block);
+        else
+            give_back(block);
+    }
+    return taken;
+}
+
+void destroy(Block* block)
+{
+    driver::release(block->memory);
+    delete block;
+}
+
+// One that a graph gave back and that is not much too large; else null.
+Block* reuse(uint64_t context, size_t bytes, size_t counter_words)
+{
+    bool found = false;
+    const auto fits = [&](const Block& b) {
+        const bool does = !found && b.context == context && b.bytes >= bytes && b.bytes / 4 <= bytes &&
+                          b.counter_words == counter_words;
+        found = found || does;
+        return does;
+    };
+    const std::vector<Block*> taken = take_given_back(fits);
+    return taken.empty() ? nullptr : taken.front();
+}
+
+// Its counters hold anything.
+Status allocate(uint64_t context, size_t bytes, size_t counter_words, Block*& allocated)
+{
+    auto block = std::make_unique<Block>(Block{context, nullptr, bytes, counter_words, nullptr});
+    void* memory = nullptr;
+    const Status status = driver::allocate(block->size(), &memory);
+    if (status != ok)
+        return status;
+    block->memory = static_cast<char*>(memory);
+    allocated = block.release();
+    return ok;
+}
+
+}  // namespace
+
+Status Workspaces::open(void* context) { return context_ ? ok : driver::context_id(context, context_); }
+
+const Block* Workspaces::find(const driver::Place& place) const
+{
+    if (place.graph) {
+        for (const OfCapture& each : of_captures_)
+            if (each.capture == place.capture && each.stream == place.stream)
+                return each.block;
+        return nullptr;
+    }
+    for (const OfStream& each : of_streams_)
+        if (each.stream == place.stream)
+            return each.block;
+    return nullptr;
+}
+
+Status Workspaces::grow(const driver::Place& place, hgemm_stream_t stream, size_t bytes,
+                        size_t counter_words)
+{
+    bytes = std::max(std::bit_ceil(bytes), least_bytes);
+    return place.graph ? grow_capture(place, bytes, counter_words)
+                       : grow_stream(place.stream, stream, bytes, counter_words);
+}
+
+// The stream itself sets the counters to 0, ahead of the kernel.
+Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t bytes, size_t counter_words)
+{
+    if (abandoned_bytes_ > max_abandoned_bytes)
+        release_abandoned();
+    of_streams_.reserve(of_streams_.size() + 1);
+    Block* block = nullptr;
+    Status status = allocate(context_, bytes, counter_words, block);
+    if (status == HGEMM_STATUS_ALLOC_FAILED) {
+        release_abandoned();
+        status = allocate(context_, bytes, counter_words, block);
+    }
+    if (status != ok)
+        return status;
+    if (counter_words > 0)
+        status = driver::fill(block->counters(), 0, counter_words * sizeof(uint32_t), stream);
+    if (status != ok) {
+        destroy(block);
+        return status;
+    }
+    const auto old =
+        std::ranges::find_if(of_streams_, [&](const OfStream& each) { return each.stream == place; });
+    if (old != of_streams_.end()) {
+        abandon(std::exchange(old->block, block));
+        return ok;
+    }
+    if (of_streams_.size() == max_streams) {
+        abandon(of_streams_.front().block);
+        of_streams_.erase(of_streams_.begin());
+    }
+    of_streams_.push_back({place, block});
+    return ok;
+}
+
+// A memset on the captured stream would become a node of the graph, so the counters are cleared at once.
+Status Workspaces::grow_capture(const driver::Place& place, size_t bytes, size_t counter_words)
+{
+    of_captures_.reserve(of_captures_.size() + 1);
+    Block* block = reuse(context_, bytes, counter_words);
+    if (!block) {
+        Status status = allocate(context_, bytes, counter_words, block);
+        if (status == ok && counter_words > 0)
+            status = driver::clear(block->counters(), counter_words * sizeof(uint32_t));
+        if (status != ok) {
+            if (block)
+                destroy(block);
+            return status;
+        }
+    }
+    if (const Status status = driver::keep_with(place.graph, block, give_back); status != ok)
+        return status;
+    std::erase_if(of_captures_, [&](const OfCapture& each) {
+        return each.capture == place.capture && each.stream == place.stream;
+    });
+    if (of_captures_.size() == max_captures)
+        of_captures_.erase(of_captures_.begin());
+    of_captures_.push_back({place.capture, place.stream, block});
+    return ok;
+}
+
+void Workspaces::abandon(Block* block)
+{
+    abandoned_.push_back(block);
+    abandoned_bytes_ += block->size();
+}
+
+void Workspaces::release_abandoned()
+{
+    for (Block* block : abandoned_)
+        destroy(block);
+    for (Block* block : take_given_back([&](const Block& b) { return b.context == context_; }))
+        destroy(block);
+    abandoned_.clear();
+    abandoned_bytes_ = 0;
+}
+
+void Workspaces::release()
+{
+    for (const OfStream& each : of_streams_)
+        abandoned_.push_back(each.block);
+    of_streams_.clear();
+    if (context_)
+        release_abandoned();
+}
+
+}  // namespace hg
