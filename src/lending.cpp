@@ -17,7 +17,7 @@ void stay_loaded()
 }
 
 // A stream that was destroyed may have left its address to one of other SMs.
-Status follow(Handle& handle, uint64_t last_stream)
+Status follow(hg::Handle& handle, uint64_t last_stream)
 {
     if (handle.place.stream == last_stream)
         return ok;
@@ -30,7 +30,7 @@ Status follow(Handle& handle, uint64_t last_stream)
 
 }  // namespace
 
-Workspace Handle::borrowed() const
+Workspace hg::Handle::borrowed() const
 {
     // A product of the caller's workspace keeps its plan, and so its bits, when it is captured.
     const Workspace counted = user.ptr ? user : Workspace{nullptr, lent_limit, nullptr, lent_counters};
@@ -40,7 +40,7 @@ Workspace Handle::borrowed() const
     return {block->memory, counted.bytes, block->counters(), counted.counter_words};
 }
 
-Status find_place(Handle& handle)
+Status find_place(hg::Handle& handle)
 {
     if (handle.lent_limit == 0)
         return ok;
@@ -52,7 +52,7 @@ Status find_place(Handle& handle)
     return status == ok ? follow(handle, last) : status;
 }
 
-Status provide_workspace(Handle& handle, size_t bytes)
+Status provide_workspace(hg::Handle& handle, size_t bytes)
 {
     if (!handle.borrows() || bytes == 0)
         return ok;
@@ -68,7 +68,7 @@ using namespace hg;
 
 extern "C" hgemm_status_t hgemm_set_workspace_per_stream(hgemm_handle_t handle, size_t bytes)
 {
-    return with_handle("hgemm_set_workspace_per_stream", handle, [&](Handle& h) {
+    return with_handle("hgemm_set_workspace_per_stream", handle, [&](hg::Handle& h) {
         if (!h.context && bytes > 0)
             return fail_argument(2, "bytes", "is %zu, must be 0: the handle computes on the host", bytes);
         if (bytes > max_workspace_bytes)
@@ -94,7 +94,7 @@ extern "C" hgemm_status_t hgemm_set_workspace_per_stream(hgemm_handle_t handle, 
 
 extern "C" hgemm_status_t hgemm_get_workspace_per_stream(hgemm_handle_t handle, size_t* bytes)
 {
-    return with_handle("hgemm_get_workspace_per_stream", handle, [&](Handle& h) {
+    return with_handle("hgemm_get_workspace_per_stream", handle, [&](hg::Handle& h) {
         if (!bytes)
             return fail_argument(2, "bytes", "is NULL, must point to a size_t");
         *bytes = h.lent_limit;

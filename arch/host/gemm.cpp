@@ -1,5 +1,6 @@
 #include "arch/host/gemm.hpp"
 
+#include "arch/common/host/pack.hpp"
 #include "arch/host/convert.hpp"
 #include "arch/host/epilogue.hpp"
 
@@ -10,8 +11,6 @@ namespace {
 
 constexpr int64_t chunk_of_zeros = 512;                      // sums at a time where A * B is not computed
 constexpr int row_major = 101, no_trans = 111, trans = 112;  // CBLAS's values
-
-constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // Equal blocks, so that a size just above the limit does not end in a sliver.
 int64_t block_size(int64_t size, int64_t limit)

@@ -13,6 +13,7 @@
 namespace hg {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 inline OutputParams pack_output(const Problem& p)
 {

@@ -1,5 +1,6 @@
 #include "arch/host/rows/rows.hpp"
 
+#include "arch/common/host/pack.hpp"
 #include "arch/host/convert.hpp"
 #include "arch/host/epilogue.hpp"
 
@@ -34,8 +35,6 @@ Sides sides_of(const Problem& p)
     const Sides a(p, true), b(p, false);
     return a.serve() && (p.m <= p.n || !b.serve()) ? a : b;
 }
-
-constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // One call of multiply_rows().
 struct RowsMultiplication {
