@@ -1,6 +1,7 @@
 #include "driver/call.hpp"
 
 #include "driver/errors.hpp"
+#include "driver/user_object.hpp"
 
 #include <cstdio>
 #include <new>
@@ -52,6 +53,8 @@ Driver& driver()
 
 void enter(const char* name, Needs needs)
 {
+    if (in_destructor())
+        throw Failure{CUDA_ERROR_NOT_PERMITTED, "called by a user object's destructor"};
     inject_fault(name);
     require(needs == Needs::Nothing || driver().initialised, CUDA_ERROR_NOT_INITIALIZED);
     if (needs == Needs::Context)

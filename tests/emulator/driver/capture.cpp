@@ -34,7 +34,31 @@ bool forbids(const Capture& capture)
     return own || global;
 }
 
+// Its graph will never be: what that held is free from now on.
+void invalidate(Capture& capture)
+{
+    capture.invalid = true;
+    capture.graph->objects.clear();
+}
+
 }  // namespace
+
+void for_each_graph(const std::function<void(const CUgraph_st&)>& visit)
+{
+    driver().graphs.for_each(visit);
+    for_each_capturing([&](CUstream_st& stream) { visit(*stream.capture->graph); });
+}
+
+std::shared_ptr<CUgraph_st> get_graph(CUgraph handle)
+{
+    std::shared_ptr<CUgraph_st> graph = driver().graphs.find(handle);
+    for_each_capturing([&](CUstream_st& stream) {
+        if (stream.capture->graph.get() == handle && !stream.capture->invalid)
+            graph = stream.capture->graph;
+    });
+    require(graph != nullptr, CUDA_ERROR_INVALID_VALUE);
+    return graph;
+}
 
 // The default stream waits for all blocking streams, and a capture cannot be waited for.
 void forbid_implicit_order(const CUstream_st& stream)
@@ -44,7 +68,7 @@ void forbid_implicit_order(const CUstream_st& stream)
     bool found = false;
     for_each_capturing([&](CUstream_st& other) {
         if (other.context == stream.context && !(other.flags & CU_STREAM_NON_BLOCKING))
-            found = other.capture->invalid = true;
+            found = true, invalidate(*other.capture);
     });
     require(!found, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
@@ -64,7 +88,7 @@ void forbid_in_capture()
     bool found = false;
     for_each_capturing([&](CUstream_st& stream) {
         if (forbids(*stream.capture))
-            found = stream.capture->invalid = true;
+            found = true, invalidate(*stream.capture);
     });
     require(!found, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
@@ -74,7 +98,7 @@ void forbid_capturing(CUstream_st& stream)
     forbid_implicit_order(stream);
     if (!stream.capture)
         return;
-    stream.capture->invalid = true;
+    invalidate(*stream.capture);
     throw Failure{CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, ""};
 }
 
@@ -83,7 +107,7 @@ void forbid_capture_in(CUctx_st& context)
     bool found = false;
     for_each_capturing([&](CUstream_st& stream) {
         if (stream.context == &context)
-            found = stream.capture->invalid = true;
+            found = true, invalidate(*stream.capture);
     });
     require(!found, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
@@ -98,10 +122,10 @@ void join_capture(CUstream_st& stream, const CUevent_st& event)
         return;
     }
     if (stream.capture != event.capture) {
-        stream.capture->invalid = true;
+        invalidate(*stream.capture);
         if (!event.capture)
             throw Failure{CUDA_ERROR_STREAM_CAPTURE_ISOLATION, ""};
-        event.capture->invalid = true;
+        invalidate(*event.capture);
         throw Failure{CUDA_ERROR_STREAM_CAPTURE_MERGE, ""};
     }
     for (CUgraphNode node : event.last)
@@ -170,9 +194,10 @@ void end(CUstream handle, CUgraph* graph)
                 capture->thread == std::this_thread::get_id(),
             CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     const bool joined = leave(capture);
+    auto made = std::move(capture->graph);  // events may know the capture for longer
     require(!capture->invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     require(joined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    *graph = driver().graphs.add(capture->graph);
+    *graph = driver().graphs.add(std::move(made));
 }
 
 CUstreamCaptureStatus status_of(const CUstream_st& stream)
@@ -243,6 +268,11 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode)
 // Versions of one function differ in what they tell; cuda.h declares the newest only.
 #undef cuStreamGetCaptureInfo
 #undef cuStreamUpdateCaptureDependencies
+extern "C" CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id)
+{
+    return get_info(stream, status, id, nullptr, nullptr, nullptr);
+}
+
 extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,
                                               cuuint64_t* id, CUgraph* graph,
                                               const CUgraphNode** dependencies, size_t* count)

@@ -32,17 +32,6 @@ CUcontext new_context(Device& device, unsigned flags, bool primary)
     return context;
 }
 
-CUctx_st& get_context(CUcontext handle)
-{
-    require(handle != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-    for (const auto& context : driver().contexts)
-        if (context.get() == handle) {
-            require(context->live, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-            return *context;
-        }
-    throw Failure{CUDA_ERROR_INVALID_CONTEXT, ""};
-}
-
 CUcontext top() { return stack.top(); }
 
 void set_current(CUcontext context)
@@ -97,6 +86,17 @@ void disown(Loaded::Instance& instance)
 namespace emu::driver {
 
 CUcontext current_context_or_null() { return top(); }
+
+CUctx_st& get_context(CUcontext handle)
+{
+    require(handle != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+    for (const auto& context : driver().contexts)
+        if (context.get() == handle) {
+            require(context->live, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+            return *context;
+        }
+    throw Failure{CUDA_ERROR_INVALID_CONTEXT, ""};
+}
 
 CUctx_st& current_context()
 {
@@ -261,6 +261,12 @@ CUresult cuCtxPopCurrent(CUcontext* context)
 CUresult cuCtxGetDevice(CUdevice* device)
 {
     return call("cuCtxGetDevice", Needs::Driver, [&] { out(device) = get_context(top()).device->ordinal; });
+}
+
+extern "C" CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context)
+{
+    return call("cuCtxGetDevice", Needs::Driver,
+                [&] { out(device) = get_context(context ? context : top()).device->ordinal; });
 }
 
 CUresult cuCtxGetFlags(unsigned* flags)

@@ -1,6 +1,7 @@
 #include "driver/control.hpp"
 
 #include "driver/call.hpp"
+#include "driver/user_object.hpp"
 
 #include <cstdio>
 #include <mutex>
@@ -19,10 +20,15 @@ int64_t count(const std::string& what)
     for (const auto& [address, allocation] : d.allocations)
         bytes += static_cast<int64_t>(allocation.bytes);
     const std::map<std::string, int64_t> counts = {
-        {"allocations", d.allocations.size()}, {"bytes", bytes},
-        {"contexts", live_contexts()},         {"libraries", d.libraries.size()},
-        {"modules", d.modules.size()},         {"streams", d.streams.size()},
-        {"events", d.events.size()},           {"graphs", d.graphs.size() + d.executables.size()},
+        {"allocations", d.allocations.size()},
+        {"bytes", bytes},
+        {"contexts", live_contexts()},
+        {"libraries", d.libraries.size()},
+        {"modules", d.modules.size()},
+        {"streams", d.streams.size()},
+        {"events", d.events.size()},
+        {"graphs", d.graphs.size() + d.executables.size()},
+        {"user objects", d.user_objects.size()},
     };
     const auto found = counts.find(what);
     return found == counts.end() ? -1 : found->second;
@@ -81,6 +87,7 @@ void emu_clear_reports()
 
 int64_t emu_live(const char* what)
 {
+    wait_for_destructors();
     const std::lock_guard lock(mutex());
     return count(what);
 }

@@ -15,7 +15,8 @@ const char* emu_called();
 const char* emu_reports();
 void emu_clear_reports();
 // Objects that exist: "allocations", "bytes" (of allocations), "contexts" (created ones and retains of
-// primary ones), "libraries", "modules", "streams", "events", "graphs". -1: no such word.
+// primary ones), "libraries", "modules", "streams", "events", "graphs", "user objects". -1: no such word.
+// It first waits for the destructors of user objects that are due.
 int64_t emu_live(const char* what);
 int64_t emu_live_allocations();
 }

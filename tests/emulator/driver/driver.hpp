@@ -136,6 +136,8 @@ struct Driver {
     Registry<CUevent_st> events;
     Registry<CUgraph_st> graphs;
     Registry<CUgraphExec_st> executables;
+    // Those that somebody has references to.
+    std::unordered_map<const void*, std::weak_ptr<CUuserObject_st>> user_objects;
     Registry<Loaded> libraries, modules;
     Registry<Function> functions;
     std::vector<Parsed> parsed;
@@ -149,6 +151,7 @@ Driver& driver();
 // The context of the calling thread, or the primary one behind a green context; throws if there is none, it
 // has ended or it is lost.
 CUctx_st& current_context();
+CUctx_st& get_context(CUcontext handle);
 CUctx_st& retain_primary(Device& device);
 void release_primary(Device& device);
 CUcontext current_context_or_null();
@@ -167,6 +170,8 @@ void release_memory(uint64_t base);
 void* allocate_memory(CUctx_st& context, size_t bytes, MemoryKind kind, unsigned flags);
 
 using Nodes = std::vector<CUgraphNode>;
+// With the number of references.
+using UserObjects = std::map<std::shared_ptr<CUuserObject_st>, uint64_t>;
 struct Capture {
     std::shared_ptr<CUgraph_st> graph;
     CUstream_st* origin;
@@ -219,14 +224,32 @@ struct CUgraphNode_st {
     emu::driver::Nodes dependencies;
 };
 
+// Its destructor hands `destroy` to the thread that runs such functions.
+struct CUuserObject_st {
+    CUuserObject_st(void* data, CUhostFn destroy, uint64_t owned)
+        : data(data), destroy(destroy), owned(owned)
+    {
+    }
+    ~CUuserObject_st();
+    CUuserObject_st(const CUuserObject_st&) = delete;
+    CUuserObject_st& operator=(const CUuserObject_st&) = delete;
+
+    void* data;
+    CUhostFn destroy;
+    uint64_t owned;                         // references of the program
+    std::shared_ptr<CUuserObject_st> self;  // while there are any
+};
+
 struct CUgraph_st {
     std::vector<std::unique_ptr<CUgraphNode_st>> nodes;  // in an order that the dependencies allow
+    emu::driver::UserObjects objects = {};
 };
 
 struct CUgraphExec_st {
     CUcontext context;
     unsigned long long flags;
     std::vector<emu::driver::Work> work;
+    emu::driver::UserObjects objects;
 };
 
 struct CUstream_st {

@@ -1,5 +1,6 @@
 // Graphs as captures make them: they can be looked at, instantiated and launched, not edited.
 #include "driver/call.hpp"
+#include "driver/capture.hpp"
 
 using namespace emu::driver;
 
@@ -11,17 +12,31 @@ void instantiate(CUgraphExec* executable, CUgraph handle, unsigned long long fla
                                          CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     require(executable && !(flags & ~known), CUDA_ERROR_INVALID_VALUE);
-    const auto graph = driver().graphs.get(handle);
-    auto made = std::make_shared<CUgraphExec_st>(CUgraphExec_st{&context, flags, {}});
+    const auto graph = get_graph(handle);
+    auto made = std::make_shared<CUgraphExec_st>(CUgraphExec_st{&context, flags, {}, graph->objects});
     for (const auto& node : graph->nodes)
         made->work.push_back({node->type, node->run});
     *executable = driver().executables.add(std::move(made));
 }
 
+std::shared_ptr<CUgraph_st> clone(const CUgraph_st& graph)
+{
+    auto copy = std::make_shared<CUgraph_st>();
+    copy->objects = graph.objects;
+    std::map<CUgraphNode, CUgraphNode> copies;
+    for (const auto& node : graph.nodes) {
+        copy->nodes.push_back(std::make_unique<CUgraphNode_st>(*node));
+        copies[node.get()] = copy->nodes.back().get();
+        for (CUgraphNode& dependency : copy->nodes.back()->dependencies)
+            dependency = copies.at(dependency);
+    }
+    return copy;
+}
+
 CUgraphNode_st& find_node(CUgraphNode wanted)
 {
     bool found = false;
-    driver().graphs.for_each([&](const CUgraph_st& graph) {
+    for_each_graph([&](const CUgraph_st& graph) {
         for (const auto& node : graph.nodes)
             found = found || node.get() == wanted;
     });
@@ -45,7 +60,7 @@ void list(const Nodes& all, CUgraphNode* nodes, size_t* count)
 Nodes nodes_of(CUgraph graph, bool roots_only)
 {
     Nodes nodes;
-    for (const auto& node : driver().graphs.get(graph)->nodes)
+    for (const auto& node : get_graph(graph)->nodes)
         if (!roots_only || node->dependencies.empty())
             nodes.push_back(node.get());
     return nodes;
@@ -87,6 +102,12 @@ CUresult cuGraphCreate(CUgraph* graph, unsigned flags)
         require(graph && flags == 0, CUDA_ERROR_INVALID_VALUE);
         *graph = driver().graphs.add(std::make_shared<CUgraph_st>());
     });
+}
+
+CUresult cuGraphClone(CUgraph* copy, CUgraph graph)
+{
+    return call("cuGraphClone", Needs::Driver,
+                [&] { out(copy) = driver().graphs.add(clone(*get_graph(graph))); });
 }
 
 CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)

@@ -48,6 +48,12 @@ Device& device_of(const CUdevResource& resource)
 
 unsigned all_of(const Device& device) { return static_cast<unsigned>(device.machine.config.sm_count); }
 
+CUdevResource resource_of(const CUctx_st& context, CUdevResourceType type)
+{
+    require(type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    return resource_of(*context.device, context.green ? context.green->sm_count : all_of(*context.device));
+}
+
 void split(CUdevResource* groups, unsigned& count, const CUdevResource& input, CUdevResource* remaining,
            unsigned wanted)
 {
@@ -90,6 +96,18 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevR
         const Device& d = get_device(device);
         out(resource) = resource_of(d, all_of(d));
     });
+}
+
+CUresult cuCtxGetDevResource(CUcontext context, CUdevResource* resource, CUdevResourceType type)
+{
+    return call("cuCtxGetDevResource", Needs::Driver,
+                [&] { out(resource) = resource_of(get_context(context), type); });
+}
+
+extern "C" CUresult cuStreamGetDevResource(CUstream stream, CUdevResource* resource, CUdevResourceType type)
+{
+    return call("cuStreamGetDevResource",
+                [&](CUctx_st&) { out(resource) = resource_of(*context_of(stream), type); });
 }
 
 CUresult cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned* count, const CUdevResource* input,
@@ -147,11 +165,8 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx handle, unsigned fl
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* resource, CUdevResourceType type)
 {
-    return call("cuGreenCtxGetDevResource", Needs::Driver, [&] {
-        require(type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
-        const auto green = driver().greens.get(handle);
-        out(resource) = resource_of(*green->primary->device, green->sm_count);
-    });
+    return call("cuGreenCtxGetDevResource", Needs::Driver,
+                [&] { out(resource) = resource_of(*driver().greens.get(handle)->converted, type); });
 }
 
 CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx handle)

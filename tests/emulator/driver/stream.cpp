@@ -80,6 +80,12 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context)
     return call("cuStreamGetCtx", [&](CUctx_st&) { out(context) = context_of(stream); });
 }
 
+extern "C" CUresult cuStreamGetDevice(CUstream stream, CUdevice* device)
+{
+    return call("cuStreamGetDevice",
+                [&](CUctx_st&) { out(device) = get_stream(stream).context->device->ordinal; });
+}
+
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags)
 {
     return call("cuStreamGetFlags", [&](CUctx_st&) { out(flags) = get_stream(stream).flags; });

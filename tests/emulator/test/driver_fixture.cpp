@@ -107,7 +107,7 @@ void Driver::TearDown()
     EXPECT_CU(CU(cuDevicePrimaryCtxRelease)(device), success);
     EXPECT_CU(CU(cuCtxSetCurrent)(nullptr), success);
     for (const char* what :
-         {"allocations", "contexts", "libraries", "modules", "streams", "events", "graphs"})
+         {"allocations", "contexts", "libraries", "modules", "streams", "events", "graphs", "user objects"})
         EXPECT_EQ(EMU(emu_live)(what), 0) << what;
 }
 

@@ -78,6 +78,49 @@ TEST_F(Streams, KnowTheirContext)
     EXPECT_CU(CU(cuStreamCreate)(&stream, 8), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Streams, KnowTheirDevice)
+{
+    using GetDevice = CUresult (*)(CUstream, CUdevice*);
+    constexpr int introduced = 12080;
+    CUdevice found = -1;
+    EXPECT_CU(reinterpret_cast<GetDevice>(entry_point("cuStreamGetDevice", introduced))(stream, &found),
+              success);
+    EXPECT_EQ(found, device);
+    using GetOfContext = CUresult (*)(CUdevice*, CUcontext);
+    constexpr int with_context = 13000;
+    found = -1;
+    EXPECT_CU(reinterpret_cast<GetOfContext>(entry_point("cuCtxGetDevice", with_context))(&found, context),
+              success);
+    EXPECT_EQ(found, device);
+    unsigned long long first = 0, other_id = 0;
+    EXPECT_CU(CU(cuStreamGetId)(stream, &first), success);
+    EXPECT_CU(CU(cuStreamGetId)(second, &other_id), success);
+    EXPECT_NE(first, other_id);
+    EXPECT_CU(CU(cuCtxGetId)(context, &first), success);
+    EXPECT_CU(CU(cuCtxGetId)(nullptr, &other_id), success);
+    EXPECT_EQ(first, other_id);
+}
+
+#if CUDA_VERSION >= 12050
+TEST_F(Streams, KnowTheirMultiprocessors)
+{
+    CUdevResource all{}, found{};
+    ASSERT_CU(CU(cuDeviceGetDevResource)(device, &all, CU_DEV_RESOURCE_TYPE_SM));
+    EXPECT_CU(CU(cuCtxGetDevResource)(context, &found, CU_DEV_RESOURCE_TYPE_SM), success);
+    EXPECT_EQ(found.sm.smCount, all.sm.smCount);
+    EXPECT_CU(CU(cuCtxGetDevResource)(nullptr, &found, CU_DEV_RESOURCE_TYPE_SM),
+              CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_CU(CU(cuCtxGetDevResource)(context, &found, CU_DEV_RESOURCE_TYPE_INVALID),
+              CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    using GetResource = CUresult (*)(CUstream, CUdevResource*, CUdevResourceType);
+    constexpr int introduced = 13010;
+    const auto get = reinterpret_cast<GetResource>(entry_point("cuStreamGetDevResource", introduced));
+    found = {};
+    EXPECT_CU(get(stream, &found, CU_DEV_RESOURCE_TYPE_SM), success);
+    EXPECT_EQ(found.sm.smCount, all.sm.smCount);
+}
+#endif
+
 TEST_F(Streams, TimeBetweenEvents)
 {
     float time = -1;
