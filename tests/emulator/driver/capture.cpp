@@ -34,6 +34,20 @@ bool forbids(const Capture& capture)
     return own || global;
 }
 
+// Captures of blocking streams, if this is their context's default stream: it waits for all blocking
+// streams, and a capture cannot be waited for.
+std::vector<std::shared_ptr<Capture>> in_the_way(const CUstream_st& stream)
+{
+    std::vector<std::shared_ptr<Capture>> captures;
+    if (&stream != &stream.context->default_stream)
+        return captures;
+    for_each_capturing([&](CUstream_st& other) {
+        if (other.context == stream.context && !(other.flags & CU_STREAM_NON_BLOCKING))
+            captures.push_back(other.capture);
+    });
+    return captures;
+}
+
 // Its graph will never be: what that held is free from now on.
 void invalidate(Capture& capture)
 {
@@ -60,17 +74,21 @@ std::shared_ptr<CUgraph_st> get_graph(CUgraph handle)
     return graph;
 }
 
-// The default stream waits for all blocking streams, and a capture cannot be waited for.
+bool unusable(const CUstream_st& stream) { return !in_the_way(stream).empty(); }
+
 void forbid_implicit_order(const CUstream_st& stream)
 {
-    if (&stream != &stream.context->default_stream)
-        return;
-    bool found = false;
-    for_each_capturing([&](CUstream_st& other) {
-        if (other.context == stream.context && !(other.flags & CU_STREAM_NON_BLOCKING))
-            found = true, invalidate(*other.capture);
-    });
-    require(!found, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    const auto captures = in_the_way(stream);
+    for (const auto& capture : captures)
+        invalidate(*capture);
+    require(captures.empty(), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+}
+
+CUstream_st& get_usable_stream(CUstream handle)
+{
+    CUstream_st& stream = get_stream(handle);
+    forbid_implicit_order(stream);
+    return stream;
 }
 
 CUgraphNode add_node(CUstream_st& stream, Work work)
@@ -211,7 +229,8 @@ CUresult get_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id
                   const CUgraphNode** dependencies, size_t* count)
 {
     return call("cuStreamGetCaptureInfo", [&](CUctx_st&) {
-        CUstream_st& stream = get_stream(handle);
+        const CUstream_st& stream = get_stream(handle);
+        require(!unusable(stream), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
         out(status) = status_of(stream);
         if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
             return;
@@ -253,7 +272,11 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph)
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status)
 {
-    return call("cuStreamIsCapturing", [&](CUctx_st&) { out(status) = status_of(get_stream(handle)); });
+    return call("cuStreamIsCapturing", [&](CUctx_st&) {
+        const CUstream_st& stream = get_stream(handle);
+        require(!unusable(stream), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        out(status) = status_of(stream);
+    });
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode)

@@ -114,7 +114,7 @@ CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
 {
     return call("cuGraphUpload", [&](CUctx_st&) {
         driver().executables.get(executable);
-        get_stream(stream);
+        get_usable_stream(stream);
     });
 }
 

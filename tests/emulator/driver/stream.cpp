@@ -27,7 +27,7 @@ void create_stream(CUstream* stream, unsigned flags, int priority, CUctx_st& own
 
 CUcontext context_of(CUstream handle)
 {
-    const CUstream_st& stream = get_stream(handle);
+    const CUstream_st& stream = get_usable_stream(handle);
     const bool special = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
     return special ? current_context_or_null() : stream.green ? stream.green->converted : stream.context;
 }
@@ -83,29 +83,30 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context)
 extern "C" CUresult cuStreamGetDevice(CUstream stream, CUdevice* device)
 {
     return call("cuStreamGetDevice",
-                [&](CUctx_st&) { out(device) = get_stream(stream).context->device->ordinal; });
+                [&](CUctx_st&) { out(device) = get_usable_stream(stream).context->device->ordinal; });
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags)
 {
-    return call("cuStreamGetFlags", [&](CUctx_st&) { out(flags) = get_stream(stream).flags; });
+    return call("cuStreamGetFlags", [&](CUctx_st&) { out(flags) = get_usable_stream(stream).flags; });
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority)
 {
-    return call("cuStreamGetPriority", [&](CUctx_st&) { out(priority) = get_stream(stream).priority; });
+    return call("cuStreamGetPriority",
+                [&](CUctx_st&) { out(priority) = get_usable_stream(stream).priority; });
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id)
 {
-    return call("cuStreamGetId", [&](CUctx_st&) { out(id) = get_stream(stream).id; });
+    return call("cuStreamGetId", [&](CUctx_st&) { out(id) = get_usable_stream(stream).id; });
 }
 
 CUresult cuStreamWaitEvent(CUstream handle, CUevent waited, unsigned flags)
 {
     return call("cuStreamWaitEvent", [&](CUctx_st&) {
         require(flags <= CU_EVENT_WAIT_EXTERNAL, CUDA_ERROR_INVALID_VALUE);
-        CUstream_st& stream = get_stream(handle);
+        CUstream_st& stream = get_usable_stream(handle);
         const auto event = driver().events.get(waited);
         if (flags == CU_EVENT_WAIT_EXTERNAL) {
             require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);

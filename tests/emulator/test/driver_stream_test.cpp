@@ -251,69 +251,6 @@ TEST_F(Streams, AnUncapturedGraphOfAMemcpyReadsWhenItRuns)
     EXPECT_CU(CU(cuGraphDestroy)(graph), success);
 }
 
-TEST_F(Streams, SynchronousCallsSpoilACapture)
-{
-    const CUdeviceptr x = upload({1});
-    float host;
-    CUdeviceptr memory;
-    const std::vector<std::function<CUresult()>> forbidden = {
-        [&] { return CU(cuStreamSynchronize)(stream); },
-        [&] { return CU(cuStreamQuery)(stream); },
-        [&] { return CU(cuCtxSynchronize)(); },
-        [&] { return CU(cuMemAlloc)(&memory, 16); },
-        [&] { return CU(cuMemFree)(x); },
-        [&] { return CU(cuMemcpyDtoH)(&host, x, 4); },
-        [&] { return CU(cuMemsetD32)(x, 0, 1); },
-    };
-    for (const auto& call : forbidden) {
-        begin();
-        EXPECT_CU(call(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-        EXPECT_CU(CU(cuMemsetD32Async)(x, 0, 1, stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-        expect_invalidated();
-    }
-    EXPECT_EQ(download(x, 1), std::vector<float>{1});
-}
-
-TEST_F(Streams, OtherThreadsAreForbiddenByAGlobalCaptureOnly)
-{
-    const auto allocate_elsewhere = [&] {
-        CUresult result = success;
-        std::thread([&] {
-            CU(cuCtxSetCurrent)(context);
-            CUdeviceptr memory;
-            result = CU(cuMemAlloc)(&memory, 16);
-            if (result == success)
-                CU(cuMemFree)(memory);
-        }).join();
-        return result;
-    };
-    CUgraph graph = nullptr;
-    begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-    EXPECT_CU(allocate_elsewhere(), success);
-    EXPECT_CU(end(&graph), success);
-    EXPECT_CU(CU(cuGraphDestroy)(graph), success);
-    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    EXPECT_CU(allocate_elsewhere(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    expect_invalidated();
-    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
-    EXPECT_CU(CU(cuMemFree)(allocate(16)), success);
-    EXPECT_CU(end(&graph), success);
-    EXPECT_CU(CU(cuGraphDestroy)(graph), success);
-}
-
-TEST_F(Streams, TheDefaultStreamMayNotWaitForACapture)
-{
-    CUstream blocking = nullptr;
-    ASSERT_CU(CU(cuStreamCreate)(&blocking, CU_STREAM_DEFAULT));
-    const CUdeviceptr x = upload({1});
-    ASSERT_CU(CU(cuStreamBeginCapture)(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
-    EXPECT_CU(CU(cuMemsetD32Async)(x, 0, 1, nullptr), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-    CUgraph graph = nullptr;
-    EXPECT_CU(CU(cuStreamEndCapture)(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    EXPECT_CU(CU(cuStreamBeginCapture)(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED),
-              CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-}
-
 TEST_F(Streams, ForkAndJoin)
 {
     const CUdeviceptr x = upload({1}), y = upload({2});
