@@ -92,7 +92,7 @@ if(HGEMM_EMBED_PTX)
         string(REPLACE sm sm_ architecture ${backend})
         emulated_conformance(${architecture} rules 2
             "DeviceRules.gemv/${backend}:DeviceRules.workspace/${backend}:DeviceRules.sm_count/${backend}:DeviceRules.grouped*/${backend}")
-        emulated_conformance(${architecture} streams 2 "DeviceStreams.*/${backend}")
+        emulated_conformance(${architecture} streams 2 "DeviceStreams.*/${backend}:DeviceGraphs.*/${backend}")
     endforeach()
     emulated_conformance(sm_90 groups 3 "DeviceGroups*")
     emulated_conformance(sm_80 groups 2 "DeviceGroups*")
