@@ -20,7 +20,8 @@
     F(cuStreamWaitEvent, (Stream, Event, unsigned))                                                        \
     F(cuEventCreate, (Event*, unsigned))                                                                   \
     F(cuEventRecord, (Event, Stream))                                                                      \
-    F(cuEventSynchronize, (Event))
+    F(cuEventSynchronize, (Event))                                                                         \
+    F(cuThreadExchangeStreamCaptureMode, (int*))
 
 namespace hg::cblas::cuda {
 namespace {
@@ -29,6 +30,7 @@ using DevicePtr = unsigned long long;
 
 constexpr unsigned non_blocking = 1;    // CU_STREAM_NON_BLOCKING
 constexpr unsigned without_timing = 2;  // CU_EVENT_DISABLE_TIMING
+constexpr int relaxed = 2;              // CU_STREAM_CAPTURE_MODE_RELAXED
 
 struct Functions {
 #define DECLARE(name, arguments) int(*name) arguments = nullptr;
@@ -63,13 +65,20 @@ bool open()
            cu.cuDevicePrimaryCtxRetain(&context, device) == 0;
 }
 
-Scope::Scope() : pushed_(cu.cuCtxPushCurrent_v2(context) == 0) {}
+// Relaxed: to allocate would otherwise end what the program captures.
+Scope::Scope()
+    : pushed_(cu.cuCtxPushCurrent_v2(context) == 0), capture_mode_(relaxed),
+      changed_(cu.cuThreadExchangeStreamCaptureMode(&capture_mode_) == 0)
+{
+}
 
 Scope::~Scope()
 {
     CUctx_st* popped;
     if (pushed_)
         cu.cuCtxPopCurrent_v2(&popped);
+    if (changed_)
+        cu.cuThreadExchangeStreamCaptureMode(&capture_mode_);
 }
 
 bool Buffer::reserve(size_t bytes)

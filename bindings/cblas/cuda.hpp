@@ -17,7 +17,7 @@ using Event = CUevent_st*;
 // Loads the driver and retains the context. To be called once.
 bool open();
 
-// Makes the context current while the object lives.
+// Makes the context current while the object lives, and leaves captures alone.
 class Scope {
 public:
     Scope();
@@ -28,6 +28,8 @@ public:
 
 private:
     bool pushed_;
+    int capture_mode_;
+    bool changed_;
 };
 
 enum class Place { Device, Pinned };

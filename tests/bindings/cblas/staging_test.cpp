@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace hg::cblas {
@@ -123,6 +124,37 @@ TEST(Staging, threads_take_turns)
         threads.emplace_back([t] { Product(300 + t, 20, 8, t == 1, 1).expect_same(run); });
     for (std::thread& thread : threads)
         thread.join();
+}
+
+// The program captures a stream of its own, in the mode in which any thread that allocates ends that. The
+// product is larger than those before: its buffers grow.
+TEST(Staging, captures_go_on)
+{
+    if (faulty())
+        return;
+    ASSERT_NE(Stager::get(), nullptr);
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    const auto find = [&](const char* name, auto*& function) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(driver, name));
+        ASSERT_TRUE(function) << name;
+    };
+    int (*create)(void**, unsigned) = nullptr;
+    int (*begin)(void*, int) = nullptr;
+    int (*end)(void*, void**) = nullptr;
+    int (*push)(void*) = nullptr;
+    int (*retain)(void**, int) = nullptr;
+    find("cuStreamCreate", create);
+    find("cuStreamBeginCapture_v2", begin);
+    find("cuStreamEndCapture", end);
+    find("cuCtxPushCurrent_v2", push);
+    find("cuDevicePrimaryCtxRetain", retain);
+    void *context = nullptr, *stream = nullptr, *graph = nullptr;
+    ASSERT_EQ(retain(&context, 0), 0);
+    ASSERT_EQ(push(context), 0);
+    ASSERT_EQ(create(&stream, 0), 0);
+    ASSERT_EQ(begin(stream, 0), 0);
+    Product(1100, 60, 2100, false, 0).expect_same(run);
+    EXPECT_EQ(end(stream, &graph), 0);
 }
 
 TEST(Staging, without_elements_of_k_the_host_scales)
