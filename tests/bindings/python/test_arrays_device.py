@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 import hgemm
-from hgemm import _arrays
+from hgemm import _arrays, _matmul
 
 try:
     cuda = ctypes.CDLL("libcuda.so.1")
@@ -73,10 +73,28 @@ class DlpackDevice(DeviceArray):
         return capsule
 
 
-def new_stream():
+def new_stream(non_blocking=True):
     stream = c_void_p()
-    check(cuda.cuStreamCreate(byref(stream), 1))
+    check(cuda.cuStreamCreate(byref(stream), int(non_blocking)))
     return stream.value
+
+
+class Graph:
+    """Of what a function puts on the stream."""
+
+    def __init__(self, stream, function, mode=0):
+        graph, self.executable = c_void_p(), c_void_p()
+        check(cuda.cuStreamBeginCapture_v2(c_void_p(stream), mode))
+        function()
+        check(cuda.cuStreamEndCapture(c_void_p(stream), byref(graph)))
+        check(cuda.cuGraphInstantiateWithFlags(byref(self.executable), graph, c_uint64(0)))
+        check(cuda.cuGraphDestroy(graph))
+
+    def __del__(self):
+        cuda.cuGraphExecDestroy(self.executable)
+
+    def launch(self, stream):
+        check(cuda.cuGraphLaunch(self.executable, c_void_p(stream)))
 
 
 def random(*shape, dtype="float16"):
@@ -135,6 +153,44 @@ class Arrays(unittest.TestCase):
             hgemm.matmul(DeviceArray(a), DeviceArray(b))
         with hgemm.Handle(hgemm.DEVICE_HOST) as handle, self.assertRaisesRegex(ValueError, "^handle: "):
             hgemm.matmul(DeviceArray(a), DeviceArray(b), DeviceArray(out), handle=handle)
+
+
+class Graphs(unittest.TestCase):
+    """With K = 2049 a product copies operands or adds up slices of K, in a workspace."""
+
+    def test_first_product_of_a_stream(self):
+        a, b = random(24, 2049), random(2049, 40)
+        for non_blocking in (True, False):
+            for mode in (0, 1, 2):  # global, thread-local, relaxed
+                stream, out = new_stream(non_blocking), DeviceArray(np.zeros((24, 40), "float16"))
+                arrays = DeviceArray(a), DeviceArray(b), out
+                graph = Graph(stream, lambda: hgemm.matmul(*arrays, stream=stream), mode)
+                graph.launch(stream)
+                assert_close(out.get(), a, b)
+
+    def test_workspaces(self):
+        """Each graph has its own, as has each stream; that of a stream which is gone is not that of the next one, which
+        may have its address."""
+        stream, used, graphs = new_stream(), [], []
+        operands = [(random(24, 2049), random(2049, 40), DeviceArray(np.zeros((24, 40), "float16"))) for _ in range(4)]
+        arrays = [(DeviceArray(a), DeviceArray(b), out) for a, b, out in operands]
+
+        def product(i):
+            hgemm.matmul(*arrays[i], stream=stream)
+            handle, = _matmul._pool._idle[0, stream]
+            used.append(handle.workspace[0])
+
+        graphs = [Graph(stream, lambda: product(0)), Graph(stream, lambda: product(1))]
+        product(2)
+        check(cuda.cuStreamDestroy_v2(c_void_p(stream)))
+        stream = new_stream()
+        product(3)
+        self.assertEqual(len(set(used)), 4, used)
+        self.assertNotIn(0, used)
+        for graph in graphs:
+            graph.launch(stream)
+        for a, b, out in operands:
+            assert_close(out.get(), a, b)
 
 
 class Modes(unittest.TestCase):

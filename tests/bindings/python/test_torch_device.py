@@ -50,8 +50,10 @@ def bits(tensor):
 class Capture:
     """A graph. That of torch begins with a kernel of torch's."""
 
+    def __init__(self, stream=None):
+        self.stream = stream or torch.cuda.Stream()
+
     def __enter__(self):
-        self.stream = torch.cuda.Stream()
         self.current = torch.cuda.stream(self.stream)
         self.current.__enter__()
         self.check(driver.cuStreamBeginCapture_v2(self.raw, ctypes.c_int(0)))
@@ -163,7 +165,7 @@ class Handles(unittest.TestCase):
         return _handles._pool._idle[0, stream.cuda_stream, False]
 
     def test_streams(self):
-        (a, da), (b, db) = pair(24, 64), pair(64, 40)
+        (a, da), (b, db) = pair(24, 2049), pair(2049, 40)  # which needs a workspace
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             results = [ht.mm(da, db) for _ in range(3)]
@@ -171,7 +173,8 @@ class Handles(unittest.TestCase):
         for result in results:
             assert_close(result, a @ b)
         handle, = self.handles_of(stream)
-        self.assertEqual(handle.workspace, (handle.memory.data_ptr(), _handles.WORKSPACE_BYTES))
+        self.assertEqual(handle.workspace_per_stream, _handles.WORKSPACE_BYTES)
+        self.assertNotEqual(handle.workspace[0], 0)
 
     def test_workspace_in_no_pool(self):
         """torch.compile's CUDA graphs let nothing of a handle stay in their pools."""
@@ -201,6 +204,21 @@ class Handles(unittest.TestCase):
             thread.join()
         self.assertFalse(wrong)
 
+    def test_graphs_share_no_workspace(self):
+        (a, da), (b, db) = pair(24, 2049), pair(2049, 40)
+        graphs, used = [], []
+        stream = torch.cuda.Stream()
+        for _ in range(2):
+            with Capture(stream) as graph:
+                graph.result = ht.mm(da, db)
+                handle, = self.handles_of(stream)
+                used.append(handle.workspace[0])
+            graphs.append(graph)
+        self.assertEqual(len({0, *used}), 3, used)
+        for graph in graphs:
+            graph.replay()
+            assert_close(graph.result, a @ b)
+
     def test_captures(self):
         """On a stream without a handle; of products that use a workspace, too."""
         for shapes in (((24, 64), (64, 40), (16, 40)), ((8, 4096), (4096, 64), (64, 64))):
@@ -209,8 +227,6 @@ class Handles(unittest.TestCase):
             with Capture() as graph:
                 y = ht.mm(a, b)
                 z = ht.linear(y, weight)
-            handle, = self.handles_of(graph.stream)
-            self.assertEqual((handle.memory, handle.workspace), (None, (0, 0)))
             for _ in range(2):
                 a.copy_(random(*shapes[0]))
                 graph.replay()
