@@ -147,6 +147,22 @@ module libhgemm
             integer(c_int) :: status
         end function
 
+        function hgemm_set_workspace_per_stream(handle, bytes) &
+            bind(c, name='hgemm_set_workspace_per_stream') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: status
+        end function
+
+        function hgemm_get_workspace_per_stream(handle, bytes) &
+            bind(c, name='hgemm_get_workspace_per_stream') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_size_t), intent(out) :: bytes
+            integer(c_int) :: status
+        end function
+
         function hgemm_set_mode(handle, mode) bind(c, name='hgemm_set_mode') result(status)
             import
             type(c_ptr), value :: handle
