@@ -65,6 +65,8 @@ std::vector<hgemm_status_t> ask_all(hgemm_handle_t h)
             hgemm_set_mode(h, HGEMM_MODE_DEFAULT),
             hgemm_set_sm_count(h, 0),
             hgemm_get_workspace(h, &workspace, &bytes),
+            hgemm_set_workspace_per_stream(h, 0),
+            hgemm_get_workspace_per_stream(h, &bytes),
             hgemm_get_mode(h, &mode),
             hgemm_get_sm_count(h, &number),
             hgemm_get_device(h, &number),
