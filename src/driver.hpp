@@ -63,9 +63,9 @@ Status is_capturing(hgemm_stream_t stream, bool& capturing);
 // Which stream, and which capture of it, a call is for. Addresses of streams are used again, these numbers
 // are not.
 struct Place {
-    uint64_t stream;   // 0: the default stream
-    uint64_t capture;  // 0: the stream is not captured
-    void* graph;       // into which it is captured
+    uint64_t stream;   // its number, 0 for the default stream; its address while it is captured
+    uint64_t capture;
+    void* graph;  // into which it is captured; null: it is not
 };
 Status find_place(hgemm_stream_t stream, Place& place);
 // A number that no other context of the process has had.

@@ -27,8 +27,9 @@ Status find_place(hgemm_stream_t stream, Place& place)
         return ok;
     Status status = check(result, "cuStreamGetCaptureInfo");
     if (status == ok && found == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-        place.capture = capture;
-        place.graph = graph;
+        // The driver does not tell the number of a stream that is captured, and no other one has its address.
+        place = {reinterpret_cast<uintptr_t>(stream), capture, graph};
+        return ok;
     }
     // To name the default stream could end captures.
     const bool is_default = reinterpret_cast<uintptr_t>(stream) <= 1;

@@ -17,9 +17,9 @@ void stay_loaded()
 }
 
 // A stream that was destroyed may have left its address to one of other SMs.
-Status follow(hg::Handle& handle, uint64_t last_stream)
+Status follow(hg::Handle& handle, const driver::Place& last)
 {
-    if (handle.place.stream == last_stream)
+    if (handle.place.stream == last.stream && handle.place.capture == last.capture)
         return ok;
     driver::StreamOwner owner{};
     const Status status = driver::find_owner(handle.stream, owner);
@@ -44,7 +44,7 @@ Status find_place(hg::Handle& handle)
 {
     if (handle.lent_limit == 0)
         return ok;
-    const uint64_t last = handle.place.stream;
+    const driver::Place last = handle.place;
     const driver::Scope scope(handle.context);
     Status status = scope.status();
     if (status == ok)

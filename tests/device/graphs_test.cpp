@@ -17,11 +17,11 @@ std::vector<GemmCase> cases_with_workspace()
         int64_t m, n, k;
     };
     const std::vector<Shape> shapes = is_slow ? std::vector<Shape>{{24, 40, 2049}, {70, 129, 257}}
-                                              : std::vector<Shape>{{512, 8191, 512},
-                                                                   {300, 4097, 1024},
-                                                                   {64, 16384, 512},
-                                                                   {512, 16384, 512},
-                                                                   {128, 256, 16384}};
+                                              : std::vector<Shape>{{512, 512, 8191},
+                                                                   {300, 1024, 4097},
+                                                                   {64, 512, 16384},
+                                                                   {512, 512, 16384},
+                                                                   {512, 16384, 512}};
     std::vector<GemmCase> cases;
     for (const Shape& shape : shapes) {
         GemmCase g;
@@ -123,6 +123,10 @@ protected:
         const Stream capturing, streams[2];
         set_stream(library, capturing);
         Replayed first(g, 2 * g.seed, library), second(g, 2 * g.seed + 1, library);
+        size_t bytes = 0;
+        EXPECT_EQ(hgemm_workspace_size(library.handle(), &first.args(), &bytes), HGEMM_STATUS_SUCCESS);
+        if (g.seed == 0)
+            EXPECT_GT(bytes, 0u) << library.explain(first.args());
         first.capture(capturing);
         second.capture(capturing);
         first.expect_right(streams[0]);
