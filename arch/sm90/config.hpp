@@ -103,11 +103,11 @@ constexpr int transposed_box_rows = 32;
 // 16-bit elements or of floats, and sixteen accumulators per thread.
 constexpr int subtile_n = 32, subtile_floats = 16;
 
-constexpr int box_count(const Config& c, int width) { return (c.tile_n + width - 1) / width; }
+constexpr int box_count(int tile_n, int width) { return (tile_n + width - 1) / width; }
 // The tile's column at which box i, `width` columns wide, begins.
-constexpr int box_start(const Config& c, int i, int width)
+constexpr int box_start(int tile_n, int i, int width)
 {
-    return (i + 1) * width <= c.tile_n ? i * width : c.tile_n - width;
+    return (i + 1) * width <= tile_n ? i * width : tile_n - width;
 }
 
 // How a persistent kernel stores a tile:
@@ -128,8 +128,8 @@ constexpr bool fuses_all(const Config& c)
 // of 16-bit elements as well as of floats.
 constexpr bool divides_boxes(const Config& c, int buffers)
 {
-    return c.blocks() * box_count(c, box_columns(c)) % buffers == 0 &&
-           c.blocks() * box_count(c, 32) % buffers == 0;
+    return c.blocks() * box_count(c.tile_n, box_columns(c)) % buffers == 0 &&
+           c.blocks() * box_count(c.tile_n, 32) % buffers == 0;
 }
 // Of a consumer: four where shared memory has room for them behind the stages.
 constexpr int staging_buffers(const Config& c)
@@ -155,10 +155,14 @@ constexpr bool reads_c_by_subtile(const Config& c)
 
 // A tile of a split-K kernel as floats in shared memory, contiguous along the output's rows. The padding
 // keeps a fragment's rows in different banks.
-constexpr int staged_pitch(const Config& c, bool swap_ab) { return swap_ab ? c.tile_m + 4 : c.tile_n + 8; }
+constexpr int staged_pitch(int tile_m, int tile_n, bool swap_ab)
+{
+    return swap_ab ? tile_m + 4 : tile_n + 8;
+}
 constexpr int staged_bytes(const Config& c)
 {
-    const int plain = c.tile_m * staged_pitch(c, false), transposed = c.tile_n * staged_pitch(c, true);
+    const int plain = c.tile_m * staged_pitch(c.tile_m, c.tile_n, false);
+    const int transposed = c.tile_n * staged_pitch(c.tile_m, c.tile_n, true);
     return 4 * (plain > transposed ? plain : transposed);
 }
 

@@ -71,8 +71,8 @@ TEST(Sm90, BoxesOfATileCoverIt)
             continue;
         for (const int width : {32, sm90::box_columns(c)}) {
             int end = 0;
-            for (int i = 0; i < sm90::box_count(c, width); ++i) {
-                const int start = sm90::box_start(c, i, width);
+            for (int i = 0; i < sm90::box_count(c.tile_n, width); ++i) {
+                const int start = sm90::box_start(c.tile_n, i, width);
                 EXPECT_LE(start, end) << c.tile_m << " x " << c.tile_n;
                 EXPECT_EQ(start % 8, 0) << c.tile_m << " x " << c.tile_n;
                 end = start + width;

@@ -311,7 +311,7 @@ __device__ inline void run_direct(const DirectParams& p, DirectSmem<C>& smem)
     if (scalars.alpha != 0.0f) {
         const auto a = place.a<C, M>(p);
         const auto b = place.b<C, M>(p);
-        const auto steps = DirectSteps::of(p, a, b, first, last);
+        const auto steps = DirectSteps::of<C, M>(p, a, b, first, last);
         const int32_t rest = a.aligned ? multiply_inside<C, M, T, true>(sums, a, b, steps, place.t)
                                        : multiply_inside<C, M, T, false>(sums, a, b, steps, place.t);
         multiply_edges<C, M, T>(sums, p, place, steps, rest);

@@ -54,9 +54,9 @@ __device__ inline void store_block_16(const CUtensorMap& map, uint64_t policy, f
                                       const float (&acc)[C.tile_n / 2], const Block& at)
 {
     constexpr int columns = box_columns(C);
-    const auto start = [](int i) { return box_start(C, i, columns); };
+    const auto start = [](int i) { return box_start(C.tile_n, i, columns); };
     store_boxes<C>(
-        box_count(C, columns), at,
+        box_count(C.tile_n, columns), at,
         [&](unsigned char* box, int i) {
             fill_box_16<T, columns>(ptx::shared_address(box), acc + start(i) / 2, alpha, at);
         },
@@ -77,10 +77,10 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
     const auto store = [&](uint32_t box, int column, int row) {
         ptx::tma_store_3d_hint(&p.d, box, column, row, at.batch, p.d_policy);
     };
-    const auto start = [](int i, int width) { return box_start(C, i, width); };
+    const auto start = [](int i, int width) { return box_start(C.tile_n, i, width); };
     if (p.swap_ab && floats)
         store_boxes<C>(
-            box_count(C, rows), at,
+            box_count(C.tile_n, rows), at,
             [&](unsigned char* box, int i) {
                 fill_transposed_32(box, acc + start(i, rows) / 2, alpha, at);
             },
@@ -90,14 +90,14 @@ __device__ inline void store_block_tma(const Params& p, float alpha, const float
             });
     else if (p.swap_ab)
         store_boxes<C>(
-            box_count(C, rows), at,
+            box_count(C.tile_n, rows), at,
             [&](unsigned char* box, int i) {
                 fill_transposed_16<T>(ptx::shared_address(box), acc + start(i, rows) / 2, alpha, at);
             },
             [&](uint32_t box, int i) { store(box, m, n + start(i, rows)); });
     else if (floats)
         store_boxes<C>(
-            box_count(C, 32), at,
+            box_count(C.tile_n, 32), at,
             [&](unsigned char* box, int i) {
                 fill_box_32(ptx::shared_address(box), acc + start(i, 32) / 2, alpha, at);
             },

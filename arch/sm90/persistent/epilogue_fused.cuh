@@ -41,12 +41,12 @@ __device__ inline void stage_bias(const Params& p, float* staged, const TileCoor
 // leader prefetches the others into L2 meanwhile.
 template <Config C, int Width>
 struct CLoader {
-    static constexpr int boxes_along_n = box_count(C, Width), count = C.blocks() * boxes_along_n;
+    static constexpr int boxes_along_n = box_count(C.tile_n, Width), count = C.blocks() * boxes_along_n;
     static constexpr int buffers = staging_buffers(C);
     static_assert(count % buffers == 0);
 
     __device__ static int m(int i) { return i / boxes_along_n * 64; }
-    __device__ static int n(int i) { return box_start(C, i % boxes_along_n, Width); }
+    __device__ static int n(int i) { return box_start(C.tile_n, i % boxes_along_n, Width); }
 
     __device__ static uint32_t buffer(const Block& at, int i)
     {

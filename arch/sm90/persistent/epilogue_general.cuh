@@ -142,7 +142,7 @@ private:
 };
 
 template <Config C>
-constexpr int subtiles_along_n = box_count(C, subtile_n);
+constexpr int subtiles_along_n = box_count(C.tile_n, subtile_n);
 template <Config C>
 constexpr int subtiles_of = C.blocks() * subtiles_along_n<C>;
 
@@ -155,7 +155,8 @@ __device__ inline void select_subtile(Subtile& v, const Accumulator<C>& acc, int
     if constexpr (First + 1 == Last) {
 #pragma unroll
         for (int j = 0; j < subtile_floats; ++j)
-            v[j] = ptx::mov_f32(acc[First / along_n][box_start(C, First % along_n, subtile_n) / 2 + j]);
+            v[j] =
+                ptx::mov_f32(acc[First / along_n][box_start(C.tile_n, First % along_n, subtile_n) / 2 + j]);
     } else if (subtile < middle) {
         select_subtile<C, First, middle>(v, acc, subtile);
     } else {

@@ -56,7 +56,7 @@ __device__ inline const float* share_bias(const Params& p, Smem<C, MB>& smem, co
 {
     constexpr int threads = 128 * C.consumers, max_elements = bias_elements(C) * threads;
     constexpr int place = staged_bytes(C) / 4 - max_elements;
-    static_assert(4 * place >= max_typed_bytes(C, C.tile_m));
+    static_assert(4 * place >= max_typed_bytes(C.tile_m, C.tile_n));
     float* const to = smem.staged + place;
 #pragma unroll
     for (int i = 0; i < bias_elements(C); ++i)
@@ -71,7 +71,7 @@ template <Config C>
 __device__ inline void stage_floats(float* staged, bool swap_ab, int block, const float* v)
 {
     const int m = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, n = 8 * block + threadIdx.x % 4 * 2;
-    const int pitch = staged_pitch(C, swap_ab);
+    const int pitch = staged_pitch(C.tile_m, C.tile_n, swap_ab);
     if (swap_ab) {
         float* const to = staged + n * pitch + m;
 #pragma unroll
@@ -93,7 +93,7 @@ __device__ inline void store_owned_vectors(const Params& p, float alpha, const f
 {
     constexpr int vectors = (SwapAb ? C.tile_m : C.tile_n) / epilogue_vector;
     constexpr int rows_at_once = 128 * C.consumers / vectors;
-    constexpr int rows = SwapAb ? C.tile_n : C.tile_m, pitch = staged_pitch(C, SwapAb);
+    constexpr int rows = SwapAb ? C.tile_n : C.tile_m, pitch = staged_pitch(C.tile_m, C.tile_n, SwapAb);
     const int vector = threadIdx.x % vectors, first = threadIdx.x / vectors;
     const int64_t i0 = SwapAb ? at.n : at.m;
     const int64_t j = int64_t{SwapAb ? at.m : at.n} + vector * epilogue_vector;
@@ -222,7 +222,7 @@ public:
     // The output has the type of the operands and no bias.
     __device__ bool is_plain() const { return has(Typed) && !bias_; }
     __device__ uint32_t block_address(int block) const { return to_ + block * step(); }
-    __device__ uint32_t step() const { return typed_step(C, C.tile_m, has(SwapAb)); }
+    __device__ uint32_t step() const { return typed_step(C.tile_m, C.tile_n, has(SwapAb)); }
 
     // Stages a thread's sums of one block in the output's type.
     __device__ void store_fragment(uint32_t to, const float (&v)[4]) const
@@ -270,7 +270,7 @@ public:
     // A staggered consumer stores its own rows through stage `stage`.
     __device__ void store_staggered(float (&acc)[C.tile_n / 2], int stage, const VectorRows& rows) const
     {
-        static_assert(max_typed_bytes(C, 64) <= sizeof(typename Smem<C, MB>::Stage));
+        static_assert(max_typed_bytes(64, C.tile_n) <= sizeof(typename Smem<C, MB>::Stage));
         scale(acc);
         stage_typed<64>(acc, to_ + stage * sizeof(typename Smem<C, MB>::Stage));
         ptx::bar_sync(consumer_barrier + threadIdx.x / 128, 128);
@@ -354,7 +354,7 @@ private:
         store_elements(owned);
     }
 
-    __device__ int pitch() const { return staged_pitch(C, has(SwapAb)); }
+    __device__ int pitch() const { return staged_pitch(C.tile_m, C.tile_n, has(SwapAb)); }
 
     __device__ void store_elements(const OwnedBlocks& owned) const
     {

@@ -32,22 +32,19 @@ struct OwnedBlocks {
     __device__ bool has(int block) const { return first <= block && block < last; }
 };
 
-// Elements from row to row of a staged tile of m by tile_n, m = tile_m or a consumer's 64, in the output's
-// type: an odd number of 16-byte units, so that eight rows touch every bank once.
-constexpr int typed_pitch(const Config& c, int m, bool swap_ab)
-{
-    return 8 * ((swap_ab ? m : c.tile_n) / 8 | 1);
-}
+// Elements from row to row of a staged tile of m by n, m = tile_m or a consumer's 64, n = tile_n, in the
+// output's type: an odd number of 16-byte units, so that eight rows touch every bank once.
+constexpr int typed_pitch(int m, int n, bool swap_ab) { return 8 * ((swap_ab ? m : n) / 8 | 1); }
 
 // Bytes from one block of eight columns to the next.
-constexpr int typed_step(const Config& c, int m, bool swap_ab)
+constexpr int typed_step(int m, int n, bool swap_ab)
 {
-    return 2 * (swap_ab ? 8 * typed_pitch(c, m, swap_ab) : 8);
+    return 2 * (swap_ab ? 8 * typed_pitch(m, n, swap_ab) : 8);
 }
 
-constexpr int max_typed_bytes(const Config& c, int m)
+constexpr int max_typed_bytes(int m, int n)
 {
-    const int plain = m * typed_pitch(c, m, false), transposed = c.tile_n * typed_pitch(c, m, true);
+    const int plain = m * typed_pitch(m, n, false), transposed = n * typed_pitch(m, n, true);
     return 2 * (plain > transposed ? plain : transposed);
 }
 
@@ -87,14 +84,14 @@ __device__ inline uint32_t typed_place(const void* tile, const Params& p)
     const int lane = threadIdx.x % 32, m = threadIdx.x / 32 * 16 - shared.first + lane / 8 % 2 * 8;
     const int row = p.swap_ab ? lane / 16 * 8 + lane % 8 : m + lane % 8;
     const int column = p.swap_ab ? m : lane / 16 * 8;
-    return ptx::shared_address(tile) + 2 * (row * typed_pitch(C, shared.count, p.swap_ab) + column);
+    return ptx::shared_address(tile) + 2 * (row * typed_pitch(shared.count, C.tile_n, p.swap_ab) + column);
 }
 
 // Stages all blocks of a warp; `to`: the address for the first.
 template <Config C, Type T, int M, bool SwapAb>
 __device__ inline void stage_blocks(uint32_t to, const float (&acc)[C.tile_n / 2])
 {
-    constexpr int blocks = C.tile_n / 8, step = typed_step(C, M, SwapAb);
+    constexpr int blocks = C.tile_n / 8, step = typed_step(M, C.tile_n, SwapAb);
 #pragma unroll
     for (int block = 0; block < blocks; block += 2) {
         uint32_t bits[4] = {};
@@ -123,7 +120,7 @@ struct VectorRows {
         const int32_t at_once = p.rows_at_once.value, first = p.row_vectors.quotient(thread);
         const int32_t in_row = thread - first * p.row_vectors.value;
         const int32_t vector = in_row + (swap_ab ? 0 : owned.first);
-        const int32_t pitch = typed_pitch(C, shared.count, swap_ab);
+        const int32_t pitch = typed_pitch(shared.count, C.tile_n, swap_ab);
         const int64_t m = int64_t{at.m} + shared.first, n = at.n;
         const int64_t i = swap_ab ? n : m, j = (swap_ab ? m : n) + vector * epilogue_vector;
         const int32_t begin = first + (swap_ab ? 8 * owned.first : 0);
