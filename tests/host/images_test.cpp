@@ -1,4 +1,5 @@
-// The compiled images hold the kernels of kernels.def, and these compiled well, as the logs of nvcc show.
+// The compiled images hold the kernels of kernels.def, as the logs of nvcc show. arch/compile.sh has read there that none
+// of them is slow code.
 #include "dispatch.hpp"
 
 #include "arch/sm80/kernels.hpp"
@@ -54,24 +55,15 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
     return entries;
 }
 
-// The kernels in an image, from what nvcc said. No kernel spills, none waits for each wgmma by itself
-// because ptxas does not see that it may go on, and nothing is warned of.
-std::set<std::string> check_log(const std::string& image)
+// The kernels in an image, from what nvcc said, which warned of nothing.
+std::set<std::string> kernels_in(const std::string& image)
 {
     std::ifstream log(std::string(HGEMM_PTXAS_LOGS) + "/" + image + ".ptxas.log");
     EXPECT_TRUE(log) << image;
     std::set<std::string> kernels;
-    std::string kernel;
     for (std::string line; std::getline(log, line);) {
-        if (const size_t at = line.find("entry function '"); at != std::string::npos) {
-            kernel = line.substr(at + 16, line.find('\'', at + 16) - at - 16);
-            kernels.insert(kernel);
-        }
-        if (line.find("spill stores") != std::string::npos) {
-            EXPECT_NE(line.find(" 0 bytes spill stores, 0 bytes spill loads"), std::string::npos)
-                << image << ", " << kernel << ": " << line;
-        }
-        EXPECT_EQ(line.find("Potential Performance Loss"), std::string::npos) << image << ": " << line;
+        if (const size_t at = line.find("entry function '"); at != std::string::npos)
+            kernels.insert(line.substr(at + 16, line.find('\'', at + 16) - at - 16));
         EXPECT_EQ(line.find("warning #"), std::string::npos) << image << ": " << line;
     }
     return kernels;
@@ -88,25 +80,25 @@ std::set<std::string> entries_of_backend(const std::string& name, const std::vec
 }
 
 // Every kernel has its entry points, and no others are there.
-TEST(Images, HaveTheirKernelsAndNothingSpills)
+TEST(Images, HaveTheirKernels)
 {
     for (const std::string image : {"sm80_sm80", "sm80_sm87", "sm80_sm90", "sm80_sm100", "sm80_sm120",
                                     "sm100_sm100", "sm100_sm110", "sm120_sm120", "sm120_sm90"}) {
         const std::string backend = image.substr(0, image.find('_'));
-        std::set<std::string> kernels = check_log(image);
+        std::set<std::string> kernels = kernels_in(image);
         EXPECT_EQ(kernels.erase("sm80_repack"), backend == "sm80" ? 1u : 0u) << image;
         EXPECT_EQ(kernels, entries_of_backend(backend, {"_f16", "_bf16"})) << image;
     }
 }
 
 // Those of a type are in several images, each in one of them.
-TEST(Images, PartsOfSm90HaveTheirKernelsAndNothingSpills)
+TEST(Images, PartsOfSm90HaveTheirKernels)
 {
     for (const std::string type : {"_f16", "_bf16"}) {
         std::set<std::string> kernels;
         for (const std::string part :
              {"_persistent", "_splitk_192", "_splitk_128", "_splitk_64", "_other"}) {
-            std::set<std::string> of_part = check_log("sm90" + type + part);
+            std::set<std::string> of_part = kernels_in("sm90" + type + part);
             EXPECT_FALSE(of_part.empty()) << part;
             kernels.merge(of_part);
             EXPECT_TRUE(of_part.empty())
