@@ -8,7 +8,11 @@ set(archs_of_sm90 90)
 set(archs_of_sm100 100 110)
 set(archs_of_sm120 90 120)
 
+# What the toolkit can compile; whether the code is fast, compile.sh finds out (NVCC.md).
 set(known_archs ${archs_of_sm80})
+if(CUDAToolkit_VERSION VERSION_LESS 12.1)  # has no st.async
+    list(REMOVE_ITEM known_archs 90)
+endif()
 if(CUDAToolkit_VERSION VERSION_LESS 12.9)
     list(REMOVE_ITEM known_archs 100 120)
 endif()

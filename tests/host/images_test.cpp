@@ -1,5 +1,5 @@
-// The compiled images hold the kernels of kernels.def, as the logs of nvcc show. arch/compile.sh has read there that none
-// of them is slow code.
+// The compiled images hold the kernels of kernels.def, as the logs of nvcc show. arch/compile.sh has read
+// there that none of them is slow code.
 #include "dispatch.hpp"
 
 #include "arch/sm80/kernels.hpp"

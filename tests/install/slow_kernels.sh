@@ -53,7 +53,7 @@ echo "an image" >"$work/makes"
 compiles works "^$" 0 image.fatbin "$clean"
 compiles works "^some.cu\(1\): warning .*unused" 0 image.fatbin "some.cu(1): warning #177-D: unused
 $clean"
-advice='README.md.*-DHGEMM_ALLOW_SLOW_KERNELS=ON'
+advice='arch/NVCC.md.*-DHGEMM_ALLOW_SLOW_KERNELS=ON'
 for bytes in 8 100; do
     compiles fails "^CUDA 99.1.*: image.fatbin some_kernel: $bytes bytes stack frame.* 1 such lines.*$advice" 0 \
         image.fatbin "${clean/0 bytes stack/$bytes bytes stack}"
