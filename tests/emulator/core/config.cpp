@@ -42,6 +42,13 @@ Strict strictness(const std::string& text)
     return text == "0" ? Strict::Off : text == "1" ? Strict::Document : Strict::Defects;
 }
 
+Start start_order(const std::string& text)
+{
+    if (text != "ascending" && text != "descending" && text != "random")
+        throw std::runtime_error("EMU_START=" + text + " is neither ascending nor descending nor random");
+    return text == "ascending" ? Start::Ascending : text == "random" ? Start::Random : Start::Descending;
+}
+
 // Opt-in shared memory per block, from the CUDA programming guide's table of technical specifications.
 int shared_memory(int cc)
 {
@@ -65,6 +72,9 @@ Config Config::from_environment()
     if (const char* name = setting("EMU_ARCH"))
         config.cc = architecture(name);
     config.sm_count = static_cast<int>(number("EMU_SM_COUNT", config.sm_count, 1, 1024));
+    config.free_sms = static_cast<int>(number("EMU_FREE_SMS", config.free_sms, 0, 1024));
+    if (const char* order = setting("EMU_START"))
+        config.start = start_order(order);
     config.smem_optin = static_cast<int>(number("EMU_SMEM", shared_memory(config.cc), 1024, 16 << 20));
     config.memory = static_cast<int64_t>(number("EMU_MEMORY", config.memory, 0, INT64_MAX));
     config.check = static_cast<int>(number("EMU_CHECK", config.check, 0, 3));

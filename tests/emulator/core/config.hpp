@@ -9,10 +9,13 @@
 namespace emu {
 
 enum class Arithmetic { Exact, Fast };  // bit-accurate tensor cores, or plain fp32
+enum class Start { Ascending, Descending, Random };
 
 struct Config {
     int cc = 90;                        // EMU_ARCH=sm_80 | sm_90 | sm_100 | sm_120 ...: 80, 90, 100, 120
     int sm_count = 4;                   // EMU_SM_COUNT
+    int free_sms = 0;                   // EMU_FREE_SMS: all others are taken by somebody else; 0: all
+    Start start = Start::Ascending;     // EMU_START: the order in which a grid's clusters start
     int smem_optin = 227 * 1024;        // EMU_SMEM, bytes; default by architecture
     int64_t memory = int64_t{8} << 30;  // EMU_MEMORY: device memory, bytes
     Arithmetic arithmetic = Arithmetic::Exact;  // EMU_ARITHMETIC=exact|fast

@@ -2,6 +2,7 @@
 #include "core/scheduler.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace emu {
 namespace {
@@ -19,19 +20,36 @@ Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& lau
     grid_.executed.resize(program.ops.size());
     grid_.banks.resize(program.ops.size());
     grid_.cancel_cluster = [this](uint32_t(&first_cta)[3]) { return take_cluster(first_cta); };
-    const size_t places = machine.config.sm_count / launch.cluster.count();
-    slot_used_.resize(std::max<size_t>(1, places));
+    const int sms = machine.config.free_sms > 0 ? std::min(machine.config.free_sms, machine.config.sm_count)
+                                                : machine.config.sm_count;
+    slot_used_.resize(std::max<size_t>(1, sms / launch.cluster.count()));
+    if (machine.config.start == Start::Random) {
+        random_numbers_.resize(launch.grid.count() / launch.cluster.count());
+        std::iota(random_numbers_.begin(), random_numbers_.end(), 0);
+        std::shuffle(random_numbers_.begin(), random_numbers_.end(), machine.random);
+    }
     static constexpr double chances[] = {0, 0, 1 / 256., 1 / 32., 1 / 4.};
     early_ = chances[machine.random() % std::size(chances)];
 }
 
-// The next cluster that has not started, in order; its first CTA's position.
+// Of a cluster that has not started: a GPU promises no order.
+uint64_t Scheduler::next_number()
+{
+    const uint64_t i = grid_.next_cluster++;
+    switch (machine_.config.start) {
+    case Start::Descending: return grid_.launch.grid.count() / grid_.launch.cluster.count() - 1 - i;
+    case Start::Random: return random_numbers_[i];
+    default: return i;
+    }
+}
+
+// The next cluster to start; its first CTA's position.
 bool Scheduler::take_cluster(uint32_t (&first_cta)[3])
 {
     const Dim3 &grid = grid_.launch.grid, &cluster = grid_.launch.cluster;
     if (grid_.next_cluster == grid.count() / cluster.count())
         return false;
-    const uint64_t number = grid_.next_cluster++;
+    const uint64_t number = next_number();
     const uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
     first_cta[0] = static_cast<uint32_t>(number % across * cluster.x);
     first_cta[1] = static_cast<uint32_t>(number / across % down * cluster.y);

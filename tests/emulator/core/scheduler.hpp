@@ -21,6 +21,7 @@ public:
 
 private:
     void start_clusters();
+    uint64_t next_number();
     std::unique_ptr<Cta> make_cta(Cluster& cluster, const uint32_t (&id)[3], uint32_t rank);
     void make_warps(Cta& cta);
     bool take_cluster(uint32_t (&first_cta)[3]);
@@ -39,9 +40,9 @@ private:
 
     Machine& machine_;
     Grid grid_;
-    size_t cta_limit_ = 1;
     std::vector<Warp*> warps_;  // live ones
     std::vector<bool> slot_used_;
+    std::vector<uint32_t> random_numbers_;  // of clusters, in the order in which they start
     double early_ = 0;  // probability that an async operation completes although warps can run
     bool warps_changed_ = false;
 };
