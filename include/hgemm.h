@@ -210,7 +210,11 @@ HGEMM_API hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode
 HGEMM_API hgemm_status_t hgemm_get_mode(hgemm_handle_t handle, hgemm_mode_t *mode);
 
 /** Use at most `count` SMs; 0 means all of them. On the host it bounds the library's own
-    threads; how many OpenBLAS uses is the program's setting. */
+    threads; how many OpenBLAS uses is the program's setting. Other kernels may then hold all SMs but
+    `count`, whichever these are, and wait for the products of this handle: unless HGEMM_KERNEL names
+    another, a kernel is chosen that runs on those `count`. Its code must be loaded, by an earlier call or
+    by CUDA_MODULE_LOADING=EAGER. Without a limit a product needs as many free SMs of one GPC, a group of
+    SMs, as one of its clusters has thread blocks: at most 8, and hgemm_explain() tells how many. */
 HGEMM_API hgemm_status_t hgemm_set_sm_count(hgemm_handle_t handle, int count);
 /** The limit as it was set; 0: none. */
 HGEMM_API hgemm_status_t hgemm_get_sm_count(hgemm_handle_t handle, int *count);

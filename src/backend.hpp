@@ -75,6 +75,7 @@ struct Options {
     Pdl pdl;           // /pdl=off, late or early; Off under a limit of SMs
     Mode mode;
     int sm_limit;      // 0: none
+    int max_cluster;   // CTAs, 0: any; find_plan() sets it under a limit of SMs
     size_t workspace;  // bytes that the handle has
     size_t counters;   // words that are 0 between kernels
     bool has_plan;     // set by find_plan(): an earlier backend has one; see sm80's choose()
@@ -91,6 +92,8 @@ struct Options {
     {
         return sm_limit > 0 ? std::min(sm_limit, device.sm_count) : device.sm_count;
     }
+
+    bool takes_cluster(int ctas) const { return max_cluster == 0 || ctas <= max_cluster; }
 };
 
 // The parameters of a plan's kernels, in the backend's own layout. They may be launched again for the same

@@ -95,12 +95,26 @@ bool runs_on(const Device& device, const char* kernel)
     return false;
 }
 
+// The CTAs of a cluster that finds its SMs wherever `limit` of them are free while other kernels hold the
+// rest; 0: any. A cluster needs SMs of one GPC, and perhaps whole pairs (TPCs). More free SMs than there
+// are pairs make that many pairs whole. `groups` are the most sets of pairs that no cluster spans: eight
+// GPCs and, on an H200, four pairs on their own. A forced kernel is the user's own choice.
+int largest_placed_cluster(const Device& device, const Options& options)
+{
+    constexpr int groups = 12;
+    const int pairs = (device.sm_count + 1) / 2, whole_pairs = options.sm_limit - pairs;
+    if (options.sm_limit == 0 || options.sm_limit >= device.sm_count || *options.kernel)
+        return 0;
+    return whole_pairs > 0 ? 2 * ((whole_pairs - 1) / groups + 1) : 1;
+}
+
 bool find_plan(const Problem& problem, const Device& device, Options options,
                std::span<const Backend* const> backends, Plan& plan, const char*& refusal)
 {
     // Under a limit of SMs no PDL: a kernel that has started early and waits would occupy more of them.
     if (options.sm_limit > 0 && options.pdl == Pdl::Free)
         options.pdl = Pdl::Off;
+    options.max_cluster = largest_placed_cluster(device, options);
     // All kernels of a backend that are legal in this mode give the same bits, so a calibration may choose
     // among them, but not among backends.
     if (device.calibration && options.mode == Mode::BatchInvariant && backends.size() > 1) {

@@ -248,8 +248,8 @@ Status create(const char* function, hgemm_handle_t* out, const Wanted& wanted) n
 
 }  // namespace
 
-// Kernels on a stream of a green context run on its SMs alone. Plans must count those, since CTAs that wait
-// for each other must all be resident.
+// Kernels on a stream of a green context run on its SMs alone. Plans count those, since tiles, slices and
+// grids are chosen for the CTAs that run at the same time. No CTA waits for one that may not have started.
 void adopt(Handle& handle, const driver::StreamOwner& owner)
 {
     const int sm_count =

@@ -35,7 +35,8 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
     if (is_forced_away(o, kernels[candidate.kernel]) || (o.split > 0 && o.split != candidate.split) ||
         (o.swap_ab != SwapAb::Free && o.swap_ab != swap_ab))
         return false;
-    if (candidate.clusters > max_tiles || sm_count < c.cta_group)
+    if (candidate.clusters > max_tiles || sm_count < c.cta_group ||
+        !o.takes_cluster(c.cta_group * candidate.split))
         return false;
     if (candidate.split > 1 && (!c.is_split() || o.mode == Mode::BatchInvariant ||
                                 candidate.split > sm_count || candidate.split > ceil_div(p.k, tile_k)))

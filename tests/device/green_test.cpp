@@ -115,8 +115,8 @@ TEST_P(DeviceGreen, plans_are_for_its_SMs)
     EXPECT_EQ(grid_of(library), on_all);
 }
 
-// Slices that wait for each other need a place each: a plan for the whole device would wait for ever.
-TEST_P(DeviceGreen, slices_that_wait_for_each_other_have_places)
+// Slices that exchange sums in global memory should run at the same time: a place is needed for each.
+TEST_P(DeviceGreen, slices_that_exchange_sums_have_places)
 {
     if (std::string(GetParam()) != "sm90")
         GTEST_SKIP() << GetParam() << " has no such slices";

@@ -265,58 +265,6 @@ TEST(Dispatch, NextKernelMayStart)
     EXPECT_NE(std::string(text).find(" pdl=late "), std::string::npos) << text;
 }
 
-TEST(Dispatch, SmLimitShrinksTheGrid)
-{
-    NEEDS_CUDA_BUILD();
-    Options options{};
-    options.sm_limit = 16;
-    const Backend* candidates[max_backends];
-    int count = 0;
-    ASSERT_EQ(find_backends(h200, options, candidates, count), ok);
-    Plan plan;
-    ASSERT_EQ(make_plan(linear_layer(4096, 4096, 4096), h200, options,
-                        {candidates, static_cast<size_t>(count)}, plan),
-              ok);
-    EXPECT_LE(plan.grid, 16);
-    EXPECT_GE(plan.grid, 1);
-}
-
-// For every backend and kind of operand. There is no PDL then, since a kernel that has started early and
-// waits would occupy more SMs.
-TEST(Dispatch, SmLimitHoldsForAll)
-{
-    NEEDS_CUDA_BUILD();
-    Problem odd = linear_layer(1023, 1023, 1023), empty = linear_layer(4096, 4096, 4096);
-    Problem unaligned = linear_layer(2048, 2048, 2048);
-    unaligned.a.ptr = reinterpret_cast<void*>(0x1002);
-    empty.k = 0;
-    const Problem problems[] = {linear_layer(4096, 4096, 4096),
-                                linear_layer(1, 4097, 4097),
-                                linear_layer(64, 4096, 512),
-                                odd,
-                                unaligned,
-                                empty};
-    for (const Device& device : {a100, h200, b200, rtx5090})
-        for (const int limit : {1, 4, 16})
-            for (const size_t workspace : {size_t{0}, size_t{192} << 20})
-                for (const Problem& problem : problems) {
-                    Options options{};
-                    options.sm_limit = limit;
-                    options.workspace = workspace;
-                    const Backend* candidates[max_backends];
-                    int count = 0;
-                    ASSERT_EQ(find_backends(device, options, candidates, count), ok);
-                    Plan plan{};
-                    ASSERT_EQ(
-                        make_plan(problem, device, options, {candidates, static_cast<size_t>(count)}, plan),
-                        ok);
-                    char text[512];
-                    plan.print(text, sizeof text);
-                    EXPECT_LE(plan.grid, limit) << text;
-                    EXPECT_FALSE(plan.uses_pdl() || plan.pdl == Pdl::Early) << text;
-                }
-}
-
 // For hgemm_explain() and hgemm_workspace_size() NULL counts as an aligned pointer, also for a C that is
 // read.
 TEST(Dispatch, NullPointersAreWellAligned)

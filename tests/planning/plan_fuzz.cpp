@@ -120,6 +120,8 @@ const char* disobeys(const Question& q, const Plan& plan)
         return "sums depend on the batch";
     if (o.sm_limit > 0 && plan.grid > o.sm_count(q.device))
         return "it has more CTAs than SMs that it may use";
+    if (o.sm_limit > 0 && 2 * o.sm_limit <= q.device.sm_count && !*o.kernel && plan.cluster > 1)
+        return "its clusters may find no place";
     if (plan.workspace > o.workspace)
         return "it wants more workspace than there is";
     return nullptr;

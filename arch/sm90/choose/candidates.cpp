@@ -19,7 +19,8 @@ bool can_stream_k(const Problem& p, const Config& c, int64_t clusters, const Opt
            static_cast<size_t>(stream_k_bytes(c, shape.clusters)) <= o.workspace;
 }
 
-// Slices wait for each other, so all of them must be resident at a time.
+// An owner gives up where slices do not run at the same time, and the last one then does all the adding:
+// that is slow.
 bool can_reduce_globally(const Config& c, int64_t clusters, int split, const Options& o, int sm_count)
 {
     if (split == 1)
@@ -52,7 +53,8 @@ Ways legal_slices(const Problem& p, int kernel, int64_t clusters, const Options&
     const int64_t most =
         std::min({most_ctas / (clusters * c.ctas()), std::max(int64_t{1}, ceil_div(p.k, tile_k)),
                   int64_t{o.mode == Mode::BatchInvariant ? 1 : max_slices},
-                  int64_t{sm_count * c.ctas_per_sm / c.ctas()}});
+                  int64_t{sm_count * c.ctas_per_sm / c.ctas()},
+                  int64_t{o.max_cluster == 0 || c.is_global() ? max_slices : o.max_cluster / c.ctas()}});
     const Ways ways = without_slices_above(most, legal_splits[kernel]);
     return !c.is_global() ? ways : filter(ways, [&](int split) {
         return can_reduce_globally(c, clusters, split, o, sm_count);
@@ -64,7 +66,7 @@ Ways legal_slices(const Problem& p, int kernel, int64_t clusters, const Options&
 Ways legal_ways(const Facts& f, int kernel, bool swap_ab, int64_t clusters, const Options& o, int sm_count)
 {
     const Config& c = configs[kernel];
-    if (clusters > max_tiles || is_forced_away(o, kernels[kernel]) ||
+    if (clusters > max_tiles || is_forced_away(o, kernels[kernel]) || !o.takes_cluster(c.ctas()) ||
         (o.swap_ab != SwapAb::Free && (o.swap_ab == SwapAb::On) != swap_ab) || !can_store(c, f, swap_ab))
         return 0;
     constexpr Ways streaming = Ways{1} << stream_k_way;

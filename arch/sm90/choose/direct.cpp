@@ -54,6 +54,7 @@ bool is_legal(const Facts& f, const DirectCandidate& candidate, const Options& o
     return candidate.split <=
                std::min<int64_t>(ceil_div(p.k, step_of(f, candidate.config, candidate.swap_ab)),
                                  max_direct_slices(candidate.config)) &&
+           o.takes_cluster(candidate.split) &&
            (o.sm_limit == 0 || candidate.tiles * candidate.split <= sm_count);
 }
 

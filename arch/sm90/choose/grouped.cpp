@@ -30,9 +30,9 @@ bool is_legal(const Problem& p, int index, const Options& o, int sm_count)
 {
     const Config& c = grouped_configs[index];
     const bool forced_away = is_forced_away(o, kernels[first_grouped + index]);
-    return !forced_away && c.ctas() <= sm_count && count_max_tiles(p, c.tile_m, c.tile_n) <= max_tiles &&
-           o.split <= 1 && o.swap_ab != SwapAb::On && o.stream_k != StreamK::On &&
-           (!p.c.ptr || (reads_c_by_subtile(c) && fuses_c(c)));
+    return !forced_away && c.ctas() <= sm_count && o.takes_cluster(c.ctas()) &&
+           count_max_tiles(p, c.tile_m, c.tile_n) <= max_tiles && o.split <= 1 && o.swap_ab != SwapAb::On &&
+           o.stream_k != StreamK::On && (!p.c.ptr || (reads_c_by_subtile(c) && fuses_c(c)));
 }
 
 // Few rows a group fit the smallest tile. The widest is fastest with many rows, unless an N-major B would
