@@ -431,8 +431,9 @@ typedef struct hgemm_grouped_args {
     const int64_t *offsets;       /* contiguous: group_count + 1 non-decreasing values, device memory */
     const int64_t *counts;        /* masked: group_count values of 0 ... m, device memory */
     const hgemm_args_t *problems; /* host grouping: group_count entries, host memory; all else ignored */
-    /* Other forms of offsets and counts. Contiguous groups are given in one of four forms, masked ones in one of
-       two; the members of the other forms are NULL. */
+    /* Other forms of offsets and counts. Exactly one member has the groups' rows: offsets, ends, ends_i32
+       or offsets_i32 if they are contiguous, counts or counts_i32 if they are masked. The other five must
+       be NULL. */
     const int64_t *ends;        /* contiguous: offsets[1] to offsets[group_count]; offsets[0] is 0 */
     const int32_t *ends_i32;    /* the same of 32 bits, as PyTorch's grouped products take them */
     const int32_t *offsets_i32; /* as offsets */

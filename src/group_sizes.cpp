@@ -7,32 +7,29 @@ namespace hg {
 Status GroupSizes::find(const hgemm_grouped_args_t& g, GroupSizes& sizes)
 {
     const bool masked = g.grouping == HGEMM_GROUPED_MASKED;
-    const GroupSizes contiguous_forms[] = {
+    const GroupSizes forms[] = {
         {"args->offsets", {g.offsets, GroupsBy::Offsets, false}},
         {"args->ends", {g.ends, GroupsBy::Ends, false}},
         {"args->ends_i32", {g.ends_i32, GroupsBy::Ends, true}},
         {"args->offsets_i32", {g.offsets_i32, GroupsBy::Offsets, true}},
-    };
-    const GroupSizes masked_forms[] = {
         {"args->counts", {g.counts, GroupsBy::Counts, false}},
         {"args->counts_i32", {g.counts_i32, GroupsBy::Counts, true}},
     };
-    const auto only_one_of = [&sizes](const auto& forms, const char* others) {
-        sizes = {forms[0].name, {}};
-        for (const GroupSizes& form : forms) {
-            if (!form.groups.sizes)
-                continue;
-            if (sizes.groups.sizes)
-                return fail_argument(2, form.name, "is not NULL, must be NULL beside %s", sizes.name);
-            sizes = form;
-        }
-        return sizes.groups.sizes
-                   ? ok
-                   : fail_argument(2, sizes.name, "is NULL, must hold the groups' rows, or %s must",
-                                   others);
-    };
-    return masked ? only_one_of(masked_forms, "counts_i32")
-                  : only_one_of(contiguous_forms, "ends, ends_i32 or offsets_i32");
+    sizes = {masked ? "args->counts" : "args->offsets", {}};
+    for (const GroupSizes& form : forms) {
+        if (!form.groups.sizes)
+            continue;
+        if (masked != (form.groups.by == GroupsBy::Counts))
+            return fail_argument(2, form.name, "is not NULL, must be NULL for %s groups",
+                                 masked ? "masked" : "contiguous");
+        if (sizes.groups.sizes)
+            return fail_argument(2, form.name, "is not NULL, must be NULL beside %s", sizes.name);
+        sizes = form;
+    }
+    if (sizes.groups.sizes)
+        return ok;
+    return fail_argument(2, sizes.name, "is NULL, must hold the groups' rows, or %s must",
+                         masked ? "counts_i32" : "ends, ends_i32 or offsets_i32");
 }
 
 int64_t GroupSizes::at(int64_t i) const

@@ -12,7 +12,7 @@ struct GroupSizes {
     const char* name;  // of the argument
     Groups groups;
 
-    // Finds the one form that is given; fails if it is none or more than one.
+    // Finds the one form that is given; fails if it is none, more than one, or of the other grouping.
     static Status find(const hgemm_grouped_args_t& g, GroupSizes& sizes);
 
     int64_t element_bytes() const { return groups.narrow ? 4 : 8; }

@@ -137,13 +137,13 @@ hgemm_grouped_args_t GroupedTrial::args() const
     args.d = d_.ptr();
     args.ldd = d_.extent().ld;
     args.stride_d = d_.extent().stride;
-    if (g_.narrow) {
-        args.counts_i32 = sizes_.get<const int32_t>();
-        (g_.ends ? args.ends_i32 : args.offsets_i32) = args.counts_i32;
-    } else {
-        args.counts = sizes_.get<const int64_t>();
-        (g_.ends ? args.ends : args.offsets) = args.counts;
-    }
+    const bool masked = g_.grouping == HGEMM_GROUPED_MASKED;
+    if (g_.narrow)
+        (masked    ? args.counts_i32
+         : g_.ends ? args.ends_i32
+                   : args.offsets_i32) = sizes_.get<const int32_t>();
+    else
+        (masked ? args.counts : g_.ends ? args.ends : args.offsets) = sizes_.get<const int64_t>();
     return args;
 }
 

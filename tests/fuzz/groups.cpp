@@ -156,8 +156,10 @@ void DrawGroups::point_to_sizes(bool narrow)
     else
         (q_.is_masked() ? g_.counts : q_.ends ? g_.ends : g_.offsets) = wide;
     if (is_odd(Odd::SizesTwice)) {
-        (q_.is_masked() ? g_.counts_i32 : g_.ends_i32) = of_32;
-        (q_.is_masked() ? g_.counts : g_.offsets) = wide;
+        const bool counts =
+            q_.is_masked() != input_.one_in(2);  // if not, the members of the other grouping
+        (counts ? g_.counts_i32 : g_.ends_i32) = of_32;
+        (counts ? g_.counts : g_.offsets) = wide;
     }
 }
 
@@ -246,9 +248,9 @@ Groups::Rows Groups::rows(int64_t group) const
     return {first, __builtin_sub_overflow(end, first, &count) ? -1 : count};
 }
 
-std::vector<Groups::Form> Groups::forms() const
+std::vector<Groups::Form> Groups::forms(bool masked) const
 {
-    if (is_masked())
+    if (masked)
         return {{g.counts, "counts"}, {g.counts_i32, "counts_i32"}};
     return {
         {g.offsets, "offsets"}, {g.ends, "ends"}, {g.ends_i32, "ends_i32"}, {g.offsets_i32, "offsets_i32"}};
@@ -282,10 +284,11 @@ std::string Groups::describe() const
                   g.group_count, g.m, g.n, g.k, double{g.alpha}, double{g.beta}, g.a, g.lda, g.stride_a,
                   g.b, g.ldb, g.stride_b, g.d, g.ldd, g.stride_d, static_cast<const void*>(g.problems));
     std::string all = text;
-    for (const Form& form : forms()) {
-        std::snprintf(text, sizeof text, " %s=%p", form.name, form.pointer);
-        all += text;
-    }
+    for (const bool masked : {false, true})
+        for (const Form& form : forms(masked)) {
+            std::snprintf(text, sizeof text, " %s=%p", form.name, form.pointer);
+            all += text;
+        }
     return all;
 }
 

@@ -30,12 +30,12 @@ struct Groups {
         int64_t first, count;
     };
     Rows rows(int64_t group) const;
-    // The members that may point to sizes, and their names.
+    // The members that may point to sizes of masked or contiguous groups, and their names.
     struct Form {
         const void* pointer;
         const char* name;
     };
-    std::vector<Form> forms() const;
+    std::vector<Form> forms(bool masked) const;
 
     Extent extent_a() const;
     Extent extent_b() const;

@@ -70,7 +70,7 @@ void JudgeGroups::judge_rows()
 
 void JudgeGroups::judge_sizes()
 {
-    const std::vector<Groups::Form> forms = q_.forms();
+    const std::vector<Groups::Form> forms = q_.forms(q_.is_masked());
     const auto given =
         std::count_if(forms.begin(), forms.end(), [](const auto& form) { return form.pointer; });
     wrong_if(given == 0, forms.front().name);
@@ -82,6 +82,8 @@ void JudgeGroups::judge_sizes()
     }
     for (const Groups::Form& form : forms)
         wrong_if(form.pointer && (bad || given > 1 || form.pointer != q_.in_memory.get()), form.name);
+    for (const Groups::Form& form : q_.forms(!q_.is_masked()))
+        wrong_if(form.pointer, form.name);
 }
 
 void JudgeGroups::judge_pointers()

@@ -86,8 +86,10 @@ protected:
         g.b = b.data();
         g.d = d.data();
         g.stride_a = g.stride_b = g.stride_d = 64;
-        g.offsets = offsets;
-        g.counts = counts;
+        if (grouping == HGEMM_GROUPED_MASKED)
+            g.counts = counts;
+        else
+            g.offsets = offsets;
         return g;
     }
     template <typename Change>
@@ -153,6 +155,16 @@ TEST_F(Grouped, SizesHaveOneForm)
                 g.offsets_i32 = g.ends_i32 = narrow_ends;
             });
     refused(HGEMM_GROUPED_MASKED, "(args->counts_i32) is not NULL, must be NULL beside args->counts",
+            [&](auto& g) { g.counts_i32 = narrow_counts; });
+    for (const auto member : {&hgemm_grouped_args_t::offsets, &hgemm_grouped_args_t::ends})
+        refused(HGEMM_GROUPED_MASKED, "is not NULL, must be NULL for masked groups",
+                [&](auto& g) { g.*member = offsets; });
+    for (const auto member : {&hgemm_grouped_args_t::offsets_i32, &hgemm_grouped_args_t::ends_i32})
+        refused(HGEMM_GROUPED_MASKED, "is not NULL, must be NULL for masked groups",
+                [&](auto& g) { g.*member = narrow_ends; });
+    refused(HGEMM_GROUPED_CONTIGUOUS, "(args->counts) is not NULL, must be NULL for contiguous groups",
+            [&](auto& g) { g.counts = counts; });
+    refused(HGEMM_GROUPED_CONTIGUOUS, "(args->counts_i32) is not NULL, must be NULL for contiguous groups",
             [&](auto& g) { g.counts_i32 = narrow_counts; });
     const auto instead = [](auto member, const auto* sizes) {
         return [member, sizes](hgemm_grouped_args_t& g) {
