@@ -1,8 +1,9 @@
 #include "calibration.hpp"
 
+#include "decimal.hpp"
+
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 namespace hg {
 namespace {
@@ -72,11 +73,9 @@ std::string calibration_line(std::string_view name, const Factors& factors, int 
                              std::string_view date)
 {
     std::string text = calibration_key(name);
-    char word[64];
     for (const auto& [factor, value] : named_factors)
         if (kernels >= 0 || factors.*value != 1) {
-            std::snprintf(word, sizeof word, " %s=%.4f", factor, factors.*value);
-            text.append(word);
+            text.append(" ").append(factor).append("=").append(fixed(factors.*value, 4).text());
         }
     if (kernels >= 0)
         text.append(" kernels=").append(std::to_string(kernels));

@@ -1,4 +1,5 @@
 #include "backend.hpp"
+#include "decimal.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -51,16 +52,17 @@ void Problem::align_unused_strides()
 
 void Problem::print(char* text, size_t length) const
 {
-    std::snprintf(
-        text, length,
-        "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
-        ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%g beta=%g%s%s%s%s",
-        m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride, name_of(type_ab), k,
-        d.ld, batch, alpha + 0.0, static_cast<double>(beta), bias.along == BiasAlong::None ? "" : " bias",
-        activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
-        groups.contiguous() ? " rows=offsets"
-        : groups.masked()   ? " rows=counts"
-                            : "");
+    std::snprintf(text, length,
+                  "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64
+                  ",%" PRId64 ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64
+                  " alpha=%s beta=%s%s%s%s%s",
+                  m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
+                  name_of(type_ab), k, d.ld, batch, general(alpha + 0.0).text(), general(beta).text(),
+                  bias.along == BiasAlong::None ? "" : " bias",
+                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
+                  groups.contiguous() ? " rows=offsets"
+                  : groups.masked()   ? " rows=counts"
+                                      : "");
 }
 
 // Free prints as off, which is what it means in a plan that set nothing.
@@ -81,10 +83,11 @@ namespace {
 // What a plan has on a GPU only.
 void print_launch(const Plan& plan, const KernelInfo& kernel, char* text, size_t length)
 {
-    std::snprintf(text, length, " cluster=%d stages=%d waves=%.2f pdl=%s predicted_us=%.1f",
-                  std::max(plan.cluster, 1), kernel.stages,
-                  static_cast<double>(plan.tiles * plan.split) / static_cast<double>(plan.grid),
-                  name_of(plan.pdl), plan.predicted_us);
+    std::snprintf(
+        text, length, " cluster=%d stages=%d waves=%s pdl=%s predicted_us=%s", std::max(plan.cluster, 1),
+        kernel.stages,
+        fixed(static_cast<double>(plan.tiles * plan.split) / static_cast<double>(plan.grid), 2).text(),
+        name_of(plan.pdl), fixed(plan.predicted_us, 1).text());
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ void Plan::print(char* text, size_t length) const
 {
     const KernelInfo& k = backend->kernels[kernel];
     const char* copies[] = {"", " repack=a", " repack=b", " repack=ab"};
-    char launch[128] = "";
+    char launch[768] = "";  // also for the longest numbers
     if (predicted_us > 0)
         print_launch(*this, k, launch, sizeof launch);
     std::snprintf(text, length,

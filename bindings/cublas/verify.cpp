@@ -6,10 +6,10 @@
 #include "quietly.hpp"
 
 #include "arch/host/convert.hpp"
+#include "src/decimal.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -194,10 +194,8 @@ std::string differences()
     Differences& all = found.get();
     const std::lock_guard lock(all.mutex);
     for (const auto& [shape, d] : all.by_shape) {
-        char line[128];
-        std::snprintf(line, sizeof line, ": %llu compared, largest difference %.2e",
-                      static_cast<unsigned long long>(d.calls), d.largest);
-        text += "\n  " + shape + line;
+        text += "\n  " + shape + ": " + std::to_string(d.calls) + " compared, largest difference " +
+                scientific(d.largest, 2).text();
         if (d.only_one_is > 0)
             text += ", " + std::to_string(d.only_one_is) + " elements finite in one alone";
     }

@@ -1,5 +1,6 @@
 #include "tune/store.hpp"
 
+#include "decimal.hpp"
 #include "tuning.hpp"
 
 #include <fcntl.h>
@@ -143,10 +144,11 @@ std::string entry_line(const std::string& key, const std::string& kernel, double
     const std::time_t now = std::time(nullptr);
     std::tm utc{};
     gmtime_r(&now, &utc);
-    char date[16] = "", measured[160];
+    char date[16] = "";
     std::strftime(date, sizeof date, "%Y-%m-%d", &utc);
-    std::snprintf(measured, sizeof measured, "us=%.3f built_in_us=%.3f spread=%.4f date=%s", us,
-                  built_in_us, spread, date);
+    const std::string measured = std::string("us=") + fixed(us, 3).text() +
+                                 " built_in_us=" + fixed(built_in_us, 3).text() +
+                                 " spread=" + fixed(spread, 4).text() + " date=" + date;
     return TuningEntry{key, kernel, measured}.line();
 }
 

@@ -1,4 +1,5 @@
 // The C API of tuning: options and report, and where a result goes.
+#include "decimal.hpp"
 #include "driver.hpp"
 #include "general_form.hpp"
 #include "grouped.hpp"
@@ -40,7 +41,8 @@ Status read_options(const hgemm_tune_options_t* from, hgemm_tune_options_t& o)
     if (status != ok)
         return status;
     if (!(o.max_seconds >= 0))
-        return fail_argument(3, "options->max_seconds", "is %g, must be at least 0", o.max_seconds);
+        return fail_argument(3, "options->max_seconds", "is %s, must be at least 0",
+                             general(o.max_seconds).text());
     if (o.write != 0 && o.write != 1)
         return fail_argument(3, "options->write", "is %d, must be 0 or 1", o.write);
     if (o.write == 0 && o.path)
@@ -129,8 +131,8 @@ Status adopt(Handle& handle, const Problem& problem, const Tuned& tuned, Store* 
     handle.tuning->choose(key, tuned.is_built_in() ? "" : tuned.now);
     handle.cache->clear();
     if (handle.log.wants(LogLevel::Plan))
-        handle.log.line("tuned %s: %s, %.2f us instead of %.2f us", key.c_str(), tuned.now.c_str(),
-                        tuned.now_us, tuned.built_in_us);
+        handle.log.line("tuned %s: %s, %s us instead of %s us", key.c_str(), tuned.now.c_str(),
+                        fixed(tuned.now_us, 2).text(), fixed(tuned.built_in_us, 2).text());
     if (!store)
         return ok;
     std::optional<std::string> line;
