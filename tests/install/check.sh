@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the built library into a fresh prefix and builds the examples against it, as a user would.
-# usage: check.sh pkg-config|moved|static|find-package|fortran|rust <build folder> <source folder> <C compiler>
+# usage: check.sh pkg-config|moved|find-package|fortran|rust <build folder> <source folder> <C compiler>
 #        <C++ compiler>
 set -euo pipefail
 mode=$1 build=$2 source=$3 cc=$4 cxx=$5
@@ -64,37 +64,6 @@ rust)
         "$prefix/share/hgemm/rust/hgemm" >"$work/user/Cargo.toml"
     unset HGEMM_LIB_DIR HGEMM_NO_PKG_CONFIG
     LD_LIBRARY_PATH=$libdir cargo run --offline --manifest-path "$work/user/Cargo.toml"
-    ;;
-static)
-    cmake -S "$source" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DHGEMM_CUDA=OFF \
-        -DCMAKE_UNITY_BUILD=ON -DHGEMM_BINDINGS=OFF -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx"
-    cmake --build "$work/build" --parallel 2
-    build=$work/build
-    install_to "$prefix"
-    use_prefix "$prefix"
-    if find "$prefix" -name "*.so*" | grep .; then exit 1; fi
-    nm -gj --defined-only "$libdir/libhgemm.a" | grep -E "^(hgemm|bgemm|hgemv|bgemv)" | sort >"$work/archive"
-    nm -Dj --defined-only "$2/libhgemm.so.1" | grep -v "^HGEMM" | sed 's/@.*//' | sort >"$work/shared"
-    diff "$work/shared" "$work/archive"
-    # Beside them only what the C++ library's templates have left.
-    if nm -gC --defined-only "$libdir/libhgemm.a" | grep "hg::"; then exit 1; fi
-    read -ra flags <<<"$(pkg-config --cflags --libs --static hgemm)"
-    "$cc" -std=c99 "$source/bindings/c/example.c" "${flags[@]}" -o "$work/example"
-    "$work/example"
-    "$cxx" -std=c++20 "$source/bindings/cpp/example.cpp" "${flags[@]}" -o "$work/cpp"
-    "$work/cpp"
-    mkdir "$work/project"
-    cat >"$work/project/CMakeLists.txt" <<'PROJECT'
-cmake_minimum_required(VERSION 3.16)
-project(user C)
-find_package(hgemm REQUIRED)
-add_executable(example "${BINDINGS}/c/example.c")
-target_link_libraries(example PRIVATE hgemm::hgemm)
-PROJECT
-    cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
-        -DBINDINGS="$source/bindings"
-    cmake --build "$work/project/build"
-    "$work/project/build/example"
     ;;
 find-package)
     install_to "$prefix"
