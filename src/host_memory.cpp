@@ -16,6 +16,7 @@ constexpr unsigned device_memory = 2;           // CU_MEMORYTYPE_DEVICE
 
 std::atomic<PointerGetAttribute> get_attribute = nullptr;
 std::atomic<pid_t> owner = 0;  // a forked child cannot use the driver
+const pid_t loaded_in = getpid();
 
 bool is_device_memory(const void* ptr)
 {
@@ -32,7 +33,10 @@ bool is_device_memory(const void* ptr)
 
 void find_loaded_driver()
 {
-    void* const library = get_attribute ? nullptr : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    // A forked child does not ask: the loader's lock may be that of a thread which only its parent has.
+    if (get_attribute || getpid() != loaded_in)
+        return;
+    void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!library)
         return;
     owner = getpid();

@@ -27,7 +27,7 @@ Status open(const Device& device, void** state)
 {
     *state = nullptr;
     OpenBlas blas;
-    if (const Status status = load_openblas(openblas_names, blas); status != ok)
+    if (const Status status = find_openblas(blas); status != ok)
         return status;
     try {
         *state = new HostState{blas, Pool::shared(device.sm_count - 1)};

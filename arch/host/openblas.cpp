@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -44,6 +45,20 @@ Status load_openblas(const char* const* names, OpenBlas& blas)
         HGEMM_STATUS_NOT_SUPPORTED,
         "the host backend needs OpenBLAS; install libopenblas0 (Debian, Ubuntu) or openblas (Fedora): %s%s",
         missing, *missing ? unfit : unfit + (*unfit ? 2 : 0));
+}
+
+Status find_openblas(OpenBlas& blas)
+{
+    // Once it is found the loader is not asked again: after a fork() its lock may be that of a thread which
+    // only the parent has.
+    static std::atomic<decltype(OpenBlas::sgemm)> found = nullptr;
+    blas.sgemm = found.load(std::memory_order_acquire);
+    if (blas.sgemm)
+        return ok;
+    const Status status = load_openblas(openblas_names, blas);
+    if (status == ok)
+        found.store(blas.sgemm, std::memory_order_release);
+    return status;
 }
 
 }  // namespace hg

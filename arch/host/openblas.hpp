@@ -18,4 +18,7 @@ extern const char* const openblas_names[];
 // Take the first of `names` that has a cblas_sgemm.
 Status load_openblas(const char* const* names, OpenBlas& blas);
 
+// The same of openblas_names; what was found once in the process is not looked for again.
+Status find_openblas(OpenBlas& blas);
+
 }  // namespace hg
