@@ -8,14 +8,20 @@
  *   - Sizes, leading dimensions, increments, strides and batch counts are int64_t and count elements.
  *   - Pointers are device pointers for a handle on a GPU and host pointers for a handle on
  *     HGEMM_DEVICE_HOST. They need the alignment of one element and no more. A handle on the host refuses
- *     device memory, if the process had loaded the CUDA driver when the handle was created.
+ *     device memory if the process had loaded the CUDA driver when the handle was created, and was not the
+ *     child of a fork() then.
  *   - m, n or k may be 0. beta = 0: C is not read. alpha = 0 or k = 0: A and B are not read.
  *   - Operands that are not read may be NULL. Where nothing is multiplied (alpha = 0 or k = 0), beta = 1,
  *     D is C, and there is no bias, activation or aux, nothing is written.
- *   - The output must not overlap A, B, the bias or aux, nor C unless it is C, nor may outputs of a batch
- *     overlap. Nor may aux overlap an operand. What addresses and strides tell is refused, however lines lie
- *     between each other. Not looked at are pointer arrays, groups beside each other, a batch's problems
- *     behind the first unless they lie behind or beside each other in memory, and scalars in memory.
+ *   - The output must not overlap A, B, the bias or aux, nor C unless it is C. The outputs of a batch must
+ *     not overlap each other, and aux must not overlap an operand. The library computes from addresses,
+ *     leading dimensions and strides which elements a call touches, and refuses it if they overlap. Lines
+ * of one matrix may lie in the gaps between the lines of another. The library does not check
+ *       - the matrices of a pointer array,
+ *       - one group against another,
+ *       - of a batch all problems but the first, where they lie neither one behind the other nor side by
+ *         side in memory,
+ *       - scalars in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
  *     may be captured into a CUDA graph. Exceptions are tuning, and the memory that
  *     hgemm_set_workspace_per_stream() tells of. A call on the host returns when the result is written.
@@ -116,7 +122,7 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
 
 /** Device number for hgemm_create_on(): compute on the CPU, with host pointers. */
 #define HGEMM_DEVICE_HOST (-1)
-/** The same: the device that hgemm_create() takes. */
+/** Device number for hgemm_create_on(): the device that hgemm_create() would take. */
 #define HGEMM_DEVICE_CURRENT (-2)
 
 /* ---- Handle ----------------------------------------------------------------------------------- */
