@@ -15,6 +15,8 @@
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
+#elif defined(__aarch64__)
+#include <fpu_control.h>
 #endif
 
 namespace hg {
@@ -24,19 +26,30 @@ namespace {
 #if defined(__x86_64__)
 uint64_t control_word() { return _mm_getcsr(); }
 void flush_subnormals() { _mm_setcsr(_mm_getcsr() | 0x8040); }  // FTZ and DAZ
-#else
+void set_default() { std::fesetenv(FE_DFL_ENV); }
+#elif defined(__aarch64__)
 uint64_t control_word()
 {
-    std::fenv_t environment;
-    std::fegetenv(&environment);
-    return uint64_t{environment.__fpcr} << 32 | environment.__fpsr;
+    fpu_control_t control;
+    fpu_fpsr_t status;
+    _FPU_GETCW(control);
+    _FPU_GETFPSR(status);
+    return uint64_t{control} << 32 | status;
 }
-void flush_subnormals()
+// Not by fesetenv(), which keeps the bits that it does not know.
+void add_control(fpu_control_t bits)
 {
-    std::fenv_t environment;
-    std::fegetenv(&environment);
-    environment.__fpcr |= 1u << 24;  // FZ
-    std::fesetenv(&environment);
+    fpu_control_t control;
+    _FPU_GETCW(control);
+    control |= bits;
+    _FPU_SETCW(control);
+}
+void flush_subnormals() { add_control(1u << 24); }  // FZ
+void set_default()
+{
+    std::fesetenv(FE_DFL_ENV);
+    const fpu_control_t control = 0;
+    _FPU_SETCW(control);
 }
 #endif
 
@@ -51,16 +64,27 @@ const Environment environments[] = {
     {"rounding to zero", [] { std::fesetround(FE_TOWARDZERO); }},
     {"traps", [] { feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW); }},
     {"flags raised", [] { std::feraiseexcept(FE_UNDERFLOW | FE_INVALID); }},
+#if defined(__aarch64__)
+    {"alternative halves", [] { add_control(1u << 26); }},       // AHP
+    {"NaN without its bits", [] { add_control(1u << 25); }},     // DN
+    {"half subnormals flushed", [] { add_control(1u << 19); }},  // FZ16
+#endif
 };
 
-// D = alpha * A * B in bf16 with all of A and all of B the same number.
+// D = alpha * A * B with all of A and all of B the same number.
 class Product {
 public:
     Product(hgemm_type_t type_d, int64_t m, int64_t n, int64_t k, float a, float b, float alpha)
-        : a_(m * k, float_to_bfloat16(a)), b_(k * n, float_to_bfloat16(b)), d_(m * n)
+        : Product(HGEMM_BF16, type_d, m, n, k, float_to_bfloat16(a), float_to_bfloat16(b), alpha)
+    {
+    }
+    // By their bits.
+    Product(hgemm_type_t type_ab, hgemm_type_t type_d, int64_t m, int64_t n, int64_t k, uint16_t a,
+            uint16_t b, float alpha)
+        : a_(m * k, a), b_(k * n, b), d_(m * n)
     {
         hgemm_args_init(&args_, sizeof args_);
-        args_.type_ab = HGEMM_BF16;
+        args_.type_ab = type_ab;
         args_.type_d = type_d;
         args_.m = m, args_.n = n, args_.k = k;
         args_.a = a_.data(), args_.b = b_.data(), args_.d = d_.data();
@@ -103,12 +127,13 @@ private:
 
 class FloatEnvironment : public testing::TestWithParam<Environment> {
 protected:
-    void TearDown() override { std::fesetenv(FE_DFL_ENV); }
+    void TearDown() override { set_default(); }
 
     // The product on a handle from before the environment changed and on one from after it, so often as it
     // takes to meet every division of the work among the threads.
     void expect_unmoved(Product&& product, int calls = 40)
     {
+        set_default();
         const ApiHostHandle before;
         const std::vector<float> wanted = product.run(before);
         GetParam().set();
@@ -139,6 +164,16 @@ TEST_P(FloatEnvironment, FewRowsKeepTheirBits)
 TEST_P(FloatEnvironment, InfinityTimesZeroIsNaN)
 {
     expect_unmoved({HGEMM_F32, 256, 128, 1, INFINITY, 0, 1});
+}
+
+// An infinity, NaN of several bits and the least subnormal, in both kernels.
+TEST_P(FloatEnvironment, HalvesKeepTheirMeaning)
+{
+    for (const uint16_t half : {0x7c00, 0x7e01, 0xfe23, 0x0001})
+        for (const int64_t m : {int64_t{1}, int64_t{64}}) {
+            expect_unmoved({HGEMM_F16, HGEMM_F32, m, 64, 1, half, 0x3c00, 1}, 4);
+            expect_unmoved({HGEMM_F16, HGEMM_F16, m, 64, 1, half, 0x3c00, 1}, 4);
+        }
 }
 
 // Large enough for all of OpenBLAS's threads, which inherit the environment of the thread that starts them.
