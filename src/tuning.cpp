@@ -46,12 +46,25 @@ public:
     const int number;
 };
 
+std::string doubt_of(const struct stat& status)
+{
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return "it belongs to another user, number " + std::to_string(status.st_uid);
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        return "";
+    const char mode[] = {'0', static_cast<char>('0' + (status.st_mode >> 6 & 7)),
+                         static_cast<char>('0' + (status.st_mode >> 3 & 7)),
+                         static_cast<char>('0' + (status.st_mode & 7)), '\0'};
+    return std::string("others may write it, its mode is ") + mode;
+}
+
 // Null, or why not.
-const char* read_whole(int file, std::string& text)
+const char* read_whole(int file, std::string& text, std::string& doubt)
 {
     struct stat status;
     if (fstat(file, &status) != 0)
         return std::strerror(errno);
+    doubt = doubt_of(status);
     if (!S_ISREG(status.st_mode))
         return "not a regular file";
     if (static_cast<uint64_t>(status.st_size) > max_tuning_bytes)
@@ -79,10 +92,12 @@ void log_reading(const Log& log, const char* path, const TuningText& read,
     for (const auto& [number, reason] : read.bad_lines)
         log.line("tuning file '%.1024s': line %zu is skipped: %s", path, number, reason);
     if (read.more_bad_lines > 0)
-        log.line("tuning file '%.1024s': %zu more lines are skipped", path, read.more_bad_lines);
+        log.line("tuning file '%.1024s': %zu more line%s skipped", path, read.more_bad_lines,
+                 read.more_bad_lines == 1 ? " is" : "s are");
     for (const std::string& remark : remarks)
         log.line("tuning file '%.1024s': %s", path, remark.c_str());
-    log.line("tuning file '%.1024s' has choices for %zu problems", path, read.entries.size());
+    log.line("tuning file '%.1024s' has choices for %zu problem%s", path, read.entries.size(),
+             read.entries.size() == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -107,11 +122,11 @@ std::string tuning_path(const Device& device, int sm_count)
     return std::strcmp(named, "off") ? named : "";
 }
 
-const char* read_tuning_file(const char* path, std::string& text, bool& is_missing)
+const char* read_tuning_file(const char* path, std::string& text, bool& is_missing, std::string& doubt)
 {
     const File file(path);
     is_missing = file.number < 0 && errno == ENOENT;
-    return file.number < 0 ? std::strerror(errno) : read_whole(file.number, text);
+    return file.number < 0 ? std::strerror(errno) : read_whole(file.number, text, doubt);
 }
 
 std::unique_ptr<Tuning> Tuning::open(const Device& device, int sm_count, const Log& log) noexcept
@@ -132,7 +147,8 @@ std::unique_ptr<Tuning> Tuning::read(const Device& device, int sm_count, const L
         return nullptr;
     auto tuning = std::make_unique<Tuning>();
     bool is_missing = false;
-    const char* const unreadable = read_tuning_file(path.c_str(), tuning->text_, is_missing);
+    std::string doubt;
+    const char* const unreadable = read_tuning_file(path.c_str(), tuning->text_, is_missing, doubt);
     if (is_missing && path == default_tuning_path(device, sm_count))  // as most users have it
         return nullptr;
     TuningText found;
@@ -141,6 +157,8 @@ std::unique_ptr<Tuning> Tuning::read(const Device& device, int sm_count, const L
     else
         found = parse_tuning(tuning->text_, TuningOrigin(device, sm_count));
     std::vector<std::string> remarks;
+    if (!doubt.empty())
+        remarks.push_back(doubt);
     if (found.refusal.empty())
         tuning->calibration_ = calibrate(found.calibration, all_backends(), remarks);
     if (log.wants(LogLevel::Plan))

@@ -22,8 +22,8 @@ std::string default_tuning_path(const Device& device, int sm_count);
 std::string tuning_path(const Device& device, int sm_count);
 
 // Reads a regular file of at most max_tuning_bytes; null, or why not. Waits for nothing, such as a pipe
-// without a writer.
-const char* read_tuning_file(const char* path, std::string& text, bool& is_missing);
+// without a writer. `doubt`: who else may have written it; "" if nobody.
+const char* read_tuning_file(const char* path, std::string& text, bool& is_missing, std::string& doubt);
 
 class Tuning {
 public:

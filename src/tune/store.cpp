@@ -1,10 +1,10 @@
 #include "tune/store.hpp"
 
 #include "decimal.hpp"
+#include "tune/lock.hpp"
 #include "tuning.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +13,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 
@@ -21,11 +20,6 @@ namespace hg {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail_with(const char* what, const std::string& path, const char* reason)
-{
-    throw std::runtime_error(std::string("cannot ") + what + " " + path + ": " + reason);
-}
 
 // Folders of the user's cache are the user's alone.
 void make_folders(const fs::path& folder)
@@ -37,44 +31,27 @@ void make_folders(const fs::path& folder)
         fail_with("make", folder, std::strerror(errno));
 }
 
-// Where a link leads, even if nothing is there: the link stays one.
+// Where a link leads: the link stays one. Another user's link, and one that leads to no file, may have been
+// laid so that this user makes or replaces a file elsewhere.
 fs::path follow(fs::path path)
 {
     constexpr int most = 40;  // as in Linux
-    std::error_code error;
-    for (int links = 0; fs::is_symlink(fs::symlink_status(path, error)); ++links) {
+    struct stat status;
+    int links = 0;
+    for (; lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode); ++links) {
         if (links == most)
             fail_with("write", path, std::strerror(ELOOP));
+        if (status.st_uid != geteuid() && status.st_uid != 0)
+            fail_with("write", path, "it is a link of another user");
+        std::error_code error;
         path = path.parent_path() / fs::read_symlink(path, error);
         if (error)
-            fail_with("write", path, error.message().c_str());
+            fail_with("write", path, error.message());
     }
+    if (links > 0 && access(path.c_str(), F_OK) != 0)
+        fail_with("write", path, "a link leads there, and no file is there");
     return path;
 }
-
-// Held while it lives, so that of two processes none drops what the other writes.
-class Lock {
-public:
-    explicit Lock(const std::string& path)
-        : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666))
-    {
-        if (file_ < 0)
-            fail_with("write", path, std::strerror(errno));
-        int result;
-        do
-            result = flock(file_, LOCK_EX);
-        while (result != 0 && errno == EINTR);
-        error_ = result != 0 ? errno : 0;
-    }
-    ~Lock() { close(file_); }
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-
-    int error() const { return error_; }  // why it is not held; 0: it is
-
-private:
-    int file_, error_;
-};
 
 bool write_all(int file, const std::string& text)
 {
@@ -88,18 +65,19 @@ bool write_all(int file, const std::string& text)
     return fsync(file) == 0;
 }
 
-// A new file beside the one of that path, with its permissions if there is one. -1: errno says why not.
+// A new file beside the one of that path, which only this user may write, and which all may read who could
+// before. -1: errno says why not.
 int create_beside(const std::string& path, std::string& name)
 {
     constexpr int most = 100;  // names that processes elsewhere or long gone may have taken
     int file = -1;
     for (int i = 0; file < 0 && i < most && (i == 0 || errno == EEXIST); ++i) {
         name = path + "." + std::to_string(getpid()) + "." + std::to_string(i);
-        file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     }
     struct stat old;
     if (file >= 0 && stat(path.c_str(), &old) == 0)
-        fchmod(file, old.st_mode & 0777);
+        fchmod(file, old.st_mode & 0755);
     return file;
 }
 
@@ -122,11 +100,11 @@ void replace(const std::string& path, const std::string& text)
 }
 
 // "" if there is none.
-std::string read(const std::string& path)
+std::string read(const std::string& path, std::string& doubt)
 {
     std::string text;
     bool is_missing = false;
-    const char* const wrong = read_tuning_file(path.c_str(), text, is_missing);
+    const char* const wrong = read_tuning_file(path.c_str(), text, is_missing, doubt);
     if (wrong && !is_missing)
         fail_with("replace", path, wrong);
     if (wrong)
@@ -174,18 +152,21 @@ std::string merge(const std::string& text, const TuningOrigin& origin, const Out
     return merged;
 }
 
-Store::Store(const std::string& path, const TuningOrigin& origin)
-    : path_(follow(path).string()), origin_(origin)
+Store::Store(const std::string& path, const TuningOrigin& origin, double lock_seconds)
+    : path_(follow(path).string()), origin_(origin), lock_seconds_(lock_seconds)
 {
     const fs::path folder = fs::path(path_).parent_path();
     make_folders(folder);
     if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
         fail_with("write", path_, std::strerror(errno));
-    const std::string text = read(path_);
+    std::string doubt;
+    const std::string text = read(path_, doubt);
+    if (!doubt.empty())
+        remarks_.push_back(path_ + " may have lines of others: " + doubt);
     const TuningText old = parse_tuning(text, origin_);
     if (!text.empty() && !old.refusal.empty())
         remarks_.push_back(path_ + " will be begun anew: " + old.refusal);
-    const Lock lock(path_ + ".lock");
+    const Lock lock(path_ + ".lock", lock_seconds_);
     if (lock.error() != 0)
         remarks_.push_back(path_ + ".lock cannot be locked (" + std::strerror(lock.error()) +
                            "): what others write at the same time may be lost");
@@ -193,8 +174,9 @@ Store::Store(const std::string& path, const TuningOrigin& origin)
 
 void Store::write(const Outcomes& outcomes) const
 {
-    const Lock lock(path_ + ".lock");
-    const std::string text = merge(read(path_), origin_, outcomes);
+    const Lock lock(path_ + ".lock", lock_seconds_);
+    std::string doubt;
+    const std::string text = merge(read(path_, doubt), origin_, outcomes);
     if (text.size() > max_tuning_bytes)
         fail_with("write", path_, "it would be larger than 16 MiB");
     replace(path_, text);

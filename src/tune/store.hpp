@@ -25,11 +25,15 @@ std::string merge(const std::string& text, const TuningOrigin& origin, const Out
 class Store {
 public:
     // Makes the folders and the lock, so that a wrong path is known before anything is measured. A file
-    // that is there and is no tuning file is not replaced.
-    Store(const std::string& path, const TuningOrigin& origin);
+    // that is there and is no tuning file is not replaced. Neither this nor write() waits longer than
+    // `lock_seconds` for other processes.
+    Store(const std::string& path, const TuningOrigin& origin, double lock_seconds = most_lock_seconds);
+    static constexpr double most_lock_seconds =
+        30;  // others hold it for as long as it takes to write the file
 
     const std::string& path() const { return path_; }
-    // What a user should know before write(): that it drops what is there, or that nothing can be locked.
+    // What a user should know before write(): that it drops what is there, that others may have written
+    // that, or that nothing can be locked.
     const std::vector<std::string>& remarks() const { return remarks_; }
     // Reads the file again, so that what other processes wrote stays, and replaces it in one step.
     void write(const Outcomes& outcomes) const;
@@ -37,6 +41,7 @@ public:
 private:
     std::string path_;
     TuningOrigin origin_;
+    double lock_seconds_;
     std::vector<std::string> remarks_;
 };
 

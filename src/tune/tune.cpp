@@ -110,7 +110,9 @@ Status open_store(const Handle& handle, const hgemm_tune_options_t& o, std::uniq
         return fail_argument(3, "options->path",
                              "is NULL, must name a file: HGEMM_TUNING is off, or there is no home folder");
     try {
-        store = std::make_unique<Store>(path, TuningOrigin(handle.device, handle.all_sm_count));
+        const double seconds = o.max_seconds > 0 ? std::min(o.max_seconds, Store::most_lock_seconds)
+                                                 : Store::most_lock_seconds;
+        store = std::make_unique<Store>(path, TuningOrigin(handle.device, handle.all_sm_count), seconds);
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::exception& error) {

@@ -6,7 +6,9 @@
 #include "gpu.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -250,6 +252,26 @@ TEST_F(DeviceTune, keeps_what_was_found_where_the_file_cannot_be_written)
     EXPECT_EQ(report.path, nullptr);
     expect_complete();
     expect_now(library->explain(trial.args()));
+}
+
+// Another process may hold the lock for ever.
+TEST_F(DeviceTune, waits_for_a_lock_no_longer_than_it_may_measure)
+{
+    options.write = 1;
+    options.path = path.c_str();
+    options.max_seconds = 0.5;
+    const auto library = make_with("off");
+    const int other = open((path + ".lock").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
+    ASSERT_GE(other, 0);
+    ASSERT_EQ(flock(other, LOCK_EX), 0);
+    Trial trial(layer(40), library->memory());
+    trial.upload();
+    EXPECT_EQ(hgemm_tune(library->handle(), &trial.args(), &options, &report),
+              HGEMM_STATUS_INVALID_ARGUMENT);
+    close(other);
+    EXPECT_EQ(hgemm_last_error(), "hgemm_tune: argument 3 (options->path) is '" + path +
+                                      "', must name a file that can be written: cannot write " + path +
+                                      ".lock: another process holds it for more than 0.5 s");
 }
 
 TEST_F(DeviceTune, threads_share_a_file)

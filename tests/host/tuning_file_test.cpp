@@ -99,9 +99,9 @@ TEST_F(TuningFile, LastLineOfAProblemHolds)
 TEST_F(TuningFile, OfOtherKindsIsNotRead)
 {
     const auto unreadable = [&](const fs::path& file) {
-        std::string text;
+        std::string text, doubt;
         bool is_missing = false;
-        const char* const why = read_tuning_file(file.c_str(), text, is_missing);
+        const char* const why = read_tuning_file(file.c_str(), text, is_missing, doubt);
         EXPECT_EQ(is_missing, !fs::exists(file));
         return std::string(why ? why : "");
     };
@@ -122,6 +122,19 @@ TEST_F(TuningFile, OfOtherKindsIsNotRead)
         fs::permissions(path, fs::perms::none);
         EXPECT_EQ(unreadable(path), "Permission denied");
     }
+}
+
+TEST_F(TuningFile, ThatOthersMayWriteIsLogged)
+{
+    NEEDS_CUDA_BUILD();
+    write(header() + line(layer, splitk));
+    fs::permissions(path, fs::perms{0644});
+    open();
+    EXPECT_FALSE(contains(log(), "others may write it")) << log();
+    fs::permissions(path, fs::perms{0666});
+    open();
+    EXPECT_TRUE(is_tuned(layer));
+    EXPECT_TRUE(contains(log(), "': others may write it, its mode is 0666")) << log();
 }
 
 TEST_F(TuningFile, ThatIsNamedAndMissingIsLogged)

@@ -75,7 +75,7 @@ TEST_F(TuningFile, DecidesForItsProblemsAlone)
         EXPECT_FALSE(is_tuned(other));
         EXPECT_EQ(choose(h200, other, "", "", 192 * mib).kernel, kernel_of(plan(other)));
     }
-    EXPECT_TRUE(contains(log(), "has choices for 1 problems")) << log();
+    EXPECT_TRUE(contains(log(), "has choices for 1 problem")) << log();
 }
 
 // hgemm_tune() decides whatever the file says, for its problem alone; "" is the library's own choice.

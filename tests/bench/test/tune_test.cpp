@@ -286,7 +286,7 @@ TEST_F(TuneStore, names_a_wrong_path)
               "cannot write " + (folder / "loop").string() + ": Too many levels of symbolic links");
     fs::create_directory(folder / "taken.lock");
     EXPECT_EQ(reason(folder / "taken"),
-              "cannot write " + (folder / "taken.lock").string() + ": Is a directory");
+              "cannot write " + (folder / "taken.lock").string() + ": not a regular file");
     EXPECT_FALSE(fs::exists(folder / "taken"));
 }
 
@@ -295,6 +295,7 @@ TEST_F(TuneStore, follows_links)
     fs::create_symlink("below/file", folder / "link");
     fs::create_symlink(folder / "link", folder / "other");
     path = folder / "below" / "file";
+    Store(path, origin).write({});
     for (const std::string& key : {a, b}) {
         Store(folder / "other", origin).write({{key, line(key)}});
         EXPECT_TRUE(fs::is_symlink(folder / "link"));

@@ -100,9 +100,9 @@ Tuner::Tuner(const TuneOptions& options, const volatile std::sig_atomic_t& inter
 
 void Tuner::calibrate_by(const std::string& path)
 {
-    std::string text;
+    std::string text, doubt;
     bool is_missing = false;
-    if (read_tuning_file(path.c_str(), text, is_missing))
+    if (read_tuning_file(path.c_str(), text, is_missing, doubt))
         return;
     std::vector<std::string> remarks;
     calibration_ = calibrate(parse_tuning(text, origin()).calibration, all_backends(), remarks);
