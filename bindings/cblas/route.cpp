@@ -4,6 +4,7 @@
 #include "stager.hpp"
 
 #include "src/environment.hpp"
+#include "src/log.hpp"
 #include "src/problem.hpp"
 
 #include <sched.h>
@@ -19,10 +20,16 @@ enum class Choice { Auto, Host, Gpu };
 
 Choice read_choice()
 {
-    const char* text = environment("HGEMM_CBLAS");
-    if (text && !std::strcmp(text, "host"))
+    const char* const text = environment("HGEMM_CBLAS");
+    if (!text || !*text)
+        return Choice::Auto;
+    if (!std::strcmp(text, "host"))
         return Choice::Host;
-    return text && !std::strcmp(text, "gpu") ? Choice::Gpu : Choice::Auto;
+    if (!std::strcmp(text, "gpu"))
+        return Choice::Gpu;
+    // Not an error of a call, whose C a program might then use as it was.
+    Log().line("HGEMM_CBLAS is '%.256s', must be host or gpu: the library chooses for each product", text);
+    return Choice::Auto;
 }
 
 bool reads_ab(const hgemm_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
