@@ -82,8 +82,8 @@ private:
 
 bool Turns::has_time_for(const Asked& asked) const
 {
-    const double floor = floor_us(asked.product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
+    const double ideal = ideal_us(asked.product);
+    const double graph = ideal * GpuTimer::launches_for(ideal, 1, options_.device.min_launches);
     return device_.has_time_for(2 * graph * static_cast<double>(asked.candidates.size() + 2) *
                                 (options_.rounds + 2));
 }
@@ -227,7 +227,7 @@ int time_candidates(const CandidatesOptions& options)
     }
     progress.clear();
     if (over.size() < all.size())
-        fmt::print("\nOut of time: {} products are left.\n", all.size() - over.size());
+        fmt::print("\nOut of time: {}.\n", products_left(all.size() - over.size()));
     fmt::print(
         "\nWhat the library chooses takes {:.1f} % longer than the fastest, mean of {} products; {} wrong "
         "results.\n",

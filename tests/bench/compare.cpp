@@ -71,18 +71,19 @@ private:
 
     const CompareOptions& options_;
     BenchDevice device_;
+    const Limits limits_ = limits_of(device_.machine());
     Ours ours_;
     std::unique_ptr<Ours> invariant_;
 };
 
 bool Comparison::has_time_for(const Product& product) const
 {
-    const double floor = floor_us(product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
+    const double ideal = ideal_us(product);
+    const double graph = ideal * GpuTimer::launches_for(ideal, 1, options_.device.min_launches);
     const int arms = invariant_ ? 5 : 4;
     const bool searches = options_.device.baseline == mma_sync_baseline;
-    return device_.has_time_for(graph * (arms * options_.pairs + 12) + 60 * floor +
-                                (searches ? mma_sync_search_us(floor) : 0));
+    return device_.has_time_for(graph * (arms * options_.pairs + 12) + 60 * ideal +
+                                (searches ? mma_sync_search_us(ideal) : 0));
 }
 
 Arms Comparison::arms_for(const Product& product)
@@ -166,6 +167,7 @@ bool Comparison::measure(const Product& product, bool noise, Measurement& m)
         return false;
     m = {};
     m.product = product;
+    m.floor_us = floor_us(product, limits_);
     m.pairs = options_.pairs;
     m.sets = static_cast<int>(sets.size());
     Arms arms = arms_for(product);
@@ -212,7 +214,7 @@ int compare(const CompareOptions& options)
     Comparison comparison(options);
     Run run{comparison.machine(), {}};
     if (options.resume && std::filesystem::exists(options.files.csv)) {
-        Run before = read_csv(options.files.csv);
+        Run before = read_csv(options.files.csv, Unfinished::Allowed);
         require_same_baseline(options.files.csv, before.machine, options.device.baseline);
         run.rows = std::move(before.rows);
     }
@@ -245,7 +247,7 @@ int compare(const CompareOptions& options)
     progress.clear();
     fmt::print("{}", summary(run));
     if (done < options.products.size())
-        fmt::print("\nOut of time: {} products are left.\n", options.products.size() - done);
+        fmt::print("\nOut of time: {}.\n", products_left(options.products.size() - done));
     fmt::print("\n{} of {} products right.\n", run.rows.size() - wrong, run.rows.size());
     write_files(run, options.files);
     return wrong == 0 ? 0 : 1;

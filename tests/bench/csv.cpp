@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
@@ -62,7 +63,7 @@ const Column columns[] = {
     TEXT("kernel", kernel),
     DERIVED("tflops", text_of(m.tflops())),
     DERIVED("gbps", text_of(m.gbps())),
-    DERIVED("floor", text_of(floor_us(m.product))),
+    DERIVED("floor", text_of(m.floor_us)),
     DERIVED("intensity", text_of(m.product.intensity())),
     DERIVED("bound", bound_of(m.product)),
     DERIVED("region", region_of(m.product)),
@@ -109,6 +110,24 @@ std::vector<const Column*> columns_in(const std::string& heading)
     return found;
 }
 
+// A file that is none of ours may have any text.
+void require_columns(const std::string& path, const std::vector<const Column*>& order)
+{
+    for (const std::string name : {"m", "n", "k", "ours"})
+        if (std::ranges::none_of(order,
+                                 [&](const Column* column) { return column && column->name == name; }))
+            throw std::runtime_error(path + ": no column " + name);
+}
+
+void set(Measurement& m, const Column& column, const std::string& text)
+{
+    try {
+        column.set(m, text);
+    } catch (const std::exception&) {
+        throw std::runtime_error(fmt::format("column {} has '{}'", column.name, text));
+    }
+}
+
 Measurement parse(const std::string& line, const std::vector<const Column*>& order)
 {
     Measurement m;
@@ -118,7 +137,7 @@ Measurement parse(const std::string& line, const std::vector<const Column*>& ord
         if (!std::getline(stream, cell, ','))
             cell.clear();
         if (column && column->set)
-            column->set(m, cell);
+            set(m, *column, cell);
     }
     return m;
 }
@@ -150,7 +169,7 @@ void Csv::write(const Measurement& m)
     file_ << std::endl;  // flushed: a run that is killed keeps what it measured
 }
 
-Run read_csv(const std::string& path)
+Run read_csv(const std::string& path, Unfinished unfinished)
 {
     std::ifstream file(path);
     if (!file)
@@ -160,17 +179,27 @@ Run read_csv(const std::string& path)
     std::istringstream lines(text);
     Run run;
     std::vector<const Column*> order;
+    size_t number = 0;
     for (std::string line; std::getline(lines, line);) {
+        ++number;
         const size_t colon = line.find(": ");
         if (line.rfind("# ", 0) == 0 && colon != std::string::npos)
             run.machine[line.substr(2, colon - 2)] = line.substr(colon + 2);
         else if (line.empty() || line[0] == '#')
             continue;
         else if (order.empty())
-            order = columns_in(line);
+            require_columns(path, order = columns_in(line));
         else
-            run.rows.push_back(parse(line, order));
+            try {
+                run.rows.push_back(parse(line, order));
+            } catch (const std::runtime_error& error) {
+                throw std::runtime_error(fmt::format("{}:{}: {}", path, number, error.what()));
+            }
     }
+    if (unfinished == Unfinished::Refused)
+        require_columns(path, order);
+    for (Measurement& m : run.rows)
+        m.floor_us = floor_us(m.product, limits_of(run.machine));
     return run;
 }
 

@@ -18,7 +18,9 @@ private:
 };
 
 // Columns are found by name; those that follow from others are not read. Without one of outputs all are
-// plain. An unfinished last line, as a run that was killed leaves it, is left out.
-Run read_csv(const std::string& path);
+// plain. An unfinished last line, as a run that was killed leaves it, is left out. A file without the
+// columns m, n, k and ours is none; one that the run was killed before it wrote them may be read.
+enum class Unfinished { Refused, Allowed };
+Run read_csv(const std::string& path, Unfinished unfinished = Unfinished::Refused);
 
 }  // namespace hg::bench

@@ -93,7 +93,7 @@ int64_t BenchDevice::max_slices(const Product& product) const
 int BenchDevice::launches(const Product& product, const std::vector<Operands>& sets,
                           const std::vector<Multiply>& arms)
 {
-    const int trial = std::clamp(static_cast<int>(600 / floor_us(product)), 1, options_.min_launches);
+    const int trial = std::clamp(static_cast<int>(600 / ideal_us(product)), 1, options_.min_launches);
     int count = 0;
     for (const Multiply& multiply : arms) {
         GpuTimer::Graph graph(timer_, sets, trial, multiply);

@@ -24,7 +24,7 @@ void write_files(const Run& run, const Files& files)
     if (!files.json.empty())
         write(files.json, json(run));
     if (!files.svg_roofline.empty())
-        write(files.svg_roofline, roofline(run));
+        write(files.svg_roofline, roofline(run, limits_of(run.machine)));
     if (!files.svg_map.empty())
         write(files.svg_map, ratio_map(run));
 }

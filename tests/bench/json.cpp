@@ -49,7 +49,7 @@ ordered_json row_of(const Measurement& m)
                                                      {"ratio_best", m.ratio_best},
                                                      {"tflops", m.tflops()},
                                                      {"gbps", m.gbps()},
-                                                     {"floor_us", floor_us(p)},
+                                                     {"floor_us", m.floor_us},
                                                      {"intensity", p.intensity()},
                                                      {"hot_us", m.hot_us},
                                                      {"hot_ratio_default", m.hot_ratio_default},

@@ -22,7 +22,7 @@ std::string csv_heading(const std::string& baseline)
 {
     const std::string name = baseline == mma_sync_baseline ? "mma_sync" : "default";
     return "m,n,k,batch,layout,dtype,offset,pad,kernel,chosen,ours," + name + ",ratio_" + name +
-           ",tflops,floor,predicted,error";
+           ",tflops,ideal,predicted,error";
 }
 
 struct TimedKernel {
@@ -91,12 +91,12 @@ void Trials::open(const std::string& name)
 
 bool Trials::has_time_for(const Product& product) const
 {
-    const double floor = floor_us(product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
+    const double ideal = ideal_us(product);
+    const double graph = ideal * GpuTimer::launches_for(ideal, 1, options_.device.min_launches);
     const size_t arms = forced_.size() + options_.others.size() + 1;
     const bool searches = options_.device.baseline == mma_sync_baseline;
     return device_.has_time_for(2 * graph * static_cast<double>(arms) * (options_.pairs + 2) +
-                                (searches ? mma_sync_search_us(floor) : 0));
+                                (searches ? mma_sync_search_us(ideal) : 0));
 }
 
 Standard Trials::standard_for(const Product& product, const std::vector<Operands>& sets,
@@ -209,7 +209,7 @@ std::string csv_line(const Product& p, const TimedKernel& t, double standard)
     const auto cell = [](double value) { return known(value) ? fmt::format("{:.4f}", value) : ""; };
     const double ratio = known(t.ratio) ? t.ratio : standard / t.us;
     return fmt::format("{}{},{},{},{},{},{:.3f},{:.3f},{},{:.4f}", key_of(p), t.name, t.chosen ? 1 : 0,
-                       cell(t.us), cell(standard), cell(ratio), p.flops() / t.us * 1e-6, floor_us(p),
+                       cell(t.us), cell(standard), cell(ratio), p.flops() / t.us * 1e-6, ideal_us(p),
                        cell(t.predicted_us), t.error);
 }
 
@@ -217,8 +217,8 @@ void print(const Product& p, std::vector<TimedKernel> timed, const Standard& sta
 {
     std::sort(timed.begin(), timed.end(),
               [](const TimedKernel& x, const TimedKernel& y) { return x.us < y.us; });
-    fmt::print("{:<5}{:<3}{:>20}  floor {:.2f}  {} {}\n", test::name_of(p.type), p.layout, p.shape(),
-               floor_us(p), standard.name, known(standard.us) ? fmt::format("{:.2f}", standard.us) : "-");
+    fmt::print("{:<5}{:<3}{:>20}  ideal {:.2f}  {} {}\n", test::name_of(p.type), p.layout, p.shape(),
+               ideal_us(p), standard.name, known(standard.us) ? fmt::format("{:.2f}", standard.us) : "-");
     for (const TimedKernel& t : timed)
         fmt::print("    {:<30}{:>10.2f} us{:>9.1f} TFLOP/s  predicted {:>9}{}{}\n", t.name, t.us,
                    p.flops() / t.us * 1e-6,
@@ -271,7 +271,7 @@ int time_kernels(const KernelsOptions& options)
     }
     progress.clear();
     if (done < options.products.size())
-        fmt::print("\nOut of time: {} products are left.\n", options.products.size() - done);
+        fmt::print("\nOut of time: {}.\n", products_left(options.products.size() - done));
     fmt::print("\n{} wrong results.\n", wrong);
     return wrong == 0 ? 0 : 1;
 }

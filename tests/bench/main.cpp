@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <optional>
 
 namespace {
 
@@ -138,7 +139,8 @@ int run(int argc, char** argv)
     add_candidates(*taking_turns, candidates_options);
     reporting->add_option("csv", csv, "What `compare --csv` wrote")->required()->check(CLI::ExistingFile);
     add_files(*reporting, files);
-    CLI11_PARSE(app, argc, argv);
+    if (const std::optional<int> status = parse(app, argc, argv))
+        return *status;
 
     if (*reporting)
         return report(csv, files);

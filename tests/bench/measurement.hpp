@@ -2,6 +2,7 @@
 #pragma once
 
 #include "product.hpp"
+#include "region.hpp"
 #include "statistics.hpp"
 
 #include <map>
@@ -15,6 +16,7 @@ struct Measurement {
     double ours_us = unknown;  // of one launch on the GPU; cublasGemmEx; what baseline.hpp calls best
     double default_us = unknown, best_us = unknown;
     double ratio_default = unknown, ratio_best = unknown;  // median over pairs of baseline / ours
+    double floor_us = unknown;                             // what the device's limits allow
     double aa_spread = unknown;  // interquartile range of the ratio of cublasGemmEx to itself
     double hot_us = unknown, hot_ratio_default = unknown, hot_ratio_best = unknown;  // operands in L2
     std::string invariant_kernel;  // ours in batch-invariant mode
@@ -36,6 +38,13 @@ struct Measurement {
 
 // Device, driver, versions, clocks, date: name and value in the order of the names.
 using Machine = std::map<std::string, std::string>;
+
+// Of the machine's device.
+inline Limits limits_of(const Machine& machine)
+{
+    const auto device = machine.find("device");
+    return device == machine.end() ? Limits() : limits_of(device->second);
+}
 
 struct Run {
     Machine machine;

@@ -69,10 +69,10 @@ MmaSync find_mma_sync(BenchDevice& device, const Product& product, const std::ve
 }
 
 // Slow ones take several times the floor, and three launches each.
-double mma_sync_search_us(double floor_us)
+double mma_sync_search_us(double ideal_us)
 {
     constexpr double configurations = 1250, launches = 3, slowdown = 4, overhead_us = 300;
-    return configurations * (launches * slowdown * floor_us + overhead_us);
+    return configurations * (launches * slowdown * ideal_us + overhead_us);
 }
 
 }  // namespace hg::bench

@@ -21,7 +21,7 @@ MmaSync mma_sync_candidates(const CublasLt* lt, int cc, const Product& product,
 MmaSync find_mma_sync(BenchDevice& device, const Product& product, const std::vector<Operands>& sets,
                       const Expectation& expectation);
 
-// Of work on the GPU, at most, to find the fastest for a product whose floor is `floor_us`.
-double mma_sync_search_us(double floor_us);
+// Of work on the GPU, at most, to find the fastest for a product whose ideal time is `ideal_us`.
+double mma_sync_search_us(double ideal_us);
 
 }  // namespace hg::bench

@@ -6,12 +6,8 @@
 
 namespace hg::bench {
 
-struct Limits {
-    double flops = peak_flops, bytes = peak_bytes;  // a second
-};
-
-// Achieved TFLOP/s against arithmetic intensity, under the device's limits.
-std::string roofline(const Run& run, const Limits& limits = {});
+// Achieved TFLOP/s against arithmetic intensity, under the device's limits where they are known.
+std::string roofline(const Run& run, const Limits& limits);
 
 // Ratios over m and n, geometric mean over everything else: one map for each baseline.
 std::string ratio_map(const Run& run);

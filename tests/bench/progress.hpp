@@ -9,6 +9,11 @@
 
 namespace hg::bench {
 
+inline std::string products_left(size_t count)
+{
+    return fmt::format("{} product{} left", count, count == 1 ? " is" : "s are");
+}
+
 class Progress {
 public:
     explicit Progress(size_t total) : total_(total), shown_(isatty(STDERR_FILENO) != 0) {}

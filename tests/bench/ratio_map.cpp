@@ -57,8 +57,8 @@ void draw(Svg& svg, const Axes& axes, const std::vector<Measurement>& rows, Rati
                 continue;
             const double x = x0 + static_cast<double>(j) * cell_width, value = geomean(found->second);
             svg.rectangle(x, y, cell_width - 1, cell_height - 1, color_of(value),
-                          fmt::format("m {}, n {}: {:.3f}, {} products", axes.m[i], axes.n[j], value,
-                                      found->second.size()));
+                          fmt::format("m {}, n {}: {:.3f}, {}", axes.m[i], axes.n[j], value,
+                                      counted(found->second.size(), "product")));
             svg.text(x + cell_width / 2, y + cell_height * 0.7, fmt::format("{:.2f}", value), "middle", 11);
         }
     }

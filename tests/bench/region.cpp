@@ -6,8 +6,11 @@
 namespace hg::bench {
 namespace {
 
-double compute_us(const Product& p) { return p.flops() / peak_flops * 1e6; }
-double memory_us(const Product& p) { return p.bytes() / peak_bytes * 1e6; }
+constexpr Limits sustained{800e12, 4.3e12};
+constexpr double launch_us = 2;
+
+double compute_us(const Product& p, const Limits& limits) { return p.flops() / limits.flops * 1e6; }
+double memory_us(const Product& p, const Limits& limits) { return p.bytes() / limits.bytes * 1e6; }
 
 // A short m is the natural state of decoding, whatever it is a multiple of.
 bool is_odd(const Product& p)
@@ -29,15 +32,35 @@ bool in_llm(const Product& p, int64_t least, int64_t most)
 
 }  // namespace
 
-double floor_us(const Product& p) { return std::max(compute_us(p), memory_us(p)) + launch_us; }
-const char* bound_of(const Product& p) { return compute_us(p) > memory_us(p) ? "compute" : "memory"; }
+Limits limits_of(const std::string& device)
+{
+    // 132 SMs, each 4096 operations a cycle; 5 and 6 stacks of memory with 1024 bits, twice a cycle.
+    constexpr double flops = 132 * 4096 * 1.98e9;
+    if (device == "NVIDIA H100 80GB HBM3")
+        return {flops, 5 * 128 * 2 * 2.619e9};
+    if (device == "NVIDIA H200")
+        return {flops, 6 * 128 * 2 * 3.201e9};
+    return {};
+}
+
+double floor_us(const Product& p, const Limits& limits)
+{
+    return known(limits.flops) ? std::max(compute_us(p, limits), memory_us(p, limits)) : unknown;
+}
+
+double ideal_us(const Product& p) { return floor_us(p, sustained) + launch_us; }
+
+const char* bound_of(const Product& p)
+{
+    return compute_us(p, sustained) > memory_us(p, sustained) ? "compute" : "memory";
+}
 
 const char* region_of(const Product& p)
 {
     if (is_odd(p))
         return "odd";
-    const double floor = floor_us(p);
-    if (floor < 3)
+    const double ideal = ideal_us(p);
+    if (ideal < 3)
         return "tiny";
     if (p.m == 1)
         return "gemv";
@@ -47,7 +70,7 @@ const char* region_of(const Product& p)
         return "thin-K";
     if (p.m <= 512 && p.n <= 512 && p.k >= 4096)
         return "deep-K";
-    return p.m <= 512 || floor < 30 ? "mid" : "large";
+    return p.m <= 512 || ideal < 30 ? "mid" : "large";
 }
 
 const std::vector<Goal>& goals()

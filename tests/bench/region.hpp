@@ -1,16 +1,25 @@
-// What physics allows, and the regions of the shape map that are reported apart.
+// The time that the hardware allows, and the regions of the shape map that are reported apart.
 #pragma once
 
 #include "product.hpp"
+#include "statistics.hpp"
 
+#include <string>
 #include <vector>
 
 namespace hg::bench {
 
-// Of an H200, as measured: the floor of every time is taken from these.
-constexpr double peak_flops = 800e12, peak_bytes = 4.3e12, launch_us = 2;
+// A second, of a device at its highest clocks; unknown for most.
+struct Limits {
+    double flops = unknown, bytes = unknown;
+};
+Limits limits_of(const std::string& device);  // by the name that CUDA has for it
+// No product takes less, but for what is left of its operands in the L2 cache. Unknown without limits.
+double floor_us(const Product& product, const Limits& limits);
 
-double floor_us(const Product& product);
+// What an H200 takes that computes and reads as fast as it does for long: regions are defined by it, and
+// how many launches are timed.
+double ideal_us(const Product& product);
 const char* bound_of(const Product& product);  // "compute" or "memory", whichever takes longer
 
 // tiny, gemv, decode, thin-K, deep-K, mid, large or odd.

@@ -185,7 +185,7 @@ std::string mma_sync_table(const std::vector<Measurement>& rows)
         text += fmt::format("{:.0f} to {:.0f} configurations were tried for a product.",
                             quantile(counts, 0), quantile(counts, 1));
     for (const auto& [id, count] : taken)
-        text += fmt::format(" Fastest {} times: {}.", count, id);
+        text += fmt::format(" Fastest {} time{}: {}.", count, count == 1 ? "" : "s", id);
     if (!counts.empty())
         text += "\n";
     if (counts.size() < rows.size())
@@ -201,8 +201,15 @@ std::string noise(const std::vector<Measurement>& rows)
     if (spreads.empty())
         return "";
     return fmt::format("\nA/A, interquartile range of a baseline against itself: median {:.4f}, largest "
-                       "{:.4f} of {} products.\n",
-                       median(spreads), quantile(spreads, 1), spreads.size());
+                       "{:.4f} of {}.\n",
+                       median(spreads), quantile(spreads, 1), counted(spreads.size(), "product"));
+}
+
+std::string floor_text(const Limits& limits)
+{
+    return known(limits.flops)
+               ? fmt::format(" ({:.0f} TFLOP/s, {:.2f} TB/s)", limits.flops * 1e-12, limits.bytes * 1e-12)
+               : ", which are not known";
 }
 
 }  // namespace
@@ -216,12 +223,15 @@ std::string heading(const Machine& machine)
         text += "Best: the fastest of cuBLASLt's own mma.sync kernels, algorithm ids 21, 23, 24, on this "
                 "GPU,\nover "
                 "their tiles, stages, splits and swizzles. That is what an Ampere user gets from NVIDIA.\n";
-    text += "m x n: of row-major D, which is A * B summed over k. Times in us. Ratio: a baseline's time / "
-            "ours, "
-            "median of\npairs. A/A: interquartile range of the baseline with itself. Floor: what an H200's "
-            "limits "
-            "allow.\nError: the largest |D - float64 result| / bound, right if <= 1.\n\n";
-    return text + fmt::format("{:<5}{:<3}{:>20} {:<28}{:>9}{:>9}{:>9}{:>8}{:>8}{:>7}{:>8}{:>7}{:>9}  "
+    text +=
+        "m x n: of row-major D, which is A * B summed over k. Times in us. Ratio: a baseline's time / "
+        "ours, "
+        "median of\npairs. A/A: interquartile range of the baseline with itself. Floor: what this GPU's "
+        "highest "
+        "rates allow" +
+        floor_text(limits_of(machine)) +
+        ".\nError: the largest |D - float64 result| / bound, right if <= 1.\n\n";
+    return text + fmt::format("{:<5}{:<3}{:>20} {:<28}{:>9}{:>9}{:>9}{:>10}{:>8}{:>7}{:>9}{:>7}{:>9}  "
                               "{:<8}{:<8}{:>6}{:>7}{:>6}{:>6}{:>5}\n",
                               "type", "", "m x n x k", "kernel", "ours", "default", "best", "/default",
                               "/best", "A/A", "TFLOP/s", "GB/s", "floor", "bound", "region", "host",
@@ -235,8 +245,8 @@ std::string line(const Measurement& m)
     std::string text = fmt::format("{:<5}{:<3}{:>20} {:<{}}", test::name_of(p.type), p.layout, shape,
                                    m.kernel, 48 - std::clamp<size_t>(shape.size(), 20, 48));
     text += cell(m.ours_us, 9, 2) + cell(m.default_us, 9, 2) + cell(m.best_us, 9, 2) +
-            cell(m.ratio_default, 8, 3) + cell(m.ratio_best, 8, 3) + cell(m.aa_spread, 7, 3) +
-            cell(m.tflops(), 8, 1) + cell(m.gbps(), 7, 0) + cell(floor_us(p), 9, 2);
+            cell(m.ratio_default, 10, 3) + cell(m.ratio_best, 8, 3) + cell(m.aa_spread, 7, 3) +
+            cell(m.tflops(), 9, 1) + cell(m.gbps(), 7, 0) + cell(m.floor_us, 9, 2);
     text += fmt::format("  {:<8}{:<8}", bound_of(p), region_of(p));
     text += cell(m.host_us, 6, 2) + cell(m.default_host_us, 7, 2) + cell(m.error, 6, 2);
     text += fmt::format("{:>6}{:>5.0f}", m.sm_mhz, known(m.watts) ? m.watts : 0);

@@ -84,13 +84,17 @@ std::string roofline(const Run& run, const Limits& limits)
     const LogAxis x{0.1, 10000, plot_left, plot_right},
         y{0.01, limits.flops > 1e15 ? 10000.0 : 1000.0, plot_bottom, plot_top};
     const auto device = run.machine.find("device");
+    const std::string known_limits =
+        known(limits.flops)
+            ? fmt::format("limits {:.4g} TFLOP/s, {:.3g} TB/s", limits.flops * 1e-12, limits.bytes * 1e-12)
+            : "limits not known";
     svg.text(width / 2, 26,
-             "libhgemm on " + (device == run.machine.end() ? "an unknown device" : device->second) +
-                 fmt::format(", {} products; limits {:g} TFLOP/s, {:g} TB/s", run.rows.size(),
-                             limits.flops * 1e-12, limits.bytes * 1e-12),
+             "libhgemm on " + (device == run.machine.end() ? "an unknown device" : device->second) + ", " +
+                 counted(run.rows.size(), "product") + "; " + known_limits,
              "middle", 16);
     draw_axes(svg, x, y);
-    draw_limits(svg, x, y, limits);
+    if (known(limits.flops))
+        draw_limits(svg, x, y, limits);
     draw_points(svg, x, y, run.rows);
     return svg.finish();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace hg::bench {
@@ -12,6 +13,11 @@ inline bool known(double value) { return !std::isnan(value); }
 double quantile(std::vector<double> values, double which);  // linear between neighbours; NaN of nothing
 inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 double geomean(const std::vector<double>& values);
+// "1 product", "2 products"
+inline std::string counted(size_t count, const std::string& what)
+{
+    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
 
 // Of ratios: how many times faster we are than a baseline.
 struct Spread {

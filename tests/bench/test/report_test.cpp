@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <limits>
+#include <stdexcept>
 
 namespace hg::bench {
 namespace {
@@ -183,7 +185,7 @@ TEST(Report, says_what_the_baseline_is)
     for (const char* wanted : {"vs mma.sync of cuBLASLt", "1.100/1.07 ok               -",
                                "algorithm ids 21, 23 and 24 of cuBLASLt (cutlass_80_*, cutlass_75_*):\n600 "
                                "to 602 configurations "
-                               "were tried for a product. Fastest 2 times: id21. Fastest 1 times: "
+                               "were tried for a product. Fastest 2 times: id21. Fastest 1 time: "
                                "id23.\nNo mma.sync baseline for "
                                "1 of 4 products.",
                                "Worst against the mma.sync of cuBLASLt"})
@@ -316,18 +318,84 @@ size_t count(const std::string& text, const std::string& what)
 TEST(Pictures, are_well_formed)
 {
     const auto run = sample_run();
-    const std::string plot = roofline(run), map = ratio_map(run);
+    const std::string plot = roofline(run, limits_of(run.machine)), map = ratio_map(run);
     EXPECT_TRUE(is_well_formed(plot)) << plot;
     EXPECT_TRUE(is_well_formed(map)) << map;
     EXPECT_EQ(count(plot, " us, "), run.rows.size());
-    EXPECT_EQ(count(map, "products</title>"), 4u + 3u);  // one cell was not measured against the best
+    EXPECT_EQ(count(map, ", 1 product</title>"), 4u + 3u);  // one cell was not measured against the best
     EXPECT_EQ(plot.find("nan"), std::string::npos);
     EXPECT_EQ(map.find("nan"), std::string::npos);
 }
 
+TEST(Pictures, have_the_limits_of_their_device)
+{
+    auto run = sample_run();
+    EXPECT_NE(roofline(run, limits_of(run.machine)).find("4 products; limits not known"),
+              std::string::npos);
+    run.machine["device"] = "NVIDIA H100 80GB HBM3";
+    const std::string plot = roofline(run, limits_of(run.machine));
+    EXPECT_TRUE(is_well_formed(plot)) << plot;
+    EXPECT_NE(plot.find("4 products; limits 1071 TFLOP/s, 3.35 TB/s"), std::string::npos) << plot;
+    run.machine["device"] = "NVIDIA H200";
+    run.rows.resize(1);
+    EXPECT_NE(roofline(run, limits_of(run.machine)).find("1 product; limits 1071 TFLOP/s, 4.92 TB/s"),
+              std::string::npos);
+}
+
+// The operands are three times as large as the L2 cache, of which some lines are left all the same.
+TEST(Report, no_result_beats_its_floor)
+{
+    int files = 0;
+    for (const auto& file : std::filesystem::directory_iterator(RESULTS)) {
+        const std::string name = file.path().filename();
+        if (!name.ends_with(".csv") || !(name.starts_with("h100_") || name.starts_with("h200_")))
+            continue;
+        bench::Run run;
+        try {
+            run = read_csv(file.path());
+        } catch (const std::runtime_error&) {
+            continue;  // of another kind
+        }
+        ++files;
+        for (const Measurement& m : run.rows)
+            for (const double us : {m.ours_us, m.default_us, m.best_us})
+                if (known(us) && known(m.floor_us))
+                    EXPECT_GT(us, 0.99 * m.floor_us) << name << " " << m.product.shape();
+    }
+    EXPECT_GT(files, 20);
+}
+
+TEST(Report, a_file_that_is_none_is_refused)
+{
+    const auto reason = [](const std::string& text) {
+        const TemporaryFile file;
+        std::ofstream(file.path()) << text;
+        try {
+            read_csv(file.path());
+        } catch (const std::runtime_error& error) {
+            return std::string(error.what()).substr(file.path().size());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(reason(""), ": no column m");
+    EXPECT_EQ(reason("root:x:0:0\nother:x:1:1\n"), ": no column m");
+    EXPECT_EQ(reason("m,n,k\n1,2,3\n"), ": no column ours");
+    EXPECT_EQ(reason("m,n,k,ours\n1,2,3,4.5\n1,x,3,4.5\n"), ":3: column n has 'x'");
+    EXPECT_EQ(reason("m,n,k,ours\n1,2,3,fast\n"), ":2: column ours has 'fast'");
+    EXPECT_EQ(reason("m,n,k,ours\n1,2,3,4.5\n"), "");
+}
+
+TEST(Report, columns_of_the_table_stand_apart)
+{
+    const std::string text = heading({{"device", "NVIDIA H200"}});
+    EXPECT_NE(text.find(" best  /default "), std::string::npos) << text;
+    EXPECT_NE(text.find("rates allow (1071 TFLOP/s, 4.92 TB/s)"), std::string::npos) << text;
+    EXPECT_NE(heading({}).find("rates allow, which are not known"), std::string::npos);
+}
+
 TEST(Pictures, of_nothing_are_well_formed_too)
 {
-    EXPECT_TRUE(is_well_formed(roofline({})));
+    EXPECT_TRUE(is_well_formed(roofline({}, {})));
     EXPECT_TRUE(is_well_formed(ratio_map({})));
     EXPECT_EQ(escaped("a<b&\"c\">"), "a&lt;b&amp;&quot;c&quot;&gt;");
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t best_plans = 6, other_plans = 3, variations = 4;  // of each product
 constexpr double slowest = 4;          // of the other plans, times the best prediction
 constexpr size_t problems_a_fit = 16;  // after so many new ones the fit is renewed
-constexpr double max_floor_us = 120;   // of a product, on an H200
+constexpr double max_ideal_us = 120;   // of a product, on an H200
 
 template <typename Value, size_t Count>
 Value pick(std::minstd_rand& random, const Value (&values)[Count])
@@ -71,7 +71,7 @@ std::vector<Product> calibration_products(size_t count, double max_bytes)
     std::vector<Product> products;
     for (size_t tries = 0; products.size() < count && tries < 100 * count; ++tries) {
         const Product product = draw_product(random);
-        if (product.bytes() <= max_bytes && floor_us(product) <= max_floor_us &&
+        if (product.bytes() <= max_bytes && ideal_us(product) <= max_ideal_us &&
             std::ranges::find(products, product) == products.end())
             products.push_back(product);
     }

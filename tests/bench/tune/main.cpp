@@ -93,7 +93,8 @@ int run(int argc, char** argv)
     app.add_option("--backend", calibration.backend, "Calibrate this backend alone")->needs(flag);
     app.add_flag("--always", calibration.always, "Write a calibration that is not better, too")
         ->needs(flag);
-    CLI11_PARSE(app, argc, argv);
+    if (const std::optional<int> status = parse(app, argc, argv))
+        return *status;
     for (const int signal : {SIGINT, SIGTERM, SIGHUP})
         end_in_order_on(signal);
     if (calibrates) {

@@ -111,8 +111,8 @@ void Tuner::calibrate_by(const std::string& path)
 
 bool Tuner::has_time_for(const Product& product) const
 {
-    const double floor = floor_us(product);
-    const double graph = floor * GpuTimer::launches_for(floor, 1, options_.device.min_launches);
+    const double ideal = ideal_us(product);
+    const double graph = ideal * GpuTimer::launches_for(ideal, 1, options_.device.min_launches);
     return device_.has_time_for(2 * graph * (options_.candidates + 2 * options_.rules.max_rounds));
 }
 
@@ -221,7 +221,7 @@ void print_summary(const std::vector<double>& gains, size_t left)
 {
     const auto better = std::ranges::count_if(gains, [](double gain) { return gain > 1; });
     if (left > 0)
-        fmt::print("\n{} products are left.\n", left);
+        fmt::print("\n{}.\n", products_left(left));
     if (!gains.empty())
         fmt::print("\n{} of {} products have a faster kernel now. All are {:.3f} times as fast as before, "
                    "by the geometric mean.\n",
