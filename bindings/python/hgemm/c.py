@@ -11,10 +11,19 @@ import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t,
                     c_uint32, c_void_p, sizeof)
 from enum import IntEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-PACKAGE = Path(__file__).resolve().parent
+
+def _package() -> Path:
+    """The folder that holds lib and include. An editable install has them elsewhere than the Python files."""
+    found = find_spec(f"{__package__}.lib")
+    folders = found.submodule_search_locations if found is not None else None
+    return Path(next(iter(folders))).resolve().parent if folders else Path(__file__).resolve().parent
+
+
+PACKAGE = _package()
 
 
 class Status(IntEnum):

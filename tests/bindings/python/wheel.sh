@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel for the host backend alone, and installs it in a new virtual environment, where the tests run.
+# Builds the package for the host backend alone: an editable install of the checkout, then the source distribution and
+# from it the wheel, which it installs in a new virtual environment, where the tests run.
 # usage: wheel.sh <python> <folder of the project> <folder to work in>
 set -euo pipefail
 python=$1 source=$2 work=$3
@@ -18,12 +19,38 @@ fi
 # Torch's samples of its operators import it; without it their test is skipped.
 "${pip[@]}" install --no-deps expecttest || echo "expecttest: not installed"
 
-# Compiled fast rather than for speed.
-HGEMM_CUDA=OFF "${pip[@]}" wheel --no-deps --no-build-isolation -w "$work/dist" \
-    --config-settings=build-dir="$work/build" --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 \
-    --config-settings=cmake.define.CMAKE_UNITY_BUILD=ON "$source/bindings/python"
+# Compiled fast rather than for speed: settings <folder to build in> <optimisation>
+settings() {
+    options=(--no-deps --no-build-isolation --config-settings=build-dir="$1"
+        --config-settings=cmake.define.CMAKE_UNITY_BUILD=ON --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE="$2")
+}
+
+settings "$work/build/editable" -O0
+HGEMM_CUDA=OFF "${pip[@]}" install "${options[@]}" -e "$source/bindings/python"
+(cd / && "$work/venv/bin/python" - "$source" <<'END')
+import os, sys
+import hgemm, numpy
+assert hgemm.__file__.startswith(sys.argv[1]), hgemm.__file__
+assert hgemm.library_path.startswith(sys.prefix), hgemm.library_path
+assert os.path.isfile(f"{hgemm.include_path}/hgemm.h"), hgemm.include_path
+assert hgemm.matmul(numpy.ones((2, 3), "float16"), numpy.ones((3, 2), "float16")).tolist() == [[3, 3], [3, 3]]
+END
+
+# With the files' times, so that what has not changed is not compiled again.
+(cd "$source/bindings/python" && "$work/venv/bin/python" - "$work/dist" <<'END')
+import sys
+from scikit_build_core.build import build_sdist
+build_sdist(sys.argv[1], {"sdist.reproducible": "false"})
+END
+rm -rf "$work/sdist"
+mkdir -p "$work/sdist"
+tar -xzf "$work"/dist/libhgemm-*.tar.gz -C "$work/sdist" --strip-components=1
+rm "$work"/dist/libhgemm-*.tar.gz
+
+settings "$work/build/wheel" -O1
+HGEMM_CUDA=OFF "${pip[@]}" wheel "${options[@]}" -w "$work/dist" "$work/sdist"
 wheel=("$work"/dist/*)
-"${pip[@]}" install --no-deps "${wheel[@]}"
+"${pip[@]}" install --no-deps --force-reinstall "${wheel[@]}"
 
 name=$(basename "${wheel[0]}")
 [[ ${#wheel[@]} = 1 && $name = libhgemm-*-py3-none-linux_*.whl ]] || { echo "built: ${wheel[*]}"; exit 1; }
