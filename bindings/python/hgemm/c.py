@@ -1,17 +1,22 @@
 """The C API of libhgemm as hgemm.h declares it: every function, struct and constant, by ctypes.
 
 Functions have the header's names and take its arguments. Pointers may be addresses (int), None, or what ctypes has
-for them, such as ``byref(args)``. Where C returns a status, failure raises :class:`Error`.
+for them, such as ``byref(args)``. Where C returns a status, failure raises :class:`Error`. Numbers that C's type cannot
+hold are refused, and not wrapped: ValueError where they are assigned to members of structs, ctypes.ArgumentError where
+they are arguments of functions.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t,
                     c_uint32, c_void_p, sizeof)
 from enum import IntEnum
+from functools import lru_cache
 from importlib.util import find_spec
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +101,70 @@ hgemm_stream_t = c_void_p
 hgemm_logger_t = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
-class Args(Structure):
+_INTEGERS = {c_int: (-2**31, 2**31 - 1), c_int64: (-2**63, 2**63 - 1), c_uint32: (0, 2**32 - 1),
+             c_size_t: (0, 2**64 - 1), c_void_p: (0, 2**64 - 1)}
+_LARGEST_FLOAT = 2.0**128 - 2.0**104
+_REALS = (c_float, c_double)
+
+
+def integer(name: str, value: Any, kind: Any) -> int:
+    """Of C's type ``kind``. TypeError or ValueError names the argument: ctypes would take the low bits of any."""
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {value!r}, must be an integer") from None
+    least, most = _INTEGERS[kind]
+    if not least <= number <= most:
+        raise ValueError(f"{name}: {number}, must be from {least} to {most}")
+    return number
+
+
+def real(name: str, value: Any, kind: Any = c_float) -> float:
+    """Of C's type ``kind``. TypeError or ValueError names the argument, also if a finite value becomes infinite."""
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: {value!r}, must be a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:  # arrays of several elements, integers beyond any float
+        raise type(error)(f"{name}: {error}") from error
+    if math.isinf(kind(number).value) and not math.isinf(number):
+        raise ValueError(f"{name}: {number}, which is infinite in float32")
+    return number
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    """``value``, if a parameter or member of C's type ``kind`` can hold it."""
+    if isinstance(value, kind):
+        return value
+    if kind in _REALS:
+        return real(name, value, kind)
+    if kind is c_void_p and not hasattr(value, "__index__"):  # None, arrays, byref() and what else ctypes takes
+        return value
+    return integer(name, value, kind) if kind in _INTEGERS else value
+
+
+class _Struct(Structure):
+    """Its members are checked when they are assigned."""
+    _limits: dict[str, tuple[Any, Any, Any, Any]]
+
+    def __init_subclass__(cls) -> None:
+        kinds = {field[0]: field[1] for field in cls._fields_}
+        cls._limits = {name: (kind, *_INTEGERS.get(kind, (-_LARGEST_FLOAT, _LARGEST_FLOAT)),
+                              int if kind in _INTEGERS else float) for name, kind in kinds.items()}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._limits:
+            raise AttributeError(f"{type(self).__name__} has no member {name}")
+        kind, least, most, number = self._limits[name]
+        if not isinstance(value, number) or not least <= value <= most:  # else it is right: products need that fast
+            value = _checked(name, value, kind)
+        _assign(self, name, value)
+
+
+_assign = Structure.__setattr__
+
+
+class Args(_Struct):
     """hgemm_args_t; ``Args()`` has the defaults of hgemm_args_init()."""
     _fields_ = [("size", c_size_t), ("layout", c_int), ("transa", c_int), ("transb", c_int), ("type_ab", c_int),
                 ("type_c", c_int), ("type_d", c_int), ("m", c_int64), ("n", c_int64), ("k", c_int64),
@@ -114,7 +182,7 @@ class Args(Structure):
         hgemm_args_init(byref(self), sizeof(self))
 
 
-class GroupedArgs(Structure):
+class GroupedArgs(_Struct):
     """hgemm_grouped_args_t; ``GroupedArgs()`` has the defaults of hgemm_grouped_args_init()."""
     _fields_ = [("size", c_size_t), ("grouping", c_int), ("transb", c_int), ("type_ab", c_int), ("type_d", c_int),
                 ("group_count", c_int64), ("m", c_int64), ("n", c_int64), ("k", c_int64), ("alpha", c_float),
@@ -128,7 +196,7 @@ class GroupedArgs(Structure):
         hgemm_grouped_args_init(byref(self), sizeof(self))
 
 
-class TuneOptions(Structure):
+class TuneOptions(_Struct):
     """hgemm_tune_options_t; ``TuneOptions()`` has the defaults of hgemm_tune_options_init()."""
     _fields_ = [("size", c_size_t), ("max_candidates", c_int), ("max_rounds", c_int), ("max_seconds", c_double),
                 ("write", c_int), ("path", c_char_p)]
@@ -138,7 +206,7 @@ class TuneOptions(Structure):
         hgemm_tune_options_init(byref(self), sizeof(self))
 
 
-class TuneReport(Structure):
+class TuneReport(_Struct):
     """hgemm_tune_report_t; ``TuneReport()`` is as hgemm_tune_report_init() makes it."""
     _fields_ = [("size", c_size_t), ("candidates", c_int), ("wrong", c_int), ("failed", c_int), ("rounds", c_int),
                 ("complete", c_int), ("built_in_us", c_double), ("before_us", c_double), ("now_us", c_double),
@@ -193,9 +261,22 @@ def _load() -> tuple[ctypes.CDLL, str]:
 _library, library_path = _load()
 
 
+@lru_cache(maxsize=None)
+def _parameter(kind: Any) -> Any:
+    """The type of a parameter that refuses what C's type cannot hold."""
+    if kind not in _REALS and kind not in _INTEGERS:
+        return kind
+
+    class Checked(kind):  # type: ignore[misc]
+        @classmethod
+        def from_param(cls, value: Any) -> Any:
+            return kind.from_param(_checked(kind.__name__, value, kind))
+    return Checked
+
+
 def _function(name: str, result: Any, *arguments: Any) -> Any:
     function = _library[name]  # the library's own object; attributes of CDLL are shared
-    function.restype, function.argtypes = result, arguments
+    function.restype, function.argtypes = result, [_parameter(kind) for kind in arguments]
     return function
 
 
