@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, pythonapi
+import sys
+from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, pythonapi
 from typing import Any, NamedTuple
 
-from . import _driver
-from ._operand import Operand
+from . import _driver, c
+from ._operand import NAMES, Operand
 from .c import DEVICE_HOST, Type
 
-_TYPES = {"float16": Type.F16, "bfloat16": Type.BF16, "float32": Type.F32}
+TYPES = {name: kind for kind, name in NAMES.items()}
 _TYPE_STRINGS = {"<f2": Type.F16, "<f4": Type.F32}
+_IMMUTABLE = (("jax", "Array"), ("tensorflow", "Tensor"))  # also where their DLPack does not say so
 
 
 class Array(NamedTuple):
@@ -24,42 +26,66 @@ class Array(NamedTuple):
     owner: Any
 
 
+def is_of(array: Any, module: str, name: str) -> bool:
+    """Is it of this class? A library that is not loaded has no arrays."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(array, kind)
+
+
 def describe(name: str, array: Any, stream: int | None = None) -> Array:
     """stream: that of the product to come, for producers that then wait for their own."""
-    if hasattr(array, "__array_interface__"):
-        return _interface(name, array, array.__array_interface__, DEVICE_HOST)
-    if hasattr(array, "__dlpack__"):
-        return _dlpack(name, array, stream)
+    if is_of(array, "numpy.ma", "MaskedArray"):
+        raise TypeError(f"{name}: is a masked array, and a product would ignore its mask; pass its filled(0) or data")
+    found = getattr(array, "__array_interface__", None)
+    speaks_dlpack = hasattr(array, "__dlpack__")
+    # DLPack says what is in an array whose type string does not.
+    if found is not None and not (speaks_dlpack and found["typestr"][1:2] == "V" and _type_in(array, found) is None):
+        return _interface(name, array, found, DEVICE_HOST)
+    if speaks_dlpack:
+        described = _dlpack(name, array, stream)
+        return described._replace(read_only=True) if any(is_of(array, *kind) for kind in _IMMUTABLE) else described
     if hasattr(array, "__cuda_array_interface__"):
         found = array.__cuda_array_interface__
         # 1 is the legacy default stream, which is 0 here.
         producer = {None: None, 1: 0}.get(found.get("stream"), found.get("stream"))
-        device = _driver.device_of(found["data"][0]) if found["data"][0] else 0
+        device = _driver.device_of(name, found["data"][0]) if found["data"][0] else 0
         return _interface(name, array, found, device)._replace(stream=producer)
     raise TypeError(f"{name}: {type(array).__name__} is no numpy array, and has neither __dlpack__ nor "
                     "__cuda_array_interface__")
 
 
+def _type_in(array: Any, found: dict[str, Any]) -> Type | None:
+    return _TYPE_STRINGS.get(found["typestr"]) or TYPES.get(str(getattr(getattr(array, "dtype", None), "name", None)))
+
+
 def _interface(name: str, array: Any, found: dict[str, Any], device: int) -> Array:
     """numpy's array interface, or CUDA's, which is like it."""
-    type_string = getattr(getattr(array, "dtype", None), "name", None)
     if found["typestr"].startswith(">"):
         raise TypeError(f"{name}: its elements are big-endian; pass a copy in the machine's byte order")
-    kind = _TYPE_STRINGS.get(found["typestr"]) or _TYPES.get(str(type_string))
+    kind = _type_in(array, found)
     if kind is None:
-        raise TypeError(f"{name}: its elements are {type_string or found['typestr']}, must be float16, bfloat16 "
-                        "(of ml_dtypes) or, for results, float32")
-    shape = tuple(found["shape"])
-    size = 4 if kind == Type.F32 else 2
-    steps = found.get("strides")
-    if steps is None:
-        strides = _contiguous(shape)
-    elif any(step % size for step in steps):
-        raise ValueError(f"{name}: its strides {steps} (in bytes) are not whole elements; pass a contiguous copy")
-    else:
-        strides = tuple(step // size for step in steps)
+        raise TypeError(f"{name}: its elements are {getattr(array, 'dtype', found['typestr'])}, must be float16, "
+                        "bfloat16 (of ml_dtypes) or, for results, float32")
+    if found.get("mask") is not None:
+        raise TypeError(f"{name}: has a mask, which a product would ignore")
+    if not isinstance(found.get("data"), tuple):
+        raise TypeError(f"{name}: its array interface has no address")
     address, read_only = found["data"]
-    return Array(Operand(kind, shape, strides), address, device, bool(read_only), None, array)
+    operand = _operand(name, kind, tuple(found["shape"]), found.get("strides"), 1)
+    return Array(operand, address or 0, device, bool(read_only), None, array)
+
+
+def _operand(name: str, kind: Type, shape: tuple[int, ...], strides: Any, unit: int) -> Operand:
+    """unit: of the strides, in bytes."""
+    if strides is None or 0 in shape:  # those of an empty array mean nothing: CuPy's are 0
+        return Operand(kind, shape, _contiguous(shape))
+    size = 4 if kind == Type.F32 else 2
+    # Bytes count modulo 2**64: CuPy divides a negative number of them by the size as if it were positive.
+    steps = [(stride * unit + 2**63) % 2**64 - 2**63 for stride in strides]
+    if any(step % size for step in steps):
+        raise ValueError(f"{name}: its strides {tuple(steps)} (in bytes) are not whole elements; pass a contiguous "
+                         "copy")
+    return Operand(kind, shape, tuple(step // size for step in steps))
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -67,7 +93,7 @@ def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     step = 1
     for length in reversed(shape):
         strides.insert(0, step)
-        step *= length
+        step *= max(length, 1)
     return tuple(strides)
 
 
@@ -78,33 +104,70 @@ class _DlTensor(ctypes.Structure):
                 ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
 
 
+class _DlVersioned(ctypes.Structure):
+    """DLManagedTensorVersioned, of DLPack 1.0."""
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
+                ("flags", c_uint64), ("tensor", _DlTensor)]
+
+
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_READ_ONLY, _COPIED = 1, 2
 _DL_TYPES = {(2, 16): Type.F16, (4, 16): Type.BF16, (2, 32): Type.F32}  # by code and bits
 
 _capsule_pointer = pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_is_capsule = pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def _export(name: str, array: Any, stream: int | None) -> tuple[int, Any]:
+    """Device, and capsule: one with a version, which says what is read-only, of producers that have those."""
+    kind, number = array.__dlpack_device__()
+    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise ValueError(f"{name}: lies on DLPack's device {int(kind)}, must be on the CPU or on a CUDA device")
+    if kind not in (_CUDA, _CUDA_MANAGED):
+        device, options = DEVICE_HOST, {}
+    else:
+        device, options = number, {"stream": stream or 1}  # 1 is DLPack's number of the legacy default stream
+    try:
+        return device, array.__dlpack__(**options, max_version=(1, 0))
+    except TypeError:
+        return device, array.__dlpack__(**options)
 
 
 def _dlpack(name: str, array: Any, stream: int | None) -> Array:
     """The capsule is kept, not consumed: when it goes, it tells the producer itself."""
-    kind, number = array.__dlpack_device__()
-    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
-        raise ValueError(f"{name}: lies on DLPack's device {int(kind)}, must be on the CPU or on a CUDA device")
     if hasattr(array, "is_neg") and array.is_neg():  # PyTorch exports the values without the sign that it has put off
         raise ValueError(f"{name}: is a negated view of PyTorch's; pass its resolve_neg()")
-    on_gpu = kind in (_CUDA, _CUDA_MANAGED)
-    device = number if on_gpu else DEVICE_HOST
     try:
-        # 1 is DLPack's number of the legacy default stream.
-        capsule = array.__dlpack__(stream=stream or 1) if on_gpu else array.__dlpack__()
-    except (BufferError, RuntimeError) as error:  # such as PyTorch's, for a tensor that requires a gradient
+        device, capsule = _export(name, array, stream)
+    except (BufferError, RuntimeError, TypeError) as error:  # such as PyTorch's, for a tensor that requires a gradient
         raise ValueError(f"{name}: {error}") from error
-    tensor = _DlTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+    flags = 0
+    if _is_capsule(capsule, b"dltensor_versioned"):
+        versioned = _DlVersioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
+        if versioned.major != 1:
+            raise ValueError(f"{name}: its library speaks DLPack {versioned.major}, must be 1 or older")
+        tensor, flags = versioned.tensor, versioned.flags
+    else:
+        tensor = _DlTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
     element = _DL_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     if element is None:
         raise TypeError(f"{name}: its elements are {getattr(array, 'dtype', 'of another type')}, must be float16, "
                         "bfloat16 or, for results, float32")
     shape = tuple(tensor.shape[:tensor.ndim])
-    strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else _contiguous(shape)
-    address = (tensor.data or 0) + tensor.byte_offset
-    return Array(Operand(element, shape, strides), address, device, False, None, capsule)
+    strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else None
+    operand = _operand(name, element, shape, strides, tensor.bits // 8)
+    # What is written to a copy is lost.
+    return Array(operand, (tensor.data or 0) + tensor.byte_offset, device, bool(flags & (_READ_ONLY | _COPIED)), None,
+                 capsule)
+
+
+def stream_address(stream: Any) -> int:
+    """That of a stream of PyTorch, CuPy or cuda.core, or an address itself; TypeError names ``stream``."""
+    for attribute in ("cuda_stream", "ptr"):  # PyTorch, CuPy
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    return c.integer("stream", stream, c_void_p)

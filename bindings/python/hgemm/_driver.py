@@ -14,10 +14,13 @@ def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def device_of(address: int) -> int:
-    """CUDA's number of the GPU on which this memory lies."""
+def device_of(name: str, address: int) -> int:
+    """CUDA's number of the GPU on which this memory of the argument lies."""
     number = c_int()
-    status = _driver().cuPointerGetAttribute(byref(number), _DEVICE_ORDINAL, c_void_p(address))
+    try:
+        status = _driver().cuPointerGetAttribute(byref(number), _DEVICE_ORDINAL, c_void_p(address))
+    except OSError as error:
+        raise ValueError(f"{name}: lies on a GPU, and there is no CUDA driver: {error}") from error
     if status:
-        raise ValueError(f"{address:#x} is no device memory (CUDA driver's error {status})")
+        raise ValueError(f"{name}: {address:#x} is no device memory (CUDA driver's error {status})")
     return number.value

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_void_p, create_string_buffer
 from threading import get_ident
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from . import c
+from ._arrays import stream_address
 
 
 class Tuned(NamedTuple):
@@ -38,16 +40,18 @@ class Handle:
     CUDA context's GPU, else GPU 0, else the CPU. ``workspace_bytes``: of GPU memory for copies of unaligned operands
     and sums over slices of K; None is what the backend asks for, up to 210 MB.
 
-    Use a handle in one thread at a time, and close it when the work on its stream has ended.
+    Use a handle in one thread at a time, and close it when the work on its stream has ended. It cannot be copied.
     """
+
+    __slots__ = ("__weakref__", "_close", "raw")  # a misspelt setting is an AttributeError
 
     def __init__(self, device: int = c.DEVICE_CURRENT, *, workspace_bytes: int | None = None,
                  mode: c.Mode = c.Mode.DEFAULT) -> None:
-        raw = c.hgemm_handle_t()
+        raw, device, mode = c.hgemm_handle_t(), c.integer("device", device, c_int), _mode_of(mode)
         if workspace_bytes is None:
             c.hgemm_create_on(byref(raw), device)
         else:
-            c.hgemm_create_sized(byref(raw), device, workspace_bytes)
+            c.hgemm_create_sized(byref(raw), device, c.integer("workspace_bytes", workspace_bytes, c_size_t))
         #: The hgemm_handle_t, for the functions of ``hgemm.c``.
         self.raw = raw
         self._close = weakref.finalize(self, c.hgemm_destroy, raw)
@@ -64,6 +68,9 @@ class Handle:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an hgemm.Handle cannot be copied or pickled; create another")
 
     def __repr__(self) -> str:
         return f"<hgemm.Handle on {self.backend or 'nothing: it is closed'}>"
@@ -85,12 +92,13 @@ class Handle:
 
     @property
     def stream(self) -> int:
-        """The cudaStream_t of later calls, as an address; 0 is the default stream."""
+        """The cudaStream_t of later calls, as an address; 0 is the default stream. Streams of PyTorch and CuPy may be
+        assigned as well."""
         return self._get(c.hgemm_get_stream, c_void_p) or 0
 
     @stream.setter
-    def stream(self, stream: int) -> None:
-        c.hgemm_set_stream(self.raw, stream)
+    def stream(self, stream: Any) -> None:
+        c.hgemm_set_stream(self.raw, stream_address(stream))
 
     @property
     def mode(self) -> c.Mode:
@@ -98,7 +106,7 @@ class Handle:
 
     @mode.setter
     def mode(self, mode: c.Mode) -> None:
-        c.hgemm_set_mode(self.raw, mode)
+        c.hgemm_set_mode(self.raw, _mode_of(mode))
 
     @property
     def sm_count(self) -> int:
@@ -107,7 +115,7 @@ class Handle:
 
     @sm_count.setter
     def sm_count(self, count: int) -> None:
-        c.hgemm_set_sm_count(self.raw, count)
+        c.hgemm_set_sm_count(self.raw, c.integer("sm_count", count, c_int))
 
     @property
     def workspace(self) -> tuple[int, int]:
@@ -118,8 +126,11 @@ class Handle:
 
     @workspace.setter
     def workspace(self, workspace: tuple[int, int]) -> None:
+        if not isinstance(workspace, (tuple, list)) or len(workspace) != 2:
+            raise TypeError(f"workspace: {workspace!r}, must be a pair of an address and a number of bytes")
         address, size = workspace
-        c.hgemm_set_workspace(self.raw, address or None, size)
+        c.hgemm_set_workspace(self.raw, c.integer("workspace's address", address or 0, c_void_p) or None,
+                              c.integer("workspace's bytes", size, c_size_t))
 
     @property
     def workspace_per_stream(self) -> int:
@@ -133,33 +144,58 @@ class Handle:
 
     def gemm(self, args: c.Args) -> None:
         """D = activation(alpha * op(A) * op(B) + beta * C + bias); on a GPU it returns before D is there."""
-        c.hgemm_gemm_ex(self.raw, byref(args))
+        c.hgemm_gemm_ex(self.raw, _pointer(args, c.Args))
 
     def grouped(self, args: c.GroupedArgs) -> None:
-        c.hgemm_grouped_ex(self.raw, byref(args))
+        c.hgemm_grouped_ex(self.raw, _pointer(args, c.GroupedArgs))
 
     def workspace_size(self, args: c.Args) -> int:
         size = c_size_t()
-        c.hgemm_workspace_size(self.raw, byref(args), byref(size))
+        c.hgemm_workspace_size(self.raw, _pointer(args, c.Args), byref(size))
         return size.value
 
     def explain(self, args: c.Args) -> str:
         """One line about how ``gemm(args)`` would run, and why so."""
         text = create_string_buffer(2048)
-        c.hgemm_explain(self.raw, byref(args), text, len(text))
+        c.hgemm_explain(self.raw, _pointer(args, c.Args), text, len(text))
         return text.value.decode()
 
     def tune(self, args: c.Args | c.GroupedArgs, *, max_candidates: int = 0, max_rounds: int = 0,
-             max_seconds: float = 0, write: bool = False, path: str | None = None) -> Tuned:
+             max_seconds: float = 0, write: bool = False, path: str | os.PathLike[str] | None = None) -> Tuned:
         """Measure which kernel is the fastest for these arguments and use it from now on; see hgemm_tune()."""
         options, report = c.TuneOptions(), c.TuneReport()
         options.max_candidates, options.max_rounds, options.max_seconds = max_candidates, max_rounds, max_seconds
-        options.write, options.path = write, path.encode() if path is not None else None
+        options.write, options.path = write, _path_of(path)
+        pointer = _pointer(args, c.Args, c.GroupedArgs)
         function = c.hgemm_tune_grouped if isinstance(args, c.GroupedArgs) else c.hgemm_tune
-        function(self.raw, byref(args), byref(options), byref(report))
+        function(self.raw, pointer, byref(options), byref(report))
         values = [getattr(report, name) for name in Tuned._fields]
         values = [value.decode() if isinstance(value, bytes) else value for value in values]
         return Tuned(*values)._replace(complete=bool(report.complete))
+
+
+def _mode_of(mode: Any) -> c.Mode:
+    try:
+        return c.Mode(mode)
+    except ValueError:
+        raise ValueError(f"mode: {mode!r}, must be hgemm.Mode.DEFAULT or hgemm.Mode.BATCH_INVARIANT") from None
+
+
+def _pointer(args: Any, *kinds: type) -> Any:
+    if not isinstance(args, kinds):
+        names = " or ".join(f"hgemm.{kind.__name__}" for kind in kinds)
+        raise TypeError(f"args: {type(args).__name__}, must be {names}")
+    return byref(args)
+
+
+def _path_of(path: Any) -> bytes | None:
+    try:
+        name = None if path is None else os.fsencode(path)
+    except TypeError:
+        raise TypeError(f"path: {path!r}, must be a path") from None
+    if name is not None and b"\0" in name:
+        raise ValueError(f"path: {path!r} has a null character")
+    return name
 
 
 Lent = TypeVar("Lent", bound=Handle)

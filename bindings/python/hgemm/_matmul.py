@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import c
-from ._arrays import Array, describe
+from ._arrays import Array, describe, stream_address
 from ._handle import Handle, Pool
 from ._operand import activation_of, gemm_args
+from ._results import as_jax, is_jax, new_result
 
 
 #: Of GPU memory, for each stream and each captured graph at most: what a handle takes on an H100.
@@ -27,25 +28,8 @@ def _create(device: int, stream: int) -> Handle:
 _pool = Pool[Handle](_create)
 
 
-def _new_result(a: Any, b: Any, dtype: Any) -> Any:
-    if not (hasattr(a, "__array_interface__") and hasattr(b, "__array_interface__")):
-        raise TypeError("out: must be given where a or b is no numpy array")
-    import numpy
-    batch = next((x.shape[:1] for x in (a, b) if x.ndim == 3), ())
-    if a.ndim < 2 or b.ndim < 2:
-        raise ValueError(f"{'a' if a.ndim < 2 else 'b'}: {min(a.ndim, b.ndim)} dimensions, must be 2 or 3")
-    return numpy.empty((*batch, a.shape[-2], b.shape[-1]), dtype or a.dtype)
-
-
-def _stream_of(stream: Any, arrays: list[Array]) -> int:
-    """The caller's choice, else that on which the arrays are written, else the default stream."""
-    if stream is not None:
-        for attribute in ("cuda_stream", "ptr"):  # PyTorch, CuPy
-            if hasattr(stream, attribute):
-                return int(getattr(stream, attribute))
-        if hasattr(stream, "__cuda_stream__"):
-            return int(stream.__cuda_stream__()[1])
-        return int(stream)
+def _stream_of(arrays: list[Array]) -> int:
+    """That on which the arrays are written, else the default stream."""
     found = {array.stream for array in arrays} - {None}
     if len(found) > 1:
         raise ValueError("stream: the arrays are written on different streams; name the one to run on")
@@ -53,34 +37,49 @@ def _stream_of(stream: Any, arrays: list[Array]) -> int:
 
 
 class _Product:
-    """Arguments with what keeps their memory, and where to run them."""
+    """Arguments with what keeps their memory, and where to run them. out: None is a new one."""
 
     def __init__(self, a: Any, b: Any, out: Any, c_matrix: Any, alpha: float, beta: float | None, bias: Any,
-                 activation: Any, aux: Any, stream: Any) -> None:
-        named = {"a": a, "b": b, "out": out, "c": c_matrix, "bias": bias, "aux": aux}
-        given = None if stream is None else _stream_of(stream, [])
+                 activation: Any, aux: Any, dtype: Any, stream: Any) -> None:
+        named = {"out": out, "a": a, "b": b, "c": c_matrix, "bias": bias, "aux": aux}
+        named = {name: array for name, array in named.items() if array is not None or name in ("a", "b")}
+        given = None if stream is None else stream_address(stream)
         arrays = _described(named, given)
-        self.device = arrays["out"].device
+        first = next(iter(arrays))
+        self.device = arrays[first].device
         for name, array in arrays.items():
             if array.device != self.device:
-                raise ValueError(f"{name}: lies on {_place(array.device)}, and out on {_place(self.device)}")
+                raise ValueError(f"{name}: lies on {_place(array.device)}, and {first} on {_place(self.device)}")
             if array.read_only and name in ("out", "aux"):
                 raise ValueError(f"{name}: is read-only")
-        self.stream = _stream_of(stream, list(arrays.values())) if self.device != c.DEVICE_HOST else 0
+        self.stream = given if given is not None else _stream_of(list(arrays.values()))
+        if self.device == c.DEVICE_HOST:
+            self.stream = 0
         if self.stream != (given or 0):  # so that those of DLPack wait for it
             arrays = _described(named, self.stream)
-        self.owners = arrays
-        optional = {name: arrays[name].operand for name in ("c", "bias", "aux") if name in arrays}
-        self.args = gemm_args(arrays["a"].operand, arrays["b"].operand, arrays["out"].operand, **optional,
-                              alpha=alpha, beta=beta if beta is not None else float(c_matrix is not None),
-                              activation=activation_of(activation))
-        self.args.d = arrays["out"].address
-        for name in arrays.keys() - {"out"}:
-            setattr(self.args, name, arrays[name].address)
+        if out is None:
+            out = new_result(a, arrays["a"], arrays["b"], dtype, self.stream)
+            arrays["out"] = describe("out", out, self.stream)
+        self.out, self.owners = out, arrays
+        self.args = _args_of(arrays, alpha, beta, activation)
+
+
+def _args_of(arrays: dict[str, Array], alpha: float, beta: float | None, activation: Any) -> c.Args:
+    has_c = "c" in arrays
+    beta = float(has_c) if beta is None else c.real("beta", beta)
+    if beta != 0 and not has_c:
+        raise ValueError("c: must be given where beta is not 0")
+    optional = {name: arrays[name].operand for name in ("c", "bias", "aux") if name in arrays}
+    args = gemm_args(arrays["a"].operand, arrays["b"].operand, arrays["out"].operand, **optional, alpha=alpha,
+                     beta=beta, activation=activation_of(activation))
+    args.d = arrays["out"].address
+    for name in arrays.keys() - {"out"}:
+        setattr(args, name, arrays[name].address)
+    return args
 
 
 def _described(named: dict[str, Any], stream: int | None) -> dict[str, Array]:
-    return {name: describe(name, array, stream) for name, array in named.items() if array is not None}
+    return {name: describe(name, array, stream) for name, array in named.items()}
 
 
 def _place(device: int) -> str:
@@ -93,7 +92,9 @@ def arguments(a: Any, b: Any, out: Any, *, c: Any = None, alpha: float = 1.0, be
 
     They hold addresses alone: keep the arrays.
     """
-    return _Product(a, b, out, c, alpha, beta, bias, activation, aux, None).args
+    if out is None:
+        raise TypeError("out: must be given")
+    return _Product(a, b, out, c, alpha, beta, bias, activation, aux, None, None).args
 
 
 def matmul(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0, beta: float | None = None,
@@ -106,22 +107,28 @@ def matmul(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0
     ``beta`` is 1 where there is a ``c``; ``c`` may be ``out``. ``bias``: (N,), (1, N) or (M, 1). ``activation``:
     "relu", "gelu_tanh", "gelu_erf" or "silu". ``aux`` receives the values before the activation.
 
-    Arrays are numpy's, or have ``__dlpack__`` or ``__cuda_array_interface__``; all lie on one device. ``out`` may be
-    left out for numpy arrays alone, and is then of ``dtype``, or of the type of ``a``. Rows or columns of a matrix must
-    be contiguous, as in slices and transposes: nothing is copied. Otherwise, and for wrong shapes and types, ValueError
-    or TypeError names the argument; :class:`hgemm.Error` is what the library refuses.
+    Arrays are numpy's, or have ``__dlpack__`` or ``__cuda_array_interface__``; all lie on one device. Without ``out``
+    the result is a new array of the library of ``a`` (numpy, PyTorch, CuPy, or JAX on the CPU) and of ``dtype``, or of
+    the type of ``a``. Rows or columns of a matrix must be contiguous, as in slices and transposes: nothing is copied.
+    Otherwise, and for wrong shapes, types and numbers, ValueError or TypeError names the argument. An ``out`` that is
+    read-only, as JAX's arrays are, is a ValueError as well. :class:`hgemm.Error` is what the library refuses.
 
     On a GPU the product runs on ``stream`` (an address, or a stream of PyTorch or CuPy), else on that of the arrays
     (CUDA array interface), else on the default stream, and the call returns before it has ended. ``handle`` runs it
     with that handle's settings, on ``stream`` if one is given. Without, there is a handle for each device and stream.
     """
-    if out is None:
-        out = _new_result(a, b, dtype)
-    elif dtype is not None:
+    if out is not None and dtype is not None:
         raise ValueError("dtype: must not be given with out")
+    if handle is not None and not isinstance(handle, Handle):
+        raise TypeError(f"handle: {type(handle).__name__}, must be an hgemm.Handle")
+    if out is None and is_jax(a):
+        result = new_result(a, describe("a", a), describe("b", b), dtype, 0)
+        matmul(a, b, result, c=c, alpha=alpha, beta=beta, bias=bias, activation=activation, aux=aux, handle=handle)
+        return as_jax(a, result)
     if stream is None and handle is not None:
         stream = handle.stream
-    product = _Product(a, b, out, c, alpha, beta, bias, activation, aux, stream)
+    product = _Product(a, b, out, c, alpha, beta, bias, activation, aux, dtype, stream)
+    out = product.out
     if handle is not None:
         if handle.device != product.device:
             raise ValueError(f"handle: is for {_place(handle.device)}, and out lies on {_place(product.device)}")

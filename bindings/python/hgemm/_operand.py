@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from .c import Activation, Args, Bias, Layout, Op, Type
 
+NAMES = {Type.F16: "float16", Type.BF16: "bfloat16", Type.F32: "float32"}
 ROW, COL = Layout.ROW_MAJOR, Layout.COL_MAJOR
 ACTIVATIONS: dict[str | None, Activation] = {None: Activation.NONE} | {each.name.lower(): each for each in Activation}
 
@@ -42,7 +43,7 @@ def activation_of(name: str | Activation | None) -> Activation:
     """From its name in lower case, such as "gelu_tanh"."""
     if isinstance(name, Activation):
         return name
-    if name not in ACTIVATIONS:
+    if not isinstance(name, (str, type(None))) or name not in ACTIVATIONS:
         raise ValueError(f"activation: {name!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
     return ACTIVATIONS[name]
 
@@ -74,11 +75,28 @@ def _batch_stride(name: str, operand: Operand, batch: int) -> int:
     return operand.strides[0]
 
 
-def _require_shape(name: str, operand: Operand, rows: int, columns: int) -> None:
+def _require_dimensions(name: str, operand: Operand) -> None:
     if len(operand.shape) not in (2, 3):
-        raise ValueError(f"{name}: {len(operand.shape)} dimensions, must be 2 or 3")
+        raise ValueError(f"{name}: its shape is {operand.shape}, must have 2 or 3 dimensions")
+
+
+def _require_shape(name: str, operand: Operand, rows: int, columns: int) -> None:
+    _require_dimensions(name, operand)
     if operand.shape[-2:] != (rows, columns):
         raise ValueError(f"{name}: its shape is {operand.shape}, must end with {(rows, columns)}")
+
+
+def sizes(a: Operand, b: Operand) -> tuple[int, int, int]:
+    """M, N and K of a product of these."""
+    _require_dimensions("a", a)
+    if a.type == Type.F32:
+        raise TypeError("a: its elements are float32, must be float16 or bfloat16")
+    if b.type != a.type:
+        raise TypeError(f"b: its elements are {NAMES[b.type]}, must be {NAMES[a.type]} as those of a")
+    m, k = a.shape[-2:]
+    n = b.shape[-1] if b.shape else 0
+    _require_shape("b", b, k, n)
+    return m, n, k
 
 
 def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, bias: Operand | None = None,
@@ -90,15 +108,7 @@ def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, b
     are batches or shared by all problems. The bias is of shape N, (1, N) or (M, 1), or a batch of the last two.
     Raises ValueError, which names the argument.
     """
-    if len(a.shape) not in (2, 3):
-        raise ValueError(f"a: {len(a.shape)} dimensions, must be 2 or 3")
-    if a.type == Type.F32:
-        raise TypeError("a: its elements are float32, must be float16 or bfloat16")
-    if b.type != a.type:
-        raise TypeError(f"b: its elements are {b.type.name}, must be {a.type.name} as those of a")
-    m, k = a.shape[-2:]
-    n = b.shape[-1] if b.shape else 0
-    _require_shape("b", b, k, n)
+    m, n, k = sizes(a, b)
     _require_shape("out", d, m, n)
     args = Args()
     layout = ROW if leading(d, ROW) is not None else COL
@@ -114,7 +124,7 @@ def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, b
     if aux is not None:
         _require_shape("aux", aux, m, n)
         if aux.type != d.type:
-            raise TypeError(f"aux: its elements are {aux.type.name}, must be {d.type.name} as those of the result")
+            raise TypeError(f"aux: its elements are {NAMES[aux.type]}, must be {NAMES[d.type]} as those of the result")
         args.ldaux = _of_output("aux", aux, layout)
     if bias is not None:
         args.bias_type, args.bias_mode = bias.type, _bias_mode(bias, m, n)

@@ -138,7 +138,8 @@ class WrongArguments(unittest.TestCase):
     def test_arrays(self):
         a, b, out = random(8, 16), random(16, 4), np.empty((8, 4), "float16")
         self.refused(TypeError, "a", [[1.0]], b, out)
-        self.refused(TypeError, "out", [[1.0]], b)
+        self.refused(TypeError, "a", [[1.0]], b)
+        self.refused(TypeError, "a", None, b)
         self.refused(TypeError, "a", a.astype("float64"), b)
         self.refused(TypeError, "a", a.astype(">f2"), b)
         self.refused(TypeError, "a", a.astype("float32"), b.astype("float32"))

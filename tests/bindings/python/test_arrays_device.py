@@ -2,8 +2,10 @@
 
 import ctypes
 import sys
+import types
 import unittest
 from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+from unittest import mock
 
 import ml_dtypes
 import numpy as np
@@ -153,6 +155,44 @@ class Arrays(unittest.TestCase):
             hgemm.matmul(DeviceArray(a), DeviceArray(b))
         with hgemm.Handle(hgemm.DEVICE_HOST) as handle, self.assertRaisesRegex(ValueError, "^handle: "):
             hgemm.matmul(DeviceArray(a), DeviceArray(b), DeviceArray(out), handle=handle)
+
+    def test_batches_of_any_order(self):
+        a, b = random(6, 8, 16), random(6, 16, 8)
+        for step in (slice(None, None, -1), slice(None, None, 2), slice(None, None, -2)):
+            out = DeviceArray(np.zeros((6, 8, 8), "float16")[step])
+            hgemm.matmul(DeviceArray(a[step]), DeviceArray(b[step]), out)
+            assert_close(out.get(), a[step], b[step])
+
+    def test_a_new_result_of_cupy(self):
+        """By a stand-in: memory on the device and the stream of the product."""
+        streams = []
+
+        class Array(DeviceArray):
+            pass
+
+        class Context:
+            null = None
+
+            def __init__(self, name):
+                self.name = name
+
+            def __enter__(self):
+                streams.append(self.name)
+
+            def __exit__(self, *_):
+                pass
+
+        Context.null = Context("null")
+        cuda_module = types.SimpleNamespace(Device=Context, ExternalStream=Context, Stream=Context)
+        cupy = types.SimpleNamespace(ndarray=Array, cuda=cuda_module,
+                                     empty=lambda shape, dtype: Array(np.zeros(shape, dtype)))
+        a, b, stream = random(8, 16), random(16, 8), new_stream()
+        with mock.patch.dict(sys.modules, cupy=cupy):
+            for given, dtype in ((None, "float16"), (stream, "float32")):
+                d = hgemm.matmul(Array(a), Array(b), dtype=dtype, stream=given)
+                self.assertEqual((type(d), d.dtype), (Array, dtype))
+                assert_close(d.get(), a, b)
+        self.assertEqual(streams, [0, "null", 0, stream])
 
 
 class Graphs(unittest.TestCase):
