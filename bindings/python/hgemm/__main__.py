@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -17,18 +18,34 @@ def find_bench() -> str | None:
                  if (found := shutil.which("hgemm-bench", path=folder))), None)
 
 
+def interpreter_options() -> list[str]:
+    """What stands before -m hgemm in this Python's command line."""
+    if not hasattr(sys, "orig_argv"):  # Python 3.9
+        return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined, no-any-return]
+    *options, last = sys.orig_argv[1:len(sys.orig_argv) - len(sys.argv) + 1]
+    if not last.startswith("-"):  # the name of the module
+        last = options.pop()
+    others = last[:last.index("m")]  # flags that are written together with -m, as in -Om
+    return options if others == "-" else [*options, others]
+
+
 def command_of(program: list[str], is_module: bool) -> list[str]:
-    """What to execute: Python files and modules are run by this Python."""
+    """What to execute: modules, Python files, and folders and archives with a __main__.py are run by this Python, with
+    its options."""
+    python = [sys.executable, *(interpreter_options() if __name__ == "__main__" else [])]
     if is_module:
-        return [sys.executable, "-m", *program]
-    if program[0].endswith(".py"):
-        if not Path(program[0]).is_file():
-            raise ValueError(f"program: there is no file {program[0]}")
-        return [sys.executable, *program]
+        return [*python, "-m", *program]
+    path = Path(program[0])
+    if path.suffix in (".py", ".pyz"):
+        if not path.is_file():
+            raise ValueError(f"program: there is no file {path}")
+        return [*python, *program]
     found = shutil.which(program[0])
-    if found is None:
-        raise ValueError(f"program: {program[0]} is no Python file, and no executable on PATH")
-    return [found, *program[1:]]
+    if found is not None:
+        return [found, *program[1:]]
+    if (path / "__main__.py").is_file():
+        return [*python, *program]
+    raise ValueError(f"program: {path} is no Python file, no folder with a __main__.py, and no executable on PATH")
 
 
 def shim_environment(arguments: argparse.Namespace) -> dict[str, str]:
@@ -40,7 +57,7 @@ def shim_environment(arguments: argparse.Namespace) -> dict[str, str]:
         raise ValueError(f"{shim}: LD_PRELOAD takes no path with blanks or colons")
     environment = dict(os.environ)
     environment["LD_PRELOAD"] = ":".join(filter(None, (shim, environment.get("LD_PRELOAD"))))
-    environment["HGEMM_SHIM"] = "on"
+    environment.setdefault("HGEMM_SHIM", "on")
     if arguments.batch_invariant:
         environment["HGEMM_SHIM_MODE"] = "batch-invariant"
     if arguments.strict:
@@ -92,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
     run_parser.add_argument("--log", choices=("summary", "calls"),
                             help="say what was served: at exit, or for each call as well")
     run_parser.add_argument("-m", dest="module", action="store_true", help="the program is a Python module")
-    run_parser.add_argument("program", help="a Python file, or any executable")
+    run_parser.add_argument("program", help="a Python file, folder or archive, or any executable")
     run_parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     run_parser.set_defaults(function=run)
 

@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 
 import hgemm
@@ -80,6 +82,44 @@ class Run(unittest.TestCase):
         self.assertEqual(variables["LD_PRELOAD"].split(":")[0], str(shim))
         self.assertEqual([variables[f"HGEMM_SHIM{name}"] for name in ("", "_MODE", "_STRICT", "_LOG")],
                          ["on", "batch-invariant", "1", "calls"])
+
+    def run_by_this_python(self, *options, program="program.py", **environment):
+        """What the program says of its interpreter. In the shim's place stands the library, which serves nothing."""
+        source = ("import json, os, sys\n"
+                  "print(json.dumps([sys.flags.optimize, sys.stdout.write_through, sys.warnoptions,"
+                  " sys.flags.utf8_mode, os.environ['HGEMM_SHIM'], sys.argv[1:]]))")
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("libhgemm.so.1", "libhgemm_cublas.so"):
+                (Path(folder) / name).symlink_to(Path(hgemm.library_path).resolve())
+            (Path(folder) / "program.py").write_text(source)
+            (Path(folder) / "app").mkdir()
+            (Path(folder) / "app/__main__.py").write_text(source)
+            with zipfile.ZipFile(Path(folder) / "app.pyz", "w") as archive:
+                archive.writestr("__main__.py", source)
+            environment = {"HGEMM_SHIM": "", "PYTHONUNBUFFERED": "", "PYTHONUTF8": "0", **environment}
+            variables = {name: value for name, value in {**os.environ, **environment}.items() if value}
+            done = subprocess.run([sys.executable, *options, "run", f"{folder}/{program}", "-O", "x"],
+                                  capture_output=True, text=True, timeout=60,
+                                  env={**variables, "HGEMM_PYTHON_LIBRARY": f"{folder}/libhgemm.so.1"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def test_options_of_the_interpreter(self):
+        given = ["-O", "-u", "-W", "error", "-X", "utf8"]
+        if sys.version_info < (3, 10):
+            given.remove("-u")  # it cannot be told there
+        want = [1, "-u" in given, ["error"], 1, "on", ["-O", "x"]]
+        for last in (["-m", "hgemm"], ["-mhgemm"], ["-Bm", "hgemm"]):
+            with self.subTest(last):
+                self.assertEqual(self.run_by_this_python(*given, *last), want)
+        self.assertEqual(self.run_by_this_python("-m", "hgemm")[:3], [0, False, []])
+
+    def test_a_chosen_shim_mode_is_kept(self):
+        self.assertEqual(self.run_by_this_python("-m", "hgemm", HGEMM_SHIM="verify")[4], "verify")
+
+    def test_folders_and_archives(self):
+        for program in ("app", "app.pyz"):
+            self.assertEqual(self.run_by_this_python("-O", "-m", "hgemm", program=program)[0], 1)
 
     @unittest.skipUnless(SHIM, "this libhgemm was built without CUDA, and has no shim")
     def test_a_program_runs_under_the_shim(self):
