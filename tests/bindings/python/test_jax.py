@@ -1,6 +1,7 @@
 """hgemm.jax on JAX's default device: the CPU, or a GPU where JAX has one."""
 
 import ctypes
+import importlib.util
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ except ModuleNotFoundError:
     print("hgemm.jax: Skipped\nJAX is not installed")
     sys.exit(77)
 
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
@@ -300,6 +302,29 @@ class WrongArguments(unittest.TestCase):
         self.refused(ValueError, "bias", hj.linear, a, b.T, random(5))
         self.refused(ValueError, "bias", hj.linear, a, b.T, jnp.float16(1))
         self.refused(ValueError, "activation", hj.linear, a, b.T, None, "tanh")
+
+
+class Export(unittest.TestCase):
+    def test_exported_functions(self):
+        """Also with a number of rows that is not known yet, for both platforms, and with gradients."""
+        def layer(x, weight):
+            return hj.linear(x, weight, activation="silu")
+
+        def total(function):
+            return jax.grad(lambda x, weight: function(x, weight).astype("float32").sum(), (0, 1))
+
+        x, weight = random(4, 8), random(6, 8)
+        rows, = jax.export.symbolic_shape("rows")
+        shape = jax.ShapeDtypeStruct((rows, 8), x.dtype)
+        exported = jax.export.export(jax.jit(layer), platforms=["cpu", "cuda"],
+                                     disabled_checks=hj.EXPORT_CHECKS)(shape, weight)
+        if importlib.util.find_spec("flatbuffers") is not None:  # without it JAX writes no files
+            exported = jax.export.deserialize(exported.serialize(vjp_order=1))
+        np.testing.assert_array_equal(exported.call(x, weight), layer(x, weight))
+        for got, want in zip(total(exported.call)(x, weight), total(layer)(x, weight)):
+            np.testing.assert_array_equal(got, want)
+        with self.assertRaisesRegex(ValueError, "hgemm_matmul"):
+            jax.export.export(jax.jit(layer))(x, weight)
 
 
 class Imports(unittest.TestCase):

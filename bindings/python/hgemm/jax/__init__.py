@@ -20,9 +20,9 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._operand import activation_of
-from ._product import Setting, product, vary_alike
+from ._product import EXPORT_CHECKS, Setting, product, vary_alike
 
-__all__ = ["linear", "matmul"]
+__all__ = ["EXPORT_CHECKS", "linear", "matmul"]
 
 _HALF = ("float16", "bfloat16")
 

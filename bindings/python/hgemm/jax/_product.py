@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.custom_batching import custom_vmap
+from jax.export import DisabledSafetyCheck
 
 from .. import c
 from .._operand import activation_of
@@ -21,6 +22,10 @@ WORKSPACE_BYTES = 32 << 20
 _ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu, "gelu_tanh": partial(jax.nn.gelu, approximate=True),
                 "gelu_erf": partial(jax.nn.gelu, approximate=False)}
 _TARGET = "hgemm_matmul"
+
+#: What ``jax.export.export(..., disabled_checks=hgemm.jax.EXPORT_CHECKS)`` takes: JAX does not know whether a later
+#: libhgemm understands what is exported. Call it where ``hgemm.jax`` of the same version is imported.
+EXPORT_CHECKS = [DisabledSafetyCheck.custom_call(_TARGET)]
 
 
 def _register() -> None:
