@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from . import c
 from ._handle import Handle, Tuned
+from ._logger import set_logger
 from ._matmul import arguments, matmul
 from .c import (DEVICE_CURRENT, DEVICE_HOST, Activation, Args, Bias, Error, GroupedArgs, Grouping, Layout, LogLevel,
                 Mode, Op, Status, Type, library_path)
@@ -44,18 +44,3 @@ def shim_path() -> str | None:
     """libhgemm_cublas.so beside the library, None where it is not: LD_PRELOAD=<this> serves programs' cuBLAS calls."""
     path = Path(library_path).parent / "libhgemm_cublas.so"
     return str(path) if path.is_file() else None
-
-
-_loggers: list[object] = []  # handles that were created with them keep them
-
-
-def set_logger(level: LogLevel, logger: Callable[[str], None] | None) -> None:
-    """Give each line of the log of handles that are created later to ``logger``, from the threads that use them.
-    None leaves the log to HGEMM_LOG again."""
-    def log(_: object, line: bytes) -> None:
-        assert logger is not None
-        logger(line.decode(errors="replace"))
-
-    function = c.hgemm_logger_t(log) if logger is not None else c.hgemm_logger_t()
-    c.hgemm_set_logger(level, function, None)
-    _loggers.append(function)

@@ -57,10 +57,10 @@ name=$(basename "${wheel[0]}")
 size=$(stat -c %s "${wheel[0]}")
 [ "$size" -le $((12 << 20)) ] || { echo "$name has $size bytes, at most 12 MB are allowed"; exit 1; }
 files=$("$python" -m zipfile -l "${wheel[0]}")
-for file in hgemm/lib/libhgemm{.so.1,_torch.so,_xla.so} hgemm/include/hgemm.h hgemm/py.typed dist-info/licenses/LICENSE; do
+for file in hgemm/lib/libhgemm{.so.1,_logger.so,_torch.so,_xla.so} hgemm/include/hgemm.h hgemm/py.typed dist-info/licenses/LICENSE; do
     [[ $files = *"$file "* ]] || { echo "$name lacks $file"; exit 1; }
 done
-if grep -E '\.(so|so\.1\..*|pyc) ' <<<"$files" | grep -v -E '^hgemm/lib/libhgemm_(torch|xla)\.so '; then
+if grep -E '\.(so|so\.1\..*|pyc) ' <<<"$files" | grep -v -E '^hgemm/lib/libhgemm_(logger|torch|xla)\.so '; then
     echo "$name has what it should not have"
     exit 1
 fi
