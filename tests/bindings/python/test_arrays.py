@@ -33,8 +33,9 @@ class DlpackOnly:
         self.array, self.exported = array, 0
 
     def __dlpack__(self, **options):
+        capsule = self.array.__dlpack__(**options)
         self.exported += 1
-        return self.array.__dlpack__(**options)
+        return capsule
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()

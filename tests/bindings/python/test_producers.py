@@ -33,41 +33,37 @@ def bits(array):
     return np.asarray(array).view("uint8").tobytes()
 
 
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
 class Producer:
     """An array that speaks DLPack alone. version: the newest that it knows, None: that before 1.0. strides, of
-    elements, and flags are as they are given."""
+    elements, and flags are as they are given, or those of the array."""
 
     def __init__(self, array, version=(1, 0), strides=None, flags=0):
-        self.array, self.version, self.strides, self.flags = array, version, strides, flags
+        self.array, self.version = array, version
+        if strides is None:
+            strides = [stride // array.itemsize for stride in array.strides]
+        self.shape, self.strides = ((ctypes.c_int64 * array.ndim)(*values) for values in (array.shape, strides))
+        self.exported = _arrays._DlVersioned(*(version or (0, 0)), None, None, flags | (not array.flags.writeable))
+        tensor = self.exported.tensor
+        tensor.data, tensor.device_type, tensor.ndim = array.ctypes.data, 1, array.ndim
+        tensor.code, tensor.bits, tensor.lanes = 4 if array.dtype == ml_dtypes.bfloat16 else 2, 8 * array.itemsize, 1
+        integers = ctypes.POINTER(ctypes.c_int64)
+        tensor.shape, tensor.strides = ctypes.cast(self.shape, integers), ctypes.cast(self.strides, integers)
 
     def __dlpack_device__(self):
         return 1, 0
 
     def __dlpack__(self, **options):
-        if self.version is None:
-            if options:
-                raise TypeError("__dlpack__() got an unexpected keyword argument")
-            return self._exported(None)
-        return self._exported((1, 0) if options.get("max_version") is not None else None)
-
-    def _exported(self, max_version):
-        # numpy has no DLPack of bfloat16.
-        is_bf16 = self.array.dtype == ml_dtypes.bfloat16
-        carrier = self.array.view("uint16") if is_bf16 else self.array
-        if max_version is None:
-            capsule = carrier.__dlpack__()
-            tensor = _arrays._DlTensor.from_address(_arrays._capsule_pointer(capsule, b"dltensor"))
-        else:
-            capsule = carrier.__dlpack__(max_version=max_version)
-            found = _arrays._DlVersioned.from_address(_arrays._capsule_pointer(capsule, b"dltensor_versioned"))
-            found.major, found.minor = self.version
-            found.flags |= self.flags
-            tensor = found.tensor
-        if is_bf16:
-            tensor.code = 4
-        for axis, stride in enumerate(self.strides or ()):
-            tensor.strides[axis] = stride
-        return capsule
+        if self.version is None and options:
+            raise TypeError("__dlpack__() got an unexpected keyword argument")
+        if options.get("max_version") is not None:
+            return new_capsule(ctypes.addressof(self.exported), b"dltensor_versioned", None)
+        if self.exported.flags:
+            raise BufferError("DLPack before 1.0 has no flags")
+        return new_capsule(ctypes.addressof(self.exported.tensor), b"dltensor", None)
 
 
 def read_only(array):
