@@ -4,6 +4,7 @@
 #include "core/state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace emu {
 
@@ -40,6 +41,14 @@ Checker::Checker(Reports* reports) : state_(new State) { state_->reports = repor
 Checker::~Checker() { delete state_; }
 
 void Checker::configure(int level) { level_ = level; }
+
+void Checker::swap(Checker& other)
+{
+    std::swap(level_, other.level_);
+    std::swap(front_, other.front_);
+    std::swap(awaited_, other.awaited_);
+    std::swap(state_, other.state_);
+}
 
 void Checker::begin_launch(bool overlaps)
 {

@@ -51,6 +51,8 @@ struct Actor {
 class Checker {
 public:
     void configure(int level);
+    int level() const { return level_; }
+    void swap(Checker& other);
     bool races() const { return level_ >= 2; }
     bool global_races() const { return level_ >= 3; }
     bool watches_global() const { return global_races() || front_ >= 0; }

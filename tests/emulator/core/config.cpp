@@ -79,6 +79,7 @@ Config Config::from_environment()
     config.memory = static_cast<int64_t>(number("EMU_MEMORY", config.memory, 0, INT64_MAX));
     config.check = static_cast<int>(number("EMU_CHECK", config.check, 0, 3));
     config.dependent = number("EMU_DEPENDENT", 0, 0, 1) == 1;
+    config.overlap = number("EMU_OVERLAP", 0, 0, 1) == 1;
     config.seed = number("EMU_SEED", config.seed, 0, UINT64_MAX);
     if (const char* name = setting("EMU_ARITHMETIC")) {
         const std::string text = name;

@@ -23,12 +23,15 @@ struct Config {
                              // 3 also in global memory
     bool dependent = false;  // EMU_DEPENDENT: 1: a launch that may start before those in front of it have
                              // ended accesses global memory only behind a wait for them
+    bool overlap = false;    // EMU_OVERLAP: 1: kernels that nothing orders run in turns
     Strict strict = Strict::Off;  // EMU_STRICT: 1: a report that is no harmless one fails the launch,
                                   // defects: only a defect does
     uint64_t seed = 1;            // EMU_SEED: order of warps and of asynchronous completions
     std::string faults;           // EMU_FAULTS: see driver/faults.hpp
 
     static Config from_environment();
+    // Of so many multiprocessors those that nobody else has taken.
+    int free_of(int count) const { return free_sms > 0 && free_sms < count ? free_sms : count; }
 };
 
 }  // namespace emu

@@ -1,4 +1,5 @@
 // The machine: may this kernel be launched so, and then run it.
+#include "core/execution.hpp"
 #include "core/scheduler.hpp"
 
 namespace emu {
@@ -84,18 +85,73 @@ Machine::Machine(const Config& c) : config(c), memory(c.memory), random(c.seed)
 
 void Machine::run(const Program& program, const Launch& launch)
 {
+    Execution execution(*this, program, launch, std::make_shared<Multiprocessors>(config.free_of(config.sm_count)));
+    constexpr uint64_t many = 4096;
+    for (;;) {
+        const Turn turn = execution.advance(many);
+        if (turn == Turn::Ended)
+            return;
+        if (turn == Turn::Stuck)
+            throw Fault("deadlock", execution.stuck());
+    }
+}
+
+Execution::Execution(Machine& machine, const Program& program, const Launch& launch,
+                     std::shared_ptr<Multiprocessors> multiprocessors)
+    : machine_(machine)
+{
     Launch actual = launch;
     if (program.kernel->cluster[0] && launch.cluster.count() == 1)
         actual.cluster = dim(program.kernel->cluster);
     check_block(program, actual);
-    check_cluster(program, actual, config.cc);
-    check_sizes(program, actual, config);
-    checker.begin_launch(config.dependent && launch.overlaps);
-    flags.clear();
-    progress = steps;
-    Scheduler(*this, program, actual).run();
-    if (!checker.front_awaited())
-        report_unawaited(program, reports);
+    check_cluster(program, actual, machine.config.cc);
+    check_sizes(program, actual, machine.config);
+    if (machine.spare_checkers.empty()) {
+        checker_ = std::make_unique<Checker>(&machine.reports);
+    } else {
+        checker_ = std::move(machine.spare_checkers.back());
+        machine.spare_checkers.pop_back();
+    }
+    checker_->configure(machine.checker.level());
+    checker_->begin_launch(machine.config.dependent && launch.overlaps);
+    scheduler_ = std::make_unique<Scheduler>(machine, program, actual, std::move(multiprocessors));
 }
+
+Execution::~Execution()
+{
+    scheduler_ = nullptr;
+    machine_.spare_checkers.push_back(std::move(checker_));
+}
+
+void Execution::enter()
+{
+    machine_.checker.swap(*checker_);
+    machine_.flags.swap(flags_);
+    machine_.progress = machine_.steps - idle_;
+    machine_.polls = polls_;
+}
+
+void Execution::leave()
+{
+    machine_.checker.swap(*checker_);
+    machine_.flags.swap(flags_);
+    idle_ = machine_.steps - machine_.progress;
+    polls_ = machine_.polls;
+}
+
+Turn Execution::advance(uint64_t turns)
+{
+    const struct Inside {
+        explicit Inside(Execution& of) : of(of) { of.enter(); }
+        ~Inside() { of.leave(); }
+        Execution& of;
+    } inside(*this);
+    const Turn turn = scheduler_->advance(turns);
+    if (turn == Turn::Ended && !machine_.checker.front_awaited())
+        report_unawaited(scheduler_->program(), machine_.reports);
+    return turn;
+}
+
+std::string Execution::stuck() const { return scheduler_->stuck(); }
 
 }  // namespace emu

@@ -9,10 +9,14 @@ namespace {
 
 // Uninitialised registers and shared memory: a NaN in every float format.
 constexpr uint8_t poison = 0xff;
+// Of each CTA, for the system.
+constexpr uint64_t reserved_shared = 1024;
 
 }  // namespace
 
-Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& launch) : machine_(machine)
+Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& launch,
+                     std::shared_ptr<Multiprocessors> multiprocessors)
+    : machine_(machine)
 {
     grid_.program = &program;
     grid_.launch = launch;
@@ -20,9 +24,9 @@ Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& lau
     grid_.executed.resize(program.ops.size());
     grid_.banks.resize(program.ops.size());
     grid_.cancel_cluster = [this](uint32_t(&first_cta)[3]) { return take_cluster(first_cta); };
-    const int sms = machine.config.free_sms > 0 ? std::min(machine.config.free_sms, machine.config.sm_count)
-                                                : machine.config.sm_count;
-    slot_used_.resize(std::max<size_t>(1, sms / launch.cluster.count()));
+    const size_t places = multiprocessors->used.size() / launch.cluster.count();
+    grid_.multiprocessors = std::move(multiprocessors);
+    slot_used_.resize(std::max<size_t>(1, places));
     if (machine.config.start == Start::Random) {
         random_numbers_.resize(launch.grid.count() / launch.cluster.count());
         std::iota(random_numbers_.begin(), random_numbers_.end(), 0);
@@ -30,6 +34,13 @@ Scheduler::Scheduler(Machine& machine, const Program& program, const Launch& lau
     }
     static constexpr double chances[] = {0, 0, 1 / 256., 1 / 32., 1 / 4.};
     early_ = chances[machine.random() % std::size(chances)];
+}
+
+Scheduler::~Scheduler()
+{
+    for (size_t slot = 0; slot < slot_used_.size(); ++slot)
+        if (slot_used_[slot])
+            give_place(slot);
 }
 
 // Of a cluster that has not started: a GPU promises no order.
@@ -47,7 +58,7 @@ uint64_t Scheduler::next_number()
 bool Scheduler::take_cluster(uint32_t (&first_cta)[3])
 {
     const Dim3 &grid = grid_.launch.grid, &cluster = grid_.launch.cluster;
-    if (grid_.next_cluster == grid.count() / cluster.count())
+    if (clusters_left() == 0)
         return false;
     const uint64_t number = next_number();
     const uint64_t across = grid.x / cluster.x, down = grid.y / cluster.y;
@@ -57,13 +68,50 @@ bool Scheduler::take_cluster(uint32_t (&first_cta)[3])
     return true;
 }
 
+uint64_t Scheduler::clusters_left() const
+{
+    return grid_.launch.grid.count() / grid_.launch.cluster.count() - grid_.next_cluster;
+}
+
+// As many multiprocessors as the cluster has CTAs; all of them if there are fewer.
+bool Scheduler::take_place(size_t slot)
+{
+    Multiprocessors& all = *grid_.multiprocessors;
+    const size_t size = std::min<size_t>(grid_.launch.cluster.count(), all.used.size());
+    const uint64_t threads = grid_.launch.block.count();
+    const uint64_t shared = reserved_shared + grid_.program->kernel->shared_bytes +
+                            static_cast<uint64_t>(grid_.launch.dynamic_shared);
+    const auto first = all.used.begin() + static_cast<std::ptrdiff_t>(slot * size);
+    const auto last = first + static_cast<std::ptrdiff_t>(size);
+    const bool room = std::all_of(first, last, [&](const Multiprocessors::Used& used) {
+        return all.threads - used.threads >= threads && all.shared - used.shared >= shared;
+    });
+    for (auto used = first; room && used != last; ++used)
+        used->threads += threads, used->shared += shared;
+    slot_used_[slot] = room;
+    return room;
+}
+
+void Scheduler::give_place(size_t slot)
+{
+    Multiprocessors& all = *grid_.multiprocessors;
+    const size_t size = std::min<size_t>(grid_.launch.cluster.count(), all.used.size());
+    for (size_t i = slot * size; i < (slot + 1) * size; ++i) {
+        all.used[i].threads -= grid_.launch.block.count();
+        all.used[i].shared -= reserved_shared + grid_.program->kernel->shared_bytes +
+                              static_cast<uint64_t>(grid_.launch.dynamic_shared);
+    }
+    slot_used_[slot] = false;
+}
+
 void Scheduler::start_clusters()
 {
     for (size_t slot = 0; slot < slot_used_.size(); ++slot) {
         uint32_t first[3];
-        if (slot_used_[slot] || !take_cluster(first))
+        if (slot_used_[slot] || clusters_left() == 0 || !take_place(slot))
             continue;
-        slot_used_[slot] = true;
+        take_cluster(first);
+        machine_.progress = machine_.steps;
         auto cluster = std::make_unique<Cluster>();
         cluster->grid = &grid_;
         cluster->slot = static_cast<uint32_t>(slot);
@@ -117,7 +165,7 @@ void Scheduler::retire_clusters()
             return false;
         for (const auto& cta : cluster->ctas)
             machine_.checker.forget(*cta);
-        slot_used_[cluster->slot] = false;
+        give_place(cluster->slot);
         return true;
     });
 }

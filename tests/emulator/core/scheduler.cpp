@@ -11,8 +11,8 @@ constexpr int longest_quantum = 64;
 // Backward branches that one fragment may take while others of its warp could run.
 constexpr int patience = 64;
 // Instructions of every live warp without a store, barrier or exit after which spinning counts as a
-// deadlock.
-constexpr uint64_t livelock = uint64_t{1} << 20;
+// deadlock. Where kernels take turns, each must come so far before all are known to wait.
+constexpr uint64_t livelock = uint64_t{1} << 20, livelock_in_turns = uint64_t{1} << 16;
 // The same after which asynchronous operations go on although warps can run: they may be polling for one.
 constexpr uint64_t polling = 4096;
 
@@ -39,27 +39,42 @@ bool Cluster::done() const
            std::all_of(ctas.begin(), ctas.end(), [](const auto& cta) { return cta->done(); });
 }
 
-void Scheduler::run()
+Turn Scheduler::advance(uint64_t turns)
 {
+    const uint64_t before = machine_.progress;
     start_clusters();
-    while (!grid_.resident.empty()) {
-        const bool early = early_ > 0 && std::uniform_real_distribution<>()(machine_.random) < early_;
-        const bool polls = machine_.polls > warps_.size();
-        if (polls)
-            machine_.polls = 0;
-        if (early || polls || machine_.steps - machine_.progress > polling)
-            finish_async();
-        // What finished early may have been the last of a cluster whose warps have all ended.
-        if (!run_some_warp() && !finish_async() && !warps_changed_ && !force_divergent())
-            deadlock("deadlock");
-        if (warps_changed_) {
-            warps_changed_ = false;
-            retire_clusters();
-            start_clusters();
-        }
-        if (machine_.steps - machine_.progress > livelock * warps_.size())
-            deadlock("livelock");
+    for (; turns > 0 && has_work(); --turns)
+        if (turn() == Turn::Stuck)
+            return Turn::Stuck;
+    if (has_work())
+        return machine_.progress == before ? Turn::Nothing : Turn::Progress;
+    count_instructions();
+    return Turn::Ended;
+}
+
+Turn Scheduler::turn()
+{
+    const bool early = early_ > 0 && std::uniform_real_distribution<>()(machine_.random) < early_;
+    const bool polls = machine_.polls > warps_.size();
+    if (polls)
+        machine_.polls = 0;
+    if (early || polls || machine_.steps - machine_.progress > polling)
+        finish_async();
+    // What finished early may have been the last of a cluster whose warps have all ended.
+    if (!run_some_warp() && !finish_async() && !warps_changed_ && !force_divergent())
+        return Turn::Stuck;
+    if (warps_changed_) {
+        warps_changed_ = false;
+        retire_clusters();
+        start_clusters();
     }
+    const uint64_t limit = machine_.config.overlap ? livelock_in_turns : livelock;
+    livelock_ = machine_.steps - machine_.progress > limit * warps_.size();
+    return livelock_ ? Turn::Stuck : Turn::Progress;
+}
+
+void Scheduler::count_instructions()
+{
     for (size_t i = 0; i < grid_.executed.size(); ++i)
         if (const uint64_t count = grid_.executed[i]) {
             const Op& op = grid_.program->ops[i];
@@ -260,11 +275,15 @@ bool Scheduler::force_divergent()
     return true;
 }
 
-void Scheduler::deadlock(const char* what) const
+std::string Scheduler::stuck() const
 {
     constexpr int most = 128;
-    std::string text = std::string(what) + " in " + grid_.program->kernel->name + ", " +
-                       std::to_string(warps_.size()) + " warps:";
+    std::string text = std::string(livelock_ ? "livelock" : "deadlock") + " in " +
+                       grid_.program->kernel->name + ", " + std::to_string(warps_.size()) + " warps:";
+    if (clusters_left() > 0)
+        text += "\n  " + std::to_string(clusters_left()) + " of " +
+                std::to_string(grid_.launch.grid.count() / grid_.launch.cluster.count()) +
+                " clusters have not started";
     int listed = 0;
     for (const Warp* warp : warps_)
         for (const Fragment& fragment : warp->fragments) {
@@ -284,7 +303,7 @@ void Scheduler::deadlock(const char* what) const
         for (const std::unique_ptr<AsyncOp>& op : cluster->pending)
             text +=
                 std::string("\n  pending: ") + op->name + " of " + source_text(*grid_.program, op->line);
-    throw Fault("deadlock", text);
+    return text;
 }
 
 }  // namespace emu

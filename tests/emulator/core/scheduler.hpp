@@ -1,7 +1,7 @@
 // How warps take turns. Internal to core/.
 #pragma once
 
-#include "core/state.hpp"
+#include "core/execution.hpp"
 
 namespace emu {
 
@@ -16,12 +16,25 @@ std::string source_text(const Program& program, int line);
 // Runs one grid.
 class Scheduler {
 public:
-    Scheduler(Machine& machine, const Program& program, const Launch& launch);
-    void run();
+    Scheduler(Machine& machine, const Program& program, const Launch& launch,
+              std::shared_ptr<Multiprocessors> multiprocessors);
+    ~Scheduler();
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
+
+    Turn advance(uint64_t turns);
+    std::string stuck() const;
+    const Program& program() const { return *grid_.program; }
 
 private:
     void start_clusters();
     uint64_t next_number();
+    bool take_place(size_t slot);
+    void give_place(size_t slot);
+    Turn turn();
+    bool has_work() const { return !grid_.resident.empty() || clusters_left() > 0; }
+    uint64_t clusters_left() const;
+    void count_instructions();
     std::unique_ptr<Cta> make_cta(Cluster& cluster, const uint32_t (&id)[3], uint32_t rank);
     void make_warps(Cta& cta);
     bool take_cluster(uint32_t (&first_cta)[3]);
@@ -36,7 +49,6 @@ private:
 
     bool finish_async();
     bool force_divergent();
-    [[noreturn]] void deadlock(const char* what) const;
 
     Machine& machine_;
     Grid grid_;
@@ -45,6 +57,7 @@ private:
     std::vector<uint32_t> random_numbers_;  // of clusters, in the order in which they start
     double early_ = 0;  // probability that an async operation completes although warps can run
     bool warps_changed_ = false;
+    bool livelock_ = false;  // stuck because all run in vain
 };
 
 }  // namespace emu

@@ -18,7 +18,7 @@ uint32_t thread(const Exec& x, int lane) { return static_cast<uint32_t>(x.warp.i
 
 uint64_t sm(const Exec& x)
 {
-    const auto count = static_cast<uint64_t>(std::max(1, x.machine.config.sm_count));
+    const auto count = x.grid.multiprocessors->used.size();
     return (x.cta.cluster->slot * x.cta.cluster->ctas.size() + x.cta.rank) % count;
 }
 
@@ -118,7 +118,7 @@ constexpr Special specials[] = {
     {"%warpid", 32, [](Exec& x, int) -> uint64_t { return x.warp.index; }},
     {"%nwarpid", 32, [](Exec&, int) -> uint64_t { return 64; }},
     {"%smid", 32, [](Exec& x, int) -> uint64_t { return sm(x); }},
-    {"%nsmid", 32, [](Exec& x, int) -> uint64_t { return x.machine.config.sm_count; }},
+    {"%nsmid", 32, [](Exec& x, int) -> uint64_t { return x.grid.multiprocessors->used.size(); }},
     {"%gridid", 64, zero},
     {"%lanemask_eq", 32, [](Exec&, int lane) -> uint64_t { return lane_bit(lane); }},
     {"%lanemask_lt", 32, [](Exec&, int lane) -> uint64_t { return lane_bit(lane) - 1; }},

@@ -174,9 +174,23 @@ struct BankPasses {
     uint64_t least = 0;  // passes if there were no conflicts
 };
 
+// What CTAs take of the multiprocessors. One that has room runs CTAs of several grids, one of each.
+struct Multiprocessors {
+    struct Used {
+        uint64_t threads = 0, shared = 0;
+    };
+    explicit Multiprocessors(int count, uint64_t threads = UINT64_MAX, uint64_t shared = UINT64_MAX)
+        : threads(threads), shared(shared), used(static_cast<size_t>(count))
+    {
+    }
+    uint64_t threads, shared;  // of each
+    std::vector<Used> used;
+};
+
 struct Grid {
     const Program* program = nullptr;
     Launch launch;
+    std::shared_ptr<Multiprocessors> multiprocessors;
     std::vector<std::unique_ptr<Cluster>> resident;
     uint64_t next_cluster = 0;  // not yet started
     bool explicit_cluster = false;
@@ -228,6 +242,7 @@ struct Machine {
     Config config;
     Memory memory;
     Checker checker{&reports};
+    std::vector<std::unique_ptr<Checker>> spare_checkers;  // of grids that have ended
     Reports reports;
     std::mt19937_64 random;
     Statistics statistics;
@@ -238,7 +253,8 @@ struct Machine {
     // (null) the grid.
     std::map<std::pair<uint64_t, const void*>, SyncClock> flags;
 
-    // Run a kernel to its end. Throws Fault for what a GPU would report as a launch or context error.
+    // Run a kernel to its end, alone. Throws Fault for what a GPU would report as a launch or context
+    // error.
     void run(const Program& program, const Launch& launch);
 };
 

@@ -95,8 +95,7 @@ CUgraphNode add_node(CUstream_st& stream, Work work)
 {
     require(!stream.capture->invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     auto& nodes = stream.capture->graph->nodes;
-    nodes.push_back(
-        std::make_unique<CUgraphNode_st>(CUgraphNode_st{work.type, std::move(work.run), stream.last}));
+    nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{std::move(work), stream.last}));
     stream.last = {nodes.back().get()};
     return nodes.back().get();
 }

@@ -37,6 +37,20 @@ void initialise()
 
 namespace emu::driver {
 
+Device::Device(int ordinal, const Config& config)
+    : ordinal(ordinal), machine(config), multiprocessors(make_multiprocessors(config, config.sm_count))
+{
+}
+
+std::shared_ptr<Multiprocessors> make_multiprocessors(const Config& config, int count)
+{
+    const auto get = [&](CUdevice_attribute which) {
+        return static_cast<uint64_t>(device_attribute(which, config, 0));
+    };
+    return std::make_shared<Multiprocessors>(config.free_of(count), get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+                                             get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+}
+
 Device& get_device(CUdevice device)
 {
     const auto& devices = driver().devices;

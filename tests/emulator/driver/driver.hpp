@@ -73,9 +73,10 @@ private:
 };
 
 struct Device {
-    Device(int ordinal, const Config& config) : ordinal(ordinal), machine(config) {}
+    Device(int ordinal, const Config& config);
     int ordinal;
     Machine machine;
+    std::shared_ptr<Multiprocessors> multiprocessors;
     CUcontext primary = nullptr;
     unsigned primary_flags = 0;
     size_t reports_printed = 0;
@@ -158,6 +159,7 @@ CUcontext current_context_or_null();
 void end_context(CUctx_st& context);  // frees what it owns
 size_t live_contexts();               // created ones and retains of primary ones
 Device& get_device(CUdevice device);
+std::shared_ptr<Multiprocessors> make_multiprocessors(const Config& config, int count);
 
 // The memory around an address: an allocation, or a variable of a module.
 struct Found {
@@ -182,10 +184,15 @@ struct Capture {
 };
 
 // ---- Work -------------------------------------------------------------------------------------------
+class KernelRun;
+
+// One of both functions; they throw Failure.
 struct Work {
     CUgraphNodeType type;
-    std::function<void()> run;  // throws Failure
+    std::function<void()> run;
+    std::function<std::shared_ptr<KernelRun>()> begin = {};  // of a kernel
 };
+void run_alone(const Work& work);
 
 // Work that a stream has still to do, or has done.
 struct Item {
@@ -194,7 +201,10 @@ struct Item {
     bool blocking;  // not on a stream made with CU_STREAM_NON_BLOCKING
     bool done = false;
     std::vector<std::shared_ptr<Item>> after;
-    std::function<void()> work;
+    Work work;
+    // Where kernels take turns:
+    std::shared_ptr<KernelRun> kernel;  // once it has begun
+    bool stuck = false;                 // until something else has made progress
 };
 
 CUstream_st& get_stream(CUstream handle);
@@ -204,6 +214,7 @@ void create_stream(CUstream* stream, unsigned flags, int priority, CUctx_st& own
 CUcontext context_of(CUstream handle);
 // Null if the stream is capturing: then the work is part of the graph.
 std::shared_ptr<Item> submit(CUstream handle, Work work);
+void submit_graph(CUstream handle, const std::shared_ptr<CUgraphExec_st>& executable);
 void finish(const std::shared_ptr<Item>& item);  // null: nothing to do
 void finish(CUstream_st& stream);
 void finish_all(CUctx_st& context);
@@ -219,8 +230,7 @@ void forbid_capture_in(CUctx_st& context);
 }  // namespace emu::driver
 
 struct CUgraphNode_st {
-    CUgraphNodeType type;
-    std::function<void()> run;
+    emu::driver::Work work;
     emu::driver::Nodes dependencies;
 };
 
@@ -248,8 +258,13 @@ struct CUgraph_st {
 struct CUgraphExec_st {
     CUcontext context;
     unsigned long long flags;
-    std::vector<emu::driver::Work> work;
+    struct Node {
+        emu::driver::Work work;
+        std::vector<size_t> after;  // earlier nodes
+    };
+    std::vector<Node> nodes;
     emu::driver::UserObjects objects;
+    std::weak_ptr<emu::driver::Item> last_launch = {};  // launches of one do not overlap
 };
 
 struct CUstream_st {
@@ -272,6 +287,7 @@ struct CUdevResourceDesc_st {
 struct CUgreenCtx_st {
     CUcontext primary, converted;
     unsigned sm_count;
+    std::shared_ptr<emu::Multiprocessors> multiprocessors;
 };
 
 struct CUevent_st {

@@ -14,8 +14,13 @@ void instantiate(CUgraphExec* executable, CUgraph handle, unsigned long long fla
     require(executable && !(flags & ~known), CUDA_ERROR_INVALID_VALUE);
     const auto graph = get_graph(handle);
     auto made = std::make_shared<CUgraphExec_st>(CUgraphExec_st{&context, flags, {}, graph->objects});
-    for (const auto& node : graph->nodes)
-        made->work.push_back({node->type, node->run});
+    std::map<CUgraphNode, size_t> numbers;
+    for (const auto& node : graph->nodes) {
+        numbers[node.get()] = made->nodes.size();
+        made->nodes.push_back({node->work, {}});
+        for (CUgraphNode dependency : node->dependencies)
+            made->nodes.back().after.push_back(numbers.at(dependency));
+    }
     *executable = driver().executables.add(std::move(made));
 }
 
@@ -118,15 +123,11 @@ CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
     });
 }
 
-// Launched into a capturing stream, a graph would become a child node.
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream)
 {
     return call("cuGraphLaunch", [&](CUctx_st&) {
         const auto executable = driver().executables.get(handle);
-        submit(stream, {CU_GRAPH_NODE_TYPE_GRAPH, [executable] {
-                            for (const Work& work : executable->work)
-                                work.run();
-                        }});
+        submit_graph(stream, executable);
     });
 }
 
@@ -142,7 +143,7 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count)
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type)
 {
-    return call("cuGraphNodeGetType", Needs::Driver, [&] { out(type) = find_node(node).type; });
+    return call("cuGraphNodeGetType", Needs::Driver, [&] { out(type) = find_node(node).work.type; });
 }
 
 #undef cuGraphNodeGetDependencies

@@ -80,6 +80,8 @@ CUgreenCtx create(CUdevResourceDesc handle, Device& device)
     auto green = std::make_shared<CUgreenCtx_st>();
     green->primary = &retain_primary(device);
     green->sm_count = description->sm_count;
+    green->multiprocessors =
+        make_multiprocessors(device.machine.config, static_cast<int>(description->sm_count));
     green->converted = d.contexts.emplace_back(std::make_unique<CUctx_st>()).get();
     green->converted->device = &device;
     green->converted->id = d.next_id++;

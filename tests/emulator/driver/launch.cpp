@@ -1,9 +1,9 @@
-// Kernel launches: checks, parameters, execution, and what becomes of faults and hazards.
+// Kernel launches: checks and parameters.
 #include "core/scheduler.hpp"
 #include "driver/attributes.hpp"
 #include "driver/call.hpp"
 #include "driver/function.hpp"
-#include "driver/reports.hpp"
+#include "driver/kernel_run.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -155,66 +155,6 @@ std::vector<uint8_t> copy_block(const Function& function, void** extra)
     return {bytes, bytes + needed};
 }
 
-CUresult error_of(const std::string& kind)
-{
-    const struct {
-        const char* kind;
-        CUresult error;
-    } known[] = {
-        {"out-of-bounds", CUDA_ERROR_ILLEGAL_ADDRESS},
-        {"misaligned", CUDA_ERROR_MISALIGNED_ADDRESS},
-        {"deadlock", CUDA_ERROR_LAUNCH_TIMEOUT},
-        {"timeout", CUDA_ERROR_LAUNCH_TIMEOUT},
-        {"assert", CUDA_ERROR_ASSERT},
-        {"illegal-instruction", CUDA_ERROR_ILLEGAL_INSTRUCTION},
-        {"wrong-space", CUDA_ERROR_INVALID_ADDRESS_SPACE},
-        {"tmem-leak", static_cast<CUresult>(721)}};  // CUDA_ERROR_TENSOR_MEMORY_LEAK of newer drivers
-    for (const auto& row : known)
-        if (kind == row.kind)
-            return row.error;
-    return CUDA_ERROR_LAUNCH_FAILED;
-}
-
-// While it lives the machine has no more multiprocessors than a green context.
-class Partition {
-public:
-    Partition(emu::Machine& machine, unsigned sm_count) : machine_(machine), all_(machine.config.sm_count)
-    {
-        if (sm_count > 0)
-            machine.config.sm_count = static_cast<int>(sm_count);
-    }
-    ~Partition() { machine_.config.sm_count = all_; }
-    Partition(const Partition&) = delete;
-    Partition& operator=(const Partition&) = delete;
-
-private:
-    emu::Machine& machine_;
-    int all_;
-};
-
-void execute(const Function& function, const emu::Launch& launch, CUctx_st& context, unsigned sm_count)
-{
-    require(context.live && context.lost == CUDA_SUCCESS,
-            context.lost ? context.lost : CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    Device& device = *context.device;
-    const emu::Program& program = function.program(&context);
-    const Partition partition(device.machine, sm_count);
-    try {
-        device.machine.run(program, launch);
-    } catch (const emu::Fault& fault) {
-        if (fault.kind == "invalid-launch")
-            throw Failure{CUDA_ERROR_INVALID_VALUE, fault.what()};
-        context.lost = error_of(fault.kind);
-        publish_reports(device);
-        publish_fault(fault.what());
-        throw Failure{context.lost, ""};
-    }
-    if (publish_reports(device)) {
-        context.lost = CUDA_ERROR_LAUNCH_FAILED;
-        throw Failure{context.lost, "EMU_STRICT does not let these reports pass"};
-    }
-}
-
 void launch(CUfunction handle, const CUlaunchConfig& config, void** parameters, void** extra)
 {
     const auto function = driver().functions.get(handle);
@@ -225,10 +165,13 @@ void launch(CUfunction handle, const CUlaunchConfig& config, void** parameters, 
     require(!function->loaded->context || function->loaded->context == &context, CUDA_ERROR_INVALID_HANDLE);
     function->program(&context);  // decoded now: what is not understood is this call's error
     const CUcontext owner = context_of(config.hStream);
-    const unsigned sm_count = owner->green ? owner->green->sm_count : 0;
-    submit(config.hStream, {CU_GRAPH_NODE_TYPE_KERNEL, [function, launch, &context, sm_count] {
-                                execute(*function, launch, context, sm_count);
-                            }});
+    const auto multiprocessors =
+        owner->green ? owner->green->multiprocessors : context.device->multiprocessors;
+    Work work{CU_GRAPH_NODE_TYPE_KERNEL, nullptr};
+    work.begin = [function, launch, &context, multiprocessors] {
+        return std::make_shared<KernelRun>(function, launch, context, multiprocessors);
+    };
+    submit(config.hStream, std::move(work));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // program that forgets to wait sees stale data every time.
 #include "driver/call.hpp"
 #include "driver/capture.hpp"
+#include "driver/kernel_run.hpp"
+#include "driver/turns.hpp"
 
 #include <cstdlib>
 #include <utility>
@@ -44,18 +46,48 @@ std::map<uint64_t, std::shared_ptr<Item>> needed(std::vector<std::shared_ptr<Ite
 // A fault ends everything that its context still had to do.
 void run(const std::map<uint64_t, std::shared_ptr<Item>>& items)
 {
+    if (driver().config.overlap) {
+        run_in_turns(items);
+        return;
+    }
     for (const auto& [number, item] : items) {
         if (item->done)
             continue;
-        item->done = true;
-        item->after.clear();
-        item->context->pending.erase(number);
-        const auto work = std::exchange(item->work, nullptr);
-        work();
+        retire(*item);
+        run_alone(std::exchange(item->work, {}));
     }
 }
 
+std::shared_ptr<Item> enqueue(CUstream_st& stream, Work work, std::vector<std::shared_ptr<Item>> after)
+{
+    auto item = std::make_shared<Item>();
+    item->number = driver().next_id++;
+    item->context = stream.context;
+    item->blocking = !(stream.flags & CU_STREAM_NON_BLOCKING);
+    item->after = std::move(after);
+    item->work = std::move(work);
+    stream.context->pending[item->number] = item;
+    stream.last_item = item;
+    return item;
+}
+
 }  // namespace
+
+void retire(Item& item)
+{
+    item.done = true;
+    item.kernel = nullptr;
+    item.after.clear();
+    item.context->pending.erase(item.number);
+}
+
+void run_alone(const Work& work)
+{
+    if (work.begin)
+        work.begin()->run_alone();
+    else
+        work.run();
+}
 
 void finish(const std::shared_ptr<Item>& item)
 {
@@ -100,18 +132,40 @@ std::shared_ptr<Item> submit(CUstream handle, Work work)
         add_node(stream, std::move(work));
         return nullptr;
     }
-    auto item = std::make_shared<Item>();
-    item->number = driver().next_id++;
-    item->context = stream.context;
-    item->blocking = !(stream.flags & CU_STREAM_NON_BLOCKING);
-    item->after = predecessors(stream);
-    item->work = std::move(work.run);
-    stream.context->pending[item->number] = item;
-    stream.last_item = item;
+    const bool kernel = work.type == CU_GRAPH_NODE_TYPE_KERNEL;
+    const auto item = enqueue(stream, std::move(work), predecessors(stream));
     const char* at_once = std::getenv("CUDA_LAUNCH_BLOCKING");
-    if (work.type == CU_GRAPH_NODE_TYPE_KERNEL && at_once && std::string(at_once) == "1")
+    if (kernel && at_once && std::string(at_once) == "1")
         finish(item);
     return item;
+}
+
+// Captured, a launch becomes a child node. Else each node is an item; the last one stands for all, and
+// keeps the executable graph and what it refers to until then.
+void submit_graph(CUstream handle, const std::shared_ptr<CUgraphExec_st>& executable)
+{
+    CUstream_st& stream = get_stream(handle);
+    forbid_implicit_order(stream);
+    if (stream.capture) {
+        add_node(stream, {CU_GRAPH_NODE_TYPE_GRAPH, [executable] {
+                              for (const CUgraphExec_st::Node& node : executable->nodes)
+                                  run_alone(node.work);
+                          }});
+        return;
+    }
+    auto before = predecessors(stream);
+    if (const auto launched = executable->last_launch.lock())
+        before.push_back(launched);
+    std::vector<std::shared_ptr<Item>> items;
+    for (const CUgraphExec_st::Node& node : executable->nodes) {
+        auto after = before;
+        for (const size_t earlier : node.after)
+            after.push_back(items[earlier]);
+        items.push_back(enqueue(stream, node.work, std::move(after)));
+    }
+    before.insert(before.end(), items.begin(), items.end());
+    executable->last_launch =
+        enqueue(stream, {CU_GRAPH_NODE_TYPE_GRAPH, [executable] {}}, std::move(before));
 }
 
 }  // namespace emu::driver
