@@ -38,6 +38,8 @@ size_t fake_calls(char* text, size_t length);
 void fake_set_nested(int nested);
 // Results come out as many times too large.
 void fake_set_error(double factor);
+// The product is rounded before C is added, as the real library does with beta = 1.
+void fake_set_rounds_twice(int rounds_twice);
 int fake_is_nested();
 // The next cublasDestroy_v2 calls this when the handle is gone, before it returns.
 void fake_set_after_destroy(void (*call)(void* data), void* data);

@@ -23,7 +23,7 @@ constexpr int success = 0, invalid = 7;
 
 std::mutex mutex;
 std::string called;
-bool nested = false;
+bool nested = false, rounds_twice = false;
 double factor = 1;
 
 using Attributes = std::map<int, std::vector<unsigned char>>;
@@ -160,6 +160,7 @@ size_t fake_calls(char* text, size_t length)
 
 void fake_set_nested(int value) { nested = value; }
 void fake_set_error(double value) { factor = value; }
+void fake_set_rounds_twice(int value) { rounds_twice = value; }
 int fake_is_nested() { return nested; }
 
 int fake_major()
@@ -184,7 +185,8 @@ int fake_multiply(const FakeProduct& p, void* stream)
             double sum = 0;
             for (int64_t l = 0; l < p.k; ++l)
                 sum += (ta ? a.at(l, i) : a.at(i, l)) * (tb ? b.at(j, l) : b.at(l, j));
-            d.set(i, j, factor * (alpha * sum + (beta == 0 ? 0 : beta * c.at(i, j))));
+            const double product = rounds_twice ? round_to(type_of(p.type_d), alpha * sum) : alpha * sum;
+            d.set(i, j, factor * (product + (beta == 0 ? 0 : beta * c.at(i, j))));
         }
     d.write();
     return success;
