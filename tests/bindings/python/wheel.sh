@@ -1,23 +1,28 @@
 #!/usr/bin/env bash
 # Builds the package for the host backend alone: an editable install of the checkout, then the source distribution and
 # from it the wheel, which it installs in a new virtual environment, where the tests run.
-# usage: wheel.sh <python> <folder of the project> <folder to work in>
+# usage: wheel.sh <python> <folder of the project> <folder to work in> <environment of peers.sh>
 set -euo pipefail
-python=$1 source=$2 work=$3
+python=$1 source=$2 work=$3 peers=$4
 skip() { printf 'wheel: Skipped\n%s\n' "$1"; exit 77; }
 
 "$python" -c 'import ensurepip, venv' 2>/dev/null || skip "$python has no venv with pip (Debian: python3-venv)"
 rm -rf "$work/venv" "$work/dist"
-# Those of the system too: PyTorch is too large to be installed here, but may be there.
+# With PyTorch and JAX of peers.sh, or those that the system may have.
 "$python" -m venv --system-site-packages "$work/venv"
+site() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+if [ -e "$peers/installed" ]; then
+    site "$peers" >"$(site "$work/venv")/peers.pth"
+fi
 pip=("$work/venv/bin/python" -m pip --quiet --disable-pip-version-check)
-if ! "${pip[@]}" install scikit-build-core numpy ml_dtypes; then
+pinned=$source/tests/bindings/python/requirements.txt
+if ! "${pip[@]}" install -c "$pinned" scikit-build-core numpy ml_dtypes; then
     "${pip[@]}" download --no-deps -d "$work/reached" scikit-build-core >/dev/null 2>&1 ||
         skip "PyPI cannot be reached, which has scikit-build-core"
     exit 1
 fi
 # Torch's samples of its operators import it; without it their test is skipped.
-"${pip[@]}" install --no-deps expecttest || echo "expecttest: not installed"
+"${pip[@]}" install -c "$pinned" --no-deps expecttest || echo "expecttest: not installed"
 
 # Compiled fast rather than for speed: settings <folder to build in> <optimisation>
 settings() {
