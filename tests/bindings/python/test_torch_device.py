@@ -122,7 +122,7 @@ class Products(unittest.TestCase):
     def test_tensors_of_two_places(self):
         a, b = random(8, 16), random(16, 8)
         for left, right in ((a.cuda(), b), (a, b.cuda())):
-            with self.assertRaisesRegex(ValueError, "^b: is on "):
+            with self.assertRaisesRegex(ValueError, "^mat2: is on "):
                 ht.mm(left, right)
 
     def test_arrays(self):

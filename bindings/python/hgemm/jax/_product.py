@@ -27,6 +27,10 @@ _TARGET = "hgemm_matmul"
 #: libhgemm understands what is exported. Call it where ``hgemm.jax`` of the same version is imported.
 EXPORT_CHECKS = [DisabledSafetyCheck.custom_call(_TARGET)]
 
+#: Beyond it all derivatives of activations are 0 or 1 in fp32, as at infinity, where formulas multiply 0 by infinity. The
+#: values before an activation may be infinite: they overflow in half precision before the activation does.
+_SATURATED = 128.0
+
 
 def _register() -> None:
     path = c.PACKAGE / "lib" / "libhgemm_xla.so"
@@ -133,7 +137,8 @@ def _backward(setting: Setting, saved: tuple[Any, ...], gradients: list[Array]) 
     gradient = gradients[0]
     if setting.activation is not None:
         # In half precision a cube overflows, and differences of sigmoids are rounded.
-        gradient, = jax.vjp(_ACTIVATIONS[setting.activation], aux.astype("float32"))[1](gradient.astype("float32"))
+        aux = jnp.clip(aux.astype("float32"), -_SATURATED, _SATURATED)
+        gradient, = jax.vjp(_ACTIVATIONS[setting.activation], aux)[1](gradient.astype("float32"))
     if setting.aux:
         gradient += gradients[1]
     half = gradient.astype(a.dtype)

@@ -6,7 +6,7 @@ and CUDA graphs. ``enable()`` and ``batch_invariant()`` let them serve torch's o
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 try:
     import torch
@@ -15,8 +15,9 @@ except ModuleNotFoundError as error:
 from torch import Tensor
 
 from .._operand import ACTIVATIONS
-from . import _autograd, _ops  # noqa: F401  define torch.ops.hgemm
-from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, refuse_forward_mode, serve_plain
+from . import _autograd, _flops, _ops  # noqa: F401  define torch.ops.hgemm
+from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
+from ._ops import Names
 from ._overrides import batch_invariant, counts, disable, enable, mode
 
 __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm"]
@@ -24,21 +25,41 @@ __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "e
 _LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in ACTIVATIONS.items()}
 
 
-def _gemm(a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None, alpha: float = 1,
-          beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
-    if out is None:
-        return _autograd.gemm(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
-    _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
-    if needs_gradient(a, b, c, bias, out):
-        raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")
-    _ops.GEMM_OUT(a, b, c, bias, float(alpha), float(beta), "none", out, mode.batch_invariant)
-    return out
+def _gemm(names: Names, a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None,
+          alpha: float = 1, beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """names: those of the function that was called."""
+    try:
+        if out is None:
+            return _autograd.gemm(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
+        _require_tensors(out=out)
+        names = names._replace(dtype="out")
+        _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
+        if needs_gradient(a, b, c, bias, out):
+            raise RuntimeError("out: there is no gradient where it is given, as in torch, and an argument requires one")
+        _ops.resize_empty(out, a, b, c, bias, names=names)
+        _ops.GEMM_OUT(a, b, c, bias, float(alpha), float(beta), "none", out, mode.batch_invariant)
+        return out
+    except (TypeError, ValueError) as error:
+        _ops.raise_named(error, a, b, c, bias, getattr(out, "dtype", out_dtype), names)
+
+
+def _require_tensors(**tensors: Any) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            found = "None" if tensor is None else f"{type(tensor).__module__}.{type(tensor).__qualname__}"
+            raise TypeError(f"{name}: is {found}, must be a torch.Tensor")
 
 
 def _require_dimensions(dimensions: int, **tensors: Tensor) -> None:
+    _require_tensors(**tensors)
     for name, tensor in tensors.items():
         if tensor.dim() != dimensions:
             raise ValueError(f"{name}: {tensor.dim()} dimensions, must be {dimensions}")
+
+
+_OF_MM, _OF_ADDMM = Names("input", "mat2"), Names("mat1", "mat2", "input", "input")
+_OF_BADDBMM = Names("batch1", "batch2", "input", "input")
+_OF_LINEAR, _OF_GROUPED_MM = Names("input", "weight"), Names("mat_a", "mat_b")
 
 
 def mm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
@@ -49,7 +70,7 @@ def mm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
         if result is not None:
             return result
     _require_dimensions(2, input=input, mat2=mat2)
-    return _gemm(input, mat2, out_dtype=out_dtype, out=out)
+    return _gemm(_OF_MM, input, mat2, out_dtype=out_dtype, out=out)
 
 
 def bmm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
@@ -60,39 +81,39 @@ def bmm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
         if result is not None:
             return result
     _require_dimensions(3, input=input, mat2=mat2)
-    return _gemm(input, mat2, out_dtype=out_dtype, out=out)
+    return _gemm(_OF_MM, input, mat2, out_dtype=out_dtype, out=out)
 
 
-def _add(input: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float, out_dtype: torch.dtype | None,
+def _add(names: Names, input: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float, out_dtype: torch.dtype | None,
          out: Tensor | None) -> Tensor:
     matrix, bias = _ops.split_input(input, a, b, beta)
-    return _gemm(a, b, c=matrix, bias=bias, alpha=alpha, beta=beta, out_dtype=out_dtype, out=out)
+    return _gemm(names, a, b, c=matrix, bias=bias, alpha=alpha, beta=beta, out_dtype=out_dtype, out=out)
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *, beta: float = 1,
           alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.addmm(): beta * input + alpha * mat1 @ mat2."""
-    _ops._require(input is not None, TypeError, "input: is None, must be a tensor")
+    _require_tensors(input=input)
     if out is None and out_dtype in WIDTHS:
         form = mode.now.batch_invariant | WIDTHS[out_dtype]
         result = serve_plain(mat1, mat2, form, input, alpha, beta)
         if result is not None:
             return result
     _require_dimensions(2, mat1=mat1, mat2=mat2)
-    return _add(input, mat1, mat2, beta, alpha, out_dtype, out)
+    return _add(_OF_ADDMM, input, mat1, mat2, beta, alpha, out_dtype, out)
 
 
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
             beta: float = 1, alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.baddbmm(): beta * input + alpha * batch1 @ batch2."""
-    _ops._require(input is not None, TypeError, "input: is None, must be a tensor")
+    _require_tensors(input=input)
     if out is None and out_dtype in WIDTHS:
         form = mode.now.batch_invariant | WIDTHS[out_dtype] | BATCHED
         result = serve_plain(batch1, batch2, form, input, alpha, beta)
         if result is not None:
             return result
     _require_dimensions(3, batch1=batch1, batch2=batch2)
-    return _add(input, batch1, batch2, beta, alpha, out_dtype, out)
+    return _add(_OF_BADDBMM, input, batch1, batch2, beta, alpha, out_dtype, out)
 
 
 def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activation: Optional[str] = None) -> Tensor:
@@ -105,7 +126,10 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
         served = serve_plain(input, weight, mode.now.batch_invariant | _LINEAR[activation], bias)
         if served is not None:
             return served
+    _require_tensors(input=input)
     _require_dimensions(2, weight=weight)
+    if bias is not None:
+        _require_tensors(bias=bias)
     _ops._require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
     _ops._require(input.shape[-1] == weight.shape[1], ValueError,
                   f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
@@ -117,10 +141,13 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
     a = input.reshape(rows, input.shape[-1])
     activation = activation or "none"
     arguments = (a, weight.t(), None, bias, 1.0, 0.0, activation, None, mode.batch_invariant)
-    if activation != "none" and needs_gradient(input, weight, bias):
-        result = _autograd.gemm_aux(*arguments)[0]
-    else:
-        result = _autograd.gemm(*arguments)
+    try:
+        if activation != "none" and needs_gradient(input, weight, bias):
+            result = _autograd.gemm_aux(*arguments)[0]
+        else:
+            result = _autograd.gemm(*arguments)
+    except (TypeError, ValueError) as error:
+        _ops.raise_named(error, a, weight.t(), None, bias, None, _OF_LINEAR)
     return result.reshape(*input.shape[:-1], weight.shape[0])
 
 
@@ -131,9 +158,11 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
     ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written. Without
     ``offs`` both are batches. For other forms, a bias or an ``out_dtype`` of another type call torch's.
     """
+    _require_tensors(mat_a=mat_a, mat_b=mat_b)
     _ops._require(bias is None, ValueError, "bias: is not served, must be None")
     _ops._require(out_dtype in (None, mat_a.dtype), TypeError, f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
     if offs is None:
-        return bmm(mat_a, mat_b)
-    refuse_forward_mode(mat_a, mat_b)
-    return _ops.GROUPED_MM(mat_a, mat_b, offs, False, mode.batch_invariant)
+        _require_dimensions(3, mat_a=mat_a, mat_b=mat_b)
+        return _gemm(_OF_GROUPED_MM, mat_a, mat_b)
+    _require_tensors(offs=offs)
+    return _autograd.grouped_mm(mat_a, mat_b, offs, False, mode.batch_invariant)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._extension import BATCHED, is_plain, needs_gradient, refuse_forward_mode, serve_plain
+from ._extension import (BATCHED, is_plain, is_transformed, needs_gradient, no_forward_mode, refuse_forward_mode,
+                         serve_plain)
 from ._ops import GEMM, GEMM_AUX, GROUPED_MM, check_groups, kind, kind_or_none, result_shape
 
 
@@ -53,12 +54,12 @@ def _product(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         result = serve_plain(a, b, ctx.batch_invariant | BATCHED if a.dim() == 3 else ctx.batch_invariant)
         if result is not None:
             return result
-    return GEMM(a, b, None, None, ctx.alpha, 0.0, "none", None, ctx.batch_invariant)
+    return gemm(a, b, None, None, ctx.alpha, 0.0, "none", None, ctx.batch_invariant)
 
 
-def _gradients(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    """grad: of what is before the activation."""
-    a, b, _ = ctx.saved_tensors
+def _gradients(ctx: Any, a: Tensor, b: Tensor, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    """grad: of what is before the activation. a and b: as ctx has saved them. Whoever calls this reads all that is
+    saved at once, since torch's checkpoints give it once."""
     need_a, need_b, need_c, need_bias = ctx.needs_input_grad[:4]
     half = grad.to(a.dtype)
     grad_a = grad_b = grad_c = grad_bias = None
@@ -78,29 +79,41 @@ def _gemm_backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], 
         return (None,) * 9
     if ctx.activation != "none":
         raise RuntimeError("hgemm::gemm has no gradient of an activation; hgemm::gemm_aux has")
-    return _gradients(ctx, grad)
+    a, b, _ = ctx.saved_tensors
+    return _gradients(ctx, a, b, grad)
+
+
+#: Beyond it the derivatives of SiLU and GELU are 0 or 1 in fp32, as at infinity, where formulas multiply 0 by infinity.
+_SATURATED = 128.0
 
 
 def _activation_backward(activation: str, grad: Tensor, aux: Tensor) -> Tensor:
+    """aux may be infinite: the sum overflows in half precision before the activation does."""
+    if activation == "none":
+        return grad
     if activation == "relu":
         return torch.ops.aten.threshold_backward(grad, aux, 0)
+    aux = aux.clamp(-_SATURATED, _SATURATED)
+    if torch.is_grad_enabled():  # a gradient of this gradient is wanted, whose cubes half precision does not have
+        aux, grad = aux.float(), grad.float()
     if activation == "silu":
-        if torch.is_grad_enabled():  # a gradient of this gradient is wanted, which silu_backward() does not have
+        if torch.is_grad_enabled():  # silu_backward() has no gradient
             sigmoid = aux.sigmoid()
             return grad * sigmoid * (1 + aux * (1 - sigmoid))
         return torch.ops.aten.silu_backward(grad, aux)
-    if activation == "none":
-        return grad
     return torch.ops.aten.gelu_backward(grad, aux, approximate="tanh" if "tanh" in activation else "none")
 
 
 def _gemm_aux_backward(ctx: Any, grad: Optional[Tensor],
                        grad_aux: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
     """grad_aux: of the values before the activation, on which the gradient itself depends."""
+    if grad is None and grad_aux is None:
+        return (None,) * 9
+    a, b, aux = ctx.saved_tensors
     if grad is not None:
-        grad = _activation_backward(ctx.activation, grad, ctx.saved_tensors[2])
+        grad = _activation_backward(ctx.activation, grad, aux)
         grad_aux = grad if grad_aux is None else grad + grad_aux
-    return _gradients(ctx, grad_aux) if grad_aux is not None else (None,) * 9
+    return _gradients(ctx, a, b, grad_aux)
 
 
 def _save_grouped(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -108,14 +121,21 @@ def _save_grouped(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(a, b, ends)
 
 
+def _of_whole_rows(x: Tensor) -> Tensor:
+    """As torch's product by groups takes it: contiguous, in rows of a multiple of 16 bytes."""
+    missing = -x.shape[1] % 8
+    return torch.nn.functional.pad(x, (0, missing)) if missing else x.contiguous()
+
+
 def _grouped_mm_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     a, b, ends = ctx.saved_tensors
     grad_a = grad_b = None
     if ctx.needs_input_grad[0]:
-        grad_a = GROUPED_MM(grad, b.transpose(-2, -1), ends, True, ctx.batch_invariant)
+        grad_a = grouped_mm(grad, b.transpose(-2, -1), ends, True, ctx.batch_invariant)
     if ctx.needs_input_grad[1]:
         # Sums over the rows of each group: the library has no such product.
-        grad_b = torch._grouped_mm(a.t(), grad.contiguous(), offs=ends.to(torch.int32))
+        grad_b = torch._grouped_mm(_of_whole_rows(a).t(), _of_whole_rows(grad), offs=ends.to(torch.int32))
+        grad_b = grad_b[:, :a.shape[1], :grad.shape[1]]
     return grad_a, grad_b, None, None, None
 
 
@@ -145,12 +165,32 @@ class _GemmAux(torch.autograd.Function):
     backward = staticmethod(_gemm_aux_backward)
 
 
+def _transformed(operator: Any, save: Any, gradient: Any) -> Any:
+    """For transforms of torch.func, which differentiate no custom operator."""
+    class Transformed(torch.autograd.Function):
+        generate_vmap_rule = True
+        forward = staticmethod(lambda *inputs: operator(*inputs))
+        setup_context = staticmethod(save)
+        backward = staticmethod(gradient)
+
+        @staticmethod
+        def jvp(*_: Any) -> Any:
+            raise no_forward_mode()
+
+    return Transformed.apply
+
+
+_gemm_transformed = _transformed(GEMM, _save, _gemm_backward)
+_gemm_aux_transformed = _transformed(GEMM_AUX, _save, _gemm_aux_backward)
+_grouped_mm_transformed = _transformed(GROUPED_MM, _save_grouped, _grouped_mm_backward)
+
+
 def gemm(*arguments: Any) -> Tensor:
     """The operator hgemm::gemm."""
     refuse_forward_mode(*arguments[:4])
     if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
         return _Gemm.apply(*arguments)
-    return GEMM(*arguments)
+    return (_gemm_transformed if is_transformed() else GEMM)(*arguments)
 
 
 def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
@@ -158,4 +198,10 @@ def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
     refuse_forward_mode(*arguments[:4])
     if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
         return _GemmAux.apply(*arguments)
-    return GEMM_AUX(*arguments)
+    return (_gemm_aux_transformed if is_transformed() else GEMM_AUX)(*arguments)
+
+
+def grouped_mm(*arguments: Any) -> Tensor:
+    """The operator hgemm::grouped_mm."""
+    refuse_forward_mode(*arguments[:2])
+    return (_grouped_mm_transformed if is_transformed() else GROUPED_MM)(*arguments)

@@ -71,10 +71,16 @@ def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_PLAIN = (Tensor, torch.nn.Parameter, type(None))
+_PLAIN = (Tensor, torch.nn.Parameter)
+_PLAIN_OR_NONE = (*_PLAIN, type(None))
 _records = torch.is_grad_enabled
 _is_compiling, _is_tracing = torch.compiler.is_dynamo_compiling, torch._C._is_tracing
 _modes, _transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+
+
+def is_transformed() -> bool:
+    """By torch.func, and not compiled."""
+    return not _is_compiling() and _transforms() is not None
 
 
 def is_plain(*tensors: Tensor | None) -> bool:
@@ -85,11 +91,15 @@ def is_plain(*tensors: Tensor | None) -> bool:
                               and not x.is_neg()) for x in tensors])
 
 
+def no_forward_mode() -> NotImplementedError:
+    return NotImplementedError("hgemm.torch has no forward-mode derivatives (torch.func.jvp, forward_ad)")
+
+
 def refuse_forward_mode(*tensors: Tensor | None) -> None:
     """Tangents would be lost: NotImplementedError."""
     if forward_ad._current_level >= 0 and any([x is not None and forward_ad.unpack_dual(x).tangent is not None
                                                for x in tensors]):
-        raise NotImplementedError("hgemm.torch has no forward-mode derivatives (torch.func.jvp, forward_ad)")
+        raise no_forward_mode()
 
 
 def needs_gradient(*tensors: Tensor | None) -> bool:
@@ -112,7 +122,7 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
         return None
     if forward_ad._current_level >= 0:
         return None
-    if type(a) not in _PLAIN or type(b) not in _PLAIN or type(added) not in _PLAIN:
+    if type(a) not in _PLAIN or type(b) not in _PLAIN or type(added) not in _PLAIN_OR_NONE:
         return None
     if _records() and (a.requires_grad or b.requires_grad or (added is not None and added.requires_grad)):
         return None

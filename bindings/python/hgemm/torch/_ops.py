@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -54,26 +54,67 @@ def _require(right: bool, kind: type[Exception], text: str) -> None:
         raise kind(text)
 
 
-def result_shape(a: _Kind, b: _Kind, c: _Kind | None, bias: _Kind | None, out_dtype: torch.dtype) -> tuple[int, ...]:
+class Names(NamedTuple):
+    """What the function that was called calls its arguments."""
+    a: str = "a"
+    b: str = "b"
+    c: str = "input"
+    bias: str = "bias"
+    dtype: str = "out_dtype"
+
+
+def result_shape(a: _Kind, b: _Kind, c: _Kind | None, bias: _Kind | None, out_dtype: torch.dtype,
+                 names: Names = Names()) -> tuple[int, ...]:
     """Raises what is wrong with the arguments of a product, naming one of them."""
-    _require(a.dtype in HALF, TypeError, f"a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
-    _require(b.dtype == a.dtype, TypeError, f"b: is {b.dtype}, must be {a.dtype} as a")
-    _require(len(a.shape) in (2, 3), ValueError, f"a: {len(a.shape)} dimensions, must be 2 or 3")
-    _require(len(b.shape) == len(a.shape), ValueError, f"b: {len(b.shape)} dimensions, must be {len(a.shape)} as a")
+    _require(a.dtype in HALF, TypeError,
+             f"{names.a}: is {a.dtype}, must be torch.float16 or torch.bfloat16{_about_autocast(a.device)}")
+    _require(b.dtype == a.dtype, TypeError, f"{names.b}: is {b.dtype}, must be {a.dtype} as {names.a}")
+    _require(len(a.shape) in (2, 3), ValueError, f"{names.a}: {len(a.shape)} dimensions, must be 2 or 3")
+    _require(len(b.shape) == len(a.shape), ValueError,
+             f"{names.b}: {len(b.shape)} dimensions, must be {len(a.shape)} as {names.a}")
     _require(b.shape[:-1] == (*a.shape[:-2], a.shape[-1]), ValueError,
-             f"b: its shape {tuple(b.shape)} does not fit that of a, {tuple(a.shape)}")
+             f"{names.b}: its shape {tuple(b.shape)} does not fit that of {names.a}, {tuple(a.shape)}")
     _require(out_dtype in (a.dtype, torch.float32), TypeError,
-             f"out_dtype: is {out_dtype}, must be {a.dtype} or torch.float32")
+             f"{names.dtype}: is {out_dtype}, must be {a.dtype} or torch.float32")
     shape = (*a.shape[:-1], b.shape[-1])
-    for name, added, wanted in (("input", c, shape), ("bias", bias, shape[-1:])):
+    for name, added, wanted in ((names.c, c, shape), (names.bias, bias, shape[-1:])):
         if added is not None:
             _require(added.dtype in (a.dtype, torch.float32), TypeError,
                      f"{name}: is {added.dtype}, must be {a.dtype} or torch.float32")
             _require(added.shape == wanted, ValueError, f"{name}: its shape is {tuple(added.shape)}, must be {wanted}")
-    for name, other in (("b", b), ("input", c), ("bias", bias)):
+    for name, other in ((names.b, b), (names.c, c), (names.bias, bias)):
         _require(other is None or other.device == a.device, ValueError,
-                 f"{name}: is on {other and other.device}, must be on {a.device} as a")
+                 f"{name}: is on {other and other.device}, must be on {a.device} as {names.a}")
     return shape
+
+
+def _about_autocast(device: torch.device) -> str:
+    if device.type in ("cpu", "cuda") and torch.is_autocast_enabled(device.type):
+        return "; hgemm.torch does not cast under autocast"
+    return ""
+
+
+def check(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, out_dtype: torch.dtype | None,
+          names: Names) -> tuple[int, ...]:
+    """As result_shape()."""
+    return result_shape(kind(a), kind(b), kind_or_none(c_tensor), kind_or_none(bias), out_dtype or a.dtype, names)
+
+
+def raise_named(error: Exception, *arguments: Any) -> NoReturn:
+    """What check() says of these arguments, else the error."""
+    try:
+        check(*arguments)
+    except (TypeError, ValueError) as named:
+        raise named from None
+    raise error
+
+
+def resize_empty(out: Tensor, *arguments: Tensor | None, names: Names) -> None:
+    """As torch does before its own operators write: what has no elements takes the result's shape."""
+    if out.numel() == 0:
+        shape = check(*arguments, out.dtype, names)
+        if out.shape != shape:
+            out.resize_(shape)
 
 
 class _Plan(NamedTuple):
@@ -174,8 +215,9 @@ def run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alph
 def _serve(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
            activation: str, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor | None:
     """By the extension; None: it leaves the product to run()."""
-    added = c_tensor if bias is None else bias
-    if out_dtype not in _extension.WIDTHS or (c_tensor is not None and bias is not None) or (
+    matrix = c_tensor if beta != 0 else None
+    added = matrix if bias is None else bias
+    if out_dtype not in _extension.WIDTHS or (matrix is not None and bias is not None) or (
             added is None and alpha != 1):
         return None
     form = batch_invariant | _extension.WIDTHS[out_dtype] | activation_of(activation) << _extension.ACTIVATION_SHIFT
@@ -256,7 +298,7 @@ GEMM_OUT, GROUPED_MM = torch.ops.hgemm.gemm_out.default, torch.ops.hgemm.grouped
 
 def split_input(input: Tensor, a: Tensor, b: Tensor, beta: float) -> tuple[Tensor | None, Tensor | None]:
     """What addmm() adds as a matrix and a bias, of which one is None. A row that is added to all others is a bias; what
-    else is broadcast is a matrix, which costs a copy. Neither is read if beta is 0."""
+    else is broadcast is a matrix, which costs a copy. It is not read if beta is 0, and has a gradient of zeros."""
     if beta == 1 and input.dim() == 1 and input.shape[0] == b.shape[-1]:
         return None, input
     shape = (*a.shape[:-1], b.shape[-1])
@@ -264,4 +306,4 @@ def split_input(input: Tensor, a: Tensor, b: Tensor, beta: float) -> tuple[Tenso
         expanded = input.expand(shape)
     except RuntimeError as error:
         raise ValueError(f"input: its shape {tuple(input.shape)} cannot be expanded to {tuple(shape)}") from error
-    return (expanded if beta != 0 else None), None
+    return expanded, None

@@ -16,12 +16,18 @@ from torch import Tensor
 from .. import c
 from . import _ops
 from ._extension import BATCHED, serve, untraced
+from ._ops import Names
 
 
 class _Setting(NamedTuple):
     key: str = ""  # of torch's dispatcher; "": torch's operators are its own
     batch_invariant: bool = False
     strict: bool = False
+
+    @property
+    def seen(self) -> set[str]:
+        """Keys at which operators are looked at. Strict refuses products of tensors that are elsewhere than expected."""
+        return {self.key, "CPU"} if self.strict else {self.key} - {""}
 
 
 class _Mode:
@@ -40,8 +46,8 @@ class _Mode:
     def apply(self) -> None:
         """Kernels stay where they are once registered, because other threads may be on their way into them."""
         setting = self.blocks[-1].setting if self.blocks else self.outside
-        if setting.key and setting.key not in self.libraries:
-            self.libraries[setting.key] = _register(setting.key)
+        for key in setting.seen - self.libraries.keys():
+            self.libraries[key] = _register(key)
         self.now = setting
 
 
@@ -63,43 +69,59 @@ class _Left(Exception):
     """This product is left to torch."""
 
 
-def _run(a: Tensor, b: Tensor, input: Tensor | None = None, alpha: Any = 1, beta: Any = 0,
-         out_dtype: torch.dtype | None = None, out: Tensor | None = None, *, dimensions: int = 2) -> Tensor:
+def _run(names: Names, a: Tensor, b: Tensor, input: Tensor | None = None, alpha: Any = 1, beta: Any = 0,
+         out_dtype: torch.dtype | None = None, out: Tensor | None = None, *, dimensions: int = 2,
+         activation: str = "none") -> Tensor:
     """The functions of this package take more than torch's operators. What torch refuses it has to refuse itself."""
     if not isinstance(alpha, (int, float)) or not isinstance(beta, (int, float)):
         raise _Left("complex scalars")
-    _ops._require(a.dim() == dimensions, ValueError, f"a: {a.dim()} dimensions, must be {dimensions}")
+    _ops._require(a.dim() == dimensions, ValueError, f"{names.a}: {a.dim()} dimensions, must be {dimensions}")
     dtype = out_dtype or a.dtype
     for name, other, right in (("input", input, (dtype, a.dtype)), ("out", out, (dtype,))):
         if other is not None and other.dtype not in right:
             raise TypeError(f"{name}: is {other.dtype}, must be {dtype}")
     matrix, bias = _ops.split_input(input, a, b, beta) if input is not None else (None, None)
-    scalars = float(alpha), float(beta), "none"
-    if out is None:
-        return _ops.run(a, b, matrix, bias, *scalars, out_dtype, mode.batch_invariant)[0]
-    _ops.gemm_out(a, b, matrix, bias, *scalars, out, mode.batch_invariant)
-    return out
+    scalars = float(alpha), float(beta), activation
+    try:
+        if out is None:
+            return _ops.run(a, b, matrix, bias, *scalars, out_dtype, mode.batch_invariant)[0]
+        _ops.resize_empty(out, a, b, matrix, bias, names=names)
+        _ops.gemm_out(a, b, matrix, bias, *scalars, out, mode.batch_invariant)
+        return out
+    except (TypeError, ValueError) as error:
+        _ops.raise_named(error, a, b, matrix, bias, out_dtype, names)
 
 
 def _mm(self: Tensor, mat2: Tensor, out_dtype: torch.dtype | None = None, *, out: Tensor | None = None,
         dimensions: int = 2) -> Tensor:
-    return _run(self, mat2, out_dtype=out_dtype, out=out, dimensions=dimensions)
+    return _run(Names("input", "mat2"), self, mat2, out_dtype=out_dtype, out=out, dimensions=dimensions)
 
 
 def _addmm(self: Tensor, a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None, *, beta: Any = 1,
-           alpha: Any = 1, out: Tensor | None = None, dimensions: int = 2) -> Tensor:
-    return _run(a, b, self, alpha, beta, out_dtype, out, dimensions=dimensions)
+           alpha: Any = 1, out: Tensor | None = None, dimensions: int = 2, activation: str = "none") -> Tensor:
+    a_name, b_name = ("mat1", "mat2") if dimensions == 2 else ("batch1", "batch2")
+    names = Names(a_name, b_name, bias="input")
+    return _run(names, a, b, self, alpha, beta, out_dtype, out, dimensions=dimensions, activation=activation)
 
 
 def _addmm_in_place(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1,
                     dimensions: int = 2) -> Tensor:
-    return _run(a, b, self, alpha, beta, out=self, dimensions=dimensions)
+    return _addmm(self, a, b, beta=beta, alpha=alpha, out=self, dimensions=dimensions)
+
+
+def _addmm_activation(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False,
+                      out: Tensor | None = None) -> Tensor:
+    """Torch's GELU is by tanh on CUDA devices, and by erf on the CPU."""
+    gelu = "gelu_erf" if a.device.type == "cpu" else "gelu_tanh"
+    return _addmm(self, a, b, beta=beta, alpha=alpha, out=out, activation=gelu if use_gelu else "relu")
 
 
 def _addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1,
            out: Tensor | None = None) -> Tensor:
-    column = None if out is None else out.unsqueeze(-1)
-    result = _run(mat, vec.unsqueeze(-1), self.unsqueeze(-1), alpha, beta, out=column)
+    column, names = vec.unsqueeze(-1), Names("mat", "vec")
+    if out is not None and out.numel() == 0:
+        out.resize_(_ops.check(mat, column, None, None, out.dtype, names)[:1])
+    result = _run(names, mat, column, self.unsqueeze(-1), alpha, beta, out=None if out is None else out.unsqueeze(-1))
     return result.squeeze(-1) if out is None else out
 
 
@@ -112,17 +134,21 @@ def _grouped(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tenso
     if bias is not None or out_dtype not in (None, self.dtype):
         raise _Left("grouped_mm with a bias or another type of result")
     if offs is None:
-        return _run(self, mat2, dimensions=3)
+        return _run(Names("mat_a", "mat_b"), self, mat2, dimensions=3)
     if self.dim() != 2 or mat2.dim() != 3:
         raise _Left("grouped_mm over columns or over K")
     _ops._require(offs.dtype == torch.int32, TypeError, f"offs: is {offs.dtype}, must be torch.int32")
     return _ops.grouped_mm(self, mat2, offs, False, mode.batch_invariant)
 
 
+def _of_other_operands(*_: Any, **__: Any) -> Tensor:
+    raise _Left("a product of quantized or sparse matrices")
+
+
 _bmm, _baddbmm = partial(_mm, dimensions=3), partial(_addmm, dimensions=3)
 _baddbmm_in_place = partial(_addmm_in_place, dimensions=3)
 
-# aten::linear and aten::mv are made of these.
+# aten::linear and aten::mv are made of these. test_torch_operators.py knows what else torch multiplies by.
 _OPERATORS: dict[str, Callable[..., Tensor]] = {
     "mm": _mm, "mm.out": _mm, "mm.dtype": _mm, "mm.dtype_out": _mm,
     "bmm": _bmm, "bmm.out": _bmm, "bmm.dtype": _bmm, "bmm.dtype_out": _bmm,
@@ -130,7 +156,11 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {
     "baddbmm": _baddbmm, "baddbmm.out": _baddbmm, "baddbmm.dtype": _baddbmm, "baddbmm.dtype_out": _baddbmm,
     "addmm_": _addmm_in_place, "baddbmm_": _baddbmm_in_place,
     "addmv": _addmv, "addmv.out": _addmv, "addmv_": _addmv_in_place,
+    "_addmm_activation": _addmm_activation, "_addmm_activation.out": _addmm_activation,
     "_grouped_mm": _grouped,
+    **dict.fromkeys(("_weight_int4pack_mm", "_weight_int8pack_mm", "_mixed_dtypes_linear", "_cslt_sparse_mm",
+                     "_sparse_semi_structured_mm", "_sparse_semi_structured_addmm", "_sparse_semi_structured_linear"),
+                    _of_other_operands),
 }
 
 
@@ -166,8 +196,12 @@ _DIRECT = {"mm": (_direct, 0), "bmm": (_direct, BATCHED), "addmm": (_direct_add,
 
 def _override(name: str, function: Callable[..., Tensor], original: Any, key: str) -> Callable[..., Tensor]:
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Tensor:
-        if mode.now.key != key or not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
+        now = mode.now
+        if key not in now.seen or not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
             return original.call_boxed(keys, *args, **kwargs)
+        if now.key != key:
+            raise RuntimeError(f"aten::{name} of {key} tensors is not served by libhgemm, and strict is set: enable() and "
+                               f"batch_invariant() act on {now.key} tensors")
         try:
             result = function(*args, **kwargs)
             _counts["served"] += 1
@@ -178,7 +212,7 @@ def _override(name: str, function: Callable[..., Tensor], original: Any, key: st
             why, detail = f"libhgemm: {error.status.name}", str(error)
         except (TypeError, ValueError) as error:
             why, detail = f"arguments: {str(error).split(':')[0]}", str(error)
-        if mode.now.strict:
+        if now.strict:
             raise RuntimeError(f"aten::{name} is not served by libhgemm, and strict is set: {detail or why}")
         _counts[why] += 1
         return original.call_boxed(keys, *args, **kwargs)

@@ -1,0 +1,23 @@
+"""What torch.utils.flop_counter counts of the operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import register_flop_formula
+
+_ops = torch.ops.hgemm
+
+
+@register_flop_formula([_ops.gemm, _ops.gemm_aux, _ops.gemm_out])
+def _of_product(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
+    return 2 * prod(a) * b[-1]
+
+
+@register_flop_formula(_ops.grouped_mm)
+def _of_groups(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
+    """Of all rows: which are in a group is known on the device alone."""
+    return 2 * prod(a) * b[-1]
