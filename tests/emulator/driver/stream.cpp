@@ -99,7 +99,11 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority)
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id)
 {
-    return call("cuStreamGetId", [&](CUctx_st&) { out(id) = get_usable_stream(stream).id; });
+    return call("cuStreamGetId", [&](CUctx_st&) {
+        CUstream_st& asked = get_stream(stream);
+        forbid_capturing(asked);  // as an H200 does, though it only asks
+        out(id) = asked.id;
+    });
 }
 
 CUresult cuStreamWaitEvent(CUstream handle, CUevent waited, unsigned flags)

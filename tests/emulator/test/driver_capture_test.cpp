@@ -50,9 +50,11 @@ TEST_F(Captures, AreSpoiltBySynchronousCalls)
     const CUdeviceptr x = upload({1});
     float host;
     CUdeviceptr memory;
+    unsigned long long id = 0;
     const std::vector<std::function<CUresult()>> forbidden = {
         [&] { return CU(cuStreamSynchronize)(stream); },
         [&] { return CU(cuStreamQuery)(stream); },
+        [&] { return CU(cuStreamGetId)(stream, &id); },
         [&] { return CU(cuCtxSynchronize)(); },
         [&] { return CU(cuMemAlloc)(&memory, 16); },
         [&] { return CU(cuMemFree)(x); },
