@@ -90,7 +90,8 @@ def info(_: argparse.Namespace) -> int:
 def bench(arguments: argparse.Namespace) -> int:
     program = find_bench()
     if program is None:
-        raise ValueError("hgemm-bench lies neither beside the library nor on PATH; the package hgemm-tools has it")
+        raise ValueError("hgemm-bench lies neither beside the library nor on PATH: a build of the sources makes it, "
+                         "and their Debian package hgemm-tools has it")
     os.execv(program, [program, *arguments.rest])
 
 

@@ -13,6 +13,7 @@ from .c import DEVICE_HOST, Type
 
 TYPES = {name: kind for kind, name in NAMES.items()}
 _TYPE_STRINGS = {"<f2": Type.F16, "<f4": Type.F32}
+WRITTEN = ("out", "aux")
 _IMMUTABLE = (("jax", "Array"), ("tensorflow", "Tensor"))  # also where their DLPack does not say so
 
 
@@ -43,7 +44,8 @@ def describe(name: str, array: Any, stream: int | None = None) -> Array:
         return _interface(name, array, found, DEVICE_HOST)
     if speaks_dlpack:
         described = _dlpack(name, array, stream)
-        return described._replace(read_only=True) if any(is_of(array, *kind) for kind in _IMMUTABLE) else described
+        is_immutable = name in WRITTEN and any(is_of(array, *kind) for kind in _IMMUTABLE)
+        return described._replace(read_only=True) if is_immutable else described
     if hasattr(array, "__cuda_array_interface__"):
         found = array.__cuda_array_interface__
         # 1 is the legacy default stream, which is 0 here.
@@ -71,21 +73,14 @@ def _interface(name: str, array: Any, found: dict[str, Any], device: int) -> Arr
     if not isinstance(found.get("data"), tuple):
         raise TypeError(f"{name}: its array interface has no address")
     address, read_only = found["data"]
-    operand = _operand(name, kind, tuple(found["shape"]), found.get("strides"), 1)
-    return Array(operand, address or 0, device, bool(read_only), None, array)
-
-
-def _operand(name: str, kind: Type, shape: tuple[int, ...], strides: Any, unit: int) -> Operand:
-    """unit: of the strides, in bytes."""
-    if strides is None or 0 in shape:  # those of an empty array mean nothing: CuPy's are 0
-        return Operand(kind, shape, _contiguous(shape))
-    size = 4 if kind == Type.F32 else 2
-    # Bytes count modulo 2**64: CuPy divides a negative number of them by the size as if it were positive.
-    steps = [(stride * unit + 2**63) % 2**64 - 2**63 for stride in strides]
-    if any(step % size for step in steps):
-        raise ValueError(f"{name}: its strides {tuple(steps)} (in bytes) are not whole elements; pass a contiguous "
-                         "copy")
-    return Operand(kind, shape, tuple(step // size for step in steps))
+    shape, steps, size = tuple(found["shape"]), found.get("strides"), 4 if kind == Type.F32 else 2
+    if steps is None or 0 in shape:
+        strides = _contiguous(shape)
+    elif any(step % size for step in steps):
+        raise ValueError(f"{name}: its strides {steps} (in bytes) are not whole elements; pass a contiguous copy")
+    else:
+        strides = tuple(step // size for step in steps)
+    return Array(Operand(kind, shape, strides), address or 0, device, bool(read_only), None, array)
 
 
 def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -155,12 +150,21 @@ def _dlpack(name: str, array: Any, stream: int | None) -> Array:
     if element is None:
         raise TypeError(f"{name}: its elements are {getattr(array, 'dtype', 'of another type')}, must be float16, "
                         "bfloat16 or, for results, float32")
+    read_only = bool(flags & (_READ_ONLY | _COPIED))  # what is written to a copy is lost
+    operand = Operand(element, *_layout(tensor))
+    return Array(operand, (tensor.data or 0) + tensor.byte_offset, device, read_only, None, capsule)
+
+
+def _layout(tensor: _DlTensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides."""
     shape = tuple(tensor.shape[:tensor.ndim])
-    strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else None
-    operand = _operand(name, element, shape, strides, tensor.bits // 8)
-    # What is written to a copy is lost.
-    return Array(operand, (tensor.data or 0) + tensor.byte_offset, device, bool(flags & (_READ_ONLY | _COPIED)), None,
-                 capsule)
+    if not tensor.strides or 0 in shape:  # those of an empty array mean nothing: CuPy's are 0
+        return shape, _contiguous(shape)
+    strides = tuple(tensor.strides[:tensor.ndim])
+    if max(strides, default=0) >= 2**61:  # CuPy divides a negative number of bytes by the size as if it were positive
+        wrapped = 2**64 // (tensor.bits // 8)
+        strides = tuple(stride if stride < 2**61 else stride - wrapped for stride in strides)
+    return shape, strides
 
 
 def stream_address(stream: Any) -> int:

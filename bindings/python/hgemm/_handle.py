@@ -181,7 +181,7 @@ def _mode_of(mode: Any) -> c.Mode:
         raise ValueError(f"mode: {mode!r}, must be hgemm.Mode.DEFAULT or hgemm.Mode.BATCH_INVARIANT") from None
 
 
-def _pointer(args: Any, *kinds: type) -> Any:
+def _pointer(args: Any, *kinds: Any) -> Any:
     if not isinstance(args, kinds):
         names = " or ".join(f"hgemm.{kind.__name__}" for kind in kinds)
         raise TypeError(f"args: {type(args).__name__}, must be {names}")

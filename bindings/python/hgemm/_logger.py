@@ -40,5 +40,6 @@ def set_logger(level: LogLevel, logger: Callable[[str], None] | None) -> None:
         logger(line.decode(errors="replace"))
 
     function = c.hgemm_logger_t(log)
-    c.hgemm_set_logger(level, c.hgemm_logger_t(("hgemm_python_log", _between())), ctypes.cast(function, ctypes.c_void_p))
+    between = c.hgemm_logger_t(("hgemm_python_log", _between()))
+    c.hgemm_set_logger(level, between, ctypes.cast(function, ctypes.c_void_p))
     _loggers.append(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import c
-from ._arrays import Array, describe, stream_address
+from ._arrays import WRITTEN, Array, describe, stream_address
 from ._handle import Handle, Pool
 from ._operand import activation_of, gemm_args
 from ._results import as_jax, is_jax, new_result
@@ -50,7 +50,7 @@ class _Product:
         for name, array in arrays.items():
             if array.device != self.device:
                 raise ValueError(f"{name}: lies on {_place(array.device)}, and {first} on {_place(self.device)}")
-            if array.read_only and name in ("out", "aux"):
+            if array.read_only and name in WRITTEN:
                 raise ValueError(f"{name}: is read-only")
         self.stream = given if given is not None else _stream_of(list(arrays.values()))
         if self.device == c.DEVICE_HOST:

@@ -153,9 +153,10 @@ class _Struct(Structure):
                               int if kind in _INTEGERS else float) for name, kind in kinds.items()}
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._limits:
+        known = self._limits.get(name)
+        if known is None:
             raise AttributeError(f"{type(self).__name__} has no member {name}")
-        kind, least, most, number = self._limits[name]
+        kind, least, most, number = known
         if not isinstance(value, number) or not least <= value <= most:  # else it is right: products need that fast
             value = _checked(name, value, kind)
         _assign(self, name, value)

@@ -1,5 +1,6 @@
-// Between libhgemm and loggers in Python. A thread that asks an interpreter which has ended for its lock is ended itself,
-// by an exception that no frame of C++ may stop. Handles keep their loggers, and threads may outlive the interpreter.
+// Between libhgemm and loggers in Python. Threads may outlive the interpreter, and handles keep their
+// loggers. A thread that asks an interpreter which has ended for its lock is ended itself, by an exception
+// that must not pass a frame of C++.
 #include <pthread.h>
 
 #include <atomic>
@@ -26,7 +27,8 @@ __attribute__((visibility("default"))) void hgemm_python_log(void* data, const c
     pthread_rwlock_unlock(&calls);
 }
 
-// No logger runs any more when it returns. The caller does not hold the interpreter's lock, which loggers wait for.
+// No logger runs any more when it returns. The caller does not hold the interpreter's lock, which loggers
+// wait for.
 __attribute__((visibility("default"))) void hgemm_python_end_logs()
 {
     ended = true;
@@ -35,8 +37,5 @@ __attribute__((visibility("default"))) void hgemm_python_end_logs()
 }
 
 // In a forked child, which has none of the other threads that were in a logger.
-__attribute__((visibility("default"))) void hgemm_python_forked()
-{
-    calls = PTHREAD_RWLOCK_INITIALIZER;
-}
+__attribute__((visibility("default"))) void hgemm_python_forked() { calls = PTHREAD_RWLOCK_INITIALIZER; }
 }
