@@ -5,6 +5,7 @@
 #include "gpu.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -68,7 +69,7 @@ TEST(DeviceGroups, each_kernel_forced)
 TEST(DeviceGroups, each_kernel_handed_out)
 {
     NEEDS_BACKEND("sm90");
-    const std::string log = testing::TempDir() + "groups_handed_out.log";
+    const std::string log = testing::TempDir() + "groups_handed_out." + std::to_string(getpid());
     const Variable level("HGEMM_LOG", "plan"), file("HGEMM_LOG_FILE", log.c_str());
     GroupedCase g = case_of(HGEMM_GROUPED_CONTIGUOUS);
     g.rows = {130, 0, 260};

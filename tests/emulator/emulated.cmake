@@ -49,6 +49,15 @@ function(emulated_seeds architecture count thinning)
     endforeach()
 endfunction()
 
+# One cluster at a time, in each order of their numbers: whoever waits for a cluster that has not started waits for
+# ever.
+function(emulated_progress architecture name thinning filter)
+    foreach(order ascending descending random)
+        emulated_conformance(${architecture} progress.${name}.${order} ${thinning} "${filter}"
+            EMU_FREE_SMS=1 EMU_START=${order} ${ARGN})
+    endforeach()
+endfunction()
+
 # A driver that does not start is not one that is absent.
 add_executable(create-handle create_handle.c)
 target_link_libraries(create-handle PRIVATE hgemm::hgemm)
@@ -125,6 +134,20 @@ if(HGEMM_EMBED_PTX)
     foreach(architecture sm_80 sm_90 sm_100 sm_120)
         emulated_conformance(${architecture} green 1 "DeviceGreen.*" EMU_SM_COUNT=16 EMU_DEVICES=2)
     endforeach()
+    emulated_progress(sm_90 slices 60 "DeviceKernels.each_split*" EMU_SM_COUNT=64
+        HGEMM_TEST_KERNELS=splitk_global_64x64,splitk_global_128x80_1x2)
+    emulated_progress(sm_90 splits 200 "DeviceKernels.each_split*" EMU_SM_COUNT=8
+        HGEMM_TEST_KERNELS=splitk_128x64_1x2,splitk_64x64_occ2,splitk_64x8_occ2,direct_32x8,gemv_64x1)
+    emulated_progress(sm_90 tiles 200 "DeviceKernels.each_one_streamed:DeviceKernels.each_one_handed*" EMU_SM_COUNT=8
+        HGEMM_TEST_KERNELS=pingpong_128x128_2x1,pingpong_64x256,coop_128x208_2x1)
+    emulated_progress(sm_80 splits 200 "DeviceKernels.each_split*" EMU_SM_COUNT=8
+        HGEMM_TEST_KERNELS=sm80_64x64x64_s4,sm80_16x64x64,sm80_unaligned_64x64x64)
+    emulated_progress(sm_100 sm100 60 "DeviceKernels.each_one_forced:DeviceKernels.each_split*:DeviceKernels.numbers_of_tiles"
+        EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=sm100_2cta_256x128,sm100_128x64,static,sm100_splitk_128x32)
+    emulated_progress(sm_120 sm120 60 "DeviceKernels.each_one_forced" EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=sm120)
+    emulated_progress(sm_80 groups 8 "DeviceGroups.*:DeviceGroupsOf.graph*" EMU_SM_COUNT=8)
+    emulated_progress(sm_90 groups 8 "DeviceGroups.each_kernel_handed_out:DeviceGroupsOf.graph*/sm90" EMU_SM_COUNT=8
+        HGEMM_TEST_KERNELS=sm90_grouped_128x128_1x2)
     emulated_seeds(sm_80 1 300)
     emulated_seeds(sm_90 1 150 EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=coop,pingpong,splitk_192x1,splitk_128x1,splitk_64x6,splitk_global)
     emulated_seeds(sm_100 2 150 HGEMM_TEST_KERNELS=sm100)
