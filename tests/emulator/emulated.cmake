@@ -96,6 +96,8 @@ if(HGEMM_EMBED_PTX)
         HGEMM_TEST_KERNELS=splitk_global)
     # Remapped clusters want all SMs of an H200.
     emulated_conformance(sm_90 alone 20 "DeviceKernels.alone" EMU_SM_COUNT=132)
+    # Kernels of two graphs in turns, as a GPU runs them.
+    emulated_conformance(sm_90 graphs 2 "DeviceGraphs.run_beside_each_other/*:DeviceGraphs.leave*" EMU_OVERLAP=1)
     # Each backend on a device of its own.
     foreach(backend sm80 sm90 sm100 sm120)
         string(REPLACE sm sm_ architecture ${backend})
