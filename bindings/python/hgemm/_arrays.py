@@ -43,9 +43,13 @@ def describe(name: str, array: Any, stream: int | None = None) -> Array:
     if found is not None and not (speaks_dlpack and found["typestr"][1:2] == "V" and _type_in(array, found) is None):
         return _interface(name, array, found, DEVICE_HOST)
     if speaks_dlpack:
-        described = _dlpack(name, array, stream)
-        is_immutable = name in WRITTEN and any(is_of(array, *kind) for kind in _IMMUTABLE)
-        return described._replace(read_only=True) if is_immutable else described
+        try:
+            described = _dlpack(name, array, stream)
+            is_immutable = name in WRITTEN and any(is_of(array, *kind) for kind in _IMMUTABLE)
+            return described._replace(read_only=True) if is_immutable else described
+        except ValueError:
+            if not _is_bf16_by_cuda(array):
+                raise
     if hasattr(array, "__cuda_array_interface__"):
         found = array.__cuda_array_interface__
         # 1 is the legacy default stream, which is 0 here.
@@ -54,6 +58,15 @@ def describe(name: str, array: Any, stream: int | None = None) -> Array:
         return _interface(name, array, found, device)._replace(stream=producer)
     raise TypeError(f"{name}: {type(array).__name__} is no numpy array, and has neither __dlpack__ nor "
                     "__cuda_array_interface__")
+
+
+def _is_bf16_by_cuda(array: Any) -> bool:
+    """As CuPy's arrays, whose DLPack may lack bfloat16."""
+    try:
+        found = getattr(array, "__cuda_array_interface__", None)
+    except RuntimeError:  # PyTorch's, for a tensor that requires a gradient
+        return False
+    return found is not None and _type_in(array, found) == Type.BF16
 
 
 def _type_in(array: Any, found: dict[str, Any]) -> Type | None:

@@ -127,6 +127,21 @@ class Arrays(unittest.TestCase):
         hgemm.matmul(DlpackDevice(a), DlpackDevice(b), out, stream=stream)
         self.assertEqual(DlpackDevice.streams[3:], [stream] * 3)
 
+    def test_bfloat16_that_dlpack_lacks(self):
+        class Array(DeviceArray):
+            def __dlpack_device__(self):
+                return 2, 0
+
+            def __dlpack__(self, **_):
+                raise BufferError("dtype is not supported for dlpack export")
+
+        a, b = random(8, 16, dtype=ml_dtypes.bfloat16), random(16, 8, dtype=ml_dtypes.bfloat16)
+        out = Array(np.zeros((8, 8), ml_dtypes.bfloat16))
+        hgemm.matmul(Array(a), Array(b), out)
+        assert_close(out.get(), a, b)
+        with self.assertRaisesRegex(ValueError, "^a: dtype is not supported"):
+            hgemm.matmul(Array(random(8, 16)), Array(b), out)
+
     def test_streams(self):
         class TorchStream:
             cuda_stream = new_stream()
