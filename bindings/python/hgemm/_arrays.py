@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, pythonapi
 from typing import Any, NamedTuple
 
@@ -48,6 +49,10 @@ def describe(name: str, array: Any, stream: int | None = None) -> Array:
             is_immutable = name in WRITTEN and any(is_of(array, *kind) for kind in _IMMUTABLE)
             return described._replace(read_only=True) if is_immutable else described
         except ValueError:
+            if found is not None:  # neither says what it is
+                return _interface(name, array, found, DEVICE_HOST)
+            if is_of(array, "jax.core", "Tracer"):
+                raise TypeError(f"{name}: is traced by JAX, as in jit and grad; use hgemm.jax.matmul()") from None
             if not _is_bf16_by_cuda(array):
                 raise
     if hasattr(array, "__cuda_array_interface__"):
@@ -128,29 +133,33 @@ _is_capsule = pythonapi.PyCapsule_IsValid
 _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-def _export(name: str, array: Any, stream: int | None) -> tuple[int, Any]:
-    """Device, and capsule: one with a version, which says what is read-only, of producers that have those."""
-    kind, number = array.__dlpack_device__()
-    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
-        raise ValueError(f"{name}: lies on DLPack's device {int(kind)}, must be on the CPU or on a CUDA device")
-    if kind not in (_CUDA, _CUDA_MANAGED):
-        device, options = DEVICE_HOST, {}
-    else:
-        device, options = number, {"stream": stream or 1}  # 1 is DLPack's number of the legacy default stream
+def _ask(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What an array's library refuses, such as PyTorch a tensor that requires a gradient, is ValueError."""
     try:
-        return device, array.__dlpack__(**options, max_version=(1, 0))
+        return function(*arguments)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _export(array: Any, options: dict[str, int]) -> Any:
+    """A capsule with a version, which says what is read-only, of a producer that has those."""
+    try:
+        return array.__dlpack__(**options, max_version=(1, 0))
     except TypeError:
-        return device, array.__dlpack__(**options)
+        return array.__dlpack__(**options)
 
 
 def _dlpack(name: str, array: Any, stream: int | None) -> Array:
     """The capsule is kept, not consumed: when it goes, it tells the producer itself."""
+    kind, number = _ask(name, lambda: array.__dlpack_device__())
+    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise ValueError(f"{name}: lies on DLPack's device {int(kind)}, must be on the CPU or on a CUDA device")
     if hasattr(array, "is_neg") and array.is_neg():  # PyTorch exports the values without the sign that it has put off
         raise ValueError(f"{name}: is a negated view of PyTorch's; pass its resolve_neg()")
-    try:
-        device, capsule = _export(name, array, stream)
-    except (BufferError, RuntimeError, TypeError) as error:  # such as PyTorch's, for a tensor that requires a gradient
-        raise ValueError(f"{name}: {error}") from error
+    on_gpu = kind in (_CUDA, _CUDA_MANAGED)
+    device = number if on_gpu else DEVICE_HOST
+    # 1 is DLPack's number of the legacy default stream.
+    capsule = _ask(name, _export, array, {"stream": stream or 1} if on_gpu else {})
     flags = 0
     if _is_capsule(capsule, b"dltensor_versioned"):
         versioned = _DlVersioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))

@@ -136,6 +136,20 @@ class Dlpack(unittest.TestCase):
                 raise BufferError("not today")
 
         self.refused("b", self.a, Failing(self.b))
+        structured = np.zeros((8, 16), [("x", "float16")])
+        with self.assertRaisesRegex(TypeError, "^a: its elements are"):
+            hgemm.matmul(structured, self.b)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_tensors_that_pytorch_does_not_hand_out(self):
+        tensor = torch.from_numpy(self.a)
+        for a in (tensor.clone().requires_grad_(), tensor.to("meta"), tensor.to_sparse()):
+            self.refused("a", a, self.b)
+
+    @unittest.skipIf(jax is None, "JAX is not installed")
+    def test_a_traced_array(self):
+        with self.assertRaisesRegex(TypeError, "^a: is traced by JAX.*hgemm.jax.matmul"):
+            jax.jit(lambda a: hgemm.matmul(a, self.b))(jnp.asarray(self.a))
 
 
 class Batches(unittest.TestCase):
