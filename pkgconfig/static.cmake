@@ -1,9 +1,24 @@
 # libhgemm.a, one object whose only global symbols are the public functions, as in the shared library.
 set(combined "${PROJECT_BINARY_DIR}/hgemm.o")
+# The linker may be LLVM's, which does not join groups.
+function(joins_groups result program)
+    execute_process(COMMAND "${program}" --help OUTPUT_VARIABLE help ERROR_QUIET)
+    string(FIND "${help}" "--force-group-allocation" found)
+    if(found EQUAL -1)
+        set(${result} FALSE PARENT_SCOPE)
+    endif()
+endfunction()
+find_program(HGEMM_JOINING_LINKER NAMES "${CMAKE_LINKER}" ld.bfd ld VALIDATOR joins_groups
+    DOC "GNU ld, which joins the objects of libhgemm.a")
+if(NOT HGEMM_JOINING_LINKER)
+    message(FATAL_ERROR "A static library needs GNU ld (--force-group-allocation), which was not found; "
+        "HGEMM_JOINING_LINKER may name it")
+endif()
+mark_as_advanced(HGEMM_JOINING_LINKER)
 file(STRINGS src/hgemm.map public_functions REGEX "^ +[a-z]+\\*;$")
 list(TRANSFORM public_functions REPLACE "^ +([a-z]+\\*);$" "--keep-global-symbol=\\1")
 add_custom_command(OUTPUT "${combined}"
-    COMMAND "${CMAKE_LINKER}" -r --force-group-allocation -o "${combined}" $<TARGET_OBJECTS:hgemm_objects>
+    COMMAND "${HGEMM_JOINING_LINKER}" -r --force-group-allocation -o "${combined}" $<TARGET_OBJECTS:hgemm_objects>
     COMMAND "${CMAKE_OBJCOPY}" --wildcard ${public_functions} "${combined}"
     DEPENDS hgemm_objects $<TARGET_OBJECTS:hgemm_objects> src/hgemm.map
     COMMENT "Joining the objects of libhgemm.a"

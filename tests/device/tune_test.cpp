@@ -264,8 +264,7 @@ TEST_F(DeviceTune, waits_for_a_lock_no_longer_than_it_may_measure)
     const int other = open((path + ".lock").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
     ASSERT_GE(other, 0);
     ASSERT_EQ(flock(other, LOCK_EX), 0);
-    Trial trial(layer(40), library->memory());
-    trial.upload();
+    const Trial trial(layer(40), library->memory());
     EXPECT_EQ(hgemm_tune(library->handle(), &trial.args(), &options, &report),
               HGEMM_STATUS_INVALID_ARGUMENT);
     close(other);

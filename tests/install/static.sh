@@ -12,7 +12,8 @@ programs=$source/tests/install/static
 # quietly <command>...: shows what it printed only if it fails.
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; echo "failed: $*" >&2; exit 1; }; }
 
-# build_static <name> <option of cmake>...: installs into $work/<name>/prefix and sets archive.
+# build_static <name> <option of cmake>...: installs into $work/<name>/prefix, and sets flags. Its global symbols are
+# the functions of the shared library.
 build_static() {
     local folder=$work/$1
     quietly cmake -S "$source" -B "$folder" -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DHGEMM_TESTS=OFF \
@@ -21,8 +22,12 @@ build_static() {
     quietly cmake --install "$folder" --prefix "$folder/prefix"
     export PKG_CONFIG_PATH
     PKG_CONFIG_PATH=$(find "$folder/prefix" -name hgemm.pc -printf '%h\n')
+    local archive
     archive=$(pkg-config --variable=libdir hgemm)/libhgemm.a
     if find "$folder/prefix" -name "libhgemm.so*" | grep .; then exit 1; fi
+    nm -gj --defined-only "$archive" | grep -v ":$" | sed '/^$/d' | sort >"$work/archive"
+    nm -Dj --defined-only "$shared/libhgemm.so.1" | grep -v "^HGEMM" | sed 's/@.*//' | sort >"$work/shared"
+    diff "$work/shared" "$work/archive"
     read -ra flags <<<"$(pkg-config --cflags --libs --static hgemm)"
 }
 
@@ -42,10 +47,6 @@ compilers() {
 }
 
 build_static host -DHGEMM_CUDA=OFF
-nm -gj --defined-only "$archive" | grep -v ":$" | sed '/^$/d' | sort >"$work/archive"
-nm -Dj --defined-only "$shared/libhgemm.so.1" | grep -v "^HGEMM" | sed 's/@.*//' | sort >"$work/shared"
-diff "$work/shared" "$work/archive"
-
 run_program example "$cc" -std=c99 "$source/bindings/c/example.c" "${flags[@]}"
 run_program example_cpp "$cxx" -std=c++20 "$source/bindings/cpp/example.cpp" "${flags[@]}"
 for compiler in $(compilers); do
