@@ -355,8 +355,8 @@ TEST(Report, no_result_beats_its_floor)
         ++files;
         for (const Measurement& m : run.rows)
             for (const double us : {m.ours_us, m.default_us, m.best_us})
-                if (known(us) && known(m.floor_us))
-                    EXPECT_GT(us, 0.99 * m.floor_us) << name << " " << m.product.shape();
+                EXPECT_FALSE(us <= 0.99 * m.floor_us)
+                    << name << " " << m.product.shape();  // or one is unknown
     }
     EXPECT_GT(files, 20);
 }
