@@ -48,31 +48,31 @@ public:
     virtual std::string plan(Library& library) = 0;
 };
 
-// Large ones take the CPU long to judge: they are compared with their first result.
+// The first result is judged, unless that takes the CPU long; later ones must have the same bits.
 class Single : public Product {
 public:
-    Single(const GemmCase& g, Library& library) : trial_(g, library.memory()), m_(g.m)
-    {
-        is_large_ = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) > 3e8;
-    }
+    Single(const GemmCase& g, Library& library) : case_(g), trial_(g, library.memory()) {}
     hgemm_status_t start(Library& library) override { return library.start(trial_.args()); }
     void reset() override { trial_.upload(); }
     void expect_right(Library& library) override
     {
         trial_.download();
-        if (is_large_ && first_.empty())
-            first_ = trial_.results(m_);
-        else if (is_large_)
-            EXPECT_TRUE(trial_.results(m_) == first_) << "other bits than beside nothing";
-        else
+        const std::vector<double> result = trial_.results(case_.m);
+        if (!first_.empty()) {
+            EXPECT_TRUE(result == first_) << "other bits than beside nothing";
+            return;
+        }
+        first_ = result;
+        const double products = static_cast<double>(case_.batch_count) * static_cast<double>(case_.m) *
+                                static_cast<double>(case_.n) * static_cast<double>(case_.k);
+        if (products < 1e8)
             EXPECT_EQ(trial_.judge(library.arithmetic()).message, "");
     }
     std::string plan(Library& library) override { return library.explain(trial_.args()); }
 
 private:
+    GemmCase case_;
     Trial trial_;
-    int64_t m_;
-    bool is_large_;
     std::vector<double> first_;
 };
 
@@ -192,7 +192,7 @@ std::vector<GemmCase> products()
 {
     return {case_of(512, 16384, 512), case_of(512, 512, 16384),  case_of(64, 512, 8192),
             case_of(16, 4096, 4096),  case_of(2048, 4096, 2048), unaligned(1023, 1025, 519),
-            unaligned(8, 4097, 4099), case_of(4096, 1, 4096),    batch_of(64, case_of(200, 136, 264))};
+            unaligned(8, 4097, 4099), case_of(4096, 1, 4096),    batch_of(8, case_of(200, 136, 264))};
 }
 
 GroupedCase groups_of(hgemm_grouping_t grouping, int64_t n, int64_t k)
@@ -256,27 +256,35 @@ TEST_F(DeviceProgress, products_end_on_the_SMs_that_are_left)
             ASSERT_TRUE(runs(*product, library)) << hgemm_last_error();
             SCOPED_TRACE(testing::Message() << count << " SMs");
             expect_end(*product, library, scattered(count), priorities[count % 2]);
+            if (HasFailure())
+                break;  // each takes long_enough
         }
     }
 }
 
-// A kernel with what may follow its name in HGEMM_KERNEL, if a product of this size is served so.
+// May the kernel's tiles be shared so?
+bool may_have(const std::string& kernel, const std::string& options)
+{
+    const bool persistent = kernel.starts_with("sm90_coop") || kernel.starts_with("sm90_pingpong");
+    return options.empty() || (options == "/stream_k=1") == persistent;
+}
+
+// A kernel with what may follow its name in HGEMM_KERNEL, if it serves a product so.
 bool expect_end_of_kernel(const std::string& name, const std::string& options)
 {
     Library library(Cuda::get(), "", name + options);
     if (!library.created())
         return false;
     SCOPED_TRACE(name + options);
-    GemmCase g =
-        options.find("split") != std::string::npos ? case_of(100, 136, 2056) : case_of(264, 520, 648);
+    GemmCase g = options.starts_with("/split") ? case_of(100, 136, 2056) : case_of(264, 392, 328);
     if (wants_rows_side_by_side(name))
         g.transa = HGEMM_TRANS, g.n = 4;
-    for (const int64_t wide : {g.n, int64_t{1}}) {
-        g.n = wide;
+    for (const int64_t n : {g.n, int64_t{1}}) {
+        g.n = n;
         Single product(g, library);
-        const std::string plan = product.plan(library),
-                          asked = options.substr(std::min<size_t>(1, options.size()));
-        if (plan.find(asked) == std::string::npos || !runs(product, library))
+        const std::string plan = product.plan(library);
+        if (plan.find(options.empty() ? name : options.substr(1)) == std::string::npos ||
+            !runs(product, library))
             continue;
         for (const Priority priority : priorities)
             expect_end(product, library, ProbeCluster::places(cluster_of(plan)), priority);
@@ -290,8 +298,8 @@ TEST_F(DeviceProgress, each_kernel)
 {
     int ended = 0;
     for (const std::string& name : kernel_names())
-        for (const char* options : {"", "/stream_k=1", "/split=2", "/split=4", "/split=8", "/split=16"})
-            ended += expect_end_of_kernel(name, options);
+        for (const std::string options : {"", "/stream_k=1", "/split=2", "/split=8", "/split=16"})
+            ended += may_have(name, options) && expect_end_of_kernel(name, options);
     EXPECT_GT(ended, 0) << "no kernel serves any product";
 }
 
