@@ -38,12 +38,12 @@ struct Results {
 
 Difference compare(const Output& output, const Results& r, const hgemm_args_t& args, const Causes& causes)
 {
-    Difference found{.calls = 1};
+    Difference result{.calls = 1};
     double largest = 0, difference = 0;
     output.each([&](size_t problem, size_t at) {
         const float o = output.decode(&r.ours[at]), t = output.decode(&r.theirs[at]);
         if (std::isfinite(o) != std::isfinite(t)) {
-            ++found.only_one_is;
+            ++result.only_one_is;
         } else if (std::isfinite(t)) {
             largest = std::max(largest, static_cast<double>(std::abs(t)));
             difference = std::max(difference, std::abs(static_cast<double>(o) - static_cast<double>(t)));
@@ -52,10 +52,10 @@ Difference compare(const Output& output, const Results& r, const hgemm_args_t& a
             return;
         const bool twice = !r.product.empty() && t == round_again(args, output.decode(&r.product[at]),
                                                                   output.decode(&r.before[at]));
-        ++found.causes[static_cast<size_t>(causes.of({problem, o, t}, twice))];
+        ++result.causes[static_cast<size_t>(causes.of({problem, o, t}, twice))];
     });
-    found.largest = difference == 0 ? 0 : difference / largest;
-    return found;
+    result.largest = difference == 0 ? 0 : difference / largest;
+    return result;
 }
 
 void record(const std::string& shape, const Difference& d)
