@@ -145,6 +145,7 @@ struct Driver {
     Faults faults;
     std::string fault_texts;  // of launches that failed, for emu_reports()
     uint64_t next_id = 1;
+    uint64_t longest_turn = 1;  // of a kernel, where they take turns
 };
 
 Driver& driver();

@@ -1,5 +1,6 @@
-// Which kernel goes on, and how far, is random, by the seed: now and then one ends before the other begins,
-// and now and then they alternate every few instructions.
+// Which kernel goes on, and how far, is random, by the seed. How long turns are is drawn anew where a
+// kernel begins: with short ones equal kernels stay abreast, as they do on a GPU, and with long ones one
+// may end before the other begins.
 #include "driver/turns.hpp"
 
 #include "driver/kernel_run.hpp"
@@ -8,9 +9,6 @@
 
 namespace emu::driver {
 namespace {
-
-// A kernel's longest turn is 2 ^ 11 times a warp.
-constexpr unsigned lengths = 12;
 
 std::vector<std::shared_ptr<Item>> unfinished()
 {
@@ -55,12 +53,17 @@ void encourage_others()
     first->kernel->fail("deadlock", text);
 }
 
-Turn go_on(Item& item, uint64_t turns)
+// Turns of warps, at most: 1, 2, 4 ... 2048.
+void draw_longest_turn(std::mt19937_64& random) { driver().longest_turn = uint64_t{1} << random() % 12; }
+
+Turn go_on(Item& item, std::mt19937_64& random)
 {
     try {
-        if (!item.kernel)
+        if (!item.kernel) {
+            draw_longest_turn(random);
             item.kernel = item.work.begin();
-        const Turn turn = item.kernel->advance(turns);
+        }
+        const Turn turn = item.kernel->advance(1 + random() % driver().longest_turn);
         if (turn == Turn::Ended)
             retire(item);
         item.stuck = turn == Turn::Stuck;
@@ -71,11 +74,11 @@ Turn go_on(Item& item, uint64_t turns)
     }
 }
 
-void give_turn(Item& item, uint64_t random)
+void give_turn(Item& item, std::mt19937_64& random)
 {
     Turn turn = Turn::Ended;
     if (item.work.begin) {
-        turn = go_on(item, uint64_t{1} << random % lengths);
+        turn = go_on(item, random);
     } else {
         retire(item);
         std::exchange(item.work, {}).run();
@@ -115,7 +118,7 @@ void run_in_turns(const Items& wanted)
                 deadlock();
             auto& random = items.front()->context->device->machine.random;
             const auto item = items[random() % items.size()];
-            give_turn(*item, random());
+            give_turn(*item, random);
         }
     } catch (const Failure&) {
         drop_lost();
