@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 extern "C" {
@@ -237,5 +240,82 @@ TEST(Runtime, CapturesAndLaunchesGraphs)
     EXPECT_EQ(cudaFree(memory), cudaSuccess);
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
+
+#if CUDART_VERSION >= 13000
+// By the driver's rules, which have tests of their own.
+TEST(Runtime, TiesUserObjectsToGraphs)
+{
+    static std::atomic<int> destroyed = 0;
+    const auto destroy = [](void*) { ++destroyed; };
+    const auto soon_destroyed = [] {
+        for (int i = 0; i < 1000 && destroyed == 0; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        return destroyed == 1;
+    };
+    cudaStream_t stream;
+    cudaGraph_t graph = nullptr, captured = nullptr, copy = nullptr;
+    cudaGraphExec_t executable;
+    cudaUserObject_t object;
+    cudaStreamCaptureStatus status;
+    const cudaGraphNode_t* nodes = nullptr;
+    const cudaGraphEdgeData* edges = nullptr;
+    size_t count = 9;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaUserObjectCreate(&object, nullptr, destroy, 1, cudaUserObjectNoDestructorSync),
+              cudaSuccess);
+    EXPECT_EQ(cudaUserObjectRetain(object, 1), cudaSuccess);
+    EXPECT_EQ(cudaUserObjectRelease(object, 1), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+    EXPECT_EQ(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, &nodes, &edges, &count),
+              cudaSuccess);
+    EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+    EXPECT_EQ(count, 0u);
+    EXPECT_EQ(cudaStreamUpdateCaptureDependencies(stream, nullptr, nullptr, 0, 0), cudaSuccess);
+    EXPECT_EQ(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove), cudaSuccess);
+    ASSERT_EQ(cudaStreamEndCapture(stream, &captured), cudaSuccess);
+    EXPECT_EQ(captured, graph);
+    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    ASSERT_EQ(cudaGraphClone(&copy, graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphUpload(executable, stream), cudaSuccess);
+    EXPECT_EQ(cudaGraphReleaseUserObject(graph, object, 1), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+    EXPECT_EQ(destroyed, 0);
+    EXPECT_EQ(cudaGraphDestroy(copy), cudaSuccess);
+    EXPECT_TRUE(soon_destroyed());
+    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST(Runtime, LoadsLibraries)
+{
+    cudaLibrary_t library;
+    cudaKernel_t kernel;
+    void* step = nullptr;
+    size_t bytes = 0;
+    const std::string image = text + '\0';
+    ASSERT_EQ(cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+              cudaSuccess);
+    ASSERT_EQ(cudaLibraryGetKernel(&kernel, library, "add"), cudaSuccess);
+    EXPECT_EQ(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024, 0),
+              cudaSuccess);
+    ASSERT_EQ(cudaLibraryGetGlobal(&step, &bytes, library, "step"), cudaSuccess);
+    EXPECT_EQ(bytes, 4u);
+    void* memory = nullptr;
+    ASSERT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+    ASSERT_EQ(cudaMemset(memory, 0, 4), cudaSuccess);
+    void* arguments[] = {&memory};
+    EXPECT_EQ(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), 1, 1, arguments, 1024, nullptr),
+              cudaSuccess);
+    uint32_t value = 0;
+    EXPECT_EQ(cudaMemcpy(&value, memory, 4, cudaMemcpyDeviceToHost), cudaSuccess);
+    EXPECT_EQ(value, 5u);
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_EQ(cudaLibraryUnload(library), cudaSuccess);
+    int least = 0;
+    EXPECT_EQ(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &least),
+              cudaErrorNotSupported);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
+}
+#endif
 
 }  // namespace
