@@ -20,7 +20,10 @@ for library in libcuda.so.1 libcudart.so; do
 done
 
 # The driver's and the runtime's functions. cuFile... is a library of its own.
-ours() { { grep -E '^(cu[A-Z][a-z]|(__)?cuda[A-Z])[A-Za-z0-9_]*$' || true; } | { grep -v '^cuFile' || true; } | sort -u; }
+ours()
+{
+    { grep -E '^(cu[A-Z][a-z]|(__)?cuda[A-Z])[A-Za-z0-9_]*$' || true; } | { grep -v '^cuFile' || true; } | sort -u
+}
 symbols() { nm -D "$@" 2>/dev/null | awk '{sub(/@.*/, "", $NF); print $NF}'; }
 count() { grep -c . <<<"$1" || true; }
 indent() { sed 's/^/    /'; }
