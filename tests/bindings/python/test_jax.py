@@ -229,6 +229,19 @@ class Transformations(unittest.TestCase):
                     _product.Setting("float16", activation="gelu_tanh"), (*operands, operands[1]), [operands[0]])
             self.assertEqual(float(gradient[0, 0]), slope * sum_)
 
+    def test_gradients_of_sums_that_overflow(self):
+        """The derivative of an activation where its stored argument is infinite, or its cube."""
+        for dtype, great in (("float16", 60000), ("bfloat16", 1e38)):
+            for sign in (1, -1):
+                for weight in (1, 4):  # the sum is finite; infinite
+                    x, w = jnp.full((1, 1), sign * great, dtype), jnp.full((1, 1), weight, dtype)
+                    for activation in ACTIVATIONS:
+                        slope = weight if sign > 0 or activation is None else 0
+                        total = lambda x: hj.linear(x, w, None, activation).astype("float32").sum()  # noqa: E731
+                        self.assertEqual(float(jax.grad(total)(x)[0, 0]), slope, (dtype, sign, weight, activation))
+                        again = jax.grad(lambda x: jax.grad(total)(x).astype("float32").sum())(x)
+                        self.assertEqual(float(again[0, 0]), 0)
+
     def test_gradients_of_gradients(self):
         def squared(function):
             def run(x, w, b):

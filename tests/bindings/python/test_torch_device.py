@@ -150,6 +150,23 @@ class Overrides(unittest.TestCase):
         assert_close(torch.mm(da, db, out_dtype=torch.float32), a @ b)
         self.assertEqual(ht.counts()["served"] - before, 5)
 
+    def test_activations(self):
+        """Torch's GELU here is by tanh."""
+        (a, da), (b, db), (v, dv) = pair(24, 64), pair(64, 40), pair(40)
+        ht.enable(strict=True)
+        for gelu, right in ((False, functional.relu(a @ b + v)), (True, functional.gelu(a @ b + v, approximate="tanh"))):
+            assert_close(torch._addmm_activation(dv, da, db, use_gelu=gelu), right)
+
+    def test_products_that_strict_refuses(self):
+        x, quantized = random(16, 64).cuda(), torch.ones(64, 64, dtype=torch.int8).cuda()
+        ht.enable(strict=True)
+        for function in (lambda: torch.ops.aten._mixed_dtypes_linear(x, quantized, x[0]),
+                         lambda: torch.ops.aten._weight_int8pack_mm(x, quantized, x[0]),
+                         lambda: torch.ops.aten._cslt_sparse_mm(x, x.t()),
+                         lambda: torch.ops.symm_mem._async_input_mm(x, x.t(), quantized, 0)):
+            with self.assertRaisesRegex(RuntimeError, "is not served by libhgemm, and strict is set: a product"):
+                function()
+
     def test_batch_invariance(self):
         for dtype in DTYPES:
             a, weight = random(40, 512, dtype=dtype).cuda(), random(48, 512, dtype=dtype).cuda()
@@ -184,6 +201,16 @@ class Handles(unittest.TestCase):
             assert_close(ht.mm(da, db), a @ b)
         held = sum(segment["total_size"] for segment in pool.snapshot())
         self.assertTrue(0 < held < _handles.WORKSPACE_BYTES, held)
+
+    def test_memory_that_runs_out(self):
+        """What torch's allocator holds and nobody uses is given back before."""
+        with mock.patch.object(_handles, "allocate", side_effect=[MemoryError, 512]) as allocate:
+            with mock.patch.object(torch.cuda, "empty_cache") as empty_cache:
+                self.assertEqual(_handles._lasting_memory(torch.device("cuda", 0)).data_ptr(), 512)
+        self.assertEqual((allocate.call_args.args, empty_cache.call_count), ((0, _handles.WORKSPACE_BYTES), 1))
+        with mock.patch.object(_handles, "WORKSPACE_BYTES", 1 << 60):
+            with self.assertRaisesRegex(torch.cuda.OutOfMemoryError, "hgemm.torch: a workspace on cuda:0: cuMemAlloc_v2"):
+                _handles._lasting_memory(torch.device("cuda", 0))
 
     def test_threads(self):
         a, b = random(24, 256).cuda(), random(256, 40).cuda()

@@ -41,6 +41,74 @@ class Tensors(unittest.TestCase):
                 assert_close(ht.mm(b, b), b.double() @ b.double())
 
 
+class Arguments(unittest.TestCase):
+    """Errors name what the caller wrote."""
+
+    def refused(self, kind, text, function, *args, **options):
+        with self.assertRaisesRegex(kind, f"^{text}"):
+            function(*args, **options)
+
+    def test_types_of_elements(self):
+        a, b, w, v = random(8, 16), random(16, 4), random(4, 16), random(4)
+        wide = lambda x: x.float()  # noqa: E731
+        for text, function, *args in (("input: is torch.float32, must be torch.float16", ht.linear, wide(a), w),
+                                      ("weight: is torch.float32, must be torch.float16 as input", ht.linear, a, wide(w)),
+                                      ("bias: is torch.float64", ht.linear, a, w, v.double()),
+                                      ("mat1: is torch.float32", ht.addmm, v, wide(a), b),
+                                      ("mat2: is torch.float32", ht.addmm, v, a, wide(b)),
+                                      ("input: is torch.float64", ht.addmm, v.double(), a, b),
+                                      ("batch2: is torch.float32", ht.baddbmm, v, a[None], wide(b[None])),
+                                      ("mat_b: is torch.float32", ht.grouped_mm, a[None], wide(b[None]))):
+            for leaves in (args, [x.detach().requires_grad_() for x in args]):
+                self.refused(TypeError, text, function, *leaves)
+        self.refused(TypeError, "out: is torch.float64", ht.mm, a, b, out=torch.empty(8, 4).double())
+        with torch.autocast("cpu"):
+            self.refused(TypeError, "input: is torch.float32.*does not cast under autocast", ht.linear, wide(a), w)
+
+    def test_shapes_and_places(self):
+        a, b, w, v = random(8, 16), random(16, 4), random(4, 16), random(4)
+        self.refused(ValueError, "mat2: its shape .15, 4. does not fit that of mat1", ht.addmm, v, a, b[:15])
+        self.refused(ValueError, "batch2: its shape", ht.baddbmm, v, a[None], b[None, :15])
+        self.refused(ValueError, "mat2: is on meta, must be on cpu as mat1", ht.addmm, v, a, b.to("meta"))
+        self.refused(ValueError, "input: is on meta, must be on cpu as mat1", ht.addmm, v.to("meta"), a, b)
+        self.refused(ValueError, "weight: is on meta, must be on cpu as input", ht.linear, a, w.to("meta"))
+        self.refused(ValueError, "mat_b: 2 dimensions", ht.grouped_mm, a[None], b)
+
+    def test_what_is_no_tensor(self):
+        a, b = random(8, 16), random(16, 4)
+        array = a.numpy()
+        for wrong, what in ((array, "numpy.ndarray"), (None, "None"), ([[1.0]], "builtins.list")):
+            must = f": is {what}, must be a torch.Tensor"
+            for name, function, args in (("input", ht.mm, (wrong, b)), ("mat2", ht.mm, (a, wrong)),
+                                         ("input", ht.bmm, (wrong, b)), ("input", ht.linear, (wrong, b.t())),
+                                         ("weight", ht.linear, (a, wrong)), ("input", ht.addmm, (wrong, a, b)),
+                                         ("mat1", ht.addmm, (b[0], wrong, b)), ("batch2", ht.baddbmm, (b, a[None], wrong)),
+                                         ("mat_a", ht.grouped_mm, (wrong, b)), ("mat_b", ht.grouped_mm, (a, wrong))):
+                with self.subTest(name=name, function=function.__name__, wrong=what):
+                    self.refused(TypeError, name + must, function, *args)
+                    with torch.no_grad():
+                        self.refused(TypeError, name + must, function, *args)
+        self.refused(TypeError, "bias: is numpy.ndarray, must be", ht.linear, a, b.t(), array)
+        self.refused(TypeError, "offs: is numpy.ndarray, must be", ht.grouped_mm, a, b[None], offs=array)
+        self.refused(TypeError, "out: is numpy.ndarray, must be", ht.mm, a, b, out=array)
+
+    def test_results_without_elements(self):
+        """Torch resizes them."""
+        a, b, v = random(8, 16), random(16, 4), random(4)
+        exact = a.double() @ b.double()
+        for function, right in ((lambda out: ht.mm(a, b, out=out), exact), (lambda out: ht.mm(a[:0], b, out=out), exact[:0]),
+                                (lambda out: ht.addmm(v, a, b, out=out), exact + v.double()),
+                                (lambda out: ht.bmm(a[None], b[None], out=out), exact[None])):
+            for dtype in (torch.float16, torch.float32):
+                out = torch.empty(0, dtype=dtype)
+                self.assertIs(function(out), out)
+                assert_close(out, right)
+        out = torch.empty(0).half()
+        self.refused(ValueError, "mat2: its shape", ht.mm, a, b[:15], out=out)
+        self.assertEqual(out.shape, (0,))
+        self.refused(ValueError, "out: its shape is .2, 2., must be .8, 4.", ht.mm, a, b, out=torch.empty(2, 2).half())
+
+
 class Overrides(unittest.TestCase):
     def test_what_torch_refuses_and_the_functions_take(self):
         a, b, v = random(8, 16), random(16, 4), random(4)

@@ -28,10 +28,11 @@ _LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in
 def _gemm(names: Names, a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: Tensor | None = None,
           alpha: float = 1, beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """names: those of the function that was called."""
+    if out is not None:
+        _require_tensors(out=out)
     try:
         if out is None:
             return _autograd.gemm(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
-        _require_tensors(out=out)
         names = names._replace(dtype="out")
         _ops._require(out_dtype in (None, out.dtype), TypeError, f"out_dtype: is {out_dtype}, and out is {out.dtype}")
         if needs_gradient(a, b, c, bias, out):

@@ -37,7 +37,7 @@ class _Mode:
         self.now = self.outside = _Setting()  # outside: of blocks
         self.blocks: list[_Block] = []        # that some thread is in, by when they began
         self.lock = Lock()
-        self.libraries: dict[str, torch.library.Library] = {}  # by key
+        self.libraries: dict[str, list[torch.library.Library]] = {}  # by key
 
     @property
     def batch_invariant(self) -> bool:
@@ -145,6 +145,10 @@ def _of_other_operands(*_: Any, **__: Any) -> Tensor:
     raise _Left("a product of quantized or sparse matrices")
 
 
+def _of_chunks(*_: Any, **__: Any) -> Tensor:
+    raise _Left("a product that waits for parts of a matrix")
+
+
 _bmm, _baddbmm = partial(_mm, dimensions=3), partial(_addmm, dimensions=3)
 _baddbmm_in_place = partial(_addmm_in_place, dimensions=3)
 
@@ -161,6 +165,7 @@ _OPERATORS: dict[str, Callable[..., Tensor]] = {
     **dict.fromkeys(("_weight_int4pack_mm", "_weight_int8pack_mm", "_mixed_dtypes_linear", "_cslt_sparse_mm",
                      "_sparse_semi_structured_mm", "_sparse_semi_structured_addmm", "_sparse_semi_structured_linear"),
                     _of_other_operands),
+    "symm_mem::_async_input_mm": _of_chunks,
 }
 
 
@@ -200,7 +205,7 @@ def _override(name: str, function: Callable[..., Tensor], original: Any, key: st
         if key not in now.seen or not any(isinstance(x, Tensor) and x.dtype in _ops.HALF for x in args):
             return original.call_boxed(keys, *args, **kwargs)
         if now.key != key:
-            raise RuntimeError(f"aten::{name} of {key} tensors is not served by libhgemm, and strict is set: enable() and "
+            raise RuntimeError(f"{name} of {key} tensors is not served by libhgemm, and strict is set: enable() and "
                                f"batch_invariant() act on {now.key} tensors")
         try:
             result = function(*args, **kwargs)
@@ -213,27 +218,28 @@ def _override(name: str, function: Callable[..., Tensor], original: Any, key: st
         except (TypeError, ValueError) as error:
             why, detail = f"arguments: {str(error).split(':')[0]}", str(error)
         if now.strict:
-            raise RuntimeError(f"aten::{name} is not served by libhgemm, and strict is set: {detail or why}")
+            raise RuntimeError(f"{name} is not served by libhgemm, and strict is set: {detail or why}")
         _counts[why] += 1
         return original.call_boxed(keys, *args, **kwargs)
     return kernel
 
 
-def _register(key: str) -> torch.library.Library:
-    library = torch.library.Library("aten", "IMPL")
+def _register(key: str) -> list[torch.library.Library]:
+    libraries = {namespace: torch.library.Library(namespace, "IMPL") for namespace in ("aten", "symm_mem")}
     for name, function in _OPERATORS.items():
+        namespace, operator = name.split("::") if "::" in name else ("aten", name)
         try:
-            original = torch.library.get_kernel(f"aten::{name}", key)
+            original = torch.library.get_kernel(f"{namespace}::{operator}", key)
         except RuntimeError:  # torch has no such kernel for this key
             continue
-        kernel = _override(name, function, original, key)
+        kernel = _override(f"{namespace}::{operator}", function, original, key)
         if name in _DIRECT:
             direct, form = _DIRECT[name]
             kernel = direct(kernel, form, key)
         with warnings.catch_warnings():  # torch warns of every kernel that is replaced
             warnings.simplefilter("ignore")
-            library.impl(name, untraced(kernel), key, with_keyset=True, allow_override=True)
-    return library
+            libraries[namespace].impl(operator, untraced(kernel), key, with_keyset=True, allow_override=True)
+    return [*libraries.values()]
 
 
 def _checked(dispatch_key: str, batch_invariant: bool, strict: bool) -> _Setting:
