@@ -254,11 +254,12 @@ def _checked(dispatch_key: str, batch_invariant: bool, strict: bool) -> _Setting
 
 
 def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key: str = "CUDA") -> None:
-    """Let the library serve mm, bmm, addmm, baddbmm, addmv and _grouped_mm of float16 and bfloat16 CUDA tensors.
+    """Let the library serve mm, bmm, addmm, baddbmm, addmv, _addmm_activation and _grouped_mm of float16 and bfloat16
+    CUDA tensors.
 
     It holds for the whole process, all its threads included: for ``@``, torch.nn.Linear and all else that calls these
     operators, and for gradients. What the library does not serve torch computes as before; with ``strict`` that is a
-    RuntimeError instead. ``batch_invariant``: the bits of a row of a result do not depend on the other rows. While
+    RuntimeError instead, and so are such products of CPU tensors. ``batch_invariant``: the bits of a row of a result do not depend on the other rows. While
     some thread is in a batch_invariant() block, that block's setting holds. ``dispatch_key="CPU"`` is for tests: CPU
     tensors instead of CUDA tensors.
     """
