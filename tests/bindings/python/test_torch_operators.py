@@ -133,8 +133,11 @@ class Served(unittest.TestCase):
                 ht.disable()
                 assert_close(out, case(torch.empty(0, dtype=torch.float16)))
                 ht.enable(dispatch_key="CPU", strict=True)
-        with self.assertRaises(RuntimeError):
-            torch.mm(a, b[:7], out=torch.empty(0, dtype=torch.float16))
+        nothing = torch.empty(0, dtype=torch.float16)
+        for wrong in (lambda: torch.mm(a, b[:7], out=nothing), lambda: nothing.addmv_(a, v),
+                      lambda: torch.empty(1, 0).half().addmm_(a, b[:, :0])):
+            with self.assertRaises(RuntimeError):
+                wrong()
 
 
 class OtherDevices(unittest.TestCase):

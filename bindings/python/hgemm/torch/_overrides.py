@@ -85,7 +85,8 @@ def _run(names: Names, a: Tensor, b: Tensor, input: Tensor | None = None, alpha:
     try:
         if out is None:
             return _ops.run(a, b, matrix, bias, *scalars, out_dtype, mode.batch_invariant)[0]
-        _ops.resize_empty(out, a, b, matrix, bias, names=names)
+        if out is not input:  # in place
+            _ops.resize_empty(out, a, b, matrix, bias, names=names)
         _ops.gemm_out(a, b, matrix, bias, *scalars, out, mode.batch_invariant)
         return out
     except (TypeError, ValueError) as error:
@@ -119,7 +120,7 @@ def _addmm_activation(self: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alph
 def _addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1,
            out: Tensor | None = None) -> Tensor:
     column, names = vec.unsqueeze(-1), Names("mat", "vec")
-    if out is not None and out.numel() == 0:
+    if out is not None and out is not self and out.numel() == 0:
         out.resize_(_ops.check(mat, column, None, None, out.dtype, names)[:1])
     result = _run(names, mat, column, self.unsqueeze(-1), alpha, beta, out=None if out is None else out.unsqueeze(-1))
     return result.squeeze(-1) if out is None else out
