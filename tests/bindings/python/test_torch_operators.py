@@ -20,8 +20,8 @@ ARGUMENTS = re.compile(r"\b(mat\d?|mat_[ab]|matrix\d?|vec\d?|batch\d|mat1_meta|p
 MADE_OF_OTHERS = set("""
     linear linear_backward matmul matmul_backward linalg_matmul mv addbmm addbmm_ einsum tensordot inner bilinear
     chain_matmul linalg_multi_dot matrix_power linalg_matrix_power matrix_exp linalg_matrix_exp matrix_exp_backward
-    _compute_linear_combination linalg_vecdot rnn_tanh_cell rnn_relu_cell lstm_cell gru_cell _native_multi_head_attention
-    _transformer_encoder_layer_fwd inductor::_mm_plus_mm _triton_multi_head_attention
+    _compute_linear_combination linalg_vecdot rnn_tanh_cell rnn_relu_cell lstm_cell gru_cell
+    _native_multi_head_attention _transformer_encoder_layer_fwd inductor::_mm_plus_mm _triton_multi_head_attention
     scaled_dot_product_attention _scaled_dot_product_attention_math symm_mem::fused_all_gather_matmul
     symm_mem::fused_matmul_reduce_scatter""".split())
 #: Their products are of whole tensors to torch: attention, convolutions and recurrent layers; TORCH.md says so.
@@ -32,8 +32,8 @@ ONE_SUM_OR_NONE = set("dot vdot kron addr addr_ outer ger cdist _cdist_forward _
 OTHER_TYPES = set("""_int_mm _scaled_mm _scaled_mm_v2 _scaled_grouped_mm _scaled_grouped_mm_v2
     symm_mem::fused_all_gather_scaled_matmul symm_mem::fused_scaled_matmul_reduce_scatter""".split())
 #: Of tensors that are not dense, at keys of their own.
-SPARSE = set("""_sparse_addmm _sparse_mm _sparse_mm_reduce_impl _sparse_mm_reduce_impl_backward _sparse_sparse_matmul hspmm
-    smm sspaddmm sparse_sampled_addmm _cslt_sparse_mm_search""".split())
+SPARSE = set("""_sparse_addmm _sparse_mm _sparse_mm_reduce_impl _sparse_mm_reduce_impl_backward
+    _sparse_sparse_matmul hspmm smm sspaddmm sparse_sampled_addmm _cslt_sparse_mm_search""".split())
 #: No kernel for CUDA devices.
 CPU_ALONE = re.compile(r"fbgemm|mkldnn|_for_cpu|for_mps|_dyn_quant|_wrapped_|quantized|with_scales_and_zeros")
 NO_MATRICES = re.compile(r"upsample|_foreach|hamming|convert|inner_tensor|prelu|embedding|batch_norm")
@@ -110,7 +110,7 @@ class Served(unittest.TestCase):
 
     def test_what_it_refuses(self):
         x, quantized, scales = random(4, 32, dtype=torch.bfloat16), torch.ones(8, 32, dtype=torch.int8), torch.ones(8)
-        with self.assertRaisesRegex(RuntimeError, "aten::_weight_int8pack_mm is not served by libhgemm, and strict is set"):
+        with self.assertRaisesRegex(RuntimeError, "aten::_weight_int8pack_mm is not served by libhgemm, and strict"):
             torch._weight_int8pack_mm(x, quantized, scales.bfloat16())
         ht.enable(dispatch_key="CPU")
         before = ht.counts().get("a product of quantized or sparse matrices", 0)

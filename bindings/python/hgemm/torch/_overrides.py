@@ -26,7 +26,7 @@ class _Setting(NamedTuple):
 
     @property
     def seen(self) -> set[str]:
-        """Keys at which operators are looked at. Strict refuses products of tensors that are elsewhere than expected."""
+        """Keys at which operators are looked at. Strict refuses products of tensors that lie elsewhere."""
         return {self.key, "CPU"} if self.strict else {self.key} - {""}
 
 
@@ -260,9 +260,9 @@ def enable(batch_invariant: bool = False, *, strict: bool = False, dispatch_key:
 
     It holds for the whole process, all its threads included: for ``@``, torch.nn.Linear and all else that calls these
     operators, and for gradients. What the library does not serve torch computes as before; with ``strict`` that is a
-    RuntimeError instead, and so are such products of CPU tensors. ``batch_invariant``: the bits of a row of a result do not depend on the other rows. While
-    some thread is in a batch_invariant() block, that block's setting holds. ``dispatch_key="CPU"`` is for tests: CPU
-    tensors instead of CUDA tensors.
+    RuntimeError instead, and so are such products of CPU tensors. ``batch_invariant``: the bits of a row of a result do
+    not depend on the other rows. While some thread is in a batch_invariant() block, that block's setting holds.
+    ``dispatch_key="CPU"`` is for tests: CPU tensors instead of CUDA tensors.
     """
     setting = _checked(dispatch_key, batch_invariant, strict)
     with mode.lock:
