@@ -123,17 +123,20 @@ Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t byt
         destroy(block);
         return status;
     }
-    const auto old =
-        std::ranges::find_if(of_streams_, [&](const OfStream& each) { return each.stream == place; });
+    const auto old = std::ranges::find_if(of_streams_, [&](const OfStream& each) {
+        return each.stream == place || each.address == stream;
+    });
     if (old != of_streams_.end()) {
         abandon(std::exchange(old->block, block));
+        old->stream = place;
+        old->address = stream;
         return ok;
     }
     if (of_streams_.size() == max_streams) {
         abandon(of_streams_.front().block);
         of_streams_.erase(of_streams_.begin());
     }
-    of_streams_.push_back({place, block});
+    of_streams_.push_back({place, stream, block});
     return ok;
 }
 

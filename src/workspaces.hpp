@@ -40,6 +40,7 @@ public:
 private:
     struct OfStream {
         uint64_t stream;
+        hgemm_stream_t address;  // another number at this address: the stream is gone
         Block* block;
     };
     struct OfCapture {
