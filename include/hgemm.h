@@ -196,8 +196,8 @@ HGEMM_API hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void **works
  *   - graphs may run beside each other, and beside what else the handle does;
  *   - graphs may be launched when the handle is destroyed: kernels stay loaded until the process ends;
  *   - a product for which its stream or graph has no workspace, or too small a one, allocates it, as large as
- *     it needs, also during a capture (ALLOC_FAILED if there is no memory). No product synchronises. CUDA
- *     may wait for the device where workspaces of many destroyed streams are freed.
+ *     it needs, also during a capture (ALLOC_FAILED if there is no memory), and waits until it is there, for
+ *     no other work. CUDA may wait for the device where workspaces of many destroyed streams are freed.
  * A graph's workspace is kept until the graph, its copies and all executable graphs made of them are
  * destroyed. No two of those may run at the same time. It is no node of the graph. A stream's workspace is
  * freed with the handle.

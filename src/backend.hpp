@@ -48,6 +48,7 @@ struct Plan {
     Pdl pdl;       // not Free
     int64_t tiles, grid;
     size_t workspace;         // bytes
+    bool counts;              // uses the words that are 0 between kernels
     bool repack_a, repack_b;  // the operand is copied to the workspace first
     double predicted_us;
     Why why;

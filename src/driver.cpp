@@ -5,6 +5,8 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <vector>
+
 namespace hg::driver {
 namespace {
 
@@ -190,16 +192,19 @@ void release(void* memory)
     calls().cuMemFree(reinterpret_cast<CUdeviceptr>(memory));
 }
 
+// By a copy, which needs no SM: other kernels may hold all. On a new stream: the default one may be busy,
+// and non-blocking streams do not wait for it.
 Status clear(void* memory, size_t bytes)
 {
     const BesideCaptures beside_captures;
-    // On a new stream: the default one may be busy, and non-blocking streams do not wait for it.
+    const std::vector<char> zeros(bytes);
     CUstream stream = nullptr;
     Status status = check(calls().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (status != ok)
         return status;
-    status = check(calls().cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(memory), 0, bytes, stream),
-                   "cuMemsetD8Async");
+    status =
+        check(calls().cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(memory), zeros.data(), bytes, stream),
+              "cuMemcpyHtoDAsync");
     if (status == ok)
         status = check(calls().cuStreamSynchronize(stream), "cuStreamSynchronize");
     calls().cuStreamDestroy(stream);

@@ -41,10 +41,10 @@ private:
     Status status_ = ok;
 };
 
-// These three may be called while streams are captured.
+// These may be called while streams are captured.
 Status allocate(size_t bytes, void** memory);
 void release(void* memory);
-// Sets the bytes to 0; waits for that.
+// Sets the bytes to 0; waits for that, and for no other work.
 Status clear(void* memory, size_t bytes);
 
 // Where a stream's kernels run. A green context has some of a device's SMs and shares the memory of the

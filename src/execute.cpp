@@ -159,7 +159,7 @@ Status prepare(Handle& handle, const Request& request, const Problem& problem,
         return status;
     if (Status status = check_workspace(handle, decided); status != ok)
         return status;
-    if (Status status = provide_workspace(handle, decided.workspace); status != ok)
+    if (Status status = provide_workspace(handle, decided.workspace, decided.counts); status != ok)
         return status;
     PlanCache::Launch& entry = handle.cache->entry_for(request, handle.workspace());
     entry.plan = decided;

@@ -52,14 +52,15 @@ Status find_place(hg::Handle& handle)
     return status == ok ? follow(handle, last) : status;
 }
 
-Status provide_workspace(hg::Handle& handle, size_t bytes)
+Status provide_workspace(hg::Handle& handle, size_t bytes, bool counts)
 {
     if (!handle.borrows() || bytes == 0)
         return ok;
     const Block* const block = handle.lent.find(handle.place);
-    if (block && block->bytes >= bytes)
+    const size_t counters = counts ? handle.workspace().counter_words : 0;
+    if (block && block->bytes >= bytes && block->counter_words >= counters)
         return ok;
-    return handle.lent.grow(handle.place, handle.stream, bytes, handle.workspace().counter_words);
+    return handle.lent.grow(handle.place, handle.stream, bytes, counters);
 }
 
 }  // namespace hg

@@ -64,17 +64,22 @@ Block* reuse(uint64_t context, size_t bytes, size_t counter_words)
     return taken.empty() ? nullptr : taken.front();
 }
 
-// Its counters hold anything.
+// Its counters are set to 0 at once: on a stream that is captured that would become a node of the graph.
 Status allocate(uint64_t context, size_t bytes, size_t counter_words, Block*& allocated)
 {
     auto block = std::make_unique<Block>(Block{context, nullptr, bytes, counter_words, nullptr});
     void* memory = nullptr;
-    const Status status = driver::allocate(block->size(), &memory);
+    Status status = driver::allocate(block->size(), &memory);
     if (status != ok)
         return status;
     block->memory = static_cast<char*>(memory);
-    allocated = block.release();
-    return ok;
+    if (counter_words > 0)
+        status = driver::clear(block->counters(), counter_words * sizeof(uint32_t));
+    if (status == ok)
+        allocated = block.release();
+    else
+        driver::release(memory);
+    return status;
 }
 
 }  // namespace
@@ -98,12 +103,16 @@ const Block* Workspaces::find(const driver::Place& place) const
 Status Workspaces::grow(const driver::Place& place, hgemm_stream_t stream, size_t bytes,
                         size_t counter_words)
 {
+    // At least what the former block has: the products in turn may need now one, now the other.
+    if (const Block* const former = find(place)) {
+        bytes = std::max(bytes, former->bytes);
+        counter_words = std::max(counter_words, former->counter_words);
+    }
     bytes = std::max(std::bit_ceil(bytes), least_bytes);
     return place.graph ? grow_capture(place, bytes, counter_words)
                        : grow_stream(place.stream, stream, bytes, counter_words);
 }
 
-// The stream itself sets the counters to 0, ahead of the kernel.
 Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t bytes, size_t counter_words)
 {
     if (abandoned_bytes_ > max_abandoned_bytes)
@@ -117,12 +126,6 @@ Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t byt
     }
     if (status != ok)
         return status;
-    if (counter_words > 0)
-        status = driver::fill(block->counters(), 0, counter_words * sizeof(uint32_t), stream);
-    if (status != ok) {
-        destroy(block);
-        return status;
-    }
     const auto old = std::ranges::find_if(of_streams_, [&](const OfStream& each) {
         return each.stream == place || each.address == stream;
     });
@@ -140,21 +143,13 @@ Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t byt
     return ok;
 }
 
-// A memset on the captured stream would become a node of the graph, so the counters are cleared at once.
 Status Workspaces::grow_capture(const driver::Place& place, size_t bytes, size_t counter_words)
 {
     of_captures_.reserve(of_captures_.size() + 1);
     Block* block = reuse(context_, bytes, counter_words);
-    if (!block) {
-        Status status = allocate(context_, bytes, counter_words, block);
-        if (status == ok && counter_words > 0)
-            status = driver::clear(block->counters(), counter_words * sizeof(uint32_t));
-        if (status != ok) {
-            if (block)
-                destroy(block);
-            return status;
-        }
-    }
+    const Status made = block ? ok : allocate(context_, bytes, counter_words, block);
+    if (made != ok)
+        return made;
     if (const Status status = driver::keep_with(place.graph, block, give_back); status != ok)
         return status;
     std::erase_if(of_captures_, [&](const OfCapture& each) {

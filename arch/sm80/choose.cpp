@@ -76,6 +76,7 @@ void fill(const Problem& p, const Candidate& candidate, double us, int sm_count,
     plan.split = static_cast<int>(candidate.split);
     plan.tiles = candidate.tiles;
     plan.grid = o.sm_limit > 0 ? std::min<int64_t>(ctas, sm_count) : ctas;
+    plan.counts = candidate.split > 1;
     plan.workspace = candidate.split > 1 ? partials_bytes(c, candidate.tiles, candidate.split) : 0;
     plan.predicted_us = us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;

@@ -101,9 +101,12 @@ Status Measurement::choose()
     tuned_.candidates = static_cast<int>(candidates_.size());
     // At once, since what is packed names the memory.
     size_t bytes = 0;
-    for (const Candidate& candidate : candidates_)
+    bool counts = false;
+    for (const Candidate& candidate : candidates_) {
         bytes = std::max(bytes, candidate.choice.plan.workspace);
-    return provide_workspace(handle_, bytes);
+        counts = counts || candidate.choice.plan.counts;
+    }
+    return provide_workspace(handle_, bytes, counts);
 }
 
 void Measurement::leave_out(const Candidate& candidate, const char* why) const

@@ -141,6 +141,7 @@ void reserve_workspace(const Problem& p, const Options& o, int sm_count, Plan& p
     const int64_t stream_tiles = plan.sm90.stream_k ? stream_shape(c, plan.tiles, p.k, sm_count).tiles : 0;
     plan.sm90.dynamic_schedule = o.counters > 0 && o.workspace >= sizeof(uint32_t) &&
                                  schedules_dynamically(c, plan.tiles - stream_tiles, clusters, k_tiles);
+    plan.counts = plan.sm90.stream_k || plan.sm90.dynamic_schedule || (c.is_global() && plan.split > 1);
     if (plan.sm90.stream_k)
         plan.workspace += static_cast<size_t>(stream_k_bytes(c, clusters));
     else if (plan.sm90.dynamic_schedule)

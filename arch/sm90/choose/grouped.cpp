@@ -105,6 +105,7 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.sm90.dynamic_schedule =
         o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
         schedules_dynamically(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));
+    plan.counts = plan.sm90.dynamic_schedule;
     plan.workspace += plan.sm90.dynamic_schedule ? sizeof(uint32_t) : 0;
     plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
     plan.why = *o.kernel ? Why::Forced : Why::Model;
