@@ -65,8 +65,9 @@ public:
         first_ = result;
         const double products = static_cast<double>(case_.batch_count) * static_cast<double>(case_.m) *
                                 static_cast<double>(case_.n) * static_cast<double>(case_.k);
-        if (products < 1e8)
+        if (products < 1e8) {
             EXPECT_EQ(trial_.judge(library.arithmetic()).message, "");
+        }
     }
     std::string plan(Library& library) override { return library.explain(trial_.args()); }
 

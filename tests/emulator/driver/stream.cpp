@@ -88,7 +88,11 @@ extern "C" CUresult cuStreamGetDevice(CUstream stream, CUdevice* device)
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags)
 {
-    return call("cuStreamGetFlags", [&](CUctx_st&) { out(flags) = get_usable_stream(stream).flags; });
+    return call("cuStreamGetFlags", [&](CUctx_st&) {
+        CUstream_st& asked = get_stream(stream);
+        forbid_capturing(asked);  // as an H200 does, though it only asks
+        out(flags) = asked.flags;
+    });
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority)
@@ -101,7 +105,7 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long* id)
 {
     return call("cuStreamGetId", [&](CUctx_st&) {
         CUstream_st& asked = get_stream(stream);
-        forbid_capturing(asked);  // as an H200 does, though it only asks
+        forbid_capturing(asked);
         out(id) = asked.id;
     });
 }

@@ -51,10 +51,12 @@ TEST_F(Captures, AreSpoiltBySynchronousCalls)
     float host;
     CUdeviceptr memory;
     unsigned long long id = 0;
+    unsigned flags = 0;
     const std::vector<std::function<CUresult()>> forbidden = {
         [&] { return CU(cuStreamSynchronize)(stream); },
         [&] { return CU(cuStreamQuery)(stream); },
         [&] { return CU(cuStreamGetId)(stream, &id); },
+        [&] { return CU(cuStreamGetFlags)(stream, &flags); },
         [&] { return CU(cuCtxSynchronize)(); },
         [&] { return CU(cuMemAlloc)(&memory, 16); },
         [&] { return CU(cuMemFree)(x); },
