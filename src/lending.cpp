@@ -63,42 +63,21 @@ Status provide_workspace(hg::Handle& handle, size_t bytes, bool counts)
     return handle.lent.grow(handle.place, handle.stream, bytes, counters);
 }
 
-}  // namespace hg
-
-using namespace hg;
-
-extern "C" hgemm_status_t hgemm_set_workspace_per_stream(hgemm_handle_t handle, size_t bytes)
+Status lend(hg::Handle& handle, size_t bytes)
 {
-    return with_handle("hgemm_set_workspace_per_stream", handle, [&](hg::Handle& h) {
-        if (!h.context && bytes > 0)
-            return fail_argument(2, "bytes", "is %zu, must be 0: the handle computes on the host", bytes);
-        if (bytes > max_workspace_bytes)
-            return fail_argument(2, "bytes", "is %zu, must be at most 2^46", bytes);
-        Status status = ok;
-        if (bytes > 0) {
-            Device whole = h.device;
-            whole.sm_count = h.all_sm_count;
-            h.lent_counters = counter_words(whole, h.served_by(), bytes);
-            const driver::Scope scope(h.context);
-            status = scope.status() == ok ? h.lent.open(h.context) : scope.status();
-        }
+    if (bytes > 0) {
+        Device whole = handle.device;
+        whole.sm_count = handle.all_sm_count;
+        const driver::Scope scope(handle.context);
+        const Status status = scope.status() == ok ? handle.lent.open(handle.context) : scope.status();
         if (status != ok)
             return status;
-        if (bytes > 0) {
-            stay_loaded();
-            driver::keep_images();
-        }
-        h.lent_limit = bytes;
-        return ok;
-    });
+        handle.lent_counters = counter_words(whole, handle.served_by(), bytes);
+        stay_loaded();
+        driver::keep_images();
+    }
+    handle.lent_limit = bytes;
+    return ok;
 }
 
-extern "C" hgemm_status_t hgemm_get_workspace_per_stream(hgemm_handle_t handle, size_t* bytes)
-{
-    return with_handle("hgemm_get_workspace_per_stream", handle, [&](hg::Handle& h) {
-        if (!bytes)
-            return fail_argument(2, "bytes", "is NULL, must point to a size_t");
-        *bytes = h.lent_limit;
-        return ok;
-    });
-}
+}  // namespace hg

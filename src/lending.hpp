@@ -6,6 +6,9 @@
 
 namespace hg {
 
+// From now on each stream and each graph has its own, of so many bytes at most; 0: as at first.
+Status lend(Handle& handle, size_t bytes);
+
 // Before a call is planned or recognised: notes its stream and capture.
 Status find_place(Handle& handle);
 

@@ -77,6 +77,27 @@ extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* works
     });
 }
 
+extern "C" hgemm_status_t hgemm_set_workspace_per_stream(hgemm_handle_t handle, size_t bytes)
+{
+    return with_handle("hgemm_set_workspace_per_stream", handle, [&](Handle& h) {
+        if (!h.context && bytes > 0)
+            return fail_argument(2, "bytes", "is %zu, must be 0: the handle computes on the host", bytes);
+        if (bytes > max_workspace_bytes)
+            return fail_argument(2, "bytes", "is %zu, must be at most 2^46", bytes);
+        return lend(h, bytes);
+    });
+}
+
+extern "C" hgemm_status_t hgemm_get_workspace_per_stream(hgemm_handle_t handle, size_t* bytes)
+{
+    return with_handle("hgemm_get_workspace_per_stream", handle, [&](Handle& h) {
+        if (!bytes)
+            return fail_argument(2, "bytes", "is NULL, must point to a size_t");
+        *bytes = h.lent_limit;
+        return ok;
+    });
+}
+
 extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mode)
 {
     return with_handle("hgemm_set_mode", handle, [&](Handle& h) {
