@@ -1,4 +1,4 @@
-"""Which handle computes: that of the tensors' device and of torch's current stream, in torch's memory."""
+"""Which handle computes: that of the tensors' device and of torch's current stream."""
 
 from __future__ import annotations
 
