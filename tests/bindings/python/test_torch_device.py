@@ -205,13 +205,23 @@ class Handles(unittest.TestCase):
 
     def test_memory_that_runs_out(self):
         """What torch's allocator holds and nobody uses is given back before."""
-        with mock.patch.object(_handles, "allocate", side_effect=[MemoryError, 512]) as allocate:
-            with mock.patch.object(torch.cuda, "empty_cache") as empty_cache:
-                self.assertEqual(_handles._lasting_memory(torch.device("cuda", 0)).data_ptr(), 512)
-        self.assertEqual((allocate.call_args.args, empty_cache.call_count), ((0, _handles.WORKSPACE_BYTES), 1))
-        with mock.patch.object(_handles, "WORKSPACE_BYTES", 1 << 60):
-            with self.assertRaisesRegex(torch.cuda.OutOfMemoryError, "a workspace on cuda:0: cuMemAlloc_v2"):
-                _handles._lasting_memory(torch.device("cuda", 0))
+        (a, da), (b, db) = pair(24, 2049), pair(2049, 40)  # which needs a workspace
+        out, lacking = torch.empty(24, 40, dtype=torch.float16, device="cuda"), []
+        multiply = hgemm.c.hgemm_gemm_ex
+
+        def lack(handle, args):
+            if lacking.pop():
+                raise hgemm.Error(hgemm.c.Status.ALLOC_FAILED, "cuMemAlloc answered 2")
+            return multiply(handle, args)
+
+        with mock.patch.object(hgemm.c, "hgemm_gemm_ex", lack), mock.patch.object(torch.cuda, "empty_cache") as empty:
+            lacking[:] = [False, True]
+            ht.mm(da, db, out=out)
+            assert_close(out, a @ b)
+            self.assertEqual((lacking, empty.call_count), ([], 1))
+            lacking[:] = [True, True]
+            with self.assertRaisesRegex(torch.cuda.OutOfMemoryError, "a workspace: cuMemAlloc answered 2"):
+                ht.mm(da, db, out=out)
 
     def test_threads(self):
         a, b = random(24, 256).cuda(), random(256, 40).cuda()

@@ -97,7 +97,12 @@ def _run(function: Any, handle: TorchHandle, args: Any) -> None:
     try:
         function(handle.raw, byref(args))
     except c.Error as error:
-        if error.status != c.Status.ALLOC_FAILED or torch.cuda.is_current_stream_capturing():
+        if error.status != c.Status.ALLOC_FAILED:
             raise
-        torch.cuda.empty_cache()
-        function(handle.raw, byref(args))
+        if not torch.cuda.is_current_stream_capturing():
+            torch.cuda.empty_cache()
+        try:
+            function(handle.raw, byref(args))
+        except c.Error as again:
+            raise (torch.cuda.OutOfMemoryError(f"hgemm.torch: no memory for a workspace: {again}")
+                   if again.status == c.Status.ALLOC_FAILED else again) from error
