@@ -190,20 +190,23 @@ HGEMM_API hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void *worksp
 HGEMM_API hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void **workspace, size_t *bytes);
 
 /**
- * Let products use workspaces that nothing else uses at the same time, of at most `bytes` bytes each: one for
- * each stream, and one for each CUDA graph into which products are captured (and for each captured stream,
- * where there are several). 0, as it is at first: products use the handle's own. With it
+ * Let products use workspaces that nothing else uses at the same time, of at most `bytes` bytes each: one
+ * for each stream, and one for each CUDA graph into which products are captured (and for each captured
+ * stream, where there are several). 0, as it is at first: products use the handle's own. With it
  *   - graphs may run beside each other, and beside what else the handle does;
  *   - graphs may be launched when the handle is destroyed: kernels stay loaded until the process ends;
- *   - a product for which its stream or graph has no workspace, or too small a one, allocates it, as large as
- *     it needs, also during a capture (ALLOC_FAILED if there is no memory), and waits until it is there, for
- *     no other work. CUDA may wait for the device where workspaces of many destroyed streams are freed.
+ *   - a product for which its stream or graph has no workspace, or too small a one, allocates it, as large
+ * as it needs, also during a capture (ALLOC_FAILED if there is no memory), and waits until it is there, for
+ *     no other work. CUDA may wait for the device where workspaces that are no longer used are freed.
  * A graph's workspace is kept until the graph, its copies and all executable graphs made of them are
- * destroyed. No two of those may run at the same time. It is no node of the graph. A stream's workspace is
- * freed with the handle.
+ * destroyed. No two of those may run at the same time, nor branches that
+ * cuStreamUpdateCaptureDependencies() makes of one captured stream. It is no node of the graph. A stream's
+ * workspace is freed with the handle, or later than a larger one, or another stream, has taken its place.
+ * Beside it lie counters where products need some, as with hgemm_create_sized().
  *
- * A workspace of hgemm_set_workspace() is used all the same, but not in captures: a graph gets one of its own,
- * of that size. hgemm_create_sized(&handle, device, 0) makes a handle that has no workspace beside these.
+ * A workspace of hgemm_set_workspace() is used all the same, but not in captures: a graph gets one of its
+ * own, of that size. hgemm_create_sized(&handle, device, 0) makes a handle that has no workspace beside
+ * these.
  *
  * @return SUCCESS; NOT_INITIALIZED; INVALID_ARGUMENT (bytes is above 2^46; or not 0 for a handle on the
  *   host); DRIVER_ERROR.

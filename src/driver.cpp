@@ -5,7 +5,8 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-#include <vector>
+#include <memory>
+#include <new>
 
 namespace hg::driver {
 namespace {
@@ -197,13 +198,15 @@ void release(void* memory)
 Status clear(void* memory, size_t bytes)
 {
     const BesideCaptures beside_captures;
-    const std::vector<char> zeros(bytes);
+    const std::unique_ptr<char[]> zeros(new (std::nothrow) char[bytes]());
+    if (!zeros)
+        return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for %zu zeros", bytes);
     CUstream stream = nullptr;
     Status status = check(calls().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     if (status != ok)
         return status;
     status =
-        check(calls().cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(memory), zeros.data(), bytes, stream),
+        check(calls().cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(memory), zeros.get(), bytes, stream),
               "cuMemcpyHtoDAsync");
     if (status == ok)
         status = check(calls().cuStreamSynchronize(stream), "cuStreamSynchronize");
@@ -212,9 +215,6 @@ Status clear(void* memory, size_t bytes)
 }
 
 namespace {
-
-// NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
-bool is_special(hgemm_stream_t stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
 
 // Asks the context, not its default stream: naming that one ends the capture of every blocking stream.
 Status find_current_owner(StreamOwner& owner)

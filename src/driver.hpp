@@ -54,7 +54,8 @@ struct StreamOwner {
     void* primary;  // for a stream of a green context: the primary context behind that, else null
     int sm_count;   // that its context has; 0: all of the device
 };
-// NULL and the other special streams belong to the current context.
+// NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, which belong to the current context.
+inline bool is_special(hgemm_stream_t stream) { return reinterpret_cast<uintptr_t>(stream) <= 2; }
 Status find_owner(hgemm_stream_t stream, StreamOwner& owner);
 
 // Is the stream being captured into a graph, or, for the default stream, does a capture forbid its use?

@@ -134,7 +134,9 @@ Status check_problem(Handle& handle, const hgemm_args_t* args)
         return status;
     Plan decided;
     status = decide(handle, to_problem(checked), decided);
-    return status == ok ? check_workspace(handle, decided) : status;
+    if (status == ok)
+        status = check_workspace(handle, decided);
+    return status == ok ? provide_workspace(handle, decided.workspace, decided.counts) : status;
 }
 
 Status run_problem(Handle& handle, const hgemm_args_t* args)

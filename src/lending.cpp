@@ -33,11 +33,11 @@ Status follow(hg::Handle& handle, const driver::Place& last)
 Workspace hg::Handle::borrowed() const
 {
     // A product of the caller's workspace keeps its plan, and so its bits, when it is captured.
-    const Workspace counted = user.ptr ? user : Workspace{nullptr, lent_limit, nullptr, lent_counters};
+    const Workspace counted = user.ptr ? user : Workspace{nullptr, lent_limit, nullptr, lent_counters, 0};
     const Block* const block = lent.find(place);
     if (!block)
-        return {nullptr, counted.bytes, nullptr, counted.counter_words};
-    return {block->memory, counted.bytes, block->counters(), counted.counter_words};
+        return {nullptr, counted.bytes, nullptr, counted.counter_words, 0};
+    return {block->memory, counted.bytes, block->counters(), counted.counter_words, block->serial};
 }
 
 Status find_place(hg::Handle& handle)
@@ -60,7 +60,7 @@ Status provide_workspace(hg::Handle& handle, size_t bytes, bool counts)
     const size_t counters = counts ? handle.workspace().counter_words : 0;
     if (block && block->bytes >= bytes && block->counter_words >= counters)
         return ok;
-    return handle.lent.grow(handle.place, handle.stream, bytes, counters);
+    return handle.lent.grow(handle.place, handle.stream, {bytes, counters, handle.workspace().bytes});
 }
 
 Status lend(hg::Handle& handle, size_t bytes)

@@ -38,7 +38,7 @@ Problem shape_of(const Problem& problem)
 // What plans depend on of a workspace: all but its addresses.
 Workspace kind_of(const Workspace& workspace)
 {
-    return {nullptr, workspace.bytes, nullptr, workspace.counter_words};
+    return {nullptr, workspace.bytes, nullptr, workspace.counter_words, 0};
 }
 
 uint64_t mix(uint64_t hash, uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15u >> 3; }

@@ -14,6 +14,9 @@ struct Workspace {
     // for each other. A workspace of the user's has none.
     uint32_t* counters;
     size_t counter_words;
+    // Which lent block it is, 0 for none: addresses of freed ones are used again, for blocks of other
+    // parts.
+    uint64_t block;
     bool operator==(const Workspace&) const = default;
 };
 

@@ -43,11 +43,13 @@ extern "C" hgemm_status_t hgemm_set_stream(hgemm_handle_t handle, hgemm_stream_t
                 status = check_owner(h, stream, owner);
             if (status != ok)
                 return status;
-            adopt(h, owner);
+            driver::Place place{};
             if (h.lent_limit > 0)
-                status = driver::find_place(stream, h.place);
+                status = driver::find_place(stream, place);
             if (status != ok)
                 return status;
+            adopt(h, owner);
+            h.place = place;
         }
         h.stream = stream;
         return ok;
@@ -72,7 +74,7 @@ extern "C" hgemm_status_t hgemm_set_workspace(hgemm_handle_t handle, void* works
         if (reinterpret_cast<uintptr_t>(workspace) % workspace_alignment != 0)
             return fail_argument(2, "workspace", "is %p, must be aligned to %zu bytes", workspace,
                                  workspace_alignment);
-        h.user = {workspace, bytes, nullptr, 0};
+        h.user = {workspace, bytes, nullptr, 0, 0};
         return ok;
     });
 }

@@ -9,10 +9,10 @@
 namespace hg {
 namespace {
 
-constexpr size_t least_bytes = size_t{1} << 20;
+constexpr size_t least_bytes = size_t{1} << 20, alignment = 256;
 // More streams than a program has at a time; where they are made anew again and again, the first goes.
 constexpr size_t max_streams = 64;
-// Captures of one handle that go on at a time.
+// Captured streams that are remembered; of one capture all are.
 constexpr size_t max_captures = 16;
 // Of blocks that streams have left, beyond which they are freed. That waits for the device, as CUDA frees.
 constexpr size_t max_abandoned_bytes = size_t{256} << 20;
@@ -28,18 +28,19 @@ void give_back(void* object)
         ;
 }
 
-// Takes those out of the list of which `wants` says so.
+// Takes those out of the list of which `wants` says so; the first, the others behind it.
 template <typename Wants>
-std::vector<Block*> take_given_back(Wants wants)
+Block* take_given_back(Wants wants)
 {
-    std::vector<Block*> taken;
-    Block* next = nullptr;
+    Block *taken = nullptr, *next = nullptr;
     for (Block* block = given_back.exchange(nullptr, std::memory_order_acquire); block; block = next) {
         next = block->next;
-        if (wants(*block))
-            taken.push_back(block);
-        else
+        if (wants(*block)) {
+            block->next = taken;
+            taken = block;
+        } else {
             give_back(block);
+        }
     }
     return taken;
 }
@@ -60,14 +61,15 @@ Block* reuse(uint64_t context, size_t bytes, size_t counter_words)
         found = found || does;
         return does;
     };
-    const std::vector<Block*> taken = take_given_back(fits);
-    return taken.empty() ? nullptr : taken.front();
+    return take_given_back(fits);
 }
 
 // Its counters are set to 0 at once: on a stream that is captured that would become a node of the graph.
 Status allocate(uint64_t context, size_t bytes, size_t counter_words, Block*& allocated)
 {
-    auto block = std::make_unique<Block>(Block{context, nullptr, bytes, counter_words, nullptr});
+    static constinit std::atomic<uint64_t> last_serial = 0;
+    auto block =
+        std::make_unique<Block>(Block{++last_serial, context, nullptr, bytes, counter_words, nullptr});
     void* memory = nullptr;
     Status status = driver::allocate(block->size(), &memory);
     if (status != ok)
@@ -100,17 +102,28 @@ const Block* Workspaces::find(const driver::Place& place) const
     return nullptr;
 }
 
-Status Workspaces::grow(const driver::Place& place, hgemm_stream_t stream, size_t bytes,
-                        size_t counter_words)
+Status Workspaces::grow(const driver::Place& place, hgemm_stream_t stream, const Need& need)
 {
+    size_t bytes = need.bytes, counter_words = need.counter_words;
     // At least what the former block has: the products in turn may need now one, now the other.
     if (const Block* const former = find(place)) {
         bytes = std::max(bytes, former->bytes);
         counter_words = std::max(counter_words, former->counter_words);
     }
-    bytes = std::max(std::bit_ceil(bytes), least_bytes);
+    bytes = std::min(std::max(std::bit_ceil(bytes), least_bytes), std::max(bytes, need.limit));
+    bytes = (bytes + alignment - 1) / alignment * alignment;
     return place.graph ? grow_capture(place, bytes, counter_words)
                        : grow_stream(place.stream, stream, bytes, counter_words);
+}
+
+// As allocate(); where there is no memory what is no longer used is freed before.
+Status Workspaces::find_memory(size_t bytes, size_t counter_words, Block*& block)
+{
+    const Status status = allocate(context_, bytes, counter_words, block);
+    if (status != HGEMM_STATUS_ALLOC_FAILED)
+        return status;
+    release_abandoned();
+    return allocate(context_, bytes, counter_words, block);
 }
 
 Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t bytes, size_t counter_words)
@@ -118,28 +131,24 @@ Status Workspaces::grow_stream(uint64_t place, hgemm_stream_t stream, size_t byt
     if (abandoned_bytes_ > max_abandoned_bytes)
         release_abandoned();
     of_streams_.reserve(of_streams_.size() + 1);
+    abandoned_.reserve(abandoned_.size() + 1);
     Block* block = nullptr;
-    Status status = allocate(context_, bytes, counter_words, block);
-    if (status == HGEMM_STATUS_ALLOC_FAILED) {
-        release_abandoned();
-        status = allocate(context_, bytes, counter_words, block);
-    }
-    if (status != ok)
+    if (const Status status = find_memory(bytes, counter_words, block); status != ok)
         return status;
+    // The addresses of special streams are those of all threads.
+    const hgemm_stream_t address = driver::is_special(stream) ? nullptr : stream;
     const auto old = std::ranges::find_if(of_streams_, [&](const OfStream& each) {
-        return each.stream == place || each.address == stream;
+        return each.stream == place || (address && each.address == address);
     });
     if (old != of_streams_.end()) {
-        abandon(std::exchange(old->block, block));
-        old->stream = place;
-        old->address = stream;
+        abandon(std::exchange(*old, {place, address, block}).block);
         return ok;
     }
     if (of_streams_.size() == max_streams) {
         abandon(of_streams_.front().block);
         of_streams_.erase(of_streams_.begin());
     }
-    of_streams_.push_back({place, stream, block});
+    of_streams_.push_back({place, address, block});
     return ok;
 }
 
@@ -147,7 +156,7 @@ Status Workspaces::grow_capture(const driver::Place& place, size_t bytes, size_t
 {
     of_captures_.reserve(of_captures_.size() + 1);
     Block* block = reuse(context_, bytes, counter_words);
-    const Status made = block ? ok : allocate(context_, bytes, counter_words, block);
+    const Status made = block ? ok : find_memory(bytes, counter_words, block);
     if (made != ok)
         return made;
     if (const Status status = driver::keep_with(place.graph, block, give_back); status != ok)
@@ -155,8 +164,12 @@ Status Workspaces::grow_capture(const driver::Place& place, size_t bytes, size_t
     std::erase_if(of_captures_, [&](const OfCapture& each) {
         return each.capture == place.capture && each.stream == place.stream;
     });
-    if (of_captures_.size() == max_captures)
-        of_captures_.erase(of_captures_.begin());
+    if (of_captures_.size() >= max_captures) {
+        const auto other = std::ranges::find_if(
+            of_captures_, [&](const OfCapture& each) { return each.capture != place.capture; });
+        if (other != of_captures_.end())
+            of_captures_.erase(other);
+    }
     of_captures_.push_back({place.capture, place.stream, block});
     return ok;
 }
@@ -171,8 +184,12 @@ void Workspaces::release_abandoned()
 {
     for (Block* block : abandoned_)
         destroy(block);
-    for (Block* block : take_given_back([&](const Block& b) { return b.context == context_; }))
+    Block* next = nullptr;
+    for (Block* block = take_given_back([&](const Block& b) { return b.context == context_; }); block;
+         block = next) {
+        next = block->next;
         destroy(block);
+    }
     abandoned_.clear();
     abandoned_bytes_ = 0;
 }
@@ -180,7 +197,7 @@ void Workspaces::release_abandoned()
 void Workspaces::release()
 {
     for (const OfStream& each : of_streams_)
-        abandoned_.push_back(each.block);
+        destroy(each.block);
     of_streams_.clear();
     if (context_)
         release_abandoned();

@@ -13,6 +13,7 @@ namespace hg {
 
 // Device memory: `bytes` of workspace, and behind them words that are 0 between kernels.
 struct Block {
+    uint64_t serial;   // that no other block has had
     uint64_t context;  // its number
     char* memory;
     size_t bytes, counter_words;
@@ -27,9 +28,13 @@ public:
     // The block that calls at this place use; null if there is none yet.
     const Block* find(const driver::Place& place) const;
 
+    struct Need {
+        size_t bytes, counter_words;
+        size_t limit;  // of bytes that a block has for later products
+    };
     // Makes the block at this place at least that large. Allocates, also during a capture. `stream` is
     // that of the place. The place's former block stays until work that was launched before has ended.
-    Status grow(const driver::Place& place, hgemm_stream_t stream, size_t bytes, size_t counter_words);
+    Status grow(const driver::Place& place, hgemm_stream_t stream, const Need& need);
 
     // Frees what belongs to streams, whose work must have ended, and what graphs gave back.
     void release();
@@ -40,7 +45,7 @@ public:
 private:
     struct OfStream {
         uint64_t stream;
-        hgemm_stream_t address;  // another number at this address: the stream is gone
+        hgemm_stream_t address;  // another number at this address: the stream is gone; null: not told apart
         Block* block;
     };
     struct OfCapture {
@@ -50,6 +55,7 @@ private:
 
     Status grow_stream(uint64_t place, hgemm_stream_t stream, size_t bytes, size_t counter_words);
     Status grow_capture(const driver::Place& place, size_t bytes, size_t counter_words);
+    Status find_memory(size_t bytes, size_t counter_words, Block*& block);
     void abandon(Block* block);
     void release_abandoned();
 

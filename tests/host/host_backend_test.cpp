@@ -194,7 +194,7 @@ public:
             return HGEMM_STATUS_INTERNAL;
         std::vector<float> memory(plan.workspace / sizeof(float) + 64, NAN);
         memory.back() = 42;
-        handle_.own = {memory.data(), plan.workspace - missing, nullptr, 0};
+        handle_.own = {memory.data(), plan.workspace - missing, nullptr, 0, 0};
         Packed packed;
         Status status = host_backend.pack(handle_, p, plan, packed);
         if (status == ok)

@@ -10,7 +10,7 @@
 namespace hg {
 namespace {
 
-constexpr Workspace none{nullptr, 0, nullptr, 0};
+constexpr Workspace none{nullptr, 0, nullptr, 0, 0};
 
 Request product(int64_t weight)
 {
@@ -93,11 +93,14 @@ TEST(PlanCache, TellsRequestsApartByEveryMember)
     differs([](Request& r) { r.activation = HGEMM_ACTIVATION_RELU; });
     differs([&](Request& r) { r.aux = pointer; });
     differs([](Request& r) { r.flags = 1; });
-    const Workspace workspace{pointer, 256, nullptr, 0}, longer{pointer, 512, nullptr, 0};
+    // The last: another block, which may have no counters, at the address of one that was freed.
+    const Workspace workspace{pointer, 256, nullptr, 0, 1}, longer{pointer, 512, nullptr, 0, 1},
+        later{pointer, 256, nullptr, 0, 2};
     keep(*cache, request, workspace, 2);
     EXPECT_EQ(row_of(*cache, request), 1);
     EXPECT_EQ(row_of(*cache, request, workspace), 2);
     EXPECT_EQ(row_of(*cache, request, longer), -1);
+    EXPECT_EQ(row_of(*cache, request, later), -1);
 }
 
 TEST(PlanCache, FindsNothingThatWasNotKept)
