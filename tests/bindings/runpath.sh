@@ -6,9 +6,9 @@ set -euo pipefail
 build=$1
 shift
 
-# A build folder in this one is another build's.
-mapfile -t files < <(find "$build" -mindepth 1 \( -name CMakeFiles -o -type d -exec test -e '{}/CMakeCache.txt' \; \) -prune \
-    -o -type f \( -perm -u+x -o -name '*.so*' \) -print)
+# A build folder in this one is another build's, and what a virtual environment holds was built elsewhere.
+mapfile -t files < <(find "$build" -mindepth 1 \( -name CMakeFiles -o -type d \( -exec test -e '{}/CMakeCache.txt' \; \
+    -o -exec test -e '{}/pyvenv.cfg' \; \) \) -prune -o -type f \( -perm -u+x -o -name '*.so*' \) -print)
 checked=() wrong=0
 for file in "${files[@]}"; do
     dynamic=$(readelf --dynamic --wide "$file" 2>/dev/null) || continue
