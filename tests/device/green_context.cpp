@@ -1,8 +1,6 @@
 #include "green_context.hpp"
 
-#include <dlfcn.h>
-
-#include <stdexcept>
+#include "driver_functions.hpp"
 
 // Declarations follow cuda.h of CUDA 12.4; drivers before that have none of them.
 #define GREEN_FUNCTIONS(F)                                                                                 \
@@ -30,35 +28,7 @@ struct Resource {
 static_assert(sizeof(Resource) == 144);
 constexpr int sm_resource = 1;
 
-struct Functions {
-#define DECLARE(name, arguments) int(*name) arguments = nullptr;
-    GREEN_FUNCTIONS(DECLARE)
-#undef DECLARE
-    std::string absent;
-};
-
-const Functions& cu()
-{
-    static const Functions functions = [] {
-        Functions f;
-        void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-#define RESOLVE(name, arguments)                                                                           \
-    f.name = reinterpret_cast<int(*) arguments>(library ? dlsym(library, #name) : nullptr);                \
-    if (!f.name)                                                                                           \
-        f.absent = "the driver has no " #name;
-        GREEN_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-        return f;
-    }();
-    return functions;
-}
-
-void check(int error, const char* what)
-{
-    if (error != 0)
-        throw std::runtime_error(std::string(what) + " answers " + std::to_string(error));
-}
-#define CHECK(name, ...) check(cu().name(__VA_ARGS__), #name)
+DRIVER_FUNCTIONS(GREEN_FUNCTIONS)
 
 }  // namespace
 

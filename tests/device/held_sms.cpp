@@ -1,6 +1,6 @@
 #include "held_sms.hpp"
 
-#include <dlfcn.h>
+#include "driver_functions.hpp"
 
 #include <chrono>
 #include <stdexcept>
@@ -37,35 +37,7 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
-struct Functions {
-#define DECLARE(name, arguments) int(*name) arguments = nullptr;
-    HELD_FUNCTIONS(DECLARE)
-#undef DECLARE
-    std::string absent;
-};
-
-const Functions& cu()
-{
-    static const Functions functions = [] {
-        Functions f;
-        void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-#define RESOLVE(name, arguments)                                                                           \
-    f.name = reinterpret_cast<int(*) arguments>(library ? dlsym(library, #name) : nullptr);                \
-    if (!f.name)                                                                                           \
-        f.absent = "the driver has no " #name;
-        HELD_FUNCTIONS(RESOLVE)
-#undef RESOLVE
-        return f;
-    }();
-    return functions;
-}
-
-void check(int error, const char* what)
-{
-    if (error != 0)
-        throw std::runtime_error(std::string(what) + " answers " + std::to_string(error));
-}
-#define CHECK(name, ...) check(cu().name(__VA_ARGS__), #name)
+DRIVER_FUNCTIONS(HELD_FUNCTIONS)
 
 // A CTA fills its SM's shared memory, so that each SM has one. hold() waits until all have begun: one that
 // ended before would leave its SM to the next. Then those on free SMs end, and the others say that they
@@ -193,7 +165,7 @@ bool PriorityStream::ends_within(double seconds) const
     return await(seconds, [this] {
         const int answer = cu().cuStreamQuery(stream_);
         if (answer != not_ready)
-            check(answer, "cuStreamQuery");
+            check_answer(answer, "cuStreamQuery");
         return answer != not_ready;
     });
 }
