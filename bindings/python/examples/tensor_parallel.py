@@ -37,7 +37,8 @@ def group(processes: int, device: str) -> Iterator[None]:
     # Where one process fails, the others end soon.
     distributed.init_process_group("nccl" if place else "gloo", device_id=place, timeout=timedelta(minutes=3))
     yield
-    distributed.destroy_process_group()  # not after an error: it might wait for the others
+    distributed.barrier()  # one that leaves closes connections which another may still read
+    distributed.destroy_process_group()  # neither after an error: they might wait for the others
 
 
 def agree(number: int) -> int:
