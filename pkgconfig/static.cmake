@@ -15,12 +15,12 @@ if(NOT HGEMM_JOINING_LINKER)
         "HGEMM_JOINING_LINKER may name it")
 endif()
 mark_as_advanced(HGEMM_JOINING_LINKER)
-file(STRINGS src/hgemm.map public_functions REGEX "^ +[a-z]+\\*;$")
+file(STRINGS src/api/hgemm.map public_functions REGEX "^ +[a-z]+\\*;$")
 list(TRANSFORM public_functions REPLACE "^ +([a-z]+\\*);$" "--keep-global-symbol=\\1")
 add_custom_command(OUTPUT "${combined}"
     COMMAND "${HGEMM_JOINING_LINKER}" -r --force-group-allocation -o "${combined}" $<TARGET_OBJECTS:hgemm_objects>
     COMMAND "${CMAKE_OBJCOPY}" --localize-hidden --wildcard ${public_functions} "${combined}"
-    DEPENDS hgemm_objects $<TARGET_OBJECTS:hgemm_objects> src/hgemm.map
+    DEPENDS hgemm_objects $<TARGET_OBJECTS:hgemm_objects> src/api/hgemm.map
     COMMENT "Joining the objects of libhgemm.a"
     COMMAND_EXPAND_LISTS
     VERBATIM)

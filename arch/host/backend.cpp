@@ -4,7 +4,7 @@
 #include "arch/common/host/settings.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/rows/rows.hpp"
-#include "src/handle.hpp"
+#include "src/run/handle.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,7 +1,7 @@
 // The backend for a machine without a GPU: cblas_sgemm of OpenBLAS on operands converted block by block.
 #pragma once
 
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 namespace hg {
 

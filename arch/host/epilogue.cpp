@@ -1,6 +1,6 @@
 #include "arch/host/epilogue.hpp"
 
-#include "arch/host/convert.hpp"
+#include "src/base/convert.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // The epilogue: alpha, beta * C, bias, aux and activation, all in fp32, then one rounding to D's type.
 #pragma once
 
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 namespace hg {
 

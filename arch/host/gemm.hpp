@@ -4,7 +4,7 @@
 
 #include "arch/host/openblas.hpp"
 #include "arch/host/pool.hpp"
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 // of the program, and no setting of it is changed, since the program may use the same copy.
 #pragma once
 
-#include "src/status.hpp"
+#include "src/base/status.hpp"
 
 namespace hg {
 

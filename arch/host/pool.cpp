@@ -1,6 +1,6 @@
 #include "arch/host/pool.hpp"
 
-#include "src/float_environment.hpp"
+#include "src/base/float_environment.hpp"
 
 #include <unistd.h>
 

@@ -2,8 +2,8 @@
 #include "arch/sm100/backend.hpp"
 
 #include "arch/sm100/kernels.hpp"
-#include "src/handle.hpp"
-#include "src/kernel_table.hpp"
+#include "src/run/handle.hpp"
+#include "src/run/kernel_table.hpp"
 
 #include <cstdio>
 

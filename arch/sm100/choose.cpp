@@ -4,7 +4,7 @@
 #include "arch/common/host/settings.hpp"
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm100/model.hpp"
-#include "src/calibration.hpp"
+#include "src/plan/calibration.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 // so that predictions can be compared with their measurements (tests/evidence).
 #pragma once
 
-#include "src/calibration.hpp"
+#include "src/plan/calibration.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/sm100/config.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 namespace hg::sm100 {
 

@@ -3,7 +3,7 @@
 
 #include "arch/sm100/config.hpp"
 #include "arch/sm100/cycles.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <limits>
 

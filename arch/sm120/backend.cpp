@@ -3,8 +3,8 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/sm120/kernels.hpp"
-#include "src/handle.hpp"
-#include "src/kernel_table.hpp"
+#include "src/run/handle.hpp"
+#include "src/run/kernel_table.hpp"
 
 extern "C" {
 extern const unsigned char hgemm_image_sm120_sm120[], hgemm_image_sm120_sm90[];

@@ -3,7 +3,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm120/kernels.hpp"
-#include "src/calibration.hpp"
+#include "src/plan/calibration.hpp"
 
 #include <algorithm>
 #include <limits>

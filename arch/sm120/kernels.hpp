@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/sm120/config.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <limits>
 

@@ -5,8 +5,8 @@
 #include "arch/common/host/repack.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/pack.hpp"
-#include "src/handle.hpp"
-#include "src/kernel_table.hpp"
+#include "src/run/handle.hpp"
+#include "src/run/kernel_table.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 namespace hg {
 

@@ -3,7 +3,7 @@
 
 #include "arch/common/repack/config.hpp"
 #include "arch/sm80/configs.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <limits>
 

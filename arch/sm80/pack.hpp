@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/sm80/config.hpp"
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <cstdint>

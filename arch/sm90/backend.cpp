@@ -7,8 +7,8 @@
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"
-#include "src/handle.hpp"
-#include "src/kernel_table.hpp"
+#include "src/run/handle.hpp"
+#include "src/run/kernel_table.hpp"
 
 #include <algorithm>
 #include <cstdio>

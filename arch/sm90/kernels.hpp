@@ -8,7 +8,7 @@
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/parts.hpp"
 #include "arch/sm90/smem.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <algorithm>
 

@@ -5,9 +5,9 @@
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/params.hpp"
-#include "src/backend.hpp"
-#include "src/problem.hpp"
-#include "src/status.hpp"
+#include "src/base/status.hpp"
+#include "src/plan/backend.hpp"
+#include "src/plan/problem.hpp"
 
 #include <cstdint>
 

@@ -2,11 +2,11 @@
 // routed to the CPU or the GPU.
 #include "hgemm_cblas.h"
 
-#include "arch/host/convert.hpp"
 #include "fork.hpp"
 #include "route.hpp"
-#include "src/arguments.hpp"
-#include "src/log.hpp"
+#include "src/base/convert.hpp"
+#include "src/base/log.hpp"
+#include "src/check/arguments.hpp"
 
 #include <atomic>
 

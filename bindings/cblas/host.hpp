@@ -2,7 +2,7 @@
 // may still compute when a program ends.
 #pragma once
 
-#include "src/status.hpp"
+#include "src/base/status.hpp"
 
 namespace hg::cblas {
 

@@ -3,9 +3,9 @@
 #include "host.hpp"
 #include "stager.hpp"
 
-#include "src/environment.hpp"
-#include "src/log.hpp"
-#include "src/problem.hpp"
+#include "src/base/environment.hpp"
+#include "src/base/log.hpp"
+#include "src/plan/problem.hpp"
 
 #include <sched.h>
 

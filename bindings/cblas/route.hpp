@@ -1,7 +1,7 @@
 // Where a GEMM runs: on the CPU, or staged to the GPU if that is expected to be faster.
 #pragma once
 
-#include "src/status.hpp"
+#include "src/base/status.hpp"
 
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 #include "host.hpp"
 #include "route.hpp"
 
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 #include <unistd.h>
 

@@ -2,7 +2,7 @@
 
 #include "driver.hpp"
 
-#include "arch/host/convert.hpp"
+#include "src/base/convert.hpp"
 
 #include <cmath>
 #include <string_view>

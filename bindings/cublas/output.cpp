@@ -3,7 +3,7 @@
 #include "driver.hpp"
 #include "quietly.hpp"
 
-#include "arch/host/convert.hpp"
+#include "src/base/convert.hpp"
 
 #include <cstring>
 

@@ -4,7 +4,7 @@
 
 #include "route_common.hpp"
 
-#include "arch/host/convert.hpp"
+#include "src/base/convert.hpp"
 
 #include <cstring>
 

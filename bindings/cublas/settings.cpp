@@ -2,7 +2,7 @@
 
 #include "hgemm_shim.h"
 
-#include "src/escape.hpp"
+#include "src/base/escape.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

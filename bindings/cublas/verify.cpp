@@ -7,7 +7,7 @@
 #include "output.hpp"
 #include "quietly.hpp"
 
-#include "src/decimal.hpp"
+#include "src/base/decimal.hpp"
 
 #include <algorithm>
 #include <cmath>

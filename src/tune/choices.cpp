@@ -1,6 +1,6 @@
-#include "tune/choices.hpp"
+#include "src/tune/choices.hpp"
 
-#include "dispatch.hpp"
+#include "src/plan/dispatch.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The kernels and settings that are worth measuring for a problem, by what the library expects of them.
 #pragma once
 
-#include "handle.hpp"
+#include "src/run/handle.hpp"
 
 #include <cstddef>
 #include <string>

@@ -1,4 +1,4 @@
-#include "tune/contest.hpp"
+#include "src/tune/contest.hpp"
 
 #include <algorithm>
 #include <cmath>

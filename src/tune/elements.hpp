@@ -1,10 +1,10 @@
 // Elements in device memory, read line by line.
 #pragma once
 
-#include "arch/host/convert.hpp"
-#include "driver.hpp"
-#include "problem.hpp"
-#include "status.hpp"
+#include "src/base/convert.hpp"
+#include "src/base/status.hpp"
+#include "src/driver/driver.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
-#include "tune/lock.hpp"
+#include "src/tune/lock.hpp"
 
-#include "decimal.hpp"
+#include "src/base/decimal.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

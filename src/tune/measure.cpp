@@ -1,14 +1,15 @@
-#include "tune/measure.hpp"
+#include "src/tune/measure.hpp"
 
-#include "dispatch.hpp"
-#include "driver.hpp"
-#include "execute.hpp"
-#include "lending.hpp"
-#include "tune/choices.hpp"
-#include "tune/sample.hpp"
-#include "tune/scratch.hpp"
-#include "tune/stopwatch.hpp"
-#include "tuning_file.hpp"
+#include "src/driver/driver.hpp"
+#include "src/plan/dispatch.hpp"
+#include "src/run/execute.hpp"
+#include "src/run/lending.hpp"
+#include "src/tune/choices.hpp"
+#include "src/tune/sample.hpp"
+#include "src/tune/scratch.hpp"
+#include "src/tune/stopwatch.hpp"
+#include "src/tuning/file.hpp"
+#include "src/tuning/key.hpp"
 
 #include <algorithm>
 #include <chrono>

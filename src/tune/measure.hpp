@@ -1,10 +1,10 @@
 // Measures which kernel is the fastest for a problem, on the handle's stream.
 #pragma once
 
-#include "handle.hpp"
-#include "problem.hpp"
-#include "status.hpp"
-#include "tune/contest.hpp"
+#include "src/base/status.hpp"
+#include "src/plan/problem.hpp"
+#include "src/run/handle.hpp"
+#include "src/tune/contest.hpp"
 
 #include <string>
 

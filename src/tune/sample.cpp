@@ -1,6 +1,6 @@
-#include "tune/sample.hpp"
+#include "src/tune/sample.hpp"
 
-#include "tune/elements.hpp"
+#include "src/tune/elements.hpp"
 
 #include <algorithm>
 #include <bit>

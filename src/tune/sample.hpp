@@ -2,9 +2,9 @@
 // rows and columns all over it.
 #pragma once
 
-#include "handle.hpp"
-#include "problem.hpp"
-#include "status.hpp"
+#include "src/base/status.hpp"
+#include "src/plan/problem.hpp"
+#include "src/run/handle.hpp"
 
 #include <cstddef>
 #include <cstdint>

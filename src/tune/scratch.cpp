@@ -1,7 +1,7 @@
-#include "tune/scratch.hpp"
+#include "src/tune/scratch.hpp"
 
-#include "driver.hpp"
-#include "tune/elements.hpp"
+#include "src/driver/driver.hpp"
+#include "src/tune/elements.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // The device memory of a tuning call: it takes the place of D and aux, and overwrites the L2 cache.
 #pragma once
 
-#include "handle.hpp"
-#include "problem.hpp"
-#include "status.hpp"
+#include "src/base/status.hpp"
+#include "src/plan/problem.hpp"
+#include "src/run/handle.hpp"
 
 #include <cstddef>
 #include <vector>

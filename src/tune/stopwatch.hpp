@@ -1,9 +1,9 @@
 // Times launches on a stream, each by itself.
 #pragma once
 
-#include "driver.hpp"
-#include "status.hpp"
-#include "tune/contest.hpp"
+#include "src/base/status.hpp"
+#include "src/driver/driver.hpp"
+#include "src/tune/contest.hpp"
 
 #include <cstddef>
 #include <vector>

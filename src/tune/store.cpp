@@ -1,8 +1,8 @@
-#include "tune/store.hpp"
+#include "src/tune/store.hpp"
 
-#include "decimal.hpp"
-#include "tune/lock.hpp"
-#include "tuning.hpp"
+#include "src/base/decimal.hpp"
+#include "src/tune/lock.hpp"
+#include "src/tuning/tuning.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

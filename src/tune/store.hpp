@@ -1,7 +1,7 @@
 // Writes what was measured to a tuning file, beside what is there already.
 #pragma once
 
-#include "tuning_file.hpp"
+#include "src/tuning/file.hpp"
 
 #include <map>
 #include <optional>

@@ -1,12 +1,14 @@
 // The C API of tuning: options and report, and where a result goes.
-#include "decimal.hpp"
-#include "driver.hpp"
-#include "general_form.hpp"
-#include "grouped.hpp"
-#include "handle.hpp"
-#include "tune/measure.hpp"
-#include "tune/store.hpp"
-#include "tuning_file.hpp"
+#include "src/api/general_form.hpp"
+#include "src/api/grouped.hpp"
+#include "src/base/decimal.hpp"
+#include "src/check/canonical.hpp"
+#include "src/driver/driver.hpp"
+#include "src/run/handle.hpp"
+#include "src/tune/measure.hpp"
+#include "src/tune/store.hpp"
+#include "src/tuning/file.hpp"
+#include "src/tuning/key.hpp"
 
 #include <algorithm>
 #include <cstring>

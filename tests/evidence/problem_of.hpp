@@ -2,7 +2,7 @@
 #pragma once
 
 #include "product.hpp"
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 namespace hg::evidence {
 

@@ -1,8 +1,8 @@
 // Target: text for the reader of tuning files. What it takes for an entry lies in the text and is read
 // again as the same one; a file that it refuses has none.
 #include "report.hpp"
-#include "src/dispatch.hpp"
-#include "src/tuning_file.hpp"
+#include "src/plan/dispatch.hpp"
+#include "src/tuning/file.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,5 +1,5 @@
 // Calibrations: their lines in a tuning file, and what cost models make of them.
-#include "calibration.hpp"
+#include "src/plan/calibration.hpp"
 
 #include "tuning_fixture.hpp"
 

@@ -1,5 +1,5 @@
 // White-box tests of the host backend's conversions.
-#include "arch/host/convert.hpp"
+#include "src/base/convert.hpp"
 
 #include <gtest/gtest.h>
 

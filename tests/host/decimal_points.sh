@@ -3,7 +3,7 @@
 # usage: decimal_points.sh <source folder>
 set -euo pipefail
 cd "$1"
-grep -q "std::to_chars" src/decimal.hpp
+grep -q "std::to_chars" src/base/decimal.hpp
 if grep -rnE --include='*.cpp' --include='*.hpp' '"[^"]*%[-+#0-9.*]*l?[aefgAEFG]|stringstream|std::strto[df]|std::sto[df]' \
     src arch bindings/cblas bindings/cublas bindings/python; then
     exit 1

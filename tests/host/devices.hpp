@@ -1,8 +1,8 @@
 // Devices and problems for tests of dispatch: plain structs, no GPU is needed.
 #pragma once
 
-#include "dispatch.hpp"
-#include "handle.hpp"
+#include "src/plan/dispatch.hpp"
+#include "src/run/handle.hpp"
 
 #include <gtest/gtest.h>
 

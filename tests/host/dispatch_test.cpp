@@ -1,6 +1,7 @@
 // White-box tests of dispatch: no GPU is needed, a Device is a plain struct.
-#include "arguments.hpp"
 #include "devices.hpp"
+#include "src/check/arguments.hpp"
+#include "src/check/canonical.hpp"
 
 #include <gtest/gtest.h>
 

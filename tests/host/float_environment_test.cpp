@@ -1,7 +1,7 @@
 // The host backend in a program that has changed the floating-point environment: results as in the default
 // one, and the program's own left as it was.
-#include "arch/host/convert.hpp"
 #include "hgemm.h"
+#include "src/base/convert.hpp"
 
 #include <gtest/gtest.h>
 

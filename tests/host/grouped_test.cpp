@@ -1,7 +1,7 @@
 // What grouped calls refuse, and that they write nothing then.
 #include "arch/host/backend.hpp"
-#include "handle.hpp"
 #include "message.hpp"
+#include "src/run/handle.hpp"
 
 #include <gtest/gtest.h>
 

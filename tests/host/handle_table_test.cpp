@@ -1,5 +1,5 @@
 // White-box tests of the table of handles, with few places and few generations.
-#include "handle_table.hpp"
+#include "src/run/handle_table.hpp"
 
 #include <gtest/gtest.h>
 

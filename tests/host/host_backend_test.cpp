@@ -1,9 +1,9 @@
 // White-box tests of the host backend: OpenBLAS loader, plans, and GEMMs that are larger than one block.
 #include "arch/host/backend.hpp"
-#include "arch/host/convert.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
-#include "handle.hpp"
+#include "src/base/convert.hpp"
+#include "src/run/handle.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The compiled images hold the kernels of kernels.def, as the logs of nvcc show. arch/compile.sh has read
 // there that none of them is slow code.
-#include "dispatch.hpp"
+#include "src/plan/dispatch.hpp"
 
 #include "arch/sm80/kernels.hpp"
 

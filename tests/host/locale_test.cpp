@@ -1,10 +1,11 @@
 // What is written where the program's locale has a decimal comma.
 #include "../environment.hpp"
-#include "calibration.hpp"
-#include "decimal.hpp"
 #include "devices.hpp"
-#include "status.hpp"
-#include "tune/store.hpp"
+#include "src/base/decimal.hpp"
+#include "src/base/status.hpp"
+#include "src/plan/calibration.hpp"
+#include "src/tune/store.hpp"
+#include "src/tuning/key.hpp"
 #include "tuning_fixture.hpp"
 
 #include <gtest/gtest.h>

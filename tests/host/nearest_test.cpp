@@ -1,5 +1,5 @@
 // White-box tests of the names that are offered in place of a wrong one.
-#include "nearest.hpp"
+#include "src/base/nearest.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a handle remembers of calls: nothing is mistaken for another, and a model's products all fit.
-#include "src/plan_cache.hpp"
+#include "src/run/plan_cache.hpp"
 
 #include "hgemm.h"
 

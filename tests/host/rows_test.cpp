@@ -1,6 +1,6 @@
 // White-box tests of host_rows, with the loops of every vector unit that this machine has.
-#include "arch/host/convert.hpp"
 #include "arch/host/rows/rows.hpp"
+#include "src/base/convert.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // How hgemm_tune() holds a kernel's result against another's.
-#include "tune/elements.hpp"
-#include "tune/sample.hpp"
+#include "src/tune/elements.hpp"
+#include "src/tune/sample.hpp"
 
 #include <gtest/gtest.h>
 

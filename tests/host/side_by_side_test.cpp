@@ -1,5 +1,5 @@
 // Work that is divided among threads: all of it is done, where it fails and where there are no threads too.
-#include "side_by_side.hpp"
+#include "src/base/side_by_side.hpp"
 
 #include <gtest/gtest.h>
 

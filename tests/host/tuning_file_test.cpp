@@ -1,4 +1,5 @@
 // The tuning file: where it lies, and what is read of it.
+#include "src/tuning/key.hpp"
 #include "tuning_fixture.hpp"
 
 #include <sys/stat.h>

@@ -3,8 +3,9 @@
 
 #include "../environment.hpp"
 #include "devices.hpp"
-#include "execute.hpp"
-#include "tuning.hpp"
+#include "src/run/execute.hpp"
+#include "src/tuning/key.hpp"
+#include "src/tuning/tuning.hpp"
 
 #include <gtest/gtest.h>
 

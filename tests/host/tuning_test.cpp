@@ -1,4 +1,5 @@
 // The tuning file: for which problems its lines decide, and when the library's own choice runs instead.
+#include "src/tuning/key.hpp"
 #include "tuning_fixture.hpp"
 
 namespace hg {

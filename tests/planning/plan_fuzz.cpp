@@ -1,7 +1,7 @@
 // Plans random problems on devices of each kind, without launching anything, and checks each plan against
 // the rules of all plans. Under the sanitizers it also finds tables that are read beyond their end.
-#include "dispatch.hpp"
 #include "random_problem.hpp"
+#include "src/plan/dispatch.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

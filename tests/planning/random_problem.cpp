@@ -1,7 +1,8 @@
 #include "random_problem.hpp"
 
-#include "dispatch.hpp"
-#include "general_form.hpp"
+#include "src/api/general_form.hpp"
+#include "src/check/canonical.hpp"
+#include "src/plan/dispatch.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Random questions for the planner: a device, a problem that passes the argument checks, options.
 #pragma once
 
-#include "backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <cstdint>
 #include <span>

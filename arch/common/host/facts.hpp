@@ -1,7 +1,7 @@
 // What kernels ask of a problem, found once and handed down: facts about its operands and its output.
 #pragma once
 
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The cost model of kernels whose warps multiply by mma.sync, for sm80 and sm120.
 #pragma once
 
-#include "src/backend.hpp"
-#include "src/calibration.hpp"
+#include "src/plan/backend.hpp"
+#include "src/plan/calibration.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -4,7 +4,7 @@
 #include "arch/common/host/facts.hpp"
 #include "arch/common/params.hpp"
 #include "arch/common/tile_order.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <algorithm>
 #include <cstdio>

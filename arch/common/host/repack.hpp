@@ -4,7 +4,7 @@
 
 #include "arch/common/host/facts.hpp"
 #include "arch/common/repack/config.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 namespace hg {
 

@@ -1,7 +1,7 @@
 // Refuses options of HGEMM_KERNEL that a backend does not have.
 #pragma once
 
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 namespace hg {
 

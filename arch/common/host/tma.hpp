@@ -3,7 +3,7 @@
 
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
-#include "src/driver.hpp"
+#include "src/driver/driver.hpp"
 
 #include <cuda.h>
 

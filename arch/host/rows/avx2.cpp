@@ -1,6 +1,6 @@
 // The loops of host_rows for AVX2, FMA and F16C.
-#include "arch/host/cpu.hpp"
 #include "arch/host/rows/kernels.hpp"
+#include "src/base/cpu.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

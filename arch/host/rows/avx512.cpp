@@ -1,6 +1,6 @@
 // The loops of host_rows for AVX-512 with its extensions BW and VL.
-#include "arch/host/cpu.hpp"
 #include "arch/host/rows/kernels.hpp"
+#include "src/base/cpu.hpp"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)

@@ -2,7 +2,7 @@
 // of the few rows with fp32 FMA. Compiled once for each kind of vector unit.
 #pragma once
 
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 #include <span>
 

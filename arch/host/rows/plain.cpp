@@ -1,6 +1,6 @@
 // The loops of host_rows in plain C++, for machines without one of the other vector units.
-#include "arch/host/convert.hpp"
 #include "arch/host/rows/kernels.hpp"
+#include "src/base/convert.hpp"
 
 namespace hg {
 namespace {

@@ -1,8 +1,8 @@
 #include "arch/host/rows/rows.hpp"
 
 #include "arch/common/host/pack.hpp"
-#include "arch/host/convert.hpp"
 #include "arch/host/epilogue.hpp"
+#include "src/base/convert.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 
 #include "arch/host/pool.hpp"
 #include "arch/host/rows/kernels.hpp"
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 namespace hg {
 

@@ -4,7 +4,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/kernels.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <array>
 #include <bit>

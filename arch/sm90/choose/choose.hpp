@@ -1,8 +1,8 @@
 // Problem and Device -> Plan: which kernel runs the problem, and how. README.md has the order of decisions.
 #pragma once
 
-#include "src/backend.hpp"
-#include "src/problem.hpp"
+#include "src/plan/backend.hpp"
+#include "src/plan/problem.hpp"
 
 #include <cstddef>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/common/host/facts.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 namespace hg::sm90 {
 

@@ -1,8 +1,8 @@
 // Chooses a kernel for a problem with groups. Only the device knows how many rows each group has.
 #pragma once
 
-#include "src/backend.hpp"
-#include "src/problem.hpp"
+#include "src/plan/backend.hpp"
+#include "src/plan/problem.hpp"
 
 namespace hg::sm90 {
 

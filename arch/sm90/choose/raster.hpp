@@ -4,7 +4,7 @@
 
 #include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/config.hpp"
-#include "src/backend.hpp"
+#include "src/plan/backend.hpp"
 
 #include <algorithm>
 #include <cstdint>

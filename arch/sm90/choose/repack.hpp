@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/common/host/repack.hpp"
-#include "src/calibration.hpp"
+#include "src/plan/calibration.hpp"
 
 namespace hg::sm90 {
 

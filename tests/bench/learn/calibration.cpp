@@ -3,9 +3,9 @@
 // what `hgemm-tune --calibrate` measures, and says what choices by the model cost on all other problems,
 // before and after. With --as the model counts as if the GPU were of another compute capability, as it does
 // on a GPU that nobody measured. With --tuning it tries the calibration of a tuning file.
-#include "src/dispatch.hpp"
-#include "src/options.hpp"
-#include "src/tuning_file.hpp"
+#include "src/plan/dispatch.hpp"
+#include "src/plan/options.hpp"
+#include "src/tuning/file.hpp"
 #include "tune/calibration_run.hpp"
 #include "tune/fit.hpp"
 

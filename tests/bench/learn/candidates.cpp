@@ -11,7 +11,7 @@
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/kernels.hpp"
-#include "src/options.hpp"
+#include "src/plan/options.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,7 +1,7 @@
 // A tuning file in a folder where others write as well.
 #include "host/devices.hpp"
 #include "src/tune/store.hpp"
-#include "src/tuning.hpp"
+#include "src/tuning/tuning.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

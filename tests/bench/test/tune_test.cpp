@@ -4,7 +4,7 @@
 #include "src/tune/choices.hpp"
 #include "src/tune/contest.hpp"
 #include "src/tune/store.hpp"
-#include "src/tuning.hpp"
+#include "src/tuning/tuning.hpp"
 #include "statistics.hpp"
 #include "tune/traces.hpp"
 

@@ -4,7 +4,7 @@
 #include "progress.hpp"
 #include "region.hpp"
 #include "src/tune/store.hpp"
-#include "src/tuning.hpp"
+#include "src/tuning/tuning.hpp"
 #include "statistics.hpp"
 #include "tests/environment.hpp"
 #include "tune/calibration_run.hpp"

@@ -2,8 +2,9 @@
 
 #include "ours.hpp"
 #include "region.hpp"
-#include "src/arguments.hpp"
-#include "src/dispatch.hpp"
+#include "src/check/arguments.hpp"
+#include "src/check/canonical.hpp"
+#include "src/plan/dispatch.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Fits a backend's calibration to times that were measured on a device.
 #pragma once
 
-#include "src/calibration.hpp"
+#include "src/plan/calibration.hpp"
 
 #include <cstddef>
 #include <span>

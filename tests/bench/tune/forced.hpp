@@ -1,8 +1,8 @@
 // Makes a handle run one plan after the other, as HGEMM_KERNEL does.
 #pragma once
 
-#include "src/handle.hpp"
-#include "src/options.hpp"
+#include "src/plan/options.hpp"
+#include "src/run/handle.hpp"
 
 #include <string_view>
 

@@ -12,8 +12,8 @@
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"
-#include "src/driver.hpp"
-#include "src/handle.hpp"
+#include "src/driver/driver.hpp"
+#include "src/run/handle.hpp"
 
 #include <cstring>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 #include "tests/evidence/seed_sm120/launch.hpp"
 
-#include "src/driver.hpp"
+#include "src/driver/driver.hpp"
 #include "tests/evidence/seed_sm120/params.hpp"
 
 #include <stdexcept>

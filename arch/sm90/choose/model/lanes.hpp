@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-// One copy of a function for each width of vector register, as in arch/host/convert.cpp; what it calls must
+// One copy of a function for each width of vector register, as in src/base/convert.cpp; what it calls must
 // be inline.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define HGEMM_CLONES [[gnu::target_clones("avx2", "default")]]

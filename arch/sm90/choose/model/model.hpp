@@ -4,8 +4,8 @@
 #include "arch/common/host/facts.hpp"
 #include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/kernels.hpp"
-#include "src/backend.hpp"
-#include "src/calibration.hpp"
+#include "src/plan/backend.hpp"
+#include "src/plan/calibration.hpp"
 
 #include <array>
 #include <cstdint>

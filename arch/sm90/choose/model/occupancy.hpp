@@ -5,7 +5,7 @@
 #include "arch/sm90/choose/model/lanes.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
-#include "src/problem.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <array>

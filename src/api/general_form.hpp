@@ -1,0 +1,101 @@
+// The general form of a GEMM, an hgemm_args_t, which all others become.
+#pragma once
+
+#include "src/check/arguments.hpp"
+#include "src/run/handle.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace hg {
+
+// The longest struct that a newer version may have. A struct that was never initialised most likely has a
+// larger `size`, and is refused before more of it is read.
+constexpr size_t max_struct_bytes = 1024;
+
+// What messages call a struct of the caller's, which is an argument, and its first member.
+struct StructNames {
+    int position = 2;
+    const char* argument = "args";
+    const char* size = "args->size";
+};
+
+// The size that a struct had in the first version with this SONAME. Programs that were compiled then still
+// pass as much; members that came later are 0.
+template <typename Struct>
+constexpr size_t first_bytes = 0;
+template <>
+inline constexpr size_t first_bytes<hgemm_args_t> = 280;
+template <>
+inline constexpr size_t first_bytes<hgemm_grouped_args_t> = 160;
+template <>
+inline constexpr size_t first_bytes<hgemm_tune_options_t> = 40;
+template <>
+inline constexpr size_t first_bytes<hgemm_tune_report_t> = 112;
+
+// Checks the size of the caller's struct <name>_t. It may be older or newer, shorter or longer than ours.
+template <typename Struct>
+Status check_size(const Struct* value, const char* name, const StructNames& names = {})
+{
+    static_assert(0 < first_bytes<Struct> && first_bytes<Struct> <= sizeof(Struct));
+    const size_t size = value->size;
+    if (size < first_bytes<Struct> || size > max_struct_bytes || size % alignof(Struct) != 0)
+        return fail_argument(names.position, names.size,
+                             "is %zu, must be a multiple of %zu from %zu to %zu: use %s_init", size,
+                             alignof(Struct), first_bytes<Struct>, max_struct_bytes, name);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(value);
+    if (size > sizeof *value &&
+        std::any_of(bytes + sizeof *value, bytes + size, [](unsigned char b) { return b != 0; }))
+        return fail_argument(names.position, names.size,
+                             "is %zu, members beyond %zu must be 0 for this version", size, sizeof *value);
+    return ok;
+}
+
+// Checks that a struct is aligned.
+template <typename Struct>
+Status check_struct(const char* argument, const Struct* value, int position = 2)
+{
+    if (reinterpret_cast<uintptr_t>(value) % alignof(Struct) != 0)
+        return fail_argument(position, argument, "is %p, must be aligned to %zu bytes",
+                             static_cast<const void*>(value), alignof(Struct));
+    return ok;
+}
+
+// Checks the struct and copies the members that this version knows; those that it lacks are 0.
+template <typename Struct>
+Status copy_struct(const Struct* value, const char* name, Struct& copy, const StructNames& names = {})
+{
+    if (!value)
+        return fail_argument(names.position, names.argument, "is NULL, must point to an %s_t", name);
+    Status status = check_struct(names.argument, value, names.position);
+    if (status == ok)
+        status = check_size(value, name, names);
+    if (status != ok)
+        return status;
+    if constexpr (first_bytes<Struct> < sizeof(Struct)) {
+        copy = {};
+        std::memcpy(&copy, value, std::min(value->size, sizeof copy));
+    } else {
+        std::memcpy(&copy, value, sizeof copy);
+    }
+    copy.size = sizeof copy;
+    return ok;
+}
+
+// How the pointers of a call can be checked.
+inline Pointers pointers_of(const Handle& handle)
+{
+    return handle.context ? Pointers::Checked : Pointers::OnHost;
+}
+
+// copy_struct() for hgemm_args_t.
+Status copy_args(const hgemm_args_t* args, hgemm_args_t& copy);
+// Checks the members of a copy.
+Status check_members(const hgemm_args_t& args, Pointers pointers);
+// copy_args(), then check_members().
+Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& copy);
+
+// Plans and runs checked arguments.
+Status run_checked(Handle& handle, const hgemm_args_t& args);
+
+}  // namespace hg

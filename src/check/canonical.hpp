@@ -1,0 +1,12 @@
+// From checked arguments to a Problem.
+#pragma once
+
+#include "hgemm.h"
+#include "src/plan/problem.hpp"
+
+namespace hg {
+
+// The canonical form of checked, non-empty arguments.
+Problem to_problem(const hgemm_args_t& args);
+
+}  // namespace hg

@@ -1,0 +1,155 @@
+// Backend: one constant for each kind of machine, in arch/<name>/backend.cpp.
+#pragma once
+
+#include "src/base/status.hpp"
+#include "src/plan/problem.hpp"
+
+#include <algorithm>
+
+namespace hg {
+
+struct Backend;
+struct Handle;
+
+constexpr int max_backends = 4;  // that serve one device
+
+// A kernel as the host sees it: one row of arch/<name>/kernels.def.
+struct KernelInfo {
+    const char* name;
+    int tile_m, tile_n, tile_k, stages, threads;
+    int smem_bytes;
+    // Reads operands of any alignment, more slowly than the backend's other kernels read aligned ones.
+    bool unaligned = false;
+};
+
+// On: persistent CTAs share the K tiles of the last waves evenly. Off: each computes whole tiles.
+enum class StreamK { Free, Off, On };
+
+// On: the kernel computes the transpose of D, with A and B swapped.
+enum class SwapAb { Free, Off, On };
+
+// Programmatic dependent launch: when the next kernel on the stream may start. Off: when this one has
+// ended. Late: after its main loop. Early: as soon as it runs.
+enum class Pdl { Free, Off, Late, Early };
+
+// Tuned: a table of the backend's that was measured on another device of its model. TunedHere: the tuning
+// file of this device (tuning.hpp). Calibrated: the cost model with the factors of that file.
+enum class Why { Model, Tuned, Forced, Network, TunedHere, Calibrated };
+const char* name_of(Why why);
+const char* name_of(Pdl pdl);
+
+// Plan: how a problem is run. A pure function of Problem, Device and Options, and of the kernel that the
+// tuning file names for the problem (execute.cpp).
+struct Plan {
+    const Backend* backend;
+    int kernel;    // index in backend->kernels
+    int variant;   // which entry point of the kernel (types and transposes); the backend's own numbering
+    bool swap_ab;  // the kernel computes the transpose: tile_m counts columns of D
+    int split;     // slices of K
+    int cluster;   // CTAs of a cluster; 0 or 1: none
+    Pdl pdl;       // not Free
+    int64_t tiles, grid;
+    size_t workspace;         // bytes
+    bool counts;              // uses the words that are 0 between kernels
+    bool repack_a, repack_b;  // the operand is copied to the workspace first
+    double predicted_us;
+    Why why;
+    const char* refusal;  // set when choose() returns false
+
+    // Set and read by the sm90 backend alone.
+    struct Sm90 {
+        bool stream_k;
+        bool dynamic_schedule;  // clusters take tile indices from a global counter
+    } sm90;
+
+    bool repacks() const { return repack_a || repack_b; }
+    bool uses_pdl() const { return pdl > Pdl::Off; }
+
+    void print(char* text, size_t length) const;
+};
+
+// What the environment and the handle's setters ask for.
+struct Options {
+    char backend[16];  // HGEMM_BACKEND, "" if unset
+    char kernel[64];   // HGEMM_KERNEL: a kernel's name, and these options after it:
+    int split;         // /split=<n>; 0: free
+    SwapAb swap_ab;    // /swap_ab=0 or 1
+    StreamK stream_k;  // /stream_k=0 or 1
+    Pdl pdl;           // /pdl=off, late or early; Off under a limit of SMs
+    Mode mode;
+    int sm_limit;      // 0: none
+    int max_cluster;   // CTAs, 0: any; find_plan() sets it under a limit of SMs
+    size_t workspace;  // bytes that the handle has
+    size_t counters;   // words that are 0 between kernels
+    bool has_plan;     // set by find_plan(): an earlier backend has one; see sm80's choose()
+
+    // Does HGEMM_KERNEL ask for anything?
+    bool is_forced() const
+    {
+        return *kernel || split > 0 || swap_ab != SwapAb::Free || stream_k != StreamK::Free ||
+               pdl != Pdl::Free;
+    }
+
+    // How many SMs may be used; on the host, how many threads.
+    int sm_count(const Device& device) const
+    {
+        return sm_limit > 0 ? std::min(sm_limit, device.sm_count) : device.sm_count;
+    }
+
+    bool takes_cluster(int ctas) const { return max_cluster == 0 || ctas <= max_cluster; }
+};
+
+// The parameters of a plan's kernels, in the backend's own layout. They may be launched again for the same
+// problem, pointers included.
+struct Packed {
+    alignas(128) unsigned char bytes[1536];
+
+    // T is the backend's own struct, of plain data.
+    template <typename T>
+    T& as()
+    {
+        static_assert(sizeof(T) <= sizeof bytes && alignof(T) <= 128);
+        return *reinterpret_cast<T*>(bytes);
+    }
+    template <typename T>
+    const T& as() const
+    {
+        return const_cast<Packed*>(this)->as<T>();
+    }
+};
+
+struct Backend {
+    const char* name;
+    const KernelInfo* kernels;
+    int kernel_count;
+
+    // Can this backend run on that device at all?
+    bool (*serves)(const Device&);
+    // Open and close a handle's state: loaded kernels, or the host's threads and BLAS. *state is
+    // closed if it was set, even where opening failed.
+    Status (*open)(const Device&, void** state);
+    void (*close)(void* state);
+    // Size of the workspace that a handle gets at creation.
+    size_t (*default_workspace)(const Device&);
+    // How many words that are 0 between kernels lie behind a workspace of that many bytes; null: none.
+    size_t (*counter_words)(const Device&, size_t workspace);
+    // Fills the plan; false with plan.refusal set when no kernel (or not the forced one) fits the problem.
+    bool (*choose)(const Problem&, const Device&, const Options&, Plan&);
+    // Writes the kernels' parameters.
+    Status (*pack)(const Handle&, const Problem&, const Plan&, Packed&);
+    // Launches on the handle's stream.
+    Status (*launch)(Handle&, void* state, const Plan&, const Packed&);
+    // False where results may depend on m, n or the batch.
+    bool batch_invariant;
+    // If set: true for devices on which the backend is used only if HGEMM_BACKEND or HGEMM_KERNEL names it.
+    bool (*stands_aside)(const Device&) = nullptr;
+    // Another backend's kernels may be faster: find_plan() asks the next ones as well.
+    bool is_compared = false;
+    // Has kernels for problems with Groups.
+    bool takes_groups = false;
+    // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
+    // that copies no operands. A backend without one is not calibrated.
+    double (*predict)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
+};
+
+}  // namespace hg

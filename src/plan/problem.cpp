@@ -1,0 +1,69 @@
+#include "src/plan/problem.hpp"
+
+#include "src/base/decimal.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <utility>
+
+namespace hg {
+
+const char* name_of(Type t) { return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32"; }
+
+void Problem::simplify()
+{
+    const auto is_column = [](const Matrix& matrix) {
+        return (!matrix.ptr && !matrix.array) || matrix.ld == 1;
+    };
+    if (!is_grouped() && n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
+        std::swap(m, n);
+        std::swap(a, b);
+        bias.along = bias.along == BiasAlong::Rows      ? BiasAlong::Columns
+                     : bias.along == BiasAlong::Columns ? BiasAlong::Rows
+                                                        : BiasAlong::None;
+    }
+    align_unused_strides();
+}
+
+void Problem::align_unused_strides()
+{
+    constexpr int64_t vector = 8;
+    const auto aligned = [](int64_t size) { return (size + vector - 1) / vector * vector; };
+    if (m == 1 && a.k_stride == 1)
+        a.row_stride = aligned(k);
+    if (n == 1 && b.k_stride == 1)
+        b.row_stride = aligned(k);
+    if (k == 1 && a.row_stride == 1 && !is_grouped())
+        a.k_stride = aligned(m);
+    if (k == 1 && b.row_stride == 1)
+        b.k_stride = aligned(n);
+    if (m == 1)
+        c.ld = d.ld = aux.ld = aligned(n);
+    if (batch == 1)
+        a.batch_stride = b.batch_stride = c.batch_stride = d.batch_stride = aux.batch_stride =
+            bias.batch_stride = 0;
+    for (Operand* operand : {&a, &b})
+        if (operand->array)
+            operand->batch_stride = 0;
+    for (Matrix* matrix : {&c, &d})
+        if (matrix->array)
+            matrix->batch_stride = 0;
+}
+
+void Problem::print(char* text, size_t length) const
+{
+    std::snprintf(text, length,
+                  "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64
+                  ",%" PRId64 ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64
+                  " alpha=%s beta=%s%s%s%s%s",
+                  m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
+                  name_of(type_ab), k, d.ld, batch, general(alpha + 0.0).text(), general(beta).text(),
+                  bias.along == BiasAlong::None ? "" : " bias",
+                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
+                  groups.contiguous() ? " rows=offsets"
+                  : groups.masked()   ? " rows=counts"
+                                      : "");
+}
+
+}  // namespace hg
