@@ -3,7 +3,11 @@
 // each thread finishes one vector at a time, or an element where vectors are not aligned.
 #pragma once
 
+#include "arch/common/elements.cuh"
 #include "arch/common/epilogue.cuh"
+#include "arch/common/finish.cuh"
+#include "arch/common/ptx/global.cuh"
+#include "arch/common/types.hpp"
 #include "arch/common/warp_tile.cuh"
 
 namespace hg {

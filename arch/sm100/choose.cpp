@@ -4,7 +4,9 @@
 #include "arch/common/host/settings.hpp"
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm100/model.hpp"
+#include "src/plan/backend.hpp"
 #include "src/plan/calibration.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <limits>

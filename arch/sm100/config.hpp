@@ -3,6 +3,7 @@
 
 #include "arch/common/params.hpp"
 #include "arch/common/tile_order.hpp"
+#include "arch/common/types.hpp"
 
 #include <cuda.h>
 

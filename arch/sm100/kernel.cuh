@@ -16,7 +16,18 @@
 //                      barrier 0.
 #pragma once
 
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/cluster.cuh"
+#include "arch/common/ptx/cluster_launch.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/tcgen05.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/types.hpp"
+#include "arch/sm100/config.hpp"
 #include "arch/sm100/split.cuh"
+#include "arch/sm100/store.cuh"
 
 namespace hg::sm100 {
 

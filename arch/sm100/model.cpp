@@ -2,6 +2,8 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "src/plan/calibration.hpp"
+#include "src/plan/problem.hpp"
 
 namespace hg::sm100 {
 

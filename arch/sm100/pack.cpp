@@ -1,5 +1,8 @@
 // Fills Params: swap_ab, tensor maps, raster.
+#include "arch/common/host/facts.hpp"
+#include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
+#include "arch/sm100/config.hpp"
 #include "arch/sm100/kernels.hpp"
 
 namespace hg::sm100 {

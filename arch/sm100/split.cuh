@@ -8,6 +8,12 @@
 //                   waited for all that others send to it.
 #pragma once
 
+#include "arch/common/elements.cuh"
+#include "arch/common/finish.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/cluster.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/tcgen05.cuh"
 #include "arch/sm100/store.cuh"
 
 #include <utility>

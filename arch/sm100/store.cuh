@@ -2,6 +2,7 @@
 // 0 of each issues its TMA stores, and waits for them before the warp fills a box again.
 #pragma once
 
+#include "arch/common/elements.cuh"
 #include "arch/common/epilogue.cuh"
 #include "arch/common/ptx/barrier.cuh"
 #include "arch/common/ptx/cluster.cuh"
@@ -12,6 +13,7 @@
 #include "arch/common/ptx/warp.cuh"
 #include "arch/common/ring.cuh"
 #include "arch/common/swizzle.cuh"
+#include "arch/common/tile_order.hpp"
 #include "arch/sm100/config.hpp"
 
 namespace hg::sm100 {

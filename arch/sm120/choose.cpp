@@ -3,6 +3,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm120/kernels.hpp"
+#include "src/plan/backend.hpp"
 #include "src/plan/calibration.hpp"
 
 #include <algorithm>

@@ -2,6 +2,15 @@
 // Barriers: see mainloop.cuh.
 #pragma once
 
+#include "arch/common/finish.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/grid.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/ring.cuh"
+#include "arch/common/tile_order.hpp"
+#include "arch/common/types.hpp"
+#include "arch/common/warp_tile.cuh"
 #include "arch/sm120/store.cuh"
 
 namespace hg::sm120 {

@@ -17,6 +17,7 @@
 #include "arch/common/ptx/tma.cuh"
 #include "arch/common/ptx/warp.cuh"
 #include "arch/common/ring.cuh"
+#include "arch/common/tile_order.hpp"
 #include "arch/common/warp_tile.cuh"
 #include "arch/sm120/config.hpp"
 

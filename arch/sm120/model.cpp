@@ -1,6 +1,7 @@
 // What kernels of sm120 cost.
 #include "arch/common/host/mma_sync_model.hpp"
 #include "arch/sm120/kernels.hpp"
+#include "src/plan/calibration.hpp"
 
 namespace hg::sm120 {
 

@@ -1,4 +1,7 @@
 // Fills Params: tensor maps, raster.
+#include "arch/common/host/pack.hpp"
+
+#include "arch/common/host/facts.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm120/kernels.hpp"
 

@@ -3,7 +3,13 @@
 // warps do not synchronise.
 #pragma once
 
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/matrix.cuh"
+#include "arch/common/ptx/tma.cuh"
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/swizzle.cuh"
 #include "arch/common/warp_store.cuh"
+#include "arch/sm120/config.hpp"
 #include "arch/sm120/mainloop.cuh"
 
 namespace hg::sm120 {

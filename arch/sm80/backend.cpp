@@ -1,6 +1,7 @@
 // The sm80 backend: mma.sync kernels, for Ampere and Ada, and the general path of every later GPU.
 #include "arch/sm80/backend.hpp"
 
+#include "arch/common/divisor.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/sm80/kernels.hpp"

@@ -4,6 +4,9 @@
 #include "arch/common/host/repack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm80/kernels.hpp"
+#include "src/plan/backend.hpp"
+#include "src/plan/calibration.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <limits>

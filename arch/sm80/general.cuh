@@ -6,6 +6,8 @@
 // keeps a warp from overwriting a stage that another warp still reads.
 #pragma once
 
+#include "arch/common/ptx/warp.cuh"
+#include "arch/common/swizzle.cuh"
 #include "arch/sm80/kernel.cuh"
 
 namespace hg::sm80 {

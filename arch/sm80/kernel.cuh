@@ -4,9 +4,13 @@
 // warps have read the stages, which its chunks reuse.
 #pragma once
 
+#include "arch/common/finish.cuh"
 #include "arch/common/groups.cuh"
+#include "arch/common/ptx/warp.cuh"
 #include "arch/common/slice_sum.cuh"
+#include "arch/common/tile_order.hpp"
 #include "arch/common/warp_store.cuh"
+#include "arch/common/warp_tile.cuh"
 #include "arch/sm80/mainloop.cuh"
 
 namespace hg::sm80 {

@@ -1,6 +1,7 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
 // for groups of rows, whose A is K-major, end in _groups. sm80_repack serves both types.
+#include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
 #include "arch/sm80/configs.hpp"
 #include "arch/sm80/general.cuh"

@@ -7,6 +7,7 @@
 
 #include "arch/common/ptx/cp_async.cuh"
 #include "arch/common/ptx/warp.cuh"
+#include "arch/common/swizzle.cuh"
 #include "arch/common/warp_tile.cuh"
 #include "arch/sm80/config.hpp"
 

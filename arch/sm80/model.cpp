@@ -2,6 +2,7 @@
 #include "arch/common/host/mma_sync_model.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/sm80/kernels.hpp"
+#include "src/plan/calibration.hpp"
 
 namespace hg::sm80 {
 namespace {

@@ -6,7 +6,10 @@
 // keeps a warp from overwriting a stage that another warp still reads.
 #pragma once
 
+#include "arch/common/elements.cuh"
+#include "arch/common/ptx/warp.cuh"
 #include "arch/sm80/kernel.cuh"
+#include "arch/sm80/mainloop.cuh"
 
 namespace hg::sm80 {
 

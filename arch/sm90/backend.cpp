@@ -4,6 +4,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"

@@ -1,5 +1,6 @@
 #include "arch/sm90/pack.hpp"
 
+#include "arch/common/divisor.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/model/model.hpp"

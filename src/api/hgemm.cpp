@@ -3,6 +3,7 @@
 #include "src/api/general_form.hpp"
 #include "src/check/canonical.hpp"
 #include "src/run/execute.hpp"
+#include "src/run/handle.hpp"
 #include "src/run/lending.hpp"
 
 #include <algorithm>

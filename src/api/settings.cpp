@@ -1,5 +1,6 @@
 // The settings of a handle: what the public functions set, and what they tell of it.
 #include "src/driver/driver.hpp"
+#include "src/plan/problem.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/lending.hpp"
 

@@ -1,5 +1,6 @@
 #include "src/run/lending.hpp"
 
+#include "src/driver/driver.hpp"
 #include "src/plan/dispatch.hpp"
 
 #include <dlfcn.h>

@@ -1,5 +1,7 @@
 #include "src/run/plan_cache.hpp"
 
+#include "src/plan/problem.hpp"
+
 #include <array>
 #include <cstring>
 #include <initializer_list>

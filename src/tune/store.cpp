@@ -1,6 +1,7 @@
 #include "src/tune/store.hpp"
 
 #include "src/base/decimal.hpp"
+#include "src/plan/calibration.hpp"
 #include "src/tune/lock.hpp"
 #include "src/tuning/tuning.hpp"
 

@@ -1,5 +1,8 @@
 #include "src/tuning/key.hpp"
 
+#include "arch/common/types.hpp"
+#include "src/plan/problem.hpp"
+
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>

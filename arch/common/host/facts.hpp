@@ -1,6 +1,7 @@
 // What kernels ask of a problem, found once and handed down: facts about its operands and its output.
 #pragma once
 
+#include "arch/common/types.hpp"
 #include "src/plan/problem.hpp"
 
 #include <algorithm>

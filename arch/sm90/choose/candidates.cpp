@@ -1,5 +1,6 @@
 #include "arch/sm90/choose/candidates.hpp"
 
+#include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"

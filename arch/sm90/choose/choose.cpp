@@ -1,5 +1,6 @@
 #include "arch/sm90/choose/choose.hpp"
 
+#include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/by_kernel.hpp"
@@ -9,6 +10,7 @@
 #include "arch/sm90/choose/direct.hpp"
 #include "arch/sm90/choose/grouped.hpp"
 #include "arch/sm90/choose/model/model.hpp"
+#include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/choose/repack.hpp"
 #include "arch/sm90/kernels.hpp"

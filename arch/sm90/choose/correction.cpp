@@ -3,6 +3,8 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/sm90/choose/by_kernel.hpp"
 #include "arch/sm90/choose/model/lanes.hpp"
+#include "arch/sm90/choose/model/occupancy.hpp"
+#include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
 
 #include <algorithm>

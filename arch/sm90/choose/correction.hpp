@@ -5,6 +5,7 @@
 #pragma once
 
 #include "arch/sm90/choose/model/model.hpp"
+#include "src/plan/problem.hpp"
 
 #include <limits>
 #include <span>

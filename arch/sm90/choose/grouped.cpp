@@ -1,10 +1,13 @@
 #include "arch/sm90/choose/grouped.hpp"
 
+#include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/model/model.hpp"
+#include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/choose/repack.hpp"
+#include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "arch/sm90/choose/raster.hpp"
 
 #include "arch/common/host/tma.hpp"
+#include "arch/sm90/choose/model/occupancy.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,9 @@
 #include "arch/sm90/choose/model/formulas.hpp"
 #include "arch/sm90/choose/model/lanes.hpp"
 #include "arch/sm90/choose/model/model.hpp"
+#include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/choose/raster.hpp"
+#include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
 
 #include <algorithm>
