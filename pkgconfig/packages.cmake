@@ -119,10 +119,10 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "half-precision matrix products: hea
 Headers for C and C++, a Fortran module and Rust crates as source, examples,
 and what pkg-config and CMake need to find the library.")
 
-if(HGEMM_TESTS)  # hgemm-bench and hgemm-tune are built with the tests
+if(has_tools)
     document(tools hgemm-tools)
-    compressed("${PROJECT_SOURCE_DIR}/pkgconfig/man/hgemm-bench.1" man/man1 tools)
-    compressed("${PROJECT_SOURCE_DIR}/pkgconfig/man/hgemm-tune.1" man/man1 tools)
+    compressed("${PROJECT_SOURCE_DIR}/src/tools/man/hgemm-bench.1" man/man1 tools)
+    compressed("${PROJECT_SOURCE_DIR}/src/tools/man/hgemm-tune.1" man/man1 tools)
     list(APPEND CPACK_COMPONENTS_ALL tools)
     set(CPACK_COMPONENT_TOOLS_DEPENDS runtime)
     set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME hgemm-tools)

@@ -1,8 +1,8 @@
 // A matrix in memory with everything around it: gaps between its lines, pads of NaN before and behind.
 #pragma once
 
-#include "memory.hpp"
-#include "number.hpp"
+#include "src/tools/support/memory.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <string>
 #include <vector>

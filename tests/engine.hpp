@@ -1,8 +1,8 @@
 // What the conformance suite tests: the library, or a software model of it.
 #pragma once
 
-#include "memory.hpp"
-#include "reference.hpp"
+#include "src/tools/support/memory.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 #include "grouped_rules.hpp"
 
 #include "library_rules.hpp"
-#include "reference.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "buffer.hpp"
 #include "library.hpp"
-#include "reference.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "library.hpp"
 
-#include "environment.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include <stdexcept>
 

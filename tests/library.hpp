@@ -3,7 +3,7 @@
 
 #include "engine.hpp"
 #include "hgemm.h"
-#include "kernel_names.hpp"
+#include "src/tools/support/kernel_names.hpp"
 
 #include <memory>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gemm_case.hpp"
-#include "reference.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <functional>
 #include <string>

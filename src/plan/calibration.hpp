@@ -1,5 +1,5 @@
 // Calibration: by what factors a device differs from what the cost models take for granted, as
-// `hgemm-tune --calibrate` measured it. tests/bench/TUNING.md#calibration.
+// `hgemm-tune --calibrate` measured it. src/tools/tune/README.md#calibration.
 #pragma once
 
 #include "src/plan/backend.hpp"

@@ -1,5 +1,5 @@
 // The text of a tuning file: a header that says where it was measured, then a line for each problem with
-// the kernel that was fastest there, and lines of the calibration. tests/bench/TUNING.md#the-file.
+// the kernel that was fastest there, and lines of the calibration. src/tools/tune/README.md#the-file.
 #pragma once
 
 #include "src/plan/backend.hpp"

@@ -12,7 +12,7 @@ for backend in $backends; do
     names+=$(sed -n "s/^[A-Z]* *( *\(${backend}_[a-z0-9_]*\) *,.*/\1,/p" "$root/arch/$backend/kernels.def" |
         grep -v _any_ | tr -d '\n')
 done
-"$build/tests/bench/hgemm-bench" kernels --kernel "${names%,}" --csv "$csv" "$@"
+"$build/tools/bench/hgemm-bench" kernels --kernel "${names%,}" --csv "$csv" "$@"
 
 awk -F, -v names="${names%,}" '
     BEGIN { count = split(names, name); printf "%-24s %10s", "product", "cuBLAS us"

@@ -1,8 +1,8 @@
 // hgemm-host-rows <before.so> <after.so> [rounds]: products of few rows with a 4096 x 4096 matrix on the
 // host, by two builds of the library in turn, beside reading the matrix once. Writes CSV. As many threads
 // as taskset leaves CPUs.
-#include "dynamic_library.hpp"
 #include "hgemm.h"
+#include "src/tools/bench/dynamic_library.hpp"
 
 #include <sched.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 // Green contexts of the driver, for tests: some of a device's SMs, and a stream on them.
 #pragma once
 
-#include "../cuda_driver.hpp"
+#include "src/tools/support/cuda_driver.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // Groups of rows whose sizes lie in device memory.
 #include "../conformance.hpp"
-#include "../environment.hpp"
 #include "../grouped_rules.hpp"
 #include "gpu.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // Matrices of more than 2^31 elements, on data that make every sum exact. No reference fits: each row of D
 // is held against A (B x) modulo 2^32 (Freivalds).
-#include "../number.hpp"
-#include "../reference.hpp"
 #include "gpu.hpp"
+#include "src/tools/support/number.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <algorithm>
 #include <vector>

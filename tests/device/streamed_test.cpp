@@ -1,9 +1,9 @@
 // Stream-K with C. The cluster that completes a tile loads partial sums and C at the same time. A kernel
 // that let a part of C be overwritten before every thread had read it was wrong in a third of its launches
 // of this size.
-#include "../kernel_names.hpp"
 #include "../trial.hpp"
 #include "gpu.hpp"
+#include "src/tools/support/kernel_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // hgemm_tune() and hgemm_tune_grouped(): what they choose runs and is right, operands stay as they are, and
 // what is wrong or does not run is left out.
-#include "../environment.hpp"
 #include "../grouped_rules.hpp"
 #include "../trial.hpp"
 #include "gpu.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>

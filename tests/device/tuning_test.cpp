@@ -1,8 +1,8 @@
 // A tuning file in the hands of a handle: what it chooses runs, is right, and keeps the promises of modes
 // and of the workspace. All through the public functions: the log tells what a file must say.
-#include "../environment.hpp"
 #include "../trial.hpp"
 #include "gpu.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

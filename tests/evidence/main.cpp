@@ -1,8 +1,8 @@
 // sm100-evidence: what can be said of the kernels of sm100 without the hardware.
 #include "arch/sm100/kernels.hpp"
 #include "ladder.hpp"
-#include "picture.hpp"
-#include "shapes.hpp"
+#include "src/tools/bench/picture.hpp"
+#include "src/tools/bench/shapes.hpp"
 #include "tables.hpp"
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
 // mma-sync-evidence: what the cost model of sm80 and sm120 says of GPUs that nobody here has.
 #include "problem_of.hpp"
-#include "shapes.hpp"
 #include "src/plan/dispatch.hpp"
+#include "src/tools/bench/shapes.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "arch/sm100/cycles.hpp"
-#include "measurement.hpp"
+#include "src/tools/bench/measurement.hpp"
 
 #include <vector>
 

@@ -1,8 +1,8 @@
 // The problem of a product, for models that read no operand.
 #pragma once
 
-#include "product.hpp"
 #include "src/plan/problem.hpp"
+#include "src/tools/bench/product.hpp"
 
 namespace hg::evidence {
 

@@ -1,7 +1,7 @@
 #include "block.hpp"
 
-#include "../reference.hpp"
 #include "report.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <cinttypes>
 #include <cstdlib>

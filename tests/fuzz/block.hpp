@@ -2,8 +2,8 @@
 // lies behind. Without one there are guards. Gaps and guards are NaN of a kind that no product gives.
 #pragma once
 
-#include "../number.hpp"
 #include "hgemm.h"
+#include "src/tools/support/number.hpp"
 
 #include <cstdint>
 #include <memory>

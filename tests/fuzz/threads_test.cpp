@@ -1,8 +1,8 @@
 // Threads with handles of their own: results, plans and error texts are those of one thread alone. Made for
 // the thread sanitizer, which sees what they share. The handles are on the device that is there, or on the
 // host.
-#include "../number.hpp"
 #include "hgemm.h"
+#include "src/tools/support/number.hpp"
 #if defined(HGEMM_FUZZ_CBLAS)
 #include "hgemm_cblas.h"
 #endif

@@ -1,7 +1,7 @@
 // The results that hgemm.h promises. Operands are small integers and scalars powers of two, so that all of
 // it is exact until it is rounded to the output's type, but for the activations with an exponential.
-#include "../reference.hpp"
 #include "oracle.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <cmath>
 

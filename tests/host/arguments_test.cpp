@@ -1,9 +1,9 @@
 // Every wrong argument of every function that multiplies, one by one and in pairs: the status, the
 // argument's position, a message with name, value and wish, and outputs left alone.
 #include "../library.hpp"
-#include "../number.hpp"
 #include "message.hpp"
 #include "operands.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <gtest/gtest.h>
 

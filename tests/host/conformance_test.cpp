@@ -1,7 +1,7 @@
 // The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
-#include "../kernel_names.hpp"
 #include "../library_rules.hpp"
+#include "src/tools/support/kernel_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // What is written where the program's locale has a decimal comma.
-#include "../environment.hpp"
 #include "devices.hpp"
 #include "src/base/decimal.hpp"
 #include "src/base/status.hpp"
 #include "src/plan/calibration.hpp"
+#include "src/tools/support/environment.hpp"
 #include "src/tune/store.hpp"
 #include "src/tuning/key.hpp"
 #include "tuning_fixture.hpp"

@@ -1,8 +1,8 @@
 // The log: where it goes, what may be its file, and what text comes there.
-#include "../environment.hpp"
 #include "../library.hpp"
 #include "child.hpp"
 #include "message.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include "hgemm.h"
 

@@ -1,6 +1,6 @@
 #include "model.hpp"
 
-#include "../number.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <algorithm>
 #include <cmath>

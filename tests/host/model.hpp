@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../engine.hpp"
-#include "../reference.hpp"
 #include "hgemm.h"
+#include "src/tools/support/reference.hpp"
 
 #include <span>
 

@@ -1,6 +1,6 @@
 // A host handle beside a CUDA driver, which is a stand-in here.
-#include "../environment.hpp"
 #include "message.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include "hgemm.h"
 

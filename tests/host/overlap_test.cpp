@@ -1,6 +1,6 @@
 // White-box tests of overlap.hpp against all elements, one by one.
-#include "../number.hpp"
 #include "src/check/overlap.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <gtest/gtest.h>
 

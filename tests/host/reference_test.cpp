@@ -1,8 +1,8 @@
 // Test of the reference: number formats against the FPU, products against OpenBLAS in float64, error bounds
 // against a simulated tensor core.
-#include "../number.hpp"
-#include "../reference.hpp"
 #include "../trial.hpp"
+#include "src/tools/support/number.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <cblas.h>
 #include <gtest/gtest.h>

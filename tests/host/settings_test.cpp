@@ -1,7 +1,7 @@
 // White-box tests of HGEMM_KERNEL: what may follow a kernel's name, and who refuses it.
-#include "../environment.hpp"
 #include "devices.hpp"
 #include "src/plan/options.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The structs that callers pass: their defaults, and sizes that tell the caller's version or are nonsense.
 #include "../library.hpp"
-#include "../memory.hpp"
 #include "message.hpp"
+#include "src/tools/support/memory.hpp"
 
 #include "hgemm.h"
 

@@ -1,7 +1,7 @@
 // hgemm_tune() on the host, where there is nothing to tune: its arguments, its structs, its report.
-#include "../environment.hpp"
 #include "../library.hpp"
 #include "message.hpp"
+#include "src/tools/support/environment.hpp"
 
 #include "hgemm.h"
 

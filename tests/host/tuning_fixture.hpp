@@ -1,9 +1,9 @@
 // A handle on a device of which nothing runs, with a tuning file.
 #pragma once
 
-#include "../environment.hpp"
 #include "devices.hpp"
 #include "src/run/execute.hpp"
+#include "src/tools/support/environment.hpp"
 #include "src/tuning/key.hpp"
 #include "src/tuning/tuning.hpp"
 

@@ -1,7 +1,7 @@
 // As arguments_test.cpp, for the functions that multiply a matrix with a vector.
 #include "../library.hpp"
-#include "../number.hpp"
 #include "message.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 // on a GPU that nobody measured. With --tuning it tries the calibration of a tuning file.
 #include "src/plan/dispatch.hpp"
 #include "src/plan/options.hpp"
+#include "src/tools/tune/calibration_run.hpp"
+#include "src/tools/tune/fit.hpp"
 #include "src/tuning/file.hpp"
-#include "tune/calibration_run.hpp"
-#include "tune/fit.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // The baselines' arguments, on libraries that take them at their word; and the check that judges results.
-#include "check.hpp"
-#include "cublas.hpp"
-#include "cublaslt.hpp"
+#include "src/tools/bench/check.hpp"
+#include "src/tools/bench/cublas.hpp"
+#include "src/tools/bench/cublaslt.hpp"
 
 #include <gtest/gtest.h>
 

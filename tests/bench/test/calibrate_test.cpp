@@ -1,9 +1,9 @@
 // hgemm-tune --calibrate on GPUs that are a cost model with other factors: the fit must find them.
-#include "tune/calibrate.hpp"
+#include "src/tools/tune/calibrate.hpp"
 
-#include "host/devices.hpp"
-#include "tune/calibration_run.hpp"
-#include "tune/fit.hpp"
+#include "../../host/devices.hpp"
+#include "src/tools/tune/calibration_run.hpp"
+#include "src/tools/tune/fit.hpp"
 
 #include <gtest/gtest.h>
 

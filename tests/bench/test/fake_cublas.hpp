@@ -1,7 +1,7 @@
 // What the stand-ins for libcublas and libcublasLt share: both multiply by launch().
 #pragma once
 
-#include "number.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The search for the baseline mma-sync, on a stand-in for cuBLASLt whose choices are known.
-#include "autotune.hpp"
-#include "mma_sync.hpp"
-#include "statistics.hpp"
+#include "src/tools/bench/autotune.hpp"
+#include "src/tools/bench/mma_sync.hpp"
+#include "src/tools/bench/statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Outputs that are more than the product: their text, what they move, and how results are judged.
-#include "check.hpp"
-#include "ours.hpp"
+#include "src/tools/bench/check.hpp"
+#include "src/tools/bench/ours.hpp"
 
 #include <gtest/gtest.h>
 

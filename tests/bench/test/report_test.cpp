@@ -1,10 +1,10 @@
 // CSV there and back, the report, JSON, and pictures that a viewer can open.
-#include "baseline.hpp"
-#include "csv.hpp"
-#include "files.hpp"
-#include "picture.hpp"
-#include "report.hpp"
-#include "svg.hpp"
+#include "src/tools/bench/baseline.hpp"
+#include "src/tools/bench/csv.hpp"
+#include "src/tools/bench/files.hpp"
+#include "src/tools/bench/picture.hpp"
+#include "src/tools/bench/report.hpp"
+#include "src/tools/bench/svg.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

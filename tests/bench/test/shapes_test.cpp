@@ -1,7 +1,7 @@
 // Shape sets, regions, floors, statistics.
-#include "region.hpp"
-#include "shapes.hpp"
-#include "statistics.hpp"
+#include "src/tools/bench/region.hpp"
+#include "src/tools/bench/shapes.hpp"
+#include "src/tools/bench/statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A tuning file in a folder where others write as well.
-#include "host/devices.hpp"
+#include "../../host/devices.hpp"
 #include "src/tune/store.hpp"
 #include "src/tuning/tuning.hpp"
 

@@ -1,12 +1,12 @@
 // The parts of hgemm-tune that need no GPU: its stop rule, the logs it reads, the file it writes, and which
 // kernels it measures.
-#include "host/devices.hpp"
+#include "../../host/devices.hpp"
+#include "src/tools/bench/statistics.hpp"
+#include "src/tools/tune/traces.hpp"
 #include "src/tune/choices.hpp"
 #include "src/tune/contest.hpp"
 #include "src/tune/store.hpp"
 #include "src/tuning/tuning.hpp"
-#include "statistics.hpp"
-#include "tune/traces.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

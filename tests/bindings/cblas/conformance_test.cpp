@@ -1,7 +1,7 @@
 // The conformance suite through the CBLAS functions, on host memory; what they cannot express is counted as
 // not applicable.
 #include "../../conformance.hpp"
-#include "../../number.hpp"
+#include "src/tools/support/number.hpp"
 
 #include "hgemm_cblas.h"
 

@@ -2,7 +2,7 @@
 #include "fake.hpp"
 
 #include "abi.hpp"
-#include "number.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <dlfcn.h>
 

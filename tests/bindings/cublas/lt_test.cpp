@@ -1,7 +1,7 @@
 // cublasLtMatmul as it is served: epilogues, orders, batches, scalars.
 #include "lt_fixture.hpp"
 
-#include "reference.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cublas.hpp"
-#include "memory.hpp"
-#include "number.hpp"
+#include "src/tools/support/memory.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <functional>
 #include <vector>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lt_fixture.hpp"
-#include "reference.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <dlfcn.h>
 

@@ -2,9 +2,10 @@
 // calls must be served. Prints a line of CSV for each. Calls are made in processes of their own, since some
 // of them end one, or the device's context.
 #include "wrong_calls.hpp"
+
 #include "hgemm_shim.h"
 
-#include "cuda_driver.hpp"
+#include "src/tools/support/cuda_driver.hpp"
 
 #include <dlfcn.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // Wrong calls of the products of libcublas.
 #include "wrong_calls_parts.hpp"
 
-#include "cuda_driver.hpp"
+#include "src/tools/support/cuda_driver.hpp"
 
 #include <dlfcn.h>
 

@@ -1,7 +1,7 @@
 // The handlers by call frames that the test makes, on the host and on a GPU, which may be the virtual one.
-#include "../../cuda_driver.hpp"
-#include "../../number.hpp"
 #include "frame.hpp"
+#include "src/tools/support/cuda_driver.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <gtest/gtest.h>
 

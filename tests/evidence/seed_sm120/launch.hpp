@@ -1,7 +1,7 @@
 // The article's kernels as `hgemm-bench kernels` times them beside the library's.
 #pragma once
 
-#include "tests/bench/kernels.hpp"
+#include "src/tools/bench/kernels.hpp"
 
 namespace hg::seed {
 

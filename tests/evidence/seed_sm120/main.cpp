@@ -1,7 +1,7 @@
 // hgemm-seed-sm120: the kernels of sm120 and sm80 beside those of the article that sm120 began with, and
 // cublasGemmEx.
-#include "kernel_names.hpp"
-#include "shapes.hpp"
+#include "src/tools/bench/shapes.hpp"
+#include "src/tools/support/kernel_names.hpp"
 #include "tests/evidence/seed_sm120/launch.hpp"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // The article's kernels give right results.
-#include "device.hpp"
+#include "src/tools/bench/device.hpp"
 #include "tests/evidence/seed_sm120/launch.hpp"
 
 #include <gtest/gtest.h>
