@@ -15,13 +15,14 @@
  *     D is C, and there is no bias, activation or aux, nothing is written.
  *   - The output must not overlap A, B, the bias or aux, nor C unless it is C. The outputs of a batch must
  *     not overlap each other, and aux must not overlap an operand. The library computes from addresses,
- *     leading dimensions and strides which elements a call touches, and refuses it if they overlap. Lines
- * of one matrix may lie in the gaps between the lines of another. The library does not check
- *       - the matrices of a pointer array,
- *       - one group against another,
- *       - of a batch all problems but the first, where they lie neither one behind the other nor side by
- *         side in memory,
- *       - scalars in memory.
+ *     leading dimensions and strides which elements a call touches, and refuses the call if they overlap.
+ *     The lines of one matrix may lie in the gaps between the lines of another. The library cannot see, or
+ *     does not look for, overlaps
+ *       - of matrices in a pointer array,
+ *       - of one group with another,
+ *       - of scalars in memory,
+ *       - of the second and later problems of a batch with other operands, if the problems are interleaved:
+ *         if they lie neither one behind the other nor side by side in memory.
  *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
  *     may be captured into a CUDA graph. Exceptions are tuning, and the memory that
  *     hgemm_set_workspace_per_stream() tells of. A call on the host returns when the result is written.
@@ -157,15 +158,22 @@ HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
     HGEMM_DEVICE_CURRENT. */
 HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 
-/** As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. The other two
-    functions take what the backend asks for: 192 MiB on compute capability 9.0 and 128 MiB on other GPUs,
-    for copies of unaligned operands and sums over slices of k; little or nothing on the host. Beside it lie
-    16 KiB and up to a quarter as much, at most 64 KiB an SM, in which thread blocks count and leave sums
-    for each other; a workspace of the caller's has no such part. Kernels are chosen that do with what
-    there is; the host has one, and refuses what needs more (WORKSPACE_TOO_SMALL).
-    Workspaces, on the host and on the device, hold copies of operands and are not wiped: what products
-    left in them stays in the memory that hgemm_destroy() frees, and in one of the caller's. The buffers
-    through which libhgemm_cblas copies operands to a GPU are not wiped either. */
+/**
+ * As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. In a workspace lie
+ * copies of unaligned operands, and sums over slices of k. The other two functions take what the backend
+ * asks for: 192 MiB on compute capability 9.0, 128 MiB on other GPUs, little or nothing on the host.
+ *
+ * On a GPU the handle allocates counters as well: memory in which thread blocks count, and leave sums, for
+ * each other. It takes 16 KiB, and up to a quarter of `workspace_bytes` more, but at most 64 KiB for each SM.
+ * A workspace of the caller's has no counters.
+ *
+ * On a GPU the library chooses kernels for which the workspace is large enough. On the host it has no such
+ * choice, and refuses products that need a larger one (WORKSPACE_TOO_SMALL).
+ *
+ * Workspaces are not wiped, neither on the host nor on the device. Copies of operands stay in the memory that
+ * hgemm_destroy() frees, and in a workspace of the caller's. The buffers through which libhgemm_cblas copies
+ * operands to a GPU are not wiped either.
+ */
 HGEMM_API hgemm_status_t hgemm_create_sized(hgemm_handle_t *handle, int device, size_t workspace_bytes);
 
 /** Release a handle. Work in flight on its stream must have ended. Kernels are unloaded with the last
@@ -196,8 +204,8 @@ HGEMM_API hgemm_status_t hgemm_get_workspace(hgemm_handle_t handle, void **works
  *   - graphs may run beside each other, and beside what else the handle does;
  *   - graphs may be launched when the handle is destroyed: kernels stay loaded until the process ends;
  *   - a product for which its stream or graph has no workspace, or too small a one, allocates it, as large
- * as it needs, also during a capture (ALLOC_FAILED if there is no memory), and waits until it is there, for
- *     no other work. CUDA may wait for the device where workspaces that are no longer used are freed.
+ *     as it needs, also during a capture (ALLOC_FAILED if there is no memory), and waits until it is there,
+ *     for no other work. CUDA may wait for the device where workspaces that are no longer used are freed.
  * A graph's workspace is kept until the graph, its copies and all executable graphs made of them are
  * destroyed. No two of those may run at the same time, nor branches that
  * cuStreamUpdateCaptureDependencies() makes of one captured stream. It is no node of the graph. A stream's

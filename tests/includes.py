@@ -13,7 +13,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-ROOMS = ["base", "plan", "check", "driver", "tuning", "run", "api", "tune"]
+ROOMS = ["base", "plan", "check", "driver", "tuning", "run", "api", "tune", "tools"]
 BACKENDS = ["host", "sm80", "sm90", "sm100", "sm120"]
 ARCH_MAY_USE = re.compile(r"src/(base/.*|plan/.*|driver/driver\.hpp|run/(handle|kernel_table)\.hpp)")
 BINDINGS_MAY_USE = re.compile(r"src/(base/.*|check/.*|plan/problem\.hpp)")
@@ -155,7 +155,7 @@ def check_uses(files: dict[str, str]) -> None:
         provided = set().union(*(words.get(target, set()) for target in direct)) if direct else set()
         seen: set[str] = set()
         for number, line in enumerate(code_of(text).splitlines(), 1):
-            for name in re.findall(r"(?<![\w.])(?<!->)(\w+)", line):
+            for name in re.findall(r"(?<![\w.])(?<!->)(?<!std::)(?<!CLI::)(\w+)", line):
                 home = known.get(name, path)
                 if home not in seen | direct | {path} and name not in provided and not breach(path, home):
                     seen.add(home)

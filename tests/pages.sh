@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Rules for the Markdown pages and the folders of arch/: prints path:line: and what is wrong, and then fails.
+# Rules for the Markdown pages, the folders of arch/ and the tables of files of bindings/: prints path:line: and what is
+# wrong, and then fails.
 #   tests/pages.sh [FILE OR FOLDER]...      only what lies there; the links' targets may lie anywhere
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 exec python3 - "$@" <<'PYTHON'
+import glob
 import os
 import re
 import subprocess
 import sys
 import urllib.parse
 
-PROSE, TABLE = 110, 160  # characters of a line outside code
+PROSE, TABLE = 110, 160  # characters of a line; code is as narrow as prose
+WRITTEN = r"tests/emulator/mutation/results\w*\.md"  # by a program: code, lists of mutants, is as wide as tables
 ONE_PAGE = 150           # lines
 MOST_FILES = 20          # directly in a folder under arch/
 
@@ -86,10 +89,16 @@ def targets(line):
 
 
 def check_page(path, pages):
-    for number, line in blocks(pages[path]):
-        most = TABLE if line.lstrip().startswith("|") else PROSE
+    outside_code = dict(blocks(pages[path]))
+    for number, line in enumerate(pages[path], 1):
+        where, most = ("prose", PROSE) if number in outside_code else ("code", PROSE)
+        if where == "prose" and line.lstrip().startswith("|"):
+            where, most = "a table", TABLE
+        elif where == "code" and re.fullmatch(WRITTEN, path):
+            most = TABLE
         if len(line) > most:
-            fail(path, number, f"{len(line)} characters, at most {most} in {'a table' if most == TABLE else 'prose'}")
+            fail(path, number, f"{len(line)} characters, at most {most} in {where}")
+    for number, line in outside_code.items():
         for target in targets(line):
             check_link(path, number, target, pages)
 
@@ -121,12 +130,47 @@ def check_folders(files):
             fail(folder, 1, f"{number} files directly in it, at most {MOST_FILES}")
 
 
+def cells(lines):
+    """Line number and first cell of each row of a table whose first column is called "file"."""
+    inside = False
+    for number, line in blocks(lines):
+        cell = line.split("|")[1].strip() if line.startswith("|") and line.count("|") > 1 else None
+        if cell is None:
+            inside = False
+        elif cell == "file":
+            inside = True
+        elif inside and not set(cell) <= set(":- "):
+            yield number, cell
+
+
+def check_files_of_bindings(files, pages):
+    """A binding's pages have tables of files: what these name is there, and they name all but what belongs to builds."""
+    named, wanted = set(), {}
+    for path in files:
+        parts = path.split("/")
+        if parts[0] == "bindings" and len(parts) > 2 and not re.search(r"\.(md|map|lock|toml)$|CMakeLists\.txt$", path):
+            wanted[path] = "/".join(parts[:2])
+    for path in pages:
+        if not path.startswith("bindings/"):
+            continue
+        for number, cell in cells(pages[path]):
+            for name in re.findall(r"`([^`]+)`", cell):
+                found = glob.glob(os.path.normpath(os.path.join(os.path.dirname(path), name)))
+                if not found:
+                    fail(path, number, f"{name}: no such file")
+                named.update(found)
+    for path, binding in wanted.items():
+        if path not in named:
+            fail(path, 1, f"no table of files in the pages of {binding} names it")
+
+
 files = list_files()
 pages = {path: open(path, encoding="utf-8").read().splitlines() for path in files if path.endswith(".md")}
 for path in pages:
     check_page(path, pages)
     check_length(path, pages[path])
 check_folders(files)
+check_files_of_bindings(files, pages)
 chosen = [os.path.normpath(os.path.relpath(argument)) for argument in sys.argv[1:]] or ["."]
 problems = [p for p in problems if any(c == "." or p[0] == c or p[0].startswith(c + "/") for c in chosen)]
 for path, line, text in sorted(problems):

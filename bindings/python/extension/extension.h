@@ -13,6 +13,10 @@ extern "C" {
  */
 HGEMM_API const char *hgemm_torch_load(void *torch, void *hgemm);
 
+/* The number that a form of products (`Form` in product.hpp) has in this build, by its name; -1: there is
+ * none. */
+HGEMM_API int64_t hgemm_torch_form(const char *name);
+
 /* The kernels may use this handle, which lives as long as the process, on its device (-1: the CPU) and
  * stream. The caller has taken it, and gives it back when it does not use it. Returns what the next two
  * functions take. */

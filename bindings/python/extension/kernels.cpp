@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 
 #include "product.hpp"
@@ -99,8 +100,22 @@ bool implement(const char* key)
              api.implement(library, "_serve", serve) || api.implement(library, "_serve_add", serve_add));
 }
 
+constexpr std::pair<std::string_view, Form> FORMS[] = {{"BATCH_INVARIANT", BATCH_INVARIANT},
+                                                       {"WIDE", WIDE},
+                                                       {"BATCHED", BATCHED},
+                                                       {"LINEAR", LINEAR},
+                                                       {"ACTIVATION_SHIFT", ACTIVATION_SHIFT}};
+
 }  // namespace
 }  // namespace hgemm_torch
+
+std::int64_t hgemm_torch_form(const char* name)
+{
+    for (const auto& [form, number] : hgemm_torch::FORMS)
+        if (form == name)
+            return number;
+    return -1;
+}
 
 const char* hgemm_torch_load(void* torch, void* hgemm)
 {

@@ -7,7 +7,8 @@
 
 namespace hgemm_torch {
 
-// How to multiply: flags, and an activation above them. hgemm/torch/_extension.py has the same.
+// How to multiply: flags, and an activation above them. hgemm.torch asks for these numbers by their names
+// (hgemm_torch_form() in extension.h). Only the first is fixed: hgemm.torch passes a bool for it.
 enum Form : std::int64_t {
     BATCH_INVARIANT = 1,
     WIDE = 2,     // the result is float32
@@ -15,6 +16,7 @@ enum Form : std::int64_t {
     LINEAR = 8,   // a is of any dimensions, and b is the transposed matrix
     ACTIVATION_SHIFT = 4
 };
+static_assert(BATCH_INVARIANT == std::int64_t{true});
 
 struct Options {
     std::int64_t form;

@@ -1,4 +1,5 @@
 // hgemm-bench: shows the library at work and measures it.
+#include "src/tools/bench/baseline.hpp"
 #include "src/tools/bench/candidates.hpp"
 #include "src/tools/bench/command_line.hpp"
 #include "src/tools/bench/compare.hpp"

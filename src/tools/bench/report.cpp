@@ -2,6 +2,7 @@
 
 #include "src/tools/bench/baseline.hpp"
 #include "src/tools/bench/region.hpp"
+#include "src/tools/bench/statistics.hpp"
 #include "src/tools/support/number.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // each.
 #pragma once
 
+#include "src/plan/backend.hpp"
 #include "src/tools/bench/product.hpp"
 #include "src/tools/tune/fit.hpp"
 #include "src/tune/choices.hpp"

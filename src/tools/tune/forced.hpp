@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/plan/options.hpp"
+#include "src/plan/problem.hpp"
 #include "src/run/handle.hpp"
 
 #include <string_view>

@@ -7,7 +7,7 @@ not have what it calls, is for the operators in Python, which also say what is w
 from __future__ import annotations
 
 from collections.abc import Callable
-from ctypes import CDLL, c_char_p, c_int, c_void_p
+from ctypes import CDLL, c_char_p, c_int, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,6 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import c
-
-# Forms of products, as in extension/product.hpp; an activation, shifted, is added.
-BATCH_INVARIANT, WIDE, BATCHED, LINEAR, ACTIVATION_SHIFT = 1, 2, 4, 8, 4
-
-#: By the dtype of the result that is asked for.
-WIDTHS = {None: 0, torch.float32: WIDE}
 
 _OPERATORS = {"_serve": "Tensor a, Tensor b, int form",
               "_serve_add": "Tensor a, Tensor b, Tensor added, int form, float alpha, float beta"}
@@ -37,6 +31,7 @@ def _load() -> CDLL | None:
     except OSError:
         return None
     extension.hgemm_torch_load.restype, extension.hgemm_torch_load.argtypes = c_char_p, [c_void_p, c_void_p]
+    extension.hgemm_torch_form.restype, extension.hgemm_torch_form.argtypes = c_int64, [c_char_p]
     extension.hgemm_torch_share.restype = c_void_p
     extension.hgemm_torch_share.argtypes = [c_int, c_void_p, c_int, c.hgemm_handle_t]
     extension.hgemm_torch_take.restype, extension.hgemm_torch_give_back.restype = c_int, None
@@ -48,6 +43,22 @@ def _load() -> CDLL | None:
 library = _load()
 #: False leaves all to the operators in Python.
 enabled = library is not None
+
+
+def _form(name: str) -> int:
+    """Its number in extension/product.hpp; 0 where there is no extension, and nobody reads it."""
+    number = 0 if library is None else library.hgemm_torch_form(name.encode())
+    if number < 0:
+        raise ImportError(f"libhgemm_torch.so has no form {name}; it is of another version than this package")
+    return number
+
+
+# Forms of products; an activation, shifted, is added.
+BATCH_INVARIANT, WIDE, BATCHED = _form("BATCH_INVARIANT"), _form("WIDE"), _form("BATCHED")
+LINEAR, ACTIVATION_SHIFT = _form("LINEAR"), _form("ACTIVATION_SHIFT")
+
+#: By the dtype of the result that is asked for.
+WIDTHS = {None: 0, torch.float32: WIDE}
 
 if library is not None:
     _definitions = torch.library.Library("hgemm", "FRAGMENT")
