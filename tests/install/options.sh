@@ -22,6 +22,11 @@ answers() {
 answers works "CMake Warning.*CMAKE_CUDA_ARCHITECTURES is '90;100', .*HGEMM_ARCHS .* HGEMM_TARGETS" \
     -DHGEMM_CUDA=OFF "-DCMAKE_CUDA_ARCHITECTURES=90;100"
 answers fails "HGEMM_SANITIZE is 'memory', known: address thread" -DHGEMM_CUDA=OFF -DHGEMM_SANITIZE=memory
+# The programs, without the tests.
+no_cli11=-DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
+answers works "hgemm-bench and hgemm-tune are not built: CLI11 not found" -DHGEMM_CUDA=OFF $no_cli11
+answers fails "CLI11" -DHGEMM_CUDA=OFF -DHGEMM_TOOLS=ON $no_cli11
+answers fails "HGEMM_TOOLS is ON and BUILD_SHARED_LIBS is OFF" -DHGEMM_CUDA=OFF -DBUILD_SHARED_LIBS=OFF -DHGEMM_TOOLS=ON
 answers fails "HGEMM_TESTS is ON and BUILD_SHARED_LIBS is OFF" -DHGEMM_CUDA=OFF -DBUILD_SHARED_LIBS=OFF -DHGEMM_TESTS=ON
 if [ "$cuda_found" = TRUE ]; then
     answers fails "HGEMM_TARGETS is empty, must name some of sm80 sm90 sm100 sm120; .*HGEMM_CUDA=OFF" -DHGEMM_TARGETS=

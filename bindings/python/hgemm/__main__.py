@@ -13,8 +13,12 @@ from . import DEVICE_HOST, Error, Handle, build_info, include_path, library_path
 
 
 def find_bench() -> str | None:
-    """hgemm-bench, which the wheel does not have: beside the library, or on PATH."""
-    return next((found for folder in (str(Path(library_path).parent), None)
+    """hgemm-bench: of the package, whose library lies in lib/; else beside the library, or on PATH.
+
+    A wheel has it if CMake found what it needs.
+    """
+    library = Path(library_path).parent
+    return next((found for folder in (str(library.parent / "bin"), str(library), None)
                  if (found := shutil.which("hgemm-bench", path=folder))), None)
 
 
@@ -90,8 +94,8 @@ def info(_: argparse.Namespace) -> int:
 def bench(arguments: argparse.Namespace) -> int:
     program = find_bench()
     if program is None:
-        raise ValueError("hgemm-bench lies neither beside the library nor on PATH: a build of the sources makes it, "
-                         "and their Debian package hgemm-tools has it")
+        raise ValueError("hgemm-bench lies neither in the package, nor beside the library, nor on PATH: the package gets it "
+                         "where CMake finds CLI11, fmt and nlohmann-json, and the Debian package hgemm-tools has it")
     os.execv(program, [program, *arguments.rest])
 
 
