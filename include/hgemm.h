@@ -406,7 +406,8 @@ HGEMM_API hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgemm
 /** Write one line of text about how hgemm_gemm_ex(handle, args) would run: the problem as row-major D[m][n]
     (column-major ones are transposed, so that m and n change places), backend, kernel, tile (rows and
     columns of that D, and k), slices of k, operands copied first, tiles, grid, workspace, and why it was
-    chosen; on a GPU also cluster, stages, waves, when the next kernel may start, and the predicted time. At
+    chosen; on a GPU also cluster, stages, waves, when the next kernel may start, and the predicted time; of
+    sm90 the order of tiles, K tiles that are prefetched, operands that L2 need not keep, and the epilogue. At
     most `length` bytes with the ending NUL, cut if longer. */
 HGEMM_API hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_t *args, char *buffer,
                                        size_t length);

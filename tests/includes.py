@@ -58,6 +58,8 @@ def breach(path: str, target: str) -> str:
         own, other = room_of(path), room_of(target) if target.startswith("arch/") else ""
         if other in BACKENDS and other != own:
             return f"arch/{own} includes nothing of {'a' if own == 'common' else 'another'} backend"
+        if re.match(r"arch/\w+/pack\.", path) and "/choose/" in target:
+            return "what is packed stands in the plan"
         if target.startswith("src/") and not ARCH_MAY_USE.fullmatch(target):
             return "arch does not include this of src"
     elif path.startswith("bindings/"):

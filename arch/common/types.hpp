@@ -29,4 +29,14 @@ struct Groups {
     bool operator==(const Groups&) const = default;
 };
 
+namespace sm90 {
+
+// How a persistent kernel stores a tile:
+//   Plain    alpha times the accumulators, by TMA
+//   Fused    also adds C, a bias and an activation to the accumulators, and stores aux; all by TMA
+//   General  everything else: matrices that TMA cannot address, other types, GELU by erf
+enum class Epilogue : uint8_t { Plain, Fused, General };
+
+}  // namespace sm90
+
 }  // namespace hg

@@ -110,12 +110,6 @@ constexpr int box_start(int tile_n, int i, int width)
     return (i + 1) * width <= tile_n ? i * width : tile_n - width;
 }
 
-// How a persistent kernel stores a tile:
-//   Plain    alpha times the accumulators, by TMA
-//   Fused    also adds C, a bias and an activation to the accumulators, and stores aux; all by TMA
-//   General  everything else: matrices that TMA cannot address, other types, GELU by erf
-enum class Epilogue : uint8_t { Plain, Fused, General };
-
 constexpr int accumulators_per_thread(const Config& c) { return c.blocks() * c.tile_n / 2; }
 // Every persistent kernel fuses a bias and ReLU, and those of fuses_c() C. Only ping-pong kernels with few
 // accumulators fuse everything: with more, the code spills, and while a cooperative kernel runs a long

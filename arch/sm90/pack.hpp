@@ -1,4 +1,4 @@
-// Problem + Plan -> the kernels' parameters: tensor maps, raster, L2 policies, epilogue.
+// Problem + Plan -> the kernels' parameters: tensor maps, and what the plan decided.
 #pragma once
 
 #include "arch/common/host/facts.hpp"
@@ -13,29 +13,8 @@
 
 namespace hg::sm90 {
 
-// Which epilogue a persistent kernel has for this output; can_store() says whether it can.
-Epilogue epilogue_of(const Config& config, const Facts& facts, bool swap_ab);
-
-// Can a kernel make this output?
-bool can_store(const Config& config, const Facts& facts, bool swap_ab);
-
-// How many K tiles each CTA prefetches into L2 while earlier kernels end: of small operands all, up to 16;
-// none if alpha may be 0, since then no operand may be touched.
-int32_t count_prefetched(const Problem& problem, const Config& config, const Plan& plan, int sm_count);
-
-// The highest row and column at which a tile begins. Where last tiles overlap, that is the size minus a
-// tile: the last tile, and any that a cluster has beyond it, ends with the matrix. It computes and stores
-// again what the tile before it does, with the same bits, and all CTAs load as many bytes:
-// DESIGN.md#last-tiles. Elsewhere it is the size rounded up to eight, where only a cluster's surplus tiles
-// begin, outside of the matrix. TMA and vectors begin at multiples of eight elements of a contiguous
-// dimension.
-struct LastTile {
-    int32_t m, n;
-};
-LastTile last_tile(const Config& config, const Facts& facts, const Plan& plan);
-
 // Fill a kernel's parameters for a legal plan. Addresses in the workspace are set in backend.cpp.
-Status pack_gemm(const Problem& problem, const Plan& plan, int sm_count, Params& params);
+Status pack_gemm(const Problem& problem, const Plan& plan, Params& params);
 Status pack_groups(const Problem& problem, const Plan& plan, Params& params);
 void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
 

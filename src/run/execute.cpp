@@ -52,7 +52,7 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
     if (const Status status = decide(handle, problem, plan); status != ok)
         return status;
     if (handle.log.wants(LogLevel::Plan)) {
-        char asked[256], decided[384];
+        char asked[256], decided[512];
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
         const std::string key = handle.context ? " key=" + tuning_key(problem, handle.options.mode) : "";

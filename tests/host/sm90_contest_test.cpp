@@ -3,7 +3,7 @@
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/contest.hpp"
 #include "arch/sm90/choose/model/lanes.hpp"
-#include "arch/sm90/choose/output_costs.hpp"
+#include "arch/sm90/choose/model/output_costs.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,12 @@
 // White-box tests of what sm90 packs: no GPU is needed.
 #include "arch/common/host/pack.hpp"
+#include "arch/sm90/backend.hpp"
 #include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/details.hpp"
 #include "arch/sm90/choose/raster.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
+#include "arch/sm90/remap.hpp"
 #include "devices.hpp"
 
 #include <gtest/gtest.h>
@@ -206,6 +209,30 @@ TEST(Sm90, EpilogueOfEachOutput)
     p = plain;
     p.activation = Activation::GeluErf;
     EXPECT_EQ(sm90::epilogue_of(c, p, false), Epilogue::General);
+}
+
+// explain tells what was decided beside the kernel.
+TEST(Sm90, PlansTellTheirDetails)
+{
+    Options o{};
+    std::strcpy(o.kernel, "sm90_pingpong_128x128_2x1");
+    o.stream_k = StreamK::Off;
+    Plan plan{};
+    const Problem p = linear_layer(16384, 12288, 4096);
+    ASSERT_TRUE(sm90::choose(p, h200, o, plan));
+    plan.backend = &sm90_backend;
+    const auto says = [&](const char* words) {
+        char text[512];
+        plan.print(text, sizeof text);
+        return std::strstr(text, words) != nullptr;
+    };
+    EXPECT_TRUE(says(" prefetch=3 evict_first=d epilogue=plain ")) << plan.sm90.prefetched;
+    plan.sm90.raster_along_n = true;
+    plan.sm90.raster_group = 5;
+    plan.sm90.prefetched = 7;
+    plan.sm90.d_once = false;
+    plan.sm90.epilogue = sm90::Epilogue::Fused;
+    EXPECT_TRUE(says(" raster=n5 prefetch=7 epilogue=fused "));
 }
 
 // The last tile ends with the matrix, unless D may be C, sums depend on the tile, or it would begin between

@@ -99,6 +99,15 @@ inline OutputFacts::OutputFacts(const Problem& p)
               (!reads_c || c_fits);
 }
 
+// The problem with as many matrices A and D as there are in memory: contiguous groups share one.
+inline Problem rows_of_groups(const Problem& p)
+{
+    Problem rows = p;
+    if (p.groups.contiguous())
+        rows.batch = 1;
+    return rows;
+}
+
 // Why TMA cannot address a problem of such sizes; null where it can.
 inline const char* extent_refusal(const Problem& p)
 {

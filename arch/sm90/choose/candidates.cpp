@@ -1,8 +1,8 @@
 #include "arch/sm90/choose/candidates.hpp"
 
+#include "arch/sm90/choose/details.hpp"
 #include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/choose/raster.hpp"
-#include "arch/sm90/pack.hpp"
 #include "arch/sm90/params.hpp"
 
 #include <algorithm>

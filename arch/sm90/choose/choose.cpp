@@ -7,6 +7,7 @@
 #include "arch/sm90/choose/candidates.hpp"
 #include "arch/sm90/choose/contest.hpp"
 #include "arch/sm90/choose/correction.hpp"
+#include "arch/sm90/choose/details.hpp"
 #include "arch/sm90/choose/direct.hpp"
 #include "arch/sm90/choose/grouped.hpp"
 #include "arch/sm90/choose/model/model.hpp"
@@ -175,6 +176,7 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
     }
     plan.predicted_us += predict_repack(asked.problem, plan, KernelFactors(device, kernels)[plan.kernel]);
     reserve_workspace(p, options, o.sm_count(device), plan);
+    decide_details(facts, o.sm_count(device), plan);
     const Mma mma(p, plan.swap_ab);
     plan.variant = major_variant(p.type_ab, mma.a, mma.b);
     return true;

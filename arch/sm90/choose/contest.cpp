@@ -1,7 +1,7 @@
 #include "arch/sm90/choose/contest.hpp"
 
 #include "arch/sm90/choose/model/occupancy.hpp"
-#include "arch/sm90/choose/output_costs.hpp"
+#include "arch/sm90/choose/model/output_costs.hpp"
 #include "src/plan/problem.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "arch/sm90/choose/correction.hpp"
 #include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/choose/model/occupancy.hpp"
-#include "arch/sm90/choose/output_costs.hpp"
+#include "arch/sm90/choose/model/output_costs.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/direct/host.hpp"
 #include "arch/sm90/kernels.hpp"

@@ -3,6 +3,7 @@
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
+#include "arch/sm90/choose/details.hpp"
 #include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/choose/raster.hpp"
@@ -112,6 +113,7 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.workspace += plan.sm90.dynamic_schedule ? sizeof(uint32_t) : 0;
     plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
     plan.why = *o.kernel ? Why::Forced : Why::Model;
+    decide_details_of_groups(Facts(rows_of_groups(p)), plan);
     return true;
 }
 

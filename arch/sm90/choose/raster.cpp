@@ -4,16 +4,9 @@
 #include "arch/sm90/choose/model/occupancy.hpp"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 
 namespace hg::sm90 {
 namespace {
-
-// SMs of each GPC of an H200, and four pairs of SMs on which only clusters of two run. Observed: an idle
-// device fills GPC after GPC with single CTAs, but deals clusters out to the GPCs in turn.
-constexpr int gpc_size[] = {8, 16, 16, 16, 16, 16, 18, 18};
-constexpr int lone_pairs = 4, gpcs = static_cast<int>(std::size(gpc_size));
 
 // Consecutive tiles, walked `group` by `group`; together they read `rows` rows of A and B.
 struct Block {
@@ -84,30 +77,6 @@ bool fits_one_wave(const Config& c, int cluster, int64_t clusters, int sm_count)
 int64_t rows_of_gpc(const Config& c, int cluster, int64_t clusters_m, int64_t clusters_n)
 {
     return best_raster(c, cluster, static_cast<int>(clusters_m), static_cast<int>(clusters_n)).block.rows;
-}
-
-void remap_by_gpc(int ctas, int clusters, uint8_t* remap)
-{
-    std::array<uint8_t, max_remapped_clusters> gpc{};
-    std::array<int, gpcs> room{};
-    for (int g = 0; g < gpcs; ++g)
-        room[g] = ctas == 1 ? 0 : gpc_size[g] / ctas;
-    int i = ctas == 2 ? std::min(lone_pairs, clusters) : 0;
-    std::fill_n(gpc.begin(), i, static_cast<uint8_t>(gpcs));
-    for (bool any = true; any && i < clusters;) {
-        any = false;
-        for (int g = 0; g < gpcs && i < clusters; ++g)
-            if (room[g] > 0) {
-                --room[g];
-                gpc[i++] = static_cast<uint8_t>(g);
-                any = true;
-            }
-    }
-    uint8_t next = 0;
-    for (int g = 0; g <= gpcs; ++g)
-        for (int cluster = 0; cluster < clusters; ++cluster)
-            if (gpc[cluster] == g)
-                remap[cluster] = next++;
 }
 
 // Consecutive clusters often run at the same time, and L2 is faster the fewer rows they read in all. Along

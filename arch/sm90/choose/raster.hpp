@@ -45,10 +45,6 @@ constexpr int least_rows_of_gpc(const Config& c, int cluster)
 Raster choose_raster(const Config& config, const Plan& plan, int64_t clusters_m, int64_t clusters_n,
                      int64_t k, int sm_count);
 
-// Renumbers clusters of `ctas` CTAs: remap[i] is the number of the cluster launched as i-th, such that
-// clusters of one GPC have consecutive numbers.
-void remap_by_gpc(int ctas, int clusters, uint8_t* remap);
-
 // Raster::along_n where it is not known which clusters share a GPC.
 bool rasters_along_n(const Config& config, int64_t clusters_m, int64_t clusters_n);
 

@@ -356,7 +356,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     hg::Plan plan{};
     Params params;
     char symbol[80];
-    if (!choose(p, device, options, plan) || pack_gemm(p, plan, device.sm_count, params) != hg::ok ||
+    if (!choose(p, device, options, plan) || pack_gemm(p, plan, params) != hg::ok ||
         !hg::major_symbol(kernel, plan.variant, symbol) || symbol != name)
         throw std::runtime_error("no launch of " + name);
     const int64_t counted = arrival_words(config, plan.tiles * config.consumers_per_tile());

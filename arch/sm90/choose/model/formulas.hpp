@@ -26,7 +26,7 @@ struct Cost {
 
 #define COST(name, k_cycles, chain, placed, store_us) {#name, k_cycles, chain, placed, store_us},
 constexpr Cost measured[] = {
-#include "arch/sm90/choose/costs.def"
+#include "arch/sm90/choose/model/costs.def"
 };
 #undef COST
 
