@@ -1,4 +1,4 @@
-// The sm100 backend: TMA + tcgen05, for compute capabilities 10.0, 10.3 and 11.0.
+// The sm100 backend: TMA + tcgen05, for compute capabilities 10.0, 10.3, 10.7 and 11.0.
 #include "arch/sm100/backend.hpp"
 
 #include "arch/sm100/kernels.hpp"
@@ -15,6 +15,7 @@ namespace hg {
 namespace sm100 {
 namespace {
 
+// The image of compute_100f runs on all members of its family: 10.0, 10.3 and 10.7.
 const unsigned char* image_for(const Device& device)
 {
     return device.cc == 110 ? hgemm_image_sm100_sm110 : hgemm_image_sm100_sm100;
@@ -23,7 +24,7 @@ const unsigned char* image_for(const Device& device)
 // An image that was left out of the build is empty.
 bool serves(const Device& device)
 {
-    return (device.cc == 100 || device.cc == 103 || device.cc == 110) &&
+    return (device.cc == 100 || device.cc == 103 || device.cc == 107 || device.cc == 110) &&
            device.smem_per_block >= smem_limit && image_for(device)[0] != 0;
 }
 

@@ -36,7 +36,7 @@ function(emulated_conformance architecture name thinning filter)
         LABELS emulated
         TIMEOUT ${longest_test}
         COST 10
-        FAIL_REGULAR_EXPRESSION "no CUDA driver|built without|Running 0 tests"
+        FAIL_REGULAR_EXPRESSION "no CUDA driver|built without|Running 0 tests|PASSED  . 0 tests"
         ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_CURRENT_BINARY_DIR}/lib;EMU_ARCH=${architecture};EMU_STRICT=1;EMU_DEPENDENT=1;HGEMM_TEST_THINNING=${thinning};${ARGN}")
 endfunction()
 
@@ -130,7 +130,7 @@ if(HGEMM_EMBED_PTX)
         emulated_conformance(${architecture} tuning 1 "DeviceTuning.*:DeviceTune.keeps_*:DeviceTune.serves_groups" EMU_SM_COUNT=16)
     endforeach()
     # Relatives, with an image's machine code or, where none is for them, PTX alone; Orin with its multiprocessors.
-    foreach(architecture sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121)
+    foreach(architecture sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_100 sm_103 sm_107 sm_110 sm_120 sm_121)
         emulated_conformance(${architecture} image 1 "DeviceImages.*" EMU_SM_COUNT=16 EMU_MACHINE_CODE=1)
     endforeach()
     foreach(architecture sm_80 sm_90 sm_100 sm_120)

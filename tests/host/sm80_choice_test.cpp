@@ -1,6 +1,7 @@
 // Which kernels sm80 chooses, where it cuts K into slices, and when sm120 leaves a problem to it.
 #include "devices.hpp"
 
+#include "arch/common/host/mma_sync_model.hpp"
 #include "arch/sm80/kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -36,6 +37,15 @@ bool fits(const Device& device, const Problem& problem, const std::string& kerne
     std::strcpy(options.kernel, kernel.c_str());
     Plan plan{};
     return sm80::choose(problem, device, options, plan);
+}
+
+// CTAs of 128 threads, of which registers would let nine on an SM.
+TEST(Sm80Choice, ThreadsBoundTheCtasOfAnSm)
+{
+    const auto ctas = [](int cc) { return count_resident_ctas(gpu(cc, 148, 227), 1024, 128, 16, 8); };
+    EXPECT_EQ(ctas(100), 9);
+    EXPECT_EQ(ctas(107), 8);
+    EXPECT_EQ(ctas(120), 9);
 }
 
 TEST(Sm80Choice, FewRowsAreCutAlongK)

@@ -71,15 +71,22 @@ double greatest_norm(std::initializer_list<double> numbers)
     return (1 - 1e-9) * std::sqrt(std::sqrt(std::sqrt(sum)));
 }
 
+// Threads that an SM holds.
+int threads_of_sm(const Device& device)
+{
+    if (device.cc == 107)
+        return 1024;
+    return device.cc == 80 || device.cc / 10 == 9 || device.cc / 10 == 10 ? 2048 : 1536;
+}
+
 }  // namespace
 
 int count_resident_ctas(const Device& device, int smem_bytes, int threads, int warp_m, int warp_n)
 {
     constexpr int reserved = 1024;  // of a CTA, and of an SM
     const int registers = std::min(256, warp_m * warp_n / 32 + (warp_m + warp_n) / 2 + 40);
-    const bool large = device.cc == 80 || device.cc / 10 == 9 || device.cc / 10 == 10;
     const int by_smem = (device.smem_per_block + reserved) / (smem_bytes + reserved);
-    return std::max(1, std::min({by_smem, 65536 / (registers * threads), (large ? 2048 : 1536) / threads}));
+    return std::max(1, std::min({by_smem, 65536 / (registers * threads), threads_of_sm(device) / threads}));
 }
 
 double predict_copies(const Device& device, const Factors& f, double bytes, int sm_count, bool limited)

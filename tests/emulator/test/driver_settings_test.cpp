@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <sstream>
 
 using namespace emu::test;
@@ -129,6 +130,25 @@ CUresult run(CUfunction scale, CUdeviceptr x, unsigned n)
     std::_Exit(0);
 }
 
+struct Attribute {
+    CUdevice_attribute attribute;
+    int value;
+};
+
+[[noreturn]] void describe(const char* architecture, std::initializer_list<Attribute> expected)
+{
+    setenv("EMU_ARCH", architecture, 1);
+    CHECK(CU(cuInit)(0) == success);
+    for (const Attribute& a : expected) {
+        int value = -1;
+        CHECK(CU(cuDeviceGetAttribute)(&value, a.attribute, 0) == success);
+        if (value != a.value)
+            std::fprintf(stderr, "attribute %d is %d, not %d\n", a.attribute, value, a.value);
+        CHECK(value == a.value);
+    }
+    std::_Exit(0);
+}
+
 class SettingsDeathTest : public testing::Test {
 protected:
     SettingsDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -137,6 +157,23 @@ protected:
 TEST_F(SettingsDeathTest, TwoDevicesHaveMemoriesOfTheirOwn)
 {
     EXPECT_EXIT(use_two_devices(), testing::ExitedWithCode(0), "out-of-bounds");
+}
+
+TEST_F(SettingsDeathTest, AnArchitectureHasLimitsOfItsOwn)
+{
+    constexpr int kib = 1024;
+    for (const char* name : {"sm_107", "sm_107a", "sm_107f"})
+        EXPECT_EXIT(describe(name, {{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 10},
+                                    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 7},
+                                    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024},
+                                    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 16},
+                                    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 * kib},
+                                    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 228 * kib}}),
+                    testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(describe("sm_103", {{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+                                    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32}}),
+                testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(describe("sm_108", {}), testing::ExitedWithCode(1), "sm_108 is no architecture");
 }
 
 TEST_F(SettingsDeathTest, DeviceCountsAreRefusedByName)
