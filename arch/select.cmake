@@ -2,12 +2,6 @@
 #   HGEMM_TARGETS  those of which an image is built
 #   image_archs    the architectures of these images; ptx stands for GPUs that have none
 
-set(known_targets sm80 sm90 sm100 sm120)
-set(archs_of_sm80 80 87 90 100 110 120 ptx)
-set(archs_of_sm90 90)
-set(archs_of_sm100 100 110)
-set(archs_of_sm120 90 120)
-
 # What the toolkit can compile; whether the code is fast, compile.sh finds out (NVCC.md).
 set(known_archs ${archs_of_sm80})
 if(CUDAToolkit_VERSION VERSION_LESS 12.1)  # has no st.async

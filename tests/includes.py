@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOMS = ["base", "plan", "check", "driver", "tuning", "run", "api", "tune", "tools"]
-BACKENDS = ["host", "sm80", "sm90", "sm100", "sm120"]
+BACKENDS = ["host", *re.findall(r"^BACKEND\((\w+)", (Path(__file__).parents[1] / "arch/backends.def").read_text(), re.M)]
 ARCH_MAY_USE = re.compile(r"src/(base/.*|plan/.*|driver/driver\.hpp|run/(handle|kernel_table)\.hpp)")
 BINDINGS_MAY_USE = re.compile(r"src/(base/.*|check/.*|plan/problem\.hpp)")
 SUFFIXES = {".cpp", ".hpp", ".cuh", ".cu", ".def", ".h"}
@@ -51,9 +51,9 @@ def breach(path: str, target: str) -> str:
     if path.startswith("src/"):
         if target.startswith("src/") and ROOMS.index(room_of(target)) > ROOMS.index(room_of(path)):
             return f"src/{room_of(path)} lies below src/{room_of(target)}"
-        if target.startswith("arch/") and target != "arch/common/types.hpp" and \
+        if target.startswith("arch/") and target not in ("arch/common/types.hpp", "arch/backends.def") and \
                 not re.fullmatch(r"src/plan/backends_\w+\.cpp", path):
-            return "src includes of arch types.hpp alone"
+            return "src includes of arch types.hpp and backends.def alone"
     elif path.startswith("arch/"):
         own, other = room_of(path), room_of(target) if target.startswith("arch/") else ""
         if other in BACKENDS and other != own:

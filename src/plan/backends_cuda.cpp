@@ -1,17 +1,20 @@
 #include "src/plan/dispatch.hpp"
 
 #include "arch/host/backend.hpp"
-#include "arch/sm100/backend.hpp"
-#include "arch/sm120/backend.hpp"
-#include "arch/sm80/backend.hpp"
-#include "arch/sm90/backend.hpp"
 
 namespace hg {
 
+#define BACKEND(name, generations, images) extern const Backend name##_backend;
+#include "arch/backends.def"
+#undef BACKEND
+
 std::span<const Backend* const> all_backends()
 {
-    static constexpr const Backend* list[] = {&sm100_backend, &sm90_backend, &sm120_backend, &sm80_backend,
-                                              &host_backend};
+#define BACKEND(name, generations, images) &name##_backend,
+    static constexpr const Backend* list[] = {
+#include "arch/backends.def"
+        &host_backend};
+#undef BACKEND
     return list;
 }
 

@@ -13,7 +13,12 @@
 namespace hg {
 namespace {
 
-constexpr const char* backend_names[] = {"sm100", "sm90", "sm120", "sm80", "host"};
+// Also of those that are not built in.
+#define BACKEND(name, generations, images) #name,
+constexpr const char* backend_names[] = {
+#include "arch/backends.def"
+    "host"};
+#undef BACKEND
 
 template <typename Append>
 void list_names(char* text, size_t length, Append for_each)

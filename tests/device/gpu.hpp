@@ -6,13 +6,26 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 
 namespace hg::test {
 
-inline constexpr const char* backends[] = {"sm100", "sm90", "sm120", "sm80"};
+struct Served {
+    const char *backend, *generations;  // a blank between them
+};
+#define BACKEND(name, generations, images) {#name, generations},
+inline constexpr Served served[] = {
+#include "arch/backends.def"
+};
+#undef BACKEND
+#define BACKEND(name, generations, images) #name,
+inline constexpr const char* backends[] = {
+#include "arch/backends.def"
+};
+#undef BACKEND
 
 inline std::unique_ptr<Library> make(const char* backend = "")
 {
@@ -32,12 +45,12 @@ inline std::string missing(const std::string& backend)
         return "libhgemm was built without CUDA";
     if (std::string(hgemm_build_info()).find(backend) == std::string::npos)
         return "libhgemm was built without " + backend;
-    const int generation = cuda->cc() / 10;
-    const bool served = backend == "sm100"   ? generation == 10 || generation == 11
-                        : backend == "sm90"  ? generation == 9
-                        : backend == "sm120" ? generation == 9 || generation == 12
-                                             : generation >= 8;
-    return served ? "" : cuda->name() + " is no device for " + backend;
+    const std::string generation = " " + std::to_string(cuda->cc() / 10) + " ";
+    const bool is_served = std::ranges::any_of(served, [&](const Served& one) {
+        return (backend.empty() || backend == one.backend) &&
+               (" " + std::string(one.generations) + " ").find(generation) != std::string::npos;
+    });
+    return is_served ? "" : cuda->name() + " is no device for " + backend;
 }
 
 #define NEEDS_BACKEND(backend)                                                                             \

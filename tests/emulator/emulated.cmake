@@ -99,7 +99,7 @@ if(HGEMM_EMBED_PTX)
     # Kernels of two graphs in turns, as a GPU runs them.
     emulated_conformance(sm_90 graphs 2 "DeviceGraphs.run_beside_each_other/*:DeviceGraphs.leave*" EMU_OVERLAP=1)
     # Each backend on a device of its own.
-    foreach(backend sm80 sm90 sm100 sm120)
+    foreach(backend IN LISTS known_targets)
         string(REPLACE sm sm_ architecture ${backend})
         emulated_conformance(${architecture} rules 2
             "DeviceRules.gemv/${backend}:DeviceRules.workspace/${backend}:DeviceRules.sm_count/${backend}:DeviceRules.grouped*/${backend}")
