@@ -66,11 +66,10 @@ const char* emu_called()
 const char* emu_reports()
 {
     const std::lock_guard lock(mutex());
-    answer_text.clear();
+    answer_text = driver().fault_texts;
     for (const auto& device : driver().devices)
         for (const emu::Report& report : device->machine.reports.all())
             answer_text += report.print() + "\n";
-    answer_text += driver().fault_texts;
     return answer_text.c_str();
 }
 
