@@ -108,3 +108,10 @@ if(CUDAToolkit_NVCC_EXECUTABLE AND python3)
             "${python3}" "${CMAKE_CURRENT_SOURCE_DIR}/examples" "${CMAKE_CURRENT_BINARY_DIR}/example")
     set_tests_properties(emulator.example PROPERTIES LABELS emulated TIMEOUT 200)
 endif()
+# The Python package, which is compiled once more.
+if(python3)
+    add_test(NAME emulator.wheel
+        COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test/wheel.sh" "${python3}" "${CMAKE_CURRENT_SOURCE_DIR}"
+            "${CMAKE_CURRENT_BINARY_DIR}/wheel" "${CUDAToolkit_NVCC_EXECUTABLE}")
+    set_tests_properties(emulator.wheel PROPERTIES LABELS "bindings;host" TIMEOUT 900 COST 500 SKIP_RETURN_CODE 77)
+endif()

@@ -1,6 +1,7 @@
 #include "driver/control.hpp"
 
 #include "driver/call.hpp"
+#include "driver/events.hpp"
 #include "driver/user_object.hpp"
 
 #include <cstdio>
@@ -92,3 +93,5 @@ int64_t emu_live(const char* what)
 }
 
 int64_t emu_live_allocations() { return emu_live("allocations"); }
+
+void emu_not_emulated(const char* name) { complain(name, "this function is not emulated"); }

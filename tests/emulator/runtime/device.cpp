@@ -1,4 +1,5 @@
 // Devices: properties, attributes, versions, entry points of the driver.
+#include "driver/control.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cuda_profiler_api.h>
@@ -50,7 +51,11 @@ void fill(cudaDeviceProp& p, CUdevice device)
 
 namespace emu::runtime {
 
-int answer_not_supported() { return answer(CUDA_ERROR_NOT_SUPPORTED); }
+int answer_not_supported(const char* name)
+{
+    emu_not_emulated(name);
+    return answer(CUDA_ERROR_NOT_SUPPORTED);
+}
 
 }  // namespace emu::runtime
 
