@@ -79,14 +79,19 @@ driver_test(emulator-driver-test
     test/driver_user_object_test.cpp)
 # Kernels that run in turns.
 driver_test(emulator-overlap-test test/driver_overlap_test.cpp)
-# A program that uses the runtime.
-add_executable(emulator-runtime-test test/runtime_test.cpp)
-target_compile_features(emulator-runtime-test PRIVATE cxx_std_20)
-target_compile_options(emulator-runtime-test PRIVATE -Wall -Wextra -Wpedantic)
-target_include_directories(emulator-runtime-test SYSTEM PRIVATE ${cuda_include})
-target_link_libraries(emulator-runtime-test PRIVATE virtual_cudart virtual_cuda GTest::gtest_main)
-add_test(NAME emulator.runtime COMMAND emulator-runtime-test)
-set_tests_properties(emulator.runtime PROPERTIES LABELS emulated TIMEOUT 60 ENVIRONMENT EMU_ARCH=sm_80)
+# A program that uses the runtime: of the toolkit's version, and of CUDA 12 where that is beside it.
+foreach(runtime IN LISTS runtimes)
+    string(REPLACE virtual_cudart runtime name ${runtime})
+    set(program emulator-${name}-test)
+    add_executable(${program} test/runtime_test.cpp)
+    target_compile_features(${program} PRIVATE cxx_std_20)
+    target_compile_options(${program} PRIVATE -Wall -Wextra -Wpedantic)
+    get_target_property(include ${runtime} INCLUDE_DIRECTORIES)
+    target_include_directories(${program} SYSTEM PRIVATE ${include})
+    target_link_libraries(${program} PRIVATE ${runtime} virtual_cuda GTest::gtest_main)
+    add_test(NAME emulator.${name} COMMAND ${program})
+    set_tests_properties(emulator.${name} PROPERTIES LABELS emulated TIMEOUT 60 ENVIRONMENT EMU_ARCH=sm_80)
+endforeach()
 foreach(architecture sm_80 sm_90 sm_100 sm_120)
     add_test(NAME emulator.driver.${architecture} COMMAND emulator-driver-test)
     set_tests_properties(emulator.driver.${architecture} PROPERTIES

@@ -115,8 +115,12 @@ std::string Report::print() const
     std::string out = heading(*this) + ": " + text + "\n  in " + kernel;
     if (line > 0)
         out += ", line " + std::to_string(line) + ": " + source;
-    for (size_t i = 0; i < origins.size(); ++i)
-        out += "\n  " + std::string(i > 0 ? "called at " : "") + quote(origins[i]);
+    if (!origins.empty())
+        out += "\n  " + quote(origins.front());
+    if (origins.size() > 2)  // of templates there are many
+        out += "\n  called through " + std::to_string(origins.size() - 2) + " more";
+    if (origins.size() > 1)
+        out += "\n  called at " + quote(origins.back());
     out += "\n  CTA (" + std::to_string(cta[0]) + ", " + std::to_string(cta[1]) + ", " +
            std::to_string(cta[2]) + ")";
     if (warp >= 0)

@@ -151,6 +151,6 @@ std::string_view source_line(const Module& module, int line);
 
 // The source of a line of the text, and then the calls that it was inlined at; empty without .loc.
 std::vector<SourceLine> origins_of(const Module& module, int line);
-std::string brief(const std::vector<SourceLine>& origins);  // " (sum.cuh:3 from main.cu:8)", or nothing
+std::string brief(const std::vector<SourceLine>& origins);  // the first and the last: " (sum.cuh:3 from main.cu:8)"
 
 }  // namespace emu::ptx

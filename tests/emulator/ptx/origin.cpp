@@ -62,10 +62,12 @@ std::vector<SourceLine> origins_of(const Module& module, int line)
 
 std::string brief(const std::vector<SourceLine>& origins)
 {
-    std::string text;
-    for (const SourceLine& origin : origins)
-        text += (text.empty() ? " (" : " from ") + place_of(origin);
-    return text.empty() ? text : text + ")";
+    if (origins.empty())
+        return "";
+    std::string text = " (" + place_of(origins.front());
+    if (origins.size() > 1)
+        text += (origins.size() > 2 ? " ... from " : " from ") + place_of(origins.back());
+    return text + ")";
 }
 
 }  // namespace emu::ptx
