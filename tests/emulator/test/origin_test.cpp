@@ -53,7 +53,7 @@ TEST(Origin, IsTheLastLocationOfTheBody)
     EXPECT_EQ(at(7), "");
     EXPECT_EQ(at(9), " (main.cu:4)");
     EXPECT_EQ(at(13), " (deep.cuh:7 ... from main.cu:9)");
-    EXPECT_EQ(at(12), " (sum.cuh:30 from main.cu:9)");
+    EXPECT_EQ(at(11), " (sum.cuh:30 from main.cu:9)");
     EXPECT_EQ(at(15), "") << "no such file";
     EXPECT_EQ(at(17), "") << "no numbers";
     EXPECT_EQ(at(21), "") << "of the body before";
