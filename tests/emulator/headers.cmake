@@ -1,6 +1,6 @@
 # Where the headers of CUDA are: cuda_include and cuda_major, and cuda12_include if there are those of CUDA 12 beside
 # those of a newer one. Nothing else of a toolkit is needed.
-find_package(CUDAToolkit 12.0 QUIET)
+find_package(CUDAToolkit 12.1 QUIET)
 set(cuda_include "")
 if(PTXRACE_CUDA_INCLUDE)
     set(cuda_include "${PTXRACE_CUDA_INCLUDE}")
@@ -15,7 +15,7 @@ else()
     endif()
 endif()
 if(NOT cuda_include)
-    message(FATAL_ERROR "No cuda.h of CUDA 12.0 or newer: install a toolkit, or pip install nvidia-cuda-runtime "
+    message(FATAL_ERROR "No cuda.h of CUDA 12.1 or newer: install a toolkit, or pip install nvidia-cuda-runtime "
         "nvidia-cuda-crt and name their folder, -DPTXRACE_CUDA_INCLUDE=.../site-packages/nvidia/cu13/include")
 endif()
 
@@ -26,10 +26,13 @@ function(major_of include result)
     if(header)
         file(STRINGS "${header}" line REGEX "^#define CUDART_VERSION +[0-9]+")
     endif()
-    if(NOT line MATCHES "([0-9]+)[0-9][0-9][0-9]$")
+    if(NOT line MATCHES "([0-9]+)([0-9][0-9][0-9])$")
         message(FATAL_ERROR "${include} has no cuda_runtime_api.h that tells CUDART_VERSION")
     endif()
     set(${result} ${CMAKE_MATCH_1} PARENT_SCOPE)
+    if("${CMAKE_MATCH_1}${CMAKE_MATCH_2}" LESS 12010)
+        message(FATAL_ERROR "${include} has headers older than those of CUDA 12.1")
+    endif()
 endfunction()
 major_of("${cuda_include}" cuda_major)
 
