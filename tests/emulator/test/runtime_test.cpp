@@ -168,6 +168,9 @@ TEST(Runtime, DescribesDeviceAndKernel)
     ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
     EXPECT_EQ(properties.major, 8);
     EXPECT_EQ(properties.warpSize, 32);
+    EXPECT_EQ(properties.canMapHostMemory, 1);
+    EXPECT_EQ(properties.totalConstMem, 65536u);
+    EXPECT_EQ(properties.maxBlocksPerMultiProcessor, 32);
     int count = 0, blocks = 0;
     EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
     EXPECT_EQ(count, 1);
