@@ -107,7 +107,7 @@ add_test(NAME emulator.command
         "${CMAKE_C_COMPILER}" "${CMAKE_CURRENT_BINARY_DIR}/command")
 set_tests_properties(emulator.command PROPERTIES LABELS emulated TIMEOUT 120)
 find_program(python3 python3)
-if(CUDAToolkit_NVCC_EXECUTABLE AND python3)
+if(CUDAToolkit_NVCC_EXECUTABLE AND python3 AND NOT HGEMM_SANITIZE)  # nvcc links no sanitizer
     add_test(NAME emulator.example
         COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test/example.sh" $<TARGET_FILE:ptxrace> "${CUDAToolkit_NVCC_EXECUTABLE}"
             "${python3}" "${CMAKE_CURRENT_SOURCE_DIR}/examples" "${CMAKE_CURRENT_BINARY_DIR}/example")
