@@ -7,7 +7,7 @@ rm -rf "$work" && mkdir -p "$work"
 cd "$work"
 ptx_alone=(-gencode "arch=compute_80,code=compute_80")  # compiles faster
 sed 's/__syncwarp()/__syncthreads()/; s/^    for (int width/    __syncthreads();\n&/' "$examples/race.cu" >right.cu
-sed 's/numbers\[blockIdx/numbers[1 << 20 | blockIdx/' right.cu >outside.cu
+sed 's/sums\[blockIdx.x\] = /sums[1 << 20 | blockIdx.x] = /' "$examples/race.cu" >outside.cu
 "$nvcc" "${ptx_alone[@]}" "$examples/race.cu" -o static &
 "$nvcc" "${ptx_alone[@]}" -lineinfo -cudart shared right.cu -o right &
 "$nvcc" "${ptx_alone[@]}" -lineinfo -cudart shared outside.cu -o outside &
@@ -41,7 +41,8 @@ grep -q "tile\[threadIdx.x\]" log || { cat log; echo "the report does not quote 
 # Faults count, and come first.
 status=0
 "$ptxrace" run ./outside >log 2>&1 || status=$?
-[ $status = 99 ] && grep -q '^fault: out-of-bounds' log && grep -q '(outside.cu:' log || { cat log; exit 1; }
+[ $status = 99 ] && grep -q '^fault: out-of-bounds' log && grep -q '(outside.cu:' log &&
+    [[ $(grep -oE '^fault|\(defect\)' log | tr '\n' ' ') = "fault (defect)"* ]] || { cat log; exit 1; }
 
 # NVIDIA's static runtime, which nvcc links by default.
 status=0
