@@ -73,6 +73,18 @@ LoadedModule::~LoadedModule()
         machine_.memory.release(reinterpret_cast<void*>(address));
 }
 
+std::string LoadedModule::newer_version() const
+{
+    constexpr int newest = 90;
+    const auto text = [](int version) {
+        return std::to_string(version / 10) + "." + std::to_string(version % 10);
+    };
+    if (module_.version <= newest)
+        return "";
+    return module_.file + ": .version " + text(module_.version) + " is newer than PTX " + text(newest) +
+           ", which the emulator knows; what is new in it is refused where a kernel uses it";
+}
+
 const ptx::Kernel* LoadedModule::kernel(const std::string& name) const
 {
     const auto found = std::find_if(module_.kernels.begin(), module_.kernels.end(),

@@ -17,6 +17,8 @@ public:
     const Program* find(const std::string& kernel) const;
     const ptx::Kernel* kernel(const std::string& name) const;  // its body is read
     const ptx::Module& module() const { return module_; }
+    std::string
+    newer_version() const;  // a line for somebody who is to know; empty where it is no newer one
     // Address and size of a .global variable; null if there is none.
     void* global(const std::string& name, size_t* bytes) const;
 

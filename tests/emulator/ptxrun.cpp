@@ -156,6 +156,8 @@ bool run(const Options& options, const emu::Config& config)
         return print_refused(options.file);
     emu::Machine machine(config);
     emu::LoadedModule module(machine, read_file(options.file), options.file);
+    if (const std::string note = module.newer_version(); !note.empty())
+        std::cerr << note << "\n";
     if (options.list)
         return list_kernels(module), false;
     const auto& kernels = module.module().kernels;
@@ -174,8 +176,17 @@ bool run(const Options& options, const emu::Config& config)
     launch.dynamic_shared = options.shared;
     launch.parameters = parameters(arguments, *program, options.arguments);
     const auto start = std::chrono::steady_clock::now();
-    machine.run(*program, launch);
+    std::string fault;
+    try {
+        machine.run(*program, launch);
+    } catch (const emu::Fault& thrown) {
+        if (thrown.kind == "invalid-launch")
+            throw;
+        fault = thrown.what();
+    }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (!fault.empty())
+        fmt::print("fault: {}\n", fault);
     fmt::print("{} ran in {:.3f} s\n", program->kernel->name, seconds.count());
     for (const std::string& what : options.dumps)
         dump(arguments, what);
@@ -184,7 +195,7 @@ bool run(const Options& options, const emu::Config& config)
     for (const std::string& text : emu::digest(machine.reports.all()))
         fmt::print("{}\n", text);
     fmt::print("{}\n", emu::tally(machine.reports.places()));
-    return any_fails(machine.reports.places(), config.strict);
+    return !fault.empty() || any_fails(machine.reports.places(), config.strict);
 }
 
 }  // namespace

@@ -87,11 +87,26 @@ bool float_format(const std::string& name, FormatId& id)
 
 size_t format_bytes(FormatId id) { return (1 + format(id).exponent_bits + format(id).fraction_bits) / 8; }
 
+// A plain number has the parameter's type: "32" -> "u32:32".
+std::string with_type(const std::string& description, const ptx::Variable& parameter)
+{
+    const ptx::Type& type = parameter.type;
+    if (description.find_first_of(":=") != description.npos || parameter.bytes != type.bytes() ||
+        type.packed != 1)
+        return description;
+    const char* name = type.kind == ptx::Kind::Float    ? "f"
+                       : type.kind == ptx::Kind::Bfloat ? "bf"
+                       : type.kind == ptx::Kind::Signed ? "s"
+                                                        : "u";
+    return name + std::to_string(type.bits) + ":" + description;
+}
+
 }  // namespace
 
 const char* Arguments::help()
 {
     return "One --arg for each kernel parameter:\n"
+           "  N or X, a number of the parameter's type\n"
            "  u8|u16|u32|u64|s32|s64:N   f16|bf16|f32|f64:X   hex:BYTES\n"
            "  buf:NAME:BYTES[:zero|random|f16|bf16|f32|f64|file=PATH]  device memory; the float formats "
            "fill it\n"
@@ -115,13 +130,14 @@ std::vector<uint8_t> Arguments::parameters(const ptx::Kernel& kernel,
     for (size_t i = 0; i < descriptions.size(); ++i) {
         const ptx::Variable& parameter = kernel.parameters[i];
         const size_t start = parameter.offset, room = parameter.bytes;
-        if (descriptions[i].find('=') == std::string::npos || descriptions[i].rfind("buf:", 0) == 0) {
-            const size_t bytes = put(block, start, room, descriptions[i]);
+        const std::string description = with_type(descriptions[i], parameter);
+        if (description.find('=') == std::string::npos || description.rfind("buf:", 0) == 0) {
+            const size_t bytes = put(block, start, room, description);
             if (bytes != room)
-                fail(fmt::format("'{}' has {} bytes, the parameter {}", descriptions[i], bytes, room));
+                fail(fmt::format("'{}' has {} bytes, the parameter {}", description, bytes, room));
             continue;
         }
-        for (const std::string& field : split(descriptions[i], ';')) {
+        for (const std::string& field : split(description, ';')) {
             const size_t equals = field.find('=');
             if (equals == field.npos)
                 fail(fmt::format("'{}': an offset is missing", field));

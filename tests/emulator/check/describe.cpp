@@ -22,6 +22,13 @@ std::string source_line(const Cta& cta, int line)
     return std::string(text.substr(0, text.find_last_not_of(" \t;") + 1));
 }
 
+std::vector<ptx::SourceLine> origins_of(const Cta& cta, int line)
+{
+    const Program* program = program_of(cta);
+    return program && program->module ? ptx::origins_of(*program->module, line)
+                                      : std::vector<ptx::SourceLine>{};
+}
+
 std::string name_of(Access kind)
 {
     static constexpr const char* names[] = {"read", "write", "atomic access", "strong read",
@@ -47,7 +54,7 @@ std::string side(const Cta& owner, const Record& record)
         text += " lane " + std::to_string(std::countr_zero(record.lanes));
     if (record.cta >= 0)
         text += " of " + cta_text(owner, static_cast<uint32_t>(record.cta));
-    text += " at line " + std::to_string(record.line);
+    text += " at line " + std::to_string(record.line) + ptx::brief(origins_of(owner, record.line));
     const std::string source = source_line(owner, record.line);
     return source.empty() ? text : text + ": " + source;
 }
@@ -85,6 +92,7 @@ Report describe(const char* kind, const Cta& owner, const Place& place, const Re
     report.kernel = program && program->kernel ? program->kernel->name : "";
     report.line = now.line;
     report.source = source_line(owner, now.line);
+    report.origins = origins_of(owner, now.line);
     for (int i = 0; i < 3; ++i)
         report.cta[i] = owner.id[i];
     report.warp = now.warp;

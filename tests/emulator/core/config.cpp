@@ -96,4 +96,15 @@ Config Config::from_environment()
     return config;
 }
 
+std::vector<int> Config::architectures()
+{
+    std::vector<int> known;
+    for (int cc = 50; cc < 200; ++cc)
+        try {
+            known.push_back(architecture("sm_" + std::to_string(cc)));
+        } catch (const std::runtime_error&) {
+        }
+    return known;
+}
+
 }  // namespace emu

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace emu {
 
@@ -29,6 +30,7 @@ struct Config {
     uint64_t seed = 1;            // EMU_SEED: order of warps and of asynchronous completions
     std::string faults;           // EMU_FAULTS: see driver/faults.hpp
 
+    static std::vector<int> architectures();  // those that cc may be
     static Config from_environment();
     // Of so many multiprocessors those that nobody else has taken.
     int free_of(int count) const { return free_sms > 0 && free_sms < count ? free_sms : count; }

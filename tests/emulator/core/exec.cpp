@@ -28,7 +28,8 @@ std::string source_text(const Program& program, int line) { return source_text(*
 std::string source_text(const ptx::Module& module, int line)
 {
     const std::string_view text = ptx::source_line(module, line);
-    return module.file + ":" + std::to_string(line) + (text.empty() ? "" : ": ") + std::string(text);
+    return module.file + ":" + std::to_string(line) + ptx::brief(ptx::origins_of(module, line)) +
+           (text.empty() ? "" : ": ") + std::string(text);
 }
 
 void Exec::wait(std::function<bool()> ready, std::function<std::string()> what, bool retry)
@@ -47,6 +48,7 @@ void Exec::hazard(const char* kind, const std::string& text, Mask which)
     report.text = text;
     report.line = op.line;
     report.source = ptx::source_line(*grid.program->module, op.line);
+    report.origins = ptx::origins_of(*grid.program->module, op.line);
     std::copy(std::begin(cta.id), std::end(cta.id), report.cta);
     report.warp = warp.index;
     report.lane = which ? std::countr_zero(which) : -1;

@@ -2,6 +2,7 @@
 #include "core/report.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 namespace emu {
@@ -64,6 +65,18 @@ std::string heading(const Report& report)
     return report.kind + " (" + std::string(name_of(class_of(report.kind))) + ")";
 }
 
+// "/home/me/sum.cu:12: total += tile[i];", the line's text where the file can be read.
+std::string quote(const ptx::SourceLine& origin)
+{
+    std::string text;
+    std::ifstream file(origin.file);
+    for (int line = 0; line < origin.line && file; ++line)
+        std::getline(file, text);
+    const size_t start = text.find_first_not_of(" \t");
+    const std::string place = origin.file + ":" + std::to_string(origin.line);
+    return !file || start == text.npos ? place : place + ": " + text.substr(start);
+}
+
 template <typename Weight>
 ReportCounts count(const std::vector<Report>& reports, Weight weight)
 {
@@ -102,6 +115,12 @@ std::string Report::print() const
     std::string out = heading(*this) + ": " + text + "\n  in " + kernel;
     if (line > 0)
         out += ", line " + std::to_string(line) + ": " + source;
+    if (!origins.empty())
+        out += "\n  " + quote(origins.front());
+    if (origins.size() > 2)  // of templates there are many
+        out += "\n  called through " + std::to_string(origins.size() - 2) + " more";
+    if (origins.size() > 1)
+        out += "\n  called at " + quote(origins.back());
     out += "\n  CTA (" + std::to_string(cta[0]) + ", " + std::to_string(cta[1]) + ", " +
            std::to_string(cta[2]) + ")";
     if (warp >= 0)

@@ -1,6 +1,8 @@
 // What the emulator complains about.
 #pragma once
 
+#include "ptx/module.hpp"
+
 #include <array>
 #include <cstdint>
 #include <span>
@@ -33,12 +35,18 @@ struct Report {
     std::string text;    // both sides of a race, barrier states, ...
     std::string source;  // the PTX line
     int line = 0;
+    std::vector<ptx::SourceLine> origins;  // that it was compiled from, and the calls around
     uint32_t cta[3] = {};
     int warp = -1, lane = -1;
     uint64_t count = 1;  // times seen; equal kind and line are one report
 
     std::string print() const;
 };
+
+// On one line: a report, anything else of a class, kind and text, a string.
+std::string json(const Report& report);
+std::string json_event(std::string_view what, std::string_view kind, std::string_view text);
+std::string json_text(std::string_view text);
 
 using ReportCounts = std::array<uint64_t, report_classes>;  // by class
 

@@ -1,16 +1,14 @@
 #include "driver/call.hpp"
 
 #include "driver/errors.hpp"
+#include "driver/events.hpp"
 #include "driver/user_object.hpp"
 
-#include <cstdio>
 #include <new>
 #include <stdexcept>
 
 namespace emu::driver {
 namespace {
-
-void complain(const char* name, const char* text) { std::fprintf(stderr, "emulated %s: %s\n", name, text); }
 
 void inject_fault(const char* name)
 {
@@ -67,7 +65,7 @@ CUresult answer(const char* name)
         throw;
     } catch (const Failure& failure) {
         if (!failure.text.empty())
-            complain(name, failure.text.c_str());
+            complain(name, failure.text);
         return failure.result;
     } catch (const ptx::Error& error) {
         complain(name, error.what());

@@ -1,6 +1,7 @@
 #include "driver/control.hpp"
 
 #include "driver/call.hpp"
+#include "driver/events.hpp"
 #include "driver/user_object.hpp"
 
 #include <cstdio>
@@ -66,11 +67,10 @@ const char* emu_called()
 const char* emu_reports()
 {
     const std::lock_guard lock(mutex());
-    answer_text.clear();
+    answer_text = driver().fault_texts;
     for (const auto& device : driver().devices)
         for (const emu::Report& report : device->machine.reports.all())
             answer_text += report.print() + "\n";
-    answer_text += driver().fault_texts;
     return answer_text.c_str();
 }
 
@@ -93,3 +93,5 @@ int64_t emu_live(const char* what)
 }
 
 int64_t emu_live_allocations() { return emu_live("allocations"); }
+
+void emu_not_emulated(const char* name) { complain(name, "this function is not emulated"); }

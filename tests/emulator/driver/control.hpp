@@ -19,4 +19,6 @@ void emu_clear_reports();
 // It first waits for the destructors of user objects that are due.
 int64_t emu_live(const char* what);
 int64_t emu_live_allocations();
+// Says that this function is not emulated: for the runtime.
+void emu_not_emulated(const char* name);
 }

@@ -1,6 +1,7 @@
 // Initialisation and devices.
 #include "driver/attributes.hpp"
 #include "driver/call.hpp"
+#include "driver/events.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +32,8 @@ void initialise()
     for (int ordinal = 0, count = device_count(); ordinal < count; ++ordinal)
         d.devices.push_back(std::make_unique<Device>(ordinal, d.config));
     d.initialised = true;
+    write_event(emu::json_event("device", "sm_" + std::to_string(d.config.cc),
+                                std::to_string(d.devices.size()) + " of them"));
 }
 
 }  // namespace

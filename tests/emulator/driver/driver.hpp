@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
@@ -143,7 +144,9 @@ struct Driver {
     Registry<Function> functions;
     std::vector<Parsed> parsed;
     Faults faults;
-    std::string fault_texts;  // of launches that failed, for emu_reports()
+    std::string fault_texts;                // of launches that failed, for emu_reports()
+    std::set<std::string> kernels_started;  // their names
+    bool version_told = false;              // that a module's PTX is newer than what is known
     uint64_t next_id = 1;
     uint64_t longest_turn = 1;  // of a kernel, where they take turns
 };

@@ -40,6 +40,7 @@ KernelRun::KernelRun(std::shared_ptr<Function> function, const Launch& launch, C
     } catch (const Fault& fault) {
         throw Failure{CUDA_ERROR_INVALID_VALUE, fault.what()};
     }
+    publish_kernel(function_->kernel->name);
 }
 
 Turn KernelRun::advance(uint64_t turns)
@@ -71,8 +72,8 @@ void KernelRun::run_alone()
 void KernelRun::fail(const std::string& kind, const std::string& text)
 {
     context_.lost = error_of(kind);
+    publish_fault(kind, text);  // before what it may be a consequence of
     publish_reports(*context_.device);
-    publish_fault(text);
     throw Failure{context_.lost, ""};
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 using namespace emu::driver;
 
@@ -75,6 +76,9 @@ std::shared_ptr<emu::LoadedModule> parse(Device& device, const Ptx& ptx)
     std::string file = "image" + std::to_string(driver().next_id++) + "." + ptx.target + ".ptx";
     auto module =
         std::make_shared<emu::LoadedModule>(device.machine, std::string(ptx.text), std::move(file));
+    if (const std::string note = module->newer_version();
+        !note.empty() && !std::exchange(driver().version_told, true))
+        std::fprintf(stderr, "%s\n", note.c_str());
     if (module->module().globals.empty()) {
         if (parsed.size() == kept)
             parsed.erase(parsed.begin());

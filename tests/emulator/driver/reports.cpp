@@ -1,5 +1,7 @@
 #include "driver/reports.hpp"
 
+#include "driver/events.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -27,8 +29,10 @@ bool publish_reports(Device& device)
 {
     const std::span all(device.machine.reports.all());
     const auto fresh = all.subspan(std::exchange(device.reports_printed, all.size()));
-    for (const Report& report : fresh)
+    for (const Report& report : fresh) {
         write_file(report.print());
+        write_event(json(report));
+    }
     for (const std::string& text : digest(fresh))
         std::fprintf(stderr, "%s\n", text.c_str());
     const ReportCounts now = device.machine.reports.times();
@@ -39,12 +43,19 @@ bool publish_reports(Device& device)
     return failed;
 }
 
-void publish_fault(const std::string& text)
+void publish_kernel(const std::string& name)
+{
+    if (driver().kernels_started.insert(name).second)
+        write_event(json_event("kernel", name, "started"));
+}
+
+void publish_fault(const std::string& kind, const std::string& text)
 {
     const std::string line = "fault: " + text;
     driver().fault_texts += line + "\n";
     std::fprintf(stderr, "%s\n", line.c_str());
     write_file(line);
+    write_event(json_event("fault", kind, text));
 }
 
 }  // namespace emu::driver

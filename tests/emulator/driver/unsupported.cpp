@@ -1,6 +1,6 @@
 // Entry points that exist for programs that link against libcuda.so.1 directly, and only say that they are
 // not emulated. Their parameters do not matter, so cuda.h is not included.
-#include <cstdio>
+#include "driver/events.hpp"
 
 namespace {
 
@@ -8,7 +8,7 @@ constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
 
 int refuse(const char* name)
 {
-    std::fprintf(stderr, "emulated %s: this entry point is not emulated\n", name);
+    emu::driver::complain(name, "this entry point is not emulated");
     return not_supported;
 }
 

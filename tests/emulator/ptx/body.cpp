@@ -9,7 +9,7 @@ void Body::parse(Function* function)
 {
     for (size_t i = 0; i < kernel_.parameters.size(); ++i)
         parameters_[kernel_.parameters[i].name] = static_cast<int>(i);
-    lexer_.expect("{");
+    context_.module.origins[lexer_.expect("{").line] = nullptr;  // not that of the body before
     open();
     if (function)
         for (const int i : function->parameters)

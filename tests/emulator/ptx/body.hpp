@@ -4,6 +4,8 @@
 
 #include "ptx/parser.hpp"
 
+#include <array>
+
 namespace emu::ptx {
 
 // One register, or one of `width` components, each of which has a place of its own among a kernel's.
@@ -27,6 +29,8 @@ struct Scope {
     std::vector<Fixup> fixups;  // operands whose labels are not known yet
 };
 
+using SourcePlace = std::array<int, 3>;  // file, line, column
+
 class Body {
 public:
     Body(Context& context, Kernel& kernel) : context_(context), lexer_(context.lexer), kernel_(kernel) {}
@@ -38,6 +42,7 @@ private:
     void statement();
     void guarded_statement();
     void directive();
+    void location();
     void pragma();
     void declare_registers();
     void declare_range(const std::string& prefix, const Type& type, int width);
@@ -67,6 +72,7 @@ private:
     int scope_count_ = 0;
     uint32_t used_bytes_ = ~uint32_t{0};  // for the next instruction
     std::unordered_map<std::string, int> parameters_, module_shared_;
+    std::map<SourcePlace, std::shared_ptr<const Origin>> known_origins_;  // the last of each place
 };
 
 }  // namespace emu::ptx

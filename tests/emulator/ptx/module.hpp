@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -114,6 +115,18 @@ struct Kernel {
 
 struct Declarations;
 
+// A line of the source that was compiled, by .loc. Where the compiler put a function's body in the place of
+// a call, also the line of the call.
+struct Origin {
+    int file = 0, line = 0;
+    std::shared_ptr<const Origin> caller;
+};
+
+struct SourceLine {
+    std::string file;
+    int line = 0;
+};
+
 struct Module {
     std::string file;
     std::string target;  // "sm_90a"
@@ -122,6 +135,9 @@ struct Module {
     std::vector<Variable> globals;  // .global and .const
     std::string text;
     std::shared_ptr<Declarations> declarations;  // what bodies may name
+    std::map<int, std::string> files;            // by the numbers that .loc gives them
+    // By the PTX line from which on they hold, of bodies that have been read; null: none is known.
+    std::map<int, std::shared_ptr<const Origin>> origins;
 };
 
 // Any bytes are taken: what is no PTX, or asks for more than the limits in parser.hpp, is an Error. With a
@@ -132,5 +148,9 @@ void read_body(Module& module, Kernel& kernel, Refusals* refused = nullptr);  //
 
 // A line of the text without its indentation; empty if there is none of this number.
 std::string_view source_line(const Module& module, int line);
+
+// The source of a line of the text, and then the calls that it was inlined at; empty without .loc.
+std::vector<SourceLine> origins_of(const Module& module, int line);
+std::string brief(const std::vector<SourceLine>& origins);  // the first and the last: " (sum.cuh:3 from main.cu:8)"
 
 }  // namespace emu::ptx

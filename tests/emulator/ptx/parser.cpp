@@ -163,8 +163,11 @@ void parse_directive(Context& context)
     } else if (word.is(".shared")) {
         declare(context, Space::Shared, external);
     } else if (word.is(".file")) {
-        const int line = word.line;
-        while (lexer.peek().line == line && lexer.peek().form != Token::Form::End)
+        if (lexer.peek().form == Token::Form::Integer && lexer.second().form == Token::Form::String) {
+            const auto number = static_cast<int>(lexer.take().value);
+            context.module.files[number] = lexer.take().text;
+        }
+        while (lexer.peek().line == word.line && lexer.peek().form != Token::Form::End)
             lexer.take();
     } else if (word.is(".section")) {
         skip_section(lexer);

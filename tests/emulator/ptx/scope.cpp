@@ -14,7 +14,9 @@ constexpr std::string_view components = "xyzw";
 void Body::directive()
 {
     const Token word = lexer_.peek();
-    if (word.is(".loc") || word.is(".file"))
+    if (word.is(".loc"))
+        return location();
+    if (word.is(".file"))
         return lexer_.skip_line();
     lexer_.take();
     if (word.is(".reg"))

@@ -1,4 +1,5 @@
 // Devices: properties, attributes, versions, entry points of the driver.
+#include "driver/control.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cuda_profiler_api.h>
@@ -42,6 +43,26 @@ void fill(cudaDeviceProp& p, CUdevice device)
     p.l2CacheSize = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     p.unifiedAddressing = get(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
     p.managedMemory = get(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    p.canMapHostMemory = get(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
+    p.hostRegisterSupported = get(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
+    p.canUseHostPointerForRegisteredMem = get(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+    p.totalConstMem = get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+    p.memPitch = get(CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+    p.textureAlignment = get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+    p.texturePitchAlignment = get(CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT);
+    p.surfaceAlignment = get(CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT);
+    p.asyncEngineCount = get(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
+    p.streamPrioritiesSupported = get(CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED);
+    p.globalL1CacheSupported = get(CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED);
+    p.localL1CacheSupported = get(CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED);
+    p.memoryBusWidth = get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    p.maxBlocksPerMultiProcessor = get(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+    p.reservedSharedMemPerBlock = get(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
+    p.pciBusID = get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+#if CUDART_VERSION < 13000
+    p.clockRate = get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    p.memoryClockRate = get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+#endif
     p.clusterLaunch = p.major >= 9;
     p.concurrentKernels = 1;
 }
@@ -50,7 +71,11 @@ void fill(cudaDeviceProp& p, CUdevice device)
 
 namespace emu::runtime {
 
-int answer_not_supported() { return answer(CUDA_ERROR_NOT_SUPPORTED); }
+int answer_not_supported(const char* name)
+{
+    emu_not_emulated(name);
+    return answer(CUDA_ERROR_NOT_SUPPORTED);
+}
 
 }  // namespace emu::runtime
 

@@ -15,6 +15,14 @@ CUresult copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitc
     return CUDA_SUCCESS;
 }
 
+CUresult set_rows(void* to, size_t pitch, int value, size_t width, size_t rows, cudaStream_t stream)
+{
+    for (size_t row = 0; row < rows; ++row)
+        require(cuMemsetD8Async(address(to) + row * pitch, static_cast<unsigned char>(value), width,
+                                stream_of(stream)));
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 extern "C" {
@@ -25,6 +33,12 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes)
     if (bytes == 0)
         return cudaSuccess;
     return call([&] { return cuMemAlloc(reinterpret_cast<CUdeviceptr*>(pointer), bytes); });
+}
+
+cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height)
+{
+    return call(
+        [&] { return cuMemAllocPitch(reinterpret_cast<CUdeviceptr*>(pointer), pitch, width, height, 16); });
 }
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream)
@@ -98,6 +112,20 @@ cudaError_t cudaMemset(void* to, int value, size_t bytes)
     return call([&] { return cuMemsetD8(address(to), static_cast<unsigned char>(value), bytes); });
 }
 
+cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height)
+{
+    return call([&] {
+        set_rows(to, pitch, value, width, height, nullptr);
+        return cuStreamSynchronize(nullptr);
+    });
+}
+
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream)
+{
+    return call([&] { return set_rows(to, pitch, value, width, height, stream); });
+}
+
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream)
 {
     return call([&] {
@@ -114,6 +142,28 @@ cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* from, size_t byte
 cudaError_t cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind)
 {
     return call([&] { return cuMemcpy(address(to), variable_of(symbol, nullptr) + offset, bytes); });
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                    cudaMemcpyKind, cudaStream_t stream)
+{
+    return call([&] {
+        return cuMemcpyAsync(variable_of(symbol, nullptr) + offset, address(from), bytes,
+                             stream_of(stream));
+    });
+}
+
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
+                                      cudaMemcpyKind, cudaStream_t stream)
+{
+    return call([&] {
+        return cuMemcpyAsync(address(to), variable_of(symbol, nullptr) + offset, bytes, stream_of(stream));
+    });
+}
+
+cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes)
+{
+    return call([&] { return cuMemcpy(address(to), address(from), bytes); });
 }
 
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol)
@@ -146,6 +196,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
         attributes->hostPointer = kind == CU_MEMORYTYPE_HOST ? const_cast<void*>(pointer) : nullptr;
         return CUDA_SUCCESS;
     });
+}
+
+cudaError_t cudaHostGetDevicePointer(void** device, void* memory, unsigned flags)
+{
+    return call(
+        [&] { return cuMemHostGetDevicePointer(reinterpret_cast<CUdeviceptr*>(device), memory, flags); });
 }
 
 cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned flags)

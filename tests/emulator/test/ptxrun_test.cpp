@@ -93,6 +93,38 @@ TEST(Ptxrun, ChecksGlobalMemoryOnRequest)
     EXPECT_NE(outcome.text.find("line 17: st.global.u32 [%rd0], %r3"), std::string::npos) << outcome.text;
 }
 
+TEST(Ptxrun, TakesNumbersOfTheParametersType)
+{
+    EXPECT_EQ(ptxrun(kernel, "--arg buf:x:64 --arg 7 --block 32").status, 0);
+    EXPECT_EQ(ptxrun(with(".u32 n", ".f32 n"), "--arg buf:x:64 --arg 1.5").status, 0);
+    EXPECT_EQ(ptxrun(with(".u32 n", ".s32 n"), "--arg buf:x:64 --arg=-7").status, 0);
+    expect_refusal(ptxrun(kernel, "--arg buf:x:64 --arg 1.5"), "'1.5' is no integer", "4: ");
+    expect_refusal(ptxrun(with(".u32 n", ".align 4 .b8 n[8]"), "--arg buf:x:64 --arg 7"),
+                   "'7' describes no argument", "4: ");
+}
+
+// It ends the launch, and may be why the rest was found.
+TEST(Ptxrun, TellsAFaultBeforeTheReports)
+{
+    const Outcome outcome =
+        ptxrun(with("ld.shared.u32 %r3, [%r2];", "ld.shared.u32 %r3, [%r2+1024];\ntrap;"),
+               arguments + "--block 32");
+    EXPECT_EQ(outcome.status, 1) << outcome.text;
+    const size_t fault = outcome.text.find("fault: trap"),
+                 report = outcome.text.find("uninitialised-read (defect)");
+    EXPECT_LT(fault, report) << outcome.text;
+    EXPECT_NE(report, std::string::npos) << outcome.text;
+}
+
+TEST(Ptxrun, TellsOfNewerPtx)
+{
+    const Outcome newer = ptxrun(with(".version 9.0", ".version 12.4"), arguments);
+    EXPECT_EQ(newer.status, 0) << newer.text;
+    EXPECT_NE(newer.text.find(".ptx: .version 12.4 is newer than PTX 9.0"), std::string::npos)
+        << newer.text;
+    EXPECT_EQ(ptxrun(kernel, arguments).text.find("newer"), std::string::npos);
+}
+
 TEST(Ptxrun, RefusesBadText)
 {
     const auto changed = [](const std::string& from, const std::string& to) {

@@ -168,6 +168,9 @@ TEST(Runtime, DescribesDeviceAndKernel)
     ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
     EXPECT_EQ(properties.major, 8);
     EXPECT_EQ(properties.warpSize, 32);
+    EXPECT_EQ(properties.canMapHostMemory, 1);
+    EXPECT_EQ(properties.totalConstMem, 65536u);
+    EXPECT_EQ(properties.maxBlocksPerMultiProcessor, 32);
     int count = 0, blocks = 0;
     EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
     EXPECT_EQ(count, 1);
@@ -200,6 +203,49 @@ TEST(Runtime, CopiesRows)
     for (int i = 0; i < 30; ++i)
         EXPECT_EQ(to[i], i % 16 < 6 ? i / 16 * 10 + i % 16 : 0xff);
     EXPECT_EQ(cudaFree(device), cudaSuccess);
+}
+
+TEST(Runtime, FillsRows)
+{
+    void* rows = nullptr;
+    size_t pitch = 0;
+    ASSERT_EQ(cudaMallocPitch(&rows, &pitch, 5, 3), cudaSuccess);
+    ASSERT_GE(pitch, 5u);
+    std::vector<uint8_t> bytes(3 * pitch);
+    ASSERT_EQ(cudaMemset(rows, 1, bytes.size()), cudaSuccess);
+    ASSERT_EQ(cudaMemset2D(rows, pitch, 7, 5, 2), cudaSuccess);
+    ASSERT_EQ(cudaMemcpy(bytes.data(), rows, bytes.size(), cudaMemcpyDeviceToHost), cudaSuccess);
+    for (size_t i = 0; i < bytes.size(); ++i)
+        EXPECT_EQ(bytes[i], i / pitch < 2 && i % pitch < 5 ? 7 : 1) << i;
+    EXPECT_EQ(cudaFree(rows), cudaSuccess);
+}
+
+TEST(Runtime, TakesSettingsAndHints)
+{
+    unsigned flags = 0;
+    EXPECT_EQ(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), cudaSuccess);
+    EXPECT_EQ(cudaGetDeviceFlags(&flags), cudaSuccess);
+    EXPECT_EQ(flags, static_cast<unsigned>(cudaDeviceScheduleBlockingSync | cudaDeviceMapHost));
+    void *host = nullptr, *device = nullptr;
+    ASSERT_EQ(cudaHostAlloc(&host, 64, cudaHostAllocMapped), cudaSuccess);
+    EXPECT_EQ(cudaHostGetDevicePointer(&device, host, 0), cudaSuccess);
+    EXPECT_NE(device, nullptr);
+    EXPECT_EQ(cudaFreeHost(host), cudaSuccess);
+    const cudaChannelFormatDesc format = cudaCreateChannelDesc(8, 8, 0, 0, cudaChannelFormatKindUnsigned);
+    EXPECT_EQ(format.y, 8);
+    EXPECT_EQ(format.f, cudaChannelFormatKindUnsigned);
+}
+
+// The function is named, as the program may not look at what it returns.
+TEST(Runtime, NamesWhatIsNotEmulated)
+{
+    cudaArray_t array = nullptr;
+    testing::internal::CaptureStderr();
+    const cudaError_t error = cudaMallocArray(&array, nullptr, 4, 4, 0);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "emulated cudaMallocArray: this function is not emulated\n");
+    EXPECT_EQ(error, cudaErrorNotSupported);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 
 TEST(Runtime, CapturesAndLaunchesGraphs)

@@ -1,0 +1,3 @@
+from ptxrace.programs import ptxrace
+
+ptxrace()
