@@ -1,5 +1,5 @@
 // The CUDA driver, as much of it as the library uses. driver.cpp is the only file that knows
-// libcuda.so.1; a build without CUDA has driver_absent.cpp in its place.
+// libcuda.so.1; a build without CUDA has absent.cpp in its place.
 #pragma once
 
 #include "src/base/status.hpp"

@@ -33,13 +33,13 @@ enum class SwapAb { Free, Off, On };
 enum class Pdl { Free, Off, Late, Early };
 
 // Tuned: a table of the backend's that was measured on another device of its model. TunedHere: the tuning
-// file of this device (tuning.hpp). Calibrated: the cost model with the factors of that file.
+// file of this device (src/tuning/tuning.hpp). Calibrated: the cost model with the factors of that file.
 enum class Why { Model, Tuned, Forced, Network, TunedHere, Calibrated };
 const char* name_of(Why why);
 const char* name_of(Pdl pdl);
 
 // Plan: how a problem is run. A pure function of Problem, Device and Options, and of the kernel that the
-// tuning file names for the problem (execute.cpp).
+// tuning file names for the problem (src/run/execute.cpp).
 struct Plan {
     const Backend* backend;
     int kernel;    // index in backend->kernels
