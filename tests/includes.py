@@ -40,12 +40,17 @@ def includes(text: str) -> list[tuple[int, str]]:
 
 
 def room_of(path: str) -> str:
-    return path.split("/")[1]
+    room = path.split("/")[1]
+    if path.startswith("src/") and room not in ROOMS:
+        sys.exit(f"{path}: no folder of src that the rules know")
+    return room
 
 
 def breach(path: str, target: str) -> str:
     """Why that file may not include the target; "" if it may."""
     host = path.endswith((".cpp", ".hpp"))
+    if path.startswith(("src/", "arch/")) and target.startswith(("tests/", "bindings/")):
+        return "the library includes nothing of that"
     if host and target.endswith(".cuh"):
         return "host code includes no device file"
     if path.startswith("src/"):
@@ -121,7 +126,7 @@ def declared(text: str) -> set[str]:
 
 
 # What may be a variable, parameter, member or enumerator in some file: it says nothing where it stands.
-LOCAL = re.compile(r"[\w>&*\]]\s+[&*]*(\w+)\s*(?:=[^=]|[;,)\[{:>])|[{,]\s*(\w+)\s*(?==[^=]|,|\})")
+LOCAL = re.compile(r"[\w>&*\]]\s+[&*]*(\w+)\s*(?==[^=]|[;,)\[{>]|:(?!:))|[{,]\s*(\w+)\s*(?==[^=]|[,};])")
 
 
 # What may be declared within a class or function, and so be another thing of the same name.
@@ -135,12 +140,12 @@ def known_names(files: dict[str, str]) -> dict[str, str]:
     locals_: set[str] = set()
     for path, text in files.items():
         names, code = declared(text), code_of(text)
-        for name in names:
-            homes[name].add(path)
+        if path.endswith((".hpp", ".cuh")):
+            for name in names:
+                homes[name].add(path)
         locals_ |= {name for pair in LOCAL.findall(code) for name in pair if name not in names}
         locals_ |= {name for pattern in INNER for name in pattern.findall(code) if name not in names}
-    return {name: min(paths) for name, paths in homes.items()
-            if len(paths) == 1 and min(paths).endswith((".hpp", ".cuh")) and name not in locals_}
+    return {name: min(paths) for name, paths in homes.items() if len(paths) == 1 and name not in locals_}
 
 
 def check_uses(files: dict[str, str]) -> None:
@@ -155,11 +160,12 @@ def check_uses(files: dict[str, str]) -> None:
         if path.endswith(".cpp") and own in files:
             direct |= {target for _, target in includes(files[own])}
         provided = set().union(*(words.get(target, set()) for target in direct)) if direct else set()
+        own_names = declared(text) | set(re.findall(r"\b(?:struct|class)\s+(\w+);", text))
         seen: set[str] = set()
         for number, line in enumerate(code_of(text).splitlines(), 1):
-            for name in re.findall(r"(?<![\w.])(?<!->)(?<!std::)(?<!CLI::)(\w+)", line):
+            for name in re.findall(r"(?<![\w.])(?<!->)(?<!std::)(?<!CLI::)(?<!nlohmann::)(\w+)", line):
                 home = known.get(name, path)
-                if home not in seen | direct | {path} and name not in provided and not breach(path, home):
+                if home not in seen | direct | {path} and name not in provided | own_names and not breach(path, home):
                     seen.add(home)
                     fail(path, number, f"uses {name} of {home} and does not include it")
 

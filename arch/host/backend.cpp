@@ -3,6 +3,8 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/host/gemm.hpp"
+#include "arch/host/openblas.hpp"
+#include "arch/host/rows/kernels.hpp"
 #include "arch/host/rows/rows.hpp"
 #include "src/run/handle.hpp"
 

@@ -80,7 +80,7 @@ __device__ inline int32_t remapped_cluster(const Params& p, int32_t launch_index
     return p.remapped ? p.remap[launch_index] : launch_index;
 }
 
-// Where tile number `tile` begins, at `last` at most: see last_tile() in pack.cpp.
+// Where tile number `tile` begins, at `last` at most: see last_tile() in choose/details.cpp.
 __device__ inline int32_t tile_start(int32_t tile, int size, int32_t last)
 {
     return static_cast<int32_t>(min(static_cast<uint32_t>(tile) * size, static_cast<uint32_t>(last)));

@@ -1,6 +1,7 @@
 #include "src/api/general_form.hpp"
 
 #include "src/check/canonical.hpp"
+#include "src/check/request.hpp"
 #include "src/run/execute.hpp"
 
 namespace hg {

@@ -1,6 +1,7 @@
 // The general form of a GEMM, an hgemm_args_t, which all others become.
 #pragma once
 
+#include "src/base/status.hpp"
 #include "src/check/arguments.hpp"
 #include "src/run/handle.hpp"
 

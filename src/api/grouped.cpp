@@ -3,8 +3,10 @@
 #include "src/api/grouped.hpp"
 
 #include "src/api/general_form.hpp"
+#include "src/check/arguments.hpp"
 #include "src/check/canonical.hpp"
 #include "src/check/group_sizes.hpp"
+#include "src/check/request.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/lending.hpp"
 

@@ -1,7 +1,9 @@
 // The C API of Level 3: the arguments of every function become an hgemm_args_t, are checked one by one, and
 // become a Problem.
 #include "src/api/general_form.hpp"
+#include "src/check/arguments.hpp"
 #include "src/check/canonical.hpp"
+#include "src/check/request.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/lending.hpp"

@@ -1,5 +1,6 @@
 // The C API of Level 2: a matrix-vector product is a GEMM with n = 1.
 #include "arch/common/types.hpp"
+#include "src/base/status.hpp"
 #include "src/check/arguments.hpp"
 #include "src/check/overlap.hpp"
 #include "src/run/execute.hpp"

@@ -1,6 +1,7 @@
 // hgemm_set_logger(): where handles that are created later write their logs.
 #include "src/base/environment.hpp"
 #include "src/base/log.hpp"
+#include "src/base/status.hpp"
 
 #include <atomic>
 #include <new>

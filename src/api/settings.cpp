@@ -1,4 +1,5 @@
 // The settings of a handle: what the public functions set, and what they tell of it.
+#include "src/base/status.hpp"
 #include "src/driver/driver.hpp"
 #include "src/plan/problem.hpp"
 #include "src/run/handle.hpp"

@@ -1,5 +1,7 @@
 #include "src/check/group_sizes.hpp"
 
+#include "arch/common/types.hpp"
+
 #include <cinttypes>
 
 namespace hg {

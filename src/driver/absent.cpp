@@ -1,5 +1,6 @@
 // The driver of a build without CUDA: it has no devices, so nothing but count_devices() and
 // check_unserved() is ever called.
+#include "src/base/status.hpp"
 #include "src/driver/driver.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 // Images, kernels, launches and tensor maps: the part of the driver that compute calls use.
+#include "src/base/status.hpp"
 #include "src/driver/calls.hpp"
 #include "src/driver/driver.hpp"
 

@@ -1,6 +1,7 @@
 #include "src/plan/dispatch.hpp"
 
 #include "src/base/nearest.hpp"
+#include "src/base/status.hpp"
 #include "src/plan/built_in.hpp"
 #include "src/plan/calibration.hpp"
 #include "src/plan/options.hpp"

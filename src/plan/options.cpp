@@ -1,6 +1,7 @@
 #include "src/plan/options.hpp"
 
 #include "src/base/environment.hpp"
+#include "src/base/status.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,7 @@
 #include "src/run/handle.hpp"
 
 #include "src/base/side_by_side.hpp"
+#include "src/base/status.hpp"
 #include "src/check/host_memory.hpp"
 #include "src/driver/driver.hpp"
 #include "src/plan/dispatch.hpp"

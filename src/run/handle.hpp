@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/base/log.hpp"
+#include "src/base/status.hpp"
 #include "src/driver/driver.hpp"
 #include "src/plan/backend.hpp"
 #include "src/run/plan_cache.hpp"

@@ -1,6 +1,7 @@
 #include "src/run/kernel_table.hpp"
 
 #include "src/base/side_by_side.hpp"
+#include "src/base/status.hpp"
 
 namespace hg {
 namespace {

@@ -1,6 +1,7 @@
 // The kernels and settings that are worth measuring for a problem, by what the library expects of them.
 #pragma once
 
+#include "src/plan/problem.hpp"
 #include "src/run/handle.hpp"
 
 #include <cstddef>

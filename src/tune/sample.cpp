@@ -1,5 +1,6 @@
 #include "src/tune/sample.hpp"
 
+#include "arch/common/types.hpp"
 #include "src/tune/elements.hpp"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "src/api/grouped.hpp"
 #include "src/base/decimal.hpp"
 #include "src/check/canonical.hpp"
+#include "src/check/request.hpp"
 #include "src/driver/driver.hpp"
 #include "src/run/handle.hpp"
 #include "src/tune/measure.hpp"

@@ -2,17 +2,16 @@
 # those of a newer one. Nothing else of a toolkit is needed.
 find_package(CUDAToolkit 12.1 QUIET)
 set(cuda_include "")
+# PyPI's packages, in a folder of CMAKE_PREFIX_PATH.
+find_path(pypi_include cuda_runtime_api.h NO_CACHE PATH_SUFFIXES nvidia/cu13/include nvidia/cuda_runtime/include)
 if(PTXRACE_CUDA_INCLUDE)
     set(cuda_include "${PTXRACE_CUDA_INCLUDE}")
+elseif(SKBUILD AND pypi_include MATCHES "/nvidia/")  # a wheel does not depend on the toolkit of the machine
+    set(cuda_include "${pypi_include}")
 elseif(CUDAToolkit_FOUND)
     set(cuda_include ${CUDAToolkit_INCLUDE_DIRS})
-else()
-    # PyPI's packages, in a folder of CMAKE_PREFIX_PATH.
-    find_path(found_headers cuda_runtime_api.h NO_CACHE
-        PATH_SUFFIXES nvidia/cu13/include nvidia/cuda_runtime/include)
-    if(found_headers)
-        set(cuda_include "${found_headers}")
-    endif()
+elseif(pypi_include)
+    set(cuda_include "${pypi_include}")
 endif()
 if(NOT cuda_include)
     message(FATAL_ERROR "No cuda.h of CUDA 12.1 or newer: install a toolkit, or pip install nvidia-cuda-runtime "

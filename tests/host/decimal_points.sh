@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$1"
 grep -q "std::to_chars" src/base/decimal.hpp
-if grep -rnE --include='*.cpp' --include='*.hpp' '"[^"]*%[-+#0-9.*]*l?[aefgAEFG]|stringstream|std::strto[df]|std::sto[df]' \
+if grep -rnE --exclude-dir=tools --include='*.cpp' --include='*.hpp' '"[^"]*%[-+#0-9.*]*l?[aefgAEFG]|stringstream|std::strto[df]|std::sto[df]' \
     src arch bindings/cblas bindings/cublas bindings/python; then
     exit 1
 fi

@@ -233,6 +233,11 @@ TEST(Sm90, PlansTellTheirDetails)
     plan.sm90.d_once = false;
     plan.sm90.epilogue = sm90::Epilogue::Fused;
     EXPECT_TRUE(says(" raster=n5 prefetch=7 epilogue=fused "));
+    plan.sm90.a_once = true;
+    plan.swap_ab = true;  // A of the MMA is B
+    EXPECT_TRUE(says(" raster=m5 prefetch=7 evict_first=b epilogue=fused "));
+    plan.sm90.persistent = false;
+    EXPECT_TRUE(says(" evict_first=b workspace="));
 }
 
 // The last tile ends with the matrix, unless D may be C, sums depend on the tile, or it would begin between

@@ -26,6 +26,7 @@ answers fails "HGEMM_SANITIZE is 'memory', known: address thread" -DHGEMM_CUDA=O
 no_cli11=-DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
 answers works "hgemm-bench and hgemm-tune are not built: CLI11 not found" -DHGEMM_CUDA=OFF $no_cli11
 answers fails "CLI11" -DHGEMM_CUDA=OFF -DHGEMM_TOOLS=ON $no_cli11
+answers works "Generating done" -DHGEMM_CUDA=OFF -DHGEMM_TESTS=ON -DHGEMM_TOOLS=OFF
 answers fails "HGEMM_TOOLS is ON and BUILD_SHARED_LIBS is OFF" -DHGEMM_CUDA=OFF -DBUILD_SHARED_LIBS=OFF -DHGEMM_TOOLS=ON
 answers fails "HGEMM_TESTS is ON and BUILD_SHARED_LIBS is OFF" -DHGEMM_CUDA=OFF -DBUILD_SHARED_LIBS=OFF -DHGEMM_TESTS=ON
 if [ "$cuda_found" = TRUE ]; then

@@ -61,7 +61,7 @@ std::string text_of(const Answer& answer)
 {
     if (answer.status != ok)
         return fmt::format("{}: {}", hgemm_status_string(answer.status), hgemm_last_error());
-    char line[384];
+    char line[512];
     answer.plan.print(line, sizeof line);
     return fmt::format("{} variant={}", line, answer.plan.variant);
 }

@@ -2,6 +2,7 @@
 
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
+#include "arch/common/host/repack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm90/choose/by_kernel.hpp"
 #include "arch/sm90/choose/candidates.hpp"

@@ -122,12 +122,14 @@ void decide_details(const Facts& f, int sm_count, Plan& plan)
     details.b_once = is_read_once(p, mma.b, mma.m, cluster_tile_m);
     details.d_once = exceeds_l2(p);
     details.staggered = staggers(c, f, plan);
+    details.persistent = !c.is_split();
     details.epilogue = epilogue_of(c, f, plan.swap_ab);
 }
 
 void decide_details_of_groups(const Facts& rows, Plan& plan)
 {
     plan.sm90.d_once = exceeds_l2(rows.problem);
+    plan.sm90.persistent = true;
     plan.sm90.epilogue = epilogue_of(config_of(plan.kernel), rows, false);
 }
 

@@ -18,7 +18,8 @@ def find_bench() -> str | None:
     A wheel has it if CMake found what it needs.
     """
     library = Path(library_path).parent
-    return next((found for folder in (str(library.parent / "bin"), str(library), None)
+    own = [str(library.parent / "bin")] if library.parent.name == "hgemm" else []
+    return next((found for folder in (*own, str(library), None)
                  if (found := shutil.which("hgemm-bench", path=folder))), None)
 
 

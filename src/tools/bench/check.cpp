@@ -1,5 +1,6 @@
 #include "src/tools/bench/check.hpp"
 
+#include "src/tools/bench/output.hpp"
 #include "src/tools/support/number.hpp"
 #include "src/tools/support/reference.hpp"
 

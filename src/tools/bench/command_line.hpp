@@ -1,6 +1,7 @@
 // Options that the benchmark's programs share.
 #pragma once
 
+#include "src/tools/bench/output.hpp"
 #include "src/tools/bench/shapes.hpp"
 
 #include <CLI/CLI.hpp>

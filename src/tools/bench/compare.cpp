@@ -1,6 +1,7 @@
 #include "src/tools/bench/compare.hpp"
 
 #include "src/tools/bench/autotune.hpp"
+#include "src/tools/bench/baseline.hpp"
 #include "src/tools/bench/csv.hpp"
 #include "src/tools/bench/mma_sync.hpp"
 #include "src/tools/bench/ours.hpp"

@@ -1,5 +1,6 @@
 #include "src/tools/bench/csv.hpp"
 
+#include "src/tools/bench/output.hpp"
 #include "src/tools/bench/region.hpp"
 #include "src/tools/support/number.hpp"
 

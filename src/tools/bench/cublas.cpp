@@ -1,6 +1,7 @@
 #include "src/tools/bench/cublas.hpp"
 
 #include "src/tools/bench/dynamic_library.hpp"
+#include "src/tools/bench/output.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -2,6 +2,7 @@
 
 #include "src/tools/bench/cublaslt_functions.hpp"
 #include "src/tools/bench/dynamic_library.hpp"
+#include "src/tools/bench/output.hpp"
 
 #include <algorithm>
 #include <utility>

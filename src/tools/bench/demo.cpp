@@ -1,10 +1,12 @@
 #include "src/tools/bench/demo.hpp"
 
 #include "src/tools/bench/check.hpp"
+#include "src/tools/bench/data.hpp"
 #include "src/tools/bench/gpu_timer.hpp"
 #include "src/tools/bench/ours.hpp"
 #include "src/tools/bench/progress.hpp"
 #include "src/tools/bench/statistics.hpp"
+#include "src/tools/support/memory.hpp"
 
 #include <chrono>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 #include "src/tools/bench/device.hpp"
 
+#include "src/tools/bench/data.hpp"
 #include "src/tools/bench/region.hpp"
 
 #include <fmt/chrono.h>

@@ -5,9 +5,11 @@
 #include "src/tools/bench/check.hpp"
 #include "src/tools/bench/cublas.hpp"
 #include "src/tools/bench/cublaslt.hpp"
+#include "src/tools/bench/data.hpp"
 #include "src/tools/bench/gpu_timer.hpp"
 #include "src/tools/bench/measurement.hpp"
 #include "src/tools/bench/nvml.hpp"
+#include "src/tools/support/memory.hpp"
 
 #include <chrono>
 #include <map>

@@ -1,5 +1,6 @@
 #include "src/tools/bench/kernels.hpp"
 
+#include "src/tools/bench/baseline.hpp"
 #include "src/tools/bench/mma_sync.hpp"
 #include "src/tools/bench/ours.hpp"
 #include "src/tools/bench/paired.hpp"

@@ -5,6 +5,7 @@
 #include "src/tools/bench/compare.hpp"
 #include "src/tools/bench/csv.hpp"
 #include "src/tools/bench/demo.hpp"
+#include "src/tools/bench/files.hpp"
 #include "src/tools/bench/kernels.hpp"
 #include "src/tools/bench/report.hpp"
 

@@ -1,5 +1,6 @@
 #include "src/tools/bench/ours.hpp"
 
+#include "src/tools/bench/output.hpp"
 #include "src/tools/bench/statistics.hpp"
 #include "src/tools/support/environment.hpp"
 

@@ -1,5 +1,7 @@
 #include "src/tools/bench/baseline.hpp"
+#include "src/tools/bench/measurement.hpp"
 #include "src/tools/bench/picture.hpp"
+#include "src/tools/bench/statistics.hpp"
 #include "src/tools/bench/svg.hpp"
 
 #include <fmt/format.h>

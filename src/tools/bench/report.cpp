@@ -1,6 +1,7 @@
 #include "src/tools/bench/report.hpp"
 
 #include "src/tools/bench/baseline.hpp"
+#include "src/tools/bench/output.hpp"
 #include "src/tools/bench/region.hpp"
 #include "src/tools/bench/statistics.hpp"
 #include "src/tools/support/number.hpp"

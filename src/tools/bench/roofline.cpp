@@ -1,3 +1,4 @@
+#include "src/tools/bench/measurement.hpp"
 #include "src/tools/bench/picture.hpp"
 #include "src/tools/bench/region.hpp"
 #include "src/tools/bench/svg.hpp"

@@ -1,6 +1,7 @@
 #include "src/tools/tune/calibrate.hpp"
 
 #include "src/plan/calibration.hpp"
+#include "src/run/handle.hpp"
 #include "src/tools/bench/ours.hpp"
 #include "src/tools/bench/progress.hpp"
 #include "src/tools/bench/region.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/plan/calibration.hpp"
+#include "src/plan/problem.hpp"
 
 #include <cstddef>
 #include <span>

@@ -4,6 +4,7 @@
 #include "src/check/canonical.hpp"
 #include "src/plan/dispatch.hpp"
 #include "src/run/execute.hpp"
+#include "src/run/handle.hpp"
 #include "src/tools/bench/ours.hpp"
 #include "src/tools/bench/progress.hpp"
 #include "src/tools/bench/region.hpp"
@@ -12,6 +13,7 @@
 #include "src/tools/tune/forced.hpp"
 #include "src/tune/choices.hpp"
 #include "src/tune/store.hpp"
+#include "src/tuning/file.hpp"
 #include "src/tuning/key.hpp"
 #include "src/tuning/tuning.hpp"
 

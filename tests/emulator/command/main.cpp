@@ -4,8 +4,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -32,12 +36,39 @@ CLI::App* add_run(CLI::App& app, RunOptions& options)
         ->check(CLI::Range(0, 255));
     run->add_flag("--anyway", options.anyway, "also a program that cannot find the emulator");
     run->add_flag("--quiet", options.quiet, "no summary");
-    run->prefix_command();
     run->footer(
         "Then comes the program, with its arguments. All EMU_ variables of the environment hold, too.\n"
         "Exit status: the program's; 128 + N if signal N ended it; 99 if a fault or a defect was found;\n"
         "125 if ptxrace fails, 126 if the program cannot be executed, 127 if there is none.");
     return run;
+}
+
+// Where the program of `run` begins among the words, or their number: behind its own options, or behind "--".
+size_t find_program(const CLI::App& run, const std::vector<std::string>& words)
+{
+    if (words.empty() || words[0] != "run")
+        return words.size();
+    size_t at = 1;
+    while (at < words.size() && words[at].size() > 1 && words[at][0] == '-' && words[at] != "--") {
+        const std::string name = words[at].substr(0, words[at].find('='));
+        const CLI::Option* option = run.get_option_no_throw(name);
+        const bool takes_next = option && option->get_expected_min() > 0 && name == words[at];
+        at += takes_next ? 2 : 1;
+    }
+    return std::min(at, words.size());
+}
+
+// Parses what is ptxrace's. What begins with the program is the program's alone.
+void parse(CLI::App& app, CLI::App& run, std::vector<std::string> words, RunOptions& options)
+{
+    const size_t program = find_program(run, words);
+    const size_t first = program < words.size() && words[program] == "--" ? program + 1 : program;
+    options.program.assign(words.begin() + static_cast<ptrdiff_t>(first), words.end());
+    words.resize(program);
+    std::ranges::reverse(words);  // as CLI11 takes them
+    app.parse(words);
+    if (run && options.program.empty())
+        throw CLI::RequiredError("a program");
 }
 
 }  // namespace
@@ -55,10 +86,7 @@ int main(int count, char** values)
         app.add_subcommand("libraries", "print the folder of libcuda.so.1, for LD_LIBRARY_PATH");
     app.require_subcommand(0, 1);
     try {
-        app.parse(count, values);
-        options.program = run->remaining();
-        if (*run && options.program.empty())
-            throw CLI::RequiredError("a program");
+        parse(app, *run, {values + 1, values + count}, options);
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : emu::command::failed;
     }

@@ -18,12 +18,14 @@ namespace {
 
 std::string find(const std::string& name)
 {
+    std::error_code unknown;
     if (name.find('/') != name.npos)
-        return std::filesystem::exists(name) ? name : "";
+        return std::filesystem::exists(name, unknown) ? name : "";
     const char* path = std::getenv("PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');)
-        if (const std::string file = folder + "/" + name; access(file.c_str(), X_OK) == 0)
+        if (const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+            std::filesystem::is_regular_file(file, unknown) && access(file.c_str(), X_OK) == 0)
             return file;
     return "";
 }

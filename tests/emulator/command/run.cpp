@@ -26,7 +26,8 @@ class TemporaryFile {
 public:
     TemporaryFile()
     {
-        name_ = (std::filesystem::temp_directory_path() / "ptxrace-XXXXXX").string();
+        // The program may change its folder.
+        name_ = (std::filesystem::absolute(std::filesystem::temp_directory_path()) / "ptxrace-XXXXXX").string();
         const int file = mkstemp(name_.data());
         if (file < 0)
             throw std::runtime_error(fmt::format("cannot write {}: {}", name_, std::strerror(errno)));
@@ -69,8 +70,9 @@ void set_environment(const RunOptions& options, const std::string& libraries, co
         words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
     execv(path.c_str(), words.data());
-    say(fmt::format("cannot execute {}: {}", path, std::strerror(errno)));
-    _exit(errno == ENOENT ? not_found : not_executable);
+    const int why = errno;  // which printing may change
+    say(fmt::format("cannot execute {}: {}", path, std::strerror(why)));
+    _exit(why == ENOENT ? not_found : not_executable);
 }
 
 // Ctrl-C is for the program; whoever started it waits for what it makes of that.

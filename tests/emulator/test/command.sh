@@ -27,6 +27,13 @@ expect 0 "did not initialise the CUDA driver" "$ptxrace" run sh -c 'exit 0'
 expect 7 "" "$ptxrace" run sh -c 'exit 7'
 expect 143 "" "$ptxrace" run sh -c 'kill -TERM $$'
 expect 0 "--arch -- x" "$ptxrace" run echo --arch -- x
+expect 0 "--help" "$ptxrace" run -- echo --help
+expect 0 "--arch=x -- y" "$ptxrace" run --quiet --arch=sm_80 -- echo --arch=x -- y
+expect 125 "nonsense" "$ptxrace" run --nonsense true
+expect 0 "Then comes the program" "$ptxrace" run --help
+mkdir -p "$work/folder/true"
+expect 3 "" env PATH="$work/folder:$PATH" "$ptxrace" run sh -c 'exit 3'
+PATH="$work/folder:$PATH" expect 0 "" "$ptxrace" run true
 expect 127 "no program 'no-such-program'" "$ptxrace" run no-such-program
 touch "$work/no_program"
 expect 126 "cannot execute" "$ptxrace" run "$work/no_program"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arch/common/host/facts.hpp"
+#include "arch/sm90/choose/model/lanes.hpp"
 #include "arch/sm90/choose/model/occupancy.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "src/plan/backend.hpp"

@@ -30,6 +30,8 @@ def _load() -> CDLL | None:
         torch_library = CDLL(torch._C.__file__)  # and what it depends on: all of torch
     except OSError:
         return None
+    if not hasattr(extension, "hgemm_torch_form"):  # of an older build
+        return None
     extension.hgemm_torch_load.restype, extension.hgemm_torch_load.argtypes = c_char_p, [c_void_p, c_void_p]
     extension.hgemm_torch_form.restype, extension.hgemm_torch_form.argtypes = c_int64, [c_char_p]
     extension.hgemm_torch_share.restype = c_void_p
