@@ -127,8 +127,6 @@ def declared(text: str) -> set[str]:
 
 # What may be a variable, parameter, member or enumerator in some file: it says nothing where it stands.
 LOCAL = re.compile(r"[\w>&*\]]\s+[&*]*(\w+)\s*(?==[^=]|[;,)\[{>]|:(?!:))|[{,]\s*(\w+)\s*(?==[^=]|[,};])")
-
-
 # What may be declared within a class or function, and so be another thing of the same name.
 INNER = (DECLARATIONS[0], re.compile(r"\b(?!return|else|case|throw|new|not)\w+[>&*]*\s+[&*]*(\w+)\s*\("),
          re.compile(r"\bauto\s+(\w+)\s*="), re.compile(r"\bstd::(?:ranges::)?(\w+)\s*[(<]"))

@@ -15,8 +15,8 @@ namespace hg {
 namespace sm100 {
 namespace {
 
-// The image of compute_100f is for all members of its family: 10.0, 10.3 and, as nvcc 13.5 says, 10.7. It has run on
-// none of them.
+// The image of compute_100f is for all members of its family: 10.0, 10.3 and, as nvcc 13.5 says, 10.7. It
+// has run on none of them.
 const unsigned char* image_for(const Device& device)
 {
     return device.cc == 110 ? hgemm_image_sm100_sm110 : hgemm_image_sm100_sm100;

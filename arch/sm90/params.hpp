@@ -61,7 +61,7 @@ struct Params {
     int32_t k_tiles;
     int32_t tiles;                       // of all problems; counted in clusters of tiles
     TileGrid grid;                       // rows: M, columns: N; with raster_along_n rows: N, columns: M
-    int32_t last_m, last_n;              // the highest that tiles begin at: last_tile() in choose/details.cpp
+    int32_t last_m, last_n;              // the highest that tiles begin at: last_tile()
     int32_t a_batch_step, b_batch_step;  // 0: all problems share the operand
     uint64_t a_policy, b_policy;         // L2 policies of the operands
     uint64_t d_policy;                   // L2 policy of the output

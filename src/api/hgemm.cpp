@@ -121,7 +121,7 @@ HGEMM_SHORT_FORM(bgemm_tt, hgemm_bfloat16_t, HGEMM_BF16, HGEMM_TRANS, HGEMM_TRAN
     {                                                                                                      \
         hgemm_args_t g = basic_args(type, layout, transa, transb, m, n, k, alpha, beta);                   \
         set_matrices(g, A, lda, B, ldb, C, ldc);                                                           \
-        return run(#prefix, handle, signatures::cblas_args, g);                                                        \
+        return run(#prefix, handle, signatures::cblas_args, g);                                            \
     }                                                                                                      \
     extern "C" hgemm_status_t prefix##_strided_batched(                                                    \
         hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb, int64_t m,     \
@@ -135,7 +135,7 @@ HGEMM_SHORT_FORM(bgemm_tt, hgemm_bfloat16_t, HGEMM_BF16, HGEMM_TRANS, HGEMM_TRAN
         g.stride_b = stride_b;                                                                             \
         g.stride_c = g.stride_d = stride_c;                                                                \
         g.batch_count = batch_count;                                                                       \
-        return run(#prefix "_strided_batched", handle, signatures::strided_args, g);                                   \
+        return run(#prefix "_strided_batched", handle, signatures::strided_args, g);                       \
     }                                                                                                      \
     extern "C" hgemm_status_t prefix##_batched(                                                            \
         hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb, int64_t m,     \
@@ -149,7 +149,7 @@ HGEMM_SHORT_FORM(bgemm_tt, hgemm_bfloat16_t, HGEMM_BF16, HGEMM_TRANS, HGEMM_TRAN
         g.c_array = reinterpret_cast<const void* const*>(C);                                               \
         g.d_array = reinterpret_cast<void* const*>(C);                                                     \
         g.batch_count = batch_count;                                                                       \
-        return run(#prefix "_batched", handle, signatures::array_args, g);                                             \
+        return run(#prefix "_batched", handle, signatures::array_args, g);                                 \
     }
 
 HGEMM_CBLAS_FORMS(hgemm, hgemm_half_t, HGEMM_F16)

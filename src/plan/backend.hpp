@@ -59,16 +59,16 @@ struct Plan {
     // Set and read by the sm90 backend alone; all but the first two by decide_details().
     struct Sm90 {
         bool stream_k;
-        bool dynamic_schedule;  // clusters take tile indices from a global counter
-        int32_t stream_k_tiles;  // that are shared
-        bool raster_along_n;     // consecutive tiles lie along N of the MMA, else along M
-        int32_t raster_group;    // rows (or columns) of tiles that are walked together; 0: direct kernels, groups
-        bool remapped;           // clusters are numbered by GPC
-        int32_t last_m, last_n;  // where the last tiles begin
-        int32_t prefetched;      // K tiles that a CTA prefetches into L2 while earlier kernels end
-        bool a_once, b_once, d_once;  // L2 need not keep A, B of the MMA, D
-        bool staggered;          // the consumers of a split-K kernel end one after another
-        bool persistent;         // a kernel with an epilogue, which is
+        bool dynamic_schedule;        // clusters take tile indices from a global counter
+        int32_t stream_k_tiles;       // that are shared
+        bool raster_along_n;          // consecutive tiles lie along N of the MMA, else along M
+        int32_t raster_group;         // rows (or columns) of tiles that are walked together; 0: no raster
+        bool remapped;                // clusters are numbered by GPC
+        int32_t last_m, last_n;       // where the last tiles begin
+        int32_t prefetched;           // K tiles that a CTA prefetches into L2 while earlier kernels end
+        bool a_once, b_once, d_once;  // L2 need not keep A or B of the MMA, or D
+        bool staggered;               // the consumers of a split-K kernel end one after another
+        bool persistent;              // the kernel is, and has an epilogue
         sm90::Epilogue epilogue;
     } sm90;
 

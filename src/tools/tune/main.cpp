@@ -1,5 +1,6 @@
 // hgemm-tune: finds the fastest kernels of this GPU for a user's products, or calibrates the cost models
 // that choose among kernels.
+#include "src/base/environment.hpp"
 #include "src/tools/bench/command_line.hpp"
 #include "src/tools/tune/calibrate.hpp"
 #include "src/tools/tune/traces.hpp"
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <stdexcept>
@@ -51,7 +51,7 @@ void add_products_of(const std::vector<std::string>& logs, const Selection& sele
 // Without --out the file that the library would read.
 std::string file_of_library()
 {
-    const char* const named = std::getenv("HGEMM_TUNING");
+    const char* const named = hg::environment("HGEMM_TUNING");
     const std::string path = named ? named : "";
     return path == "off" ? "" : path;
 }
