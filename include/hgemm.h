@@ -28,9 +28,9 @@
  *     hgemm_set_workspace_per_stream() tells of. A call on the host returns when the result is written.
  *   - Every other function but tuning may be called while streams are captured, and leaves captures alone.
  *   - CUDA copies the code of a kernel to the device at its first launch. That call takes up to a
- *     millisecond longer, and CUDA may allocate 2 MB of device memory in it. With CUDA_MODULE_LOADING=EAGER
- *     in the environment of the process CUDA copies all code when the handle is created, which then takes
- *     several times as long.
+ *     millisecond longer. CUDA may allocate 2 MB of device memory in it, and may wait for work that runs.
+ *     With CUDA_MODULE_LOADING=EAGER in the environment of the process CUDA copies all code when the handle
+ *     is created, which then takes several times as long.
  *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
  *     argument, its value and what was wanted.
  *   - A handle is used by one thread at a time; different handles are independent.
