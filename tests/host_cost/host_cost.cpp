@@ -21,7 +21,7 @@ struct Settings {
     int64_t m = 1, n = 256, k = 256;
     int calls = 16384;
     std::vector<int> cycles = {1, 32, 64, 160, 320, 640, 1280, 2560};
-    bool default_stream = false;
+    bool default_stream = false, lend = false;
 };
 
 constexpr Driver::Launch launches[] = {
@@ -40,6 +40,8 @@ public:
     {
         require(hgemm_create(&handle_));
         require(hgemm_set_stream(handle_, stream_));
+        if (s_.lend)
+            require(hgemm_set_workspace_per_stream(handle_, size_t{64} << 20));
         const auto calls = static_cast<int64_t>(s_.calls);
         const auto allocate = [&](int64_t bytes) { return driver_.allocate(static_cast<size_t>(bytes)); };
         a_ = allocate(2 * s_.m * (s_.k + 8 * calls + 8));
@@ -128,6 +130,7 @@ int main(int argc, char** argv)
         ->delimiter(',')
         ->capture_default_str();
     app.add_flag("--default-stream", settings.default_stream, "On the default stream, not one of its own");
+    app.add_flag("--lend", settings.lend, "With a workspace for each stream, which the handle lends");
     CLI11_PARSE(app, argc, argv);
     try {
         hg::cost::Costs(settings).print_all();
