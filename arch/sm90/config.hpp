@@ -50,7 +50,8 @@ struct Config {
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 
 constexpr int max_cluster = 8;  // CTAs: the portable limit
-constexpr int max_slices = 16;  // of K
+// Slices of K: of any kernel, and of all but most_slices() tells of.
+constexpr int max_slices = 60, few_slices = 16;
 // Clusters of a wave that the GPC remap covers: a CTA on each SM of an H200.
 constexpr int max_remapped_clusters = 132;
 
@@ -179,6 +180,12 @@ constexpr int reduction_bytes(const Config& c, int split)
     return (c.is_global() ? split : 1) * blocks_per_owner(c, split) * fragment_bytes(c);
 }
 
+// The many slices of a deep K are for a D of one or two tiles, and small tiles suffice for that.
+constexpr int most_slices(const Config& c)
+{
+    return !c.is_global() ? max_cluster : c.tile_m == 64 && c.tile_n == 64 ? max_slices : few_slices;
+}
+
 // A tile can be cut into as many slices as shared memory has room for: for what they send, beside the
 // stages and barriers, and for what an owner adds up.
 constexpr bool can_split(const Config& c, int split)
@@ -186,7 +193,7 @@ constexpr bool can_split(const Config& c, int split)
     const int stages = c.stages * (a_bytes(c) + b_bytes(c, Major::K));
     if (split == 1)
         return true;
-    if (!c.is_split() || split > max_slices || reduction_offset(c) + reduction_bytes(c, split) > stages)
+    if (!c.is_split() || split > most_slices(c) || reduction_offset(c) + reduction_bytes(c, split) > stages)
         return false;
     return c.is_global() ||
            (split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= smem_room(c) - stages - 512);

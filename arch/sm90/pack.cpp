@@ -87,7 +87,8 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     params.cluster = divisor(plan.cluster);
     const int64_t k_tiles = ceil_div(p.k, tile_k);
     params.k_tiles = static_cast<int32_t>(k_tiles);
-    for (int slice = 0; slice <= max_slices; ++slice) {
+    params.slices = divisor(plan.split);
+    for (int slice = 0; slice <= max_cluster; ++slice) {
         params.slice_start[slice] =
             static_cast<int32_t>(k_tiles * std::min(slice, plan.split) / plan.split);
     }

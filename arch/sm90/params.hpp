@@ -73,8 +73,9 @@ struct Params {
     Divisor cluster;         // SplitK: CTAs of a cluster
     Divisor slice_clusters;  // SplitKGlobal: clusters of a slice of K
     int32_t split;           // slices of K
-    int32_t slice_start[max_slices + 1];  // K tiles from here on belong to slice i
-    int32_t blocks_per_owner;             // blocks of eight columns per slice of K, fewer in the last ones
+    int32_t slice_start[max_cluster + 1];  // SplitK: K tiles from here on belong to slice i
+    Divisor slices;                        // SplitKGlobal: `split`, to compute the same
+    int32_t blocks_per_owner;              // blocks of eight columns per slice of K, fewer in the last ones
     Divisor row_vectors;   // split-K kernels: vectors of eight elements in a row of the largest share
     Divisor rows_at_once;  // split-K kernels: rows that the consumers store at a time
     uint8_t remap[max_remapped_clusters];  // launch index -> index of a cluster: see choose/raster.hpp

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double within = 1.5;       // times the best prediction: further kernels are not looked at closely
 constexpr size_t with_each_pdl = 2;  // so many of the best are tried with each PDL
-constexpr int max_split = 32;        // of any backend
+constexpr int max_split = 60;        // of any backend
 
 class Finder {
 public:

@@ -92,7 +92,7 @@ if(HGEMM_EMBED_PTX)
     # Those of tile N 1 to 4 have many tiles where products have more rows.
     emulated_conformance(sm_90 direct_splits 400 "DeviceKernels.each_split*" EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=sm90_direct,sm90_gemv)
     # Slices anywhere on the device, up to sixteen: as many SMs, and races in global memory.
-    emulated_conformance(sm_90 slices 60 "DeviceKernels.each_split*" EMU_SM_COUNT=64 EMU_CHECK=3
+    emulated_conformance(sm_90 slices 60 "DeviceKernels.each_split*:DeviceKernels.many_slices" EMU_SM_COUNT=64 EMU_CHECK=3
         HGEMM_TEST_KERNELS=splitk_global)
     # Remapped clusters want all SMs of an H200.
     emulated_conformance(sm_90 alone 20 "DeviceKernels.alone" EMU_SM_COUNT=132)
@@ -136,7 +136,7 @@ if(HGEMM_EMBED_PTX)
     foreach(architecture sm_80 sm_90 sm_100 sm_120)
         emulated_conformance(${architecture} green 1 "DeviceGreen.*" EMU_SM_COUNT=16 EMU_DEVICES=2)
     endforeach()
-    emulated_progress(sm_90 slices 60 "DeviceKernels.each_split*" EMU_SM_COUNT=64
+    emulated_progress(sm_90 slices 60 "DeviceKernels.each_split*:DeviceKernels.many_slices" EMU_SM_COUNT=64
         HGEMM_TEST_KERNELS=splitk_global_64x64,splitk_global_128x80_1x2)
     emulated_progress(sm_90 splits 200 "DeviceKernels.each_split*" EMU_SM_COUNT=8
         HGEMM_TEST_KERNELS=splitk_128x64_1x2,splitk_64x64_occ2,splitk_64x8_occ2,direct_32x8,gemv_64x1)

@@ -93,7 +93,7 @@ bool covers_output(const Problem& p, const Plan& plan)
 const char* exceeds(const Device& device, const Plan& plan)
 {
     constexpr int64_t max_tiles = int64_t{1} << 30;
-    constexpr int max_threads = 1024, max_ctas = 8, max_slices = 32;
+    constexpr int max_threads = 1024, max_ctas = 8, max_slices = 60;
     const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
     if (kernel.smem_bytes > device.smem_per_block || kernel.threads < 32 || kernel.threads > max_threads)
         return "its kernel does not fit the device";

@@ -105,9 +105,17 @@ bool is_legal(const Facts& f, const Candidate& candidate, const Options& o, int 
     return ways_with(pdl_off, ways, kernel, clusters, o, sm_count) >> (stream_k ? stream_k_way : split) & 1;
 }
 
-// Not worth trying, unless forced: SplitKGlobal with slices that leave a quarter of the device idle (SplitK
-// was faster wherever both were measured) or with one slice (measured for few problems); four CTAs an SM
-// with tile N of 32 and more, except for low-intensity batches (not measured for others).
+// Many slices gain where D is a tile or two and K so deep that all of them stay long; with four tiles, or
+// fewer K tiles a slice, few slices were faster (H200, EXPERIMENTS.md#split-k).
+bool are_many_slices_worthy(const Problem& p, int64_t clusters, int split)
+{
+    constexpr int64_t max_tiles = 2, min_k_tiles = 24;
+    return clusters <= max_tiles && ceil_div(p.k, tile_k) >= min_k_tiles * split;
+}
+
+// Not worth trying, unless forced: SplitKGlobal with few slices that leave a quarter of the device idle
+// (SplitK was faster wherever both were measured) or with one slice (measured for few problems); four CTAs
+// an SM with tile N of 32 and more, except for low-intensity batches (not measured for others).
 Ways worthy_ways(const Problem& p, Ways ways, int kernel, int64_t clusters, const Options& o, int sm_count)
 {
     const Config& c = configs[kernel];
@@ -116,7 +124,8 @@ Ways worthy_ways(const Problem& p, Ways ways, int kernel, int64_t clusters, cons
     if (c.ctas_per_sm == 4 && c.tile_n >= 32 && !is_low_intensity_batch(p))
         return 0;
     return !c.is_global() ? ways : filter(ways, [&](int split) {
-        return split > 1 && 4 * clusters * split * c.ctas() >= 3 * sm_count;
+        return split > few_slices ? are_many_slices_worthy(p, clusters, split)
+                                  : split > 1 && 4 * clusters * split * c.ctas() >= 3 * sm_count;
     });
 }
 

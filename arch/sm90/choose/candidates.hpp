@@ -13,8 +13,8 @@
 namespace hg::sm90 {
 
 // A set of ways to share a kernel's work: bit i, K is cut into i slices; `stream_k_way`, stream-K.
-using Ways = uint32_t;
-constexpr int stream_k_way = 31;
+using Ways = uint64_t;
+constexpr int stream_k_way = 63;
 static_assert(max_slices < stream_k_way);
 
 // How a kernel may run; none if it does not serve the problem. `options.workspace` is without the room for

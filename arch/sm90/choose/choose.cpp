@@ -127,7 +127,8 @@ bool choose_by_model(const Facts& f, const Device& device, const Options& o, Pla
         return false;
     // With copies, the time is compared with that of direct kernels, whose constants are an H200's.
     const Card card = plan.repacks() ? Card::H200 : card_of(device);
-    const bool ask = corrected && best.prediction.us < max_corrected_us(card);
+    const bool ask =
+        corrected && best.candidate.split <= few_slices && best.prediction.us < max_corrected_us(card);
     if (ask)
         best = contest.by_network(card, slack * best.prediction.us);
     fill(p, best.candidate, best.prediction, sm_count, o, plan);

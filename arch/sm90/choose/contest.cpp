@@ -215,8 +215,9 @@ Choice Contest::by_network(Card card, double limit)
     const std::span<Contestant> all(contestants_, static_cast<size_t>(count_));
     const auto last = std::remove_if(all.begin(), all.end(), [&](const Contestant& c) {
         const auto whole = [&](double us) { return by_model_us(us, candidate_of(c)); };
-        return whole(c.us) > limit * (1.0 - Model::tolerance) &&
-               (whole(c.us) > limit * (1.0 + Model::tolerance) || whole(exact_us(c)) >= limit);
+        return c.split > few_slices ||
+               (whole(c.us) > limit * (1.0 - Model::tolerance) &&
+                (whole(c.us) > limit * (1.0 + Model::tolerance) || whole(exact_us(c)) >= limit));
     });
     const std::span<Contestant> contestants(all.begin(), last);
     correct(CorrectionEstimate(f_.problem, sm_count_, card), contestants);

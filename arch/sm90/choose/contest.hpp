@@ -26,7 +26,8 @@ public:
     // The best candidate by the model, or no_choice. by_network() may be asked about those that take less
     // than `slack` times as long.
     Choice by_model(double slack);
-    // The best by the network, of those that take less than `limit` microseconds by the model.
+    // The best by the network, of those that take less than `limit` microseconds by the model, but for
+    // those of many slices: the networks have seen none.
     Choice by_network(Card card, double limit);
 
 private:

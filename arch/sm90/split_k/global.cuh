@@ -67,18 +67,17 @@ __device__ inline void store_partials(const GlobalPartials<C>& partials, const f
 
 // Loads a thread's `count` quads of partial sums to consecutive fragments at `to`; returns false if some
 // are still missing after `polls` loads.
-template <Config C>
+template <Config C, int AtOnce>
 __device__ inline bool poll_partials(const uint4* from, unsigned char* to, int32_t count, int32_t polls)
 {
-    constexpr int at_once = 8;
 #pragma unroll 1
-    for (int32_t first = 0; first < count; first += at_once) {
-        uint4 quads[at_once];
+    for (int32_t first = 0; first < count; first += AtOnce) {
+        uint4 quads[AtOnce];
         bool complete;
         do {
             complete = true;
 #pragma unroll
-            for (int i = 0; i < at_once; ++i)
+            for (int i = 0; i < AtOnce; ++i)
                 quads[i] = first + i < count
                                ? ptx::load_relaxed_gpu_v4(from + (first + i) * GlobalPartials<C>::threads)
                                : make_uint4(1, 1, 1, 1);
@@ -89,12 +88,25 @@ __device__ inline bool poll_partials(const uint4* from, unsigned char* to, int32
         if (!complete)
             return false;
 #pragma unroll
-        for (int i = 0; i < at_once; ++i)
+        for (int i = 0; i < AtOnce; ++i)
             if (first + i < count)
                 *reinterpret_cast<uint4*>(to + (first + i) * fragment_bytes(C)) =
                     make_uint4(~quads[i].x, ~quads[i].y, ~quads[i].z, ~quads[i].w);
     }
     return true;
+}
+
+// Many slices are loaded sixteen at a time: each round takes 0.7 us.
+template <Config C>
+__device__ inline bool load_partials(const GlobalPartials<C>& partials, const OwnedBlocks& owned,
+                                     unsigned char* to, int32_t polls)
+{
+    const uint4* const from = partials.at(owned.first, 0);
+    const int32_t count = owned.blocks() * partials.split;
+    if constexpr (most_slices(C) > few_slices)
+        if (partials.split > few_slices)
+            return poll_partials<C, 16>(from, to, count, polls);
+    return poll_partials<C, 8>(from, to, count, polls);
 }
 
 template <Config C>
@@ -108,12 +120,15 @@ __device__ inline void clear_partials(uint4* from, int32_t count)
 // How often a waiting CTA loads, 0.7 us each time: the first word of each slice, then all words.
 constexpr int32_t max_polls = 64, max_polls_after_start = 8;
 
-// The same once all slices have stored: a few suffice, unless another launch uses the same words at the same
-// time, which hgemm.h forbids, and has cleared them. D is wrong then, but the kernel ends.
+// The same once all slices have stored: a few suffice, unless another launch uses the same words at the
+// same time, which hgemm.h forbids, and has cleared them. D is wrong then, but the kernel ends.
 constexpr int32_t max_polls_after_arrival = 1 << 17;
 
-// A word of `arrivals`: the count of slices in the low byte, then a bit for each slice that gave up.
+// A word of `arrivals`: the count of slices in the low byte, then a bit for each slice that gave up, which
+// are slices that own blocks.
 constexpr uint32_t one_arrival = 1, arrival_mask = 0xff, gave_up_bit = 0x100;
+constexpr int max_owners = 24;
+static_assert(max_slices <= arrival_mask);
 
 // One thread of an owner whose partial sums are not complete. Returns false if all slices have arrived by
 // now; the last of them may already have cleared the word.
@@ -144,14 +159,16 @@ __device__ inline uint32_t broadcast_from_leader(Smem<C, MB>& smem, Compute comp
 template <Config C>
 __device__ inline void wait_for_slices(const GlobalPartials<C>& partials, const OwnedBlocks& owned)
 {
-    const auto slice = static_cast<int32_t>(threadIdx.x);
-    const bool waits = slice < partials.split && owned.blocks() > 0;
-    const auto* const word = reinterpret_cast<const uint32_t*>(partials.at(owned.first, slice));
+    const int32_t first = owned.blocks() > 0 ? static_cast<int32_t>(threadIdx.x) : partials.split;
     int32_t polls = max_polls;
     bool complete;
-    do
-        complete = !waits || ptx::load_relaxed_gpu(word) != 0;
-    while (!__all_sync(0xffffffff, complete) && --polls > 0);
+    do {
+        complete = true;
+        for (int32_t slice = first; slice < partials.split; slice += 32) {
+            const auto* const word = reinterpret_cast<const uint32_t*>(partials.at(owned.first, slice));
+            complete = complete && ptx::load_relaxed_gpu(word) != 0;
+        }
+    } while (!__all_sync(0xffffffff, complete) && --polls > 0);
 }
 
 // Reduces owned blocks whose partial sums are complete, and stages them.
@@ -182,14 +199,12 @@ exchange_partials(const Params& p, Smem<C, MB>& smem, const GlobalPartials<C>& p
     constexpr int32_t threads = 128 * C.consumers;
     ptx::bar_sync(1, threads);
     unsigned char* const inputs = reduction_inputs<C>(smem);
-    const int32_t count = owned.blocks() * p.split;
-    const uint4* const from = partials.at(owned.first, 0);
-    if (ptx::bar_red_and(1, threads, poll_partials<C>(from, inputs, count, max_polls_after_start)))
+    if (ptx::bar_red_and(1, threads, load_partials(partials, owned, inputs, max_polls_after_start)))
         [[likely]]
         return true;
     if (broadcast_from_leader<C>(smem, [&] { return give_up(arrivals, p.split, smem.slice); }))
         return false;
-    poll_partials<C>(from, inputs, count, max_polls_after_arrival);
+    load_partials(partials, owned, inputs, max_polls_after_arrival);
     return true;
 }
 
@@ -199,6 +214,7 @@ template <Config C, Type T, Major MB>
 __device__ inline void reduce_global(const SplitStore<C, T, MB>& out, float (&acc)[C.tile_n / 2],
                                      OwnedBlocks owned, VectorRows rows)
 {
+    static_assert(C.tile_n / 8 <= max_owners);
     const Params& p = out.p;
     Smem<C, MB>& smem = out.smem;
     const GlobalPartials<C> partials(p, smem);
@@ -228,8 +244,7 @@ __device__ inline void reduce_global(const SplitStore<C, T, MB>& out, float (&ac
         owned = OwnedBlocks::of<C>(p, __ffs(static_cast<int>(abandoned)) - 1);
         rows = VectorRows::of<C>(p, smem.at, owned);
         abandoned &= abandoned - 1;
-        poll_partials<C>(partials.at(owned.first, 0), reduction_inputs<C>(smem), owned.blocks() * p.split,
-                         max_polls_after_arrival);
+        load_partials(partials, owned, reduction_inputs<C>(smem), max_polls_after_arrival);
     }
 }
 

@@ -116,9 +116,13 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MB>& smem)
 struct Slice {
     int32_t first, last;
 
-    __device__ Slice(const Params& p, int slice)
-        : first(p.slice_start[slice]), last(p.slice_start[slice + 1])
+    template <Config C>
+    __device__ static Slice of(const Params& p, int32_t slice)
     {
+        if constexpr (C.is_global())
+            return {p.slices.quotient(slice * p.k_tiles), p.slices.quotient((slice + 1) * p.k_tiles)};
+        else
+            return {p.slice_start[slice], p.slice_start[slice + 1]};
     }
 };
 
@@ -128,7 +132,7 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MB>& smem)
     const Stages<C, MB> stages(smem);
     const bool leader = ptx::elect_one();
     const auto work = SplitWork::of<C>(p);
-    const Slice slice(p, work.coord.slice);
+    const auto slice = Slice::of<C>(p, work.coord.slice);
     const int32_t waits_at =
         begin_loads<C, MA, MB>(p, work.coord, work.at, slice.first, slice.last, leader);
     const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
@@ -171,7 +175,7 @@ template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int consumer)
 {
     const auto coord = C.is_global() ? ClusterCoord::of_slice<C>(smem.slice) : ClusterCoord::here<C>();
-    const Slice slice(p, coord.slice);
+    const auto slice = Slice::of<C>(p, coord.slice);
     const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
     const auto rows = VectorRows::of<C>(p, smem.at, owned);
     ptx::wait_for_earlier_grids();

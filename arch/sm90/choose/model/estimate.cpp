@@ -247,17 +247,28 @@ struct EightModel {
     }
 };
 
+// Bit i: one of them can cut K into i slices.
+uint64_t legal_splits_of(const KernelEight& eight)
+{
+    uint64_t splits = 0;
+    for (int kernel = eight.first; kernel < eight.first + eight.count; ++kernel)
+        splits |= legal_splits[kernel];
+    return splits;
+}
+
 HGEMM_CLONES int estimate_eight(const KernelEight& eight, bool swap_ab, const Sides& sides,
                                 const ProblemNumbers& p, const Asked& asked, const KernelFactors& factors,
                                 Row* rows)
 {
     const EightModel model(eight, swap_ab, sides, p, factors);
     const ModelNumbers<Lanes>& c = model.c;
-    const int most = !c.is_split() ? 1 : c.is_global() ? max_slices : max_cluster;
+    const uint64_t legal = legal_splits_of(eight);
     // All that rows begin with comes before all norms: the processor computes several of a kind at a time.
-    Parts<Lanes> parts[2 * max_slices];
+    Parts<Lanes> parts[2 * max_global_ways];
     int count = 0;
-    for (int split = 1; split <= std::min(most, asked.most_slices); ++split) {
+    for (int split = 1; split <= asked.most_slices; ++split) {
+        if ((legal >> split & 1) == 0)
+            continue;
         Way<Lanes> way = model.way_of(split, false);
         if (c.is_global() && split > 1 && !any(way.clusters <= way.resident))
             break;  // no more slices either

@@ -42,7 +42,7 @@ constexpr double fill_pipeline = -0.371;  // of split-K kernels, with eight K ti
 constexpr double split_latency = 0.309, split_store = 5.3, extra_wave = 1.72;
 constexpr double pdl_off_latency = 0.981;
 constexpr double stream_latency = 5.55;
-constexpr double global_latency = 2.0, global_tile = 3.5;
+constexpr double global_latency = 2.0, global_tile = 3.5, global_slice = 0.13;  // of many slices
 // Bytes a microsecond: of memory, for all SMs and for one; of L2, for aligned rows; of stream-K's sums.
 constexpr double memory = 4.8e6, memory_of_one = 105.0e3, l2 = 44.6e6, stream_read = 75.6e3;
 // Factors.
@@ -162,7 +162,8 @@ HGEMM_INLINE Real reduction_us(const KernelNumbers<Real>& c, const Way<Real>& wa
 {
     const Real tile = c.tile_m * c.tile_n / 16384.0;
     if (c.is_global())
-        return global_latency + global_tile * tile;
+        return global_latency + global_tile * tile +
+               global_slice * greater(way.slices - double{few_slices}, Real(0.0));
     return select(way.slices <= Real(1.0), Real(0.0),
                   split_latency + split_store * tile * (way.slices - 1.0) / way.slices);
 }

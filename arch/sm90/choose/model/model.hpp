@@ -94,11 +94,13 @@ struct Row {
     bool swap_ab, stream_k, pdl_off;
     bool is_bound;  // the times are lower bounds: some tiles can be placed by GPC
 };
+// Of legal_splits[].
+constexpr int max_global_ways = few_slices + (max_slices - few_slices) / 4;
 constexpr int max_rows = 2 * 2 * [] {
     int count = 0;
     for (const KernelEight& eight : eights) {
         const Config& c = configs[eight.first];
-        count += c.is_global() ? max_slices : c.is_split() ? max_cluster : 2;
+        count += c.is_global() ? max_global_ways : c.is_split() ? max_cluster : 2;
     }
     return count;
 }();

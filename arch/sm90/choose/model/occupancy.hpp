@@ -30,13 +30,14 @@ inline int64_t count_clusters(const Problem& p, const Config& c, bool swap_ab)
     return count_tiles(p, c.tile_m * c.cluster_m, c.tile_n * c.cluster_n, swap_ab);
 }
 
-// Bit i of legal_splits[kernel]: the kernel can cut K into i slices.
+// Bit i of legal_splits[kernel]: the kernel can cut K into i slices. Many slices come in fours: fewer
+// candidates, and the times of neighbours differ little.
 constexpr auto legal_splits = [] {
-    std::array<uint32_t, gemm_count> bits{};
+    std::array<uint64_t, gemm_count> bits{};
     for (int kernel = 0; kernel < gemm_count; ++kernel)
-        for (int split = 1; split <= max_slices; ++split)
-            if (configs[kernel].is_global() || split <= max_cluster)
-                bits[kernel] |= can_split(configs[kernel], split) ? 1u << split : 0u;
+        for (int split = 1; split <= most_slices(configs[kernel]); ++split)
+            if (split <= few_slices || split % 4 == 0)
+                bits[kernel] |= uint64_t{can_split(configs[kernel], split)} << split;
     return bits;
 }();
 
