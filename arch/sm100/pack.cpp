@@ -1,4 +1,5 @@
-// Fills Params: swap_ab, tensor maps, raster.
+#include "arch/sm100/pack.hpp"
+
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"

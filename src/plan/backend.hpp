@@ -159,7 +159,7 @@ struct Backend {
     bool takes_groups = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
     // that copies no operands. A backend without one is not calibrated.
-    double (*predict)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
+    double (*predict_plan)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
 };
 
 }  // namespace hg
