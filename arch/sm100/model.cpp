@@ -105,9 +105,10 @@ double predict_candidate(const Problem& p, const Device& device, const Candidate
 {
     const Config& c = configs[candidate.kernel];
     const auto batch = static_cast<double>(p.batch), m = static_cast<double>(p.m),
-               n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+               n = static_cast<double>(p.n), k = static_cast<double>(p.k),
+               columns = static_cast<double>(p.columns());
     const Work work{candidate.clusters, p.k, 2.0 * batch * k * (m + n),
-                    static_cast<double>(bytes_of(p.d.type)) * batch * m * n};
+                    static_cast<double>(bytes_of(p.d.type)) * batch * m * columns};
     return predict_pipeline(pipeline_of(c, candidate.split), work, sm_count,
                             KernelFactors(device, kernels)[candidate.kernel], limit)
         .us;

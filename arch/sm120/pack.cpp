@@ -35,7 +35,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     if (status == ok)
         status = pack_operand(p.b, p, p.n, c.tile_n, c.tile_k, params.b);
     if (status == ok && params.tma_store)
-        status = encode_matrix(p.d, p, box_columns(c, p.d.type), box_rows, params.d);
+        status = encode_matrix(p.d, facts.output.columns, p, box_columns(c, p.d.type), box_rows, params.d);
     return status;
 }
 

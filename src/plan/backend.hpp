@@ -157,6 +157,8 @@ struct Backend {
     bool is_compared = false;
     // Has kernels for problems with Groups.
     bool takes_groups = false;
+    // Has kernels for problems whose columns are folded.
+    bool takes_fold = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
     // that copies no operands. A backend without one is not calibrated.
     double (*predict_plan)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;

@@ -105,8 +105,8 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
 {
     const Rates rates = rates_of(device);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k),
-               batch = static_cast<double>(p.batch), slices = static_cast<double>(split),
-               ctas = static_cast<double>(tiles) * slices;
+               columns = static_cast<double>(p.columns()), batch = static_cast<double>(p.batch),
+               slices = static_cast<double>(split), ctas = static_cast<double>(tiles) * slices;
     const double elements = static_cast<double>(c.tile_m) * c.tile_n,
                  stage_bytes = 2.0 * (c.tile_m + c.tile_n) * c.tile_k;
     const double k_tiles = std::ceil(k / c.tile_k), of_slice = std::ceil(k_tiles / slices);
@@ -126,7 +126,7 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
     const double store = store_cycles * elements * (c.persistent ? 1.0 : load);
     const double starts = c.persistent ? 0.0 : cta_cycles * (full + (rest > 0 ? 1.0 : 0.0) - 1.0);
     const double compute = f.cycles * (of_slice * waves + store + starts) / rates.cycles;
-    const double memory = f.memory * 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
+    const double memory = f.memory * 2.0 * batch * (k * (m + n) + m * columns) / rates.memory;
     const double from_l2 = f.l2 * static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
         split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;
