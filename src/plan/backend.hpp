@@ -70,10 +70,14 @@ struct Plan {
         bool staggered;               // the consumers of a split-K kernel end one after another
         bool persistent;              // the kernel is, and has an epilogue
         sm90::Epilogue epilogue;
+
+        bool operator==(const Sm90&) const = default;
     } sm90;
 
     bool repacks() const { return repack_a || repack_b; }
     bool uses_pdl() const { return pdl > Pdl::Off; }
+
+    bool operator==(const Plan&) const = default;
 
     void print(char* text, size_t length) const;
 };

@@ -7,10 +7,8 @@
 #include <initializer_list>
 
 namespace hg {
-namespace {
 
-// What plans depend on of a problem: pointers become their offset in a 16-byte unit, plus 16 if they are
-// set.
+// Pointers become their offset in a 16-byte unit, plus 16 if they are set.
 Problem shape_of(const Problem& problem)
 {
     const auto alignment = [](const void* pointer) {
@@ -36,6 +34,8 @@ Problem shape_of(const Problem& problem)
     shape.alpha = shape.beta = 1.0f;
     return shape;
 }
+
+namespace {
 
 // What plans depend on of a workspace: all but its addresses.
 Workspace kind_of(const Workspace& workspace)
