@@ -1,5 +1,6 @@
 #include "predictions.hpp"
 
+#include "arch/sm100/choose.hpp"
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm100/model.hpp"
 #include "ladder.hpp"
