@@ -50,7 +50,7 @@ const unsigned char* image_for(const Device& device)
 // An image that was left out of the build is empty.
 bool serves(const Device& device) { return device.cc >= 80 && image_for(device)[0] != 0; }
 
-// Entry point of a GEMM. Any kernels have one for each type.
+// Entry point of a GEMM. Kernels of the family Any have one for each type.
 bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     const Config& c = configs[&kernel - kernels];
