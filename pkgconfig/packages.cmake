@@ -38,18 +38,26 @@ function(compressed file folder component)
     install(FILES "${file}" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/${folder}" COMPONENT ${component})
 endfunction()
 
-# document(<component> <package>): what Debian wants in every package.
+# document(<component> <package> <file with a licence>...): what Debian wants in every package.
 configure_file(pkgconfig/changelog.in generated/changelog @ONLY)
 function(document component package)
-    install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/${package}" RENAME copyright
+    set(copyright "")
+    foreach(license ${ARGN})
+        file(READ "${license}" text)
+        string(APPEND copyright "${text}\n")
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${license}")
+    endforeach()
+    set(file "${PROJECT_BINARY_DIR}/generated/copyright-${package}")
+    file(WRITE "${file}" "${copyright}")
+    install(FILES "${file}" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/${package}" RENAME copyright
         COMPONENT ${component})
     compressed("${PROJECT_BINARY_DIR}/generated/changelog" "doc/${package}" ${component})
 endfunction()
 
-document(runtime libhgemm1)
+document(runtime libhgemm1 LICENSE)
 install(FILES pkgconfig/lintian-overrides DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/lintian/overrides"
     RENAME libhgemm1 COMPONENT runtime)
-document(development libhgemm-dev)
+document(development libhgemm-dev LICENSE)
 compressed("${PROJECT_SOURCE_DIR}/pkgconfig/man/hgemm.7" man/man7 development)
 install(FILES README.md DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/libhgemm-dev" COMPONENT development)
 install(FILES
@@ -120,7 +128,7 @@ Headers for C and C++, a Fortran module and Rust crates as source, examples,
 and what pkg-config and CMake need to find the library.")
 
 if(has_tools)
-    document(tools hgemm-tools)
+    document(tools hgemm-tools LICENSE src/tools/NOTICES)
     compressed("${PROJECT_SOURCE_DIR}/src/tools/man/hgemm-bench.1" man/man1 tools)
     compressed("${PROJECT_SOURCE_DIR}/src/tools/man/hgemm-tune.1" man/man1 tools)
     list(APPEND CPACK_COMPONENTS_ALL tools)

@@ -1,7 +1,10 @@
 // The sm100 backend: TMA + tcgen05, for compute capabilities 10.0, 10.3, 10.7 and 11.0.
 #include "arch/sm100/backend.hpp"
 
+#include "arch/sm100/choose.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "arch/sm100/model.hpp"
+#include "arch/sm100/pack.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/kernel_table.hpp"
 
@@ -50,7 +53,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    return hg::launch(*static_cast<KernelTable*>(state), plan, packed.bytes, handle.stream);
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, packed.bytes, handle.stream);
 }
 
 }  // namespace
@@ -71,7 +74,7 @@ const Backend sm100_backend = {
     .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = false,
-    .predict = sm100::predict_plan,
+    .predict_plan = sm100::predict_plan,
 };
 
 }  // namespace hg

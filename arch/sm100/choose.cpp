@@ -1,4 +1,6 @@
 // Chooses kernel, swap_ab and split: legality, then measured exceptions, then a cost model.
+#include "arch/sm100/choose.hpp"
+
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
@@ -49,7 +51,7 @@ bool is_legal(const Problem& p, const Candidate& candidate, const Options& o, in
     return c.schedule == Schedule::Static || (ctas <= INT32_MAX && (o.sm_limit == 0 || ctas <= sm_count));
 }
 
-void fill(const Candidate& candidate, double predicted_us, int sm_count, const Options& o, Plan& plan)
+void write_plan(const Candidate& candidate, double predicted_us, int sm_count, const Options& o, Plan& plan)
 {
     const Config& c = configs[candidate.kernel];
     const int64_t resident = sm_count / c.cta_group;
@@ -110,13 +112,13 @@ bool choose_candidate(const Problem& p, const Device& device, const Options& o, 
                     continue;
                 const double limit =
                     found && !measured ? plan.predicted_us : std::numeric_limits<double>::infinity();
-                const double us = predict(p, device, candidate, sm_count, limit);
+                const double us = predict_candidate(p, device, candidate, sm_count, limit);
                 const bool best = measured && measured->kernel == kernels[kernel].name &&
                                   measured->swap_ab == swap_ab && measured->split == split;
                 if (found && us >= plan.predicted_us && !best)
                     continue;
                 found = true;
-                fill(candidate, us, sm_count, o, plan);
+                write_plan(candidate, us, sm_count, o, plan);
                 if (best) {
                     plan.why = Why::Tuned;
                     return true;

@@ -43,13 +43,12 @@ __device__ inline void arrive_at_leader(uint32_t bar)
         ptx::mbarrier_arrive(bar);
 }
 
-// How a role iterates over the tiles of its cluster.
+// Gives a role the tiles of its cluster.
 template <Config C>
-class TileIterator {
+class Scheduler {
 public:
-    __device__ TileIterator(const Params& p, const SmemAddresses<C>& addresses)
-        : tiles_(p.tiles), addresses_(addresses),
-          index_(blockIdx.x / (C.is_split() ? p.split : C.cta_group))
+    __device__ Scheduler(const Params& p, const Stages<C>& stages)
+        : tiles_(p.tiles), stages_(stages), index_(blockIdx.x / (C.is_split() ? p.split : C.cta_group))
     {
     }
 
@@ -65,11 +64,11 @@ public:
         } else if constexpr (C.is_split()) {
             index_ = -1;
         } else {
-            ptx::mbarrier_wait_parity(addresses_.tile_full(ring_.stage), ring_.phase);
-            const int32_t first = ptx::cancelled_cluster(addresses_.response(ring_.stage));
+            ptx::mbarrier_wait_parity(stages_.tile_full(ring_.stage), ring_.phase);
+            const int32_t first = ptx::cancelled_cluster(stages_.response(ring_.stage));
             index_ = first < 0 ? -1 : first / C.cta_group;
             ptx::fence_proxy_async();
-            arrive_at_leader<C>(addresses_.tile_empty(ring_.stage));
+            arrive_at_leader<C>(stages_.tile_empty(ring_.stage));
             ring_.advance();
         }
     }
@@ -84,27 +83,27 @@ public:
 
 private:
     int32_t tiles_;
-    const SmemAddresses<C>& addresses_;
+    const Stages<C>& stages_;
     int32_t index_;
     Ring<responses> ring_ = Ring<responses>::reader();
 };
 
-// Arrives at tile_empty: the callers of TileIterator::advance() in a group's CTAs, which are the epilogue's
+// Arrives at tile_empty: the callers of Scheduler::advance() in a group's CTAs, which are the epilogue's
 // warps, the producer and the scheduler of each, and the consumers.
 template <Config C>
 constexpr int tile_readers = C.cta_group*(epilogue_warps + 2) + C.consumers();
 
-// Scheduler: requests the next tile as soon as a response slot is free.
+// The scheduler warp: requests the next tile as soon as a response slot is free.
 template <Config C>
-__device__ inline void schedule(const Params& p, const SmemAddresses<C>& addresses, uint32_t rank)
+__device__ inline void request_tiles(const Params& p, const Stages<C>& stages, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
     auto ring = Ring<responses>::writer();
-    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance(), ring.advance()) {
-        const uint32_t response = addresses.response(ring.stage);
-        const uint32_t full = addresses.tile_full(ring.stage);
+    for (Scheduler<C> scheduler(p, stages); scheduler.index() >= 0; scheduler.advance(), ring.advance()) {
+        const uint32_t response = stages.response(ring.stage);
+        const uint32_t full = stages.tile_full(ring.stage);
         if (rank == 0)
-            ptx::mbarrier_wait_parity(addresses.tile_empty(ring.stage), ring.phase);
+            ptx::mbarrier_wait_parity(stages.tile_empty(ring.stage), ring.phase);
         ptx::mbarrier_arrive_expect_tx(full, response_bytes);
         if constexpr (C.cta_group == 2) {
             if (rank == 0)
@@ -158,23 +157,23 @@ __device__ inline uint32_t stage_bytes(const Params& p)
 
 // Producer: one thread in each CTA fills the stages.
 template <Config C>
-__device__ inline void produce(const Params& p, const SmemAddresses<C>& addresses, uint32_t rank)
+__device__ inline void produce(const Params& p, const Stages<C>& stages, uint32_t rank)
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
     auto ring = Ring<C.stages>::writer();
-    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance()) {
-        const TileCoord at = tile_coord(p, tiles.index());
+    for (Scheduler<C> scheduler(p, stages); scheduler.index() >= 0; scheduler.advance()) {
+        const TileCoord at = tile_coord(p, scheduler.index());
         const int32_t row_b = at.n * C.tile_n + rank * b_rows(C), batch_b = at.batch * p.b_batch_step;
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
-            uint32_t full = addresses.full(ring.stage);
-            ptx::mbarrier_wait_parity(addresses.empty(ring.stage), ring.phase);
+            uint32_t full = stages.full(ring.stage);
+            ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
             if (rank == 0)
                 ptx::mbarrier_arrive_expect_tx(full, C.cta_group * stage_bytes<C>(p));
             if constexpr (C.cta_group == 2)
                 full = ptx::map_shared(full, 0);
-            load_a<C>(p, addresses.a(ring.stage), full, at, rank, i * tile_k);
-            load_operand<C, b_rows(C)>(p.b, p.b_major, addresses.b(ring.stage), full, row_b, i * tile_k,
+            load_a<C>(p, stages.a(ring.stage), full, at, rank, i * tile_k);
+            load_operand<C, b_rows(C)>(p.b, p.b_major, stages.b(ring.stage), full, row_b, i * tile_k,
                                        batch_b);
         }
     }
@@ -182,7 +181,7 @@ __device__ inline void produce(const Params& p, const SmemAddresses<C>& addresse
     if constexpr (C.cta_group == 2)
 #pragma unroll 1
         for (int i = 0; i < C.stages; ++i, ring.advance())
-            ptx::mbarrier_wait_parity(addresses.empty(ring.stage), ring.phase);
+            ptx::mbarrier_wait_parity(stages.empty(ring.stage), ring.phase);
     ptx::launch_dependents();
 }
 
@@ -221,40 +220,39 @@ __device__ inline void commit(uint32_t bar)
 
 // Consumer: one thread of the leader multiplies its block of each tile.
 template <Config C>
-__device__ inline void consume(const Params& p, const SmemAddresses<C>& addresses, uint32_t tmem,
-                               int consumer)
+__device__ inline void consume(const Params& p, const Stages<C>& stages, uint32_t tmem, int consumer)
 {
     ptx::wait_for_earlier_grids();
     const Slice slice = slice_of_k<C>(p, load_scalars(p.output));
-    const uint64_t first_a = operand_descriptor(addresses.a(0) + consumer * operand_bytes(128), p.a_major);
-    const uint64_t first_b = operand_descriptor(addresses.b(0), p.b_major);
+    const uint64_t first_a = operand_descriptor(stages.a(0) + consumer * operand_bytes(128), p.a_major);
+    const uint64_t first_b = operand_descriptor(stages.b(0), p.b_major);
     const uint32_t step_a = k_step(p.a_major), step_b = k_step(p.b_major);
     auto ring = Ring<C.stages>::reader();
     auto acc = Ring<C.accumulators()>::writer();
-    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance(), acc.advance()) {
+    for (Scheduler<C> scheduler(p, stages); scheduler.index() >= 0; scheduler.advance(), acc.advance()) {
         const uint32_t d = accumulator<C>(tmem, consumer, acc.stage);
         if constexpr (!C.is_split()) {
-            ptx::mbarrier_wait_parity(addresses.acc_empty(consumer, acc.stage), acc.phase);
+            ptx::mbarrier_wait_parity(stages.acc_empty(consumer, acc.stage), acc.phase);
             ptx::tmem_fence_after();
         }
         for (int32_t i = slice.first; i < slice.last; ++i, ring.advance()) {
             const uint32_t to_stage = ring.stage * (sizeof(typename Smem<C>::Stage) / 16);
-            ptx::mbarrier_wait_parity(addresses.full(ring.stage), ring.phase);
+            ptx::mbarrier_wait_parity(stages.full(ring.stage), ring.phase);
 #pragma unroll
             for (uint32_t step = 0; step < tile_k / mma_k; ++step)
                 ptx::tcgen05_mma<C.cta_group>(d, first_a + to_stage + step * step_a,
                                               first_b + to_stage + step * step_b, p.instruction,
                                               i > slice.first || step > 0);
-            commit<C>(addresses.empty(ring.stage));
+            commit<C>(stages.empty(ring.stage));
         }
-        commit<C>(addresses.acc_full(consumer, acc.stage));
+        commit<C>(stages.acc_full(consumer, acc.stage));
     }
 }
 
 // Epilogue: each warp stores its 32 lanes of all accumulators of its CTA.
 template <Config C>
-__device__ inline void store_tiles(const Params& p, Smem<C>& smem, const SmemAddresses<C>& addresses,
-                                   uint32_t tmem, uint32_t rank, int warp)
+__device__ inline void store_tiles(const Params& p, Smem<C>& smem, const Stages<C>& stages, uint32_t tmem,
+                                   uint32_t rank, int warp)
 {
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
@@ -262,11 +260,12 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const SmemAdd
     const int lane = threadIdx.x % 32;
     auto acc = Ring<C.accumulators()>::reader();
     uint32_t box = 0;
-    for (TileIterator<C> tiles(p, addresses); tiles.index() >= 0; tiles.advance_warp(lane), acc.advance()) {
-        const TileCoord at = tile_coord(p, tiles.index());
+    for (Scheduler<C> scheduler(p, stages); scheduler.index() >= 0;
+         scheduler.advance_warp(lane), acc.advance()) {
+        const TileCoord at = tile_coord(p, scheduler.index());
 #pragma unroll 1
         for (int block = 0; block < C.consumers(); ++block) {
-            ptx::mbarrier_wait_parity(addresses.acc_full(block, acc.stage), acc.phase);
+            ptx::mbarrier_wait_parity(stages.acc_full(block, acc.stage), acc.phase);
             ptx::tmem_fence_after();
             const uint32_t from = accumulator<C>(tmem, block, acc.stage) + (warp * 32 << 16);
             const int64_t m = int64_t{at.m} * C.tile_m + block * C.block() + rank * 128 + warp * 32;
@@ -276,7 +275,7 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const SmemAdd
             ptx::tmem_fence_before();
             __syncwarp();
             if (lane == 0)
-                arrive_at_leader<C>(addresses.acc_empty(block, acc.stage));
+                arrive_at_leader<C>(stages.acc_empty(block, acc.stage));
         }
     }
     if (lane == 0)
@@ -284,24 +283,24 @@ __device__ inline void store_tiles(const Params& p, Smem<C>& smem, const SmemAdd
 }
 
 template <Config C>
-__device__ inline void init_barriers(const SmemAddresses<C>& addresses)
+__device__ inline void init_barriers(const Stages<C>& stages)
 {
     for (int i = 0; i < C.stages; ++i) {
-        ptx::mbarrier_init(addresses.full(i), 1);
-        ptx::mbarrier_init(addresses.empty(i), C.consumers());
+        ptx::mbarrier_init(stages.full(i), 1);
+        ptx::mbarrier_init(stages.empty(i), C.consumers());
     }
     for (int consumer = 0; consumer < C.consumers(); ++consumer)
         for (int i = 0; i < C.accumulators(); ++i) {
-            ptx::mbarrier_init(addresses.acc_full(consumer, i), 1);
+            ptx::mbarrier_init(stages.acc_full(consumer, i), 1);
             if constexpr (!C.is_split())
-                ptx::mbarrier_init(addresses.acc_empty(consumer, i), C.cta_group * epilogue_warps);
+                ptx::mbarrier_init(stages.acc_empty(consumer, i), C.cta_group * epilogue_warps);
         }
     if constexpr (C.is_split())
-        ptx::mbarrier_init(addresses.partials_full(), 1);
+        ptx::mbarrier_init(stages.partials_full(), 1);
     if constexpr (C.schedule == Schedule::Dynamic)
         for (int i = 0; i < responses; ++i) {
-            ptx::mbarrier_init(addresses.tile_full(i), 1);
-            ptx::mbarrier_init(addresses.tile_empty(i), tile_readers<C>);
+            ptx::mbarrier_init(stages.tile_full(i), 1);
+            ptx::mbarrier_init(stages.tile_empty(i), tile_readers<C>);
         }
     ptx::fence_mbarrier_init();
 }
@@ -326,11 +325,10 @@ __device__ inline void sync_group()
 // All threads, first of all. This touches nothing that earlier kernels on the stream read or write, so that
 // it overlaps with their end; each role calls wait_for_earlier_grids() before its first access.
 template <Config C>
-__device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, const SmemAddresses<C>& addresses,
-                                   int warp)
+__device__ inline uint32_t prepare(const Params& p, Smem<C>& smem, const Stages<C>& stages, int warp)
 {
     if (threadIdx.x == 0) {
-        init_barriers(addresses);
+        init_barriers(stages);
         ptx::prefetch_tensormap(&p.a);
         ptx::prefetch_tensormap(&p.b);
         if (p.tma_store)
@@ -353,19 +351,19 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
     const uint32_t rank = C.cta_group == 2 ? ptx::cluster_ctarank() : 0;
-    const SmemAddresses<C> addresses(smem);
-    const uint32_t tmem = prepare(p, smem, addresses, warp);
+    const Stages<C> stages(smem);
+    const uint32_t tmem = prepare(p, smem, stages, warp);
     if (warp < epilogue_warps) {
         if constexpr (C.is_split())
-            store_slice(p, smem, addresses, tmem, warp);
+            store_slice(p, smem, stages, tmem, warp);
         else
-            store_tiles(p, smem, addresses, tmem, rank, warp);
+            store_tiles(p, smem, stages, tmem, rank, warp);
     } else if (warp == producer_warp && ptx::elect_one()) {
-        produce(p, addresses, rank);
+        produce(p, stages, rank);
     } else if (warp == scheduler_warp && C.schedule == Schedule::Dynamic && ptx::elect_one()) {
-        schedule(p, addresses, rank);
+        request_tiles(p, stages, rank);
     } else if (warp >= first_consumer_warp && rank == 0 && ptx::elect_one()) {
-        consume(p, addresses, tmem, warp - first_consumer_warp);
+        consume(p, stages, tmem, warp - first_consumer_warp);
     }
     __syncwarp();
     sync_group<C>();

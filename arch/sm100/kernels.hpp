@@ -31,12 +31,4 @@ inline constexpr KernelInfo kernels[] = {
 
 constexpr int kernel_count = sizeof configs / sizeof configs[0];
 
-// Microseconds that the cost model expects of a plan.
-double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
-
-bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
-
-// Fills the kernel's parameters for a legal plan.
-Status pack_gemm(const Problem& problem, const Plan& plan, int sm_count, Params& params);
-
 }  // namespace hg::sm100

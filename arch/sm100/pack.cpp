@@ -1,4 +1,5 @@
-// Fills Params: swap_ab, tensor maps, raster.
+#include "arch/sm100/pack.hpp"
+
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
@@ -18,7 +19,8 @@ Status pack_operand(const Operand& o, const Problem& p, int64_t rows, int box_ro
 Status pack_result(const Problem& p, bool swap_ab, CUtensorMap& map)
 {
     const int columns = staging_buffer_bytes / 32 / static_cast<int>(bytes_of(p.d.type));
-    return swap_ab ? encode_matrix(p.d, p, 32, columns, map) : encode_matrix(p.d, p, columns, 32, map);
+    return swap_ab ? encode_matrix(p.d, p.columns(), p, 32, columns, map)
+                   : encode_matrix(p.d, p.columns(), p, columns, 32, map);
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ struct OwnedBlocks {
 };
 
 template <Config C>
-__device__ inline void send_partials(const Params& p, const SmemAddresses<C>& addresses, const Strip& at,
-                                     int warp, int slice)
+__device__ inline void send_partials(const Params& p, const Stages<C>& stages, const Strip& at, int warp,
+                                     int slice)
 {
 #pragma unroll 1
     for (int owner = 0; owner < p.split; ++owner) {
@@ -58,8 +58,8 @@ __device__ inline void send_partials(const Params& p, const SmemAddresses<C>& ad
             continue;
         const OwnedBlocks owned = OwnedBlocks::of(p, owner);
         const int slot = slice < owner ? slice : slice - 1;
-        const uint32_t partials_full = ptx::map_shared(addresses.partials_full(), owner);
-        uint32_t to = ptx::map_shared(addresses.incoming(warp), owner) +
+        const uint32_t partials_full = ptx::map_shared(stages.partials_full(), owner);
+        uint32_t to = ptx::map_shared(stages.incoming(warp), owner) +
                       slot * owned.blocks() * fragment_bytes + at.lane * 16;
 #pragma unroll 1
         for (int block = owned.first; block < owned.last; ++block, to += fragment_bytes) {
@@ -154,14 +154,14 @@ __device__ inline void store_block(const Params& p, const Scalars& s, const Outp
 }
 
 template <Config C>
-__device__ inline void store_slice(const Params& p, Smem<C>& smem, const SmemAddresses<C>& addresses,
-                                   uint32_t tmem, int warp)
+__device__ inline void store_slice(const Params& p, Smem<C>& smem, const Stages<C>& stages, uint32_t tmem,
+                                   int warp)
 {
     const int lane = threadIdx.x % 32, slice = static_cast<int>(ptx::cluster_ctarank());
     const OwnedBlocks owned = OwnedBlocks::of(p, slice);
     const int step = owned.blocks() * fragment_bytes;
     if (p.split > 1 && threadIdx.x == 0 && owned.blocks() > 0)
-        ptx::mbarrier_arrive_expect_tx(addresses.partials_full(), (p.split - 1) * epilogue_warps * step);
+        ptx::mbarrier_arrive_expect_tx(stages.partials_full(), (p.split - 1) * epilogue_warps * step);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const TileCoord tile = tile_coord(p, blockIdx.x / p.split);
@@ -172,11 +172,11 @@ __device__ inline void store_slice(const Params& p, Smem<C>& smem, const SmemAdd
                    tmem + (warp * 32 << 16),
                    count_k_tiles(p, scalars) > 0,
                    smem.staging[warp]};
-    ptx::mbarrier_wait_parity(addresses.acc_full(0, 0), 0);
+    ptx::mbarrier_wait_parity(stages.acc_full(0, 0), 0);
     ptx::tmem_fence_after();
-    send_partials(p, addresses, at, warp, slice);
+    send_partials(p, stages, at, warp, slice);
     if (p.split > 1 && owned.blocks() > 0)
-        ptx::mbarrier_wait_parity(addresses.partials_full(), 0);
+        ptx::mbarrier_wait_parity(stages.partials_full(), 0);
     const OutputBases bases(p.output, scalars, at.batch);
     const unsigned char* from = smem.incoming[warp] + lane * 16;
 #pragma unroll 1

@@ -18,13 +18,13 @@
 
 namespace hg::sm100 {
 
-// Addresses in shared memory, all from one base that is computed once.
+// Shared addresses of the stages, of their barriers and of all else that roles share.
 template <Config C>
-struct SmemAddresses {
+struct Stages {
     using Layout = Smem<C>;
     uint32_t base;
 
-    __device__ explicit SmemAddresses(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
+    __device__ explicit Stages(const Layout& smem) : base(ptx::shared_address_once(&smem)) {}
     __device__ uint32_t a(uint32_t stage) const { return base + stage * sizeof(typename Layout::Stage); }
     __device__ uint32_t b(uint32_t stage) const { return a(stage) + operand_bytes(a_rows(C)); }
     __device__ uint32_t full(uint32_t stage) const { return base + offsetof(Layout, full) + 8 * stage; }

@@ -2,7 +2,10 @@
 #include "arch/sm120/backend.hpp"
 
 #include "arch/common/host/pack.hpp"
+#include "arch/sm120/choose.hpp"
 #include "arch/sm120/kernels.hpp"
+#include "arch/sm120/model.hpp"
+#include "arch/sm120/pack.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/kernel_table.hpp"
 
@@ -42,7 +45,7 @@ Status pack(const Handle&, const Problem& p, const Plan& plan, Packed& packed)
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
-    return hg::launch(*static_cast<KernelTable*>(state), plan, packed.bytes, handle.stream);
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, packed.bytes, handle.stream);
 }
 
 }  // namespace
@@ -64,7 +67,7 @@ const Backend sm120_backend = {
     .stands_aside = sm120::stands_aside,
     .is_compared = true,
     .takes_groups = false,
-    .predict = sm120::predict_plan,
+    .predict_plan = sm120::predict_plan,
 };
 
 }  // namespace hg

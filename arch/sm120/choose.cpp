@@ -1,8 +1,11 @@
 // Chooses a kernel: legality, then measured exceptions, then a cost model (model.cpp).
+#include "arch/sm120/choose.hpp"
+
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm120/kernels.hpp"
+#include "arch/sm120/model.hpp"
 #include "src/plan/backend.hpp"
 #include "src/plan/calibration.hpp"
 
@@ -61,7 +64,8 @@ int modelled_kernel(const Problem& p, const Device& device, const Options& o, in
         if (!is_legal(p, o, kernel))
             continue;
         const double limit = best >= 0 ? best_us : std::numeric_limits<double>::infinity();
-        const double us = predict(p, device, kernel, count_tiles(p, kernels[kernel]), sm_count, limit);
+        const double us =
+            predict_kernel(p, device, kernel, count_tiles(p, kernels[kernel]), sm_count, limit);
         if (best >= 0 && us >= best_us)
             continue;
         best = kernel;
@@ -93,7 +97,7 @@ bool choose(const Problem& p, const Device& device, const Options& o, Plan& plan
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
     plan.tiles = count_tiles(p, kernels[kernel]);
     plan.grid = std::min(plan.tiles, int64_t{sm_count} * ctas_per_sm);
-    plan.predicted_us = predict(p, device, kernel, plan.tiles, sm_count);
+    plan.predicted_us = predict_kernel(p, device, kernel, plan.tiles, sm_count);
     plan.why = *o.kernel ? Why::Forced : tuned >= 0 ? Why::Tuned : Why::Model;
     return true;
 }

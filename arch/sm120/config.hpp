@@ -9,9 +9,9 @@
 namespace hg::sm120 {
 
 struct Config {
-    int m, n, k;           // tile of a CTA
-    int stages;            // of shared memory
-    int warps_m, warps_n;  // how the tile is divided
+    int tile_m, tile_n, tile_k;  // of a CTA
+    int stages;                  // of shared memory
+    int warps_m, warps_n;        // how the tile is divided
     int ctas_per_sm;
     int registers;  // of a consumer's thread, taken from the producer's warpgroup; 0: all threads have as
                     // many
@@ -19,15 +19,15 @@ struct Config {
     constexpr int consumers() const { return warps_m * warps_n; }
     // The producer is one warp. Only whole warpgroups give up registers, so three warps then stay idle.
     constexpr int threads() const { return 32 * (consumers() + (registers > 0 ? 4 : 1)); }
-    constexpr int warp_m() const { return m / warps_m; }
-    constexpr int warp_n() const { return n / warps_n; }
-    constexpr int stage_bytes() const { return 2 * (m + n) * k; }
+    constexpr int warp_m() const { return tile_m / warps_m; }
+    constexpr int warp_n() const { return tile_n / warps_n; }
+    constexpr int stage_bytes() const { return 2 * (tile_m + tile_n) * tile_k; }
     // A warp's part of the stage that stages the output.
     constexpr int staging_bytes() const { return stage_bytes() / consumers(); }
 };
 
-// MN-major operands lie in panels of 64 rows, with 128 bytes for each K; K-major ones have C.k elements for
-// each row.
+// MN-major operands lie in panels of 64 rows, with 128 bytes for each K; K-major ones have C.tile_k
+// elements for each row.
 constexpr int panel = 64;
 
 // Boxes of the output have as many rows as an mma fragment, and as many columns as a warp's part or 128
@@ -44,12 +44,13 @@ constexpr int box_bytes(const Config& c, Type type)
 
 template <Config C>
 struct alignas(1024) Smem {
-    static_assert(C.k == 32 || C.k == 64);
-    static_assert(C.m % panel == 0 && C.n % panel == 0 && C.warp_m() % 16 == 0 && C.warp_n() % 32 == 0);
+    static_assert(C.tile_k == 32 || C.tile_k == 64);
+    static_assert(C.tile_m % panel == 0 && C.tile_n % panel == 0 && C.warp_m() % 16 == 0 &&
+                  C.warp_n() % 32 == 0);
     static_assert(C.staging_bytes() % 1024 == 0 && C.staging_bytes() >= box_bytes(C, Type::F32));
     struct Stage {
-        unsigned char a[2 * C.m * C.k];
-        unsigned char b[2 * C.n * C.k];
+        unsigned char a[2 * C.tile_m * C.tile_k];
+        unsigned char b[2 * C.tile_n * C.tile_k];
     };
     Stage stage[C.stages];
     uint64_t full[C.stages];

@@ -38,7 +38,7 @@ __device__ inline void prepare(const Params& p, Smem<C>& smem)
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& stages)
 {
-    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output), C.k);
+    const int32_t k_tiles = count_k_tiles(p, load_scalars(p.output), C.tile_k);
     auto ring = Ring<C.stages>::reader();
     for (int32_t index = blockIdx.x; index < p.tiles; index += gridDim.x) {
         WarpAccumulator<C.warp_m(), C.warp_n()> acc;
@@ -48,8 +48,8 @@ __device__ inline void consume(const Params& p, Smem<C>& smem, const Stages<C>& 
         const Tile tile = tile_at(p.grid, static_cast<int32_t>(ptx::mov_b32(static_cast<uint32_t>(index))));
         const uint32_t thread = ptx::read_thread();
         const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
-        const WarpPart part{tile.m * C.m + warp / C.warps_n * C.warp_m(),
-                            tile.n * C.n + warp % C.warps_n * C.warp_n(), tile.batch,
+        const WarpPart part{tile.m * C.tile_m + warp / C.warps_n * C.warp_m(),
+                            tile.n * C.tile_n + warp % C.warps_n * C.warp_n(), tile.batch,
                             smem.stage[ring.stage].a + warp * C.staging_bytes(), lane};
         store_part<C, T>(p, load_scalars(p.output), acc, part);
         __syncwarp();
@@ -75,7 +75,7 @@ __device__ inline void run(const Params& p, Smem<C>& smem)
     if constexpr (C.registers > 0)
         ptx::setmaxnreg_dec<producer_registers>();
     if (threadIdx.x / 32 == C.consumers() && ptx::elect_one()) {
-        Producer<C, MA, MB> producer(p, stages, count_k_tiles(p, load_scalars(p.output), C.k));
+        Producer<C, MA, MB> producer(p, stages, count_k_tiles(p, load_scalars(p.output), C.tile_k));
         while (producer.has_next())
             producer.fill_stage();
     }

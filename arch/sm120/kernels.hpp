@@ -4,8 +4,6 @@
 #include "arch/sm120/config.hpp"
 #include "src/plan/backend.hpp"
 
-#include <limits>
-
 namespace hg::sm120 {
 
 #define KERNEL(name, ...) constexpr Config name##_config{__VA_ARGS__};
@@ -26,7 +24,7 @@ constexpr KernelInfo info_of(const char* name)
     static_assert(C.registers == 0 || C.consumers() % 4 == 0);
     static_assert(C.ctas_per_sm * 32 * (C.consumers() * C.registers + 4 * producer_registers) <=
                   registers_per_sm);
-    return {name, C.m, C.n, C.k, C.stages, C.threads(), bytes};
+    return {name, C.tile_m, C.tile_n, C.tile_k, C.stages, C.threads(), bytes};
 }
 
 #define KERNEL(name, ...) info_of<name##_config>(#name),
@@ -36,15 +34,5 @@ inline constexpr KernelInfo kernels[] = {
 #undef KERNEL
 
 constexpr int kernel_count = sizeof kernels / sizeof kernels[0];
-
-bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
-
-// Microseconds that `tiles` tiles of the kernel take.
-double predict(const Problem& problem, const Device& device, int kernel, int64_t tiles, int sm_count,
-               double limit = std::numeric_limits<double>::infinity());
-double predict_plan(const Problem& problem, const Device& device, const Plan& plan, int sm_count);
-
-// Fills the kernel's parameters for a legal plan.
-Status pack_gemm(const Problem& problem, const Plan& plan, Params& params);
 
 }  // namespace hg::sm120

@@ -74,10 +74,10 @@ public:
         ptx::mbarrier_wait_parity(stages_.empty(ring_.stage), ring_.phase);
         if (k_tile_ < k_tiles_) {
             ptx::mbarrier_arrive_expect_tx(full, C.stage_bytes());
-            load_operand<MA, C.m, C.k>(p_.a, stages_.a(ring_.stage), full, tile_.m * C.m, k_tile_ * C.k,
-                                       tile_.batch * p_.a_batch_step);
-            load_operand<MB, C.n, C.k>(p_.b, stages_.b(ring_.stage), full, tile_.n * C.n, k_tile_ * C.k,
-                                       tile_.batch * p_.b_batch_step);
+            load_operand<MA, C.tile_m, C.tile_k>(p_.a, stages_.a(ring_.stage), full, tile_.m * C.tile_m,
+                                                 k_tile_ * C.tile_k, tile_.batch * p_.a_batch_step);
+            load_operand<MB, C.tile_n, C.tile_k>(p_.b, stages_.b(ring_.stage), full, tile_.n * C.tile_n,
+                                                 k_tile_ * C.tile_k, tile_.batch * p_.b_batch_step);
             ++k_tile_;
         } else {
             ptx::mbarrier_arrive(full);
@@ -101,8 +101,8 @@ template <Config C, Type T, Major MA, Major MB, typename Accumulator>
 __device__ inline void multiply_tile(Accumulator& acc, const Stages<C>& stages, Ring<C.stages>& ring,
                                      int32_t k_tiles, int warp, int lane)
 {
-    using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
-    constexpr int steps = C.k / 16;
+    using Share = WarpTile<T, MA, MB, C.tile_k, C.warp_m(), C.warp_n()>;
+    constexpr int steps = C.tile_k / 16;
     static_assert(steps % 2 == 0);
     const int row_a = warp / C.warps_n * C.warp_m(), row_b = warp % C.warps_n * C.warp_n();
     typename Share::Fragments f[2];

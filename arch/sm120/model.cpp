@@ -1,18 +1,20 @@
-// What kernels of sm120 cost.
+#include "arch/sm120/model.hpp"
+
 #include "arch/common/host/mma_sync_model.hpp"
 #include "arch/sm120/kernels.hpp"
 #include "src/plan/calibration.hpp"
 
 namespace hg::sm120 {
 
-double predict(const Problem& p, const Device& device, int index, int64_t tiles, int sm_count, double limit)
+double predict_kernel(const Problem& p, const Device& device, int index, int64_t tiles, int sm_count,
+                      double limit)
 {
     const Config& c = configs[index];
     constexpr MmaSyncCosts costs{
         .mma_cycles = 0.38, .step_cycles = 11.3, .tile_cycles = 7, .vector_cycles = 0, .launch_us = 2.04};
-    const MmaSyncKernel kernel{.m = c.m,
-                               .n = c.n,
-                               .k = c.k,
+    const MmaSyncKernel kernel{.tile_m = c.tile_m,
+                               .tile_n = c.tile_n,
+                               .tile_k = c.tile_k,
                                .warps = c.consumers(),
                                .warp_m = c.warp_m(),
                                .warp_n = c.warp_n(),
@@ -25,7 +27,7 @@ double predict(const Problem& p, const Device& device, int index, int64_t tiles,
 
 double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)
 {
-    return predict(p, device, plan.kernel, plan.tiles, sm_count);
+    return predict_kernel(p, device, plan.kernel, plan.tiles, sm_count);
 }
 
 }  // namespace hg::sm120

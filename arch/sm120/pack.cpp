@@ -1,7 +1,7 @@
-// Fills Params: tensor maps, raster.
-#include "arch/common/host/pack.hpp"
+#include "arch/sm120/pack.hpp"
 
 #include "arch/common/host/facts.hpp"
+#include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
 #include "arch/sm120/kernels.hpp"
 
@@ -27,15 +27,15 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     params.output = pack_output(p);
     params.k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
-    params.grid = square_grid(p.m, p.n, c.m, c.n, static_cast<int>(plan.grid));
+    params.grid = square_grid(p.m, p.n, c.tile_m, c.tile_n, static_cast<int>(plan.grid));
     params.a_batch_step = p.a.batch_stride != 0;
     params.b_batch_step = p.b.batch_stride != 0;
     params.tma_store = facts.output.plain && facts.output.tma;
-    Status status = pack_operand(p.a, p, p.m, c.m, c.k, params.a);
+    Status status = pack_operand(p.a, p, p.m, c.tile_m, c.tile_k, params.a);
     if (status == ok)
-        status = pack_operand(p.b, p, p.n, c.n, c.k, params.b);
+        status = pack_operand(p.b, p, p.n, c.tile_n, c.tile_k, params.b);
     if (status == ok && params.tma_store)
-        status = encode_matrix(p.d, p, box_columns(c, p.d.type), box_rows, params.d);
+        status = encode_matrix(p.d, facts.output.columns, p, box_columns(c, p.d.type), box_rows, params.d);
     return status;
 }
 

@@ -1,10 +1,11 @@
 // The sm80 backend: mma.sync kernels, for Ampere and Ada, and the general path of every later GPU.
 #include "arch/sm80/backend.hpp"
 
-#include "arch/common/divisor.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
+#include "arch/sm80/choose.hpp"
 #include "arch/sm80/kernels.hpp"
+#include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/kernel_table.hpp"
@@ -21,8 +22,6 @@ extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm87[], hge
 namespace hg {
 namespace sm80 {
 namespace {
-
-constexpr int group_m = 8;  // rows of tiles walked together
 
 // Machine code for 8.0 also runs on 8.6 and 8.9 (desktop GPUs); 8.7 (Orin) has its own image, see
 // arch/select.cmake.
@@ -51,11 +50,11 @@ const unsigned char* image_for(const Device& device)
 // An image that was left out of the build is empty.
 bool serves(const Device& device) { return device.cc >= 80 && image_for(device)[0] != 0; }
 
-// Entry point of a GEMM. General kernels have one for each type.
+// Entry point of a GEMM. Kernels of the family Any have one for each type.
 bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     const Config& c = configs[&kernel - kernels];
-    if (!c.general())
+    if (!c.takes_any())
         return c.takes_majors(variant & 2 ? Major::MN : Major::K, variant & 1 ? Major::MN : Major::K) &&
                major_symbol(kernel, variant, name);
     std::snprintf(name, sizeof name, "%s_%s", kernel.name, variant ? "bf16" : "f16");
@@ -72,7 +71,7 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
         return gemm_symbol(kernel, variant, name);
     const Config& c = configs[&kernel - kernels];
     const int gemm_variant = variant - group_variants;
-    const bool a_is_k_major = c.general() || (gemm_variant & 2) == 0;
+    const bool a_is_k_major = c.takes_any() || (gemm_variant & 2) == 0;
     if (!c.takes_groups() || !gemm_symbol(kernel, gemm_variant, name) || !a_is_k_major)
         return false;
     const size_t length = std::strlen(name);
@@ -99,40 +98,19 @@ struct Launches {
     int64_t copy_tiles;
 };
 
-Params pack_product(const Handle& handle, const Problem& p, const Plan& plan)
-{
-    const KernelInfo& kernel = kernels[plan.kernel];
-    Params params{};
-    params.a = pack_operand(p.a, p, p.m);
-    params.b = pack_operand(p.b, p, p.n);
-    params.output = pack_output(p);
-    params.k = p.k;
-    params.slices.split = divisor(plan.split);
-    params.slices.k_tiles = static_cast<int32_t>(ceil_div(p.k, kernel.tile_k));
-    params.slices.arrivals = handle.workspace().counters;
-    if (plan.split > 1) {
-        const auto bytes =
-            static_cast<size_t>(partials_bytes(configs[plan.kernel], plan.tiles, plan.split));
-        auto* const end = static_cast<char*>(handle.workspace().ptr) + plan.workspace;
-        params.slices.partials = reinterpret_cast<float*>(end - bytes);
-    }
-    if (p.is_grouped()) {
-        params.groups = p.groups;
-        params.group_count = static_cast<int32_t>(p.batch);
-        params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, kernel.tile_n));
-    } else {
-        params.grid = pack_grid(p, kernel, group_m);
-    }
-    return params;
-}
-
 Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& packed)
 {
     auto& launches = packed.as<Launches>();
     void* const workspace = handle.workspace().ptr;
     if (plan.repacks())
         launches.copy_tiles = pack_repack(p, plan, workspace, launches.copies);
-    launches.product = pack_product(handle, repacked(p, plan, workspace), plan);
+    pack_gemm(repacked(p, plan, workspace), plan, launches.product);
+    launches.product.slices.arrivals = handle.workspace().counters;
+    if (plan.split > 1) {
+        const int64_t sums = partials_bytes(configs[plan.kernel], plan.tiles, plan.split);
+        auto* const end = static_cast<char*>(workspace) + plan.workspace;
+        launches.product.slices.partials = reinterpret_cast<float*>(end - sums);
+    }
     return ok;
 }
 
@@ -141,14 +119,14 @@ Status launch_product(const Handle& handle, KernelTable& table, const Plan& plan
 {
     const int64_t ctas = plan.tiles * plan.split;
     if (plan.grid == ctas)
-        return hg::launch(table, plan, &product, handle.stream);
+        return launch_kernel(table, plan, &product, handle.stream);
     Plan wave = plan;
     Params params = product;
     Status status = ok;
     for (int64_t first = 0; status == ok && first < ctas; first += plan.grid) {
         params.first = static_cast<int32_t>(first);
         wave.grid = std::min(plan.grid, ctas - first);
-        status = hg::launch(table, wave, &params, handle.stream);
+        status = launch_kernel(table, wave, &params, handle.stream);
     }
     return status;
 }
@@ -161,7 +139,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     if (plan.repacks()) {
         const int64_t most = max_copying_ctas(handle.sm_count(), handle.options.sm_limit > 0);
         const Plan copies = plan_of_copies(plan, repack_kernel, launches.copy_tiles, most);
-        status = hg::launch(table, copies, &launches.copies, handle.stream);
+        status = launch_kernel(table, copies, &launches.copies, handle.stream);
     }
     return status == ok ? launch_product(handle, table, plan, launches.product) : status;
 }
@@ -185,7 +163,7 @@ const Backend sm80_backend = {
     .stands_aside = nullptr,
     .is_compared = false,
     .takes_groups = true,
-    .predict = sm80::predict_plan,
+    .predict_plan = sm80::predict_plan,
 };
 
 }  // namespace hg

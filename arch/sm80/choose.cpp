@@ -1,9 +1,12 @@
 // Chooses a kernel and how many slices K is cut into: legality, then a cost model (model.cpp).
+#include "arch/sm80/choose.hpp"
+
 #include "arch/common/host/mma_sync_model.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/sm80/kernels.hpp"
+#include "arch/sm80/model.hpp"
 #include "src/plan/backend.hpp"
 #include "src/plan/calibration.hpp"
 #include "src/plan/problem.hpp"
@@ -21,18 +24,18 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
     const Problem& p = f.problem;
     if (p.is_grouped() && !config.takes_groups())
         return "the kernel has no entry point for groups";
-    if (!config.general() && p.k == 0)
+    if (!config.takes_any() && p.k == 0)
         return "k is 0";
-    if (!config.general() && (f.a.line <= 0 || f.b.line <= 0))
+    if (!config.takes_any() && (f.a.line <= 0 || f.b.line <= 0))
         return "A or B is not contiguous in one dimension";
-    if (!config.general() && std::max(f.a.line, f.b.line) > INT32_MAX)
+    if (!config.takes_any() && std::max(f.a.line, f.b.line) > INT32_MAX)
         return "A or B has a leading dimension of 2^31 or more";
-    if (!config.general() && !config.takes_unaligned() && (!f.a.vectors || !f.b.vectors))
+    if (!config.takes_any() && !config.takes_unaligned() && (!f.a.vectors || !f.b.vectors))
         return "A or B has rows that are not aligned to 16 bytes, or is an array of pointers, and the "
                "workspace has no room for a copy";
-    if (!config.general() && !config.takes_majors(f.a.major, f.b.major))
+    if (!config.takes_any() && !config.takes_majors(f.a.major, f.b.major))
         return config.few_rows() ? "A is not contiguous along K" : "B is not contiguous along K";
-    if (!config.general() && p.k > INT32_MAX - 512)
+    if (!config.takes_any() && p.k > INT32_MAX - 512)
         return "k is 2^31 or more";
     if (kernel.smem_bytes > device.smem_per_block)
         return "the device has too little shared memory";
@@ -43,7 +46,7 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
     return nullptr;
 }
 
-int64_t count_k_tiles(const Problem& p, const Config& c) { return ceil_div(p.k, c.k); }
+int64_t count_k_tiles(const Problem& p, const Config& c) { return ceil_div(p.k, c.tile_k); }
 
 // No slice is empty.
 const char* split_refusal(const Problem& p, const Config& c, const Candidate& candidate, const Options& o)
@@ -53,7 +56,7 @@ const char* split_refusal(const Problem& p, const Config& c, const Candidate& ca
         return nullptr;
     if (o.mode == Mode::BatchInvariant)
         return "K is not split in batch-invariant mode";
-    if (c.general() || p.is_grouped())
+    if (c.takes_any() || p.is_grouped())
         return "K is not split for groups, nor by kernels that read element by element";
     if (count_k_tiles(p, c) < split || count_k_tiles(p, c) > INT32_MAX / (split + 1))
         return "K has too few or too many K tiles for so many slices";
@@ -67,14 +70,14 @@ const char* split_refusal(const Problem& p, const Config& c, const Candidate& ca
     return nullptr;
 }
 
-void fill(const Problem& p, const Candidate& candidate, double us, int sm_count, const Options& o,
-          Plan& plan)
+void write_plan(const Problem& p, const Candidate& candidate, double us, int sm_count, const Options& o,
+                Plan& plan)
 {
     const Config& c = configs[candidate.kernel];
     const int64_t ctas = candidate.tiles * candidate.split;
     plan.refusal = nullptr;
     plan.kernel = candidate.kernel;
-    plan.variant = c.general() ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
+    plan.variant = c.takes_any() ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
     plan.variant += p.is_grouped() ? group_variants : 0;
     plan.split = static_cast<int>(candidate.split);
     plan.tiles = candidate.tiles;
@@ -105,7 +108,7 @@ struct Asked {
 
     bool leaves_out(const Config& c, const Options& options) const
     {
-        return (copies.repacks() && (c.takes_unaligned() || c.general())) ||
+        return (copies.repacks() && (c.takes_unaligned() || c.takes_any())) ||
                (options.has_plan && c.takes_unaligned());
     }
 };
@@ -122,10 +125,11 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
     const int sm_count = o.sm_count(device);
     const double limit =
         found ? plan.predicted_us - asked.copies_us : std::numeric_limits<double>::infinity();
-    const double us = predict(p, device, candidate, sm_count, o.sm_limit > 0, limit) + asked.copies_us;
+    const double us =
+        predict_candidate(p, device, candidate, sm_count, o.sm_limit > 0, limit) + asked.copies_us;
     if (found && us >= plan.predicted_us)
         return false;
-    fill(p, candidate, us, sm_count, o, plan);
+    write_plan(p, candidate, us, sm_count, o, plan);
     plan.repack_a = asked.copies.repack_a;
     plan.repack_b = asked.copies.repack_b;
     plan.workspace += asked.copies.workspace;
@@ -142,7 +146,7 @@ bool choose_kernel(const Asked& asked, const Device& device, const Options& opti
             plan.refusal = why_not;
             continue;
         }
-        const int64_t tiles = count_max_tiles(asked.facts.problem, configs[i].m, configs[i].n);
+        const int64_t tiles = count_max_tiles(asked.facts.problem, configs[i].tile_m, configs[i].tile_n);
         if (options.split > 0) {
             found |= consider(asked, device, options, {i, tiles, options.split}, found, plan);
             continue;

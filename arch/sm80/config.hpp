@@ -21,12 +21,12 @@ enum class Family {
 
 struct Config {
     Family family;
-    int m, n, k;           // tile of a CTA
-    int stages;            // of shared memory
-    int warps_m, warps_n;  // how the tile is divided
+    int tile_m, tile_n, tile_k;  // of a CTA
+    int stages;                  // of shared memory
+    int warps_m, warps_n;        // how the tile is divided
 
-    constexpr bool general() const { return family == Family::Any; }
-    constexpr bool takes_groups() const { return family == Family::Grouped || general(); }
+    constexpr bool takes_any() const { return family == Family::Any; }
+    constexpr bool takes_groups() const { return family == Family::Grouped || takes_any(); }
     constexpr bool few_rows() const { return family == Family::Rows || family == Family::UnalignedRows; }
     constexpr bool few_columns() const
     {
@@ -45,20 +45,20 @@ struct Config {
     constexpr int min_ctas() const { return takes_unaligned() ? 3 : 1; }
     constexpr int warps() const { return warps_m * warps_n; }
     constexpr int threads() const { return 32 * warps(); }
-    constexpr int warp_m() const { return m / warps_m; }
-    constexpr int warp_n() const { return n / warps_n; }
-    constexpr int stage_bytes() const { return 2 * (m + n) * k; }
+    constexpr int warp_m() const { return tile_m / warps_m; }
+    constexpr int warp_n() const { return tile_n / warps_n; }
+    constexpr int stage_bytes() const { return 2 * (tile_m + tile_n) * tile_k; }
 };
 
 // Dynamic shared memory of a CTA; the epilogue's chunks reuse the stages.
 template <Config C>
 struct Smem {
-    static_assert(C.k == 32 || C.k == 64);
-    static_assert(C.m % 64 == 0 || C.few_rows());  // panels of MN-major operands
-    static_assert(C.n % 64 == 0 || C.few_columns());
+    static_assert(C.tile_k == 32 || C.tile_k == 64);
+    static_assert(C.tile_m % 64 == 0 || C.few_rows());  // panels of MN-major operands
+    static_assert(C.tile_n % 64 == 0 || C.few_columns());
     static_assert(C.warp_m() % 16 == 0 && C.warp_n() % 16 == 0);
-    alignas(128) uint16_t a[C.stages][C.m * C.k];
-    alignas(128) uint16_t b[C.stages][C.n * C.k];
+    alignas(128) uint16_t a[C.stages][C.tile_m * C.tile_k];
+    alignas(128) uint16_t b[C.stages][C.tile_n * C.tile_k];
 };
 
 // Element (row, k) of an operand is at base + row * row_stride + k * k_stride.

@@ -15,11 +15,12 @@
 
 namespace hg::sm80 {
 
-// Which tile a CTA computes, and which slice of its K. The slices of a tile are neighbours in the grid.
-struct CtaWork {
+// Scheduler: which tile a CTA computes, and which slice of its K. The slices of a tile are neighbours in the
+// grid.
+struct Scheduler {
     int32_t tile, slice;
 
-    __device__ explicit CtaWork(const Params& p, uint32_t block)
+    __device__ explicit Scheduler(const Params& p, uint32_t block)
         : tile(p.slices.split.quotient(static_cast<int32_t>(p.first + block))),
           slice(static_cast<int32_t>(p.first + block) - tile * p.slices.split.value)
     {
@@ -30,7 +31,7 @@ struct CtaWork {
 struct KRange {
     int first, count;
 
-    __device__ KRange(const Params& p, const CtaWork& work, int tile_k)
+    __device__ KRange(const Params& p, const Scheduler& work, int tile_k)
         : first(first_k_tile(p.slices, work.slice) * tile_k)
     {
         const int end = min(static_cast<int>(p.k), first_k_tile(p.slices, work.slice + 1) * tile_k);
@@ -56,7 +57,7 @@ struct PlainTiles {
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
         const Tile tile = tile_at(p.grid, index);
-        return {int64_t{tile.m} * C.m, p.output.m, int64_t{tile.n} * C.n, tile.batch};
+        return {int64_t{tile.m} * C.tile_m, p.output.m, int64_t{tile.n} * C.tile_n, tile.batch};
     }
     __device__ static bool exists(const TilePlace&) { return true; }
     __device__ static const OutputParams& output(const Params& p, const TilePlace&) { return p.output; }
@@ -68,9 +69,9 @@ struct GroupedTiles {
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
         GroupTile at{};
-        GroupWalk<C.m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n, index);
+        GroupWalk<C.tile_m> walk(p.groups, p.group_count, p.output.m, p.group_tiles_n, index);
         walk.find(at);
-        return {at.row, at.end, int64_t{at.n} * C.n, at.batch};
+        return {at.row, at.end, int64_t{at.n} * C.tile_n, at.batch};
     }
     __device__ static bool exists(const TilePlace& at) { return at.row < at.end; }
     __device__ static OutputParams output(const Params& p, const TilePlace& at)
@@ -100,7 +101,7 @@ __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& a
 {
     ptx::cp_async_wait_group<0>();  // of K tiles that do not exist: zeros
     __syncthreads();
-    const CtaWork work(p, ptx::read_block());
+    const Scheduler work(p, ptx::read_block());
     const uint32_t thread = ptx::read_thread();
     const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
     uint32_t complete = 1;
@@ -115,15 +116,17 @@ __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& a
 template <Config C, Type T, Major MA, Major MB, typename Find = PlainTiles>
 __device__ inline void run_tile(const Params& p, Smem<C>& smem)
 {
-    using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
+    using Share = WarpTile<T, MA, MB, C.tile_k, C.warp_m(), C.warp_n()>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const CtaWork work(p, blockIdx.x);
+    const Scheduler work(p, blockIdx.x);
     const TilePlace at = Find::template find<C>(p, work.tile);
     if (!Find::exists(at))
         return;
-    const KRange range(p, work, C.k);
-    Producer<MA, C.m, C.k, C.threads()> a(p.a, at.row, range.first, at.end, at.batch, threadIdx.x);
-    Producer<MB, C.n, C.k, C.threads()> b(p.b, at.column, range.first, p.output.n, at.batch, threadIdx.x);
+    const KRange range(p, work, C.tile_k);
+    Producer<MA, C.tile_m, C.tile_k, C.threads()> a(p.a, at.row, range.first, at.end, at.batch,
+                                                    threadIdx.x);
+    Producer<MB, C.tile_n, C.tile_k, C.threads()> b(p.b, at.column, range.first, p.output.n, at.batch,
+                                                    threadIdx.x);
     const WarpPlace<C> in_tile(warp);
     prefetch_warp_tile<C.warp_m(), C.warp_n()>(Find::output(p, at), load_scalars(p.output), at.batch,
                                                at.row + in_tile.m, at.column + in_tile.n, lane);

@@ -3,8 +3,8 @@
 // for groups of rows, whose A is K-major, end in _groups. sm80_repack serves both types.
 #include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
-#include "arch/sm80/configs.hpp"
-#include "arch/sm80/general.cuh"
+#include "arch/sm80/any.cuh"
+#include "arch/sm80/config.hpp"
 #include "arch/sm80/unaligned.cuh"
 
 using namespace hg;
@@ -41,12 +41,12 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
     Tile_OF(name, config, type) GROUPS_ENTRY(name##_kk_groups, config, type, K)                            \
         GROUPS_ENTRY(name##_kn_groups, config, type, MN)
 #define Any_OF(name, config, type)                                                                         \
-    ENTRY(name, config, (sm80::run_general_tile<config, type>))                                            \
-    ENTRY(name##_groups, config, (sm80::run_general_tile<config, type, sm80::GroupedTiles>))
+    ENTRY(name, config, (sm80::run_any_tile<config, type>))                                                \
+    ENTRY(name##_groups, config, (sm80::run_any_tile<config, type, sm80::GroupedTiles>))
 
 #define KERNEL(family, name, ...)                                                                          \
-    family##_OF(name##_f16, sm80::name##_config, Type::F16)                                                \
-        family##_OF(name##_bf16, sm80::name##_config, Type::BF16)
+    constexpr sm80::Config name##_config{sm80::Family::family, __VA_ARGS__};                               \
+    family##_OF(name##_f16, name##_config, Type::F16) family##_OF(name##_bf16, name##_config, Type::BF16)
 
 #include "arch/sm80/kernels.def"
 

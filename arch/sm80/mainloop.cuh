@@ -181,7 +181,7 @@ public:
         ptx::cp_async_commit_group();
         a_.advance();
         b_.advance();
-        k_left_ -= C.k;
+        k_left_ -= C.tile_k;
         stage_ = stages_.next(stage_);
     }
 
@@ -207,7 +207,7 @@ template <Config C, bool Whole, typename Share, typename ProducerA, typename Pro
 __device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
                                         ProducerB& b, int k, int warp, int lane)
 {
-    constexpr int steps = C.k / 16;
+    constexpr int steps = C.tile_k / 16;
     static_assert(steps % 2 == 0);
     acc.clear();
     if (k <= 0)
@@ -222,7 +222,7 @@ __device__ inline void multiply_k_tiles(typename Share::Accumulator& acc, Smem<C
     typename Share::Lane at(offsets, stages.a(0), stages.b(0));
     Share::load(f[0], at, 0);
     int stage = 0;
-    for (int k_left = k; k_left > 0; k_left -= C.k) {
+    for (int k_left = k; k_left > 0; k_left -= C.tile_k) {
         stage = stages.next(stage);
         const typename Share::Lane next(offsets, stages.a(stage), stages.b(stage));
 #pragma unroll
@@ -248,7 +248,7 @@ template <Config C, typename Share, typename ProducerA, typename ProducerB>
 __device__ inline void multiply_tile(typename Share::Accumulator& acc, Smem<C>& smem, ProducerA& a,
                                      ProducerB& b, int k, int warp, int lane)
 {
-    if (k % C.k == 0 && a.has_whole_chunks() && b.has_whole_chunks())
+    if (k % C.tile_k == 0 && a.has_whole_chunks() && b.has_whole_chunks())
         multiply_k_tiles<C, true, Share>(acc, smem, a, b, k, warp, lane);
     else
         multiply_k_tiles<C, false, Share>(acc, smem, a, b, k, warp, lane);

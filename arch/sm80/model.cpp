@@ -1,4 +1,5 @@
-// What kernels of sm80 cost.
+#include "arch/sm80/model.hpp"
+
 #include "arch/common/host/mma_sync_model.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/sm80/kernels.hpp"
@@ -13,28 +14,29 @@ constexpr MmaSyncCosts unaligned_costs{
     .mma_cycles = 0.19, .step_cycles = 0, .tile_cycles = 1550, .vector_cycles = 0.76, .launch_us = 4.37};
 
 // Kernels that read element by element: whole waves of tiles, at a tenth of the speed of others.
-double predict_general(const Problem& p, const Config& c, const Factors& f, int64_t tiles, int sm_count)
+double predict_any(const Problem& p, const Config& c, const Factors& f, int64_t tiles, int sm_count)
 {
     constexpr double flops_a_cycle = 100.0, launch = 3.3, cycles = 1500.0;  // us, a us
-    const double tile_cycles = 2.0 * c.m * c.n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
+    const double tile_cycles =
+        2.0 * c.tile_m * c.tile_n * static_cast<double>(p.k) / flops_a_cycle + 1500.0;
     return f.fixed * launch +
            f.cycles * static_cast<double>(ceil_div(tiles, sm_count)) * tile_cycles / cycles;
 }
 
 }  // namespace
 
-double predict(const Problem& p, const Device& device, const Candidate& candidate, int sm_count,
-               bool limited, double limit)
+double predict_candidate(const Problem& p, const Device& device, const Candidate& candidate, int sm_count,
+                         bool limited, double limit)
 {
     const Config& c = configs[candidate.kernel];
     const Factors& factors = KernelFactors(device, kernels)[candidate.kernel];
-    if (c.general())
-        return predict_general(p, c, factors, candidate.tiles, sm_count);
+    if (c.takes_any())
+        return predict_any(p, c, factors, candidate.tiles, sm_count);
     const int room = count_resident_ctas(device, kernels[candidate.kernel].smem_bytes, c.threads(),
                                          c.warp_m(), c.warp_n());
-    const MmaSyncKernel kernel{.m = c.m,
-                               .n = c.n,
-                               .k = c.k,
+    const MmaSyncKernel kernel{.tile_m = c.tile_m,
+                               .tile_n = c.tile_n,
+                               .tile_k = c.tile_k,
                                .warps = c.warps(),
                                .warp_m = c.warp_m(),
                                .warp_n = c.warp_n(),
@@ -48,7 +50,7 @@ double predict(const Problem& p, const Device& device, const Candidate& candidat
 
 double predict_plan(const Problem& p, const Device& device, const Plan& plan, int sm_count)
 {
-    return predict(p, device, {plan.kernel, plan.tiles, plan.split}, sm_count, false);
+    return predict_candidate(p, device, {plan.kernel, plan.tiles, plan.split}, sm_count, false);
 }
 
 }  // namespace hg::sm80

@@ -143,13 +143,13 @@ __device__ inline void multiply_unaligned(typename Share::Accumulator& acc, Smem
     a.read(k);
     b.read(k);
     int stage = 0;
-    for (int k_left = k; k_left > 0; k_left -= C.k, stage ^= 1) {
+    for (int k_left = k; k_left > 0; k_left -= C.tile_k, stage ^= 1) {
         a.store(smem.a[stage]);
         b.store(smem.b[stage]);
         __syncthreads();
-        if (k_left > C.k) {
-            a.read(k_left - C.k);
-            b.read(k_left - C.k);
+        if (k_left > C.tile_k) {
+            a.read(k_left - C.tile_k);
+            b.read(k_left - C.tile_k);
         }
         Share::accumulate(
             acc, {offsets, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage])});
@@ -159,18 +159,18 @@ __device__ inline void multiply_unaligned(typename Share::Accumulator& acc, Smem
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void run_unaligned_tile(const Params& p, Smem<C>& smem)
 {
-    using Share = WarpTile<T, MA, MB, C.k, C.warp_m(), C.warp_n()>;
+    using Share = WarpTile<T, MA, MB, C.tile_k, C.warp_m(), C.warp_n()>;
     const int thread = threadIdx.x;
-    const CtaWork work(p, blockIdx.x);
+    const Scheduler work(p, blockIdx.x);
     const TilePlace at = PlainTiles::find<C>(p, work.tile);
-    const KRange range(p, work, C.k);
+    const KRange range(p, work, C.tile_k);
     typename Share::Accumulator acc;
     acc.clear();
     if (range.count > 0) {
-        UnalignedProducer<MA, C.m, C.k, C.threads()> a(p.a, at.batch, at.row, range.first, p.output.m, p.k,
-                                                       thread);
-        UnalignedProducer<MB, C.n, C.k, C.threads()> b(p.b, at.batch, at.column, range.first, p.output.n,
-                                                       p.k, thread);
+        UnalignedProducer<MA, C.tile_m, C.tile_k, C.threads()> a(p.a, at.batch, at.row, range.first,
+                                                                 p.output.m, p.k, thread);
+        UnalignedProducer<MB, C.tile_n, C.tile_k, C.threads()> b(p.b, at.batch, at.column, range.first,
+                                                                 p.output.n, p.k, thread);
         multiply_unaligned<C, Share>(acc, smem, a, b, range.count, thread / 32, thread % 32);
     }
     store_tile<C, T, PlainTiles>(p, smem, acc);

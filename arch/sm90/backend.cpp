@@ -118,8 +118,8 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
-    const Status status = is_grouped(plan.kernel) ? pack_groups(left, plan, product)
-                                                  : pack_gemm(left, plan, product);
+    const Status status =
+        is_grouped(plan.kernel) ? pack_groups(left, plan, product) : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
         product.tile_counter = product.arrivals + stream_k_words(c, product.stream_k_tiles);
@@ -135,17 +135,17 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
 Status launch_repack(const Handle& handle, KernelTable& table, const Plan& plan, const Launches& launches)
 {
     const Plan copies = plan_of_copies(plan, repack_kernel, launches.copy_tiles, max_copying_ctas(handle));
-    return hg::launch(table, copies, &launches.copies, handle.stream);
+    return launch_kernel(table, copies, &launches.copies, handle.stream);
 }
 
 Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packed)
 {
     auto& table = *static_cast<KernelTable*>(state);
     if (is_direct(plan.kernel))
-        return hg::launch(table, plan, &packed.as<DirectParams>(), handle.stream);
+        return launch_kernel(table, plan, &packed.as<DirectParams>(), handle.stream);
     const auto& launches = packed.as<Launches>();
     Status status = plan.repacks() ? launch_repack(handle, table, plan, launches) : ok;
-    return status == ok ? hg::launch(table, plan, &launches.product, handle.stream) : status;
+    return status == ok ? launch_kernel(table, plan, &launches.product, handle.stream) : status;
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ const Backend sm90_backend = {
     .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = true,
-    .predict = sm90::predict_plan,
+    .predict_plan = sm90::predict_plan,
 };
 
 }  // namespace hg

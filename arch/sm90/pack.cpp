@@ -32,13 +32,14 @@ Status pack_results(const Facts& f, const Config& c, bool swap_ab, Params& param
     const int columns = halves && swap_ab                                ? 64
                         : halves && params.epilogue == Epilogue::General ? subtile_n
                                                                          : columns_of(p.d.type);
-    Status status = encode_matrix(p.d, p, columns, swap_ab ? transposed_box_rows : 64, params.d);
+    Status status =
+        encode_matrix(p.d, f.output.columns, p, columns, swap_ab ? transposed_box_rows : 64, params.d);
     if (params.epilogue != Epilogue::Fused)
         return status;
     if (status == ok && f.output.reads_c)
-        status = encode_matrix(p.c, p, columns_of(p.c.type), 64, params.c);
+        status = encode_matrix(p.c, p.n, p, columns_of(p.c.type), 64, params.c);
     if (status == ok && f.output.aux)
-        status = encode_matrix(p.aux, p, columns_of(p.aux.type), 64, params.aux);
+        status = encode_matrix(p.aux, p.n, p, columns_of(p.aux.type), 64, params.aux);
     return status;
 }
 

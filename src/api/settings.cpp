@@ -1,4 +1,6 @@
-// The settings of a handle: what the public functions set, and what they tell of it.
+// The settings of a handle: what the public functions set, and what they tell of it. And the logger, for
+// all handles that are created later.
+#include "src/base/log.hpp"
 #include "src/base/status.hpp"
 #include "src/driver/driver.hpp"
 #include "src/plan/problem.hpp"
@@ -178,4 +180,10 @@ extern "C" const char* hgemm_backend(hgemm_handle_t handle)
 {
     const Handle* h = find_handle(handle);
     return h ? h->backends[0]->name : "";
+}
+
+extern "C" hgemm_status_t hgemm_set_logger(hgemm_log_level_t level, hgemm_logger_t logger, void* data)
+{
+    const Call call("hgemm_set_logger");
+    return set_logger(level, logger, data);
 }

@@ -22,6 +22,8 @@ struct Log {
 // Sets the log by HGEMM_LOG and HGEMM_LOG_FILE; false if HGEMM_LOG has an unknown value. If the file cannot
 // be written to, a line on standard error says so and the log goes on there.
 bool open_log_of_environment(Log& log) noexcept;
+// hgemm_set_logger().
+Status set_logger(hgemm_log_level_t level, hgemm_logger_t logger, void* data);
 // Sets the log by hgemm_set_logger() if that was called, else by the environment.
 Status open_log(Log& log) noexcept;
 void close_log(Log& log) noexcept;

@@ -26,7 +26,7 @@ Region region_of_b(const hgemm_args_t& g)
 }
 Region region_of_c(const hgemm_args_t& g)
 {
-    return region_of(g, g.c, stored_d(g), g.ldc, g.stride_c, g.type_c);
+    return region_of(g, g.c, stored_c(g), g.ldc, g.stride_c, g.type_c);
 }
 Region region_of_bias(const hgemm_args_t& g)
 {
@@ -85,13 +85,14 @@ Status check_apart(const Signature& signature, const hgemm_args_t& g)
     if (g.a_array || g.b_array || g.c_array || g.d_array)
         return ok;
     const Overlaps overlaps(signature);
-    const Named d{overlaps.output(), region_of(g, g.d, stored_d(g), g.ldd, g.stride_d, g.type_d)};
+    const Stored stored = stored_d(g, signature.fold);
+    const Named d{overlaps.output(), region_of(g, g.d, stored, g.ldd, g.stride_d, g.type_d)};
     Status status = overlaps.check_operands(d, g);
     if (status == ok && reads_c(g) && g.c != g.d)
         status = overlaps.check({Arg::C, region_of_c(g)}, d);
     if (status != ok || !g.aux)
         return status;
-    const Named aux{Arg::Aux, region_of(g, g.aux, stored_d(g), g.ldaux, g.stride_aux, g.type_d)};
+    const Named aux{Arg::Aux, region_of(g, g.aux, stored_c(g), g.ldaux, g.stride_aux, g.type_d)};
     status = overlaps.check(aux, d);
     if (status == ok && reads_c(g))
         status = overlaps.check(aux, {Arg::C, region_of_c(g)});

@@ -63,7 +63,9 @@ private:
     {
         return arrays_ ? ok : stride(name(), value, type);
     }
-    Status output_stride(int64_t value, int64_t ld) const;
+    Status size(int64_t value, bool along_lines) const;
+    Status output_stride(int64_t value, const Stored& output, int64_t ld) const;
+    Stored d() const { return stored_d(g_, signature_.fold); }
     Status pointer(const void* ptr, const void* const* array, bool needed, hgemm_type_t type) const;
     Status pointers_of(const void* const* array, hgemm_type_t type) const;
     Status scalar_pointer(const void* ptr) const;
@@ -87,14 +89,22 @@ Status Checker::stride(const char* name, int64_t value, hgemm_type_t type) const
     return ok;
 }
 
-Status Checker::output_stride(int64_t value, int64_t ld) const
+// `along_lines`: of the dimension in which D is contiguous, and may be folded.
+Status Checker::size(int64_t value, bool along_lines) const
+{
+    if (along_lines && value % signature_.fold != 0)
+        return bad("is %" PRId64 ", must be a multiple of %d", value, signature_.fold);
+    return not_negative(value);
+}
+
+Status Checker::output_stride(int64_t value, const Stored& output, int64_t ld) const
 {
     if (g_.batch_count < 2 || arrays_ || is_empty(g_))
         return ok;
     if (value == 0)
         return bad("is 0, must separate the outputs of %" PRId64 " problems", g_.batch_count);
-    const Stored d = stored_d(g_);
-    if (const int64_t distance = overlapping_distance(value, g_.batch_count, d.outer, ld, d.inner))
+    if (const int64_t distance =
+            overlapping_distance(value, g_.batch_count, output.outer, ld, output.inner))
         return bad("is %" PRId64 ", must separate the outputs of %" PRId64
                    " problems: those of problems 0 and %" PRId64 " share elements",
                    value, g_.batch_count, distance);
@@ -147,6 +157,8 @@ Status Checker::aliased_c() const
     if (!same || !reads_c(g_))
         return ok;
     const char* d = arrays_ ? "args->d_array" : "args->d";
+    if (signature_.fold != 1)
+        return bad("equals %s, which is narrower", d);
     if (g_.type_c != g_.type_d)
         return bad("equals %s, so args->type_c must equal args->type_d", d);
     if (g_.ldc != g_.ldd)
@@ -168,8 +180,8 @@ Status Checker::check_scalar()
     case Arg::TypeAb: return one_of(g_.type_ab, 1, 2, "1 (F16) or 2 (BF16)");
     case Arg::TypeC: return one_of(g_.type_c, 1, 3, types);
     case Arg::TypeD: return one_of(g_.type_d, 1, 3, types);
-    case Arg::M: return not_negative(g_.m);
-    case Arg::N: return not_negative(g_.n);
+    case Arg::M: return size(g_.m, g_.layout == HGEMM_COL_MAJOR);
+    case Arg::N: return size(g_.n, g_.layout != HGEMM_COL_MAJOR);
     case Arg::K: return not_negative(g_.k);
     case Arg::Count: return not_negative(g_.batch_count);
     case Arg::Alpha: return scalar_pointer(g_.alpha_device);
@@ -192,14 +204,14 @@ Status Checker::check_matrix()
     case Arg::InOut: return pointer(g_.d, g_.d_array, writes, g_.type_d);
     case Arg::Lda: return leading(g_.lda, stored_a(g_), g_.type_ab);
     case Arg::Ldb: return leading(g_.ldb, stored_b(g_), g_.type_ab);
-    case Arg::Ldc: return reads_c(g_) ? leading(g_.ldc, stored_d(g_), g_.type_c) : ok;
+    case Arg::Ldc: return reads_c(g_) ? leading(g_.ldc, stored_c(g_), g_.type_c) : ok;
     case Arg::Ldd:
-    case Arg::LdInOut: return leading(g_.ldd, stored_d(g_), g_.type_d);
+    case Arg::LdInOut: return leading(g_.ldd, d(), g_.type_d);
     case Arg::StrideA: return matrix_stride(g_.stride_a, g_.type_ab);
     case Arg::StrideB: return matrix_stride(g_.stride_b, g_.type_ab);
     case Arg::StrideC: return reads_c(g_) ? matrix_stride(g_.stride_c, g_.type_c) : ok;
     case Arg::StrideD:
-    case Arg::StrideInOut: return output_stride(g_.stride_d, g_.ldd);
+    case Arg::StrideInOut: return output_stride(g_.stride_d, d(), g_.ldd);
     default: return ok;
     }
 }
@@ -224,8 +236,8 @@ Status Checker::check_epilogue()
         if (g_.aux && arrays_)
             return bad("is set, must be NULL in a batch of pointer arrays");
         return g_.aux ? check_pointer(position_, name(), g_.aux, element_bytes(g_.type_d), pointers_) : ok;
-    case Arg::Ldaux: return g_.aux ? leading(g_.ldaux, stored_d(g_), g_.type_d) : ok;
-    case Arg::StrideAux: return g_.aux ? output_stride(g_.stride_aux, g_.ldaux) : ok;
+    case Arg::Ldaux: return g_.aux ? leading(g_.ldaux, stored_c(g_), g_.type_d) : ok;
+    case Arg::StrideAux: return g_.aux ? output_stride(g_.stride_aux, stored_c(g_), g_.ldaux) : ok;
     case Arg::Flags: return g_.flags == 0 ? ok : bad("is %u, must be 0", g_.flags);
     default: return ok;
     }

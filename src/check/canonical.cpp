@@ -24,7 +24,7 @@ Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_
 
 }  // namespace
 
-Problem to_problem(const hgemm_args_t& g)
+Problem to_problem(const hgemm_args_t& g, int32_t fold)
 {
     const bool column = g.layout == HGEMM_COL_MAJOR;
     const bool a_no = g.transa == HGEMM_NO_TRANS, b_no = g.transb == HGEMM_NO_TRANS;
@@ -59,6 +59,7 @@ Problem to_problem(const hgemm_args_t& g)
                   along_rows ? BiasAlong::Rows : BiasAlong::Columns};
     }
     p.activation = static_cast<Activation>(g.activation);
+    p.folded = p.n - p.n / fold;
     if (g.aux)
         p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d)};
     p.simplify();

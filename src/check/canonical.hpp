@@ -4,9 +4,11 @@
 #include "hgemm.h"
 #include "src/plan/problem.hpp"
 
+#include <cstdint>
+
 namespace hg {
 
-// The canonical form of checked, non-empty arguments.
-Problem to_problem(const hgemm_args_t& args);
+// The canonical form of checked, non-empty arguments; `fold`: see Signature.
+Problem to_problem(const hgemm_args_t& args, int32_t fold = 1);
 
 }  // namespace hg

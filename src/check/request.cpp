@@ -22,9 +22,17 @@ Stored stored_b(const hgemm_args_t& g)
     return along_k ? Stored{g.k, g.n, "k"} : Stored{g.n, g.k, "n"};
 }
 
-Stored stored_d(const hgemm_args_t& g)
+Stored stored_c(const hgemm_args_t& g)
 {
     return g.layout == HGEMM_COL_MAJOR ? Stored{g.m, g.n, "m"} : Stored{g.n, g.m, "n"};
+}
+
+Stored stored_d(const hgemm_args_t& g, int32_t fold)
+{
+    const Stored d = stored_c(g);
+    if (fold == 1)
+        return d;
+    return {d.inner / fold, d.outer, "the width of d"};
 }
 
 }  // namespace hg

@@ -59,7 +59,7 @@ Status context_id(void*, uint64_t&) { return absent(); }
 Status keep_with(void*, void*, void (*)(void*)) { return absent(); }
 void keep_images() {}
 Status wait_for(hgemm_stream_t) { return absent(); }
-Status fill(void*, unsigned char, size_t, hgemm_stream_t) { return absent(); }
+Status set_bytes(void*, unsigned char, size_t, hgemm_stream_t) { return absent(); }
 Status copy_out(void*, const void*, size_t, hgemm_stream_t) { return absent(); }
 Status copy_in(void*, const void*, size_t, hgemm_stream_t) { return absent(); }
 Status create_event(Event*) { return absent(); }
@@ -72,7 +72,7 @@ Status load_image(const void*, LoadedImage**) { return absent(); }
 void unload_image(LoadedImage*) {}
 Status get_kernel(const LoadedImage&, const char*, Kernel*) { return absent(); }
 Status allow_shared_memory(Kernel, int, int) { return absent(); }
-Status launch(const Launch&, hgemm_stream_t) { return absent(); }
+Status enqueue(const Launch&, hgemm_stream_t) { return absent(); }
 Status encode_tensor_map(const TensorMapRequest&, void*) { return absent(); }
 
 }  // namespace hg::driver

@@ -64,7 +64,7 @@ Status is_capturing(hgemm_stream_t stream, bool& capturing);
 // Which stream, and which capture of it, a call is for. Addresses of streams are used again, these numbers
 // are not.
 struct Place {
-    uint64_t stream;   // its number, 0 for the default stream; its address while it is captured
+    uint64_t stream;  // its number, 0 for the default stream; its address while it is captured
     uint64_t capture;
     void* graph;  // into which it is captured; null: it is not
 };
@@ -77,7 +77,7 @@ Status keep_with(void* graph, void* object, void (*destroy)(void*));
 
 // For tuning, which allocates and waits: what it puts on a stream and how long that takes.
 Status wait_for(hgemm_stream_t stream);
-Status fill(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream);
+Status set_bytes(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream);
 Status copy_out(void* host, const void* memory, size_t bytes, hgemm_stream_t stream);
 Status copy_in(void* memory, const void* host, size_t bytes, hgemm_stream_t stream);
 using Event = void*;
@@ -119,7 +119,7 @@ struct Launch {
     bool pdl;      // the kernel waits itself for earlier ones (griddepcontrol), so it may start early
     void* params;  // the kernel's one parameter
 };
-Status launch(const Launch& launch, hgemm_stream_t stream);
+Status enqueue(const Launch& launch, hgemm_stream_t stream);
 
 // Tensor map of 16- or 32-bit elements, swizzled over span_bytes (64 or 128, the box in dimension 0).
 // Elements outside the tensor read as zero. Dimension 0 is contiguous; strides are of dimensions 1 and 2,

@@ -108,7 +108,7 @@ Status allow_shared_memory(Kernel kernel, int ordinal, int bytes)
                : status;
 }
 
-Status launch(const Launch& launch, hgemm_stream_t stream)
+Status enqueue(const Launch& launch, hgemm_stream_t stream)
 {
     CUlaunchConfig config{};
     config.gridDimX = launch.grid;

@@ -16,7 +16,7 @@ Status wait_for(hgemm_stream_t stream)
     return check(calls().cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
-Status fill(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream)
+Status set_bytes(void* memory, unsigned char value, size_t bytes, hgemm_stream_t stream)
 {
     return check(calls().cuMemsetD8Async(address_of(memory), value, bytes, stream), "cuMemsetD8Async");
 }

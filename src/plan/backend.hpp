@@ -70,10 +70,14 @@ struct Plan {
         bool staggered;               // the consumers of a split-K kernel end one after another
         bool persistent;              // the kernel is, and has an epilogue
         sm90::Epilogue epilogue;
+
+        bool operator==(const Sm90&) const = default;
     } sm90;
 
     bool repacks() const { return repack_a || repack_b; }
     bool uses_pdl() const { return pdl > Pdl::Off; }
+
+    bool operator==(const Plan&) const = default;
 
     void print(char* text, size_t length) const;
 };
@@ -157,9 +161,11 @@ struct Backend {
     bool is_compared = false;
     // Has kernels for problems with Groups.
     bool takes_groups = false;
+    // Has kernels for problems whose columns are folded.
+    bool takes_fold = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
     // that copies no operands. A backend without one is not calibrated.
-    double (*predict)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
+    double (*predict_plan)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
 };
 
 }  // namespace hg

@@ -126,7 +126,7 @@ Calibration calibrate(std::span<const CalibrationLine> lines, std::span<const Ba
         if (!common && count == 0)
             continue;
         const std::string name = backend->name;
-        if (!backend->predict)
+        if (!backend->predict_plan)
             remarks.push_back("the calibration of " + name + " is not used: the backend has no cost model");
         else if (!common)
             remarks.push_back("the calibration of " + name + " is not used: it has no line of its own");

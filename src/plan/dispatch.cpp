@@ -137,7 +137,8 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         Plan next{};
         next.backend = backend;
         if ((*options.kernel && !find_kernel(*backend, options.kernel)) ||
-            (problem.is_grouped() && !backend->takes_groups))
+            (problem.is_grouped() && !backend->takes_groups) ||
+            (problem.folded > 0 && !backend->takes_fold))
             continue;
         if (!backend->choose(problem, device, options, next)) {
             refusal = next.refusal;
@@ -255,6 +256,7 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
 {
     const char* refusal = problem.is_grouped() ? "no kernel for groups whose sizes lie on the device; "
                                                  "HGEMM_GROUPED_HOST is served"
+                          : problem.folded > 0 ? "no kernel folds columns of D"
                                                : "no backend";
     if (find_plan(problem, device, options, backends, plan, refusal)) {
         if (plan.why == Why::Model && KernelFactors(device, plan.backend->kernels).are_measured())

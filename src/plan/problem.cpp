@@ -38,8 +38,10 @@ void Problem::align_unused_strides()
         a.k_stride = aligned(m);
     if (k == 1 && b.row_stride == 1)
         b.k_stride = aligned(n);
-    if (m == 1)
-        c.ld = d.ld = aux.ld = aligned(n);
+    if (m == 1) {
+        c.ld = aux.ld = aligned(n);
+        d.ld = aligned(columns());
+    }
     if (batch == 1)
         a.batch_stride = b.batch_stride = c.batch_stride = d.batch_stride = aux.batch_stride =
             bias.batch_stride = 0;
@@ -53,17 +55,17 @@ void Problem::align_unused_strides()
 
 void Problem::print(char* text, size_t length) const
 {
-    std::snprintf(text, length,
-                  "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64
-                  ",%" PRId64 ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64
-                  " alpha=%s beta=%s%s%s%s%s",
-                  m, n, name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride,
-                  name_of(type_ab), k, d.ld, batch, general(alpha + 0.0).text(), general(beta).text(),
-                  bias.along == BiasAlong::None ? "" : " bias",
-                  activation == Activation::None ? "" : " activation", aux.ptr ? " aux" : "",
-                  groups.contiguous() ? " rows=offsets"
-                  : groups.masked()   ? " rows=counts"
-                                      : "");
+    std::snprintf(
+        text, length,
+        "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
+        ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%s beta=%s%s%s%s%s%s",
+        m, columns(), name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride, name_of(type_ab),
+        k, d.ld, batch, general(alpha + 0.0).text(), general(beta).text(),
+        bias.along == BiasAlong::None ? "" : " bias", activation == Activation::None ? "" : " activation",
+        folded == 0 ? "" : " folded", aux.ptr ? " aux" : "",
+        groups.contiguous() ? " rows=offsets"
+        : groups.masked()   ? " rows=counts"
+                            : "");
 }
 
 }  // namespace hg

@@ -7,6 +7,9 @@
 //
 // A column-major call becomes this by transposing the equation, which swaps A with B and m with n. Whether
 // A or B is transposed is only a choice of strides. A matrix-vector product has n = 1.
+//
+// An activation may fold neighbouring columns, as a gate does that is multiplied by its neighbour: D then
+// has fewer columns than what is activated, C, aux and the bias among them. No kernel does so yet.
 #pragma once
 
 #include "arch/common/types.hpp"
@@ -57,6 +60,7 @@ struct Problem {
     Matrix c, d, aux;  // c is unused when beta is the value 0
     Bias bias;
     Activation activation;
+    int64_t folded;                           // columns that D has fewer than n
     float alpha, beta;                        // not used where the pointer below is set:
     const float *alpha_device, *beta_device;  // null, or the address of the value
     Groups groups;  // set: m counts the rows of all contiguous groups, or the room of each masked one
@@ -74,10 +78,13 @@ struct Problem {
     bool changes_nothing() const
     {
         return k == 0 && !beta_device && beta == 1.0f && c == d && bias.along == BiasAlong::None &&
-               activation == Activation::None && !aux.ptr;
+               activation == Activation::None && folded == 0 && !aux.ptr;
     }
 
     bool is_grouped() const { return groups.sizes; }
+
+    // Of D, which are n unless the activation folds them.
+    int64_t columns() const { return n - folded; }
 
     // Rewrites the problem to an equivalent one that kernels serve best: a contiguous column of D becomes a
     // row of the transposed problem, so that vectors can be stored to it. Groups are not transposed.

@@ -97,7 +97,7 @@ Status prepare(Handle& handle, const Request& request, const Problem& problem,
 
 }  // namespace
 
-Status launch(Handle& handle, const Plan& plan, const Packed& packed)
+Status launch_plan(Handle& handle, const Plan& plan, const Packed& packed)
 {
     int index = 0;
     while (handle.backends[index] != plan.backend)
@@ -117,7 +117,7 @@ bool repeat(Handle& handle, const Request& request, Status& status)
     if (!known)
         return false;
     const driver::Scope scope(handle.context);
-    status = scope.status() == ok ? launch(handle, known->plan, known->packed) : scope.status();
+    status = scope.status() == ok ? launch_plan(handle, known->plan, known->packed) : scope.status();
     return true;
 }
 
@@ -132,7 +132,7 @@ Status execute(Handle& handle, const Request& request, const Problem& problem)
     Status status = scope.status();
     if (status == ok)
         status = prepare(handle, request, problem, prepared);
-    return status == ok ? launch(handle, prepared->plan, prepared->packed) : status;
+    return status == ok ? launch_plan(handle, prepared->plan, prepared->packed) : status;
 }
 
 }  // namespace hg

@@ -19,6 +19,6 @@ Status decide(Handle& handle, const Problem& problem, Plan& plan);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
 Status check_workspace(const Handle& handle, const Plan& plan);
 // Launches a plan's kernels, whose parameters are packed, on the handle's stream.
-Status launch(Handle& handle, const Plan& plan, const Packed& packed);
+Status launch_plan(Handle& handle, const Plan& plan, const Packed& packed);
 
 }  // namespace hg

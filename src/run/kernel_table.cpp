@@ -64,7 +64,7 @@ void close_kernels(void* state)
     delete table;
 }
 
-Status launch(KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
+Status launch_kernel(KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream)
 {
     const KernelInfo& kernel = plan.backend->kernels[plan.kernel];
     const int entry = table.entry_of(plan);
@@ -86,7 +86,7 @@ Status launch(KernelTable& table, const Plan& plan, const void* params, hgemm_st
     request.smem_bytes = static_cast<unsigned>(kernel.smem_bytes);
     request.pdl = plan.uses_pdl();
     request.params = const_cast<void*>(params);
-    return driver::launch(request, stream);
+    return driver::enqueue(request, stream);
 }
 
 }  // namespace hg

@@ -44,6 +44,6 @@ Status open_kernels(const unsigned char* image, const Device& device, std::span<
 void close_kernels(void* state);
 
 // Launches the planned kernel with one parameter struct.
-Status launch(KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream);
+Status launch_kernel(KernelTable& table, const Plan& plan, const void* params, hgemm_stream_t stream);
 
 }  // namespace hg

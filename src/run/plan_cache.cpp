@@ -7,10 +7,8 @@
 #include <initializer_list>
 
 namespace hg {
-namespace {
 
-// What plans depend on of a problem: pointers become their offset in a 16-byte unit, plus 16 if they are
-// set.
+// Pointers become their offset in a 16-byte unit, plus 16 if they are set.
 Problem shape_of(const Problem& problem)
 {
     const auto alignment = [](const void* pointer) {
@@ -36,6 +34,8 @@ Problem shape_of(const Problem& problem)
     shape.alpha = shape.beta = 1.0f;
     return shape;
 }
+
+namespace {
 
 // What plans depend on of a workspace: all but its addresses.
 Workspace kind_of(const Workspace& workspace)
@@ -67,7 +67,7 @@ uint64_t hash_of(const Matrix& m)
 uint64_t hash_of(const Problem& p, const Workspace& workspace)
 {
     uint64_t hash = mix(workspace.bytes, workspace.counter_words);
-    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.bias.batch_stride})
+    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.folded, p.bias.batch_stride})
         hash = mix(hash, static_cast<uint64_t>(size));
     for (const uint64_t part : {hash_of(p.a), hash_of(p.b), hash_of(p.c), hash_of(p.d), hash_of(p.aux)})
         hash = mix(hash, part);

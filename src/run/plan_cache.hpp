@@ -24,6 +24,10 @@ struct Workspace {
 // of function was called, since arguments that are right for one may be wrong for another.
 using Request = hgemm_args_t;
 
+// What plans depend on of a problem: no scalars, and of each pointer only its alignment and whether it is
+// set. Problems of one shape have one plan.
+Problem shape_of(const Problem& problem);
+
 class PlanCache {
 public:
     // The plan for this shape and this size of workspace; null if it is not known. Pointers count by their

@@ -55,6 +55,7 @@ std::string describe_output(const Problem& p)
         {p.c.ptr || p.c.array, "beta"},
         {p.bias.along == BiasAlong::Columns, "bias"},
         {p.bias.along == BiasAlong::Rows, "bias_rows"},
+        {p.folded > 0, "folded"},
         {p.activation == Activation::Relu, "relu"},
         {p.activation == Activation::GeluTanh, "gelu"},
         {p.activation == Activation::GeluErf, "gelu_erf"},

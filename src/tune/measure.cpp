@@ -123,7 +123,7 @@ Status Measurement::run(Candidate& candidate)
     Status status = scratch_.poison_outputs();
     if (status == ok)
         status = plan.backend->pack(handle_, measured_, plan, candidate.packed);
-    return status == ok ? launch(handle_, plan, candidate.packed) : status;
+    return status == ok ? launch_plan(handle_, plan, candidate.packed) : status;
 }
 
 // A candidate that does not run is no failure of the call, unless the stream has failed too.
@@ -184,7 +184,7 @@ Status Measurement::time(const Candidate& candidate, double& us)
 {
     const Status status = stopwatch_.time(
         handle_.stream, launches_, [&] { return scratch_.overwrite_l2(); },
-        [&] { return launch(handle_, candidate.choice.plan, candidate.packed); }, us);
+        [&] { return launch_plan(handle_, candidate.choice.plan, candidate.packed); }, us);
     us = std::max(us, least_us);
     return status;
 }

@@ -93,7 +93,7 @@ Status Scratch::poison_outputs() const
     Status status = ok;
     for (const Region& region : outputs_)
         if (status == ok)
-            status = driver::fill(region.ptr, 0xff, region.bytes, handle_.stream);
+            status = driver::set_bytes(region.ptr, 0xff, region.bytes, handle_.stream);
     return status;
 }
 
@@ -103,7 +103,7 @@ Status Scratch::overwrite_l2()
     if (!l2_.ptr && bytes > 0)
         if (const Status status = allocate(bytes, l2_); status != ok)
             return status;
-    return bytes > 0 ? driver::fill(l2_.ptr, 0, bytes, handle_.stream) : ok;
+    return bytes > 0 ? driver::set_bytes(l2_.ptr, 0, bytes, handle_.stream) : ok;
 }
 
 }  // namespace hg

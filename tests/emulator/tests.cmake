@@ -106,6 +106,10 @@ add_test(NAME emulator.command
     COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test/command.sh" $<TARGET_FILE:ptxrace> $<TARGET_FILE:emulator-runtime-test>
         "${CMAKE_C_COMPILER}" "${CMAKE_CURRENT_BINARY_DIR}/command")
 set_tests_properties(emulator.command PROPERTIES LABELS emulated TIMEOUT 120)
+add_test(NAME emulator.folders
+    COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/test/folders.sh" "${CMAKE_COMMAND}" "${CMAKE_GENERATOR}"
+        "${CMAKE_CURRENT_SOURCE_DIR}" "${CMAKE_CURRENT_BINARY_DIR}/folders")
+set_tests_properties(emulator.folders PROPERTIES LABELS emulated TIMEOUT 120)
 find_program(python3 python3)
 if(CUDAToolkit_NVCC_EXECUTABLE AND python3 AND NOT HGEMM_SANITIZE)  # nvcc links no sanitizer
     add_test(NAME emulator.example

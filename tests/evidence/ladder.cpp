@@ -57,7 +57,10 @@ sm100::Work square(const Pipeline& p, int64_t size)
     return {tiles_m * tiles_n, size, 2 * bytes, bytes};
 }
 
-sm100::Prediction Rung::predicted() const { return predict(pipeline, square(pipeline, size), sm_count); }
+sm100::Prediction Rung::predicted() const
+{
+    return predict_pipeline(pipeline, square(pipeline, size), sm_count);
+}
 
 const Load* load_of(const Rung& rung)
 {

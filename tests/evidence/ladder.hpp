@@ -1,7 +1,7 @@
 // Published measurements of B200 kernels, and what the model says of each.
 #pragma once
 
-#include "arch/sm100/cycles.hpp"
+#include "arch/sm100/model.hpp"
 
 #include <string>
 #include <vector>

@@ -16,7 +16,7 @@ namespace hg::evidence {
 namespace {
 
 constexpr const char* about_model = R"(
-Nothing here was measured by this project. The model is `arch/sm100/cycles.cpp`, and the dispatcher uses
+Nothing here was measured by this project. The model is `arch/sm100/model.cpp`, and the dispatcher uses
 the same.
 
 - Seven of its constants were fitted to the kernels marked so, and the clock to what NVIDIA/tilus
@@ -44,7 +44,7 @@ std::vector<Choice> choices_of(const char* set)
     selection.sets = {set};
     std::vector<Choice> choices;
     for (const bench::Product& product : bench::select(selection))
-        choices.push_back(choose(product));
+        choices.push_back(choice_for(product));
     return choices;
 }
 
@@ -89,7 +89,7 @@ double peak_flops()
     const sm100::Pipeline pipeline{
         2, 256, 256, 64, 6, sm100::Overlap::Products, true, 2, sm100::Store::Boxes};
     const int64_t deep = int64_t{1} << 30;
-    const double ghz = predict(pipeline, {sm_count / 2, deep, 0, 0}, sm_count).ghz;
+    const double ghz = predict_pipeline(pipeline, {sm_count / 2, deep, 0, 0}, sm_count).ghz;
     return std::round(ghz * sm_count * 8.192) * 1e12;
 }
 

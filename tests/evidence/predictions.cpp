@@ -1,5 +1,6 @@
 #include "predictions.hpp"
 
+#include "arch/sm100/choose.hpp"
 #include "arch/sm100/kernels.hpp"
 #include "arch/sm100/model.hpp"
 #include "ladder.hpp"
@@ -16,7 +17,7 @@ std::string Choice::how() const
                        split > 1 ? fmt::format("/split={}", split) : "");
 }
 
-Choice choose(const bench::Product& product)
+Choice choice_for(const bench::Product& product)
 {
     const Problem problem = problem_of(product);
     Device device{};
@@ -28,7 +29,7 @@ Choice choose(const bench::Product& product)
     const double bytes = 2.0 * static_cast<double>(product.m * product.n);
     const sm100::Work work{plan.tiles, product.k, product.bytes() - bytes, bytes};
     return {product, plan.kernel, plan.swap_ab, plan.split,
-            predict(sm100::pipeline_of(sm100::configs[plan.kernel], plan.split), work, sm_count)};
+            predict_pipeline(sm100::pipeline_of(sm100::configs[plan.kernel], plan.split), work, sm_count)};
 }
 
 bench::Run as_run(const std::vector<Choice>& choices)

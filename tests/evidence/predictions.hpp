@@ -1,7 +1,7 @@
 // What the dispatcher would choose on a B200, and how long the model says it takes.
 #pragma once
 
-#include "arch/sm100/cycles.hpp"
+#include "arch/sm100/model.hpp"
 #include "src/tools/bench/measurement.hpp"
 
 #include <vector>
@@ -20,7 +20,7 @@ struct Choice {
     std::string how() const;  // kernel, swap_ab and split
 };
 
-Choice choose(const bench::Product& product);
+Choice choice_for(const bench::Product& product);
 bench::Run as_run(const std::vector<Choice>& choices);
 
 }  // namespace hg::evidence

@@ -156,7 +156,7 @@ TEST_F(TuningFile, CalibrationSwitchesOffWhatIsFittedToOtherCards)
         const Plan now = plan(problem);
         EXPECT_EQ(now.why, Why::Calibrated) << m << 'x' << n << 'x' << k;
         if (!now.repacks() && std::string(now.backend->name) == "sm90") {
-            EXPECT_EQ(now.predicted_us, now.backend->predict(problem, h200, now, h200.sm_count));
+            EXPECT_EQ(now.predicted_us, now.backend->predict_plan(problem, h200, now, h200.sm_count));
         }
     }
 }
@@ -176,7 +176,7 @@ TEST_F(TuningFile, EachFactorMakesSomePredictionLonger)
                 const Chosen own = choose(device, problem, name, "", 64 * mib);
                 if (own.plan.repacks() || std::string(own.plan.backend->name) != name)
                     continue;
-                const auto predict = own.plan.backend->predict;
+                const auto predict = own.plan.backend->predict_plan;
                 const double ratio = predict(problem, handle.device, own.plan, device.sm_count) /
                                      predict(problem, device, own.plan, device.sm_count);
                 EXPECT_GE(ratio, 1) << name << ' ' << factor.name;

@@ -2,6 +2,7 @@
 #include "devices.hpp"
 
 #include "arch/common/host/mma_sync_model.hpp"
+#include "arch/sm80/choose.hpp"
 #include "arch/sm80/kernels.hpp"
 
 #include <gtest/gtest.h>

@@ -42,6 +42,11 @@ for package in libhgemm1 libhgemm-dev hgemm-tools; do
     field "$package" Description | sed -n 1p >>"$work/synopses"
     contains "$package" "usr/share/doc/$package/copyright"
 done
+# The programs have code of others.
+copyright=$(dpkg-deb --fsys-tarfile "$work"/hgemm-tools_*.deb | tar -xO ./usr/share/doc/hgemm-tools/copyright)
+for holder in "University of Cincinnati" "Victor Zverovich" "Niels Lohmann" "The libhgemm authors"; do
+    [[ $copyright = *"$holder"* ]] || fail "hgemm-tools: the copyright file lacks $holder"
+done
 
 [ "$(sort -u "$work/synopses" | wc -l)" -eq 3 ] || fail "packages are described by the same words"
 

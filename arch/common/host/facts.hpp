@@ -43,6 +43,7 @@ struct OperandFacts {
 };
 
 struct OutputFacts {
+    int64_t columns;  // Problem::columns()
     bool reads_c, aux, bias;
     bool simple;    // D = alpha * A * B, and a bias at most
     bool plain;     // D = alpha * A * B
@@ -78,25 +79,26 @@ inline bool is_tma_matrix(const Matrix& matrix, int64_t batch)
 }
 
 inline OutputFacts::OutputFacts(const Problem& p)
-    : reads_c(p.c.ptr || p.c.array), aux(p.aux.ptr), bias(p.bias.along != BiasAlong::None)
+    : columns(p.columns()), reads_c(p.c.ptr || p.c.array), aux(p.aux.ptr),
+      bias(p.bias.along != BiasAlong::None)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const bool aligned_rows = is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes);
-    simple = !reads_c && !aux && p.activation == Activation::None;
+    simple = !reads_c && !aux && p.activation == Activation::None && p.folded == 0;
     plain = simple && !bias;
-    vectors = simple && !p.d.array && p.n % 8 == 0 && p.d.ld > 0 && aligned_rows;
+    vectors = simple && !p.d.array && columns % 8 == 0 && p.d.ld > 0 && aligned_rows;
     elements = simple && !p.d.array && !aligned_rows;
-    // A TMA store writes whole 16-byte units: one that reaches past column n would overwrite what lies
-    // there.
-    tma = is_tma_matrix(p.d, p.batch) && p.n * bytes % 16 == 0;
+    // A TMA store writes whole 16-byte units: one that reaches past the last column would overwrite what
+    // lies there.
+    tma = is_tma_matrix(p.d, p.batch) && columns * bytes % 16 == 0;
     own_type = p.d.type == Type::F32 || p.d.type == p.type_ab;
     // All problems may share C: a tensor map has no stride of 0.
     const bool c_fits = is_tma_matrix(p.c, p.batch) && (p.batch == 1 || p.c.batch_stride > 0) &&
                         (p.c.type == Type::F32 || p.c.type == p.type_ab);
-    // aux is of D's type, and has as many columns.
+    // aux is of D's type, and has as many columns unless they are folded.
     const bool aux_fits = is_tma_matrix(p.aux, p.batch) && p.d.type == p.type_ab;
-    fusible = tma && own_type && p.activation != Activation::GeluErf && (!aux || aux_fits) &&
-              (!reads_c || c_fits);
+    fusible = tma && own_type && p.folded == 0 && p.activation != Activation::GeluErf &&
+              (!aux || aux_fits) && (!reads_c || c_fits);
 }
 
 // The problem with as many matrices A and D as there are in memory: contiguous groups share one.

@@ -105,27 +105,28 @@ double predict_mma_sync(const Problem& p, const Device& device, const MmaSyncKer
 {
     const Rates rates = rates_of(device);
     const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n), k = static_cast<double>(p.k),
-               batch = static_cast<double>(p.batch), slices = static_cast<double>(split),
-               ctas = static_cast<double>(tiles) * slices;
-    const double elements = static_cast<double>(c.m) * c.n, stage_bytes = 2.0 * (c.m + c.n) * c.k;
-    const double k_tiles = std::ceil(k / c.k), of_slice = std::ceil(k_tiles / slices);
+               columns = static_cast<double>(p.columns()), batch = static_cast<double>(p.batch),
+               slices = static_cast<double>(split), ctas = static_cast<double>(tiles) * slices;
+    const double elements = static_cast<double>(c.tile_m) * c.tile_n,
+                 stage_bytes = 2.0 * (c.tile_m + c.tile_n) * c.tile_k;
+    const double k_tiles = std::ceil(k / c.tile_k), of_slice = std::ceil(k_tiles / slices);
     const double load = std::ceil(ctas / sm_count), full = std::floor(load / c.ctas_per_sm);
     const double rest = load - full * c.ctas_per_sm;
     const double launches = c.a_launch_a_wave ? load : 1.0;
     // Cycles of a K tile: on a full SM, and at least, however few CTAs an SM has.
-    const double flops = 2.0 * elements * c.k, vectors = (c.m + c.n) * c.k / 8.0;
+    const double flops = 2.0 * elements * c.tile_k, vectors = (c.tile_m + c.tile_n) * c.tile_k / 8.0;
     const double multiply = f.multiply * flops / rates.mma + costs.mma_cycles * flops / flops_per_mma;
-    const double fragment_bytes = 2.0 * c.warps * (c.warp_m + c.warp_n) * c.k;
+    const double fragment_bytes = 2.0 * c.warps * (c.warp_m + c.warp_n) * c.tile_k;
     const double shared = (read_share * fragment_bytes + write_share * stage_bytes) / shared_bytes;
     const double busy = std::max(multiply, shared) + costs.vector_cycles * vectors;
-    const double least =
-        std::max(busy + costs.step_cycles * c.k / 16 + costs.tile_cycles, memory_latency / (c.stages - 1));
+    const double least = std::max(busy + costs.step_cycles * c.tile_k / 16 + costs.tile_cycles,
+                                  memory_latency / (c.stages - 1));
     const double waves =
         full * std::max(c.ctas_per_sm * busy, least) + (rest > 0 ? std::max(rest * busy, least) : 0.0);
     const double store = store_cycles * elements * (c.persistent ? 1.0 : load);
     const double starts = c.persistent ? 0.0 : cta_cycles * (full + (rest > 0 ? 1.0 : 0.0) - 1.0);
     const double compute = f.cycles * (of_slice * waves + store + starts) / rates.cycles;
-    const double memory = f.memory * 2.0 * batch * (k * (m + n) + m * n) / rates.memory;
+    const double memory = f.memory * 2.0 * batch * (k * (m + n) + m * columns) / rates.memory;
     const double from_l2 = f.l2 * static_cast<double>(tiles) * k_tiles * stage_bytes / rates.l2;
     const double sum =
         split > 1 ? slices_us + 4.0 * slices * elements / (sum_bytes * c.warps * rates.cycles) : 0.0;

@@ -10,7 +10,7 @@
 namespace hg {
 
 struct MmaSyncKernel {
-    int m, n, k;                   // tile of a CTA
+    int tile_m, tile_n, tile_k;    // of a CTA
     int warps, warp_m, warp_n;     // that multiply, and the part of the tile of each
     int stages;                    // of shared memory
     int ctas_per_sm;               // that an SM has room for

@@ -34,14 +34,15 @@ inline Status encode_operand(const Operand& o, const Problem& p, int64_t rows, i
     return driver::encode_tensor_map(r, &map);
 }
 
-// D, C or aux. The swizzle's span is `columns` wide.
-inline Status encode_matrix(const Matrix& matrix, const Problem& p, int columns, int rows, CUtensorMap& map)
+// For D, C or aux, `width` elements wide. The swizzle's span is `columns` wide.
+inline driver::TensorMapRequest request_of(const Matrix& matrix, int64_t width, const Problem& p,
+                                           int columns, int rows)
 {
     const int64_t bytes = bytes_of(matrix.type);
     driver::TensorMapRequest r{};
     r.base = matrix.ptr;
     r.type = matrix.type;
-    r.size[0] = p.n;
+    r.size[0] = width;
     r.size[1] = p.m;
     r.size[2] = p.batch;
     r.stride_bytes[0] = bytes * matrix.ld;
@@ -50,7 +51,13 @@ inline Status encode_matrix(const Matrix& matrix, const Problem& p, int columns,
     r.box[1] = static_cast<uint32_t>(rows);
     r.box[2] = 1;
     r.span_bytes = static_cast<uint32_t>(columns * bytes);
-    return driver::encode_tensor_map(r, &map);
+    return r;
+}
+
+inline Status encode_matrix(const Matrix& matrix, int64_t width, const Problem& p, int columns, int rows,
+                            CUtensorMap& map)
+{
+    return driver::encode_tensor_map(request_of(matrix, width, p, columns, rows), &map);
 }
 
 // How many rows of tiles are walked together such that the tiles in flight form a square of elements, which

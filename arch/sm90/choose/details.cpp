@@ -23,7 +23,7 @@ bool exceeds_l2(const Problem& p)
 {
     constexpr double max_of_l2 = 40e6;
     const double bytes = static_cast<double>(p.batch) * static_cast<double>(p.m) *
-                         static_cast<double>(p.n) * (p.d.type == Type::F32 ? 4.0 : 2.0);
+                         static_cast<double>(p.columns()) * (p.d.type == Type::F32 ? 4.0 : 2.0);
     return bytes > max_of_l2;
 }
 

@@ -85,7 +85,7 @@ std::vector<const Backend*> Calibrator::backends() const
 {
     std::vector<const Backend*> found;
     for (const Backend* backend : handle_.served_by()) {
-        if (backend->predict)
+        if (backend->predict_plan)
             found.push_back(backend);
         if (!backend->is_compared || !options_.backend.empty())
             break;

@@ -67,7 +67,7 @@ public:
     double log_us(const Timing& timing, const Factors& factors)
     {
         calibration_.backends[0].factors[static_cast<size_t>(timing.plan.kernel)] = factors;
-        return std::log(backend_.predict(timing.problem, device_, timing.plan, device_.sm_count));
+        return std::log(backend_.predict_plan(timing.problem, device_, timing.plan, device_.sm_count));
     }
 
 private:
@@ -219,8 +219,8 @@ Fit fit(const Backend& backend, const Device& device, std::span<const Timing> ti
     return found;
 }
 
-std::vector<double> predict(const Backend& backend, const Device& device, const Fit& fit,
-                            std::span<const Timing> timings)
+std::vector<double> predict_timings(const Backend& backend, const Device& device, const Fit& fit,
+                                    std::span<const Timing> timings)
 {
     Model model(backend, device);
     std::vector<double> us;
@@ -251,7 +251,8 @@ Costs costs_of(const Backend& backend, const Device& device, std::span<const Tim
         std::vector<Timing> seen;
         std::ranges::copy_if(timings, std::back_inserter(seen),
                              [&](const Timing& timing) { return timing.number % parts != part; });
-        const std::vector<double> us = predict(backend, device, fit(backend, device, seen), timings);
+        const std::vector<double> us =
+            predict_timings(backend, device, fit(backend, device, seen), timings);
         for (size_t i = 0; i < timings.size(); ++i)
             if (timings[i].number % parts == part)
                 calibrated[i] = us[i];

@@ -34,8 +34,8 @@ struct Fit {
 Fit fit(const Backend& backend, const Device& device, std::span<const Timing> timings);
 
 // What the cost model expects with these factors.
-std::vector<double> predict(const Backend& backend, const Device& device, const Fit& fit,
-                            std::span<const Timing> timings);
+std::vector<double> predict_timings(const Backend& backend, const Device& device, const Fit& fit,
+                                    std::span<const Timing> timings);
 
 // How many times as long as the fastest plan that was timed the chosen one takes: geometric means.
 struct Costs {

@@ -163,7 +163,7 @@ double cost(const File& file, const Fit& fit, std::span<const std::vector<Measur
             all.push_back(measured.timing);
             all.back().number = number;
         }
-    std::vector<double> us = predict(file.backend(), file.device(), fit, all);
+    std::vector<double> us = predict_timings(file.backend(), file.device(), fit, all);
     for (size_t i = 0, number = 0; number < problems.size(); ++number)
         for (const Measured& measured : problems[number])
             us[i++] += measured.is_choosable ? 0 : std::numeric_limits<double>::infinity();

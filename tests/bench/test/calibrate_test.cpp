@@ -43,7 +43,7 @@ public:
 
     double us(const Problem& problem, const Plan& plan) const
     {
-        return backend.predict(problem, with(&truth_), plan, usual.sm_count);
+        return backend.predict_plan(problem, with(&truth_), plan, usual.sm_count);
     }
     CalibrationRun::Stopwatch stopwatch()
     {

@@ -70,7 +70,9 @@ if grep -E '\.(so|so\.1\..*|pyc) ' <<<"$files" | grep -v -E '^hgemm/lib/libhgemm
     exit 1
 fi
 if [ "${HGEMM_TOOLS:-ON}" = ON ]; then
-    [[ $files = *"hgemm/bin/hgemm-bench "* ]] || { echo "$name lacks hgemm-bench"; exit 1; }
+    for file in hgemm/bin/hgemm-bench dist-info/licenses/NOTICES; do
+        [[ $files = *"$file "* ]] || { echo "$name lacks $file"; exit 1; }
+    done
     (cd / && "$work/venv/bin/python" -m hgemm bench --version)
 fi
 echo "$name: $size bytes"

@@ -27,7 +27,8 @@ public:
     TemporaryFile()
     {
         // The program may change its folder.
-        name_ = (std::filesystem::absolute(std::filesystem::temp_directory_path()) / "ptxrace-XXXXXX").string();
+        const auto folder = std::filesystem::absolute(std::filesystem::temp_directory_path());
+        name_ = (folder / "ptxrace-XXXXXX").string();
         const int file = mkstemp(name_.data());
         if (file < 0)
             throw std::runtime_error(fmt::format("cannot write {}: {}", name_, std::strerror(errno)));
@@ -62,6 +63,33 @@ void set_environment(const RunOptions& options, const std::string& libraries, co
     set("EMU_JSON", events);
 }
 
+// Hands on what would end this process, which has a file to remove and reports to write: the program gets
+// it.
+class HandedOn {
+public:
+    HandedOn()
+    {
+        sigemptyset(&signals_);
+        for (const int signal : {SIGTERM, SIGHUP})
+            sigaddset(&signals_, signal);
+        sigprocmask(SIG_BLOCK, &signals_, &before_);
+    }
+    void start(pid_t program) const
+    {
+        program_ = program;
+        for (const int signal : {SIGTERM, SIGHUP})
+            if (std::signal(signal, [](int number) { kill(program_, number); }) == SIG_IGN)
+                std::signal(signal, SIG_IGN);  // as nohup wants
+        sigprocmask(SIG_SETMASK, &before_, nullptr);
+    }
+    // In the program's process.
+    void forget() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+    static inline volatile pid_t program_ = 0;
+    sigset_t signals_, before_;
+};
+
 [[noreturn]] void become(const RunOptions& options, const std::string& path)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -73,6 +101,17 @@ void set_environment(const RunOptions& options, const std::string& libraries, co
     const int why = errno;  // which printing may change
     say(fmt::format("cannot execute {}: {}", path, std::strerror(why)));
     _exit(why == ENOENT ? not_found : not_executable);
+}
+
+// Also with nothing, before the program runs, which may take hours: can the file be written?
+void write_json(const std::string& file, const std::string& text)
+{
+    if (file.empty())
+        return;
+    std::ofstream json(file);
+    json << text;
+    if (!json.flush())
+        throw std::runtime_error(fmt::format("cannot write {}", file));
 }
 
 // Ctrl-C is for the program; whoever started it waits for what it makes of that.
@@ -117,24 +156,24 @@ int run(const RunOptions& options)
     if (!program.rpath.empty())
         say(fmt::format("{} has an RPATH, {}, which is searched before the emulator's folder", program.path,
                         program.rpath));
+    write_json(options.json, "");
+    const HandedOn signals;
     const TemporaryFile file;
     set_environment(options, libraries, file.name());
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child < 0)
         throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
-    if (child == 0)
+    if (child == 0) {
+        signals.forget();
         become(options, program.path);
+    }
+    signals.start(child);
     const int status = wait_for(child);
     const Events events = read_events(file.name());
     if (!options.quiet)
         say(summary(events));
-    if (!options.json.empty()) {
-        std::ofstream out(options.json);
-        out << document(events, options.program, status);
-        if (!out.flush())
-            throw std::runtime_error(fmt::format("cannot write {}", options.json));
-    }
+    write_json(options.json, document(events, options.program, status));
     return events.any_defect() ? options.defect_status : status;
 }
 

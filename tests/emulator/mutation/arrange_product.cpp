@@ -2,8 +2,12 @@
 #include "mutation/kernels.hpp"
 
 #include "arch/common/host/pack.hpp"
+#include "arch/sm100/choose.hpp"
 #include "arch/sm100/kernels.hpp"
+#include "arch/sm100/pack.hpp"
+#include "arch/sm120/choose.hpp"
 #include "arch/sm120/kernels.hpp"
+#include "arch/sm120/pack.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/pack.hpp"
 #include "arch/sm90/choose/choose.hpp"

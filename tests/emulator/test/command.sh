@@ -61,4 +61,21 @@ expect 0 "nvcc -cudart shared" "$ptxrace" run --anyway "$work/runtime"
 
 expect 0 "0 defects" "$ptxrace" run --arch sm_80 --json "$work/reports.json" "$program"
 grep -q '"class": "device", "kind": "sm_80"' "$work/reports.json" || { cat "$work/reports.json"; problems=1; }
+
+# A file that cannot be written is told before the program runs.
+expect 125 "cannot write $work/no_folder/reports.json" "$ptxrace" run --json "$work/no_folder/reports.json" touch "$work/ran"
+[ ! -e "$work/ran" ] || { echo "a program ran whose reports cannot be written"; problems=1; }
+
+# What ends ptxrace ends the program, and leaves reports and no temporary file.
+mkdir "$work/temporary"
+rm "$work/reports.json"
+TMPDIR=$work/temporary "$ptxrace" run --quiet --json "$work/reports.json" \
+    sh -c 'touch "$1"; exec sleep 60' sh "$work/started" &
+until [ -e "$work/started" ]; do sleep 0.1; done
+kill -TERM $!
+status=0
+wait $! || status=$?
+[ $status = 143 ] || { echo "status $status after SIGTERM"; problems=1; }
+grep -q '"status": 143' "$work/reports.json" || { echo "no reports after SIGTERM"; problems=1; }
+[ -z "$(ls "$work/temporary")" ] || { echo "SIGTERM left a file: $(ls "$work/temporary")"; problems=1; }
 exit $problems

@@ -29,7 +29,7 @@ name=$(basename "${wheel[0]}")
 [[ ${#wheel[@]} = 1 && $name = ptxrace-*-py3-none-linux_*.whl ]] || { echo "built: ${wheel[*]}"; exit 1; }
 files=$("$python" -m zipfile -l "${wheel[0]}")
 for file in ptxrace/bin/{ptxrace,ptxrun} ptxrace/lib/ptxrace/{libcuda.so.1,libcudart.so.12,libcudart.so.13} ptxrace/plugin.py \
-    ptxrace/share/doc/ptxrace/{LICENSE,README.md,REFERENCE.md,examples/race.cu}; do
+    ptxrace/share/doc/ptxrace/{LICENSE,NOTICES,README.md,REFERENCE.md,examples/race.cu}; do
     [[ $files = *"$file "* ]] || { echo "$name lacks $file"; printf '%s\n' "$files"; exit 1; }
 done
 "${pip[@]}" install --no-deps "${wheel[@]}"

@@ -75,7 +75,7 @@ void multiply(const Kernel& kernel, const Product& product, const Operands& oper
     launch.threads = threads;
     launch.smem_bytes = kernel.smem_bytes();
     launch.params = &params;
-    check(driver::launch(launch, stream));
+    check(driver::enqueue(launch, stream));
 }
 
 void open(const driver::LoadedImage& image, Kernel& kernel)

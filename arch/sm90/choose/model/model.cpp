@@ -105,7 +105,7 @@ Model::Model(const Facts& f, int sm_count) : problem_(f.problem)
     numbers_.low_intensity = is_low_intensity_batch(p);
     numbers_.by_element = f.output.elements;
     numbers_.batch = static_cast<double>(p.batch);
-    numbers_.output = 2.0 * static_cast<double>(p.batch) * m * n;
+    numbers_.output = 2.0 * static_cast<double>(p.batch) * m * static_cast<double>(p.columns());
     for (int split = 1; split <= max_slices; ++split)
         numbers_.k_tiles[split] = k_tiles_of(p, split);
 }

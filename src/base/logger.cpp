@@ -1,4 +1,4 @@
-// hgemm_set_logger(): where handles that are created later write their logs.
+// Where handles that are created later write their logs.
 #include "src/base/environment.hpp"
 #include "src/base/log.hpp"
 #include "src/base/status.hpp"
@@ -42,6 +42,8 @@ const Setting* keep_setting(const Setting& wanted)
     return setting;
 }
 
+}  // namespace
+
 Status set_logger(hgemm_log_level_t level, hgemm_logger_t logger, void* data)
 {
     const int value = level;
@@ -57,8 +59,6 @@ Status set_logger(hgemm_log_level_t level, hgemm_logger_t logger, void* data)
     current = setting;
     return ok;
 }
-
-}  // namespace
 
 Status open_log(Log& log) noexcept
 {
@@ -76,9 +76,3 @@ Status open_log(Log& log) noexcept
 }
 
 }  // namespace hg
-
-extern "C" hgemm_status_t hgemm_set_logger(hgemm_log_level_t level, hgemm_logger_t logger, void* data)
-{
-    const hg::Call call("hgemm_set_logger");
-    return hg::set_logger(level, logger, data);
-}

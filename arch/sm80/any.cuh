@@ -15,13 +15,13 @@ namespace hg::sm80 {
 // Producer: a thread's chunks of one operand. Neighbouring lanes follow the dimension with the smaller
 // stride.
 template <int Rows, int K, int Threads>
-class GeneralProducer {
+class AnyProducer {
     static constexpr int chunks = K / chunk_elements;
     static constexpr int passes = Rows * chunks / Threads;
     static_assert(Rows * chunks % Threads == 0);
 
 public:
-    __device__ GeneralProducer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
+    __device__ AnyProducer(const OperandParams& p, int64_t row, int64_t rows, int32_t z, int thread)
         : base_(problem_operand(p, z) + row * p.row_stride), row_stride_(p.row_stride),
           k_stride_(p.k_stride), thread_(thread),
           rows_left_(static_cast<int>(min(rows - row, int64_t{Rows}))), rows_first_(p.row_stride == 1)
@@ -76,13 +76,13 @@ private:
 };
 
 template <Config C, Type T, typename Find = PlainTiles>
-__device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
+__device__ inline void run_any_tile(const Params& p, Smem<C>& smem)
 {
-    using Share = WarpTile<T, Major::K, Major::K, C.k, C.warp_m(), C.warp_n()>;
+    using Share = WarpTile<T, Major::K, Major::K, C.tile_k, C.warp_m(), C.warp_n()>;
     static_assert(C.stages == 2);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const WarpPlace<C> in_tile(warp);
-    const TilePlace at = Find::template find<C>(p, CtaWork(p, blockIdx.x).tile);
+    const TilePlace at = Find::template find<C>(p, Scheduler(p, blockIdx.x).tile);
     if (!Find::exists(at))
         return;
     const Scalars scalars = load_scalars(p.output);
@@ -92,18 +92,18 @@ __device__ inline void run_general_tile(const Params& p, Smem<C>& smem)
     typename Share::Accumulator acc;
     acc.clear();
     if (k > 0) {
-        GeneralProducer<C.m, C.k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
-        GeneralProducer<C.n, C.k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
+        AnyProducer<C.tile_m, C.tile_k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
+        AnyProducer<C.tile_n, C.tile_k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
         a.read(0, k);
         b.read(0, k);
         int stage = 0;
-        for (int64_t first = 0; first < k; first += C.k, stage ^= 1) {
+        for (int64_t first = 0; first < k; first += C.tile_k, stage ^= 1) {
             a.store(smem.a[stage]);
             b.store(smem.b[stage]);
             __syncthreads();
-            if (first + C.k < k) {
-                a.read(first + C.k, k - first - C.k);
-                b.read(first + C.k, k - first - C.k);
+            if (first + C.tile_k < k) {
+                a.read(first + C.tile_k, k - first - C.tile_k);
+                b.read(first + C.tile_k, k - first - C.tile_k);
             }
             Share::accumulate(
                 acc, {offsets, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage])});

@@ -1,0 +1,11 @@
+// Chooses the kernel of sm80 that serves a problem, and how it is run.
+#pragma once
+
+#include "src/plan/backend.hpp"
+
+namespace hg::sm80 {
+
+// Backend::choose.
+bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+
+}  // namespace hg::sm80
