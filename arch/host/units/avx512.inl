@@ -11,7 +11,7 @@ namespace {
 
 using Vector = __m512;
 constexpr int lanes = 16;
-constexpr int columns_with_1 = 4, columns_with_2 = 4, columns_with_4 = 4;
+constexpr int columns_with_1 = 8, columns_with_2 = 8, columns_with_4 = 4;
 constexpr int lines_with_1 = 8, lines_with_2 = 8, lines_with_4 = 4;
 constexpr int tile_rows = 14, tile_vectors = 2;
 
