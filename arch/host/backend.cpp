@@ -4,6 +4,7 @@
 #include "arch/common/host/settings.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
+#include "arch/host/packed/kernels.hpp"
 #include "arch/host/packed/packed.hpp"
 #include "arch/host/rows/kernels.hpp"
 #include "arch/host/rows/rows.hpp"

@@ -9,6 +9,7 @@
 //                                       `in_word` elements of each
 //   lowest()                            what Pack returns
 
+constexpr int64_t cache_line = 32, lines_ahead = 8;  // elements; K
 constexpr int row_ld = (tile_rows + lanes - 1) / lanes * lanes;
 
 // Words with one K, as fp32.
@@ -33,6 +34,8 @@ HGEMM_UNIT void pack_square(Format& format, const uint16_t* elements, int64_t ro
                             int64_t depth, float* words, int64_t ld)
 {
     Vector v[lanes];
+    for (int r = 0; whole && r < lanes; ++r)
+        __builtin_prefetch(elements + (lanes + r) * row_stride, 0, 2);
     for (int r = 0; r < lanes; ++r)
         v[r] = whole ? format.along_k(elements + r * row_stride, lanes * Format::per_word)
                      : (r < rows ? format.along_k(elements + r * row_stride, depth) : zero());
@@ -83,6 +86,10 @@ HGEMM_UNIT void pack_across(Format& format, const PackSource& s, const Panels& p
         float* panel = words + k / Format::per_word * panels.ld;
         for (int64_t row = 0; row < s.rows; row += panels.rows, panel += panels.words) {
             const int64_t rows = s.rows - row < panels.rows ? s.rows - row : panels.rows;
+            // Lines are too short for the processor to see where the next ones are.
+            for (int64_t r = 0; r < rows; r += cache_line)
+                for (int64_t i = 0; i < Format::per_word; ++i)
+                    __builtin_prefetch(line + row + r + (lines_ahead + i) * s.k_stride);
             for (int64_t r = 0; r < panels.ld; r += lanes)
                 store(panel + r, r < rows ? format.across(line + row + r, s.k_stride, in_word,
                                                           rows - r < lanes ? rows - r : lanes)
@@ -117,25 +124,32 @@ struct MultiplyAdd {
     HGEMM_UNIT static Vector apply(Vector a, Vector b, Vector sum) { return multiply_add(b, a, sum); }
 };
 
+// Loops over registers must be unrolled, else the registers are stored.
+#if defined(__clang__)
+#define HGEMM_UNROLL
+#else
+#define HGEMM_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 template <class Multiply, int rows>
 HGEMM_UNIT void tile(const float* a, const float* b, int64_t words, float* sums, int64_t ld, bool first)
 {
     Vector sum[rows][tile_vectors];
-    for (int r = 0; r < rows; ++r)
-        for (int v = 0; v < tile_vectors; ++v)
+    HGEMM_UNROLL for (int r = 0; r < rows; ++r)
+        HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v)
             sum[r][v] = zero();
     for (int64_t k = 0; k < words; ++k, a += row_ld, b += tile_vectors * lanes) {
         Vector column[tile_vectors];
-        for (int v = 0; v < tile_vectors; ++v)
+        HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v)
             column[v] = load(b + v * lanes);
-        for (int r = 0; r < rows; ++r) {
+        HGEMM_UNROLL for (int r = 0; r < rows; ++r) {
             const Vector row = broadcast(a[r]);
-            for (int v = 0; v < tile_vectors; ++v)
+            HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v)
                 sum[r][v] = Multiply::apply(row, column[v], sum[r][v]);
         }
     }
-    for (int r = 0; r < rows; ++r, sums += ld)
-        for (int v = 0; v < tile_vectors; ++v) {
+    HGEMM_UNROLL for (int r = 0; r < rows; ++r, sums += ld)
+        HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v) {
             float* const place = sums + v * lanes;
             store(place, first ? sum[r][v] : add(load(place), sum[r][v]));
         }

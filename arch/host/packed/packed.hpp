@@ -13,7 +13,7 @@ namespace hg {
 // K that is summed in registers before it is added to what is there. The order of each sum follows from it.
 constexpr int64_t packed_depth = 512;
 // Largest block of D; also of its transpose, which is computed if D has few columns.
-constexpr int64_t packed_rows = 252, packed_columns = 512;
+constexpr int64_t packed_rows = 504, packed_columns = 512;
 
 struct PackedBlocks {
     int64_t m, n;       // of a block of D; the last ones may be smaller

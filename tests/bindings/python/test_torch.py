@@ -149,13 +149,6 @@ class WrongArguments(unittest.TestCase):
         with self.assertRaisesRegex(hgemm.Error, "overlap"):
             ht.mm(a, a, out=a)
 
-    def test_the_host_has_no_batch_invariant_mode(self):
-        a = random(8, 8)
-        with ht.batch_invariant(), self.assertRaises(hgemm.Error) as caught:
-            ht.mm(a, a)
-        self.assertEqual(caught.exception.status, hgemm.Status.NOT_SUPPORTED)
-        ht.mm(a, a)
-
 
 class Gradients(unittest.TestCase):
     def compare(self, ours, theirs, *leaves):
