@@ -4,6 +4,7 @@
 #include "arch/host/epilogue.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 namespace hg {
@@ -68,7 +69,7 @@ struct PackedMultiplication {
         int64_t z, i, j, rows, columns;
     };
 
-    void run_part(int64_t part) const;
+    void run_part(int64_t part, std::atomic<int64_t>& next) const;
     Block block(int64_t index) const;
     void accumulate(const Block& now, float* floats, bool b_is_there, int& b_exponent) const;
     void multiply_panels(const Block& now, const PackedKernels::Tile* tiles, int64_t words, float* floats,
@@ -95,21 +96,21 @@ PackedMultiplication::Block PackedMultiplication::block(int64_t index) const
             std::min(block_along, sides.along - j)};
 }
 
-void PackedMultiplication::run_part(int64_t part) const
+// Takes block after block, as other threads do: a thread that is held up leaves more of them to the others.
+void PackedMultiplication::run_part(int64_t part, std::atomic<int64_t>& next) const
 {
     float* const floats = workspace + part * static_cast<int64_t>(blocks.part_bytes / sizeof(float));
     const int64_t count = p.batch * along_count * down_count;
-    const int64_t begin = count / blocks.parts * part + std::min(part, count % blocks.parts);
-    const int64_t end = begin + count / blocks.parts + (part < count % blocks.parts);
     int b_exponent = 0;
-    for (int64_t index = begin; index < end; ++index) {
+    Block before{-1, -1, -1, 0, 0};
+    for (int64_t index = next++; index < count; index = next++) {
         const Block now = block(index);
-        if (!epilogue.wants_sums()) {
+        const bool b_is_there = now.z == before.z && now.j == before.j && p.k <= packed_depth;
+        if (epilogue.wants_sums())
+            accumulate(now, floats, b_is_there, b_exponent);
+        else
             store(now, nullptr);
-            continue;
-        }
-        const bool b_is_there = index > begin && index % down_count > 0 && p.k <= packed_depth;
-        accumulate(now, floats, b_is_there, b_exponent);
+        before = now;
     }
 }
 
@@ -202,9 +203,10 @@ void multiply_packed(Pool& pool, const PackedKernels& kernels, const Problem& pr
                      const PackedBlocks& blocks, void* workspace)
 {
     const PackedMultiplication multiplication{problem, kernels, blocks, static_cast<float*>(workspace)};
+    std::atomic<int64_t> next = 0;
     pool.parallel_for(static_cast<int>(blocks.parts), blocks.parts, [&](int64_t begin, int64_t end) {
         for (int64_t part = begin; part < end; ++part)
-            multiplication.run_part(part);
+            multiplication.run_part(part, next);
     });
 }
 
