@@ -83,8 +83,8 @@ void Multiplication::convert(const Operand& x, int64_t z, int64_t row0, int64_t 
 void Multiplication::sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep)
 {
     const auto narrow = [](int64_t size) { return static_cast<int>(size); };
-    blas.sgemm(row_major, transa, transb, narrow(m), narrow(n), narrow(k), 1.0f, a,
-                     narrow(blocks.a.ld), b, narrow(blocks.b.ld), keep, sum, narrow(blocks.sum.ld));
+    blas.sgemm(row_major, transa, transb, narrow(m), narrow(n), narrow(k), 1.0f, a, narrow(blocks.a.ld), b,
+               narrow(blocks.b.ld), keep, sum, narrow(blocks.sum.ld));
 }
 
 // Fills the panel of sums of one block of D, in ascending order of K.

@@ -41,15 +41,16 @@ OpenBlas load_openblas(const char* const* names)
             return blas;
         }
     }
-    std::snprintf(blas.missing, sizeof blas.missing,
-                  "no OpenBLAS, which computes large products faster on some processors; install libopenblas0 "
-                  "(Debian, Ubuntu) or openblas (Fedora): %s%s",
-                  missing, *missing ? unfit : unfit + (*unfit ? 2 : 0));
+    std::snprintf(
+        blas.missing, sizeof blas.missing,
+        "no OpenBLAS, which computes large products faster on some processors; install libopenblas0 "
+        "(Debian, Ubuntu) or openblas (Fedora): %s%s",
+        missing, *missing ? unfit : unfit + (*unfit ? 2 : 0));
     return blas;
 }
 
-// Once it was looked for the loader is not asked again: after a fork() its lock may be that of a thread which
-// only the parent has.
+// Once it was looked for the loader is not asked again: after a fork() its lock may be that of a thread
+// which only the parent has.
 const OpenBlas& openblas()
 {
     static const OpenBlas found = load_openblas(openblas_names);

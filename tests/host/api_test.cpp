@@ -211,9 +211,10 @@ TEST_F(Api, the_host_has_no_streams_to_have_workspaces)
 {
     size_t bytes = 1;
     EXPECT_EQ(hgemm_set_workspace_per_stream(handle(), 0), HGEMM_STATUS_SUCCESS);
-    expect_invalid(hgemm_set_workspace_per_stream(handle(), 4096), 2,
-                   "hgemm_set_workspace_per_stream: argument 2 (bytes) is 4096, must be 0: the handle computes "
-                   "on the host");
+    expect_invalid(
+        hgemm_set_workspace_per_stream(handle(), 4096), 2,
+        "hgemm_set_workspace_per_stream: argument 2 (bytes) is 4096, must be 0: the handle computes "
+        "on the host");
     EXPECT_EQ(hgemm_get_workspace_per_stream(handle(), &bytes), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(bytes, 0u);
     expect_invalid(hgemm_get_workspace_per_stream(handle(), nullptr), 2, "(bytes) is NULL");

@@ -119,7 +119,8 @@ TEST(HostPlan, TheDefaultWorkspaceServesEverySize)
                     options.workspace = most;
                     ASSERT_TRUE(host_backend.choose(p, device, options, plan));
                     ASSERT_LE(plan.workspace, most);
-                    EXPECT_TRUE(m < 511 || n < 511 || k < 511 || plan.grid == 4) << m << " " << n << " " << k;
+                    EXPECT_TRUE(m < 511 || n < 511 || k < 511 || plan.grid == 4)
+                        << m << " " << n << " " << k;
                     ASSERT_TRUE(host_backend.choose(p, device, forced("host_blocked"), plan));
                     largest = std::max(largest, plan.workspace);
                 }
@@ -171,6 +172,13 @@ TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
     }
     EXPECT_EQ(chosen(plain_problem(9, 9, 40)), "host_packed");
     EXPECT_EQ(chosen(plain_problem(9, 9, 40), forced("host_rows")).substr(0, refused.size()), refused);
+    // One kernel alone has the batch-invariant mode.
+    Options invariant = forced("host_rows");
+    invariant.mode = Mode::BatchInvariant;
+    EXPECT_EQ(chosen(plain_problem(1, 300, 40), invariant), "host_packed alone has a batch-invariant mode");
+    *invariant.kernel = '\0';
+    for (const int64_t m : {1, 8, 9, 3000})
+        EXPECT_EQ(chosen(plain_problem(m, 3000, 40), invariant), "host_packed");
     // The large operand is contiguous in no dimension; the few rows may have any strides.
     Problem p = plain_problem(8, 300, 40);
     p.b = {nullptr, nullptr, 80, 2, 0};
@@ -264,7 +272,8 @@ TEST_P(HostBlocks, ProductsBeyondOneBlockAreExactForAnyThreads)
                 p.d.ptr = d.data();
                 ASSERT_EQ(handle.run(p, kernel), ok) << hgemm_last_error();
                 for (int64_t i = 0; i < m * n; ++i)
-                    ASSERT_EQ(d[i], static_cast<float>(wanted[i])) << kernel << " form " << form << " at " << i;
+                    ASSERT_EQ(d[i], static_cast<float>(wanted[i]))
+                        << kernel << " form " << form << " at " << i;
             }
     }
 }

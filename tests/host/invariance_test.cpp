@@ -1,5 +1,5 @@
-// Batch-invariant mode on the host, through the public functions: the bits of a row of a large product, and of the
-// same row in all other products that have it.
+// Batch-invariant mode on the host, through the public functions: the bits of a row of a large product, and
+// of the same row in all other products that have it.
 #include "hgemm.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,8 @@ protected:
     void TearDown() override { hgemm_destroy(handle_); }
 
     // Rows [first, first + m) of A, times B; elements of D by row and column. `batch` times, all the same.
-    std::vector<float> product(const InvariantForm& f, int64_t first, int64_t m, int64_t batch = 1, int64_t gap = 0)
+    std::vector<float> product(const InvariantForm& f, int64_t first, int64_t m, int64_t batch = 1,
+                               int64_t gap = 0)
     {
         InvariantMatrix a(f, f.transa, m, f.k, gap), b(f, f.transb, f.k, f.n, gap + 1);
         for (int64_t p = 0; p < f.k; ++p) {
@@ -125,7 +126,8 @@ TEST_F(Invariance, EveryLayout)
                     for (const int64_t k : {1, 77, 513}) {
                         // The same numbers in all layouts.
                         const InvariantForm f{type, layout, transa, transb, 45, k};
-                        const InvariantForm other{type, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 45, k};
+                        const InvariantForm other{type, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 45,
+                                                  k};
                         const std::vector<float> whole = product(other, 0, 200);
                         for (const int64_t m : {1, 2, 8, 9, 33, 200})
                             expect_rows_of(f, whole, 200 - m, m);
@@ -145,7 +147,8 @@ TEST_F(Invariance, EveryNumberOfColumns)
                 const std::vector<float> part = product(f, 0, 130);
                 for (int64_t i = 0; i < 130; ++i)
                     for (int64_t j = 0; j < n; ++j)
-                        ASSERT_EQ(part[i * n + j], whole[i * 700 + j]) << n << " columns: " << i << ", " << j;
+                        ASSERT_EQ(part[i * n + j], whole[i * 700 + j])
+                            << n << " columns: " << i << ", " << j;
             }
         }
 }
@@ -157,19 +160,21 @@ TEST_F(Invariance, MatrixTimesVector)
         for (const bool transposed : {false, true})
             for (const int64_t increment : {1, 3}) {
                 const int64_t rows = transposed ? n : m, depth = transposed ? m : n;
-                std::vector<uint16_t> a(m * n), x(depth * increment), y(rows, 0x7fff), d(rows * 2, 0x7fff), b;
+                std::vector<uint16_t> a(m * n), x(depth * increment), y(rows, 0x7fff), d(rows * 2, 0x7fff),
+                    b;
                 for (size_t i = 0; i < a.size(); ++i)
                     a[i] = element(type, static_cast<int64_t>(i));
                 for (int64_t p = 0; p < depth; ++p)
                     x[p * increment] = element(type, -p - 2), b.push_back(x[p * increment]);
                 b.resize(2 * depth, x[0]);
-                const auto gemv = type == HGEMM_F16 ? (transposed ? hgemv_t : hgemv_n)
-                                                    : (transposed ? bgemv_t : bgemv_n);
+                const auto gemv =
+                    type == HGEMM_F16 ? (transposed ? hgemv_t : hgemv_n) : (transposed ? bgemv_t : bgemv_n);
                 ASSERT_EQ(gemv(handle_, m, n, 1, a.data(), m, x.data(), increment, 0, y.data(), 1),
                           HGEMM_STATUS_SUCCESS);
-                ASSERT_EQ((type == HGEMM_F16 ? hgemm : bgemm)(
-                              handle_, HGEMM_COL_MAJOR, transposed ? HGEMM_TRANS : HGEMM_NO_TRANS, HGEMM_NO_TRANS,
-                              rows, 2, depth, 1, a.data(), m, b.data(), depth, 0, d.data(), rows),
+                ASSERT_EQ((type == HGEMM_F16 ? hgemm : bgemm)(handle_, HGEMM_COL_MAJOR,
+                                                              transposed ? HGEMM_TRANS : HGEMM_NO_TRANS,
+                                                              HGEMM_NO_TRANS, rows, 2, depth, 1, a.data(),
+                                                              m, b.data(), depth, 0, d.data(), rows),
                           HGEMM_STATUS_SUCCESS);
                 for (int64_t i = 0; i < rows; ++i)
                     ASSERT_EQ(y[i], d[i]) << "row " << i;
@@ -213,8 +218,8 @@ TEST_F(Invariance, OtherRowsMayHoldWhatIsRare)
         b[e] = element(HGEMM_BF16, e + 5000);
     std::vector<uint16_t> wanted(2 * n), got(2 * n);
     const auto run = [&](std::vector<uint16_t>& d) {
-        EXPECT_EQ(bgemm(handle_, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_TRANS, 2, n, k, 1, a.data(), k, b.data(), k,
-                        0, d.data(), n),
+        EXPECT_EQ(bgemm(handle_, HGEMM_ROW_MAJOR, HGEMM_NO_TRANS, HGEMM_TRANS, 2, n, k, 1, a.data(), k,
+                        b.data(), k, 0, d.data(), n),
                   HGEMM_STATUS_SUCCESS);
     };
     run(wanted);

@@ -1,5 +1,5 @@
-// White-box tests of host_packed, with the loops of every vector unit that this machine has: all bits against sums
-// in the documented order.
+// White-box tests of host_packed, with the loops of every vector unit that this machine has: all bits
+// against sums in the documented order.
 #include "arch/host/packed/packed.hpp"
 #include "src/base/convert.hpp"
 
@@ -20,8 +20,14 @@ namespace {
 
 enum class Strides { AlongK, Across, Scattered };
 
-float packed_value(Type type, uint16_t x) { return type == Type::F16 ? half_to_float(x) : bfloat16_to_float(x); }
-uint16_t packed_element(Type type, float x) { return type == Type::F16 ? float_to_half(x) : float_to_bfloat16(x); }
+float packed_value(Type type, uint16_t x)
+{
+    return type == Type::F16 ? half_to_float(x) : bfloat16_to_float(x);
+}
+uint16_t packed_element(Type type, float x)
+{
+    return type == Type::F16 ? float_to_half(x) : float_to_bfloat16(x);
+}
 
 // An operand of rows with `k` elements, at an odd address.
 struct PackedOperand {
@@ -47,7 +53,8 @@ struct PackedOperand {
 
 class Packed : public testing::TestWithParam<std::tuple<const PackedKernels*, Type>> {
 protected:
-    std::vector<float> run(const PackedOperand& a, const PackedOperand& b, int64_t m, int64_t n, int64_t k, int threads = 1)
+    std::vector<float> run(const PackedOperand& a, const PackedOperand& b, int64_t m, int64_t n, int64_t k,
+                           int threads = 1)
     {
         std::vector<float> d(m * n, NAN);
         Problem p{};
@@ -58,7 +65,8 @@ protected:
         p.d.type = Type::F32;
         p.d.ptr = d.data();
         p.d.ld = n;
-        const PackedBlocks blocks = packed_blocks(kernels_, p, threads, max_packed_workspace(kernels_, threads));
+        const PackedBlocks blocks =
+            packed_blocks(kernels_, p, threads, max_packed_workspace(kernels_, threads));
         std::vector<float> memory(blocks.workspace() / sizeof(float) + 65, NAN);
         float* workspace = memory.data();
         while (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
@@ -90,8 +98,8 @@ protected:
             for (int64_t j = 0; j < n; ++j) {
                 const float right = wanted(a, b, i, j, k);
                 ASSERT_EQ(std::bit_cast<uint32_t>(d[i * n + j]), std::bit_cast<uint32_t>(right))
-                    << m << " x " << n << " x " << k << ", row " << i << " column " << j << ": " << d[i * n + j]
-                    << " for " << right;
+                    << m << " x " << n << " x " << k << ", row " << i << " column " << j << ": "
+                    << d[i * n + j] << " for " << right;
             }
     }
 
@@ -104,7 +112,8 @@ protected:
     {
         return [this, low] {
             const auto bits = static_cast<uint32_t>(random_());
-            return static_cast<uint16_t>(bits % 9 == 0 ? 0 : (low + bits / 16 % 3) << 7 | (bits >> 16 & 0x807f));
+            return static_cast<uint16_t>(
+                bits % 9 == 0 ? 0 : (low + bits / 16 % 3) << 7 | (bits >> 16 & 0x807f));
         };
     }
 
@@ -118,8 +127,14 @@ TEST_P(Packed, SumsAreInAscendingOrder)
 {
     for (const Strides sa : {Strides::AlongK, Strides::Across, Strides::Scattered})
         for (const Strides sb : {Strides::AlongK, Strides::Across, Strides::Scattered})
-            for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {1, 40, 33}, {7, 3, 100}, {13, 33, 31}, {29, 65, 17},
-                                          {50, 1, 70}, {70, 9, 64}, {16, 100, 513}})
+            for (const auto& [m, n, k] : {std::tuple{1, 1, 1},
+                                          {1, 40, 33},
+                                          {7, 3, 100},
+                                          {13, 33, 31},
+                                          {29, 65, 17},
+                                          {50, 1, 70},
+                                          {70, 9, 64},
+                                          {16, 100, 513}})
                 expect_order(m, n, k, sa, sb, 1, normal());
 }
 
@@ -136,7 +151,9 @@ TEST_P(Packed, SumsOfManyBlocksAndSlicesAreInAscendingOrderForAnyThreads)
 // The results do not depend on whether a faster tile was used.
 TEST_P(Packed, SubnormalsAreKept)
 {
-    const auto subnormal = [this] { return static_cast<uint16_t>(random_() % 0x20 | (random_() & 0x8000)); };
+    const auto subnormal = [this] {
+        return static_cast<uint16_t>(random_() % 0x20 | (random_() & 0x8000));
+    };
     const auto one_in_thirty = [&] {
         return random_() % 30 == 0 ? subnormal() : packed_element(type_, static_cast<float>(random_() % 4));
     };
@@ -147,7 +164,8 @@ TEST_P(Packed, SubnormalsAreKept)
     expect_order(15, 40, 70, Strides::AlongK, Strides::Across, 1, subnormal);
     // Exponent fields whose sums reach from results below 2^-149 to all of them normal.
     for (int low = 50; low <= 76; ++low)
-        expect_order(15, 40, 70, low % 2 ? Strides::AlongK : Strides::Across, Strides::AlongK, 1, near(low));
+        expect_order(15, 40, 70, low % 2 ? Strides::AlongK : Strides::Across, Strides::AlongK, 1,
+                     near(low));
     for (int low = 1; low <= 3; ++low)
         expect_order(15, 40, 70, Strides::AlongK, Strides::AlongK, 1, near(low));
 }

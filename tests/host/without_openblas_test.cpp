@@ -1,5 +1,5 @@
-// Where there is no OpenBLAS, which ctest hides by a library of its name: handles are created and compute, and the
-// log says it.
+// Where there is no OpenBLAS, which ctest hides by a library of its name: handles are created and compute,
+// and the log says it.
 #include "../conformance.hpp"
 #include "../library.hpp"
 

@@ -13,7 +13,9 @@ std::span<const PackedKernels* const> packed_kernels()
 {
     static constexpr const PackedKernels* all[] = {
 #if defined(__x86_64__)
-        &packed_avx512_bf16, &packed_avx512, &packed_avx2,
+        &packed_avx512_bf16,
+        &packed_avx512,
+        &packed_avx2,
 #elif defined(__aarch64__)
         &packed_neon,
 #endif

@@ -1,5 +1,5 @@
-// The inner loops of host_packed: they pack rows of an operand into panels, and multiply two panels. Compiled
-// once for each kind of vector unit.
+// The inner loops of host_packed: they pack rows of an operand into panels, and multiply two panels.
+// Compiled once for each kind of vector unit.
 #pragma once
 
 #include "src/plan/problem.hpp"
@@ -17,9 +17,9 @@ struct PackSource {
     int64_t rows, depth;
 };
 
-// A panel has some rows of an operand. Its words of 32 bits have one K each, as fp32, or two, as bf16 with the
-// first in the upper half. The words of all its rows for the first K (or two) come first, `ld` words apart from
-// those of the next; zeros follow the last row.
+// A panel has some rows of an operand. Its words of 32 bits have one K each, as fp32, or two, as bf16 with
+// the first in the upper half. The words of all its rows for the first K (or two) come first, `ld` words
+// apart from those of the next; zeros follow the last row.
 struct Panels {
     int64_t rows;  // of each but the last
     int64_t ld;
@@ -27,12 +27,13 @@ struct Panels {
 };
 
 struct PackedKernels {
-    // Returns the exponent field of the smallest number that is not zero; 0 if there is a subnormal number, an
-    // infinity or NaN, or where tiles do not ask.
+    // Returns the exponent field of the smallest number that is not zero; 0 if there is a subnormal number,
+    // an infinity or NaN, or where tiles do not ask.
     using Pack = int (*)(const PackSource&, const Panels&, float* words);
     // sums[i * ld + j] = the products' sum in ascending order of K, which begins with +0; added to what was
     // there unless `first`. `words` is how many each row has.
-    using Tile = void (*)(const float* a, const float* b, int64_t words, float* sums, int64_t ld, bool first);
+    using Tile = void (*)(const float* a, const float* b, int64_t words, float* sums, int64_t ld,
+                          bool first);
 
     const char* name;
     bool (*runs_here)();

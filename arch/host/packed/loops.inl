@@ -5,7 +5,8 @@
 // Words are moved as fp32, also those that have two bf16. A Format says what words there are:
 //   per_word                            K in a word
 //   along_k(p, n)                       `lanes` words of one row: n elements, then zeros
-//   across(p, k_stride, in_word, rows)  a word of each of up to `lanes` rows that are neighbours in memory; with
+//   across(p, k_stride, in_word, rows)  a word of each of up to `lanes` rows that are neighbours in memory;
+//   with
 //                                       `in_word` elements of each
 //   lowest()                            what Pack returns
 
@@ -57,8 +58,8 @@ HGEMM_UNIT void pack_along_k(Format& format, const PackSource& s, int64_t rows, 
                                       words + k / Format::per_word * ld, ld);
     for (; k < s.depth; k += step)
         pack_square<Format, false>(format, s.elements + k, s.row_stride, rows,
-                                   s.depth - k < step ? s.depth - k : step, words + k / Format::per_word * ld,
-                                   ld);
+                                   s.depth - k < step ? s.depth - k : step,
+                                   words + k / Format::per_word * ld, ld);
 }
 
 // Rows that are contiguous in no direction: as above, on copies.
@@ -72,7 +73,8 @@ HGEMM_UNIT void pack_scattered(Format& format, const PackSource& s, int64_t rows
         for (int64_t r = 0; r < rows; ++r)
             for (int64_t i = 0; i < depth; ++i)
                 copies[r * step + i] = s.elements[r * s.row_stride + (k + i) * s.k_stride];
-        pack_square<Format, false>(format, copies, step, rows, depth, words + k / Format::per_word * ld, ld);
+        pack_square<Format, false>(format, copies, step, rows, depth, words + k / Format::per_word * ld,
+                                   ld);
     }
 }
 
@@ -124,32 +126,30 @@ struct MultiplyAdd {
     HGEMM_UNIT static Vector apply(Vector a, Vector b, Vector sum) { return multiply_add(b, a, sum); }
 };
 
-// Loops over registers must be unrolled, else the registers are stored.
-#if defined(__clang__)
-#define HGEMM_UNROLL
-#else
-#define HGEMM_UNROLL _Pragma("GCC unroll 16")
-#endif
-
+// GCC keeps the sums in registers only where it unrolls all loops over them.
 template <class Multiply, int rows>
 HGEMM_UNIT void tile(const float* a, const float* b, int64_t words, float* sums, int64_t ld, bool first)
 {
     Vector sum[rows][tile_vectors];
-    HGEMM_UNROLL for (int r = 0; r < rows; ++r)
-        HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v)
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < tile_vectors; ++v)
             sum[r][v] = zero();
     for (int64_t k = 0; k < words; ++k, a += row_ld, b += tile_vectors * lanes) {
         Vector column[tile_vectors];
-        HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v)
+        for (int v = 0; v < tile_vectors; ++v)
             column[v] = load(b + v * lanes);
-        HGEMM_UNROLL for (int r = 0; r < rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
             const Vector row = broadcast(a[r]);
-            HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v)
+            for (int v = 0; v < tile_vectors; ++v)
                 sum[r][v] = Multiply::apply(row, column[v], sum[r][v]);
         }
     }
-    HGEMM_UNROLL for (int r = 0; r < rows; ++r, sums += ld)
-        HGEMM_UNROLL for (int v = 0; v < tile_vectors; ++v) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r, sums += ld)
+#pragma GCC unroll 16
+        for (int v = 0; v < tile_vectors; ++v) {
             float* const place = sums + v * lanes;
             store(place, first ? sum[r][v] : add(load(place), sum[r][v]));
         }

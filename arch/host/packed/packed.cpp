@@ -17,7 +17,9 @@ struct Directions {
     int64_t down, along;
 
     explicit Directions(const Problem& p) : Directions(p, p.n < p.m && p.n <= 64) {}
-    Directions(const Problem& p, bool swap) : swapped(swap), down(swap ? p.n : p.m), along(swap ? p.m : p.n) {}
+    Directions(const Problem& p, bool swap) : swapped(swap), down(swap ? p.n : p.m), along(swap ? p.m : p.n)
+    {
+    }
 };
 
 // Equal blocks, so that a size just above the limit does not end in a sliver.
@@ -75,7 +77,8 @@ struct PackedMultiplication {
     void multiply_panels(const Block& now, const PackedKernels::Tile* tiles, int64_t words, float* floats,
                          bool first) const;
     void store(const Block& now, float* sums) const;
-    PackSource source(const Operand& x, int64_t z, int64_t row, int64_t rows, int64_t k, int64_t depth) const;
+    PackSource source(const Operand& x, int64_t z, int64_t row, int64_t rows, int64_t k,
+                      int64_t depth) const;
 };
 
 PackSource PackedMultiplication::source(const Operand& x, int64_t z, int64_t row, int64_t rows, int64_t k,
@@ -83,8 +86,8 @@ PackSource PackedMultiplication::source(const Operand& x, int64_t z, int64_t row
 {
     int64_t offset = 0;
     const void* const elements = base(x, z, offset);
-    return {static_cast<const uint16_t*>(elements) + offset + row * x.row_stride + k * x.k_stride, x.row_stride,
-            x.k_stride, rows, depth};
+    return {static_cast<const uint16_t*>(elements) + offset + row * x.row_stride + k * x.k_stride,
+            x.row_stride, x.k_stride, rows, depth};
 }
 
 // Blocks one below the other follow each other.
@@ -115,13 +118,15 @@ void PackedMultiplication::run_part(int64_t part, std::atomic<int64_t>& next) co
 }
 
 // Packs and multiplies slices of K in ascending order, then stores the block.
-void PackedMultiplication::accumulate(const Block& now, float* floats, bool b_is_there, int& b_exponent) const
+void PackedMultiplication::accumulate(const Block& now, float* floats, bool b_is_there,
+                                      int& b_exponent) const
 {
     const Operand &a = sides.swapped ? p.b : p.a, &b = sides.swapped ? p.a : p.b;
     for (int64_t k = 0; k < p.k; k += packed_depth) {
         const int64_t depth = std::min(packed_depth, p.k - k);
         if (!b_is_there)
-            b_exponent = pack(source(b, now.z, now.j, now.columns, k, depth), layout.b, floats + layout.b_at);
+            b_exponent =
+                pack(source(b, now.z, now.j, now.columns, k, depth), layout.b, floats + layout.b_at);
         const int a_exponent = pack(source(a, now.z, now.i, now.rows, k, depth), layout.a, floats);
         const bool fast =
             a_exponent > 0 && b_exponent > 0 && a_exponent + b_exponent >= kernels.least_exponents;
@@ -131,8 +136,8 @@ void PackedMultiplication::accumulate(const Block& now, float* floats, bool b_is
     store(now, floats + layout.sums_at);
 }
 
-void PackedMultiplication::multiply_panels(const Block& now, const PackedKernels::Tile* tiles, int64_t words,
-                                           float* floats, bool first) const
+void PackedMultiplication::multiply_panels(const Block& now, const PackedKernels::Tile* tiles,
+                                           int64_t words, float* floats, bool first) const
 {
     const float* b = floats + layout.b_at;
     for (int64_t j = 0; j < now.columns; j += layout.b.rows, b += layout.b.words) {
@@ -177,9 +182,11 @@ PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& p, int t
     for (;;) {
         const int64_t down = block_size(sides.down, down_limit, 1);
         const int64_t along = block_size(sides.along, along_limit, kernels.tile_columns);
-        const double count = real(p.batch) * real(ceil_div(sides.down, down)) * real(ceil_div(sides.along, along));
+        const double count =
+            real(p.batch) * real(ceil_div(sides.down, down)) * real(ceil_div(sides.along, along));
         const bool can_halve_along = along > 2 * kernels.tile_columns && along >= down;
-        if (count < busy * parts * std::ceil(count / parts) && (can_halve_along || down > 2 * kernels.tile_rows)) {
+        if (count < busy * parts * std::ceil(count / parts) &&
+            (can_halve_along || down > 2 * kernels.tile_rows)) {
             (can_halve_along ? along_limit : down_limit) = (can_halve_along ? along : down) / 2;
             continue;
         }
@@ -188,7 +195,8 @@ PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& p, int t
                             static_cast<int64_t>(std::min(parts, std::max(count, 1.0))),
                             static_cast<size_t>(floats) * sizeof(float)};
         if (blocks.part_bytes > 0)
-            blocks.parts = std::clamp<int64_t>(static_cast<int64_t>(workspace / blocks.part_bytes), 1, blocks.parts);
+            blocks.parts =
+                std::clamp<int64_t>(static_cast<int64_t>(workspace / blocks.part_bytes), 1, blocks.parts);
         return blocks;
     }
 }

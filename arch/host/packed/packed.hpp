@@ -1,5 +1,6 @@
-// host_packed: blocks of A and B are packed into panels that stay in a cache, and small tiles of D are summed in
-// registers. Needs no library. An element's sum is the same whatever block, tile or thread computes it.
+// host_packed: blocks of A and B are packed into panels that stay in a cache, and small tiles of D are
+// summed in registers. Needs no library. An element's sum is the same whatever block, tile or thread
+// computes it.
 #pragma once
 
 #include "arch/host/packed/kernels.hpp"
@@ -24,7 +25,8 @@ struct PackedBlocks {
 };
 
 // At most `threads` parts, and only one if `workspace` bytes are too few for more.
-PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& problem, int threads, size_t workspace);
+PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& problem, int threads,
+                           size_t workspace);
 
 // Enough for `threads` parts of any problem.
 size_t max_packed_workspace(const PackedKernels& kernels, int threads);

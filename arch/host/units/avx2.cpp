@@ -27,8 +27,10 @@ HGEMM_UNIT inline Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
 
 HGEMM_UNIT inline void transpose_fours(Vector& a, Vector& b, Vector& c, Vector& d)
 {
-    const __m256d low = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)), high = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
-    const __m256d low2 = _mm256_castps_pd(_mm256_unpacklo_ps(c, d)), high2 = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+    const __m256d low = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)),
+                  high = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+    const __m256d low2 = _mm256_castps_pd(_mm256_unpacklo_ps(c, d)),
+                  high2 = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
     a = _mm256_castpd_ps(_mm256_unpacklo_pd(low, low2));
     b = _mm256_castpd_ps(_mm256_unpackhi_pd(low, low2));
     c = _mm256_castpd_ps(_mm256_unpacklo_pd(high, high2));

@@ -26,8 +26,10 @@ HGEMM_UNIT inline float total(Vector v) { return _mm512_reduce_add_ps(v); }
 // Of a matrix of 4 x 4 such squares.
 HGEMM_UNIT inline void transpose_fours(Vector& a, Vector& b, Vector& c, Vector& d)
 {
-    const __m512d low = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)), high = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
-    const __m512d low2 = _mm512_castps_pd(_mm512_unpacklo_ps(c, d)), high2 = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
+    const __m512d low = _mm512_castps_pd(_mm512_unpacklo_ps(a, b)),
+                  high = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+    const __m512d low2 = _mm512_castps_pd(_mm512_unpacklo_ps(c, d)),
+                  high2 = _mm512_castps_pd(_mm512_unpackhi_ps(c, d));
     a = _mm512_castpd_ps(_mm512_unpacklo_pd(low, low2));
     b = _mm512_castpd_ps(_mm512_unpackhi_pd(low, low2));
     c = _mm512_castpd_ps(_mm512_unpacklo_pd(high, high2));
@@ -39,7 +41,8 @@ HGEMM_UNIT inline void transpose(Vector (&v)[lanes])
     for (int i = 0; i < lanes; i += 4)
         transpose_fours(v[i], v[i + 1], v[i + 2], v[i + 3]);
     for (int i = 0; i < 4; ++i) {
-        const Vector low = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x44), high = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xee);
+        const Vector low = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x44),
+                     high = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xee);
         const Vector low2 = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x44);
         const Vector high2 = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xee);
         v[i] = _mm512_shuffle_f32x4(low, low2, 0x88);

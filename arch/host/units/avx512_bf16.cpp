@@ -22,9 +22,10 @@ struct Pairs {
 
     HGEMM_UNIT Vector along_k(const uint16_t* elements, int64_t count)
     {
-        const __m512i two = count == 2 * lanes
-                                ? _mm512_loadu_si512(elements)
-                                : _mm512_maskz_loadu_epi16(static_cast<__mmask32>((1ull << count) - 1), elements);
+        const __m512i two =
+            count == 2 * lanes
+                ? _mm512_loadu_si512(elements)
+                : _mm512_maskz_loadu_epi16(static_cast<__mmask32>((1ull << count) - 1), elements);
         return look(_mm512_rol_epi32(two, 16));
     }
 
@@ -72,7 +73,8 @@ private:
 struct Dot {
     HGEMM_UNIT static Vector apply(Vector a, Vector b, Vector sum)
     {
-        return _mm512_dpbf16_ps(sum, (__m512bh)(_mm512_castps_si512(a)), (__m512bh)(_mm512_castps_si512(b)));
+        return _mm512_dpbf16_ps(sum, (__m512bh)(_mm512_castps_si512(a)),
+                                (__m512bh)(_mm512_castps_si512(b)));
     }
 };
 
@@ -82,8 +84,8 @@ HGEMM_UNIT inline float one_dot(float sum, uint32_t a, uint32_t b)
     return _mm512_cvtss_f32(Dot::apply(broadcast(words(a)), broadcast(words(b)), broadcast(sum)));
 }
 
-// Does the instruction round each of its two sums, that of the upper halves first? Intel's manual says so, AMD's
-// does not; processors that keep more bits would give other results than the other tiles.
+// Does the instruction round each of its two sums, that of the upper halves first? Intel's manual says so,
+// AMD's does not; processors that keep more bits would give other results than the other tiles.
 bool dot_adds_in_order()
 {
     static const bool found = [] {

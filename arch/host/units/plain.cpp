@@ -97,16 +97,16 @@ const RowsKernels rows_plain = {"plain",           [] { return true; }, along_k<
 
 extern const PackedKernels packed_plain;
 const PackedKernels packed_plain = {.name = "plain",
-                                   .runs_here = [] { return true; },
-                                   .leads = false,
-                                   .per_word = 1,
-                                   .tile_rows = tile_rows,
-                                   .tile_columns = tile_vectors * lanes,
-                                   .row_ld = row_ld,
-                                   .pack_f16 = pack<Widened<Half>>,
-                                   .pack_bf16 = pack<Widened<Bfloat16>>,
-                                   .tiles = tiles_of<MultiplyAdd>.data(),
-                                   .exact_tiles = tiles_of<MultiplyAdd>.data(),
-                                   .least_exponents = 0};
+                                    .runs_here = [] { return true; },
+                                    .leads = false,
+                                    .per_word = 1,
+                                    .tile_rows = tile_rows,
+                                    .tile_columns = tile_vectors * lanes,
+                                    .row_ld = row_ld,
+                                    .pack_f16 = pack<Widened<Half>>,
+                                    .pack_bf16 = pack<Widened<Bfloat16>>,
+                                    .tiles = tiles_of<MultiplyAdd>.data(),
+                                    .exact_tiles = tiles_of<MultiplyAdd>.data(),
+                                    .least_exponents = 0};
 
 }  // namespace hg
