@@ -148,9 +148,9 @@ typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BI
  * @return SUCCESS; INVALID_ARGUMENT (handle is NULL); ALLOC_FAILED (also beyond 65,536 handles); NO_DEVICE
  *   (HGEMM_BACKEND names a GPU backend and there is no driver or no device); NOT_SUPPORTED (compute
  *   capability under 8.0, an HGEMM_BACKEND or HGEMM_KERNEL that is unknown, not built in or does not run on
- *   the device, an unknown HGEMM_LOG, no OpenBLAS for a host handle, or a device in a machine whose libhgemm
- *   was built without GPU backends, unless hgemm_create_on() or HGEMM_BACKEND asks for the host);
- *   DRIVER_ERROR. *handle is NULL unless SUCCESS.
+ *   the device, an unknown HGEMM_LOG, or a device in a machine whose libhgemm was built without GPU
+ *   backends, unless hgemm_create_on() or HGEMM_BACKEND asks for the host); DRIVER_ERROR.
+ *   *handle is NULL unless SUCCESS.
  */
 HGEMM_API hgemm_status_t hgemm_create(hgemm_handle_t *handle);
 

@@ -113,7 +113,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS libopenblas0)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS libcuda1)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "half-precision matrix products: shared libraries
 Products of fp16 and bf16 matrices with fp32 sums, on NVIDIA GPUs where the
-driver is installed, else on the CPU with OpenBLAS.")
+driver is installed, else on the CPU.")
 if(TARGET hgemm_cublas)
     string(APPEND CPACK_COMPONENT_RUNTIME_DESCRIPTION "
 .

@@ -4,80 +4,150 @@
 #include "arch/common/host/settings.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
+#include "arch/host/packed/kernels.hpp"
+#include "arch/host/packed/packed.hpp"
 #include "arch/host/rows/kernels.hpp"
 #include "arch/host/rows/rows.hpp"
 #include "src/run/handle.hpp"
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <new>
+#include <utility>
 
 namespace hg {
 namespace {
 
-constexpr int host_blocked = 0, host_rows = 1;
+constexpr int host_blocked = 0, host_rows = 1, host_packed = 2;
 constexpr KernelInfo kernels[] = {
     {"host_blocked", block_m, block_n, block_k, 1, 1, 0},
     {"host_rows", few_rows, rows_padding, 1, 1, 1, 0},
+    {"host_packed", 252, 512, 512, 1, 1, 0},
 };
 
 constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
 
 bool serves(const Device& device) { return device.ordinal == HGEMM_DEVICE_HOST; }
 
+// A handle's state: it keeps the pool.
+using SharedPool = std::shared_ptr<Pool>;
+
 Status open(const Device& device, void** state)
 {
     *state = nullptr;
-    OpenBlas blas;
-    if (const Status status = find_openblas(blas); status != ok)
-        return status;
+    openblas();
     try {
-        *state = new HostState{blas, Pool::shared(device.sm_count - 1)};
+        *state = new SharedPool(Pool::shared(device.sm_count - 1));
     } catch (const std::bad_alloc&) {
         return fail(HGEMM_STATUS_ALLOC_FAILED, "no memory for the state of the host backend");
     }
     return ok;
 }
 
-void close(void* state) { delete static_cast<HostState*>(state); }
+void close(void* state) { delete static_cast<SharedPool*>(state); }
 
-size_t default_workspace(const Device&) { return max_workspace(); }
+const char* remark() { return openblas().sgemm ? nullptr : openblas().missing; }
+
+size_t default_workspace(const Device& device)
+{
+    size_t most = max_workspace();
+    for (const Type type : {Type::F16, Type::BF16})
+        most = std::max(most, max_packed_workspace(best_packed_kernels(type), device.sm_count));
+    return most;
+}
+
+// What pack() leaves to launch().
+struct HostCall {
+    Problem problem;
+    PackedBlocks blocks;  // of host_packed
+};
+
+PackedBlocks packed_blocks_of(const Problem& problem, int threads, size_t workspace)
+{
+    return packed_blocks(best_packed_kernels(problem.type_ab), problem, threads, workspace);
+}
+
+// Few rows or columns of D: as measured, OpenBLAS is slower there even where its tiles are faster.
+constexpr int64_t some_rows = 64;
+
+bool is_packed_fastest(const Problem& problem)
+{
+    return best_packed_kernels(problem.type_ab).leads || std::min(problem.m, problem.n) <= some_rows;
+}
+
+// Why a kernel cannot be used; null if it can.
+const char* obstacle(int kernel, const Problem& problem, const Options& options)
+{
+    if (is_forced_away(options, kernels[kernel]))
+        return "the host has the kernels host_blocked, host_rows and host_packed";
+    if (options.mode == Mode::BatchInvariant && kernel != host_packed)
+        return "host_packed alone has a batch-invariant mode";
+    if (kernel == host_blocked && !openblas().sgemm)
+        return "host_blocked needs OpenBLAS, which was not found";
+    if (kernel == host_rows && !is_few_rows(problem))
+        return "host_rows is for up to 8 rows or columns of D and an operand of the other side whose "
+               "elements are contiguous in one direction";
+    return nullptr;
+}
+
+int choose_kernel(const Problem& problem, const Options& options, const char*& refusal)
+{
+    int order[] = {host_rows, host_packed, host_blocked};
+    if (!is_packed_fastest(problem))
+        std::swap(order[1], order[2]);
+    for (const int kernel : order) {
+        const char* const why = obstacle(kernel, problem, options);
+        if (!why)
+            return kernel;
+        if (!refusal || !is_forced_away(options, kernels[kernel]))
+            refusal = why;
+    }
+    return -1;
+}
+
+void set_work(const Problem& problem, const Device& device, const Options& options, Plan& plan)
+{
+    int64_t m = std::min(problem.m, rows_padding), n = std::min(problem.n, rows_padding);
+    plan.workspace = 0;
+    plan.grid = options.sm_count(device);
+    if (plan.kernel == host_blocked) {
+        const Blocks blocks = blocks_of(problem);
+        m = blocks.m, n = blocks.n;
+        plan.workspace = blocks.workspace();
+    } else if (plan.kernel == host_packed) {
+        const PackedBlocks blocks = packed_blocks_of(problem, options.sm_count(device), options.workspace);
+        m = blocks.m, n = blocks.n;
+        plan.workspace = blocks.workspace();
+        plan.grid = blocks.parts;
+    }
+    plan.tiles = count_tiles(problem, m, n);
+}
 
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan)
 {
-    const bool may_block = !is_forced_away(options, kernels[host_blocked]),
-               may_use_rows = !is_forced_away(options, kernels[host_rows]);
-    plan.kernel = may_use_rows && is_few_rows(problem) ? host_rows : host_blocked;
     plan.refusal = not_offered(options, offered);
-    if (plan.kernel == host_blocked && !may_block)
-        plan.refusal =
-            may_use_rows
-                ? "host_rows is for up to 8 rows or columns of D and an operand of the other side whose "
-                  "elements are contiguous in one direction"
-                : "the host has the kernels host_blocked and host_rows";
     if (plan.refusal)
         return false;
+    plan.kernel = choose_kernel(problem, options, plan.refusal);
+    if (plan.kernel < 0)
+        return false;
+    plan.refusal = nullptr;
     plan.backend = &host_backend;
     plan.variant = 0;
     plan.split = 1;
-    plan.grid = options.sm_count(device);
-    if (plan.kernel == host_rows) {
-        plan.tiles =
-            count_tiles(problem, std::min(problem.m, rows_padding), std::min(problem.n, rows_padding));
-        plan.workspace = 0;
-    } else {
-        const Blocks blocks = blocks_of(problem);
-        plan.tiles = count_tiles(problem, blocks.m, blocks.n);
-        plan.workspace = blocks.workspace();
-    }
+    set_work(problem, device, options, plan);
     plan.predicted_us = 0;
     plan.why = *options.kernel ? Why::Forced : Why::Model;
     return true;
 }
 
-Status pack(const Handle&, const Problem& problem, const Plan&, Packed& packed)
+Status pack(const Handle& handle, const Problem& problem, const Plan& plan, Packed& packed)
 {
-    packed.as<Problem>() = problem;
+    packed.as<HostCall>() = {problem, {}};
+    if (plan.kernel == host_packed)
+        packed.as<HostCall>().blocks =
+            packed_blocks_of(problem, handle.options.sm_count(handle.device), plan.workspace);
     return ok;
 }
 
@@ -87,12 +157,14 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     if (workspace.bytes < plan.workspace)
         return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL, "needs %zu bytes of workspace, has %zu",
                     plan.workspace, workspace.bytes);
-    HostState& host = *static_cast<HostState*>(state);
-    const Problem& problem = packed.as<Problem>();
+    Pool& pool = **static_cast<SharedPool*>(state);
+    const auto& [problem, blocks] = packed.as<HostCall>();
     if (plan.kernel == host_rows)
-        multiply_rows(*host.pool, best_rows_kernels(), problem, handle.sm_count());
+        multiply_rows(pool, best_rows_kernels(), problem, handle.sm_count());
+    else if (plan.kernel == host_packed)
+        multiply_packed(pool, best_packed_kernels(problem.type_ab), problem, blocks, workspace.ptr);
     else
-        multiply(host, problem, workspace.ptr, handle.sm_count());
+        multiply(openblas(), pool, problem, workspace.ptr, handle.sm_count());
     return ok;
 }
 
@@ -110,9 +182,10 @@ const Backend host_backend = {
     .choose = choose,
     .pack = pack,
     .launch = launch,
-    .batch_invariant = false,
+    .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = false,
+    .remark = remark,
 };
 
 }  // namespace hg

@@ -75,6 +75,17 @@ void Epilogue::store(int64_t z, int64_t i, int64_t j, Along along, int64_t count
                     std::min(chunk, count - done), sums + done);
 }
 
+void Epilogue::store_zeros(int64_t z, int64_t i, int64_t j, Along along, int64_t count) const
+{
+    float zeros[chunk];
+    for (int64_t done = 0; done < count; done += chunk) {
+        const int64_t length = std::min(chunk, count - done);
+        std::fill_n(zeros, length, 0.0f);
+        store_chunk(z, along == Along::Row ? i : i + done, along == Along::Row ? j + done : j, along,
+                    length, zeros);
+    }
+}
+
 void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* values) const
 {
     float operand[chunk];

@@ -17,6 +17,8 @@ public:
 
     // Elements of problem z from (i, j) on; `sums` are `count` values, which it changes.
     void store(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* sums) const;
+    // The same for sums that are 0.
+    void store_zeros(int64_t z, int64_t i, int64_t j, Along along, int64_t count) const;
 
 private:
     static constexpr int64_t chunk = 512;

@@ -9,7 +9,6 @@
 namespace hg {
 namespace {
 
-constexpr int64_t chunk_of_zeros = 512;                      // sums at a time where A * B is not computed
 constexpr int row_major = 101, no_trans = 111, trans = 112;  // CBLAS's values
 
 // Equal blocks, so that a size just above the limit does not end in a sliver.
@@ -41,7 +40,8 @@ int useful_threads(int64_t elements, int threads)
 
 // The state of one call of multiply().
 struct Multiplication {
-    HostState& state;
+    const OpenBlas& blas;
+    Pool& pool;
     const Problem& p;
     const int threads;
     const Blocks blocks = blocks_of(p);
@@ -73,7 +73,7 @@ void Multiplication::convert(const Operand& x, int64_t z, int64_t row0, int64_t 
     const int64_t line_stride = to.along_k ? x.row_stride : x.k_stride;
     const int64_t stride = to.along_k ? x.k_stride : x.row_stride;
     const Type type = p.type_ab;
-    state.pool->parallel_for(useful_threads(rows * depth, threads), lines, [=](int64_t begin, int64_t end) {
+    pool.parallel_for(useful_threads(rows * depth, threads), lines, [=](int64_t begin, int64_t end) {
         for (int64_t line = begin; line < end; ++line)
             to_float(type, source, offset + line * line_stride, stride, length, values + line * to.ld);
     });
@@ -83,8 +83,8 @@ void Multiplication::convert(const Operand& x, int64_t z, int64_t row0, int64_t 
 void Multiplication::sgemm(int transa, int transb, int64_t m, int64_t n, int64_t k, float keep)
 {
     const auto narrow = [](int64_t size) { return static_cast<int>(size); };
-    state.blas.sgemm(row_major, transa, transb, narrow(m), narrow(n), narrow(k), 1.0f, a,
-                     narrow(blocks.a.ld), b, narrow(blocks.b.ld), keep, sum, narrow(blocks.sum.ld));
+    blas.sgemm(row_major, transa, transb, narrow(m), narrow(n), narrow(k), 1.0f, a, narrow(blocks.a.ld), b,
+               narrow(blocks.b.ld), keep, sum, narrow(blocks.sum.ld));
 }
 
 // Fills the panel of sums of one block of D, in ascending order of K.
@@ -104,20 +104,13 @@ void Multiplication::accumulate(int64_t z, int64_t i0, int64_t rows, int64_t j0,
 void Multiplication::store(int64_t z, int64_t i0, int64_t rows, int64_t j0, int64_t columns)
 {
     const auto store_rows = [&](int64_t begin, int64_t end) {
-        if (sum) {
-            for (int64_t i = begin; i < end; ++i)
-                epilogue.store(z, i0 + i, j0, Along::Row, columns, sum + i * blocks.sum.ld);
-            return;
-        }
-        float zeros[chunk_of_zeros];
         for (int64_t i = begin; i < end; ++i)
-            for (int64_t j = 0; j < columns; j += chunk_of_zeros) {
-                const int64_t count = std::min(chunk_of_zeros, columns - j);
-                std::fill_n(zeros, count, 0.0f);
-                epilogue.store(z, i0 + i, j0 + j, Along::Row, count, zeros);
-            }
+            if (sum)
+                epilogue.store(z, i0 + i, j0, Along::Row, columns, sum + i * blocks.sum.ld);
+            else
+                epilogue.store_zeros(z, i0 + i, j0, Along::Row, columns);
     };
-    state.pool->parallel_for(useful_threads(rows * columns, threads), rows, store_rows);
+    pool.parallel_for(useful_threads(rows * columns, threads), rows, store_rows);
 }
 
 }  // namespace
@@ -141,9 +134,9 @@ size_t max_workspace()
     return larger(block_m, block_k) + larger(block_n, block_k) + panel(false, block_m, block_n).bytes;
 }
 
-void multiply(HostState& state, const Problem& problem, void* workspace, int threads)
+void multiply(const OpenBlas& blas, Pool& pool, const Problem& problem, void* workspace, int threads)
 {
-    Multiplication multiplication{state, problem, threads};
+    Multiplication multiplication{blas, pool, problem, threads};
     if (multiplication.epilogue.wants_sums())
         multiplication.place_panels(static_cast<float*>(workspace));
     const Blocks& blocks = multiplication.blocks;

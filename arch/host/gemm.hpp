@@ -6,7 +6,7 @@
 #include "arch/host/pool.hpp"
 #include "src/plan/problem.hpp"
 
-#include <memory>
+#include <cstddef>
 
 namespace hg {
 
@@ -34,12 +34,7 @@ constexpr int64_t block_count(int64_t size, int64_t block) { return (size + bloc
 // The most that blocks_of() asks for, for any problem.
 size_t max_workspace();
 
-struct HostState {
-    OpenBlas blas;
-    std::shared_ptr<Pool> pool;
-};
-
 // `workspace` has blocks_of(problem).workspace() bytes. OpenBLAS has threads of its own beside `threads`.
-void multiply(HostState& state, const Problem& problem, void* workspace, int threads);
+void multiply(const OpenBlas& blas, Pool& pool, const Problem& problem, void* workspace, int threads);
 
 }  // namespace hg

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -22,8 +21,9 @@ bool has_long_integers(void* library)
 
 }  // namespace
 
-Status load_openblas(const char* const* names, OpenBlas& blas)
+OpenBlas load_openblas(const char* const* names)
 {
+    OpenBlas blas;
     char missing[256] = "",
          unfit[256] = "";  // why the first name was not loaded, and why one that was did not do
     for (const char* const* name = names; *name; ++name) {
@@ -38,27 +38,23 @@ Status load_openblas(const char* const* names, OpenBlas& blas)
                           "; %s has 64-bit integers, a build with 32-bit ones is wanted", *name);
         } else {
             blas.sgemm = reinterpret_cast<decltype(blas.sgemm)>(symbol);
-            return ok;
+            return blas;
         }
     }
-    return fail(
-        HGEMM_STATUS_NOT_SUPPORTED,
-        "the host backend needs OpenBLAS; install libopenblas0 (Debian, Ubuntu) or openblas (Fedora): %s%s",
+    std::snprintf(
+        blas.missing, sizeof blas.missing,
+        "no OpenBLAS, which computes large products faster on some processors; install libopenblas0 "
+        "(Debian, Ubuntu) or openblas (Fedora): %s%s",
         missing, *missing ? unfit : unfit + (*unfit ? 2 : 0));
+    return blas;
 }
 
-Status find_openblas(OpenBlas& blas)
+// Once it was looked for the loader is not asked again: after a fork() its lock may be that of a thread
+// which only the parent has.
+const OpenBlas& openblas()
 {
-    // Once it is found the loader is not asked again: after a fork() its lock may be that of a thread which
-    // only the parent has.
-    static std::atomic<decltype(OpenBlas::sgemm)> found = nullptr;
-    blas.sgemm = found.load(std::memory_order_acquire);
-    if (blas.sgemm)
-        return ok;
-    const Status status = load_openblas(openblas_names, blas);
-    if (status == ok)
-        found.store(blas.sgemm, std::memory_order_release);
-    return status;
+    static const OpenBlas found = load_openblas(openblas_names);
+    return found;
 }
 
 }  // namespace hg

@@ -119,7 +119,7 @@ Status run(const hgemm_args_t& args)
     if (is_for_gpu(args))
         return run_on_gpu(args);
     const Status status = run_on_host(args);
-    // Without OpenBLAS the host cannot compute, so the GPU does, however slowly.
+    // Where HGEMM_KERNEL names a kernel of a GPU no handle on the host is made.
     return status == HGEMM_STATUS_NOT_SUPPORTED && reads_ab(args) && Stager::get() ? run_on_gpu(args)
                                                                                    : status;
 }

@@ -30,5 +30,7 @@ bool cpu_has_avx512()
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 
+bool cpu_has_avx512_bf16() { return cpu_has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
 }  // namespace hg
 #endif

@@ -6,6 +6,7 @@ namespace hg {
 #if defined(__x86_64__)
 bool cpu_has_avx2_fma_f16c();
 bool cpu_has_avx512();  // F, BW and VL
+bool cpu_has_avx512_bf16();
 #endif
 
 }  // namespace hg

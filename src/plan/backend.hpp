@@ -166,6 +166,8 @@ struct Backend {
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
     // that copies no operands. A backend without one is not calibrated.
     double (*predict_plan)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
+    // If set: what the log says of an open backend; null: nothing.
+    const char* (*remark)() = nullptr;
 };
 
 }  // namespace hg

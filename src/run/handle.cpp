@@ -179,6 +179,14 @@ void open_tuning(Handle& handle)
         handle.device.calibration = handle.tuning->calibration();
 }
 
+void log_creation(const Handle& handle)
+{
+    const Backend& backend = *handle.backends[0];
+    handle.log.line("handle on %s, backend %s", handle.device.name, backend.name);
+    if (const char* const remark = backend.remark ? backend.remark() : nullptr)
+        handle.log.line("%s", remark);
+}
+
 Status create_handle(Handle& handle, const Wanted& wanted)
 {
     handle.cache = std::make_unique<PlanCache>();
@@ -203,7 +211,7 @@ Status create_handle(Handle& handle, const Wanted& wanted)
     if (status == ok)
         open_tuning(handle);
     if (status == ok && handle.log.wants(LogLevel::Plan))
-        handle.log.line("handle on %s, backend %s", handle.device.name, handle.backends[0]->name);
+        log_creation(handle);
     return status;
 }
 

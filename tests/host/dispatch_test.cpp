@@ -60,7 +60,7 @@ TEST(Problem, ColumnsBecomeRows)
 TEST(Dispatch, HostServesTheHostAlone)
 {
     const Problem p = linear_layer(64, 64, 64);
-    EXPECT_EQ(choose(host(), p).kernel, "host_blocked");
+    EXPECT_EQ(choose(host(), p).kernel, "host_packed");
     EXPECT_EQ(choose(h200, p, "host").status, HGEMM_STATUS_NOT_SUPPORTED);
 }
 

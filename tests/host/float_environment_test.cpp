@@ -8,6 +8,7 @@
 #include <bit>
 #include <cfenv>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -161,6 +162,13 @@ TEST_P(FloatEnvironment, FewRowsKeepTheirBits)
     expect_unmoved({HGEMM_F32, 2, 40000, 3, 0x1p-100f, 0x1.8p-30f, 1.0f / 3});
 }
 
+// On several threads, which multiply subnormal numbers.
+TEST_P(FloatEnvironment, PackedSubnormalsKeepTheirBits)
+{
+    expect_unmoved({HGEMM_F32, 512, 512, 64, 0x1p-130f, 3, 1});
+    expect_unmoved({HGEMM_F32, 512, 512, 64, 1.0f / 3, 0.7f, 1});
+}
+
 TEST_P(FloatEnvironment, InfinityTimesZeroIsNaN)
 {
     expect_unmoved({HGEMM_F32, 256, 128, 1, INFINITY, 0, 1});
@@ -180,7 +188,9 @@ TEST_P(FloatEnvironment, HalvesKeepTheirMeaning)
 TEST_P(FloatEnvironment, ThreadsOfOpenBlasKeepSubnormals)
 {
     GetParam().set();
+    setenv("HGEMM_KERNEL", "host_blocked", 1);
     const ApiHostHandle handle;
+    unsetenv("HGEMM_KERNEL");
     Product product{HGEMM_F32, 512, 512, 64, 0x1p-130f, 1, 1};
     EXPECT_TRUE(same(product.run(handle), std::vector<float>(512 * 512, 0x1p-124f)));
 }

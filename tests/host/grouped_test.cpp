@@ -279,8 +279,7 @@ TEST_F(Grouped, TheWrongProblemIsNamed)
     EXPECT_TRUE(untouched());
     // It is forgotten with the call.
     expect_invalid(hgemm_gemm_ex(handle, &list[2]), 2, "hgemm_gemm_ex: argument 2 (args->lda) is 3");
-    EXPECT_EQ(hgemm_set_mode(handle, HGEMM_MODE_BATCH_INVARIANT), HGEMM_STATUS_NOT_SUPPORTED);
-    EXPECT_TRUE(contains(hgemm_last_error(), "hgemm_set_mode: backend")) << hgemm_last_error();
+    expect_invalid(hgemm_set_sm_count(handle, -1), 2, "hgemm_set_sm_count: argument 2 (count) is -1");
 }
 
 TEST_F(Grouped, NothingRunsWhereALaterProblemNeedsMoreWorkspace)

@@ -15,12 +15,12 @@
 namespace hg {
 namespace {
 
-TEST(OpenBlasLoader, AMissingLibraryIsAStatusThatNamesThePackages)
+TEST(OpenBlasLoader, OfAMissingLibraryThePackagesAreNamed)
 {
     const char* const names[] = {"libnot-there.so.0", "libnot-there.so", nullptr};
-    OpenBlas blas;
-    EXPECT_EQ(load_openblas(names, blas), HGEMM_STATUS_NOT_SUPPORTED);
-    const std::string text = hgemm_last_error();
+    const OpenBlas blas = load_openblas(names);
+    EXPECT_EQ(blas.sgemm, nullptr);
+    const std::string text = blas.missing;
     for (const char* word :
          {"OpenBLAS", "libnot-there.so.0", "libopenblas0", "Debian", "openblas (Fedora)"})
         EXPECT_NE(text.find(word), std::string::npos) << text;
@@ -29,16 +29,16 @@ TEST(OpenBlasLoader, AMissingLibraryIsAStatusThatNamesThePackages)
 TEST(OpenBlasLoader, ALibraryWithoutTheFunctionIsNotTaken)
 {
     const char* const names[] = {"libc.so.6", nullptr};
-    OpenBlas blas;
-    EXPECT_EQ(load_openblas(names, blas), HGEMM_STATUS_NOT_SUPPORTED);
-    EXPECT_NE(std::string(hgemm_last_error()).find("cblas_sgemm"), std::string::npos) << hgemm_last_error();
+    const OpenBlas blas = load_openblas(names);
+    EXPECT_EQ(blas.sgemm, nullptr);
+    EXPECT_NE(std::string(blas.missing).find("cblas_sgemm"), std::string::npos) << blas.missing;
 }
 
 TEST(OpenBlasLoader, TheNextNameIsTried)
 {
     const char* const names[] = {"libnot-there.so.0", "libc.so.6", openblas_names[0], nullptr};
-    OpenBlas blas{};
-    ASSERT_EQ(load_openblas(names, blas), ok) << hgemm_last_error();
+    const OpenBlas blas = load_openblas(names);
+    ASSERT_NE(blas.sgemm, nullptr) << blas.missing;
     const float a = 3, b = 5;
     float c = NAN;
     blas.sgemm(101, 111, 111, 1, 1, 1, 1, &a, 1, &b, 1, 0, &c, 1);
@@ -49,13 +49,13 @@ TEST(OpenBlasLoader, TheNextNameIsTried)
 TEST(OpenBlasLoader, ABuildWith64BitIntegersIsPassedOver)
 {
     const char* const names[] = {OPENBLAS_64, nullptr};
-    OpenBlas blas{};
-    EXPECT_EQ(load_openblas(names, blas), HGEMM_STATUS_NOT_SUPPORTED);
+    OpenBlas blas = load_openblas(names);
     EXPECT_EQ(blas.sgemm, nullptr);
-    const std::string text = hgemm_last_error();
+    const std::string text = blas.missing;
     EXPECT_NE(text.find("(Fedora): " OPENBLAS_64 " has 64-bit integers"), std::string::npos) << text;
     const char* const more_names[] = {"libnot-there.so.0", OPENBLAS_64, openblas_names[0], nullptr};
-    ASSERT_EQ(load_openblas(more_names, blas), ok) << hgemm_last_error();
+    blas = load_openblas(more_names);
+    ASSERT_NE(blas.sgemm, nullptr) << blas.missing;
     const float a = 3, b = 5;
     float c = NAN;
     blas.sgemm(101, 111, 111, 1, 1, 1, 1, &a, 1, &b, 1, 0, &c, 1);
@@ -82,6 +82,13 @@ Problem plain_problem(int64_t m, int64_t n, int64_t k)
     return p;
 }
 
+Options forced(const char* kernel)
+{
+    Options options{};
+    std::snprintf(options.kernel, sizeof options.kernel, "%s", kernel);
+    return options;
+}
+
 int row_of(const std::string& kernel)
 {
     int row = 0;
@@ -106,7 +113,15 @@ TEST(HostPlan, TheDefaultWorkspaceServesEverySize)
                     Plan plan{};
                     ASSERT_TRUE(host_backend.choose(p, device, Options{}, plan));
                     ASSERT_EQ(plan.workspace % 256, 0u);
-                    ASSERT_EQ(plan.workspace > 0, plan.kernel == row_of("host_blocked"));
+                    ASSERT_EQ(plan.workspace > 0, plan.kernel != row_of("host_rows"));
+                    largest = std::max(largest, plan.workspace);
+                    Options options = forced("host_packed");
+                    options.workspace = most;
+                    ASSERT_TRUE(host_backend.choose(p, device, options, plan));
+                    ASSERT_LE(plan.workspace, most);
+                    EXPECT_TRUE(m < 511 || n < 511 || k < 511 || plan.grid == 4)
+                        << m << " " << n << " " << k;
+                    ASSERT_TRUE(host_backend.choose(p, device, forced("host_blocked"), plan));
                     largest = std::max(largest, plan.workspace);
                 }
     EXPECT_EQ(largest, most);
@@ -127,13 +142,6 @@ TEST(HostPlan, TilesThatNoNumberHoldsAreMany)
     Plan plan{};
     ASSERT_TRUE(host_backend.choose(p, host_device(1), Options{}, plan));
     EXPECT_GT(plan.tiles, int64_t{1} << 30);
-}
-
-Options forced(const char* kernel)
-{
-    Options options{};
-    std::snprintf(options.kernel, sizeof options.kernel, "%s", kernel);
-    return options;
 }
 
 TEST(HostPlan, AnotherKernelsNameIsRefused)
@@ -162,12 +170,19 @@ TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
         EXPECT_EQ(chosen(plain_problem(m, n, 40)), "host_rows") << m << " " << n;
         EXPECT_EQ(chosen(plain_problem(m, n, 40), forced("host_blocked")), "host_blocked");
     }
-    EXPECT_EQ(chosen(plain_problem(9, 9, 40)), "host_blocked");
+    EXPECT_EQ(chosen(plain_problem(9, 9, 40)), "host_packed");
     EXPECT_EQ(chosen(plain_problem(9, 9, 40), forced("host_rows")).substr(0, refused.size()), refused);
+    // One kernel alone has the batch-invariant mode.
+    Options invariant = forced("host_rows");
+    invariant.mode = Mode::BatchInvariant;
+    EXPECT_EQ(chosen(plain_problem(1, 300, 40), invariant), "host_packed alone has a batch-invariant mode");
+    *invariant.kernel = '\0';
+    for (const int64_t m : {1, 8, 9, 3000})
+        EXPECT_EQ(chosen(plain_problem(m, 3000, 40), invariant), "host_packed");
     // The large operand is contiguous in no dimension; the few rows may have any strides.
     Problem p = plain_problem(8, 300, 40);
     p.b = {nullptr, nullptr, 80, 2, 0};
-    EXPECT_EQ(chosen(p), "host_blocked");
+    EXPECT_EQ(chosen(p), "host_packed");
     p.b = {nullptr, nullptr, 1, 300, 0};
     p.a = {nullptr, nullptr, 1000, -3, 0};
     EXPECT_EQ(chosen(p), "host_rows");
@@ -187,9 +202,11 @@ public:
 
     Status open() { return host_backend.open(handle_.device, &state_); }
 
-    Status run(const Problem& p, size_t missing = 0)
+    Status run(const Problem& p, const char* kernel, size_t missing = 0)
     {
         Plan plan{};
+        handle_.options = forced(kernel);
+        handle_.options.workspace = host_backend.default_workspace(handle_.device);
         if (!host_backend.choose(p, handle_.device, handle_.options, plan))
             return HGEMM_STATUS_INTERNAL;
         std::vector<float> memory(plan.workspace / sizeof(float) + 64, NAN);
@@ -213,7 +230,7 @@ TEST(HostRun, TooSmallAWorkspaceIsAStatus)
 {
     HostHandle handle(1);
     ASSERT_EQ(handle.open(), ok) << hgemm_last_error();
-    EXPECT_EQ(handle.run(plain_problem(9, 9, 9), 1), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
+    EXPECT_EQ(handle.run(plain_problem(9, 9, 9), "host_blocked", 1), HGEMM_STATUS_WORKSPACE_TOO_SMALL);
     EXPECT_EQ(std::string(hgemm_last_error()), "needs 1536 bytes of workspace, has 1535");
 }
 
@@ -247,15 +264,17 @@ TEST_P(HostBlocks, ProductsBeyondOneBlockAreExactForAnyThreads)
                 for (int64_t q = 0; q < k; ++q)
                     wanted[i * n + j] += number(i * p.a.row_stride + q * p.a.k_stride) *
                                          number(j * p.b.row_stride + q * p.b.k_stride + 77);
-        for (const int threads : {1, 2, 5}) {
-            HostHandle handle(threads);
-            ASSERT_EQ(handle.open(), ok) << hgemm_last_error();
-            std::vector<float> d(m * n, NAN);
-            p.d.ptr = d.data();
-            ASSERT_EQ(handle.run(p), ok) << hgemm_last_error();
-            for (int64_t i = 0; i < m * n; ++i)
-                ASSERT_EQ(d[i], static_cast<float>(wanted[i])) << "form " << form << " element " << i;
-        }
+        for (const char* const kernel : {"host_blocked", "host_packed"})
+            for (const int threads : {1, 2, 5}) {
+                HostHandle handle(threads);
+                ASSERT_EQ(handle.open(), ok) << hgemm_last_error();
+                std::vector<float> d(m * n, NAN);
+                p.d.ptr = d.data();
+                ASSERT_EQ(handle.run(p, kernel), ok) << hgemm_last_error();
+                for (int64_t i = 0; i < m * n; ++i)
+                    ASSERT_EQ(d[i], static_cast<float>(wanted[i]))
+                        << kernel << " form " << form << " at " << i;
+            }
     }
 }
 

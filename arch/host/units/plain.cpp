@@ -1,4 +1,5 @@
-// The loops of host_rows in plain C++, for machines without one of the other vector units.
+// The loops of the host's own kernels in plain C++, for machines without one of the other vector units.
+#include "arch/host/packed/kernels.hpp"
 #include "arch/host/rows/kernels.hpp"
 #include "src/base/convert.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 constexpr int lanes = 8;
 constexpr int columns_with_1 = 2, columns_with_2 = 2, columns_with_4 = 1;
 constexpr int lines_with_1 = 4, lines_with_2 = 2, lines_with_4 = 1;
+constexpr int tile_rows = 4, tile_vectors = 1;
 
 struct Vector {
     float values[lanes];
@@ -42,6 +44,18 @@ inline Vector multiply_add(const Vector& a, const Vector& b, const Vector& c)
 {
     return each([&](int i) { return a.values[i] * b.values[i] + c.values[i]; });
 }
+inline Vector add(const Vector& a, const Vector& b)
+{
+    return each([&](int i) { return a.values[i] + b.values[i]; });
+}
+
+inline void transpose(Vector (&v)[lanes])
+{
+    for (int i = 0; i < lanes; ++i)
+        for (int j = 0; j < i; ++j)
+            std::swap(v[i].values[j], v[j].values[i]);
+}
+
 inline float total(const Vector& v)
 {
     float sum = 0.0f;
@@ -72,6 +86,7 @@ struct Bfloat16 {
     }
 };
 
+#include "arch/host/packed/loops.inl"
 #include "arch/host/rows/loops.inl"
 
 }  // namespace
@@ -79,5 +94,19 @@ struct Bfloat16 {
 extern const RowsKernels rows_plain;
 const RowsKernels rows_plain = {"plain",           [] { return true; }, along_k<Half>,
                                 along_k<Bfloat16>, along_columns<Half>, along_columns<Bfloat16>};
+
+extern const PackedKernels packed_plain;
+const PackedKernels packed_plain = {.name = "plain",
+                                    .runs_here = [] { return true; },
+                                    .leads = false,
+                                    .per_word = 1,
+                                    .tile_rows = tile_rows,
+                                    .tile_columns = tile_vectors * lanes,
+                                    .row_ld = row_ld,
+                                    .pack_f16 = pack<Widened<Half>>,
+                                    .pack_bf16 = pack<Widened<Bfloat16>>,
+                                    .tiles = tiles_of<MultiplyAdd>.data(),
+                                    .exact_tiles = tiles_of<MultiplyAdd>.data(),
+                                    .least_exponents = 0};
 
 }  // namespace hg

@@ -1,4 +1,5 @@
-// The loops of host_rows for AVX2, FMA and F16C.
+// The loops of the host's own kernels for AVX2, FMA and F16C.
+#include "arch/host/packed/kernels.hpp"
 #include "arch/host/rows/kernels.hpp"
 #include "src/base/cpu.hpp"
 
@@ -14,12 +15,38 @@ using Vector = __m256;
 constexpr int lanes = 8;
 constexpr int columns_with_1 = 4, columns_with_2 = 4, columns_with_4 = 2;
 constexpr int lines_with_1 = 8, lines_with_2 = 4, lines_with_4 = 2;
+constexpr int tile_rows = 6, tile_vectors = 2;
 
 HGEMM_UNIT inline Vector zero() { return _mm256_setzero_ps(); }
 HGEMM_UNIT inline Vector broadcast(float x) { return _mm256_set1_ps(x); }
 HGEMM_UNIT inline Vector load(const float* values) { return _mm256_loadu_ps(values); }
 HGEMM_UNIT inline void store(float* values, Vector v) { _mm256_storeu_ps(values, v); }
 HGEMM_UNIT inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+
+HGEMM_UNIT inline Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+
+HGEMM_UNIT inline void transpose_fours(Vector& a, Vector& b, Vector& c, Vector& d)
+{
+    const __m256d low = _mm256_castps_pd(_mm256_unpacklo_ps(a, b)),
+                  high = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+    const __m256d low2 = _mm256_castps_pd(_mm256_unpacklo_ps(c, d)),
+                  high2 = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+    a = _mm256_castpd_ps(_mm256_unpacklo_pd(low, low2));
+    b = _mm256_castpd_ps(_mm256_unpackhi_pd(low, low2));
+    c = _mm256_castpd_ps(_mm256_unpacklo_pd(high, high2));
+    d = _mm256_castpd_ps(_mm256_unpackhi_pd(high, high2));
+}
+
+HGEMM_UNIT inline void transpose(Vector (&v)[lanes])
+{
+    for (int i = 0; i < lanes; i += 4)
+        transpose_fours(v[i], v[i + 1], v[i + 2], v[i + 3]);
+    for (int i = 0; i < 4; ++i) {
+        const Vector low = _mm256_permute2f128_ps(v[i], v[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x31);
+        v[i] = low;
+    }
+}
 
 HGEMM_UNIT inline float total(Vector v)
 {
@@ -61,6 +88,7 @@ struct Bfloat16 {
     }
 };
 
+#include "arch/host/packed/loops.inl"
 #include "arch/host/rows/loops.inl"
 
 }  // namespace
@@ -72,6 +100,20 @@ const RowsKernels rows_avx2 = {"avx2",
                                along_k<Bfloat16>,
                                along_columns<Half>,
                                along_columns<Bfloat16>};
+
+extern const PackedKernels packed_avx2;
+const PackedKernels packed_avx2 = {.name = "avx2",
+                                   .runs_here = cpu_has_avx2_fma_f16c,
+                                   .leads = false,
+                                   .per_word = 1,
+                                   .tile_rows = tile_rows,
+                                   .tile_columns = tile_vectors * lanes,
+                                   .row_ld = row_ld,
+                                   .pack_f16 = pack<Widened<Half>>,
+                                   .pack_bf16 = pack<Widened<Bfloat16>>,
+                                   .tiles = tiles_of<MultiplyAdd>.data(),
+                                   .exact_tiles = tiles_of<MultiplyAdd>.data(),
+                                   .least_exponents = 0};
 
 }  // namespace hg
 #endif

@@ -1,4 +1,5 @@
-// The loops of host_rows for NEON of 64-bit ARM.
+// The loops of the host's own kernels for NEON of 64-bit ARM.
+#include "arch/host/packed/kernels.hpp"
 #include "arch/host/rows/kernels.hpp"
 
 #if defined(__aarch64__)
@@ -13,12 +14,24 @@ using Vector = float32x4_t;
 constexpr int lanes = 4;
 constexpr int columns_with_1 = 8, columns_with_2 = 8, columns_with_4 = 4;
 constexpr int lines_with_1 = 8, lines_with_2 = 8, lines_with_4 = 4;
+constexpr int tile_rows = 8, tile_vectors = 3;
 
 inline Vector zero() { return vdupq_n_f32(0.0f); }
 inline Vector broadcast(float x) { return vdupq_n_f32(x); }
 inline Vector load(const float* values) { return vld1q_f32(values); }
 inline void store(float* values, Vector v) { vst1q_f32(values, v); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a, b); }
+inline Vector add(Vector a, Vector b) { return vaddq_f32(a, b); }
+
+inline void transpose(Vector (&v)[lanes])
+{
+    const float32x4x2_t low = vtrnq_f32(v[0], v[1]), high = vtrnq_f32(v[2], v[3]);
+    for (int i = 0; i < 2; ++i) {
+        v[i] = vcombine_f32(vget_low_f32(low.val[i]), vget_low_f32(high.val[i]));
+        v[i + 2] = vcombine_f32(vget_high_f32(low.val[i]), vget_high_f32(high.val[i]));
+    }
+}
+
 inline float total(Vector v) { return vaddvq_f32(v); }
 
 struct Half {
@@ -39,6 +52,7 @@ struct Bfloat16 {
     }
 };
 
+#include "arch/host/packed/loops.inl"
 #include "arch/host/rows/loops.inl"
 
 }  // namespace
@@ -50,6 +64,20 @@ const RowsKernels rows_neon = {"neon",
                                along_k<Bfloat16>,
                                along_columns<Half>,
                                along_columns<Bfloat16>};
+
+extern const PackedKernels packed_neon;
+const PackedKernels packed_neon = {.name = "neon",
+                                   .runs_here = [] { return true; },
+                                   .leads = false,
+                                   .per_word = 1,
+                                   .tile_rows = tile_rows,
+                                   .tile_columns = tile_vectors * lanes,
+                                   .row_ld = row_ld,
+                                   .pack_f16 = pack<Widened<Half>>,
+                                   .pack_bf16 = pack<Widened<Bfloat16>>,
+                                   .tiles = tiles_of<MultiplyAdd>.data(),
+                                   .exact_tiles = tiles_of<MultiplyAdd>.data(),
+                                   .least_exponents = 0};
 
 }  // namespace hg
 #endif
