@@ -29,13 +29,15 @@ class AsNobody {
 public:
     AsNobody() : is_root_(geteuid() == 0)
     {
-        if (is_root_)
+        if (is_root_) {
             EXPECT_EQ(seteuid(nobody), 0);
+        }
     }
     ~AsNobody()
     {
-        if (is_root_)
+        if (is_root_) {
             EXPECT_EQ(seteuid(0), 0);
+        }
     }
     AsNobody(const AsNobody&) = delete;
     AsNobody& operator=(const AsNobody&) = delete;
