@@ -47,7 +47,8 @@ def main() -> int:
     options = top.parse_args()
     if options.kernels:
         source, target = options.folder / options.kernels, options.folder / "kernels"
-        for name in (*KERNELS, "VERSION"):
+        (metadata,) = source.glob("*.dist-info/METADATA")
+        for name in (*KERNELS, "VERSION", str(metadata.relative_to(source))):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source / name, target / name)
         print(target)

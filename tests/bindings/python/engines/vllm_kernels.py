@@ -62,6 +62,8 @@ def _environment() -> dict[str, dict[str, Any]]:
         "vllm.utils.mem_utils": {"get_max_shared_memory_bytes": lambda gpu=0: 232448},
         "vllm.utils.nccl": {"pin_nccl_env": lambda settings: None},
         "vllm.utils.platform_utils": {"num_compute_units": lambda i=0: device.multi_processor_count if on_gpu else 3},
+        # The plug-in looks at layers as they are made; none is made here.
+        "vllm.model_executor.layers": {}, "vllm.model_executor.layers.linear": {"LinearBase": type("LinearBase", (), {})},
         "vllm.utils.torch_utils": {"is_torch_equal_or_newer": lambda version: True},
     }
 
@@ -88,6 +90,7 @@ class Kernels:
             module.__path__ = []  # a package
             vars(module).update(contents)
         sys.modules["vllm"].envs = sys.modules["vllm.envs"]
+        sys.path.append(str(sources))  # whose metadata has the version
         self.configs, self.module = (self._load(sources, name) for name in FILES)
         self.module._resolve_block_sizes()
         table = self.configs._BATCH_INVARIANT_MATMUL_TUNED_CONFIGS
@@ -125,6 +128,16 @@ class Kernels:
         """In the block matmul_persistent() takes this tile."""
         before = self.module._get_matmul_config
         self.module._get_matmul_config = lambda *_: tile.config
+        try:
+            yield
+        finally:
+            self.module._get_matmul_config = before
+
+    @contextmanager
+    def compiled(self) -> Iterator[None]:
+        """In the block matmul_persistent() takes the tiles of frozen()."""
+        before = self.module._get_matmul_config
+        self.module._get_matmul_config = lambda m, *others: before(2048, *others)
         try:
             yield
         finally:
