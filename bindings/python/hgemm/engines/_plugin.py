@@ -242,7 +242,8 @@ class Plugin:
             make(layer, *arguments, **others)
             why = self.why_not(layer)
             if why:
-                self.left(f"layer {getattr(layer, 'prefix', '') or others.get('prefix') or type(layer).__name__}", why)
+                given = inspect.signature(make).bind(layer, *arguments, **others).arguments
+                self.left(f"layer {given.get('prefix') or type(layer).__name__}", why)
         base.__init__ = init
 
     def why_not(self, layer: Any) -> str | None:

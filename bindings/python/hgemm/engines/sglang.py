@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     from ._products import Products, require_batches
     multiply = Products(plugin.left)
-    matmul, bmm = (originals[name] for name in ENGINE.signatures)
+    matmul, bmm = originals["matmul_persistent"], originals["bmm_batch_invariant"]
 
     def matmul_persistent(a: Tensor, b: Tensor, bias: Tensor | None = None,
                           out_dtype: torch.dtype | None = None) -> Tensor:

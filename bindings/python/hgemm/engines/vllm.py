@@ -26,14 +26,16 @@ def _prepare(mode: str) -> None:
 def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     from ._products import Products, require_batches
     multiply = Products(plugin.left)
-    linear, matmul, bmm = (originals[name] for name in ENGINE.signatures)
+    matmul, bmm = originals["matmul_persistent"], originals["bmm_batch_invariant"]
 
     def linear_batch_invariant(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if bias is not None:
             bias = bias.expand(weight.shape[0])
         rows = input.reshape(-1, input.shape[-1])
         result = multiply("linear_batch_invariant", rows, weight.t(), bias)
-        return linear(input, weight, bias) if result is None else result.view(*input.shape[:-1], weight.shape[0])
+        if result is None:  # as vLLM's own, whose matmul_persistent is replaced as well and would count it again
+            result = matmul(rows, weight.t(), bias)
+        return result.view(*input.shape[:-1], weight.shape[0])
 
     def matmul_persistent(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
         result = multiply("matmul_persistent", a, b, bias)
