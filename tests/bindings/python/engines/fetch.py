@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches the engines' wheels from PyPI, at the versions that the plug-ins know, and unpacks their Python files.
+"""Fetches the engines' wheels from PyPI, at the versions that the plug-ins know, and unpacks what is not compiled.
 
     fetch.py FOLDER [ENGINE==VERSION ...]     all known ones unless some are named; each in FOLDER/ENGINE-VERSION
     fetch.py FOLDER --kernels ENGINE-VERSION  the few files that device_engines.py needs, in FOLDER/kernels
@@ -33,7 +33,7 @@ def fetch(folder: Path, requirement: str) -> Path:
         (wheel,) = Path(work).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
-                if name.endswith((".py", ".json", "METADATA", "entry_points.txt")):
+                if ".so" not in Path(name).suffixes:
                     archive.extract(name, target)
     (target / "VERSION").write_text(requirement.replace("==", " ") + "\n")
     return target
