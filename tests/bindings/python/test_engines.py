@@ -290,7 +290,8 @@ class Refusing(Case):
             folder = Path(sys.path[0], "vllm/model_executor")
             (folder / "determinism").rename(folder / "invariance")
             engine.load()
-        self.assertIn("there is no module vllm.model_executor.determinism.batch_invariant", self.refused(run))
+        self.assertIn("vllm.model_executor.determinism.batch_invariant cannot be imported: No module named",
+                      self.refused(run))
 
     def test_mode_of_vllm(self):
         self.assertIn("is for vLLM with VLLM_BATCH_INVARIANT=1", self.refused(self.load, VLLM_BATCH_INVARIANT="0"))
@@ -426,6 +427,9 @@ class Sglang(Case):
         edit = [("METADATA", "0.5.23", "0.6.0")]
         self.assertIn("hgemm: sglang 0.6.0 is not known, 0.5.23 are", self.refused(run, kind="SystemExit", edit=edit))
         self.assertIn("batch_invariant_ops", self.result(run, COUNT, edit=edit))
+        edit = [("batch_invariant_ops.py", "def matmul_persistent(", "def matmul(")]  # its package imports that
+        self.assertIn("cannot be imported: cannot import name 'matmul_persistent'",
+                      self.refused(run, kind="SystemExit", edit=edit))
         self.assertIn("hgemm", self.result(run))
 
     def test_layer(self):

@@ -146,10 +146,8 @@ class Plugin:
         """The engine's module, and what is not as in the versions that are known."""
         try:
             module = importlib.import_module(self.engine.module)
-        except ModuleNotFoundError as error:
-            if error.name is None or not (self.engine.module + ".").startswith(error.name + "."):
-                raise
-            return None, [f"there is no module {self.engine.module}"]
+        except ImportError as error:
+            return None, [f"{self.engine.module} cannot be imported: {error}"]
         found = []
         for name, signature in {**self.engine.signatures, self.engine.starts: ""}.items():
             function = getattr(module, name, None)

@@ -46,9 +46,9 @@ ENGINE = _plugin.Engine(
 
 
 def load() -> None:
-    """The entry point in the group sglang.srt.plugins. SGLang logs errors of plug-ins and goes on without them, which
-    would be a silent fall-back; this ends the process."""
+    """The entry point in the group sglang.srt.plugins. SGLang logs exceptions of plug-ins and goes on without them,
+    which would be a silent fall-back; this ends the process."""
     try:
         _plugin.load(ENGINE)
-    except _plugin.Refused as refused:
-        raise SystemExit(f"hgemm: {refused}") from refused
+    except Exception as error:
+        raise SystemExit(f"hgemm: {error}") from error
