@@ -260,7 +260,11 @@ def work_times(options: argparse.Namespace, products: Products) -> list[dict[str
             break
         count = 2 if products.device == "cpu" else max(1, min(64, -(-(256 << 20) // (2 * n * k))))
         weights = [products.random(n, k) for _ in range(count)]
-        found = [measure(products, name, (n, k), m, weights) for m in rows]
+        found = []
+        for m in rows:
+            found.append(measure(products, name, (n, k), m, weights))
+            if products.device != "cpu":
+                products.torch.cuda.empty_cache()  # torch keeps the memory of graphs that are gone, libhgemm needs some
         progress(f"{name} ({n}, {k}): speed over vllm_frozen " +
                  " ".join(f"{row['m']}:{row['hgemm_over_vllm_frozen']:.2f}" for row in found))
         result += found

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The plug-ins with the engines' own Python files, without the engines' compiled code.
 
-    real.py FOLDER [ENGINE-VERSION ...]     FOLDER: as fetch.py has filled it
+    real.py FOLDER [ENGINE-VERSION ...] [CHECK ...]     FOLDER: as fetch.py has filled it
 
 Needs PyTorch, Triton, the package hgemm installed, and what the engines' modules import (requirements.txt beside this).
 A module that cannot be imported here is named; the engine's module of batch-invariant products has to be. Where torch
@@ -21,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 CHECKS: dict[str, Callable[[Any], str]] = {}
@@ -87,6 +88,13 @@ class Child:
         self.folder, self.name = folder, folder.name.partition("-")[0]
         self.plugin = importlib.import_module(f"hgemm.engines.{self.name}")
         self.engine = self.plugin.ENGINE
+        import torch
+        if self.name == "vllm" and torch.cuda.is_available():
+            # Where there is no NVML, vLLM finds no GPU. What it has compiled is not here, and nothing calls it.
+            importlib.import_module("vllm")
+            sys.modules["vllm._C_stable_libtorch"] = ModuleType("vllm._C_stable_libtorch")
+            platforms = importlib.import_module("vllm.platforms")
+            platforms._current_platform = importlib.import_module("vllm.platforms.cuda").NonNvmlCudaPlatform()
 
     @property
     def module(self) -> Any:
@@ -139,7 +147,8 @@ def layer_of(child: Child, torch: Any, device: str) -> Any:
         matmul = child.module.mm_batch_invariant
         return lambda x: matmul(x, weight.t())
     linear = importlib.import_module("vllm.model_executor.layers.linear")
-    linear.current_platform.is_cuda_alike = lambda: True  # without a GPU vLLM finds no platform
+    if device == "cpu":
+        linear.current_platform.is_cuda_alike = lambda: True
     layer = torch.nn.Module()
     layer.weight = torch.nn.Parameter(weight, requires_grad=False)
     method = linear.UnquantizedLinearMethod()
@@ -190,11 +199,34 @@ def starts(child: Child) -> str:
                 return f"refused: {error}"
             raise
         return "started on the CPU"
+    child.module.get_max_shared_memory_bytes = lambda gpu=0: 232448  # asks vLLM's compiled code
     child.module.enable_batch_invariant_mode()
     a, b = (torch.randn(2, 5, 64).to(torch.float16).to("cuda") for _ in range(2))
     d = torch.bmm(a, b.mT)
     torch.testing.assert_close(d.cpu().float(), a.cpu().float() @ b.cpu().float().mT, rtol=2e-3, atol=2e-2)
     return f"torch.bmm on {torch.cuda.get_device_name()} by the engine's kernel of aten::bmm, which is the library's now"
+
+
+@check
+def layers(child: Child) -> str:
+    """Of the engine's own class, as they are made once its mode has started."""
+    import torch
+    if not torch.cuda.is_available():
+        sys.modules["hgemm.engines._plugin"].Plugin.device = lambda plugin: "no device"
+    child.plugin.load()
+    sys.modules["hgemm.engines._plugin"]._active[child.name].begin(child.module)
+    linear = importlib.import_module(child.engine.layers)
+    told = []
+    for dtype in (torch.bfloat16, torch.float32):
+        try:
+            linear.LinearBase(64, 48, params_dtype=dtype, prefix="model.gate",
+                              **({"disable_tp": True} if child.name == "vllm" else {}))
+            told.append("served")
+        except RuntimeError as error:
+            told.append(str(error))
+    if told[0] != "served" or "layer model.gate" not in told[1] or "torch.float32" not in told[1]:
+        raise AssertionError(told)
+    return f"bfloat16: {told[0]}; float32: {told[1]}"
 
 
 @check
@@ -233,8 +265,9 @@ def main() -> int:
     failed = 0
     environment = {"HGEMM_ENGINE": "batch-invariant", "VLLM_BATCH_INVARIANT": "1", "VLLM_LOGGING_LEVEL": "ERROR",
                    "PYTHONPYCACHEPREFIX": str(top.absolute() / "pycache"), **os.environ}
-    for name in sys.argv[2:] or ("vllm-0.33.0", "vllm-0.32.0", "sglang-0.5.23"):
-        for one in CHECKS:
+    chosen = [name for name in sys.argv[2:] if name in CHECKS] or CHECKS
+    for name in [name for name in sys.argv[2:] if name not in CHECKS] or ("vllm-0.33.0", "vllm-0.32.0", "sglang-0.5.23"):
+        for one in chosen:
             command = [sys.executable, __file__, "--child", str((top / name).absolute()), one]
             process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             lines = process.stdout.splitlines()
