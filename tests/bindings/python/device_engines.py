@@ -152,7 +152,7 @@ def compare(products: Products, name: str, shape: tuple[int, int], rows: tuple[i
     return result
 
 
-def work_bits(options: argparse.Namespace, products: Products) -> list[dict[str, Any]]:
+def work_bits(options: argparse.Namespace, products: Products, result: list[dict[str, Any]]) -> None:
     torch = products.torch
     torch.backends.cuda.preferred_blas_library("cublaslt")
     neither: Any = (False, False)  # sums in half precision, split-K
@@ -160,7 +160,6 @@ def work_bits(options: argparse.Namespace, products: Products) -> list[dict[str,
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = neither
     layers, rows, _ = shapes_of(options)
     few = (1, 3) if options.dry_run else FEW_ROWS
-    result = []
     for name, shape in layers.items():
         if late(options, name):
             break
@@ -171,7 +170,6 @@ def work_bits(options: argparse.Namespace, products: Products) -> list[dict[str,
                      ("vllm", "vllm_frozen", "torch_unsplit", "rows")}
         progress(f"bits of {name} {shape}: {sum(row['elements'] for row in found)} elements, differ: {differing}")
         result += found
-    return result
 
 
 def late(options: argparse.Namespace, name: str) -> bool:
@@ -252,9 +250,8 @@ def measure(products: Products, name: str, shape: tuple[int, int], m: int, weigh
     return row | {f"{way}_tile": "x".join(map(str, value)) for way, value in tiles.items()}
 
 
-def work_times(options: argparse.Namespace, products: Products) -> list[dict[str, Any]]:
+def work_times(options: argparse.Namespace, products: Products, result: list[dict[str, Any]]) -> None:
     layers, _, rows = shapes_of(options)
-    result = []
     for name, (n, k) in layers.items():
         if late(options, name):
             break
@@ -269,7 +266,6 @@ def work_times(options: argparse.Namespace, products: Products) -> list[dict[str
                  " ".join(f"{row['m']}:{row['hgemm_over_vllm_frozen']:.2f}" for row in found))
         result += found
         del weights
-    return result
 
 
 def work(options: argparse.Namespace) -> int:
@@ -280,14 +276,16 @@ def work(options: argparse.Namespace) -> int:
         if options.worker == "compile":
             compile_part(options, kernels)
             return 0
-        products = Products(options, kernels)
-        found = (work_bits if options.worker == "bits" else work_times)(options, products)
-    about = origin(options)
-    with open(output(options, options.worker), "w", newline="") as file:
-        writer = csv.DictWriter(file, [*found[0], *about], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row | about for row in found)
-    summarise(options.worker, found)
+        found: list[dict[str, Any]] = []
+        try:
+            (work_bits if options.worker == "bits" else work_times)(options, Products(options, kernels), found)
+        finally:  # what is there is kept
+            about = origin(options)
+            with open(output(options, options.worker), "w", newline="") as file:
+                writer = csv.DictWriter(file, [*(found[0] if found else ()), *about], lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(row | about for row in found)
+            summarise(options.worker, found)
     differ = options.worker == "bits" and any(row["vllm"] or row["vllm_frozen"] or row["rows"] for row in found)
     return 1 if differ and not options.dry_run else 0
 
