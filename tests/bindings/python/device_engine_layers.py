@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Layers of language models by the plug-in for vLLM, by vLLM's own kernels and by cuBLAS without split-K: bits and tokens per second.
+"""Layers of language models by the plug-in for vLLM, by vLLM's own kernels and by cuBLAS without split-K: bits, times.
 
     device_engine_layers.py SOURCES [--csv FILE] [--layers N] [--dry-run]
 
@@ -29,7 +29,8 @@ from torch import Tensor, nn  # noqa: E402
 from vllm_kernels import Kernels  # noqa: E402
 
 MODELS = {  # hidden width, rows of the weights for queries and for keys and values, inner width
-    "qwen3-1.7b": (2048, 2048, 2048, 6144), "qwen3-8b": (4096, 4096, 2048, 12288), "llama-8b": (4096, 4096, 2048, 14336),
+    "qwen3-1.7b": (2048, 2048, 2048, 6144), "qwen3-8b": (4096, 4096, 2048, 12288),
+    "llama-8b": (4096, 4096, 2048, 14336),
 }
 ROWS = (1, 2, 4, 8, 16, 32, 128, 512, 2048)
 COMPILED_ROWS = (8, 2048, 3, 300)  # torch.compile makes another graph for one row
@@ -74,7 +75,8 @@ class Ways:
         def by_vllm_frozen(x: Tensor, weight: Tensor) -> Tensor:
             with kernels.compiled():
                 return own_matmul(x, weight.t())
-        self.ways = {"hgemm": served, "vllm": by_vllm, "vllm_frozen": by_vllm_frozen, "cublas_unsplit": nn.functional.linear}
+        self.ways = {"hgemm": served, "vllm": by_vllm, "vllm_frozen": by_vllm_frozen,
+                     "cublas_unsplit": nn.functional.linear}
 
 
 def weights_of(sizes: tuple[int, ...], device: str, dtype: torch.dtype, seed: int) -> Any:

@@ -3,8 +3,8 @@
 
     device_engines.py SOURCES [--csv FILE] [--seconds S] [--only bits,times] [--dry-run]
 
-SOURCES: a folder that engines/fetch.py has filled with vLLM's Python files. Needs a GPU, PyTorch, Triton and the package
-hgemm. Writes FILE-bits.csv and FILE-times.csv, and fails if bits differ from vLLM's kernel or among batches.
+SOURCES: a folder that engines/fetch.py has filled with vLLM's Python files. Needs a GPU, PyTorch, Triton and the
+package hgemm. Writes FILE-bits.csv and FILE-times.csv, and fails if bits differ from vLLM's kernel or among batches.
 
 bits: of hgemm, of vLLM's kernel with the tile that vLLM takes and with that of a compiled graph, and of torch without
 split-K, over the layers of engines/shapes.py. "rows" are elements of hgemm's rows that differ where there are other

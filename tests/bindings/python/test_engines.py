@@ -4,14 +4,9 @@ Their kernel is planted: it is not batch-invariant. Each test has a process of i
 """
 
 import importlib
-import logging
-import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
 import unittest
 from pathlib import Path
 
@@ -22,104 +17,11 @@ except ModuleNotFoundError:
     sys.exit(77)
 
 import hgemm
-import hgemm.torch  # noqa: F401
+import hgemm.torch  # noqa: F401  before processes are forked
 from hgemm import engines
 
-FAKES = Path(__file__).parent / "engines/fakes"
-MODULES = {"vllm": "vllm.model_executor.determinism.batch_invariant",
-           "sglang": "sglang.srt.batch_invariant_ops.batch_invariant_ops"}
-STRICT, COUNT = "batch-invariant", "batch-invariant,count"
-try:
-    hgemm.Handle(hgemm.DEVICE_HOST, mode=hgemm.Mode.BATCH_INVARIANT)
-    CPU_IS_INVARIANT = True
-except hgemm.Error:
-    CPU_IS_INVARIANT = False
-
-
-class Lines(logging.Handler):
-    def __init__(self):
-        super().__init__()
-        self.lines = []
-
-    def emit(self, record):
-        self.lines.append(record.getMessage())
-
-
-class Engine:
-    """In the process of a test."""
-
-    def __init__(self, name):
-        self.name, self.log = name, Lines()
-        logging.getLogger().setLevel(logging.INFO)
-        logging.getLogger().addHandler(self.log)
-        self.plugin = importlib.import_module(f"hgemm.engines.{name}")
-
-    @property
-    def module(self):
-        return importlib.import_module(MODULES[self.name])
-
-    @property
-    def layers(self):
-        return importlib.import_module(self.plugin.ENGINE.layers)
-
-    def load(self):
-        self.plugin.load()
-        return self.module
-
-    def start(self):
-        self.load()
-        self.module.enable_batch_invariant_mode()
-
-    def pretend_device(self):
-        """The CPU is asked for products that it has in no batch-invariant mode yet; what the device is asked elsewhere."""
-        sys.modules["hgemm.engines._plugin"].Plugin.device = lambda plugin: "a device by its kernels"
-
-
-def in_process(function, folder, name, setting, variables):
-    """Returns what the function does, or the type and the text of its error."""
-    def child(pipe):
-        try:
-            os.environ.update({"HGEMM_ENGINE": setting, "VLLM_BATCH_INVARIANT": "1", **variables})
-            sys.path[:0] = [str(folder / name), str(folder)]
-            importlib.invalidate_caches()
-            pipe.send((None, None, function(Engine(name))))
-        except BaseException as error:
-            if not isinstance(error, (engines.Refused, SystemExit)) and "Refused" not in str(error):
-                traceback.print_exc()
-            pipe.send((type(error).__name__, str(error), None))
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=child, args=(sender,))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv()
-    finally:
-        process.join()
-
-
-class Case(unittest.TestCase):
-    engine = "vllm"
-
-    def run_in_process(self, function, setting=STRICT, edit=None, **variables):
-        """edit: of the engine's files, what they have and what they get instead."""
-        with tempfile.TemporaryDirectory() as work:
-            folder = Path(shutil.copytree(FAKES, Path(work, "fakes")))
-            for file, before, after in edit or ():
-                path = next(folder.glob(f"{self.engine}/**/{file}"))
-                text = path.read_text()
-                self.assertIn(before, text)
-                path.write_text(text.replace(before, after))
-            return in_process(function, folder, variables.pop("engine", self.engine), setting, variables)
-
-    def result(self, function, *arguments, **others):
-        kind, text, value = self.run_in_process(function, *arguments, **others)
-        self.assertIsNone(kind, text)
-        return value
-
-    def refused(self, function, *arguments, kind="Refused", **others):
-        found, text, _ = self.run_in_process(function, *arguments, **others)
-        self.assertEqual(found, kind, text)
-        return text
+sys.path.insert(0, str(Path(__file__).parent / "engines"))
+from in_process import COUNT, CPU_IS_INVARIANT, Case, Engine  # noqa: E402
 
 
 def differing(product, k=64, n=24):
@@ -182,8 +84,8 @@ class Replacing(Case):
             return engine.log.lines, engine.module.started, os.environ["VLLM_USE_BREAKABLE_CUDAGRAPH"]
         lines, started, breakable = self.result(run)
         self.assertEqual((len(lines), started, breakable), (1, 2, "0"))
-        for text in ("vllm 0.33.0", "a device by its kernels", "strictly", "model_executor.layers.vocab_parallel_embedding",
-                     "linear_batch_invariant", "matmul_persistent", "bmm_batch_invariant"):
+        for text in ("vllm 0.33.0", "a device by its kernels", "strictly", "linear_batch_invariant",
+                     "model_executor.layers.vocab_parallel_embedding", "matmul_persistent", "bmm_batch_invariant"):
             self.assertIn(text, lines[0])
 
     def test_entry_points(self):
@@ -273,7 +175,8 @@ class Refusing(Case):
         self.result(self.load, edit=[("METADATA", "0.33.0", "0.33.0+cu129")])
 
     def test_what_differs_in_an_unknown_version(self):
-        edit = [("METADATA", "0.33.0", "0.34.0"), ("batch_invariant.py", "(a, b, bias=None)", "(a, b, bias=None, scale=1)")]
+        edit = [("METADATA", "0.33.0", "0.34.0"),
+                ("batch_invariant.py", "(a, b, bias=None)", "(a, b, bias=None, scale=1)")]
         self.assertIn("matmul_persistent has the arguments (a, b, bias=None, scale=1), not (a, b, bias=None)",
                       self.refused(self.load, edit=edit))
 
@@ -375,8 +278,8 @@ class Refusing(Case):
             found.append(self.made(engine, "layers.0.o", torch.float16, None))
             return found, list(engines.counts())
         (quantized, served, wide, half), _ = self.result(run)
-        self.assertIn("layer layers.0.qkv of vllm is not served by libhgemm: its weights are quantized, by Fp8LinearMethod",
-                      quantized)
+        self.assertIn("layer layers.0.qkv of vllm is not served by libhgemm: its weights are quantized, by "
+                      "Fp8LinearMethod", quantized)
         self.assertIn("layer layers.0.gate of vllm is not served by libhgemm: its weights are torch.float32", wide)
         self.assertEqual((served, half), ("", ""))
         found, counted = self.result(run, COUNT)

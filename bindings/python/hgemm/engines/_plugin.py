@@ -11,7 +11,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import RLock
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class Engine:
     layers: str                  # the module of its class LinearBase
     replacements: Callable[[Plugin, dict[str, Callable[..., Any]]], dict[str, Callable[..., Any]]]
     prepare: Callable[[str], None]  # checks and sets what the engine needs for a mode
-    served_schemes: tuple[str, ...] = field(default=())  # of quantized layers, whose products are of half precision
+    served_schemes: tuple[str, ...] = ()  # of quantized layers, whose products are of half precision
 
 
 _counts: Counter[str] = Counter()
@@ -60,7 +60,7 @@ _lock = RLock()
 
 
 def counts() -> dict[str, int]:
-    """What was left to the engine, and how often; in a compiled graph it counts once. For ``HGEMM_ENGINE=...,count``."""
+    """What was left to the engine, and how often; in a compiled graph it counts once. For HGEMM_ENGINE=...,count."""
     return dict(_counts)
 
 

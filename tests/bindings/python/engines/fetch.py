@@ -28,8 +28,8 @@ def fetch(folder: Path, requirement: str) -> Path:
         return target
     with tempfile.TemporaryDirectory() as work:
         # Another Python's wheel will do: only files of Python are read.
-        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest",
-                        work, requirement], check=True)
+        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
+                        "--dest", work, requirement], check=True)
         (wheel,) = Path(work).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():

@@ -33,7 +33,7 @@ def check(function: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def importers(folder: Path, engine: Any) -> dict[str, set[str]]:
-    """Modules that import functions which the plug-in replaces, by name: which, from its module or that one's package."""
+    """Modules that import functions which the plug-in replaces, and which, from its module or that one's package."""
     sources = {engine.module, engine.module.rpartition(".")[0]}
     found: dict[str, set[str]] = {}
     for path in sorted((folder / engine.name).rglob("*.py")):
@@ -204,7 +204,7 @@ def starts(child: Child) -> str:
     a, b = (torch.randn(2, 5, 64).to(torch.float16).to("cuda") for _ in range(2))
     d = torch.bmm(a, b.mT)
     torch.testing.assert_close(d.cpu().float(), a.cpu().float() @ b.cpu().float().mT, rtol=2e-3, atol=2e-2)
-    return f"torch.bmm on {torch.cuda.get_device_name()} by the engine's kernel of aten::bmm, which is the library's now"
+    return f"torch.bmm on {torch.cuda.get_device_name()} by the engine's kernel of aten::bmm, now the library's"
 
 
 @check
@@ -241,7 +241,7 @@ def other_version(child: Child) -> str:
 
 @check
 def other_arguments(child: Child) -> str:
-    Edited.at(child.engine.module, [("def bmm_batch_invariant(a, b, *, out=None)", "def bmm_batch_invariant(a, b, out=None)")])
+    Edited.at(child.engine.module, [("bmm_batch_invariant(a, b, *, out=None)", "bmm_batch_invariant(a, b, out=None)")])
     return child.require_refusal("bmm_batch_invariant has the arguments (a, b, out=None), not (a, b, *, out=None)")
 
 
@@ -269,10 +269,11 @@ def main() -> int:
     environment = {"HGEMM_ENGINE": "batch-invariant", "VLLM_BATCH_INVARIANT": "1", "VLLM_LOGGING_LEVEL": "ERROR",
                    "PYTHONPYCACHEPREFIX": str(top.absolute() / "pycache"), **os.environ}
     chosen = [name for name in sys.argv[2:] if name in CHECKS] or CHECKS
-    for name in [name for name in sys.argv[2:] if name not in CHECKS] or ("vllm-0.33.0", "vllm-0.32.0", "sglang-0.5.23"):
+    folders = [name for name in sys.argv[2:] if name not in CHECKS]
+    for name in folders or ("vllm-0.33.0", "vllm-0.32.0", "sglang-0.5.23"):
         for one in chosen:
             command = [sys.executable, __file__, "--child", str((top / name).absolute()), one]
-            process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            process = subprocess.run(command, env=environment, capture_output=True, text=True)
             lines = process.stdout.splitlines()
             if process.returncode:
                 failed += 1

@@ -63,7 +63,8 @@ def _environment() -> dict[str, dict[str, Any]]:
         "vllm.utils.nccl": {"pin_nccl_env": lambda settings: None},
         "vllm.utils.platform_utils": {"num_compute_units": lambda i=0: device.multi_processor_count if on_gpu else 3},
         # The plug-in looks at layers as they are made; none is made here.
-        "vllm.model_executor.layers": {}, "vllm.model_executor.layers.linear": {"LinearBase": type("LinearBase", (), {})},
+        "vllm.model_executor.layers": {},
+        "vllm.model_executor.layers.linear": {"LinearBase": type("LinearBase", (), {})},
         "vllm.utils.torch_utils": {"is_torch_equal_or_newer": lambda version: True},
     }
 
@@ -144,8 +145,8 @@ class Kernels:
             self.module._get_matmul_config = before
 
     def compile(self, shape: tuple[int, int], m: int, dtype: torch.dtype, tile: Tile, bias: bool) -> None:
-        """Into Triton's cache, without a run. Only what Triton distinguishes counts: whether m is 1 or a multiple of 16,
-        and such of the strides."""
+        """Into Triton's cache, without a run. Only what Triton distinguishes counts: whether m is 1 or a multiple of
+        16, and such of the strides."""
         n, k = shape
         x = torch.empty(16, device="cuda", dtype=dtype)
         self.module.matmul_kernel_persistent.warmup(
