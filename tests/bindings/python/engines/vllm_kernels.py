@@ -1,0 +1,159 @@
+"""vLLM's batch-invariant kernels from its sources, without vLLM: its two files, and the little that they import."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+FOLDER = "vllm/model_executor/determinism"
+FILES = ("batch_invariant_configs", "batch_invariant")
+
+
+class Capability(NamedTuple):
+    major: int
+    minor: int
+
+
+class Tile(NamedTuple):
+    m: int
+    n: int
+    k: int
+    warps: int
+    stages: int
+
+    @property
+    def config(self) -> dict[str, int]:
+        return {"BLOCK_SIZE_M": self.m, "BLOCK_SIZE_N": self.n, "BLOCK_SIZE_K": self.k, "GROUP_SIZE_M": 8,
+                "num_warps": self.warps, "num_stages": self.stages}
+
+
+DEFAULT = {torch.bfloat16: Tile(128, 128, 64, 8, 3), torch.float16: Tile(128, 256, 64, 8, 3)}
+
+
+def _platform() -> Any:
+    on_gpu = torch.cuda.is_available()
+    capability = Capability(*torch.cuda.get_device_capability()) if on_gpu else Capability(9, 0)
+    no, yes = (lambda: False), (lambda: True)
+    return SimpleNamespace(is_cuda=yes, is_cuda_alike=yes, is_xpu=no, is_rocm=no, is_cpu=no, dispatch_key="CUDA",
+                           get_device_capability=lambda: capability,
+                           is_device_capability_family=lambda family: capability.major * 10 == family)
+
+
+def _environment() -> dict[str, dict[str, Any]]:
+    on_gpu = torch.cuda.is_available()
+    device = torch.cuda.get_device_properties(0) if on_gpu else None
+    return {
+        "vllm": {}, "vllm.utils": {}, "vllm.model_executor": {}, "vllm.model_executor.determinism": {},
+        "vllm.envs": {"VLLM_BATCH_INVARIANT": True},
+        "vllm.platforms": {"current_platform": _platform()},
+        "vllm.platforms.interface": {"DeviceCapability": Capability},
+        "vllm.triton_utils": {"tl": tl, "triton": triton},
+        "vllm.utils.mem_utils": {"get_max_shared_memory_bytes": lambda gpu=0: 232448},
+        "vllm.utils.nccl": {"pin_nccl_env": lambda settings: None},
+        "vllm.utils.platform_utils": {"num_compute_units": lambda i=0: device.multi_processor_count if on_gpu else 3},
+        # The plug-in looks at layers as they are made; none is made here.
+        "vllm.model_executor.layers": {},
+        "vllm.model_executor.layers.linear": {"LinearBase": type("LinearBase", (), {})},
+        "vllm.utils.torch_utils": {"is_torch_equal_or_newer": lambda version: True},
+    }
+
+
+def let_numpy_index() -> None:
+    """Triton's interpreter makes integers of arrays with one element, which NumPy 2.4 does not do any more."""
+    from triton.runtime import interpreter
+    before = interpreter._patch_lang_tensor
+
+    def patch(tensor: Any, scope: Any) -> None:
+        before(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+    interpreter._patch_lang_tensor = patch
+
+
+class Kernels:
+    """The module batch_invariant of vLLM, and its table of tiles for this GPU (Hopper's where there is none)."""
+
+    def __init__(self, sources: Path) -> None:
+        if os.environ.get("TRITON_INTERPRET") == "1":
+            let_numpy_index()
+        for name, contents in _environment().items():
+            module = sys.modules[name] = ModuleType(name)
+            module.__path__ = []  # a package
+            vars(module).update(contents)
+        sys.modules["vllm"].envs = sys.modules["vllm.envs"]
+        sys.path.append(str(sources))  # whose metadata has the version
+        self.configs, self.module = (self._load(sources, name) for name in FILES)
+        self.module._resolve_block_sizes()
+        table = self.configs._BATCH_INVARIANT_MATMUL_TUNED_CONFIGS
+        capability = sys.modules["vllm.platforms"].current_platform.get_device_capability()
+        self.family = self.configs._get_tuned_matmul_arch_family(capability)
+        self.table = table.get(self.family, {})
+
+    @staticmethod
+    def _load(sources: Path, name: str) -> ModuleType:
+        full = f"{FOLDER.replace('/', '.')}.{name}"
+        spec = importlib.util.spec_from_file_location(full, sources / FOLDER / f"{name}.py")
+        module = sys.modules[full] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """Of all shapes in the table, and the one of shapes that are not in it."""
+        tiles = {self.tile(shape, m) for shape, config in self.table.items() for m, _ in config.m_buckets}
+        return sorted(tiles | {DEFAULT[torch.bfloat16]})
+
+    def tile(self, shape: tuple[int, int], m: int, dtype: torch.dtype = torch.bfloat16) -> Tile:
+        """Which vLLM takes for (N, K) and M rows."""
+        default = DEFAULT[dtype]
+        config = self.configs._get_matmul_config(m, *shape, dtype, default.config)
+        return Tile(*(config[name] for name in ("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "num_warps",
+                                                "num_stages")))
+
+    def frozen(self, shape: tuple[int, int]) -> Tile:
+        """What a compiled graph keeps: the tile of the most rows that it is traced for."""
+        return self.tile(shape, 2048)
+
+    @contextmanager
+    def only(self, tile: Tile) -> Iterator[None]:
+        """In the block matmul_persistent() takes this tile."""
+        before = self.module._get_matmul_config
+        self.module._get_matmul_config = lambda *_: tile.config
+        try:
+            yield
+        finally:
+            self.module._get_matmul_config = before
+
+    @contextmanager
+    def compiled(self) -> Iterator[None]:
+        """In the block matmul_persistent() takes the tiles of frozen()."""
+        before = self.module._get_matmul_config
+        self.module._get_matmul_config = lambda m, *others: before(2048, *others)
+        try:
+            yield
+        finally:
+            self.module._get_matmul_config = before
+
+    def compile(self, shape: tuple[int, int], m: int, dtype: torch.dtype, tile: Tile, bias: bool) -> None:
+        """Into Triton's cache, without a run. Only what Triton distinguishes counts: whether m is 1 or a multiple of
+        16, and such of the strides."""
+        n, k = shape
+        x = torch.empty(16, device="cuda", dtype=dtype)
+        self.module.matmul_kernel_persistent.warmup(
+            x, x, x, x if bias else None, m, n, k, k, 1, 1, k, n, 1, 1,
+            NUM_SMS=sys.modules["vllm.utils.platform_utils"].num_compute_units(), A_LARGE=False, B_LARGE=False,
+            C_LARGE=False, HAS_BIAS=bias, grid=(1,), **tile.config)
+
+    def product(self, a: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """As vLLM's layers call it."""
+        return self.module.linear_batch_invariant(a, weight, bias)
