@@ -23,7 +23,7 @@ constexpr int host_blocked = 0, host_rows = 1, host_packed = 2;
 constexpr KernelInfo kernels[] = {
     {"host_blocked", block_m, block_n, block_k, 1, 1, 0},
     {"host_rows", few_rows, rows_padding, 1, 1, 1, 0},
-    {"host_packed", 252, 512, 512, 1, 1, 0},
+    {"host_packed", packed_rows, packed_columns, packed_depth, 1, 1, 0},
 };
 
 constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
@@ -137,6 +137,11 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     plan.variant = 0;
     plan.split = 1;
     set_work(problem, device, options, plan);
+    if (plan.workspace > options.workspace && plan.kernel == host_packed &&
+        !obstacle(host_blocked, problem, options) && blocks_of(problem).workspace() <= options.workspace) {
+        plan.kernel = host_blocked;  // small problems need less there
+        set_work(problem, device, options, plan);
+    }
     plan.predicted_us = 0;
     plan.why = *options.kernel ? Why::Forced : Why::Model;
     return true;

@@ -1,4 +1,4 @@
-// The backend for a machine without a GPU: cblas_sgemm of OpenBLAS on operands converted block by block.
+// The backend for a machine without a GPU: own loops, and cblas_sgemm of OpenBLAS on converted operands.
 #pragma once
 
 #include "src/plan/backend.hpp"

@@ -1,4 +1,4 @@
-// Pool: the threads that convert operands, run host_rows and write results. OpenBLAS has its own.
+// Pool: the threads of all kernels of the host. OpenBLAS has its own.
 #pragma once
 
 #include <sys/types.h>

@@ -128,6 +128,25 @@ TEST(HostPlan, TheDefaultWorkspaceServesEverySize)
     EXPECT_LE(most, size_t{32} << 20);
 }
 
+// A workspace of the caller's that host_blocked alone can use.
+TEST(HostPlan, ALittleWorkspaceIsUsedByTheKernelThatNeedsLess)
+{
+    if (!openblas().sgemm)
+        GTEST_SKIP() << "OpenBLAS was not found";
+    const Problem p = plain_problem(9, 9, 9);
+    Plan plan{};
+    Options options{};
+    for (const size_t workspace : {1536, 4096}) {
+        options.workspace = workspace;
+        ASSERT_TRUE(host_backend.choose(p, host_device(1), options, plan));
+        EXPECT_LE(plan.workspace, workspace);
+    }
+    options.workspace = 1536;
+    options.mode = Mode::BatchInvariant;  // has one kernel
+    ASSERT_TRUE(host_backend.choose(p, host_device(1), options, plan));
+    EXPECT_EQ(plan.kernel, row_of("host_packed"));
+}
+
 TEST(HostPlan, WithoutKNoWorkspaceIsNeeded)
 {
     Plan plan{};

@@ -163,11 +163,13 @@ TEST_P(Packed, SubnormalsAreKept)
         return;
     expect_order(15, 40, 70, Strides::AlongK, Strides::Across, 1, subnormal);
     // Exponent fields whose sums reach from results below 2^-149 to all of them normal.
+    // K is odd at times: what a word lacks changes no sum, and not the sign of one that is zero.
     for (int low = 50; low <= 76; ++low)
-        expect_order(15, 40, 70, low % 2 ? Strides::AlongK : Strides::Across, Strides::AlongK, 1,
-                     near(low));
+        expect_order(15, 40, 70 - low / 2 % 2, low % 2 ? Strides::AlongK : Strides::Across, Strides::AlongK,
+                     1, near(low));
     for (int low = 1; low <= 3; ++low)
-        expect_order(15, 40, 70, Strides::AlongK, Strides::AlongK, 1, near(low));
+        for (const int64_t k : {1, 3, 69, 70})
+            expect_order(15, 40, k, Strides::AlongK, Strides::AlongK, 1, near(low));
 }
 
 // 129 * 129 - 130 * 128 = 1: the least that a sum of products can be, in units of the last places of both.

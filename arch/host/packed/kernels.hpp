@@ -24,6 +24,8 @@ struct Panels {
     int64_t rows;  // of each but the last
     int64_t ld;
     int64_t words;  // from one panel to the next
+    uint16_t
+        missing;  // K of the last word that is not there: -0 in A and 0 in B add -0, which changes no sum
 };
 
 struct PackedKernels {

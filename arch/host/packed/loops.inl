@@ -5,9 +5,8 @@
 // Words are moved as fp32, also those that have two bf16. A Format says what words there are:
 //   per_word                            K in a word
 //   along_k(p, n)                       `lanes` words of one row: n elements, then zeros
-//   across(p, k_stride, in_word, rows)  a word of each of up to `lanes` rows that are neighbours in memory;
-//   with
-//                                       `in_word` elements of each
+//   across(p, k_stride, in_word, rows)  a word of each of up to `lanes` rows that are neighbours in memory,
+//                                       with `in_word` elements of each
 //   lowest()                            what Pack returns
 
 constexpr int64_t cache_line = 32, lines_ahead = 8;  // elements; K
@@ -18,6 +17,7 @@ template <class Element>
 struct Widened {
     static constexpr int per_word = 1;
 
+    HGEMM_UNIT explicit Widened(uint16_t) {}
     HGEMM_UNIT Vector along_k(const uint16_t* elements, int64_t count)
     {
         return count == lanes ? Element::load(elements) : Element::load_part(elements, count);
@@ -90,7 +90,7 @@ HGEMM_UNIT void pack_across(Format& format, const PackSource& s, const Panels& p
             const int64_t rows = s.rows - row < panels.rows ? s.rows - row : panels.rows;
             // Lines are too short for the processor to see where the next ones are.
             for (int64_t r = 0; r < rows; r += cache_line)
-                for (int64_t i = 0; i < Format::per_word; ++i)
+                for (int64_t i = 0; i < Format::per_word && k + lines_ahead + i < s.depth; ++i)
                     __builtin_prefetch(line + row + r + (lines_ahead + i) * s.k_stride);
             for (int64_t r = 0; r < panels.ld; r += lanes)
                 store(panel + r, r < rows ? format.across(line + row + r, s.k_stride, in_word,
@@ -103,7 +103,7 @@ HGEMM_UNIT void pack_across(Format& format, const PackSource& s, const Panels& p
 template <class Format>
 HGEMM_UNIT int pack(const PackSource& source, const Panels& panels, float* words)
 {
-    Format format;
+    Format format(panels.missing);
     if (source.row_stride == 1 && source.k_stride != 1) {
         pack_across(format, source, panels, words);
         return format.lowest();
@@ -113,7 +113,7 @@ HGEMM_UNIT int pack(const PackSource& source, const Panels& panels, float* words
             const int64_t all = source.rows - row < panels.rows ? source.rows - row : panels.rows;
             const int64_t rows = all - r < 0 ? 0 : all - r < lanes ? all - r : lanes;
             PackSource part = source;
-            part.elements += (row + r) * source.row_stride;
+            part.elements += (rows > 0 ? row + r : 0) * source.row_stride;
             if (source.k_stride == 1)
                 pack_along_k(format, part, rows, words + r, panels.ld);
             else

@@ -30,7 +30,10 @@ int64_t block_size(int64_t size, int64_t limit, int64_t multiple)
 }
 
 // A panel's words do not begin at multiples of a page, which would fall into few sets of a cache.
-Panels panels_of(int64_t rows, int64_t ld, int64_t words) { return {rows, ld, ld * words + 16}; }
+Panels panels_of(int64_t rows, int64_t ld, int64_t words, uint16_t missing)
+{
+    return {rows, ld, ld * words + 16, missing};
+}
 
 // Where a part's panels and sums lie, in floats from its workspace on.
 struct Layout {
@@ -41,8 +44,9 @@ struct Layout {
     {
         const int64_t words = ceil_div(std::min(k, packed_depth), kernels.per_word);
         const int64_t a_panels = ceil_div(down, kernels.tile_rows);
-        a = panels_of(ceil_div(down, a_panels), kernels.row_ld, words);
-        b = panels_of(kernels.tile_columns, kernels.tile_columns, words);
+        constexpr uint16_t minus_zero = 0x8000, zero = 0;
+        a = panels_of(ceil_div(down, a_panels), kernels.row_ld, words, minus_zero);
+        b = panels_of(kernels.tile_columns, kernels.tile_columns, words, zero);
         const auto aligned = [](int64_t floats) { return round_up(floats, 64); };
         sums_ld = round_up(along, kernels.tile_columns);
         b_at = aligned(a_panels * a.words);

@@ -18,21 +18,26 @@ namespace {
 struct Pairs {
     static constexpr int per_word = 2;
 
-    HGEMM_UNIT Pairs() : least_(_mm512_set1_epi16(-1)), most_(_mm512_setzero_si512()) {}
+    HGEMM_UNIT explicit Pairs(uint16_t missing)
+        : missing_(_mm512_set1_epi16(static_cast<int16_t>(missing))), least_(_mm512_set1_epi16(-1)),
+          most_(_mm512_setzero_si512())
+    {
+    }
 
     HGEMM_UNIT Vector along_k(const uint16_t* elements, int64_t count)
     {
         const __m512i two =
             count == 2 * lanes
                 ? _mm512_loadu_si512(elements)
-                : _mm512_maskz_loadu_epi16(static_cast<__mmask32>((1ull << count) - 1), elements);
+                : _mm512_mask_loadu_epi16(missing_, static_cast<__mmask32>((1ull << count) - 1), elements);
         return look(_mm512_rol_epi32(two, 16));
     }
 
     HGEMM_UNIT Vector across(const uint16_t* elements, int64_t k_stride, int64_t in_word, int64_t rows)
     {
         const __m256i first = part(elements, rows);
-        const __m256i second = in_word == 2 ? part(elements + k_stride, rows) : _mm256_setzero_si256();
+        const __m256i second =
+            in_word == 2 ? part(elements + k_stride, rows) : _mm512_castsi512_si256(missing_);
         return look(_mm512_or_si512(_mm512_slli_epi32(_mm512_cvtepu16_epi32(first), 16),
                                     _mm512_cvtepu16_epi32(second)));
     }
@@ -66,6 +71,7 @@ private:
         return _mm512_castsi512_ps(two);
     }
 
+    const __m512i missing_;
     __m512i least_, most_;
 };
 
@@ -85,14 +91,17 @@ HGEMM_UNIT inline float one_dot(float sum, uint32_t a, uint32_t b)
 }
 
 // Does the instruction round each of its two sums, that of the upper halves first? Intel's manual says so,
-// AMD's does not; processors that keep more bits would give other results than the other tiles.
+// AMD's does not; processors that keep more bits, or round products, would give other results than the
+// other tiles.
 bool dot_adds_in_order()
 {
     static const bool found = [] {
-        constexpr uint32_t one = 0x3f80, tiny = 0x3300, half = 0x3380;  // 1, 2^-25, 2^-24
+        constexpr uint32_t one = 0x3f80, tiny = 0x3300, half = 0x3380,
+                           large = 0x5f80;  // 1, 2^-25, 2^-24, 2^64
         return cpu_has_avx512_bf16() && one_dot(-1.0f, one << 16 | tiny, one << 16 | one) == 0x1p-25f &&
                one_dot(-1.0f, tiny << 16 | one, one << 16 | one) == 0.0f &&
-               one_dot(1.0f, half << 16 | half, one << 16 | one) == 1.0f;
+               one_dot(1.0f, half << 16 | half, one << 16 | one) == 1.0f &&
+               one_dot(-0x1p127f, large << 16, large << 16) == 0x1p127f;
     }();
     return found;
 }
