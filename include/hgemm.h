@@ -23,14 +23,15 @@
  *       - of scalars in memory,
  *       - of the second and later problems of a batch with other operands, if the problems are interleaved:
  *         if they lie neither one behind the other nor side by side in memory.
- *   - A call on a GPU is asynchronous on the handle's stream, neither allocates nor synchronises, and
- *     may be captured into a CUDA graph. Exceptions are tuning, and the memory that
- *     hgemm_set_workspace_per_stream() tells of. A call on the host returns when the result is written.
+ *   - A call on a GPU is asynchronous on the handle's stream, may be captured into a CUDA graph, and neither
+ *     allocates nor synchronises. There are three exceptions: tuning, a kernel's first launch (below), and
+ *     hgemm_set_workspace_per_stream(), whose comment describes the memory that calls then allocate. A call
+ *     on the host returns when the result is written.
  *   - Every other function but tuning may be called while streams are captured, and leaves captures alone.
  *   - CUDA copies the code of a kernel to the device at its first launch. That call takes up to a
  *     millisecond longer. CUDA may allocate 2 MB of device memory in it, and may wait for work that runs.
  *     With CUDA_MODULE_LOADING=EAGER in the environment of the process CUDA copies all code when the handle
- *     is created, which then takes several times as long.
+ *     is created, which then takes two to three times as long.
  *   - Errors are returned, never printed; a refused call writes nothing. hgemm_last_error() names the
  *     argument, its value and what was wanted.
  *   - A handle is used by one thread at a time; different handles are independent.
