@@ -266,24 +266,82 @@ class Refusing(Case):
         def run(engine):
             engine.pretend_device()
             engine.start()
-            names = {"Fp8LinearMethod": None, "CompressedTensorsLinearMethod": "CompressedTensorsWNA16"}
+            schemes = (("Fp8LinearMethod", None), ("CompressedTensorsLinearMethod", True),
+                       ("CompressedTensorsLinearMethod", False))  # of vLLM 0.32.0, which knows no such mode
             found = []
-            for method, scheme in names.items():
+            for method, invariant in schemes:
                 def configure(layer):
-                    if scheme:
-                        layer.scheme = type(scheme, (), {})()
+                    if invariant is not None:
+                        layer.scheme = type("CompressedTensorsWNA16", (), {"use_batch_invariant": invariant})()
                     return type(method, (), {})()
                 found.append(self.made(engine, "layers.0.qkv", torch.bfloat16, configure))
             found.append(self.made(engine, "layers.0.gate", torch.float32, None))
             found.append(self.made(engine, "layers.0.o", torch.float16, None))
             return found, list(engines.counts())
-        (quantized, served, wide, half), _ = self.result(run)
+        (quantized, served, another, wide, half), _ = self.result(run)
+        self.assertIn("by CompressedTensorsLinearMethod", another)
         self.assertIn("layer layers.0.qkv of vllm is not served by libhgemm: its weights are quantized, by "
                       "Fp8LinearMethod", quantized)
         self.assertIn("layer layers.0.gate of vllm is not served by libhgemm: its weights are torch.float32", wide)
         self.assertEqual((served, half), ("", ""))
         found, counted = self.result(run, COUNT)
-        self.assertEqual((found, len(counted)), ([""] * 4, 2))
+        self.assertEqual((found, len(counted)), ([""] * 5, 3))
+
+    def test_layers_that_were_made_before(self):
+        def run(engine):
+            kept = engine.layers.LinearBase(8, 8, torch.bfloat16, lambda layer: type("Fp8LinearMethod", (), {})(), "o")
+            engine.pretend_device()
+            engine.load()
+            errors = []
+            for _ in range(2):  # a refused start stays refused
+                try:
+                    engine.module.enable_batch_invariant_mode()
+                except engines.Refused as refused:
+                    errors.append(str(refused))
+            return errors, kept is not None
+        errors, _ = self.result(run)
+        self.assertEqual(["layer o of vllm is not served" in error for error in errors], [True, True])
+
+    def test_heads_and_kernels_of_layers(self):
+        def run(engine):
+            engine.pretend_device()
+            engine.start()
+            found = []
+            heads = importlib.import_module("vllm.model_executor.layers.vocab_parallel_embedding")
+            own = type("DeepSeekV2FusedQkvAProjLinear", (engine.layers.LinearBase,), {})
+            for make in (lambda: heads.ParallelLMHead(heads.UnquantizedEmbeddingMethod(), "head"),
+                         lambda: heads.ParallelLMHead(type("Fp8LinearMethod", (), {})(), "lm_head"),
+                         lambda: own(8, 8, torch.bfloat16, None, "fused_qkv_a")):
+                try:
+                    make()
+                    found.append("")
+                except engines.Refused as refused:
+                    found.append(str(refused))
+            return found
+        head, quantized, own = self.result(run)
+        self.assertEqual(head, "")
+        self.assertIn("layer lm_head of vllm is not served by libhgemm: its weights are quantized", quantized)
+        self.assertIn("layer fused_qkv_a of vllm is not served by libhgemm: DeepSeekV2FusedQkvAProjLinear calls", own)
+
+    def test_what_stays_after_a_refusal(self):
+        """Nothing: neither a variable of the engine, nor a function that the engine registers as it starts."""
+        def run(engine):
+            own = engine.module.matmul_persistent
+            engine.load()
+            return os.environ.get("VLLM_USE_BREAKABLE_CUDAGRAPH"), engine.module.matmul_persistent is own
+        self.assertEqual(self.result(run, COUNT, edit=[("METADATA", "0.33.0", "0.34.1")]), (None, True))
+
+        def start(engine):
+            def refuse(plugin):
+                raise engines.Refused("no device")
+            own = engine.module.matmul_persistent
+            engine.load()
+            sys.modules["hgemm.engines._plugin"].Plugin.device = refuse
+            engine.module.enable_batch_invariant_mode()
+            return [one is own for one in engine.module.registered]
+        edit = [("batch_invariant.py", "started = 0", "registered = []\nstarted = 0"),
+                ("batch_invariant.py", "    started += 1", "    registered.append(matmul_persistent)\n    started += 1")]
+        self.assertEqual(self.result(start, COUNT, edit=edit), [True])
 
     @staticmethod
     def made(engine, prefix, dtype, configure):

@@ -11,15 +11,16 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import RLock
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from ._layers import watch
+
 VARIABLE = "HGEMM_ENGINE"
 MODES = ("off", "batch-invariant", "on")
 SIGNS = "off, batch-invariant or on; batch-invariant,count or on,count"
-UNQUANTIZED = "UnquantizedLinearMethod"
 
 
 class Refused(RuntimeError):
@@ -49,9 +50,12 @@ class Engine:
     signatures: dict[str, str]   # of the functions that are replaced
     starts: str                  # the function there that starts its batch-invariant mode
     layers: str                  # the module of its class LinearBase
+    heads: str                   # and that of ParallelLMHead
     replacements: Callable[[Plugin, dict[str, Callable[..., Any]]], dict[str, Callable[..., Any]]]
-    prepare: Callable[[str], None]  # checks and sets what the engine needs for a mode
-    served_schemes: tuple[str, ...] = ()  # of quantized layers, whose products are of half precision
+    prepare: Callable[[str], dict[str, str]]  # checks the engine's settings for a mode; variables to be set if unset
+    check: Callable[[], None] = lambda: None  # of settings that bypass the plug-in, when the engine's mode starts
+    served_schemes: tuple[str, ...] = ()  # of quantized layers, if they multiply as half precision in the engine's mode
+    own_kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)  # classes of layers that bypass it; versions
 
 
 _counts: Counter[str] = Counter()
@@ -78,8 +82,10 @@ def load(engine: Engine) -> None:
             if others:
                 raise Refused(f"the plug-in for {others[0]} is active in this process, and that for {engine.name} is "
                               "the second")
-            engine.prepare(setting.mode)
+            variables = engine.prepare(setting.mode)
             plugin.enable() if setting.mode == "on" else plugin.replace()
+            for name, value in variables.items():
+                os.environ.setdefault(name, value)
             _active[engine.name] = plugin
 
 
@@ -126,11 +132,18 @@ class Plugin:
         if _counts[f"{what}: {why}"] == 1:
             self.logger.warning("hgemm: %s; it is left to %s", text, self.engine.name)
 
+    @staticmethod
+    def refused(why: str) -> Refused:
+        return Refused(why)
+
     # ---- Before the engine starts
 
     @property
     def version(self) -> str:
-        return importlib.metadata.version(self.engine.name)
+        try:
+            return importlib.metadata.version(self.engine.name)
+        except importlib.metadata.PackageNotFoundError as error:
+            raise Refused(f"{self.engine.name} has no metadata that tell its version") from error
 
     def enable(self) -> None:
         """Not batch-invariant: the library serves torch's own products."""
@@ -181,10 +194,10 @@ class Plugin:
 
         @functools.wraps(start)
         def starts(*arguments: Any, **others: Any) -> Any:
-            result = start(*arguments, **others)
-            with self.refusing():
-                self.begin(module)
-            return result
+            if self.replaced:  # before the engine registers them for operators of torch
+                with self.refusing():
+                    self.begin(module)
+            return start(*arguments, **others)
         self.exchange_all()
         exchange(start, starts)
 
@@ -197,19 +210,20 @@ class Plugin:
     def begin(self, module: ModuleType) -> None:
         if self.begun:
             return
-        self.begun = True
         for name, (_, after) in self.replaced.items():
             if getattr(module, name) is not after:
                 raise Refused(f"another plug-in has replaced {name} after that of libhgemm")
         self.exchange_all()
         device = self.device()
-        self.watch_layers()
+        self.engine.check()
+        watch(self)
         prefix = f"{self.engine.name}."
         places = "; ".join(f"{name} in {', '.join(sorted(place.removeprefix(prefix) for place in found))}"
                            for name, found in self.places.items())
         self.logger.info("hgemm: libhgemm computes the batch-invariant products of %s %s, on %s, %s. Replaced: %s",
                          self.engine.name, self.version, device,
                          "and counts what it leaves" if self.setting.count else "strictly", places)
+        self.begun = True
 
     def device(self) -> str:
         """Its name, and by which kernels the library serves it. Refused if it has none that are batch-invariant."""
@@ -227,35 +241,6 @@ class Plugin:
             raise Refused(f"on {name} there are no batch-invariant products: {error}") from error
         backend = dict(part.split("=", 1) for part in told.split() if "=" in part).get("backend", "?")
         return f"{name} by its kernels for {backend}"
-
-    def watch_layers(self) -> None:
-        """Layers that never call the engine's products are told as they are made."""
-        base = getattr(importlib.import_module(self.engine.layers), "LinearBase", None)
-        if base is None:
-            raise Refused(f"{self.engine.layers} has no class LinearBase")
-        make = base.__init__
-
-        @functools.wraps(make)
-        def init(layer: Any, *arguments: Any, **others: Any) -> None:
-            make(layer, *arguments, **others)
-            why = self.why_not(layer)
-            if why:
-                given = inspect.signature(make).bind(layer, *arguments, **others).arguments
-                self.left(f"layer {given.get('prefix') or type(layer).__name__}", why)
-        base.__init__ = init
-
-    def why_not(self, layer: Any) -> str | None:
-        import torch
-        method = getattr(layer, "quant_method", None)
-        if method is None:
-            return None
-        if type(method).__name__ != UNQUANTIZED:
-            if type(getattr(layer, "scheme", None)).__name__ in self.engine.served_schemes:
-                return None
-            return f"its weights are quantized, by {type(method).__name__}"
-        if layer.params_dtype not in (torch.float16, torch.bfloat16):
-            return f"its weights are {layer.params_dtype}"
-        return None
 
     def restore(self) -> None:
         for before, after in self.replaced.values():

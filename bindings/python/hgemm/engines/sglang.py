@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,16 @@ def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any
     return {function.__name__: function for function in (matmul_persistent, bmm_batch_invariant)}
 
 
+def _check() -> None:
+    """These compute the products of unquantized layers themselves, also in the engine's deterministic mode."""
+    unquantized = sys.modules.get("sglang.srt.layers.quantization.unquant")
+    if unquantized is not None:
+        backend = unquantized.get_bf16_gemm_backend()
+        if backend.is_gemv() or backend.is_cutedsl():
+            raise _plugin.Refused(f"--bf16-gemm-backend {backend.value} computes products by kernels of its own; "
+                                  "auto or torch leaves them to the batch-invariant functions")
+
+
 ENGINE = _plugin.Engine(
     name="sglang",
     versions=("0.5.23",),
@@ -40,8 +51,10 @@ ENGINE = _plugin.Engine(
     },
     starts="enable_batch_invariant_mode",
     layers="sglang.srt.layers.linear",
+    heads="sglang.srt.layers.vocab_parallel_embedding",
     replacements=_replacements,
-    prepare=lambda mode: None,
+    prepare=lambda mode: {},
+    check=_check,
 )
 
 

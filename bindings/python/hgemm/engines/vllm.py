@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def _prepare(mode: str) -> None:
+def _prepare(mode: str) -> dict[str, str]:
     from vllm import envs
     invariant = bool(envs.VLLM_BATCH_INVARIANT)
     if invariant != (mode == "batch-invariant"):
         raise _plugin.Refused(f"{_plugin.VARIABLE}={mode} is for vLLM {'without' if invariant else 'with'} "
                               "VLLM_BATCH_INVARIANT=1")
-    if invariant:
-        # vLLM turns them on, and torch.compile off, since compiled graphs keep one tile of its kernel for any M.
-        os.environ.setdefault("VLLM_USE_BREAKABLE_CUDAGRAPH", "0")
+    # vLLM hands the variables that it knows on to its processes, of Ray too, and to the keys of its caches.
+    envs.environment_variables.setdefault(_plugin.VARIABLE, lambda: os.environ.get(_plugin.VARIABLE))
+    # vLLM turns them on, and torch.compile off, since compiled graphs keep one tile of its kernel for any M.
+    return {"VLLM_USE_BREAKABLE_CUDAGRAPH": "0"} if invariant else {}
 
 
 def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
@@ -61,9 +62,11 @@ ENGINE = _plugin.Engine(
     },
     starts="enable_batch_invariant_mode",
     layers="vllm.model_executor.layers.linear",
+    heads="vllm.model_executor.layers.vocab_parallel_embedding",
     replacements=_replacements,
     prepare=_prepare,
     served_schemes=("CompressedTensorsWNA16",),
+    own_kernels={"DeepSeekV2FusedQkvAProjLinear": ("0.32.0", "0.33.0"), "GateLinear": ("0.32.0",)},
 )
 
 
