@@ -16,6 +16,7 @@ struct Live {
     unsigned char* user = nullptr;
     size_t user_bytes = 0;
     int sm_count = 0;
+    hgemm_mode_t mode = HGEMM_MODE_DEFAULT;
 
     size_t least() const { return user ? user_bytes : own_least; }
     size_t most() const { return user ? user_bytes : own_most; }
