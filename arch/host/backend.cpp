@@ -36,7 +36,7 @@ using SharedPool = std::shared_ptr<Pool>;
 Status open(const Device& device, void** state)
 {
     *state = nullptr;
-    openblas();
+    openblas();  // the loader is asked here, not in a compute call
     try {
         *state = new SharedPool(Pool::shared(device.sm_count - 1));
     } catch (const std::bad_alloc&) {

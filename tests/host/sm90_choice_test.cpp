@@ -26,6 +26,27 @@ TEST(Sm90, TunedLinesAreForTheirOwnRows)
         EXPECT_NE(why(m), Why::Tuned) << m;
 }
 
+// Where D is a tile or two and K deep.
+TEST(Sm90, ManySlices)
+{
+    const auto split = [](int64_t m, int64_t n, int64_t k, int asked = 0) {
+        Options options{};
+        options.workspace = size_t{192} << 20;
+        options.counters = sm90::counter_words(h200, options.workspace);
+        options.split = asked;
+        Plan plan{};
+        return sm90::choose(linear_layer(m, n, k), h200, options, plan) ? plan.split : -1;
+    };
+    EXPECT_GT(split(64, 64, 65536), 16);
+    EXPECT_GT(split(8, 128, 262144), 16);
+    EXPECT_LE(split(64, 64, 16384), 16);
+    EXPECT_LE(split(128, 128, 65536), 16);
+    // Asked for, they need no more than a K tile each.
+    EXPECT_EQ(split(64, 64, 1280, 20), 20);
+    EXPECT_EQ(split(64, 64, 1280, 24), -1);
+    EXPECT_EQ(split(64, 64, 65536, 21), -1);
+}
+
 // The networks correct the model, by less than a factor of three.
 TEST(Sm90, LearnedTimesAreNearTheModels)
 {

@@ -23,9 +23,8 @@ struct PackSource {
 struct Panels {
     int64_t rows;  // of each but the last
     int64_t ld;
-    int64_t words;  // from one panel to the next
-    uint16_t
-        missing;  // K of the last word that is not there: -0 in A and 0 in B add -0, which changes no sum
+    int64_t words;     // from one panel to the next
+    uint16_t missing;  // K that the last word lacks: -0 in A times 0 in B is -0, which changes no sum
 };
 
 struct PackedKernels {

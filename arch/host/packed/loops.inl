@@ -163,3 +163,20 @@ constexpr auto list_tiles(std::integer_sequence<int, more...>)
 }
 template <class Multiply>
 constexpr auto tiles_of = list_tiles<Multiply>(std::make_integer_sequence<int, tile_rows>());
+
+// What a unit has whose words are fp32.
+constexpr PackedKernels widened_kernels(const char* name, bool (*runs_here)(), bool leads)
+{
+    return {.name = name,
+            .runs_here = runs_here,
+            .leads = leads,
+            .per_word = 1,
+            .tile_rows = tile_rows,
+            .tile_columns = tile_vectors * lanes,
+            .row_ld = row_ld,
+            .pack_f16 = pack<Widened<Half>>,
+            .pack_bf16 = pack<Widened<Bfloat16>>,
+            .tiles = tiles_of<MultiplyAdd>.data(),
+            .exact_tiles = tiles_of<MultiplyAdd>.data(),
+            .least_exponents = 0};
+}

@@ -102,18 +102,7 @@ const RowsKernels rows_avx2 = {"avx2",
                                along_columns<Bfloat16>};
 
 extern const PackedKernels packed_avx2;
-const PackedKernels packed_avx2 = {.name = "avx2",
-                                   .runs_here = cpu_has_avx2_fma_f16c,
-                                   .leads = false,
-                                   .per_word = 1,
-                                   .tile_rows = tile_rows,
-                                   .tile_columns = tile_vectors * lanes,
-                                   .row_ld = row_ld,
-                                   .pack_f16 = pack<Widened<Half>>,
-                                   .pack_bf16 = pack<Widened<Bfloat16>>,
-                                   .tiles = tiles_of<MultiplyAdd>.data(),
-                                   .exact_tiles = tiles_of<MultiplyAdd>.data(),
-                                   .least_exponents = 0};
+const PackedKernels packed_avx2 = widened_kernels("avx2", cpu_has_avx2_fma_f16c, false);
 
 }  // namespace hg
 #endif

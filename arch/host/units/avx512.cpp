@@ -20,18 +20,7 @@ const RowsKernels rows_avx512 = {"avx512",          cpu_has_avx512,      along_k
                                  along_k<Bfloat16>, along_columns<Half>, along_columns<Bfloat16>};
 
 extern const PackedKernels packed_avx512;
-const PackedKernels packed_avx512 = {.name = "avx512",
-                                     .runs_here = cpu_has_avx512,
-                                     .leads = true,
-                                     .per_word = 1,
-                                     .tile_rows = tile_rows,
-                                     .tile_columns = tile_vectors * lanes,
-                                     .row_ld = row_ld,
-                                     .pack_f16 = pack<Widened<Half>>,
-                                     .pack_bf16 = pack<Widened<Bfloat16>>,
-                                     .tiles = tiles_of<MultiplyAdd>.data(),
-                                     .exact_tiles = tiles_of<MultiplyAdd>.data(),
-                                     .least_exponents = 0};
+const PackedKernels packed_avx512 = widened_kernels("avx512", cpu_has_avx512, true);
 
 }  // namespace hg
 #endif

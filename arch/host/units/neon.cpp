@@ -66,18 +66,8 @@ const RowsKernels rows_neon = {"neon",
                                along_columns<Bfloat16>};
 
 extern const PackedKernels packed_neon;
-const PackedKernels packed_neon = {.name = "neon",
-                                   .runs_here = [] { return true; },
-                                   .leads = false,
-                                   .per_word = 1,
-                                   .tile_rows = tile_rows,
-                                   .tile_columns = tile_vectors * lanes,
-                                   .row_ld = row_ld,
-                                   .pack_f16 = pack<Widened<Half>>,
-                                   .pack_bf16 = pack<Widened<Bfloat16>>,
-                                   .tiles = tiles_of<MultiplyAdd>.data(),
-                                   .exact_tiles = tiles_of<MultiplyAdd>.data(),
-                                   .least_exponents = 0};
+const PackedKernels packed_neon = widened_kernels(
+    "neon", [] { return true; }, false);
 
 }  // namespace hg
 #endif

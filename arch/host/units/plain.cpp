@@ -96,17 +96,7 @@ const RowsKernels rows_plain = {"plain",           [] { return true; }, along_k<
                                 along_k<Bfloat16>, along_columns<Half>, along_columns<Bfloat16>};
 
 extern const PackedKernels packed_plain;
-const PackedKernels packed_plain = {.name = "plain",
-                                    .runs_here = [] { return true; },
-                                    .leads = false,
-                                    .per_word = 1,
-                                    .tile_rows = tile_rows,
-                                    .tile_columns = tile_vectors * lanes,
-                                    .row_ld = row_ld,
-                                    .pack_f16 = pack<Widened<Half>>,
-                                    .pack_bf16 = pack<Widened<Bfloat16>>,
-                                    .tiles = tiles_of<MultiplyAdd>.data(),
-                                    .exact_tiles = tiles_of<MultiplyAdd>.data(),
-                                    .least_exponents = 0};
+const PackedKernels packed_plain = widened_kernels(
+    "plain", [] { return true; }, false);
 
 }  // namespace hg

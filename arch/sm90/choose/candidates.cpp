@@ -124,7 +124,7 @@ Ways worthy_ways(const Problem& p, Ways ways, int kernel, int64_t clusters, cons
     if (c.ctas_per_sm == 4 && c.tile_n >= 32 && !is_low_intensity_batch(p))
         return 0;
     return !c.is_global() ? ways : filter(ways, [&](int split) {
-        return split > few_slices ? are_many_slices_worthy(p, clusters, split)
+        return split > few_slices ? split == o.split || are_many_slices_worthy(p, clusters, split)
                                   : split > 1 && 4 * clusters * split * c.ctas() >= 3 * sm_count;
     });
 }

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from ._plugin import Plugin
 
 UNQUANTIZED = ("UnquantizedLinearMethod", "UnquantizedEmbeddingMethod")
-Told = Callable[[Any, "str | None"], None]
 
 
 def watch(plugin: Plugin) -> None:
     """Tells of those that there are, and of others as they are made."""
     linear = getattr(importlib.import_module(plugin.engine.layers), "LinearBase", None)
     if linear is None:
-        raise plugin.refused(f"{plugin.engine.layers} has no class LinearBase")
+        from ._plugin import Refused
+        raise Refused(f"{plugin.engine.layers} has no class LinearBase")
     try:
         heads = getattr(importlib.import_module(plugin.engine.heads), "ParallelLMHead", None)
     except ImportError:  # then no model of the engine has one
@@ -38,7 +38,7 @@ def watch(plugin: Plugin) -> None:
             tell(layer, getattr(layer, "prefix", None))
 
 
-def _watch_class(base: Any, tell: Told) -> None:
+def _watch_class(base: Any, tell: Callable[[Any, str | None], None]) -> None:
     make = base.__init__
 
     @functools.wraps(make)

@@ -132,10 +132,6 @@ class Plugin:
         if _counts[f"{what}: {why}"] == 1:
             self.logger.warning("hgemm: %s; it is left to %s", text, self.engine.name)
 
-    @staticmethod
-    def refused(why: str) -> Refused:
-        return Refused(why)
-
     # ---- Before the engine starts
 
     @property

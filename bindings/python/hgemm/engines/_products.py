@@ -13,7 +13,7 @@ from ..torch._extension import BATCH_INVARIANT, BATCHED, WIDTHS, serve_plain
 from ..torch._ops import GEMM, GEMM_OUT, HALF
 
 
-def _why_not(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None) -> str:
+def _why_not(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None, out: Tensor | None) -> str:
     """"": the library has this product, if its arguments fit each other."""
     if a.dtype not in HALF:
         return f"the product is of {a.dtype}"
@@ -21,8 +21,9 @@ def _why_not(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype |
         return f"the product is of {a.dtype} by {b.dtype}"
     if bias is not None and bias.dtype not in (a.dtype, torch.float32):
         return f"the bias is {bias.dtype}, and the product of {a.dtype}"
-    if out_dtype not in (None, a.dtype, torch.float32):
-        return f"the result is to be {out_dtype}"
+    for dtype in (out_dtype, None if out is None else out.dtype):
+        if dtype not in (None, a.dtype, torch.float32):
+            return f"the result is to be {dtype}"
     return ""
 
 
@@ -38,7 +39,7 @@ class Products:
     def __call__(self, name: str, a: Tensor, b: Tensor, bias: Tensor | None = None,
                  out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor | None:
         """a @ b + bias, for matrices or batches of them. None: it is left to the engine. name: of its function."""
-        why = _why_not(a, b, bias, out_dtype)
+        why = _why_not(a, b, bias, out_dtype, out)
         if not why and torch.compiler.is_compiling():
             return self._operator(a, b, bias, out_dtype, out)
         if not why:
