@@ -52,7 +52,7 @@ constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 constexpr int max_cluster = 8;  // CTAs: the portable limit
 // Slices of K: of any kernel, and of all but most_slices() tells of.
 constexpr int max_slices = 60, few_slices = 16;
-static_assert(max_slices * (INT64_C(0x80000000) / tile_k) < INT32_MAX);  // slice * K tiles: Slice::of()
+static_assert(max_slices * (int64_t{0x80000000} / tile_k) < INT32_MAX);  // slice * K tiles: Slice::of()
 // Clusters of a wave that the GPC remap covers: a CTA on each SM of an H200.
 constexpr int max_remapped_clusters = 132;
 
