@@ -103,11 +103,25 @@ typedef HGEMM_ENUM(hgemm_op) { HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CO
 /** Element types. A and B are F16 or BF16 (the same for both); C, D, bias and aux also F32. */
 typedef HGEMM_ENUM(hgemm_type) { HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3 } hgemm_type_t;
 
+/** In which order the k products of an element are added up. */
 typedef HGEMM_ENUM(hgemm_mode) {
+    /** The fastest. k may be cut anywhere, as m, n and the batch suggest. */
     HGEMM_MODE_DEFAULT = 0,
-    /** An element's bits depend only on its row of A, column of B, c, alpha, beta and k: not on m, n,
-        the batch count or the place in the batch. */
-    HGEMM_MODE_BATCH_INVARIANT = 1
+    /** k is never cut. An element's bits depend only on its row of A, column of B, c, alpha, beta and k: not
+        on m, n, the batch count or the place in the batch. */
+    HGEMM_MODE_BATCH_INVARIANT = 1,
+    /**
+     * Batch-invariant as well, and k is always cut in the same way: into halves as long as each half is a
+     * multiple of 64 and at least 512. alpha times the sum over each last part is rounded to fp32, then
+     * neighbours are added, and sums of neighbours, up to one, each rounded to fp32. Then come beta * C, bias
+     * and activation. So 2, 4 or 8 processes that hold a part of k each, where k is halved that often, get the
+     * bits of one: each computes its part in this mode with an fp32 result, and the results are added
+     * pairwise. Where k is never halved the bits are those of HGEMM_MODE_BATCH_INVARIANT.
+     *
+     * A product whose k is halved needs a workspace, and is several launches. NOT_SUPPORTED: batches of
+     * pointer arrays, groups whose sizes are in device memory, tuning, or k above 2^26, if k is halved.
+     */
+    HGEMM_MODE_TREE = 2
 } hgemm_mode_t;
 
 /** What is applied to each element of alpha * op(A) * op(B) + beta * C + bias before it is stored. */
