@@ -52,8 +52,9 @@ struct Tree {
     }
 };
 
-// For a problem with more than one leaf. Half of the workspace is for sums, the rest for the products.
-Status plan_tree(const Problem& problem, size_t workspace, Tree& tree);
+// For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
+// least a row.
+Status plan_tree(const Problem& problem, size_t room, Tree& tree);
 
 // Calls visit(part) for all parts, up to the first failure.
 template <typename Visit>

@@ -59,9 +59,7 @@ Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, 
     const Reserved reserved(handle, tree.sums_bytes);
     const auto add = [&](const Problem& product) {
         Plan decided;
-        Status status = decide(handle, product, decided);
-        if (status == ok)
-            status = check_workspace(handle, decided);
+        const Status status = decide(handle, product, decided);
         needs.bytes = std::max(needs.bytes, decided.workspace);
         needs.counts = needs.counts || decided.counts;
         return status;
@@ -71,15 +69,28 @@ Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, 
     });
 }
 
+// Half of the workspace is for sums, the rest for the products; if that is too little for them, sums are of
+// one row at a time.
 Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
 {
-    Status status = plan_tree(problem, handle.workspace().bytes, tree);
-    if (status == ok && find_adder(handle) == handle.backend_count)
+    if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
-    if (status == ok)
-        status = find_needs(handle, problem, tree, needs);
-    needs.bytes += tree.sums_bytes;
-    return status;
+    const size_t bytes = handle.workspace().bytes;
+    for (const size_t room : {bytes / 2, size_t{0}}) {
+        needs = {};
+        Status status = plan_tree(problem, room, tree);
+        if (status == ok && tree.sums_bytes <= bytes)
+            status = find_needs(handle, problem, tree, needs);
+        if (status != ok)
+            return status;
+        needs.bytes += tree.sums_bytes;
+        if (needs.bytes <= bytes)
+            return ok;
+    }
+    return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
+                "needs %zu bytes of workspace in tree mode, has %zu: set a larger one by "
+                "hgemm_set_workspace or create the handle with one by hgemm_create_sized",
+                needs.bytes, bytes);
 }
 
 Status prepare_planned(hg::Handle& handle, const Problem& problem, Tree& tree)
