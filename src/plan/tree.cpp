@@ -65,10 +65,10 @@ Status plan_tree(const Problem& p, size_t room, Tree& tree)
     const int64_t units = static_cast<int64_t>(room / sums_alignment);
     const int64_t rows =
         std::max<int64_t>(1, std::min(units * sums_alignment / row_bytes, max_elements / tree.ld));
-    // Launches of either way: products and sums.
-    const int64_t parts = (p.m + rows - 1) / rows, problems = rows / p.m;
+    const int64_t problems = rows / p.m;
+    // Launches of either way: products and sums. The second way has whole problems in a part.
     tree.by_leaf = problems > 1 && p.batch > 1 &&
-                   (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * parts * 2;
+                   (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2;
     tree.problems = tree.by_leaf ? std::min(problems, p.batch) : 1;
     tree.rows = std::min(rows, p.m);
     tree.sums_bytes = static_cast<size_t>(

@@ -34,17 +34,6 @@ int find_adder(const hg::Handle& handle)
     return index;
 }
 
-// Calls visit(product) for all products of a part.
-template <typename Visit>
-Status for_each_product(const Problem& problem, const Tree& tree, const TreePart& part, float* sums,
-                        Visit visit)
-{
-    Status status = ok;
-    for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
-        status = visit(product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
-    return status;
-}
-
 // Where sums count as lying before there is a workspace: plans depend on their alignment alone.
 float* any_place() { return reinterpret_cast<float*>(uintptr_t{256}); }
 
@@ -53,19 +42,17 @@ struct Needs {
     bool counts = false;
 };
 
-// What all products need beside the sums.
+// What all products need beside the sums. Those of a part differ in no size or alignment.
 Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
 {
     const Reserved reserved(handle, tree.sums_bytes);
-    const auto add = [&](const Problem& product) {
+    return for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
         Plan decided;
-        const Status status = decide(handle, product, decided);
+        const Status status = decide(
+            handle, product_of_leaves(problem, tree, part, 0, tree.sums_of(part, any_place())), decided);
         needs.bytes = std::max(needs.bytes, decided.workspace);
         needs.counts = needs.counts || decided.counts;
         return status;
-    };
-    return for_each_part(problem, tree, [&](const TreePart& part) {
-        return for_each_product(problem, tree, part, any_place(), add);
     });
 }
 
@@ -115,8 +102,9 @@ Status run_part(hg::Handle& handle, const Problem& problem, const Tree& tree, co
 {
     auto* const sums = static_cast<float*>(handle.workspace().ptr);
     const Reserved reserved(handle, tree.sums_bytes);
-    const Status status = for_each_product(
-        problem, tree, part, sums, [&](const Problem& product) { return run_product(handle, product); });
+    Status status = ok;
+    for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
+        status = run_product(handle, product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
     const int adder = find_adder(handle);
     return status == ok
                ? handle.backends[adder]->sum_leaves(handle, handle.states[adder], output_of(problem, part),
@@ -156,11 +144,11 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
         status = explain_tree(handle, problem, planned, sizeof planned);
         handle.log.line("plan %s: %s", asked, planned);
     }
-    return status == ok ? for_each_part(problem, tree,
-                                        [&](const TreePart& part) {
-                                            return run_part(handle, problem, tree, part);
-                                        })
-                        : status;
+    if (status != ok)
+        return status;
+    return for_each_part(problem, tree, Parts::All, [&](const TreePart& part) {
+        return run_part(handle, problem, tree, part);
+    });
 }
 
 Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
