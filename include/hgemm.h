@@ -435,7 +435,10 @@ typedef HGEMM_ENUM(hgemm_grouping) {
     /** Group g has room for m rows at a + g * stride_a and uses the first counts[g] of them. */
     HGEMM_GROUPED_MASKED = 2,
     /** group_count independent products, described on the host by structs of one size. */
-    HGEMM_GROUPED_HOST = 3
+    HGEMM_GROUPED_HOST = 3,
+    /** K of A and B lies one group behind the other: group g sums over k from offsets[g] to offsets[g + 1] - 1
+        into a D_g of its own, as the gradients of the experts' weights do. */
+    HGEMM_GROUPED_K = 4
 } hgemm_grouping_t;
 
 /**
@@ -443,9 +446,14 @@ typedef HGEMM_ENUM(hgemm_grouping) {
  * n, k and the types; op(B_g) is k x n at b + g * stride_b. Groups may be empty.
  * Several masked ones need a stride_d other than 0.
  *
+ * Of HGEMM_GROUPED_K instead: D_g = alpha * op(A) * op(B) + beta * D_g over the k of group g, m x n at
+ * d + g * stride_d, row-major; op(A) is m x k and op(B) is k x n, of all groups together. A group without k
+ * gives beta * D_g. Strides of A and B are not used, and a stride_d other than 0 is needed. Fast on GPUs where A
+ * is transposed and B is not, and both have lines that are aligned to 16 bytes; right elsewhere.
+ *
  * Offsets, ends and counts are read when the kernel runs, so that a captured call serves whatever sizes are there when
- * its graph is launched. On a GPU what is outside of 0 ... m is cut off; on the host it is refused. Of rows that
- * no group owns D keeps what it has. All rows of A must be readable, whatever belongs to a group.
+ * its graph is launched. On a GPU what is outside of 0 ... m (or 0 ... k) is cut off; on the host it is refused.
+ * Of rows that no group owns D keeps what it has. All rows of A must be readable, whatever belongs to a group.
  */
 typedef struct hgemm_grouped_args {
     size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled; 1024 at most */
@@ -453,7 +461,7 @@ typedef struct hgemm_grouped_args {
     hgemm_op_t transb;
     hgemm_type_t type_ab, type_d;
     int64_t group_count;
-    int64_t m; /* contiguous: rows of A in all; masked: capacity of one group */
+    int64_t m; /* contiguous: rows of A in all; masked: capacity of one group; k groups: rows of each D_g */
     int64_t n, k;
     float alpha, beta;
     const void *a; /* rows of k elements */
@@ -462,16 +470,18 @@ typedef struct hgemm_grouped_args {
     int64_t ldb, stride_b;
     void *d; /* rows of n elements */
     int64_t ldd, stride_d;
-    const int64_t *offsets;       /* contiguous: group_count + 1 non-decreasing values, device memory */
+    const int64_t *offsets;       /* contiguous, k: group_count + 1 non-decreasing values, device memory */
     const int64_t *counts;        /* masked: group_count values of 0 ... m, device memory */
     const hgemm_args_t *problems; /* host grouping: group_count entries, host memory; all else ignored */
     /* Other forms of offsets and counts. Exactly one member has the groups' rows: offsets, ends, ends_i32
-       or offsets_i32 if they are contiguous, counts or counts_i32 if they are masked. The other five must
-       be NULL. */
-    const int64_t *ends;        /* contiguous: offsets[1] to offsets[group_count]; offsets[0] is 0 */
+       or offsets_i32 if they are contiguous or of k, counts or counts_i32 if they are masked. The other five
+       must be NULL. */
+    const int64_t *ends;        /* contiguous, k: offsets[1] to offsets[group_count]; offsets[0] is 0 */
     const int32_t *ends_i32;    /* the same of 32 bits, as PyTorch's grouped products take them */
     const int32_t *offsets_i32; /* as offsets */
     const int32_t *counts_i32;  /* as counts */
+    hgemm_op_t transa;          /* of k groups; of others HGEMM_NO_TRANS or 0. 0 counts as HGEMM_NO_TRANS */
+    uint32_t flags;             /* must be 0 */
 } hgemm_grouped_args_t;
 
 /** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */

@@ -18,13 +18,15 @@ enum class Major : int32_t { K, MN };
 //   Counts   problem z has the first sizes[z] rows of its own
 enum class GroupsBy : int32_t { Offsets, Ends, Counts };
 
-// Which rows of A and D belong to which problem of a batch, read on the device when the kernel runs.
+// Which rows of A and D belong to which problem of a batch, or which K of A and B, read on the device when
+// the kernel runs.
 struct Groups {
     const void* sizes;  // of type int64_t; null: there are no groups
     GroupsBy by;
     int32_t narrow;  // other than 0: `sizes` are of type int32_t
+    int32_t of_k;    // other than 0: `sizes` are of K, which all problems' A and B share
 
-    constexpr bool contiguous() const { return sizes && by != GroupsBy::Counts; }
+    constexpr bool contiguous() const { return sizes && by != GroupsBy::Counts && !of_k; }
     constexpr bool masked() const { return sizes && by == GroupsBy::Counts; }
     bool operator==(const Groups&) const = default;
 };

@@ -86,7 +86,11 @@ __device__ inline void run_any_tile(const Params& p, Smem<C>& smem)
     if (!Find::exists(at))
         return;
     const Scalars scalars = load_scalars(p.output);
-    const int64_t k = scalars.alpha == 0.0f ? 0 : p.k;
+    int64_t first_k = 0, k = scalars.alpha == 0.0f ? 0 : p.k;
+    if constexpr (Find::groups_k) {
+        const KRange range = KRange::of_group(p, at.batch);
+        first_k = range.first, k = range.count;
+    }
 
     const typename Share::Lane offsets(in_tile.m, in_tile.n, lane);
     typename Share::Accumulator acc;
@@ -94,16 +98,16 @@ __device__ inline void run_any_tile(const Params& p, Smem<C>& smem)
     if (k > 0) {
         AnyProducer<C.tile_m, C.tile_k, C.threads()> a(p.a, at.row, at.end, at.batch, threadIdx.x);
         AnyProducer<C.tile_n, C.tile_k, C.threads()> b(p.b, at.column, p.output.n, at.batch, threadIdx.x);
-        a.read(0, k);
-        b.read(0, k);
+        a.read(first_k, k);
+        b.read(first_k, k);
         int stage = 0;
         for (int64_t first = 0; first < k; first += C.tile_k, stage ^= 1) {
             a.store(smem.a[stage]);
             b.store(smem.b[stage]);
             __syncthreads();
             if (first + C.tile_k < k) {
-                a.read(first + C.tile_k, k - first - C.tile_k);
-                b.read(first + C.tile_k, k - first - C.tile_k);
+                a.read(first_k + first + C.tile_k, k - first - C.tile_k);
+                b.read(first_k + first + C.tile_k, k - first - C.tile_k);
             }
             Share::accumulate(
                 acc, {offsets, ptx::shared_address(smem.a[stage]), ptx::shared_address(smem.b[stage])});

@@ -64,6 +64,21 @@ bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     return variant < 2;
 }
 
+bool append(const char* text, char (&name)[80])
+{
+    const size_t length = std::strlen(name);
+    std::snprintf(name + length, sizeof name - length, "%s", text);
+    return true;
+}
+
+bool k_group_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
+{
+    const Config& c = configs[&kernel - kernels];
+    const bool serves = c.takes_any() || c.takes_k_groups(variant & 2 ? Major::MN : Major::K,
+                                                          variant & 1 ? Major::MN : Major::K);
+    return serves && gemm_symbol(kernel, variant, name) && append("_k_groups", name);
+}
+
 bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     if (&kernel == &kernels[repack_kernel] || &kernel == &kernels[tree_kernel]) {
@@ -73,18 +88,18 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
     if (variant < group_variants)
         return gemm_symbol(kernel, variant, name);
     const Config& c = configs[&kernel - kernels];
+    if (variant >= k_group_variants)
+        return k_group_symbol(kernel, variant - k_group_variants, name);
     const int gemm_variant = variant - group_variants;
     const bool a_is_k_major = c.takes_any() || (gemm_variant & 2) == 0;
     if (!c.takes_groups() || !gemm_symbol(kernel, gemm_variant, name) || !a_is_k_major)
         return false;
-    const size_t length = std::strlen(name);
-    std::snprintf(name + length, sizeof name - length, "_groups");
-    return true;
+    return append("_groups", name);
 }
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels(image_for(device), device, kernels, 2 * group_variants, symbol_name, state);
+    return open_kernels(image_for(device), device, kernels, 3 * group_variants, symbol_name, state);
 }
 
 // Room for copies of two operands of 5,700 x 5,700, and for the partial sums of more CTAs than a device
@@ -149,8 +164,7 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
 
 Status sum_leaves(Handle& handle, void* state, const Problem& output, const LeafSums& sums)
 {
-    const int64_t ctas =
-        int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : tree_ctas_per_sm);
+    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : tree_ctas_per_sm);
     const TreeSumParams params = pack_tree_sum(output, sums, ctas);
     Plan plan{};
     plan.backend = &sm80_backend;
@@ -178,6 +192,7 @@ const Backend sm80_backend = {
     .stands_aside = nullptr,
     .is_compared = false,
     .takes_groups = true,
+    .takes_k_groups = true,
     .predict_plan = sm80::predict_plan,
     .sum_leaves = sm80::sum_leaves,
 };

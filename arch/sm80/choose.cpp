@@ -22,6 +22,8 @@ constexpr Offered offered{.split = true, .swap_ab = false, .stream_k = false, .p
 const char* refusal(const Facts& f, const Device& device, const Config& config, const KernelInfo& kernel)
 {
     const Problem& p = f.problem;
+    if (p.groups.of_k && !config.takes_k_groups(f.a.major, f.b.major))
+        return "the kernel has no entry point for groups of k of such operands";
     if (p.is_grouped() && !config.takes_groups())
         return "the kernel has no entry point for groups";
     if (!config.takes_any() && p.k == 0)
@@ -39,7 +41,7 @@ const char* refusal(const Facts& f, const Device& device, const Config& config, 
         return "k is 2^31 or more";
     if (kernel.smem_bytes > device.smem_per_block)
         return "the device has too little shared memory";
-    if (p.is_grouped() && std::max({p.m, p.n, p.batch}) > INT32_MAX - 512)
+    if (p.is_grouped() && std::max({p.m, p.n, p.batch, p.groups.of_k ? p.k : 0}) > INT32_MAX - 512)
         return "a size is 2^31 or more";
     if (count_max_tiles(p, kernel.tile_m, kernel.tile_n) > max_tiles)
         return "more than 2^30 tiles";
@@ -78,7 +80,7 @@ void write_plan(const Problem& p, const Candidate& candidate, double us, int sm_
     plan.refusal = nullptr;
     plan.kernel = candidate.kernel;
     plan.variant = c.takes_any() ? p.type_ab == Type::BF16 : major_variant(p.type_ab, p.a, p.b);
-    plan.variant += p.is_grouped() ? group_variants : 0;
+    plan.variant += p.groups.of_k ? k_group_variants : p.is_grouped() ? group_variants : 0;
     plan.split = static_cast<int>(candidate.split);
     plan.tiles = candidate.tiles;
     plan.grid = o.sm_limit > 0 ? std::min<int64_t>(ctas, sm_count) : ctas;
@@ -113,6 +115,15 @@ struct Asked {
     }
 };
 
+// For the cost model groups of K have a like share each.
+Problem with_own_k(const Problem& p)
+{
+    Problem shared = p;
+    if (p.groups.of_k)
+        shared.k = std::min(p.k, ceil_div(p.k, p.batch));
+    return shared;
+}
+
 // Takes a candidate if it is legal and the fastest so far.
 bool consider(const Asked& asked, const Device& device, const Options& o, const Candidate& candidate,
               bool found, Plan& plan)
@@ -125,8 +136,8 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
     const int sm_count = o.sm_count(device);
     const double limit =
         found ? plan.predicted_us - asked.copies_us : std::numeric_limits<double>::infinity();
-    const double us =
-        predict_candidate(p, device, candidate, sm_count, o.sm_limit > 0, limit) + asked.copies_us;
+    const double us = predict_candidate(with_own_k(p), device, candidate, sm_count, o.sm_limit > 0, limit) +
+                      asked.copies_us;
     if (found && us >= plan.predicted_us)
         return false;
     write_plan(p, candidate, us, sm_count, o, plan);

@@ -10,13 +10,13 @@ namespace hg::sm80 {
 // How a kernel reads its operands, and its entry points beside f16 and bf16.
 enum class Family {
     Tile,              // 16-byte vectors: one entry point for each pair of majors
-    Grouped,           // the same, and two for groups of rows
+    Grouped,           // the same, two for groups of rows, and one for groups of K, of MN-major operands
     Rows,              // the same as Tile for few rows: only for A contiguous along K
     Columns,           // the same for few columns: only for B contiguous along K
     Unaligned,         // contiguous in one dimension: an entry point for each pair of majors
     UnalignedRows,     // the same as Unaligned, only for A contiguous along K
     UnalignedColumns,  // the same, only for B contiguous along K
-    Any,  // element by element, any strides and alignment: one entry point, and one for groups of rows
+    Any,               // element by element, any strides and alignment: one entry point, and two for groups
 };
 
 struct Config {
@@ -27,6 +27,10 @@ struct Config {
 
     constexpr bool takes_any() const { return family == Family::Any; }
     constexpr bool takes_groups() const { return family == Family::Grouped || takes_any(); }
+    constexpr bool takes_k_groups(Major a, Major b) const
+    {
+        return takes_any() || (family == Family::Grouped && a == Major::MN && b == Major::MN);
+    }
     constexpr bool few_rows() const { return family == Family::Rows || family == Family::UnalignedRows; }
     constexpr bool few_columns() const
     {
@@ -82,8 +86,8 @@ struct Params {
     TileGrid grid;
     SliceParams slices;
     int32_t first;  // index of the first CTA of this launch, counted over tiles and their slices
-    Groups groups;  // grouped kernels use these three instead of `grid`
-    int32_t group_count, group_tiles_n;
+    Groups groups;  // of grouped kernels
+    int32_t group_count, group_tiles_n;  // of kernels for groups of rows, instead of `grid`
 };
 
 }  // namespace hg::sm80

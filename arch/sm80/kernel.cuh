@@ -15,8 +15,8 @@
 
 namespace hg::sm80 {
 
-// Scheduler: which tile a CTA computes, and which slice of its K. The slices of a tile are neighbours in the
-// grid.
+// Scheduler: which tile a CTA computes, and which slice of its K. The slices of a tile are neighbours in
+// the grid.
 struct Scheduler {
     int32_t tile, slice;
 
@@ -31,11 +31,16 @@ struct Scheduler {
 struct KRange {
     int first, count;
 
-    __device__ KRange(const Params& p, const Scheduler& work, int tile_k)
-        : first(first_k_tile(p.slices, work.slice) * tile_k)
+    __device__ static KRange of_slice(const Params& p, const Scheduler& work, int tile_k)
     {
+        const int first = first_k_tile(p.slices, work.slice) * tile_k;
         const int end = min(static_cast<int>(p.k), first_k_tile(p.slices, work.slice + 1) * tile_k);
-        count = load_scalars(p.output).alpha == 0.0f ? 0 : end - first;
+        return {first, load_scalars(p.output).alpha == 0.0f ? 0 : end - first};
+    }
+    __device__ static KRange of_group(const Params& p, int32_t group)
+    {
+        const auto [first, count] = GroupRows::of(p.groups, group, p.k);
+        return {first, load_scalars(p.output).alpha == 0.0f ? 0 : count};
     }
 };
 
@@ -51,8 +56,9 @@ struct TilePlace {
     int32_t batch;
 };
 
-// How run_tile() finds its tile in a problem or a batch of them.
+// How run_tile() finds its tile in a problem or a batch of them, and its K.
 struct PlainTiles {
+    static constexpr bool groups_k = false;
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -63,8 +69,14 @@ struct PlainTiles {
     __device__ static const OutputParams& output(const Params& p, const TilePlace&) { return p.output; }
 };
 
+// The same where each problem of a batch has K's of its own of one A and one B.
+struct KGroupedTiles : PlainTiles {
+    static constexpr bool groups_k = true;
+};
+
 // How run_tile() finds its tile in groups of rows; the last CTAs may find none.
 struct GroupedTiles {
+    static constexpr bool groups_k = false;
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -122,7 +134,8 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
     const TilePlace at = Find::template find<C>(p, work.tile);
     if (!Find::exists(at))
         return;
-    const KRange range(p, work, C.tile_k);
+    const KRange range =
+        Find::groups_k ? KRange::of_group(p, at.batch) : KRange::of_slice(p, work, C.tile_k);
     Producer<MA, C.tile_m, C.tile_k, C.threads()> a(p.a, at.row, range.first, at.end, at.batch,
                                                     threadIdx.x);
     Producer<MB, C.tile_n, C.tile_k, C.threads()> b(p.b, at.column, range.first, p.output.n, at.batch,

@@ -1,6 +1,7 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
-// for groups of rows, whose A is K-major, end in _groups. sm80_repack and sm80_tree serve both types.
+// for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack
+// and sm80_tree serve both types.
 #include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
 #include "arch/common/tree/config.hpp"
@@ -41,10 +42,13 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
 #define UnalignedColumns_OF(name, config, type) COLUMNS(name, config, type, run_unaligned_tile)
 #define Grouped_OF(name, config, type)                                                                     \
     Tile_OF(name, config, type) GROUPS_ENTRY(name##_kk_groups, config, type, K)                            \
-        GROUPS_ENTRY(name##_kn_groups, config, type, MN)
+        GROUPS_ENTRY(name##_kn_groups, config, type, MN)                                                   \
+            ENTRY(name##_mn_k_groups, config,                                                              \
+                  (sm80::run_tile<config, type, Major::MN, Major::MN, sm80::KGroupedTiles>))
 #define Any_OF(name, config, type)                                                                         \
     ENTRY(name, config, (sm80::run_any_tile<config, type>))                                                \
-    ENTRY(name##_groups, config, (sm80::run_any_tile<config, type, sm80::GroupedTiles>))
+    ENTRY(name##_groups, config, (sm80::run_any_tile<config, type, sm80::GroupedTiles>))                   \
+    ENTRY(name##_k_groups, config, (sm80::run_any_tile<config, type, sm80::KGroupedTiles>))
 
 #define KERNEL(family, name, ...)                                                                          \
     constexpr sm80::Config name##_config{sm80::Family::family, __VA_ARGS__};                               \

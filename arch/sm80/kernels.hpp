@@ -1,5 +1,5 @@
-// The host's reading of kernels.def, and last of all the kernels that copy unaligned operands and add up the
-// leaves of a tree.
+// The host's reading of kernels.def, and last of all the kernels that copy unaligned operands and add up
+// the leaves of a tree.
 #pragma once
 
 #include "arch/common/repack/config.hpp"
@@ -40,6 +40,8 @@ inline constexpr KernelInfo kernels[] = {
 
 // Variants from here on are entry points for groups, in the order of those for GEMMs.
 constexpr int group_variants = 8;
+// And from here on for groups of K.
+constexpr int k_group_variants = 2 * group_variants;
 
 // Of the workspace, for the sums of slices of K.
 constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)

@@ -42,8 +42,8 @@ void pack_gemm(const Problem& p, const Plan& plan, Params& params)
     params.k = p.k;
     params.slices.split = divisor(plan.split);
     params.slices.k_tiles = static_cast<int32_t>(ceil_div(p.k, kernel.tile_k));
-    if (p.is_grouped()) {
-        params.groups = p.groups;
+    params.groups = p.groups;
+    if (p.is_grouped() && !p.groups.of_k) {
         params.group_count = static_cast<int32_t>(p.batch);
         params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, kernel.tile_n));
     } else {

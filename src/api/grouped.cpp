@@ -19,6 +19,7 @@ namespace hg {
 namespace {
 
 bool is_masked(const hgemm_grouped_args_t& g) { return g.grouping == HGEMM_GROUPED_MASKED; }
+bool is_of_k(const hgemm_grouped_args_t& g) { return g.grouping == HGEMM_GROUPED_K; }
 
 int64_t bytes_of_d(const hgemm_grouped_args_t& g) { return bytes_of(static_cast<Type>(g.type_d)); }
 
@@ -38,10 +39,11 @@ Status check_stride(const char* name, int64_t stride, int64_t count, int64_t ele
 
 Status check_strides(const hgemm_grouped_args_t& g)
 {
-    Status status = check_stride("args->stride_b", g.stride_b, g.group_count, 2);
-    if (status != ok || !is_masked(g))
+    Status status = is_of_k(g) ? ok : check_stride("args->stride_b", g.stride_b, g.group_count, 2);
+    if (status != ok || (!is_masked(g) && !is_of_k(g)))
         return status;
-    status = check_stride("args->stride_a", g.stride_a, g.group_count, 2);
+    if (is_masked(g))
+        status = check_stride("args->stride_a", g.stride_a, g.group_count, 2);
     if (status == ok && g.group_count > 1 && g.m > 0 && g.n > 0 && g.stride_d == 0)
         return fail_argument(2, "args->stride_d", "is 0, must separate the outputs of %" PRId64 " groups",
                              g.group_count);
@@ -58,7 +60,9 @@ Status check_shared(const hgemm_grouped_args_t& g)
     if (status == ok)
         status = check_not_negative("args->k", g.k);
     if (status == ok)
-        status = check_leading(2, "args->lda", g.lda, {g.k, g.m, "k"}, 2);
+        status =
+            check_leading(2, "args->lda", g.lda,
+                          g.transa == HGEMM_NO_TRANS ? Stored{g.k, g.m, "k"} : Stored{g.m, g.k, "m"}, 2);
     if (status == ok)
         status = check_leading(2, "args->ldd", g.ldd, {g.n, g.m, "n"}, bytes_of_d(g));
     return status == ok ? check_strides(g) : status;
@@ -70,7 +74,7 @@ using Rows = GroupSizes::Rows;
 Status check_output(const hgemm_grouped_args_t& g, const GroupSizes& sizes)
 {
     for (int64_t i = 0; i < g.group_count; ++i)
-        if (sizes.rows(i).count > 0 && g.n > 0)
+        if ((is_of_k(g) ? g.m : sizes.rows(i).count) > 0 && g.n > 0)
             return check_pointer(2, "args->d", g.d, bytes_of_d(g), Pointers::OnHost);
     return ok;
 }
@@ -83,29 +87,54 @@ T* displaced(T* first, int64_t bytes)
                  : nullptr;
 }
 
-// Some rows of a group as the arguments of a GEMM.
-hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows rows)
+hgemm_args_t shared_args(const hgemm_grouped_args_t& g)
 {
-    const bool masked = is_masked(g);
     hgemm_args_t args;
     hgemm_args_init(&args, sizeof args);
     args.layout = HGEMM_ROW_MAJOR;
+    args.transa = g.transa;
     args.transb = g.transb;
     args.type_ab = g.type_ab;
     args.type_c = args.type_d = g.type_d;
-    args.m = rows.count;
+    args.m = g.m;
     args.n = g.n;
     args.k = g.k;
     args.alpha = g.alpha;
     args.beta = g.beta;
-    args.a = displaced(g.a, 2 * ((masked ? group * g.stride_a : 0) + rows.first * g.lda));
     args.lda = g.lda;
-    args.b = displaced(g.b, 2 * group * g.stride_b);
     args.ldb = g.ldb;
-    args.d = displaced(g.d, bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd));
     args.ldd = args.ldc = g.ldd;
+    return args;
+}
+
+// Some rows of a group as the arguments of a GEMM.
+hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows rows)
+{
+    const bool masked = is_masked(g);
+    hgemm_args_t args = shared_args(g);
+    args.m = rows.count;
+    args.a = displaced(g.a, 2 * ((masked ? group * g.stride_a : 0) + rows.first * g.lda));
+    args.b = displaced(g.b, 2 * group * g.stride_b);
+    args.d = displaced(g.d, bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd));
     args.c = args.d;
     return args;
+}
+
+// Some K of a group.
+hgemm_args_t args_of_k(const hgemm_grouped_args_t& g, int64_t group, Rows k)
+{
+    hgemm_args_t args = shared_args(g);
+    args.k = k.count;
+    args.a = displaced(g.a, 2 * k.first * (g.transa == HGEMM_NO_TRANS ? 1 : g.lda));
+    args.b = displaced(g.b, 2 * k.first * (g.transb == HGEMM_NO_TRANS ? g.ldb : 1));
+    args.d = displaced(g.d, bytes_of_d(g) * group * g.stride_d);
+    args.c = args.d;
+    return args;
+}
+
+hgemm_args_t args_of(const hgemm_grouped_args_t& g, int64_t group, Rows range)
+{
+    return is_of_k(g) ? args_of_k(g, group, range) : args_of_rows(g, group, range);
 }
 
 // The caller's hgemm_args_t may be longer than ours: its size is the distance between entries.
@@ -165,7 +194,7 @@ Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g, const Gro
             const AtProblem at(i);
             status = step(handle, problem_at(g, i));
         } else {
-            const hgemm_args_t args = args_of_rows(g, i, sizes->rows(i));
+            const hgemm_args_t args = args_of(g, i, sizes->rows(i));
             status = step(handle, &args);
         }
     }
@@ -183,9 +212,19 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 {
     if (Status status = copy_struct(args, "hgemm_grouped_args", g); status != ok)
         return status;
-    if (g.grouping < HGEMM_GROUPED_CONTIGUOUS || g.grouping > HGEMM_GROUPED_HOST)
-        return fail_argument(2, "args->grouping", "is %d, must be 1 (contiguous), 2 (masked) or 3 (host)",
+    if (g.grouping < HGEMM_GROUPED_CONTIGUOUS || g.grouping > HGEMM_GROUPED_K)
+        return fail_argument(2, "args->grouping",
+                             "is %d, must be 1 (contiguous), 2 (masked), 3 (host) or 4 (k)",
                              static_cast<int>(g.grouping));
+    if (g.flags != 0)
+        return fail_argument(2, "args->flags", "is %" PRIu32 ", must be 0", g.flags);
+    // Programs that were compiled before there was this member have 0.
+    if (static_cast<int>(g.transa) == 0)
+        g.transa = HGEMM_NO_TRANS;
+    if (is_of_k(g) ? g.transa < HGEMM_NO_TRANS || g.transa > HGEMM_CONJ_TRANS : g.transa != HGEMM_NO_TRANS)
+        return fail_argument(2, "args->transa", "is %d, must be %s", static_cast<int>(g.transa),
+                             is_of_k(g) ? "111 (no), 112 (transposed) or 113 (conjugate)"
+                                        : "111 (no) or 0 unless grouping is 4 (k)");
     if (g.grouping != HGEMM_GROUPED_HOST && g.type_ab != HGEMM_F16 && g.type_ab != HGEMM_BF16)
         return fail_argument(2, "args->type_ab", "is %d, must be 1 (F16) or 2 (BF16)",
                              static_cast<int>(g.type_ab));
@@ -199,19 +238,20 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 
 bool reads_operands(const hgemm_grouped_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
 
-// The host does not know the sizes of groups: it checks the rest, as one GEMM of all rows.
+// The host does not know the sizes of groups: it checks the rest, as one GEMM of all rows, or of all K.
 Status check_matrices(const hgemm_grouped_args_t& g)
 {
     const Status status =
         g.m > 0 && g.n > 0 ? check_pointer(2, "args->d", g.d, bytes_of_d(g), Pointers::Checked) : ok;
-    const hgemm_args_t args = args_of_rows(g, 0, {0, g.m});
+    const hgemm_args_t args = args_of(g, 0, {0, is_of_k(g) ? g.k : g.m});
     hgemm_args_t checked;
     return status == ok ? check_args(&args, Pointers::Checked, checked) : status;
 }
 
 Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
 {
-    const bool masked = is_masked(g), along_k = g.transb != HGEMM_NO_TRANS;
+    const bool masked = is_masked(g), of_k = is_of_k(g), along_k = g.transb != HGEMM_NO_TRANS;
+    const bool a_along_k = g.transa == HGEMM_NO_TRANS;
     Problem p{};
     p.m = g.m;
     p.n = g.n;
@@ -221,12 +261,12 @@ Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
     p.alpha = g.alpha;
     p.beta = g.beta;
     if (reads_operands(g)) {
-        p.a = {g.a, nullptr, g.lda, 1, masked ? g.stride_a : 0};
-        p.b = {g.b, nullptr, along_k ? g.ldb : 1, along_k ? 1 : g.ldb, g.stride_b};
+        p.a = {g.a, nullptr, a_along_k ? g.lda : 1, a_along_k ? 1 : g.lda, masked ? g.stride_a : 0};
+        p.b = {g.b, nullptr, along_k ? g.ldb : 1, along_k ? 1 : g.ldb, of_k ? 0 : g.stride_b};
     } else {
         p.multiply_nothing();
     }
-    p.d = {g.d, nullptr, g.ldd, masked ? g.stride_d : 0, static_cast<Type>(g.type_d)};
+    p.d = {g.d, nullptr, g.ldd, masked || of_k ? g.stride_d : 0, static_cast<Type>(g.type_d)};
     if (g.beta != 0.0f)
         p.c = p.d;
     p.groups = groups;
@@ -239,6 +279,7 @@ Request to_request(const hgemm_grouped_args_t& g, const Groups& groups)
 {
     Request r{};
     r.size = g.grouping;
+    r.transa = g.transa;
     r.transb = g.transb;
     r.type_ab = g.type_ab;
     r.type_d = g.type_d;
@@ -320,6 +361,8 @@ Status to_grouped_problem(const Handle& handle, const hgemm_grouped_args_t* args
             2, "args->grouping",
             "is 3 (host), must be 1 (contiguous) or 2 (masked): hgemm_tune() serves each of "
             "args->problems");
+    if (status == ok && is_of_k(g))
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "groups of k are not tuned");
     if (status != ok || g.group_count == 0)
         return status;
     GroupSizes sizes;
@@ -341,6 +384,7 @@ extern "C" void hgemm_grouped_args_init(hgemm_grouped_args_t* args, size_t size)
     hgemm_grouped_args_t defaults{};
     defaults.size = size;
     defaults.grouping = HGEMM_GROUPED_CONTIGUOUS;
+    defaults.transa = HGEMM_NO_TRANS;
     defaults.transb = HGEMM_TRANS;
     defaults.type_ab = defaults.type_d = HGEMM_F16;
     defaults.alpha = 1;

@@ -8,14 +8,14 @@ namespace hg {
 
 Status GroupSizes::find(const hgemm_grouped_args_t& g, GroupSizes& sizes)
 {
-    const bool masked = g.grouping == HGEMM_GROUPED_MASKED;
+    const bool masked = g.grouping == HGEMM_GROUPED_MASKED, of_k = g.grouping == HGEMM_GROUPED_K;
     const GroupSizes forms[] = {
-        {"args->offsets", {g.offsets, GroupsBy::Offsets, false}},
-        {"args->ends", {g.ends, GroupsBy::Ends, false}},
-        {"args->ends_i32", {g.ends_i32, GroupsBy::Ends, true}},
-        {"args->offsets_i32", {g.offsets_i32, GroupsBy::Offsets, true}},
-        {"args->counts", {g.counts, GroupsBy::Counts, false}},
-        {"args->counts_i32", {g.counts_i32, GroupsBy::Counts, true}},
+        {"args->offsets", {g.offsets, GroupsBy::Offsets, false, false}},
+        {"args->ends", {g.ends, GroupsBy::Ends, false, false}},
+        {"args->ends_i32", {g.ends_i32, GroupsBy::Ends, true, false}},
+        {"args->offsets_i32", {g.offsets_i32, GroupsBy::Offsets, true, false}},
+        {"args->counts", {g.counts, GroupsBy::Counts, false, false}},
+        {"args->counts_i32", {g.counts_i32, GroupsBy::Counts, true, false}},
     };
     sizes = {masked ? "args->counts" : "args->offsets", {}};
     for (const GroupSizes& form : forms) {
@@ -23,15 +23,18 @@ Status GroupSizes::find(const hgemm_grouped_args_t& g, GroupSizes& sizes)
             continue;
         if (masked != (form.groups.by == GroupsBy::Counts))
             return fail_argument(2, form.name, "is not NULL, must be NULL for %s groups",
-                                 masked ? "masked" : "contiguous");
+                                 masked ? "masked"
+                                 : of_k ? "k"
+                                        : "contiguous");
         if (sizes.groups.sizes)
             return fail_argument(2, form.name, "is not NULL, must be NULL beside %s", sizes.name);
         sizes = form;
     }
+    sizes.groups.of_k = of_k;
     if (sizes.groups.sizes)
         return ok;
-    return fail_argument(2, sizes.name, "is NULL, must hold the groups' rows, or %s must",
-                         masked ? "counts_i32" : "ends, ends_i32 or offsets_i32");
+    return fail_argument(2, sizes.name, "is NULL, must hold the groups' %s, or %s must",
+                         of_k ? "k" : "rows", masked ? "counts_i32" : "ends, ends_i32 or offsets_i32");
 }
 
 int64_t GroupSizes::at(int64_t i) const
@@ -59,9 +62,10 @@ GroupSizes::Rows GroupSizes::rows(int64_t group) const { return {begin(group), e
 
 Status GroupSizes::check(const hgemm_grouped_args_t& g) const
 {
+    const int64_t size = groups.of_k ? g.k : g.m;
     for (int64_t i = 0; i < g.group_count; ++i) {
         const int64_t first = begin(i), last = end(i);
-        if (first >= 0 && first <= last && last <= g.m)
+        if (first >= 0 && first <= last && last <= size)
             continue;
         if (groups.masked())
             return fail_argument(2, name,
@@ -69,8 +73,8 @@ Status GroupSizes::check(const hgemm_grouped_args_t& g) const
                                  last, i, g.m);
         return fail_argument(2, name,
                              "has %" PRId64 " and %" PRId64 " for group %" PRId64
-                             ", must not decrease and stay from 0 to m = %" PRId64,
-                             first, last, i, g.m);
+                             ", must not decrease and stay from 0 to %s = %" PRId64,
+                             first, last, i, groups.of_k ? "k" : "m", size);
     }
     return ok;
 }

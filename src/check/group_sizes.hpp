@@ -1,4 +1,5 @@
-// Where the rows of contiguous and masked groups are written, in each form that the C API takes.
+// Where the rows of contiguous and masked groups, and the K of k groups, are written, in each form that the
+// C API takes.
 #pragma once
 
 #include "src/base/status.hpp"
@@ -17,13 +18,13 @@ struct GroupSizes {
 
     int64_t element_bytes() const { return groups.narrow ? 4 : 8; }
 
-    // The rows of a group, for sizes in host memory.
+    // The rows of a group, or its K, for sizes in host memory.
     struct Rows {
         int64_t first, count;
     };
     Rows rows(int64_t group) const;
 
-    // Are the sizes, in host memory, those of groups within g.m rows?
+    // Are the sizes, in host memory, those of groups within g.m rows, or within g.k?
     Status check(const hgemm_grouped_args_t& g) const;
 
 private:

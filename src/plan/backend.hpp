@@ -162,6 +162,8 @@ struct Backend {
     bool is_compared = false;
     // Has kernels for problems with Groups.
     bool takes_groups = false;
+    // Has kernels for problems with Groups of K.
+    bool takes_k_groups = false;
     // Has kernels for problems whose columns are folded.
     bool takes_fold = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and

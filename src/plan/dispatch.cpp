@@ -137,7 +137,8 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         Plan next{};
         next.backend = backend;
         if ((*options.kernel && !find_kernel(*backend, options.kernel)) ||
-            (problem.is_grouped() && !backend->takes_groups) ||
+            (problem.is_grouped() &&
+             !(problem.groups.of_k ? backend->takes_k_groups : backend->takes_groups)) ||
             (problem.folded > 0 && !backend->takes_fold))
             continue;
         if (!backend->choose(problem, device, options, next)) {

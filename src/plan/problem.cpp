@@ -65,6 +65,7 @@ void Problem::print(char* text, size_t length) const
         folded == 0 ? "" : " folded", aux.ptr ? " aux" : "",
         groups.contiguous() ? " rows=offsets"
         : groups.masked()   ? " rows=counts"
+        : groups.sizes      ? " k=offsets"
                             : "");
 }
 

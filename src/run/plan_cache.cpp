@@ -75,7 +75,8 @@ uint64_t hash_of(const Problem& p, const Workspace& workspace)
                             static_cast<int>(p.bias.along), static_cast<int>(p.activation)})
         hash = mix(hash, static_cast<uint64_t>(kind));
     hash = mix(hash, bits(p.bias.ptr) << 32 | bits(p.alpha_device) << 8 | bits(p.beta_device));
-    hash = mix(hash, bits(p.groups.sizes) << 8 | static_cast<uint64_t>(p.groups.by) << 1 |
+    hash = mix(hash, bits(p.groups.sizes) << 8 | static_cast<uint64_t>(p.groups.of_k != 0) << 4 |
+                         static_cast<uint64_t>(p.groups.by) << 1 |
                          static_cast<uint64_t>(p.groups.narrow));
     return mix(hash, hash >> 32);
 }

@@ -116,7 +116,7 @@ Status run_part(hg::Handle& handle, const Problem& problem, const Tree& tree, co
 
 bool is_tree(const hg::Handle& handle, const Problem& problem)
 {
-    return handle.options.mode == Mode::Tree && count_leaves(problem.k) > 1;
+    return handle.options.mode == Mode::Tree && (problem.groups.of_k || count_leaves(problem.k) > 1);
 }
 
 Status check_tree(hg::Handle& handle, const Problem& problem, size_t& bytes)

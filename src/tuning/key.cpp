@@ -111,7 +111,7 @@ std::string tuning_key(const Problem& p, Mode mode)
     key += p.folded > 0 ? ",columns" + std::to_string(p.columns()) : "";
     if (p.aux.ptr)
         key += describe("aux", p.aux, p.batch, p.d.type).word();
-    key += p.groups.contiguous() ? ",offsets" : p.groups.masked() ? ",counts" : "";
+    key += p.groups.contiguous() ? ",offsets" : p.groups.masked() ? ",counts" : p.is_grouped() ? ",k" : "";
     key += mode == Mode::BatchInvariant ? ",invariant" : "";
     return key;
 }

@@ -1,4 +1,5 @@
 // What a handle promises beside right results, on every GPU backend.
+#include "../k_groups.hpp"
 #include "../library_rules.hpp"
 #include "../tree_rules.hpp"
 #include "gpu.hpp"
@@ -59,6 +60,12 @@ TEST_P(DeviceRules, grouped_masked)
 {
     NEEDS_BACKEND(GetParam());
     EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_MASKED));
+}
+
+TEST_P(DeviceRules, grouped_k)
+{
+    NEEDS_BACKEND(GetParam());
+    check_k_groups(*make(GetParam()));
 }
 
 TEST_P(DeviceRules, tree)

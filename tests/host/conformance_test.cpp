@@ -1,5 +1,6 @@
 // The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
+#include "../k_groups.hpp"
 #include "../library_rules.hpp"
 #include "../tree_rules.hpp"
 #include "src/tools/support/kernel_names.hpp"
@@ -57,6 +58,7 @@ TEST(HostRules, tree_results) { check_tree_results(*make()); }
 TEST(HostRules, tree_refusals) { check_tree_refusals(*make()); }
 TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
 TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }
+TEST(HostRules, grouped_k) { check_k_groups(*make()); }
 TEST(HostRules, grouped_host) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_HOST)); }
 
 }  // namespace

@@ -22,12 +22,12 @@ std::vector<std::string> sm80_suffixes(const std::string& kernel)
     switch (sm80::configs[info - sm80::kernels].family) {
     case sm80::Family::Tile:
     case sm80::Family::Unaligned: return {"_kk", "_kn", "_mk", "_mn"};
-    case sm80::Family::Grouped: return {"_kk", "_kn", "_mk", "_mn", "_kk_groups", "_kn_groups"};
+    case sm80::Family::Grouped: return {"_kk", "_kn", "_mk", "_mn", "_kk_groups", "_kn_groups", "_mn_k_groups"};
     case sm80::Family::Rows:
     case sm80::Family::UnalignedRows: return {"_kk", "_kn"};
     case sm80::Family::Columns:
     case sm80::Family::UnalignedColumns: return {"_kk", "_mk"};
-    default: return {"", "_groups"};
+    default: return {"", "_groups", "_k_groups"};
     }
 }
 
