@@ -8,6 +8,8 @@
 #include "arch/host/packed/packed.hpp"
 #include "arch/host/rows/kernels.hpp"
 #include "arch/host/rows/rows.hpp"
+#include "arch/host/tree.hpp"
+#include "src/plan/tree.hpp"
 #include "src/run/handle.hpp"
 
 #include <algorithm>
@@ -54,7 +56,9 @@ size_t default_workspace(const Device& device)
     size_t most = max_workspace();
     for (const Type type : {Type::F16, Type::BF16})
         most = std::max(most, max_packed_workspace(best_packed_kernels(type), device.sm_count));
-    return most;
+    // Memory that nothing touches before a tree's sums do costs address space alone.
+    constexpr size_t tree_room = size_t{64} << 20;
+    return most + tree_room;
 }
 
 // What pack() leaves to launch().
@@ -173,6 +177,12 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     return ok;
 }
 
+Status sum_leaves(Handle& handle, void* state, const Problem& output, const LeafSums& sums)
+{
+    sum_tree(**static_cast<SharedPool*>(state), output, sums, handle.sm_count());
+    return ok;
+}
+
 }  // namespace
 
 const Backend host_backend = {
@@ -190,6 +200,7 @@ const Backend host_backend = {
     .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = false,
+    .sum_leaves = sum_leaves,
     .remark = remark,
 };
 

@@ -3,10 +3,13 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
+#include "arch/common/host/tree.hpp"
+#include "arch/common/tree/config.hpp"
 #include "arch/sm80/choose.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
+#include "src/plan/tree.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/kernel_table.hpp"
 
@@ -63,7 +66,7 @@ bool gemm_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 
 bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
-    if (&kernel == &kernels[repack_kernel]) {
+    if (&kernel == &kernels[repack_kernel] || &kernel == &kernels[tree_kernel]) {
         std::snprintf(name, sizeof name, "%s", kernel.name);
         return variant == 0;
     }
@@ -144,6 +147,18 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     return status == ok ? launch_product(handle, table, plan, launches.product) : status;
 }
 
+Status sum_leaves(Handle& handle, void* state, const Problem& output, const LeafSums& sums)
+{
+    const int64_t ctas =
+        int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : tree_ctas_per_sm);
+    const TreeSumParams params = pack_tree_sum(output, sums, ctas);
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = tree_kernel;
+    plan.grid = std::min<int64_t>(params.chunks, ctas);
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+}
+
 }  // namespace
 }  // namespace sm80
 
@@ -164,6 +179,7 @@ const Backend sm80_backend = {
     .is_compared = false,
     .takes_groups = true,
     .predict_plan = sm80::predict_plan,
+    .sum_leaves = sm80::sum_leaves,
 };
 
 }  // namespace hg

@@ -1,8 +1,10 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
-// for groups of rows, whose A is K-major, end in _groups. sm80_repack serves both types.
+// for groups of rows, whose A is K-major, end in _groups. sm80_repack and sm80_tree serve both types.
 #include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
+#include "arch/common/tree/config.hpp"
+#include "arch/common/tree/sum.cuh"
 #include "arch/sm80/any.cuh"
 #include "arch/sm80/config.hpp"
 #include "arch/sm80/unaligned.cuh"
@@ -54,4 +56,11 @@ extern "C" __global__ void __launch_bounds__(repack_threads, repack_ctas_per_sm)
     sm80_repack(const __grid_constant__ RepackParams p)
 {
     copy_operands(p);
+}
+
+extern "C" __global__ void __launch_bounds__(tree_threads, tree_ctas_per_sm)
+    sm80_tree(const __grid_constant__ TreeSumParams p)
+{
+    __shared__ float shared[tree_threads];
+    sum_leaves(p, shared);
 }

@@ -1,7 +1,9 @@
-// The host's reading of kernels.def, and last of all the kernel that copies unaligned operands.
+// The host's reading of kernels.def, and last of all the kernels that copy unaligned operands and add up the
+// leaves of a tree.
 #pragma once
 
 #include "arch/common/repack/config.hpp"
+#include "arch/common/tree/config.hpp"
 #include "arch/sm80/config.hpp"
 #include "src/plan/backend.hpp"
 
@@ -25,12 +27,14 @@ constexpr KernelInfo info_of(const char* name)
     return {name, C.tile_m, C.tile_n, C.tile_k, C.stages, C.threads(), static_cast<int>(sizeof(Smem<C>))};
 }
 
-constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count;
+constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count,
+              tree_kernel = kernel_count + 1;
 
 #define KERNEL(family, name, ...) info_of<name##_config>(#name),
 inline constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
     {"sm80_repack", 0, 0, 0, 0, repack_threads, 0},
+    {"sm80_tree", 0, 0, 0, 0, tree_threads, 0},
 };
 #undef KERNEL
 

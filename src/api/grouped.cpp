@@ -9,6 +9,7 @@
 #include "src/check/request.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/lending.hpp"
+#include "src/run/tree.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -135,6 +136,8 @@ Status check_problem(Handle& handle, const hgemm_args_t* args)
     Status status = check_args(args, pointers_of(handle), checked);
     if (status != ok || is_empty(checked))
         return status;
+    if (is_tree(handle, to_problem(checked)))
+        return prepare_tree(handle, to_problem(checked));
     Plan decided;
     status = decide(handle, to_problem(checked), decided);
     if (status == ok)

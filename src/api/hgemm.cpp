@@ -7,6 +7,7 @@
 #include "src/run/execute.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/lending.hpp"
+#include "src/run/tree.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -190,7 +191,8 @@ extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgem
             status = find_place(h);
         Plan decided{};
         if (status == ok && !is_empty(g) && !to_problem(g).changes_nothing())
-            status = plan(h, to_problem(g), decided);
+            status = is_tree(h, to_problem(g)) ? check_tree(h, to_problem(g), decided.workspace)
+                                               : plan(h, to_problem(g), decided);
         if (status == ok)
             *bytes = decided.workspace;
         return status;
@@ -217,6 +219,8 @@ extern "C" hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_
         }
         Plan decided;
         status = find_place(h);
+        if (status == ok && is_tree(h, problem))
+            return explain_tree(h, problem, buffer, length);
         if (status == ok)
             status = plan(h, problem, decided);
         if (status == ok)

@@ -108,9 +108,10 @@ extern "C" hgemm_status_t hgemm_set_mode(hgemm_handle_t handle, hgemm_mode_t mod
 {
     return with_handle("hgemm_set_mode", handle, [&](Handle& h) {
         const int value = mode;
-        if (value != HGEMM_MODE_DEFAULT && value != HGEMM_MODE_BATCH_INVARIANT)
-            return fail_argument(2, "mode", "is %d, must be 0 (default) or 1 (batch-invariant)", value);
-        for (int i = 0; value == HGEMM_MODE_BATCH_INVARIANT && i < h.backend_count; ++i)
+        if (value < HGEMM_MODE_DEFAULT || value > HGEMM_MODE_TREE)
+            return fail_argument(2, "mode", "is %d, must be 0 (default), 1 (batch-invariant) or 2 (tree)",
+                                 value);
+        for (int i = 0; value != HGEMM_MODE_DEFAULT && i < h.backend_count; ++i)
             if (!h.backends[i]->batch_invariant)
                 return fail(HGEMM_STATUS_NOT_SUPPORTED, "backend %s has no batch-invariant mode",
                             h.backends[i]->name);

@@ -10,6 +10,7 @@ namespace hg {
 
 struct Backend;
 struct Handle;
+struct LeafSums;
 
 constexpr int max_backends = 4;  // that serve one device
 
@@ -166,6 +167,9 @@ struct Backend {
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
     // that copies no operands. A backend without one is not calibrated.
     double (*predict_plan)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
+    // If set: adds up the sums of a tree's leaves, pairwise, and finishes the output: the problem without A
+    // and B. On the handle's stream.
+    Status (*sum_leaves)(Handle&, void* state, const Problem& output, const LeafSums&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.
     const char* (*remark)() = nullptr;
 };

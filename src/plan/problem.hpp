@@ -19,7 +19,8 @@
 
 namespace hg {
 
-enum class Mode : int32_t { Default, BatchInvariant };
+// hgemm_mode_t. A plan is of the first two: the products of which a tree is made are batch-invariant ones.
+enum class Mode : int32_t { Default, BatchInvariant, Tree };
 
 constexpr int64_t bytes_of(Type t) { return t == Type::F32 ? 4 : 2; }
 const char* name_of(Type t);

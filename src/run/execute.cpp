@@ -4,6 +4,7 @@
 #include "src/plan/dispatch.hpp"
 #include "src/run/lending.hpp"
 #include "src/run/trace.hpp"
+#include "src/run/tree.hpp"
 #include "src/tuning/key.hpp"
 
 #include <string>
@@ -55,7 +56,7 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         char asked[256], decided[512];
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
-        const std::string key = handle.context ? " key=" + tuning_key(problem, handle.options.mode) : "";
+        const std::string key = handle.context ? " key=" + tuning_key(problem, handle.planning_options().mode) : "";
         handle.log.line("plan %s: %s%s", asked, decided, key.c_str());
     }
     return ok;
@@ -130,6 +131,8 @@ Status execute(Handle& handle, const Request& request, const Problem& problem)
     const driver::Scope scope(handle.context);
     const PlanCache::Launch* prepared = nullptr;
     Status status = scope.status();
+    if (status == ok && is_tree(handle, problem))
+        return run_tree(handle, problem);
     if (status == ok)
         status = prepare(handle, request, problem, prepared);
     return status == ok ? launch_plan(handle, prepared->plan, prepared->packed) : status;

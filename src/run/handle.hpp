@@ -38,6 +38,7 @@ struct Handle {
     std::string tuning_path;         // the file that the handle read, or would have read; "" if none
     TuneTexts tune_texts;
     Workspace own, user;  // user.ptr null: own is used, or lent ones
+    size_t reserved;      // the first bytes of the workspace, which hold a tree's sums while it runs
     // Set by hgemm_set_workspace_per_stream(); see lending.hpp.
     size_t lent_limit;            // of bytes; 0: the handle's own workspace is used
     size_t lent_counters;         // words that come with so many bytes
@@ -52,13 +53,23 @@ struct Handle {
     // Does the call use a lent workspace? A graph may run beside what else uses the caller's.
     bool borrows() const { return lent_limit > 0 && (!user.ptr || place.graph); }
     // What plans may count on. The address of a lent one is null until a plan needs it.
-    Workspace workspace() const { return borrows() ? borrowed() : user.ptr ? user : own; }
+    Workspace workspace() const
+    {
+        Workspace left = borrows() ? borrowed() : user.ptr ? user : own;
+        if (reserved > 0) {
+            left.ptr = left.ptr ? static_cast<char*>(left.ptr) + reserved : nullptr;
+            left.bytes -= reserved;
+        }
+        return left;
+    }
     Workspace borrowed() const;
     int sm_count() const { return options.sm_count(device); }
-    // The options, with the workspace that the handle has now.
+    // The options of one product, with the workspace that the handle has now.
     Options planning_options() const
     {
         Options now = options;
+        if (now.mode == Mode::Tree)
+            now.mode = Mode::BatchInvariant;
         now.workspace = workspace().bytes;
         now.counters = workspace().counter_words;
         return now;

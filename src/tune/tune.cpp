@@ -86,6 +86,9 @@ Status check_handle(const Handle& handle, const hgemm_tune_options_t& o)
                     "the handle's stream is being captured, tuning must come before or behind that");
     if (handle.options.is_forced())
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "HGEMM_KERNEL chooses the handle's kernels");
+    if (handle.options.mode == Mode::Tree)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                    "the handle is in tree mode, whose products are tuned in batch-invariant mode");
     if (handle.sm_count() < handle.all_sm_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED,
                     "the handle may use %d of %d SMs, and tuned kernels are used on all of them",

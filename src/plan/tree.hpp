@@ -1,0 +1,76 @@
+// Tree: the order of sums that HGEMM_MODE_TREE promises, and the products of which such a product is made.
+//
+// K is cut into halves as long as both are multiples of 64 and at least 512: into `leaves` parts of equal
+// size, a power of two. Products of the leaves write fp32 sums to the workspace; Backend::sum_leaves adds
+// them up pairwise. If the workspace does not hold the sums of a whole problem, some rows follow others.
+#pragma once
+
+#include "src/base/status.hpp"
+#include "src/plan/problem.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace hg {
+
+// The most K of a product whose K is halved: backends count leaves with so many bits.
+constexpr int64_t max_tree_k = int64_t{1} << 26;
+
+constexpr int64_t count_leaves(int64_t k)
+{
+    constexpr int64_t grain = 64, least = 512;
+    int64_t leaves = 1;
+    for (; k % (2 * grain) == 0 && k >= 2 * least; k /= 2)
+        leaves *= 2;
+    return leaves;
+}
+
+// Where the fp32 sums lie: that of leaf l for element (i, j) of problem z is at ptr[l * leaf_stride +
+// z * problem_stride + i * ld + j].
+struct LeafSums {
+    float* ptr;
+    int64_t leaves, leaf_stride, problem_stride, ld;
+};
+
+// Some rows of one problem, or several whole problems.
+struct TreePart {
+    int64_t problem, problems, row, rows;
+};
+
+struct Tree {
+    int64_t leaves, leaf_k;
+    bool by_leaf;            // a product has a leaf of several problems; else all leaves of one problem
+    int64_t problems, rows;  // of a part
+    int64_t ld;              // of the sums
+    size_t sums_bytes;
+
+    int64_t products_of_part() const { return by_leaf ? leaves : 1; }
+    LeafSums sums_of(const TreePart& part, float* ptr) const
+    {
+        return {ptr, leaves, part.problems * part.rows * ld, part.rows * ld, ld};
+    }
+};
+
+// For a problem with more than one leaf. Half of the workspace is for sums, the rest for the products.
+Status plan_tree(const Problem& problem, size_t workspace, Tree& tree);
+
+// Calls visit(part) for all parts, up to the first failure.
+template <typename Visit>
+Status for_each_part(const Problem& p, const Tree& tree, Visit visit)
+{
+    Status status = ok;
+    for (int64_t z = 0; status == ok && z < p.batch; z += tree.problems)
+        for (int64_t row = 0; status == ok && row < p.m; row += tree.rows)
+            status = visit(TreePart{z, std::min(tree.problems, p.batch - z), row,
+                                    std::min(tree.rows, p.m - row)});
+    return status;
+}
+
+// Product number `index` of a part.
+Problem product_of_leaves(const Problem& problem, const Tree& tree, const TreePart& part, int64_t index,
+                          const LeafSums& sums);
+// What is left to do with a part's sums: beta * C, bias, activation.
+Problem output_of(const Problem& problem, const TreePart& part);
+
+}  // namespace hg

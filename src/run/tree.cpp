@@ -1,0 +1,177 @@
+#include "src/run/tree.hpp"
+
+#include "src/plan/backend.hpp"
+#include "src/plan/tree.hpp"
+#include "src/run/execute.hpp"
+#include "src/run/lending.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+
+namespace hg {
+namespace {
+
+// Takes the first bytes of the handle's workspace for sums, as long as it lives.
+class Reserved {
+public:
+    Reserved(hg::Handle& handle, size_t bytes) : handle_(handle) { handle.reserved = bytes; }
+    ~Reserved() { handle_.reserved = 0; }
+    Reserved(const Reserved&) = delete;
+    Reserved& operator=(const Reserved&) = delete;
+
+private:
+    hg::Handle& handle_;
+};
+
+// The backend that adds up leaves, by its place in the handle; backend_count if there is none.
+int find_adder(const hg::Handle& handle)
+{
+    int index = 0;
+    while (index < handle.backend_count && !handle.backends[index]->sum_leaves)
+        ++index;
+    return index;
+}
+
+// Calls visit(product) for all products of a part.
+template <typename Visit>
+Status for_each_product(const Problem& problem, const Tree& tree, const TreePart& part, float* sums,
+                        Visit visit)
+{
+    Status status = ok;
+    for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
+        status = visit(product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
+    return status;
+}
+
+// Where sums count as lying before there is a workspace: plans depend on their alignment alone.
+float* any_place() { return reinterpret_cast<float*>(uintptr_t{256}); }
+
+struct Needs {
+    size_t bytes = 0;
+    bool counts = false;
+};
+
+// What all products need beside the sums.
+Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
+{
+    const Reserved reserved(handle, tree.sums_bytes);
+    const auto add = [&](const Problem& product) {
+        Plan decided;
+        Status status = decide(handle, product, decided);
+        if (status == ok)
+            status = check_workspace(handle, decided);
+        needs.bytes = std::max(needs.bytes, decided.workspace);
+        needs.counts = needs.counts || decided.counts;
+        return status;
+    };
+    return for_each_part(problem, tree, [&](const TreePart& part) {
+        return for_each_product(problem, tree, part, any_place(), add);
+    });
+}
+
+Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
+{
+    Status status = plan_tree(problem, handle.workspace().bytes, tree);
+    if (status == ok && find_adder(handle) == handle.backend_count)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
+    if (status == ok)
+        status = find_needs(handle, problem, tree, needs);
+    needs.bytes += tree.sums_bytes;
+    return status;
+}
+
+Status prepare_planned(hg::Handle& handle, const Problem& problem, Tree& tree)
+{
+    Needs needs;
+    const Status status = plan_all(handle, problem, tree, needs);
+    return status == ok ? provide_workspace(handle, needs.bytes, needs.counts) : status;
+}
+
+Status run_product(hg::Handle& handle, const Problem& product)
+{
+    Plan decided;
+    Packed packed;
+    Status status = decide(handle, product, decided);
+    if (status == ok)
+        status = decided.backend->pack(handle, product, decided, packed);
+    return status == ok ? launch_plan(handle, decided, packed) : status;
+}
+
+// Products of all leaves of a part, then their sum.
+Status run_part(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
+{
+    auto* const sums = static_cast<float*>(handle.workspace().ptr);
+    const Reserved reserved(handle, tree.sums_bytes);
+    const Status status = for_each_product(
+        problem, tree, part, sums, [&](const Problem& product) { return run_product(handle, product); });
+    const int adder = find_adder(handle);
+    return status == ok
+               ? handle.backends[adder]->sum_leaves(handle, handle.states[adder], output_of(problem, part),
+                                                    tree.sums_of(part, sums))
+               : status;
+}
+
+}  // namespace
+
+bool is_tree(const hg::Handle& handle, const Problem& problem)
+{
+    return handle.options.mode == Mode::Tree && count_leaves(problem.k) > 1;
+}
+
+Status check_tree(hg::Handle& handle, const Problem& problem, size_t& bytes)
+{
+    Tree tree;
+    Needs needs;
+    const Status status = plan_all(handle, problem, tree, needs);
+    bytes = needs.bytes;
+    return status;
+}
+
+Status prepare_tree(hg::Handle& handle, const Problem& problem)
+{
+    Tree tree;
+    return prepare_planned(handle, problem, tree);
+}
+
+Status run_tree(hg::Handle& handle, const Problem& problem)
+{
+    Tree tree;
+    Status status = prepare_planned(handle, problem, tree);
+    if (status == ok && handle.log.wants(LogLevel::Plan)) {
+        char asked[256], planned[640];
+        problem.print(asked, sizeof asked);
+        status = explain_tree(handle, problem, planned, sizeof planned);
+        handle.log.line("plan %s: %s", asked, planned);
+    }
+    return status == ok ? for_each_part(problem, tree,
+                                        [&](const TreePart& part) {
+                                            return run_part(handle, problem, tree, part);
+                                        })
+                        : status;
+}
+
+Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
+{
+    Tree tree;
+    Needs needs;
+    Status status = plan_all(handle, problem, tree, needs);
+    if (status != ok)
+        return status;
+    const TreePart first{0, tree.problems, 0, tree.rows};
+    const Reserved reserved(handle, tree.sums_bytes);
+    Plan decided;
+    status = decide(handle, product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place())),
+                    decided);
+    char product[512];
+    decided.print(product, sizeof product);
+    std::snprintf(text, length,
+                  "tree of %" PRId64 " leaves of k=%" PRId64 " workspace=%zu, added up by %s after products "
+                  "of %s for %" PRId64 " rows of %" PRId64 " problems, each %s",
+                  tree.leaves, tree.leaf_k, needs.bytes, handle.backends[find_adder(handle)]->name,
+                  tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.problems, product);
+    return status;
+}
+
+}  // namespace hg
