@@ -1,4 +1,4 @@
-"""Products whose sums over K are trees (hgemm_mode_t), so that processes that hold a part of K each get the bits of one."""
+"""Products whose sums over K are trees (hgemm_mode_t): processes that hold a part of K each get the bits of one."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def tree_mm(input: Tensor, mat2: Tensor, bias: Optional[Tensor] = None,
     """(M, K) by (K, N), and ``bias``, (N,), added to each row. ``out_dtype`` may be torch.float32.
 
     An element's bits depend on its row, its column, its bias and K alone. K is cut into halves as long as each is a
-    multiple of 64 and at least 512, and the float32 sums of the parts are added pairwise. So float32 products of aligned
-    parts of K, added pairwise, have the bits of the whole product. Gradients are computed in the same way.
+    multiple of 64 and at least 512, and the float32 sums of the parts are added pairwise. So float32 products of
+    halves of K, added, have the bits of the whole product. The products of gradients are computed in the same way.
     """
     require_dimensions(2, input=input, mat2=mat2)
     if bias is not None:

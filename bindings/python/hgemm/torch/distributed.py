@@ -1,7 +1,7 @@
 """Linear layers of which each rank of a group has a part of K, with the bits of one rank that has all of it.
 
-The library adds up a product's K in tree mode (hgemm_mode_t), and ranks hold aligned parts of that tree. Each computes
-its part to float32. For a block of the result's elements each rank then gets all ranks' partial sums, adds them pairwise
+In tree mode (hgemm_mode_t) the library adds up a product's K as a tree, of which each rank has a branch. A rank
+computes its branch to float32. It then gets all ranks' sums for one block of the result's elements, adds them pairwise
 as the tree does, adds the bias, and rounds once.
 """
 
@@ -125,12 +125,12 @@ def _check(input: Tensor, weight: Tensor, bias: Tensor | None, size: int, scatte
     _ops._require(_is_subtree(part, size), ValueError,
                   f"input: its last dimension is {part} in each of {size} ranks, must be {_WANTED}")
     _ops._require(not scatter or input.shape[0] % size == 0, ValueError,
-                  f"input: its first dimension is {input.shape[0]}, must be a multiple of the {size} ranks to be scattered")
+                  f"input: its first dimension is {input.shape[0]}, must be a multiple of the {size} ranks")
 
 
 def row_parallel_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, group: Group = None, *,
                         out_dtype: Optional[torch.dtype] = None, scatter: bool = False) -> Tensor:
-    """As torch.nn.functional.linear() of the whole ``input`` and ``weight``, of which each rank of ``group`` has a part.
+    """As torch.nn.functional.linear(), of an ``input`` and a ``weight`` of which each rank of ``group`` has a part.
 
     Rank r of P has ``weight``, (N, K / P): columns r * K / P and on of the whole weight, and the same part of the last
     dimension of ``input``, (..., K / P). ``bias``: the whole, (N,), alike in all ranks. ``out_dtype`` may be
