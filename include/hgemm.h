@@ -176,7 +176,7 @@ HGEMM_API hgemm_status_t hgemm_create_on(hgemm_handle_t *handle, int device);
 /**
  * As hgemm_create_on(), with a workspace of its own of `workspace_bytes` bytes; 0: none. In a workspace lie
  * copies of unaligned operands, and sums over slices of k. The other two functions take what the backend
- * asks for: 192 MiB on compute capability 9.0, 128 MiB on other GPUs, little or nothing on the host.
+ * asks for: 192 MiB on compute capability 9.0, 128 MiB on other GPUs, 64 MiB and some on the host.
  *
  * On a GPU the handle allocates counters as well: memory in which thread blocks count, and leave sums, for
  * each other. It takes 16 KiB, and up to a quarter of `workspace_bytes` more, but at most 64 KiB for each SM.

@@ -136,7 +136,7 @@ std::string summary()
         if (served(product) + passed_on(product) > 0)
             add_product(text, product);
     const Settings settings = current_settings();
-    if (settings.batch_invariant || sum_from(0, left_to_cublas) > 0)
+    if (settings.is_batch_invariant() || sum_from(0, left_to_cublas) > 0)
         add_list(text, "came from cuBLAS in batch-invariant mode: their bits may depend on the batch",
                  left_to_cublas);
     if (settings.strict || all_refused > 0)

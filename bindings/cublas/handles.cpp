@@ -30,7 +30,7 @@ struct Engine {
     void* stream = nullptr;
     Workspace workspace;  // ptr null: one for each stream, of the hgemm handle's
     int sm_count = 0;
-    bool batch_invariant = false;
+    hgemm_mode_t mode = HGEMM_MODE_DEFAULT;
 };
 
 struct Entry {
@@ -170,14 +170,13 @@ bool set_sm_count(Engine& engine, int count)
     return true;
 }
 
-bool set_batch_invariant(Engine& engine, bool on)
+bool set_mode(Engine& engine, hgemm_mode_t mode)
 {
-    if (engine.batch_invariant == on)
+    if (engine.mode == mode)
         return true;
-    const hgemm_mode_t mode = on ? HGEMM_MODE_BATCH_INVARIANT : HGEMM_MODE_DEFAULT;
     if (hgemm_set_mode(engine.handle, mode) != HGEMM_STATUS_SUCCESS)
         return false;
-    engine.batch_invariant = on;
+    engine.mode = mode;
     return true;
 }
 
@@ -194,8 +193,7 @@ Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
         return Reason::NoHandle;
     const Workspace workspace = choose_workspace(place, entry.workspace);
     const bool done = set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
-                      set_sm_count(*engine, place.sm_count) &&
-                      set_batch_invariant(*engine, place.batch_invariant) &&
+                      set_sm_count(*engine, place.sm_count) && set_mode(*engine, place.mode) &&
                       hgemm_gemm_ex(engine->handle, &args) == HGEMM_STATUS_SUCCESS;
     if (!done && logs(LogLevel::Calls))
         log_line("declined: %s", hgemm_last_error());

@@ -18,7 +18,7 @@ struct Workspace {
 struct Place {
     void* stream = nullptr;
     int sm_count = 0;
-    bool batch_invariant = false;
+    hgemm_mode_t mode = HGEMM_MODE_DEFAULT;
     // cublasLtMatmul brings its workspace along, an empty one included; others use the handle's.
     bool brings_workspace = false;
     Workspace workspace;

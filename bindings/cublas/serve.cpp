@@ -44,7 +44,7 @@ Reason prepare(void* handle, const GemmCall& call, const Settings& settings, Pla
         (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
         return Reason::Compute;
     cublas.cublasGetSmCountTarget(handle, &place.sm_count);
-    place.batch_invariant = settings.batch_invariant;
+    place.mode = settings.mode;
     return route(call, pointer_mode, args);
 }
 
@@ -63,10 +63,10 @@ Reason prepare(void* handle, const LtPlace& lt, LtCall& call, const Settings& se
         return Reason::Arguments;
     if (!lt.layouts.c && !ignores_c(call))
         return Reason::Doubtful;
-    place = {lt.stream, call.sm_count, settings.batch_invariant, true, lt.workspace};
-    // An algorithm is a choice of tiles and of how sums are split. In batch-invariant mode the user has
-    // chosen: libhgemm splits no sum, whatever the shape.
-    const Reason reason = place.batch_invariant ? Reason::None : check(lt.algorithm);
+    place = {lt.stream, call.sm_count, settings.mode, true, lt.workspace};
+    // An algorithm is a choice of tiles and of how sums are split. In the other modes the user has
+    // chosen: what libhgemm splits depends on K alone.
+    const Reason reason = settings.is_batch_invariant() ? Reason::None : check(lt.algorithm);
     return reason == Reason::None ? route(call, args) : reason;
 }
 
@@ -102,7 +102,7 @@ int finish(Product product, void* handle, const Call& call, const Settings& sett
     const bool refused = half && settings.strict && !passes_in_strict_mode(reason);
     const bool from_cublas =
         compared || reason == Reason::Off || (!refused && !passes_in_strict_mode(reason));
-    note(product, call, {reason, refused, half && settings.batch_invariant && from_cublas});
+    note(product, call, {reason, refused, half && settings.is_batch_invariant() && from_cublas});
     if (compared)
         return *compared;
     if (reason == Reason::None)

@@ -27,7 +27,8 @@ struct Setting {
 
 // Not created at run time: the program may call while libraries load, and while the process ends.
 constinit Setting serving_setting{"HGEMM_SHIM", {"off", "on", "verify"}, static_cast<int>(Serving::On)};
-constinit Setting mode_setting{"HGEMM_SHIM_MODE", {"default", "batch-invariant"}, 0};
+// As hgemm_mode_t numbers them.
+constinit Setting mode_setting{"HGEMM_SHIM_MODE", {"default", "batch-invariant", "tree"}, 0};
 constinit Setting strict_setting{"HGEMM_SHIM_STRICT", {"off", "on", "0", "1"}, 0};  // odd: on
 constinit Setting log_setting{"HGEMM_SHIM_LOG", {"off", "summary", "calls"}, 0};
 constinit Setting* const settings[] = {&serving_setting, &mode_setting, &strict_setting, &log_setting};
@@ -113,7 +114,7 @@ void open_log()
 
 Settings current_settings()
 {
-    return {static_cast<Serving>(now(serving_setting)), now(mode_setting) == 1,
+    return {static_cast<Serving>(now(serving_setting)), static_cast<hgemm_mode_t>(now(mode_setting)),
             now(strict_setting) % 2 == 1};
 }
 

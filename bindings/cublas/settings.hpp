@@ -1,6 +1,8 @@
 // The environment variables of the shim, which a program may change at run time, and its log.
 #pragma once
 
+#include "hgemm.h"
+
 #include <string_view>
 
 namespace hg::shim {
@@ -9,9 +11,12 @@ enum class Serving { Off, On, Verify };
 
 // What a call reads once, so that another thread may change it meanwhile.
 struct Settings {
-    Serving serving;       // HGEMM_SHIM
-    bool batch_invariant;  // HGEMM_SHIM_MODE
-    bool strict;           // HGEMM_SHIM_STRICT
+    Serving serving;    // HGEMM_SHIM
+    hgemm_mode_t mode;  // HGEMM_SHIM_MODE
+    bool strict;        // HGEMM_SHIM_STRICT
+
+    // Of the two modes in which bits depend on K alone.
+    bool is_batch_invariant() const { return mode != HGEMM_MODE_DEFAULT; }
 };
 Settings current_settings();
 

@@ -18,7 +18,8 @@ module libhgemm
     integer(c_int), parameter :: HGEMM_ROW_MAJOR = 101, HGEMM_COL_MAJOR = 102
     integer(c_int), parameter :: HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113
     integer(c_int), parameter :: HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3
-    integer(c_int), parameter :: HGEMM_MODE_DEFAULT = 0, HGEMM_MODE_BATCH_INVARIANT = 1
+    integer(c_int), parameter :: HGEMM_MODE_DEFAULT = 0, HGEMM_MODE_BATCH_INVARIANT = 1, &
+        HGEMM_MODE_TREE = 2
     integer(c_int), parameter :: HGEMM_LOG_OFF = 0, HGEMM_LOG_ERROR = 1, HGEMM_LOG_PLAN = 2, &
                                  HGEMM_LOG_TRACE = 3
     integer(c_int), parameter :: &

@@ -48,7 +48,7 @@ const char* refusal(const Problem& p)
 
 }  // namespace
 
-Status plan_tree(const Problem& p, size_t workspace, Tree& tree)
+Status plan_tree(const Problem& p, size_t room, Tree& tree)
 {
     if (const char* const why_not = refusal(p))
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "tree mode does not serve %s with k = %" PRId64, why_not,
@@ -62,16 +62,13 @@ Status plan_tree(const Problem& p, size_t workspace, Tree& tree)
     tree.leaf_k = p.k / tree.leaves;
     tree.ld = (p.n + vector - 1) / vector * vector;
     const int64_t row_bytes = tree.leaves * tree.ld * int64_t{sizeof(float)};
-    const auto room = static_cast<int64_t>(workspace / 2 / sums_alignment) * sums_alignment;
-    const int64_t rows = std::min(room / row_bytes, max_elements / tree.ld);
-    if (rows == 0)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
-                    "needs at least %" PRId64 " bytes of workspace in tree mode, has %zu",
-                    2 * (row_bytes + sums_alignment), workspace);
-    // Launches of either way: products and sums.
-    const int64_t parts = (p.m + rows - 1) / rows, problems = rows / p.m;
+    const int64_t units = static_cast<int64_t>(room / sums_alignment);
+    const int64_t rows =
+        std::max<int64_t>(1, std::min(units * sums_alignment / row_bytes, max_elements / tree.ld));
+    const int64_t problems = rows / p.m;
+    // Launches of either way: products and sums. The second way has whole problems in a part.
     tree.by_leaf = problems > 1 && p.batch > 1 &&
-                   (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * parts * 2;
+                   (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2;
     tree.problems = tree.by_leaf ? std::min(problems, p.batch) : 1;
     tree.rows = std::min(rows, p.m);
     tree.sums_bytes = static_cast<size_t>(

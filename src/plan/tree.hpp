@@ -52,16 +52,29 @@ struct Tree {
     }
 };
 
-// For a problem with more than one leaf. Half of the workspace is for sums, the rest for the products.
-Status plan_tree(const Problem& problem, size_t workspace, Tree& tree);
+// For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
+// least a row.
+Status plan_tree(const Problem& problem, size_t room, Tree& tree);
 
-// Calls visit(part) for all parts, up to the first failure.
+// All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.
+enum class Parts { All, OfEachShape };
+
+// The parts begin at multiples of `step`: the first eight have all alignments to 16 bytes that there are, and
+// the last one may be smaller.
+constexpr int64_t next_part(int64_t at, int64_t step, int64_t end, Parts parts)
+{
+    constexpr int64_t alignments = 8;
+    const int64_t last = (end - 1) / step * step;
+    return parts == Parts::OfEachShape && at < last && at >= (alignments - 1) * step ? last : at + step;
+}
+
+// Calls visit(part), up to the first failure.
 template <typename Visit>
-Status for_each_part(const Problem& p, const Tree& tree, Visit visit)
+Status for_each_part(const Problem& p, const Tree& tree, Parts parts, Visit visit)
 {
     Status status = ok;
-    for (int64_t z = 0; status == ok && z < p.batch; z += tree.problems)
-        for (int64_t row = 0; status == ok && row < p.m; row += tree.rows)
+    for (int64_t z = 0; status == ok && z < p.batch; z = next_part(z, tree.problems, p.batch, parts))
+        for (int64_t row = 0; status == ok && row < p.m; row = next_part(row, tree.rows, p.m, parts))
             status = visit(TreePart{z, std::min(tree.problems, p.batch - z), row,
                                     std::min(tree.rows, p.m - row)});
     return status;

@@ -34,17 +34,6 @@ int find_adder(const hg::Handle& handle)
     return index;
 }
 
-// Calls visit(product) for all products of a part.
-template <typename Visit>
-Status for_each_product(const Problem& problem, const Tree& tree, const TreePart& part, float* sums,
-                        Visit visit)
-{
-    Status status = ok;
-    for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
-        status = visit(product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
-    return status;
-}
-
 // Where sums count as lying before there is a workspace: plans depend on their alignment alone.
 float* any_place() { return reinterpret_cast<float*>(uintptr_t{256}); }
 
@@ -53,33 +42,42 @@ struct Needs {
     bool counts = false;
 };
 
-// What all products need beside the sums.
+// What all products need beside the sums. Those of a part differ in no size or alignment.
 Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
 {
     const Reserved reserved(handle, tree.sums_bytes);
-    const auto add = [&](const Problem& product) {
+    return for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
         Plan decided;
-        Status status = decide(handle, product, decided);
-        if (status == ok)
-            status = check_workspace(handle, decided);
+        const Status status = decide(
+            handle, product_of_leaves(problem, tree, part, 0, tree.sums_of(part, any_place())), decided);
         needs.bytes = std::max(needs.bytes, decided.workspace);
         needs.counts = needs.counts || decided.counts;
         return status;
-    };
-    return for_each_part(problem, tree, [&](const TreePart& part) {
-        return for_each_product(problem, tree, part, any_place(), add);
     });
 }
 
+// Half of the workspace is for sums, the rest for the products; if that is too little for them, sums are of
+// one row at a time.
 Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
 {
-    Status status = plan_tree(problem, handle.workspace().bytes, tree);
-    if (status == ok && find_adder(handle) == handle.backend_count)
+    if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
-    if (status == ok)
-        status = find_needs(handle, problem, tree, needs);
-    needs.bytes += tree.sums_bytes;
-    return status;
+    const size_t bytes = handle.workspace().bytes;
+    for (const size_t room : {bytes / 2, size_t{0}}) {
+        needs = {};
+        Status status = plan_tree(problem, room, tree);
+        if (status == ok && tree.sums_bytes <= bytes)
+            status = find_needs(handle, problem, tree, needs);
+        if (status != ok)
+            return status;
+        needs.bytes += tree.sums_bytes;
+        if (needs.bytes <= bytes)
+            return ok;
+    }
+    return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
+                "needs %zu bytes of workspace in tree mode, has %zu: set a larger one by "
+                "hgemm_set_workspace or create the handle with one by hgemm_create_sized",
+                needs.bytes, bytes);
 }
 
 Status prepare_planned(hg::Handle& handle, const Problem& problem, Tree& tree)
@@ -104,8 +102,9 @@ Status run_part(hg::Handle& handle, const Problem& problem, const Tree& tree, co
 {
     auto* const sums = static_cast<float*>(handle.workspace().ptr);
     const Reserved reserved(handle, tree.sums_bytes);
-    const Status status = for_each_product(
-        problem, tree, part, sums, [&](const Problem& product) { return run_product(handle, product); });
+    Status status = ok;
+    for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
+        status = run_product(handle, product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
     const int adder = find_adder(handle);
     return status == ok
                ? handle.backends[adder]->sum_leaves(handle, handle.states[adder], output_of(problem, part),
@@ -145,11 +144,11 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
         status = explain_tree(handle, problem, planned, sizeof planned);
         handle.log.line("plan %s: %s", asked, planned);
     }
-    return status == ok ? for_each_part(problem, tree,
-                                        [&](const TreePart& part) {
-                                            return run_part(handle, problem, tree, part);
-                                        })
-                        : status;
+    if (status != ok)
+        return status;
+    return for_each_part(problem, tree, Parts::All, [&](const TreePart& part) {
+        return run_part(handle, problem, tree, part);
+    });
 }
 
 Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)

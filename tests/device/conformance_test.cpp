@@ -1,6 +1,5 @@
 // The conformance suite on the GPU: each backend that the device has, then each kernel forced in turn.
 #include "../conformance.hpp"
-#include "../library_rules.hpp"
 #include "gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -346,60 +345,6 @@ TEST(DeviceKernels, each_split_forced)
         EXPECT_GT(splits, 0);
     }
 }
-
-class DeviceRules : public testing::TestWithParam<const char*> {};
-
-TEST_P(DeviceRules, gemv)
-{
-    NEEDS_BACKEND(GetParam());
-    check_gemv(*make(GetParam()));
-}
-
-TEST_P(DeviceRules, workspace)
-{
-    NEEDS_BACKEND(GetParam());
-    check_workspace(*make(GetParam()));
-}
-
-TEST_P(DeviceRules, sm_count)
-{
-    NEEDS_BACKEND(GetParam());
-    check_sm_count(*make(GetParam()));
-}
-
-TEST_P(DeviceRules, far_offsets)
-{
-    NEEDS_BACKEND(GetParam());
-    NEEDS_MEMORY(16);
-    check_far_offsets(*make(GetParam()));
-}
-
-TEST_P(DeviceRules, threads)
-{
-    NEEDS_BACKEND(GetParam());
-    check_threads([] { return make(GetParam()); });
-}
-
-TEST_P(DeviceRules, grouped_host)
-{
-    NEEDS_BACKEND(GetParam());
-    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_HOST));
-}
-
-TEST_P(DeviceRules, grouped_contiguous)
-{
-    NEEDS_BACKEND(GetParam());
-    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_CONTIGUOUS));
-}
-
-TEST_P(DeviceRules, grouped_masked)
-{
-    NEEDS_BACKEND(GetParam());
-    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_MASKED));
-}
-
-INSTANTIATE_TEST_SUITE_P(, DeviceRules, testing::ValuesIn(backends),
-                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace hg::test

@@ -151,6 +151,19 @@ TEST_P(DeviceGraphs, run_beside_each_other)
         EXPECT_EQ(count_wrong(g, *make_lender()), 0) << g.m << " x " << g.n << " x " << g.k;
 }
 
+// Several products and their sum, in memory of the graph's own.
+TEST_P(DeviceGraphs, of_trees_run_beside_each_other)
+{
+    for (const bool unaligned : {false, true}) {
+        const auto library = make_lender();
+        ASSERT_EQ(hgemm_set_mode(library->handle(), HGEMM_MODE_TREE), HGEMM_STATUS_SUCCESS);
+        GemmCase g = cases_with_workspace()[0];
+        g.k = 2048;
+        g.a.gap = unaligned;
+        EXPECT_EQ(count_wrong(g, *library), 0) << "unaligned " << unaligned;
+    }
+}
+
 // A graph does not use what the caller's other calls use, but has the same plan as they.
 TEST_P(DeviceGraphs, leave_the_callers_workspace_alone)
 {

@@ -102,7 +102,7 @@ if(HGEMM_EMBED_PTX)
     foreach(backend IN LISTS known_targets)
         string(REPLACE sm sm_ architecture ${backend})
         emulated_conformance(${architecture} rules 2
-            "DeviceRules.gemv/${backend}:DeviceRules.workspace/${backend}:DeviceRules.sm_count/${backend}:DeviceRules.grouped*/${backend}")
+            "DeviceRules.gemv/${backend}:DeviceRules.workspace/${backend}:DeviceRules.sm_count/${backend}:DeviceRules.tree/${backend}:DeviceRules.grouped*/${backend}")
         emulated_conformance(${architecture} streams 2 "DeviceStreams.*/${backend}:DeviceGraphs.*/${backend}")
     endforeach()
     emulated_conformance(sm_90 groups 3 "DeviceGroups*")

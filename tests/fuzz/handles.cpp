@@ -180,7 +180,7 @@ void Wall::set()
                              number < 0 ? HGEMM_STATUS_INVALID_ARGUMENT : HGEMM_STATUS_SUCCESS,
                              "hgemm_set_sm_count", 2);
     case 2: {
-        const bool is_mode = number == 0 || number == 1;
+        const bool is_mode = number >= HGEMM_MODE_DEFAULT && number <= HGEMM_MODE_TREE;
         live.mode = is_mode ? static_cast<hgemm_mode_t>(number) : live.mode;
         return expect_status(hgemm_set_mode(live.handle, static_cast<hgemm_mode_t>(number)),
                              is_mode ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_INVALID_ARGUMENT,

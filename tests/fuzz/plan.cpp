@@ -205,9 +205,9 @@ void run(Input& input)
         note("hgemm_set_sm_count(%d)", count);
         hgemm_set_sm_count(handle, count);
     }
-    const bool batch_invariant = input.one_in(8);
-    if (!on_host && batch_invariant)
-        hgemm_set_mode(handle, HGEMM_MODE_BATCH_INVARIANT);
+    const int mode = input.below(8);
+    if (!on_host && mode <= HGEMM_MODE_TREE)
+        hgemm_set_mode(handle, static_cast<hgemm_mode_t>(mode));
     for (int calls = 0; calls < 4 && !input.empty(); ++calls) {
         const hgemm_args_t g = draw(input);
         describe(g);

@@ -1,6 +1,7 @@
 // The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
 #include "../library_rules.hpp"
+#include "../tree_rules.hpp"
 #include "src/tools/support/kernel_names.hpp"
 
 #include <gtest/gtest.h>
@@ -51,6 +52,9 @@ TEST(HostRules, workspace) { check_workspace(*make()); }
 TEST(HostRules, sm_count) { check_sm_count(*make()); }
 TEST(HostRules, far_offsets) { check_far_offsets(*make()); }
 TEST(HostRules, threads) { check_threads(make); }
+TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
+TEST(HostRules, tree_results) { check_tree_results(*make()); }
+TEST(HostRules, tree_refusals) { check_tree_refusals(*make()); }
 TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
 TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }
 TEST(HostRules, grouped_host) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_HOST)); }

@@ -14,7 +14,7 @@ constexpr int64_t max_elements = int64_t{1} << 35;
 // Each copy begins at a multiple of as many bytes, like the workspace itself.
 constexpr int64_t copy_alignment = 256;
 
-// Lines that a warp copies side by side, where the elements of a line are not contiguous in the operand.
+// CopyLines that a warp copies side by side, where the elements of a line are not contiguous in the operand.
 constexpr int64_t max_side_by_side = 8;
 
 int64_t align(int64_t size, int64_t unit) { return ceil_div(size, unit) * unit; }
@@ -23,7 +23,7 @@ int64_t bit_ceil(int64_t size) { return static_cast<int64_t>(std::bit_ceil(stati
 
 // A line is what is contiguous in the copy: a row (along K), unless only the operand's other dimension is
 // contiguous and it is no thin operand. Strides are the operand's, in elements.
-struct Lines {
+struct CopyLines {
     bool along_k;
     int64_t count, length, stride, element_stride;
     int64_t copies;  // the batch; 1 where its problems share the operand
@@ -49,7 +49,7 @@ bool is_thin(const Operand& o, int64_t rows, const Problem& p)
     return o.k_stride != 1 && o.row_stride == 1 && rows <= max_rows && p.k >= min_k;
 }
 
-Lines lines_of(const Operand& o, int64_t rows, const Problem& p)
+CopyLines lines_of(const Operand& o, int64_t rows, const Problem& p)
 {
     const int64_t copies = p.batch > 1 && (o.array || o.batch_stride != 0) ? p.batch : 1;
     if (o.k_stride == 1 || o.row_stride != 1 || rows == 1 || is_thin(o, rows, p))
@@ -57,7 +57,7 @@ Lines lines_of(const Operand& o, int64_t rows, const Problem& p)
     return {false, p.k, rows, o.k_stride, o.row_stride, copies};
 }
 
-Operand copy_of(const Lines& lines, void* workspace, int64_t offset)
+Operand copy_of(const CopyLines& lines, void* workspace, int64_t offset)
 {
     const int64_t pitch = lines.pitch();
     void* const ptr = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(workspace) + offset);
@@ -67,7 +67,7 @@ Operand copy_of(const Lines& lines, void* workspace, int64_t offset)
 
 // Problems of a batch that are contiguous in memory are copied as one: fewer partial tiles, and fewer ends
 // of lines, which are copied element by element.
-Lines merge(const Operand& o, Lines lines)
+CopyLines merge(const Operand& o, CopyLines lines)
 {
     if (!o.array && o.batch_stride == lines.count * lines.stride) {
         lines.count *= lines.copies;
@@ -76,9 +76,9 @@ Lines merge(const Operand& o, Lines lines)
     return lines;
 }
 
-RepackOperand pack_lines(const Operand& o, const Lines& separate, const Operand& copy)
+RepackOperand pack_lines(const Operand& o, const CopyLines& separate, const Operand& copy)
 {
-    const Lines lines = merge(o, separate);
+    const CopyLines lines = merge(o, separate);
     const int64_t vectors = ceil_div(lines.length, repack_vector);
     const bool by_line = lines.element_stride == 1;
     const int64_t along = by_line ? bit_ceil(std::min<int64_t>(vectors, repack_threads))
@@ -121,7 +121,7 @@ bool plan_repack(const Facts& f, const Readable& readable, size_t room, Plan& pl
 Problem repacked(const Problem& p, const Plan& plan, void* workspace)
 {
     Problem left = p;
-    const Lines a = lines_of(p.a, p.m, p), b = lines_of(p.b, p.n, p);
+    const CopyLines a = lines_of(p.a, p.m, p), b = lines_of(p.b, p.n, p);
     if (plan.repack_a)
         left.a = copy_of(a, workspace, 0);
     if (plan.repack_b)

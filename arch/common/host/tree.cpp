@@ -1,5 +1,6 @@
 #include "arch/common/host/tree.hpp"
 
+#include "arch/common/divisor.hpp"
 #include "arch/common/host/pack.hpp"
 
 namespace hg {

@@ -9,7 +9,7 @@
 namespace hg {
 
 constexpr int tree_threads = 256;
-constexpr int tree_ctas_per_sm = 8;
+constexpr int tree_ctas_per_sm = 4;
 constexpr int max_log2_tree_members = 3;
 // Leaves that a thread loads before it adds; the blocks of so many leaves are counted with tree_levels bits.
 constexpr int tree_leaves_at_once = 8, tree_levels = 16;

@@ -1,4 +1,4 @@
-// HGEMM_SHIM_MODE=batch-invariant: the bits of a row do not depend on how many other rows there are.
+// HGEMM_SHIM_MODE=batch-invariant and tree: the bits of a row do not depend on how many other rows there are.
 #include "shim_fixture.hpp"
 
 #include <cstring>
@@ -138,21 +138,32 @@ TEST_F(Layer, bits_depend_on_the_batch_in_default_mode)
     EXPECT_EQ(calls(), "");
 }
 
-TEST_F(Layer, bits_do_not_depend_on_the_batch_in_batch_invariant_mode)
+TEST_F(Layer, bits_do_not_depend_on_the_batch_in_the_other_modes)
 {
-    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "batch-invariant"), 0);
-    EXPECT_EQ(changed([&](int tokens) { return product(tokens); }), 0);
-    EXPECT_EQ(changed([&](int tokens) { return transposed_product(tokens); }), 0);
-    for (const uint32_t epilogue : {epilogue_default, epilogue_bias | epilogue_gelu})
-        EXPECT_EQ(changed([&](int tokens) { return product_by_lt(tokens, epilogue); }), 0) << epilogue;
-    EXPECT_EQ(changed([&](int tokens) { return product_by_batch(tokens); }), 0);
-    const Bits rows = product(64);
-    EXPECT_EQ(transposed_product(64), rows);
-    EXPECT_EQ(product_by_batch(64), rows);
-    EXPECT_EQ(product_by_lt(64, epilogue_default), rows);
-    EXPECT_EQ(product(1), Bits(rows.begin(), rows.begin() + outputs));
+    for (const char* const mode : {"batch-invariant", "tree"}) {
+        ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", mode), 0);
+        EXPECT_EQ(changed([&](int tokens) { return product(tokens); }), 0) << mode;
+        EXPECT_EQ(changed([&](int tokens) { return transposed_product(tokens); }), 0) << mode;
+        for (const uint32_t epilogue : {epilogue_default, epilogue_bias | epilogue_gelu})
+            EXPECT_EQ(changed([&](int tokens) { return product_by_lt(tokens, epilogue); }), 0) << epilogue;
+        EXPECT_EQ(changed([&](int tokens) { return product_by_batch(tokens); }), 0) << mode;
+        const Bits rows = product(64);
+        EXPECT_EQ(transposed_product(64), rows) << mode;
+        EXPECT_EQ(product_by_batch(64), rows) << mode;
+        EXPECT_EQ(product_by_lt(64, epilogue_default), rows) << mode;
+        EXPECT_EQ(product(1), Bits(rows.begin(), rows.begin() + outputs)) << mode;
+    }
     EXPECT_EQ(calls(), "");
     EXPECT_EQ(passed_on(), 0u);
+}
+
+// K of 2,048 is halved twice in one of them.
+TEST_F(Layer, the_modes_add_in_other_orders)
+{
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "batch-invariant"), 0);
+    const Bits unsplit = product(64);
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "tree"), 0);
+    EXPECT_NE(product(64), unsplit);
 }
 
 TEST_F(Layer, the_mode_changes_while_the_program_runs)

@@ -231,7 +231,7 @@ TEST(ShimProcess, says_which_settings_it_does_not_know)
                                 "HGEMM_SHIM_STRICT=yes");
     EXPECT_EQ(o.status, 0);
     EXPECT_EQ(o.text, "hgemm-shim: HGEMM_SHIM is 'maybe', must be off, on or verify\n"
-                      "hgemm-shim: HGEMM_SHIM_MODE is 'Default', must be default or batch-invariant\n"
+                      "hgemm-shim: HGEMM_SHIM_MODE is 'Default', must be default, batch-invariant or tree\n"
                       "hgemm-shim: HGEMM_SHIM_STRICT is 'yes', must be off, on, 0 or 1\n"
                       "hgemm-shim: HGEMM_SHIM_LOG is 'loud', must be off, summary or calls\nright\n");
 }

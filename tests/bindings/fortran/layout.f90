@@ -28,6 +28,7 @@ program layout
     call value('HGEMM_F32', HGEMM_F32)
     call value('HGEMM_MODE_DEFAULT', HGEMM_MODE_DEFAULT)
     call value('HGEMM_MODE_BATCH_INVARIANT', HGEMM_MODE_BATCH_INVARIANT)
+    call value('HGEMM_MODE_TREE', HGEMM_MODE_TREE)
     call value('HGEMM_LOG_OFF', HGEMM_LOG_OFF)
     call value('HGEMM_LOG_ERROR', HGEMM_LOG_ERROR)
     call value('HGEMM_LOG_PLAN', HGEMM_LOG_PLAN)

@@ -58,6 +58,7 @@ pub const HGEMM_F32: hgemm_type_t = 3;
 pub type hgemm_mode_t = c_int;
 pub const HGEMM_MODE_DEFAULT: hgemm_mode_t = 0;
 pub const HGEMM_MODE_BATCH_INVARIANT: hgemm_mode_t = 1;
+pub const HGEMM_MODE_TREE: hgemm_mode_t = 2;
 
 pub type hgemm_log_level_t = c_int;
 pub const HGEMM_LOG_OFF: hgemm_log_level_t = 0;

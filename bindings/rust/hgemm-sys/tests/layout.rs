@@ -45,6 +45,7 @@ fn constants_and_structs_are_those_of_c() {
         HGEMM_F32,
         HGEMM_MODE_DEFAULT,
         HGEMM_MODE_BATCH_INVARIANT,
+        HGEMM_MODE_TREE,
         HGEMM_LOG_OFF,
         HGEMM_LOG_ERROR,
         HGEMM_LOG_PLAN,

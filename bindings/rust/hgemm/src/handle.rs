@@ -75,10 +75,22 @@ impl Handle {
         check(unsafe { sys::hgemm_set_mode(self.raw, mode) })
     }
 
+    /// As `set_batch_invariant`, with k cut into halves whatever its size: processes that hold parts of k get
+    /// the bits of one (`HGEMM_MODE_TREE` in `hgemm.h`).
+    pub fn set_tree(&mut self, on: bool) -> Result<()> {
+        let mode = if on {
+            sys::HGEMM_MODE_TREE
+        } else {
+            sys::HGEMM_MODE_DEFAULT
+        };
+        check(unsafe { sys::hgemm_set_mode(self.raw, mode) })
+    }
+
+    /// In either of the two modes.
     pub fn is_batch_invariant(&self) -> Result<bool> {
         let mut mode = sys::HGEMM_MODE_DEFAULT;
         check(unsafe { sys::hgemm_get_mode(self.raw, &mut mode) })?;
-        Ok(mode == sys::HGEMM_MODE_BATCH_INVARIANT)
+        Ok(mode != sys::HGEMM_MODE_DEFAULT)
     }
 
     /// At most `count` SMs, or of the library's threads on the CPU; 0: all.

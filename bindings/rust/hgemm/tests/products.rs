@@ -193,6 +193,8 @@ fn handles_tell_about_themselves_and_move_to_threads() {
     assert_eq!(handle.device().unwrap(), None);
     assert!(!handle.is_batch_invariant().unwrap());
     assert!(handle.workspace_bytes().unwrap() > 0);
+    handle.set_tree(true).unwrap();
+    assert!(handle.is_batch_invariant().unwrap());
     handle.set_batch_invariant(false).unwrap();
     let gemm = Gemm::new(8, 8, 8);
     assert!(handle.explain::<F16, F16>(&gemm).unwrap().contains("host"));

@@ -1,0 +1,77 @@
+// What a handle promises beside right results, on every GPU backend.
+#include "../library_rules.hpp"
+#include "../tree_rules.hpp"
+#include "gpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hg::test {
+namespace {
+
+class DeviceRules : public testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceRules, gemv)
+{
+    NEEDS_BACKEND(GetParam());
+    check_gemv(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, workspace)
+{
+    NEEDS_BACKEND(GetParam());
+    check_workspace(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, sm_count)
+{
+    NEEDS_BACKEND(GetParam());
+    check_sm_count(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, far_offsets)
+{
+    NEEDS_BACKEND(GetParam());
+    NEEDS_MEMORY(16);
+    check_far_offsets(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, threads)
+{
+    NEEDS_BACKEND(GetParam());
+    check_threads([] { return make(GetParam()); });
+}
+
+TEST_P(DeviceRules, grouped_host)
+{
+    NEEDS_BACKEND(GetParam());
+    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_HOST));
+}
+
+TEST_P(DeviceRules, grouped_contiguous)
+{
+    NEEDS_BACKEND(GetParam());
+    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_CONTIGUOUS));
+}
+
+TEST_P(DeviceRules, grouped_masked)
+{
+    NEEDS_BACKEND(GetParam());
+    EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_MASKED));
+}
+
+TEST_P(DeviceRules, tree)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_tree_bits(*library);
+    check_tree_results(*library);
+    check_tree_refusals(*library);
+}
+
+INSTANTIATE_TEST_SUITE_P(, DeviceRules, testing::ValuesIn(backends),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace hg::test

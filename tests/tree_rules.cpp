@@ -1,0 +1,248 @@
+#include "tree_rules.hpp"
+
+#include "conformance.hpp"
+#include "src/plan/tree.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace hg::test {
+namespace {
+
+// A mode of the library's handle, as long as it lives.
+class InMode {
+public:
+    InMode(Library& library, hgemm_mode_t mode) : handle_(library.handle())
+    {
+        EXPECT_EQ(hgemm_set_mode(handle_, mode), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    }
+    ~InMode() { hgemm_set_mode(handle_, HGEMM_MODE_DEFAULT); }
+    InMode(const InMode&) = delete;
+    InMode& operator=(const InMode&) = delete;
+
+private:
+    hgemm_handle_t handle_;
+};
+
+// A workspace of so many bytes, as long as it lives.
+class WithWorkspace {
+public:
+    WithWorkspace(Library& library, size_t bytes)
+        : handle_(library.handle()), memory_(library.memory(), (bytes + 255) / 256 * 256, Guard::Fence)
+    {
+        EXPECT_EQ(hgemm_set_workspace(handle_, memory_.get<char>(), bytes), HGEMM_STATUS_SUCCESS)
+            << hgemm_last_error();
+    }
+    ~WithWorkspace() { hgemm_set_workspace(handle_, nullptr, 0); }
+    WithWorkspace(const WithWorkspace&) = delete;
+    WithWorkspace& operator=(const WithWorkspace&) = delete;
+
+private:
+    hgemm_handle_t handle_;
+    Block memory_;
+};
+
+using Values = std::vector<float>;
+
+// alpha * op(A) * op(B) over `count` of the k's from `first` on, in fp32.
+Values product_over(Library& library, const GemmCase& g, const hgemm_args_t& whole, int64_t first,
+                    int64_t count, hgemm_mode_t mode)
+{
+    const InMode in_mode(library, mode);
+    const auto elements = static_cast<size_t>(g.m * g.n);
+    Values values(elements, NAN);
+    Block d(library.memory(), elements * sizeof(float));
+    library.memory().copy_in(d.get<float>(), values.data(), elements * sizeof(float));
+    hgemm_args_t args = whole;
+    args.k = count;
+    args.a = static_cast<const uint16_t*>(whole.a) + first * (g.a_by_rows() ? 1 : whole.lda);
+    args.b = static_cast<const uint16_t*>(whole.b) + first * (g.b_by_rows() ? whole.ldb : 1);
+    args.d = d.get<float>();
+    args.ldd = g.d_by_rows() ? g.n : g.m;
+    args.type_d = HGEMM_F32;
+    EXPECT_EQ(library.run(args), HGEMM_STATUS_SUCCESS) << library.story();
+    library.memory().copy_out(values.data(), d.get<float>(), elements * sizeof(float));
+    return values;
+}
+
+// Products of `count` equal parts of k, added up pairwise.
+Values add_parts(Library& library, const GemmCase& g, const hgemm_args_t& whole, int64_t count,
+                 hgemm_mode_t mode)
+{
+    std::vector<Values> parts;
+    const int64_t k = g.k / count;
+    for (int64_t i = 0; i < count; ++i)
+        parts.push_back(product_over(library, g, whole, i * k, k, mode));
+    for (; parts.size() > 1; parts.resize(parts.size() / 2))
+        for (size_t i = 0; i < parts.size() / 2; ++i) {
+            Values sum = parts[2 * i];
+            for (size_t e = 0; e < sum.size(); ++e)
+                sum[e] += parts[2 * i + 1][e];
+            parts[i] = std::move(sum);
+        }
+    return parts[0];
+}
+
+GemmCase bits_case(unsigned form)
+{
+    GemmCase g;
+    g.layout = form & 1 ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+    g.transa = form & 2 ? HGEMM_TRANS : HGEMM_NO_TRANS;
+    g.transb = form & 4 ? HGEMM_TRANS : HGEMM_NO_TRANS;
+    g.type_ab = halves[form / 2 % 2];
+    g.type_c = g.type_d = HGEMM_F32;
+    g.m = form % 3 == 0 ? 1 : 37;
+    g.n = 24;
+    g.k = form % 4 == 3 ? 5120 : 2048;  // leaves of 640 and 512
+    g.alpha = form & 1 ? 1.0f : 0.75f;
+    g.aligned = form >= 8;
+    g.data = Data::Wide;
+    g.seed = form + 1;
+    return g;
+}
+
+void expect_bits(Library& library, const GemmCase& g)
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    const int64_t leaves = count_leaves(g.k);
+    const Values wanted =
+        add_parts(library, g, trial.args(), leaves, HGEMM_MODE_BATCH_INVARIANT);
+    const auto tree = [&] {
+        return product_over(library, g, trial.args(), 0, g.k, HGEMM_MODE_TREE);
+    };
+    EXPECT_EQ(tree(), wanted) << g.print();
+    EXPECT_EQ(add_parts(library, g, trial.args(), 2, HGEMM_MODE_TREE), wanted) << g.print();
+    EXPECT_EQ(add_parts(library, g, trial.args(), 4, HGEMM_MODE_TREE), wanted) << g.print();
+}
+
+// Some rows at a time: D has more than a workspace holds. The products' operands are aligned, since kernels
+// that copy operands want room for them.
+void expect_bits_in_little_room(Library& library)
+{
+    GemmCase g = bits_case(15);
+    g.k = 2048;
+    g.transa = HGEMM_NO_TRANS;
+    Trial trial(g, library.memory());
+    trial.upload();
+    const auto tree = [&] { return product_over(library, g, trial.args(), 0, g.k, HGEMM_MODE_TREE); };
+    const Values wanted = tree();
+    const InMode in_mode(library, HGEMM_MODE_TREE);
+    size_t bytes = 0;
+    ASSERT_EQ(hgemm_workspace_size(library.handle(), &trial.args(), &bytes), HGEMM_STATUS_SUCCESS);
+    // As much as it says; room for eleven rows; for one.
+    const size_t row = static_cast<size_t>(count_leaves(g.k) * g.n) * sizeof(float);
+    const size_t products = bytes - (static_cast<size_t>(g.m) * row + 255) / 256 * 256;
+    for (const size_t size : {bytes, products + 11 * row, products + row}) {
+        const WithWorkspace workspace(library, (size + 255) / 256 * 256);
+        EXPECT_EQ(tree(), wanted) << size << " bytes: " << library.explain(trial.args());
+    }
+}
+
+// Fills what `g` leaves open and judges the result by the reference.
+void expect_right_in_tree(Library& library, const GemmCase& g)
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    const InMode in_mode(library, HGEMM_MODE_TREE);
+    ASSERT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << g.print() << ": " << library.story();
+    trial.download();
+    EXPECT_EQ(trial.judge(library.arithmetic()).message, "") << g.print();
+}
+
+GemmCase results_case(hgemm_type_t type)
+{
+    GemmCase g;
+    g.layout = HGEMM_ROW_MAJOR;
+    g.transb = HGEMM_TRANS;
+    g.type_ab = g.type_c = g.type_d = type;
+    g.m = 19;
+    g.n = 40;
+    g.k = 1024;
+    g.data = Data::Normal;
+    return g;
+}
+
+void expect_refused(Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text)
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    const InMode in_mode(library, HGEMM_MODE_TREE);
+    EXPECT_EQ(library.run(trial.args()), status) << g.print();
+    EXPECT_NE(std::string(hgemm_last_error()).find(text), std::string::npos) << hgemm_last_error();
+    trial.download();
+    EXPECT_EQ(trial.judge_memory(true).message, "");
+}
+
+}  // namespace
+
+void check_tree_bits(Library& library)
+{
+    for (unsigned form = 0; form < 16; ++form)
+        if (thinning() <= 1 || form % 3 == 0)
+            expect_bits(library, bits_case(form));
+    expect_bits_in_little_room(library);
+}
+
+void check_tree_results(Library& library)
+{
+    for (const hgemm_type_t type : halves) {
+        GemmCase g = results_case(type);
+        g.beta = -1;
+        g.bias = type == HGEMM_F16 ? HGEMM_BIAS_M : HGEMM_BIAS_N;
+        g.activation = HGEMM_ACTIVATION_SILU;
+        g.aux = true;
+        expect_right_in_tree(library, g);
+        g.layout = HGEMM_COL_MAJOR;
+        g.in_place = false;
+        g.type_c = g.type_d = HGEMM_F32;
+        g.device_scalars = library.memory().on_device();
+        g.data = Data::Wide;
+        expect_right_in_tree(library, g);
+        g = results_case(type);
+        g.batch = Batch::Strided;
+        g.batch_count = 7;
+        g.m = 3;
+        g.beta = 0.5f;
+        g.bias = HGEMM_BIAS_N;
+        g.bias_step = 1;
+        expect_right_in_tree(library, g);
+        g.batch_count = 2;
+        g.k = 4096;
+        expect_right_in_tree(library, g);
+        // A matrix times a vector; k that is not halved; k = 0; alpha = 0 in memory.
+        g = results_case(type);
+        g.n = 1;
+        expect_right_in_tree(library, g);
+        g.k = 1032;
+        expect_right_in_tree(library, g);
+        g.k = 0;
+        g.beta = 1;
+        g.bias = HGEMM_BIAS_N;
+        expect_right_in_tree(library, g);
+        g = results_case(type);
+        g.alpha = 0;
+        g.beta = 1;
+        g.device_scalars = library.memory().on_device();
+        expect_right_in_tree(library, g);
+    }
+}
+
+void check_tree_refusals(Library& library)
+{
+    GemmCase g = results_case(HGEMM_F16);
+    {
+        const WithWorkspace workspace(library, 256);
+        expect_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL, "in tree mode, has 256");
+    }
+    g.batch = Batch::Arrays;
+    g.batch_count = 3;
+    expect_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED, "pointer arrays with k = 1024");
+    g.k = 520;
+    expect_right_in_tree(library, g);
+}
+
+}  // namespace hg::test
