@@ -44,8 +44,9 @@ def _is_subtree(part: int, size: int) -> bool:
 
 def _exchange(partial: Tensor, group: Group, size: int) -> Tensor:
     """A row for each rank: its partial sums of this rank's block of all elements."""
-    length = -(-partial.numel() // size)
-    blocks = nn.functional.pad(partial.flatten(), (0, length * size - partial.numel()))
+    length, blocks = -(-partial.numel() // size), partial.flatten()
+    if missing := length * size - partial.numel():
+        blocks = nn.functional.pad(blocks, (0, missing))
     received = torch.empty_like(blocks)
     distributed.all_to_all_single(received, blocks, group=group)
     return received.view(size, length)
@@ -153,8 +154,10 @@ def row_parallel_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = 
 class RowParallelLinear(nn.Module):
     """``row_parallel_linear`` with parameters. ``weight``: this rank's part, (N, K / P). ``bias``: the whole, (N,).
 
-    All ranks create it together. It compares their shapes, and whether there is a bias, once.
+    All ranks create it together. It compares their shapes and types once, and whether there is a bias.
     """
+
+    bias: Optional[nn.Parameter]
 
     def __init__(self, weight: Tensor, bias: Optional[Tensor] = None, group: Group = None, *,
                  scatter: bool = False) -> None:
