@@ -63,7 +63,8 @@ FORWARD += [Case(torch.float16, scale=2.0**9), Case(torch.float16, scale=2.0**-2
             Case(torch.bfloat16, scale=2.0**-134), Case(torch.bfloat16, scale=2.0**121)]
 BACKWARD = [case for dtype in HALF for case in (Case(dtype, (48,), 1056, 4096, dtype),
                                                 Case(dtype, (2, 4), 20, bias=dtype),
-                                                Case(dtype, (16,), 20, bias=dtype, scatter=True))]
+                                                Case(dtype, (16,), 20, bias=dtype, scatter=True),
+                                                Case(dtype, (0,), 20, bias=dtype, scatter=True))]
 
 COMPILED = BACKWARD[1]
 

@@ -70,7 +70,8 @@ def _add_bias(block: Tensor, bias: Tensor, start: int) -> None:
 
 def _gather(block: Tensor, group: Group, size: int) -> Tensor:
     whole = block.new_empty((len(block) * size, *block.shape[1:]))
-    distributed.all_gather_into_tensor(whole, block.contiguous(), group=group)
+    if block.numel() > 0:
+        distributed.all_gather_into_tensor(whole, block.contiguous(), group=group)
     return whole
 
 
