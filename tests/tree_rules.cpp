@@ -109,11 +109,8 @@ void expect_bits(Library& library, const GemmCase& g)
     Trial trial(g, library.memory());
     trial.upload();
     const int64_t leaves = count_leaves(g.k);
-    const Values wanted =
-        add_parts(library, g, trial.args(), leaves, HGEMM_MODE_BATCH_INVARIANT);
-    const auto tree = [&] {
-        return product_over(library, g, trial.args(), 0, g.k, HGEMM_MODE_TREE);
-    };
+    const Values wanted = add_parts(library, g, trial.args(), leaves, HGEMM_MODE_BATCH_INVARIANT);
+    const auto tree = [&] { return product_over(library, g, trial.args(), 0, g.k, HGEMM_MODE_TREE); };
     EXPECT_EQ(tree(), wanted) << g.print();
     EXPECT_EQ(add_parts(library, g, trial.args(), 2, HGEMM_MODE_TREE), wanted) << g.print();
     EXPECT_EQ(add_parts(library, g, trial.args(), 4, HGEMM_MODE_TREE), wanted) << g.print();

@@ -84,8 +84,8 @@ std::unique_ptr<Entry> take_out(void* handle)
     return entry;
 }
 
-// Each stream has a workspace of its own, of that size at most, and so has each graph: the program may run it
-// beside others, and when the handle is gone.
+// Each stream has a workspace of its own, of that size at most, and so has each graph: the program may run
+// it beside others, and when the handle is gone.
 hgemm_status_t create(hgemm_handle_t& handle)
 {
     hgemm_status_t status = hgemm_create_sized(&handle, HGEMM_DEVICE_CURRENT, 0);
@@ -131,8 +131,8 @@ Workspace aligned(Workspace w)
     return {reinterpret_cast<void*>(begin + skipped), w.bytes - skipped};
 }
 
-// That of the program is used but in captures, where libhgemm takes one of that size. In cuBLAS graphs of one
-// handle share it, and give wrong results beside each other.
+// That of the program is used but in captures, where libhgemm takes one of that size. In cuBLAS graphs of
+// one handle share it, and give wrong results beside each other.
 Workspace choose_workspace(const Place& place, const Workspace& of_handle)
 {
     if (place.brings_workspace)

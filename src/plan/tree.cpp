@@ -71,8 +71,8 @@ Status plan_tree(const Problem& p, size_t room, Tree& tree)
                    (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2;
     tree.problems = tree.by_leaf ? std::min(problems, p.batch) : 1;
     tree.rows = std::min(rows, p.m);
-    tree.sums_bytes = static_cast<size_t>(
-        (tree.problems * tree.rows * row_bytes + sums_alignment - 1) / sums_alignment * sums_alignment);
+    tree.sums_bytes = static_cast<size_t>((tree.problems * tree.rows * row_bytes + sums_alignment - 1) /
+                                          sums_alignment * sums_alignment);
     return ok;
 }
 
@@ -87,7 +87,8 @@ Problem product_of_leaves(const Problem& p, const Tree& tree, const TreePart& pa
     leaves.alpha = p.alpha;
     leaves.alpha_device = p.alpha_device;
     const int64_t k = index * tree.leaf_k;
-    leaves.a = operand_of(p.a, part.problem * p.a.batch_stride + part.row * p.a.row_stride + k * p.a.k_stride);
+    leaves.a =
+        operand_of(p.a, part.problem * p.a.batch_stride + part.row * p.a.row_stride + k * p.a.k_stride);
     leaves.b = operand_of(p.b, part.problem * p.b.batch_stride + k * p.b.k_stride);
     float* const to = sums.ptr + index * sums.leaf_stride;
     if (tree.by_leaf) {

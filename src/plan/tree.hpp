@@ -59,8 +59,8 @@ Status plan_tree(const Problem& problem, size_t room, Tree& tree);
 // All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.
 enum class Parts { All, OfEachShape };
 
-// The parts begin at multiples of `step`: the first eight have all alignments to 16 bytes that there are, and
-// the last one may be smaller.
+// The parts begin at multiples of `step`: the first eight have all alignments to 16 bytes that there are,
+// and the last one may be smaller.
 constexpr int64_t next_part(int64_t at, int64_t step, int64_t end, Parts parts)
 {
     constexpr int64_t alignments = 8;
@@ -75,8 +75,8 @@ Status for_each_part(const Problem& p, const Tree& tree, Parts parts, Visit visi
     Status status = ok;
     for (int64_t z = 0; status == ok && z < p.batch; z = next_part(z, tree.problems, p.batch, parts))
         for (int64_t row = 0; status == ok && row < p.m; row = next_part(row, tree.rows, p.m, parts))
-            status = visit(TreePart{z, std::min(tree.problems, p.batch - z), row,
-                                    std::min(tree.rows, p.m - row)});
+            status = visit(
+                TreePart{z, std::min(tree.problems, p.batch - z), row, std::min(tree.rows, p.m - row)});
     return status;
 }
 

@@ -146,9 +146,8 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
     }
     if (status != ok)
         return status;
-    return for_each_part(problem, tree, Parts::All, [&](const TreePart& part) {
-        return run_part(handle, problem, tree, part);
-    });
+    return for_each_part(problem, tree, Parts::All,
+                         [&](const TreePart& part) { return run_part(handle, problem, tree, part); });
 }
 
 Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
@@ -166,7 +165,8 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
     char product[512];
     decided.print(product, sizeof product);
     std::snprintf(text, length,
-                  "tree of %" PRId64 " leaves of k=%" PRId64 " workspace=%zu, added up by %s after products "
+                  "tree of %" PRId64 " leaves of k=%" PRId64
+                  " workspace=%zu, added up by %s after products "
                   "of %s for %" PRId64 " rows of %" PRId64 " problems, each %s",
                   tree.leaves, tree.leaf_k, needs.bytes, handle.backends[find_adder(handle)]->name,
                   tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.problems, product);

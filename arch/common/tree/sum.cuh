@@ -1,6 +1,6 @@
-// Adds up the sums of a tree's leaves pairwise: ((l0 + l1) + (l2 + l3)) + ..., each rounded, and finishes the
-// output. The number of leaves is a power of two. How many threads share an element changes no bits: each
-// adds up a whole branch of the tree.
+// Adds up the sums of a tree's leaves pairwise: ((l0 + l1) + (l2 + l3)) + ..., each rounded, and finishes
+// the output. The number of leaves is a power of two. How many threads share an element changes no bits:
+// each adds up a whole branch of the tree.
 //
 // Barriers: __syncthreads() before and after a thread reads a neighbour's sum, and before the next chunk.
 #pragma once
@@ -29,8 +29,8 @@ __device__ inline float sum_few_leaves(const float* from, int64_t stride, int32_
     return v[0];
 }
 
-// The sum of a branch of any number of leaves. level[l] is a finished branch of 2^l blocks that waits for its
-// right neighbour: where bit l of the number of a block is 1, there is one.
+// The sum of a branch of any number of leaves. level[l] is a finished branch of 2^l blocks that waits for
+// its right neighbour: where bit l of the number of a block is 1, there is one.
 __device__ inline float sum_branch(const float* from, int64_t stride, int32_t count)
 {
     if (count <= tree_leaves_at_once)
@@ -83,8 +83,8 @@ __device__ inline void sum_leaves(const TreeSumParams& p, float (&shared)[tree_t
     for (auto chunk = static_cast<int32_t>(blockIdx.x); chunk < p.chunks;
          chunk += static_cast<int32_t>(gridDim.x)) {
         const int32_t z = p.chunks_of_problem.quotient(chunk);
-        const int32_t element = (chunk - z * p.chunks_of_problem.value) * across +
-                                static_cast<int32_t>(threadIdx.x) % across;
+        const int32_t element =
+            (chunk - z * p.chunks_of_problem.value) * across + static_cast<int32_t>(threadIdx.x) % across;
         const bool exists = element < p.elements;
         const int32_t i = p.columns.quotient(element), j = element - i * p.columns.value;
         const float* const from =

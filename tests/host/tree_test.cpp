@@ -1,0 +1,143 @@
+// The plan of tree mode: leaves, parts, and what a plan needs to see of them.
+#include "hgemm.h"
+#include "src/plan/tree.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace hg {
+namespace {
+
+TEST(Tree, HalvesK)
+{
+    const std::pair<int64_t, int64_t> leaves[] = {{0, 1},
+                                                  {1, 1},
+                                                  {512, 1},
+                                                  {1000, 1},
+                                                  {1023, 1},
+                                                  {1024, 2},
+                                                  {1088, 1},
+                                                  {1536, 2},
+                                                  {2048, 4},
+                                                  {4096, 8},
+                                                  {5120, 8},
+                                                  {7168, 8},
+                                                  {11008, 4},
+                                                  {14336, 16},
+                                                  {28672, 32},
+                                                  {65536, 128},
+                                                  {65600, 1},
+                                                  {65664, 2},
+                                                  {max_tree_k, int64_t{1} << 17}};
+    for (const auto& [k, count] : leaves)
+        EXPECT_EQ(count_leaves(k), count) << k;
+}
+
+Problem problem_of(int64_t m, int64_t n, int64_t k, int64_t batch)
+{
+    Problem p{};
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.batch = batch;
+    p.type_ab = Type::F16;
+    p.a = {reinterpret_cast<void*>(uintptr_t{0x1002}), nullptr, k + 1, 1, m * (k + 1) + 3};
+    p.b = {reinterpret_cast<void*>(uintptr_t{0x2000}), nullptr, k, 1, n * k};
+    p.d = {reinterpret_cast<void*>(uintptr_t{0x3000}), nullptr, n, m * n, Type::F16};
+    p.alpha = 1;
+    return p;
+}
+
+// Size and alignment of a part's A, which lies at odd places.
+using Shape = std::tuple<int64_t, int64_t, uintptr_t>;
+
+std::set<Shape> shapes(const Problem& p, const Tree& tree, Parts parts, std::vector<int>* covered)
+{
+    std::set<Shape> found;
+    const LeafSums sums{};
+    EXPECT_EQ(for_each_part(p, tree, parts,
+                            [&](const TreePart& part) {
+                                const Problem leaves = product_of_leaves(p, tree, part, 0, sums);
+                                found.emplace(part.problems, part.rows,
+                                              reinterpret_cast<uintptr_t>(leaves.a.ptr) % 16);
+                                for (int64_t z = part.problem; covered && z < part.problem + part.problems;
+                                     ++z)
+                                    for (int64_t i = part.row; i < part.row + part.rows; ++i)
+                                        ++covered->at(static_cast<size_t>(z * p.m + i));
+                                return ok;
+                            }),
+              ok);
+    return found;
+}
+
+TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
+{
+    int by_leaf = 0, in_rows = 0;
+    for (const int64_t m : {1, 5, 37, 300})
+        for (const int64_t batch : {1, 3, 50, 129})
+            for (const int64_t row_count : {1, 2, 7, 8, 24, 1000, 10'000}) {
+                const Problem p = problem_of(m, 24, 2048, batch);
+                Tree tree{};
+                ASSERT_EQ(plan_tree(p, static_cast<size_t>(row_count * 24 * 4 * 4), tree), ok);
+                std::vector<int> covered(static_cast<size_t>(m * batch));
+                const std::set<Shape> all = shapes(p, tree, Parts::All, &covered);
+                EXPECT_EQ(shapes(p, tree, Parts::OfEachShape, nullptr), all)
+                    << m << " " << batch << " " << row_count;
+                EXPECT_EQ(std::set<int>(covered.begin(), covered.end()), std::set<int>{1});
+                EXPECT_LE(tree.sums_bytes,
+                          std::max<size_t>(512, static_cast<size_t>(row_count * 24 * 4 * 4)));
+                by_leaf += tree.by_leaf;
+                in_rows += tree.rows < m;
+            }
+    EXPECT_GT(by_leaf, 0);
+    EXPECT_GT(in_rows, 0);
+}
+
+TEST(Tree, RefusesWhatItDoesNotServe)
+{
+    const auto refused = [](const Problem& p, const char* text) {
+        Tree tree{};
+        EXPECT_EQ(plan_tree(p, size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
+        EXPECT_NE(std::string(error_text()).find(text), std::string::npos) << error_text();
+    };
+    refused(problem_of(1, 1, 2 * max_tree_k, 1), "with k = 134217728");
+    refused(problem_of(1, int64_t{1} << 30, 1024, 1), "1073741824 columns");
+    void* const nowhere[] = {nullptr};
+    Problem p = problem_of(1, 1, 1024, 1);
+    p.d.array = nowhere;
+    refused(p, "a batch of pointer arrays with k = 1024");
+}
+
+// Of problems of any size a plan looks at few parts.
+TEST(Tree, PlansAreQuick)
+{
+    hgemm_handle_t handle = nullptr;
+    ASSERT_EQ(hgemm_create_on(&handle, HGEMM_DEVICE_HOST), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    ASSERT_EQ(hgemm_set_mode(handle, HGEMM_MODE_TREE), HGEMM_STATUS_SUCCESS);
+    hgemm_args_t args;
+    hgemm_args_init(&args, sizeof args);
+    args.layout = HGEMM_ROW_MAJOR;
+    args.m = int64_t{1} << 31;
+    args.n = int64_t{1} << 16;
+    args.k = 4096;
+    args.lda = args.k;
+    args.ldb = args.ldd = args.n;
+    args.batch_count = 1000;
+    args.stride_d = args.m * args.n;
+    size_t bytes = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(hgemm_workspace_size(handle, &args, &bytes), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_GT(bytes, 0u);
+    hgemm_destroy(handle);
+}
+
+}  // namespace
+}  // namespace hg
