@@ -178,7 +178,7 @@ def _mode_of(mode: Any) -> c.Mode:
     try:
         return c.Mode(mode)
     except ValueError:
-        raise ValueError(f"mode: {mode!r}, must be hgemm.Mode.DEFAULT or hgemm.Mode.BATCH_INVARIANT") from None
+        raise ValueError(f"mode: {mode!r}, must be hgemm.Mode.DEFAULT, BATCH_INVARIANT or TREE") from None
 
 
 def _pointer(args: Any, *kinds: Any) -> Any:

@@ -64,6 +64,7 @@ class Type(IntEnum):
 class Mode(IntEnum):
     DEFAULT = 0
     BATCH_INVARIANT = 1
+    TREE = 2
 
 
 class Activation(IntEnum):

@@ -17,10 +17,12 @@ from torch import Tensor
 from .._operand import ACTIVATIONS
 from . import _autograd, _flops, _ops  # noqa: F401  define torch.ops.hgemm
 from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
-from ._ops import Names
+from ._ops import Names, require_dimensions, require_tensors
 from ._overrides import batch_invariant, counts, disable, enable, mode
+from ._tree import tree_mm
 
-__all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm"]
+__all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm",
+           "tree_mm"]
 
 _LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in ACTIVATIONS.items()}
 
@@ -29,7 +31,7 @@ def _gemm(names: Names, a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: 
           alpha: float = 1, beta: float = 0, out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """names: those of the function that was called."""
     if out is not None:
-        _require_tensors(out=out)
+        require_tensors(out=out)
     try:
         if out is None:
             return _autograd.gemm(a, b, c, bias, float(alpha), float(beta), "none", out_dtype, mode.batch_invariant)
@@ -44,20 +46,6 @@ def _gemm(names: Names, a: Tensor, b: Tensor, *, c: Tensor | None = None, bias: 
         _ops.raise_named(error, a, b, c, bias, getattr(out, "dtype", out_dtype), names)
 
 
-def _require_tensors(**tensors: Any) -> None:
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor):
-            found = "None" if tensor is None else f"{type(tensor).__module__}.{type(tensor).__qualname__}"
-            raise TypeError(f"{name}: is {found}, must be a torch.Tensor")
-
-
-def _require_dimensions(dimensions: int, **tensors: Tensor) -> None:
-    _require_tensors(**tensors)
-    for name, tensor in tensors.items():
-        if tensor.dim() != dimensions:
-            raise ValueError(f"{name}: {tensor.dim()} dimensions, must be {dimensions}")
-
-
 _OF_MM, _OF_ADDMM = Names("input", "mat2"), Names("mat1", "mat2", "input", "input")
 _OF_BADDBMM = Names("batch1", "batch2", "input", "input")
 _OF_LINEAR, _OF_GROUPED_MM = Names("input", "weight"), Names("mat_a", "mat_b")
@@ -70,7 +58,7 @@ def mm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
         result = serve_plain(input, mat2, mode.now.batch_invariant | WIDTHS[out_dtype])
         if result is not None:
             return result
-    _require_dimensions(2, input=input, mat2=mat2)
+    require_dimensions(2, input=input, mat2=mat2)
     return _gemm(_OF_MM, input, mat2, out_dtype=out_dtype, out=out)
 
 
@@ -81,7 +69,7 @@ def bmm(input: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
         result = serve_plain(input, mat2, mode.now.batch_invariant | WIDTHS[out_dtype] | BATCHED)
         if result is not None:
             return result
-    _require_dimensions(3, input=input, mat2=mat2)
+    require_dimensions(3, input=input, mat2=mat2)
     return _gemm(_OF_MM, input, mat2, out_dtype=out_dtype, out=out)
 
 
@@ -94,26 +82,26 @@ def _add(names: Names, input: Tensor, a: Tensor, b: Tensor, beta: float, alpha: 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: Optional[torch.dtype] = None, *, beta: float = 1,
           alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.addmm(): beta * input + alpha * mat1 @ mat2."""
-    _require_tensors(input=input)
+    require_tensors(input=input)
     if out is None and out_dtype in WIDTHS:
         form = mode.now.batch_invariant | WIDTHS[out_dtype]
         result = serve_plain(mat1, mat2, form, input, alpha, beta)
         if result is not None:
             return result
-    _require_dimensions(2, mat1=mat1, mat2=mat2)
+    require_dimensions(2, mat1=mat1, mat2=mat2)
     return _add(_OF_ADDMM, input, mat1, mat2, beta, alpha, out_dtype, out)
 
 
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, out_dtype: Optional[torch.dtype] = None, *,
             beta: float = 1, alpha: float = 1, out: Optional[Tensor] = None) -> Tensor:
     """As torch.baddbmm(): beta * input + alpha * batch1 @ batch2."""
-    _require_tensors(input=input)
+    require_tensors(input=input)
     if out is None and out_dtype in WIDTHS:
         form = mode.now.batch_invariant | WIDTHS[out_dtype] | BATCHED
         result = serve_plain(batch1, batch2, form, input, alpha, beta)
         if result is not None:
             return result
-    _require_dimensions(3, batch1=batch1, batch2=batch2)
+    require_dimensions(3, batch1=batch1, batch2=batch2)
     return _add(_OF_BADDBMM, input, batch1, batch2, beta, alpha, out_dtype, out)
 
 
@@ -127,10 +115,10 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
         served = serve_plain(input, weight, mode.now.batch_invariant | _LINEAR[activation], bias)
         if served is not None:
             return served
-    _require_tensors(input=input)
-    _require_dimensions(2, weight=weight)
+    require_tensors(input=input)
+    require_dimensions(2, weight=weight)
     if bias is not None:
-        _require_tensors(bias=bias)
+        require_tensors(bias=bias)
     _ops._require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
     _ops._require(input.shape[-1] == weight.shape[1], ValueError,
                   f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
@@ -159,11 +147,11 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
     ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written. Without
     ``offs`` both are batches. For other forms, a bias or an ``out_dtype`` of another type call torch's.
     """
-    _require_tensors(mat_a=mat_a, mat_b=mat_b)
+    require_tensors(mat_a=mat_a, mat_b=mat_b)
     _ops._require(bias is None, ValueError, "bias: is not served, must be None")
     _ops._require(out_dtype in (None, mat_a.dtype), TypeError, f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
     if offs is None:
-        _require_dimensions(3, mat_a=mat_a, mat_b=mat_b)
+        require_dimensions(3, mat_a=mat_a, mat_b=mat_b)
         return _gemm(_OF_GROUPED_MM, mat_a, mat_b)
-    _require_tensors(offs=offs)
+    require_tensors(offs=offs)
     return _autograd.grouped_mm(mat_a, mat_b, offs, False, mode.batch_invariant)

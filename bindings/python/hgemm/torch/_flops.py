@@ -9,10 +9,12 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
+from . import _tree  # noqa: F401  defines an operator, and so do the modules that it imports
+
 _ops = torch.ops.hgemm
 
 
-@register_flop_formula([_ops.gemm, _ops.gemm_aux, _ops.gemm_out])
+@register_flop_formula([_ops.gemm, _ops.gemm_aux, _ops.gemm_out, _ops.tree_mm])
 def _of_product(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
     return 2 * prod(a) * b[-1]
 

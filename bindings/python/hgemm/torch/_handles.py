@@ -17,23 +17,23 @@ WORKSPACE_BYTES = 32 << 20
 
 
 class TorchHandle(Handle):
-    """Idle, the extension may use it."""
+    """Idle, the extension may use it. ``mode``: of c.Mode; a bool is whether it is batch-invariant."""
 
-    def __init__(self, device: int, stream: int, batch_invariant: bool) -> None:
-        mode = c.Mode.BATCH_INVARIANT if batch_invariant else c.Mode.DEFAULT
+    def __init__(self, device: int, stream: int, mode: int) -> None:
         self._shared: int | None = None  # for the extension
         if device == c.DEVICE_HOST:
-            super().__init__(device, mode=mode)
+            super().__init__(device, mode=c.Mode(mode))
             return
-        super().__init__(device, workspace_bytes=0, mode=mode)
+        super().__init__(device, workspace_bytes=0, mode=c.Mode(mode))
         self.workspace_per_stream = WORKSPACE_BYTES
         self.stream = stream
 
-    def share(self, device: int, stream: int, batch_invariant: bool) -> None:
-        """From now on the extension uses it too, whenever it is idle."""
-        if _extension.library is not None and stream != PER_THREAD and self._shared is None:
+    def share(self, device: int, stream: int, mode: int) -> None:
+        """From now on the extension uses it too, whenever it is idle. It has no products in tree mode."""
+        if (_extension.library is not None and stream != PER_THREAD and mode != c.Mode.TREE
+                and self._shared is None):
             pythonapi.Py_IncRef(py_object(self))  # it stays
-            self._shared = _extension.library.hgemm_torch_share(device, stream, batch_invariant, self.raw)
+            self._shared = _extension.library.hgemm_torch_share(device, stream, mode, self.raw)
 
     def take(self) -> bool:
         return self._shared is None or bool(_extension.library.hgemm_torch_take(self._shared))
@@ -43,18 +43,18 @@ class TorchHandle(Handle):
             _extension.library.hgemm_torch_give_back(self._shared)
 
 
-_refused: dict[tuple[int, bool], c.Error] = {}  # by device and batch invariance: there is no use in trying again
+_refused: dict[tuple[int, int], c.Error] = {}  # by device and mode: there is no use in trying again
 
 
-def _create(device: int, stream: int, batch_invariant: bool) -> TorchHandle:
-    if (device, batch_invariant) in _refused:
-        refused = _refused[device, batch_invariant]
+def _create(device: int, stream: int, mode: int) -> TorchHandle:
+    if (device, mode) in _refused:
+        refused = _refused[device, mode]
         raise c.Error(refused.status, str(refused), refused.argument)
     try:
-        return TorchHandle(device, stream, batch_invariant)
+        return TorchHandle(device, stream, mode)
     except c.Error as error:
         if error.status in (c.Status.NOT_SUPPORTED, c.Status.NO_DEVICE):
-            _refused[device, batch_invariant] = error
+            _refused[device, mode] = error
         raise
 
 
@@ -80,11 +80,11 @@ class _SharedPool(Pool[TorchHandle]):
 _pool = _SharedPool(_create)
 
 
-def call(function: Any, args: Any, device: torch.device, batch_invariant: bool) -> None:
+def call(function: Any, args: Any, device: torch.device, mode: int) -> None:
     """A function of the C API, on torch's current stream."""
-    key: tuple[Any, ...] = (c.DEVICE_HOST, 0, batch_invariant)
+    key: tuple[Any, ...] = (c.DEVICE_HOST, 0, mode)
     if device.type != "cpu":
-        key = (device.index, torch.cuda.current_stream(device).cuda_stream, batch_invariant)
+        key = (device.index, torch.cuda.current_stream(device).cuda_stream, mode)
     handle = _pool.take(*key)
     try:
         _run(function, handle, args)

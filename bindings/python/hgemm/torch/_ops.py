@@ -54,6 +54,20 @@ def _require(right: bool, kind: type[Exception], text: str) -> None:
         raise kind(text)
 
 
+def require_tensors(**tensors: Any) -> None:
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            found = "None" if tensor is None else f"{type(tensor).__module__}.{type(tensor).__qualname__}"
+            raise TypeError(f"{name}: is {found}, must be a torch.Tensor")
+
+
+def require_dimensions(dimensions: int, **tensors: Tensor) -> None:
+    require_tensors(**tensors)
+    for name, tensor in tensors.items():
+        if tensor.dim() != dimensions:
+            raise ValueError(f"{name}: {tensor.dim()} dimensions, must be {dimensions}")
+
+
 class Names(NamedTuple):
     """What the function that was called calls its arguments."""
     a: str = "a"
@@ -180,9 +194,11 @@ def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Ki
 
 
 def run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
-         activation: str, out_dtype: torch.dtype | None, batch_invariant: bool, out: Tensor | None = None,
+         activation: str, out_dtype: torch.dtype | None, mode: int, out: Tensor | None = None,
          with_aux: bool = False) -> tuple[Tensor, Tensor | None]:
-    """Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
+    """mode: of c.Mode; a bool is whether it is batch-invariant.
+
+    Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
     plan = _plan(kind(a), kind(b), kind_or_none(c_tensor), kind_or_none(bias), kind_or_none(out),
                  out_dtype or a.dtype, with_aux, alpha, beta, activation)
     result = out
@@ -206,7 +222,7 @@ def run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alph
     if with_aux:
         aux = torch.empty_like(result)
         args.aux = aux.data_ptr()
-    _handles.call(c.hgemm_gemm_ex, args, a.device, batch_invariant)
+    _handles.call(c.hgemm_gemm_ex, args, a.device, mode)
     if plan.copy_out and out is not None:
         return out.copy_(result), aux
     return result, aux

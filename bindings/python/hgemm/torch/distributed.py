@@ -1,0 +1,212 @@
+"""Linear layers of which each rank of a group has a part of K, with the bits of one rank that has all of it.
+
+In tree mode (hgemm_mode_t) the library adds up a product's K as a tree, of which each rank has a branch. A rank
+computes its branch to float32. It then gets all ranks' sums for one block of the result's elements, adds them pairwise
+as the tree does, adds the bias, and rounds once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.autograd.function import once_differentiable
+
+from . import _ops
+from ._ops import Names, require_dimensions, require_tensors
+from ._tree import TREE_MM
+
+if not distributed.is_available():
+    raise ImportError("hgemm.torch.distributed needs a PyTorch with torch.distributed, which this one has not")
+
+__all__ = ["RowParallelLinear", "row_parallel_linear"]
+
+Group = Optional["distributed.ProcessGroup"]
+_WANTED = "a multiple of 64 that is at least 512"
+
+
+def _place(group: Group) -> tuple[int, int]:
+    """This process's rank, and how many there are. Without torch's process groups it is the only one."""
+    if group is None and not distributed.is_initialized():
+        return 0, 1
+    rank = distributed.get_rank(group)
+    _ops._require(rank >= 0, ValueError, "group: this process is none of its ranks")
+    size = distributed.get_world_size(group)
+    _ops._require(size & (size - 1) == 0, ValueError, f"group: has {size} ranks, must be a power of two")
+    return rank, size
+
+
+def _is_subtree(part: int, size: int) -> bool:
+    """Whether the tree of K = part * size is cut between the ranks' parts."""
+    return size == 1 or (part % 64 == 0 and part >= 512)
+
+
+def _exchange(partial: Tensor, group: Group, size: int) -> Tensor:
+    """A row for each rank: its partial sums of this rank's block of all elements."""
+    length, blocks = -(-partial.numel() // size), partial.flatten()
+    if missing := length * size - partial.numel():
+        blocks = nn.functional.pad(blocks, (0, missing))
+    received = torch.empty_like(blocks)
+    distributed.all_to_all_single(received, blocks, group=group)
+    return received.view(size, length)
+
+
+def _add_pairwise(parts: Tensor) -> Tensor:
+    """As the upper levels of the tree: neighbours first, each sum rounded to float32."""
+    while len(parts) > 1:
+        parts = parts[0::2] + parts[1::2]
+    return parts[0]
+
+
+def _add_bias(block: Tensor, bias: Tensor, start: int) -> None:
+    """``start``: of the block, among all elements."""
+    width = len(bias)
+    shifted = bias.float().roll(-start % width)  # that of the block's first element first
+    rows, rest = divmod(len(block), width)
+    block[:rows * width].view(rows, width).add_(shifted)
+    block[rows * width:].add_(shifted[:rest])
+
+
+def _gather(block: Tensor, group: Group, size: int) -> Tensor:
+    whole = block.new_empty((len(block) * size, *block.shape[1:]))
+    if block.numel() > 0:
+        distributed.all_gather_into_tensor(whole, block.contiguous(), group=group)
+    return whole
+
+
+def _add_ranks(partial: Tensor, bias: Tensor | None, dtype: torch.dtype, group: Group, scatter: bool) -> Tensor:
+    rank, size = _place(group)
+    shape = (partial.shape[0] // size if scatter else partial.shape[0], partial.shape[1])
+    if partial.numel() == 0:
+        return partial.new_empty(shape, dtype=dtype)
+    block = _add_pairwise(_exchange(partial, group, size))
+    if bias is not None:
+        _add_bias(block, bias, rank * len(block))
+    block = block.to(dtype)
+    return block.view(shape) if scatter else _gather(block, group, size)[:partial.numel()].view(shape)
+
+
+class _RowParallel(torch.autograd.Function):
+    """Of matrices. The result, or each rank's rows of it, is taken to be used alike in all ranks."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype, group: Group,
+                scatter: bool) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.bias_dtype, ctx.group, ctx.scatter = getattr(bias, "dtype", None), group, scatter
+        if _place(group)[1] == 1:
+            return TREE_MM(x, weight.t(), bias, dtype)
+        return _add_ranks(TREE_MM(x, weight.t(), None, torch.float32), bias, dtype, group, scatter)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+        """Parts of K have parts of the gradients, which need no other rank."""
+        x, weight = ctx.saved_tensors
+        size = _place(ctx.group)[1]
+        if ctx.scatter and size > 1:
+            grad = _gather(grad, ctx.group, size)
+        half = grad.to(x.dtype)
+        of_x = TREE_MM(half, weight, None, None) if ctx.needs_input_grad[0] else None
+        of_weight = TREE_MM(half.t(), x, None, None) if ctx.needs_input_grad[1] else None
+        of_bias = grad.sum(0, dtype=torch.float32).to(ctx.bias_dtype) if ctx.needs_input_grad[2] else None
+        return of_x, of_weight, of_bias, None, None, None
+
+
+def _check(input: Tensor, weight: Tensor, bias: Tensor | None, size: int, scatter: bool) -> None:
+    require_tensors(input=input)
+    require_dimensions(2, weight=weight)
+    if bias is not None:
+        require_tensors(bias=bias)
+    least = 2 if scatter else 1
+    _ops._require(input.dim() >= least, ValueError, f"input: {input.dim()} dimensions, must be {least} or more")
+    _ops._require(input.shape[-1] == weight.shape[1], ValueError,
+                  f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
+    part = input.shape[-1]
+    _ops._require(_is_subtree(part, size), ValueError,
+                  f"input: its last dimension is {part} in each of {size} ranks, must be {_WANTED}")
+    _ops._require(not scatter or input.shape[0] % size == 0, ValueError,
+                  f"input: its first dimension is {input.shape[0]}, must be a multiple of the {size} ranks")
+
+
+def row_parallel_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, group: Group = None, *,
+                        out_dtype: Optional[torch.dtype] = None, scatter: bool = False) -> Tensor:
+    """As torch.nn.functional.linear(), of an ``input`` and a ``weight`` of which each rank of ``group`` has a part.
+
+    Rank r of P has ``weight``, (N, K / P): columns r * K / P and on of the whole weight, and the same part of the last
+    dimension of ``input``, (..., K / P). ``bias``: the whole, (N,), alike in all ranks. ``out_dtype`` may be
+    torch.float32. Every rank gets the whole result, (..., N); with ``scatter`` rank r gets the r-th of P equal parts of
+    its first dimension. The bits are the same for 1, 2, 4, ... ranks: those of ``hgemm.torch.tree_mm``.
+
+    K / P must be a multiple of 64 and at least 512. Call it in all ranks, with the same shapes and types: it does not
+    compare them. ``group``: None is torch's default group, or this process alone where there is none.
+    """
+    size = _place(group)[1]
+    _check(input, weight, bias, size, scatter)
+    rows = input.shape[:-1].numel()
+    x, names = input.reshape(rows, input.shape[-1]), Names("input", "weight")
+    shape = _ops.check(x, weight.t(), None, bias, out_dtype, names)
+    result = _RowParallel.apply(x, weight, bias, out_dtype or x.dtype, group, scatter)
+    first = (input.shape[0] // size, *input.shape[1:-1]) if scatter else input.shape[:-1]
+    return result.reshape(*first, shape[1])
+
+
+class RowParallelLinear(nn.Module):
+    """``row_parallel_linear`` with parameters. ``weight``: this rank's part, (N, K / P). ``bias``: the whole, (N,).
+
+    All ranks create it together. It compares their shapes and types once, and whether there is a bias.
+    """
+
+    bias: Optional[nn.Parameter]
+
+    def __init__(self, weight: Tensor, bias: Optional[Tensor] = None, group: Group = None, *,
+                 scatter: bool = False) -> None:
+        super().__init__()
+        require_dimensions(2, weight=weight)
+        if bias is not None:
+            require_dimensions(1, bias=bias)
+        size = _place(group)[1]
+        if size > 1:
+            _compare_ranks(weight, bias, group, size)  # first: what follows is then refused by all ranks
+        _ops._require(_is_subtree(weight.shape[1], size), ValueError,
+                      f"weight: has {weight.shape[1]} columns in each of {size} ranks, must have {_WANTED}")
+        self.group, self.scatter = group, scatter
+        self.weight = _parameter(weight)
+        self.register_parameter("bias", None if bias is None else _parameter(bias))
+
+    @classmethod
+    def from_linear(cls, linear: nn.Linear, group: Group = None, *, scatter: bool = False) -> RowParallelLinear:
+        """With copies of this rank's columns of its weight, and of its bias. All ranks have the whole ``linear``."""
+        rank, size = _place(group)
+        part, rest = divmod(linear.in_features, size)
+        _ops._require(rest == 0 and _is_subtree(part, size), ValueError,
+                      f"linear: in_features is {linear.in_features}, must be {size} times {_WANTED}")
+        weight = linear.weight.detach()[:, rank * part:(rank + 1) * part]
+        layer = cls(weight.clone(memory_format=torch.contiguous_format),
+                    None if linear.bias is None else linear.bias.detach().clone(), group, scatter=scatter)
+        layer.weight.requires_grad_(linear.weight.requires_grad)
+        if layer.bias is not None:
+            layer.bias.requires_grad_(linear.bias.requires_grad)
+        return layer.train(linear.training)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return row_parallel_linear(input, self.weight, self.bias, self.group, scatter=self.scatter)
+
+    def extra_repr(self) -> str:
+        return (f"out_features={self.weight.shape[0]}, in_features={self.weight.shape[1]} here, "
+                f"bias={self.bias is not None}, scatter={self.scatter}")
+
+
+def _parameter(tensor: Tensor) -> nn.Parameter:
+    return tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor)
+
+
+def _compare_ranks(weight: Tensor, bias: Tensor | None, group: Group, size: int) -> None:
+    """Every rank sees what all have, so all refuse or none."""
+    own = f"{tuple(weight.shape)} of {weight.dtype} {'without bias' if bias is None else f'with {len(bias)} biases'}"
+    each = [own] * size
+    distributed.all_gather_object(each, own, group=group)
+    for rank, other in enumerate(each):
+        _ops._require(other == each[0], ValueError,
+                      f"weight: is {each[0]} in rank 0, and {other} in rank {rank}, must be alike")
