@@ -203,7 +203,7 @@ void check_k_groups(Library& library)
     expect_refused([](Args& g) { g.flags = 1; }, "args->flags) is 1, must be 0");
     expect_refused([](Args& g) { g.lda = g.m - 1; }, "args->lda) is 135, must be at least m = 136");
     expect_refused([](Args& g) { g.ldb = g.n - 1; }, "args->ldb) is 71");
-    expect_refused([](Args& g) { g.stride_d = 0; }, "args->stride_d is 0");
+    expect_refused([](Args& g) { g.stride_d = 0; }, "args->stride_d) is 0");
     expect_refused([](Args& g) { g.a = nullptr; }, "args->a");
     expect_refused([](Args& g) { g.d = nullptr; }, "args->d");
     expect_refused([](Args& g) { g.offsets = nullptr; }, "args->offsets) is NULL, must hold the groups' k");
