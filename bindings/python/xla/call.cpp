@@ -1,12 +1,11 @@
 #include "call.hpp"
 
 #include <algorithm>
-#include <string_view>
+#include <cstddef>
+#include <exception>
 
 namespace hg::xla {
 namespace {
-
-[[noreturn]] void refuse(const std::string& text) { throw Refusal(code_invalid_argument, text); }
 
 hgemm_type_t type_of(const Buffer& buffer, const char* name)
 {
@@ -23,24 +22,6 @@ const Buffer& buffer_of(const Buffers& buffers, int64_t i, const char* name)
     if (buffers.kinds[i] != kind_buffer)
         refuse(std::string(name) + ": must be an array");
     return *buffers.buffers[i];
-}
-
-Matrices matrices_of(const Buffers& buffers, int64_t i, const char* name)
-{
-    const Buffer& buffer = buffer_of(buffers, i, name);
-    return {type_of(buffer, name), buffer.data, {buffer.dims, static_cast<size_t>(buffer.rank)}};
-}
-
-int attribute(const Attributes& attributes, std::string_view wanted)
-{
-    for (int64_t i = 0; i < attributes.size; ++i) {
-        if (std::string_view(attributes.names[i]->data, attributes.names[i]->size) != wanted)
-            continue;
-        const auto* const scalar = static_cast<const Scalar*>(attributes.values[i]);
-        if (attributes.kinds[i] == kind_scalar && scalar->type == type_s32)
-            return *static_cast<const int32_t*>(scalar->value);
-    }
-    refuse(std::string(wanted) + ": must be an attribute of type int32");
 }
 
 void check_shape(const Matrices& operand, const char* name, const Call& call, int64_t rows, int64_t columns)
@@ -96,40 +77,7 @@ void check_xla(const CallFrame& frame, Error* error, const char* what)
     throw Refusal(code_internal, std::string("XLA does not say which ") + what + " the call is for");
 }
 
-}  // namespace
-
-void require(hgemm_status_t status)
-{
-    if (status != HGEMM_STATUS_SUCCESS)
-        throw Refusal(code_of(status),
-                      std::string(hgemm_status_string(status)) + ": " + hgemm_last_error());
-}
-
-Call::Call(const CallFrame& frame)
-{
-    const Buffers &arguments = frame.arguments, &results = frame.results;
-    if (arguments.size < 2 || arguments.size > 3 || results.size < 2 || results.size > 3)
-        refuse("must have the arguments a, b and perhaps a bias, and the results d, perhaps aux, and a "
-               "workspace");
-    a = matrices_of(arguments, 0, "a");
-    b = matrices_of(arguments, 1, "b");
-    bias = arguments.size == 3 ? matrices_of(arguments, 2, "bias") : Matrices{};
-    d = matrices_of(results, 0, "d");
-    aux = results.size == 3 ? matrices_of(results, 1, "aux") : Matrices{};
-    const Buffer& memory = buffer_of(results, results.size - 1, "workspace");
-    workspace = memory.data;
-    workspace_bytes = memory.rank == 1 ? static_cast<size_t>(memory.dims[0]) : 0;
-    if (a.type == HGEMM_F32 || b.type != a.type)
-        refuse("b: a and b must both be float16 or both bfloat16");
-    if (aux.type && aux.type != d.type)
-        refuse("aux: its elements must be of the type of the result");
-    transpose_a = attribute(frame.attributes, "transpose_a") != 0;
-    transpose_b = attribute(frame.attributes, "transpose_b") != 0;
-    batch_invariant = attribute(frame.attributes, "batch_invariant") != 0;
-    activation = static_cast<hgemm_activation_t>(attribute(frame.attributes, "activation"));
-    check_shapes(*this);
-}
-
+// Throws where the frame is of another interface than ffi.hpp declares.
 void check_interface(const CallFrame& frame, bool needs_device)
 {
     const Api& api = *frame.api;
@@ -146,6 +94,7 @@ void check_interface(const CallFrame& frame, bool needs_device)
         throw Refusal(code_failed_precondition, "must be called where XLA executes");
 }
 
+// False where XLA wants a product.
 bool answer_metadata(const CallFrame& frame)
 {
     if (!frame.extensions || frame.extensions->type != extension_metadata)
@@ -160,6 +109,7 @@ bool answer_metadata(const CallFrame& frame)
     return true;
 }
 
+// Of XLA's GPU platforms alone.
 int device_of(const CallFrame& frame)
 {
     DeviceOrdinalGetArgs args{sizeof args, nullptr, frame.context, 0};
@@ -172,6 +122,94 @@ void* stream_of(const CallFrame& frame)
     StreamGetArgs args{sizeof args, nullptr, frame.context, nullptr};
     check_xla(frame, frame.api->stream_get(&args), "stream");
     return args.stream;
+}
+
+}  // namespace
+
+void refuse(const std::string& text) { throw Refusal(code_invalid_argument, text); }
+
+void require(hgemm_status_t status)
+{
+    if (status != HGEMM_STATUS_SUCCESS)
+        throw Refusal(code_of(status),
+                      std::string(hgemm_status_string(status)) + ": " + hgemm_last_error());
+}
+
+Matrices matrices_of(const Buffers& buffers, int64_t i, const char* name)
+{
+    const Buffer& buffer = buffer_of(buffers, i, name);
+    return {type_of(buffer, name), buffer.data, {buffer.dims, static_cast<size_t>(buffer.rank)}};
+}
+
+Matrices integers_of(const Buffers& buffers, int64_t i, const char* name)
+{
+    const Buffer& buffer = buffer_of(buffers, i, name);
+    if (buffer.type != type_s32)
+        refuse(std::string(name) + ": its elements must be int32");
+    return {{}, buffer.data, {buffer.dims, static_cast<size_t>(buffer.rank)}};
+}
+
+int attribute(const CallFrame& frame, std::string_view wanted)
+{
+    const Attributes& attributes = frame.attributes;
+    for (int64_t i = 0; i < attributes.size; ++i) {
+        if (std::string_view(attributes.names[i]->data, attributes.names[i]->size) != wanted)
+            continue;
+        const auto* const scalar = static_cast<const Scalar*>(attributes.values[i]);
+        if (attributes.kinds[i] == kind_scalar && scalar->type == type_s32)
+            return *static_cast<const int32_t*>(scalar->value);
+    }
+    refuse(std::string(wanted) + ": must be an attribute of type int32");
+}
+
+Call::Call(const CallFrame& frame)
+{
+    const Buffers &arguments = frame.arguments, &results = frame.results;
+    if (arguments.size < 2 || arguments.size > 3 || results.size < 2 || results.size > 3)
+        refuse("must have the arguments a, b and perhaps a bias, and the results d, perhaps aux, and a "
+               "workspace");
+    a = matrices_of(arguments, 0, "a");
+    b = matrices_of(arguments, 1, "b");
+    bias = arguments.size == 3 ? matrices_of(arguments, 2, "bias") : Matrices{};
+    d = matrices_of(results, 0, "d");
+    aux = results.size == 3 ? matrices_of(results, 1, "aux") : Matrices{};
+    if (a.type == HGEMM_F32 || b.type != a.type)
+        refuse("b: a and b must both be float16 or both bfloat16");
+    if (aux.type && aux.type != d.type)
+        refuse("aux: its elements must be of the type of the result");
+    transpose_a = attribute(frame, "transpose_a") != 0;
+    transpose_b = attribute(frame, "transpose_b") != 0;
+    batch_invariant = attribute(frame, "batch_invariant") != 0;
+    activation = static_cast<hgemm_activation_t>(attribute(frame, "activation"));
+    check_shapes(*this);
+}
+
+Lent lend(const CallFrame& frame, bool on_gpu, bool batch_invariant)
+{
+    const hgemm_mode_t mode = batch_invariant ? HGEMM_MODE_BATCH_INVARIANT : HGEMM_MODE_DEFAULT;
+    const int device = on_gpu ? device_of(frame) : HGEMM_DEVICE_HOST;
+    const Buffer& memory = buffer_of(frame.results, frame.results.size - 1, "workspace");
+    return Lent({device, mode}, on_gpu ? stream_of(frame) : nullptr,
+                {memory.data, memory.rank == 1 ? static_cast<size_t>(memory.dims[0]) : 0});
+}
+
+Error* answer(const CallFrame& frame, bool on_gpu, void (*multiply)(const CallFrame&, bool on_gpu)) noexcept
+{
+    if (answer_metadata(frame))
+        return nullptr;
+    const auto fail = [&](int code, const char* text) {
+        ErrorCreateArgs args{sizeof args, nullptr, text, code};
+        return frame.api->error_create(&args);
+    };
+    try {
+        check_interface(frame, on_gpu);
+        multiply(frame, on_gpu);
+        return nullptr;
+    } catch (const Refusal& refusal) {
+        return fail(refusal.code(), refusal.what());
+    } catch (const std::exception& failure) {
+        return fail(code_internal, failure.what());
+    }
 }
 
 }  // namespace hg::xla

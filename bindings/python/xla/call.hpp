@@ -2,12 +2,14 @@
 #pragma once
 
 #include "ffi.hpp"
+#include "handles.hpp"
 
 #include <hgemm.h>
 
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace hg::xla {
 
@@ -21,6 +23,8 @@ private:
     int code_;
 };
 
+[[noreturn]] void refuse(const std::string& text);  // an argument
+
 // Throws what the library says of its last call, unless that succeeded.
 void require(hgemm_status_t status);
 
@@ -30,27 +34,28 @@ struct Matrices {
     std::span<const int64_t> dims;  // the last two are those of a matrix; of a bias, the last one
 };
 
+Matrices matrices_of(const Buffers& buffers, int64_t i, const char* name);
+// The same for an array of int32, whose data type is 0.
+Matrices integers_of(const Buffers& buffers, int64_t i, const char* name);
+int attribute(const CallFrame& frame, std::string_view wanted);
+
 // activation(op(A) * op(B) + bias), for each index of the leading dimensions. These are as many in every
 // operand, and where an operand has length 1, it is shared.
 struct Call {
     Matrices a, b, d;
     Matrices bias, aux;  // without data types (0) where there are none
-    void* workspace;
-    size_t workspace_bytes;
     bool transpose_a, transpose_b, batch_invariant;
     hgemm_activation_t activation;
 
     explicit Call(const CallFrame& frame);
 };
 
-// Throws where the frame is of another interface than ffi.hpp declares.
-void check_interface(const CallFrame& frame, bool needs_device);
+// A handle for the frame's device and stream, with its workspace, which is the last result.
+Lent lend(const CallFrame& frame, bool on_gpu, bool batch_invariant);
 
-// The answer where XLA asks what the handler is; false where it wants a product.
-bool answer_metadata(const CallFrame& frame);
-
-// Of XLA's GPU platforms alone.
-int device_of(const CallFrame& frame);
-void* stream_of(const CallFrame& frame);
+// What a handler returns: of multiply() the Refusal, if it throws one. Where XLA asks what the handler is,
+// the answer to that.
+Error* answer(const CallFrame& frame, bool on_gpu,
+              void (*multiply)(const CallFrame&, bool on_gpu)) noexcept;
 
 }  // namespace hg::xla

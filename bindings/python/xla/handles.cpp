@@ -3,6 +3,7 @@
 #include "call.hpp"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -59,14 +60,25 @@ Pool& pool()
     return *pool;
 }
 
+// XLA's buffers are less aligned than workspaces must be.
+hgemm_status_t lend_workspace(hgemm_handle_t handle, Workspace workspace)
+{
+    auto& [data, bytes] = workspace;
+    const bool fits = data && std::align(256, 1, data, bytes);
+    return hgemm_set_workspace(handle, fits ? data : nullptr, fits ? bytes : 0);
+}
+
 }  // namespace
 
-Lent::Lent(const Place& place, void* stream) : place_(place), handle_(pool().take(place))
+Lent::Lent(const Place& place, void* stream, Workspace workspace)
+    : place_(place), handle_(pool().take(place))
 {
     if (!handle_)
         handle_ = create(place);
     // Also where the last stream had its address: that may belong to another one now.
-    const hgemm_status_t status = hgemm_set_stream(handle_, static_cast<hgemm_stream_t>(stream));
+    hgemm_status_t status = hgemm_set_stream(handle_, static_cast<hgemm_stream_t>(stream));
+    if (status == HGEMM_STATUS_SUCCESS && place.device != HGEMM_DEVICE_HOST)
+        status = lend_workspace(handle_, workspace);
     if (status == HGEMM_STATUS_SUCCESS)
         return;
     pool().give_back(place_, handle_);

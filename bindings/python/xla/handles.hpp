@@ -4,6 +4,7 @@
 #include <hgemm.h>
 
 #include <compare>
+#include <cstddef>
 
 namespace hg::xla {
 
@@ -13,11 +14,16 @@ struct Place {
     auto operator<=>(const Place&) const = default;
 };
 
+struct Workspace {
+    void* data;
+    size_t bytes;
+};
+
 // A handle for the time of one call, on the stream. It has no workspace of its own: products of one handle
-// may run on several streams, in graphs among others. Throws Refusal.
+// may run on several streams, in graphs among others. On the CPU it needs none. Throws Refusal.
 class Lent {
 public:
-    Lent(const Place& place, void* stream);
+    Lent(const Place& place, void* stream, Workspace workspace);
     ~Lent();
     Lent(const Lent&) = delete;
     Lent& operator=(const Lent&) = delete;

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
-#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -143,44 +141,12 @@ void run(hgemm_handle_t handle, hgemm_args_t args, const Axes& axes)
     run(handle, args, outer);
 }
 
-// XLA's buffers are less aligned than workspaces must be.
-void lend_workspace(hgemm_handle_t handle, const Call& call)
-{
-    void* memory = call.workspace;
-    size_t bytes = call.workspace_bytes;
-    const bool fits = memory && std::align(256, 1, memory, bytes);
-    require(hgemm_set_workspace(handle, fits ? memory : nullptr, fits ? bytes : 0));
-}
-
 void multiply(const CallFrame& frame, bool on_gpu)
 {
-    check_interface(frame, on_gpu);
     const Call call(frame);
-    const int device = on_gpu ? device_of(frame) : HGEMM_DEVICE_HOST;
-    const hgemm_mode_t mode = call.batch_invariant ? HGEMM_MODE_BATCH_INVARIANT : HGEMM_MODE_DEFAULT;
-    const Lent handle({device, mode}, on_gpu ? stream_of(frame) : nullptr);
-    if (on_gpu)
-        lend_workspace(handle, call);
+    const Lent handle = lend(frame, on_gpu, call.batch_invariant);
     const hgemm_args_t args = arguments_of(call);
     run(handle, args, axes_of(call, args));
-}
-
-Error* answer(const CallFrame& frame, bool on_gpu) noexcept
-{
-    if (answer_metadata(frame))
-        return nullptr;
-    const auto refuse = [&](int code, const char* text) {
-        ErrorCreateArgs args{sizeof args, nullptr, text, code};
-        return frame.api->error_create(&args);
-    };
-    try {
-        multiply(frame, on_gpu);
-        return nullptr;
-    } catch (const Refusal& refusal) {
-        return refuse(refusal.code(), refusal.what());
-    } catch (const std::exception& failure) {
-        return refuse(code_internal, failure.what());
-    }
 }
 
 }  // namespace
@@ -189,11 +155,11 @@ Error* answer(const CallFrame& frame, bool on_gpu) noexcept
 extern "C" __attribute__((visibility("default"))) hg::xla::Error*
 hgemm_xla_matmul_host(const hg::xla::CallFrame* frame)
 {
-    return hg::xla::answer(*frame, false);
+    return hg::xla::answer(*frame, false, hg::xla::multiply);
 }
 
 extern "C" __attribute__((visibility("default"))) hg::xla::Error*
 hgemm_xla_matmul_cuda(const hg::xla::CallFrame* frame)
 {
-    return hg::xla::answer(*frame, true);
+    return hg::xla::answer(*frame, true, hg::xla::multiply);
 }

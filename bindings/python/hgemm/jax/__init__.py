@@ -20,9 +20,10 @@ from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._operand import activation_of
+from . import _ragged
 from ._product import EXPORT_CHECKS, Setting, product, vary_alike
 
-__all__ = ["EXPORT_CHECKS", "linear", "matmul"]
+__all__ = ["EXPORT_CHECKS", "linear", "matmul", "ragged_dot"]
 
 _HALF = ("float16", "bfloat16")
 
@@ -36,10 +37,10 @@ def _as_array(name: str, array: ArrayLike, dtypes: tuple[str, ...], dimensions: 
     return array
 
 
-def _out_dtype(dtype: DTypeLike | None, a: Array) -> str:
+def _out_dtype(dtype: DTypeLike | None, a: Array, argument: str = "out_dtype") -> str:
     name = a.dtype.name if dtype is None else jnp.dtype(dtype).name
     if name not in (*_HALF, "float32"):
-        raise TypeError(f"out_dtype: is {name}, must be float16, bfloat16 or float32")
+        raise TypeError(f"{argument}: is {name}, must be float16, bfloat16 or float32")
     return name
 
 
@@ -101,3 +102,37 @@ def linear(x: ArrayLike, weight: ArrayLike, bias: Optional[ArrayLike] = None, ac
     setting = Setting(x.dtype.name, transpose_b=True, batch_invariant=batch_invariant,
                       activation=None if activation == "none" else activation)
     return _of_rows(setting, x, weight, *(() if bias is None else (bias,)))
+
+
+@partial(jax.jit, static_argnames=("precision", "preferred_element_type", "batch_invariant"))
+def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: None = None,
+               preferred_element_type: Optional[DTypeLike] = None, group_offset: None = None, *,
+               batch_invariant: bool = False) -> Array:
+    """As jax.lax.ragged_dot(), in one kernel on CUDA devices, with fp32 sums that are rounded once.
+
+    ``lhs``: (M, K), the rows of one group behind those of the other. ``rhs``: (G, K, N), a matrix for each group.
+    Both are float16 or both bfloat16. ``group_sizes``: (G,), integers, how many rows each group has. Rows behind the
+    last group are zero in the result (M, N), which is of ``preferred_element_type``: float16, bfloat16 or float32, or
+    that of ``lhs`` where it is None. ``precision`` and ``group_offset`` must be None. ``batch_invariant``: as in matmul().
+
+    Sizes that are negative, or add up to more than M, XLA refuses on the CPU, where it computes. On CUDA devices
+    groups end at row M.
+    """
+    lhs, rhs = _as_array("lhs", lhs, _HALF, 2), _as_array("rhs", rhs, _HALF, 3)
+    sizes = jnp.asarray(group_sizes)
+    for name, array, dimensions in (("lhs", lhs, 2), ("rhs", rhs, 3), ("group_sizes", sizes, 1)):
+        if array.ndim != dimensions:
+            raise ValueError(f"{name}: {array.ndim} dimensions, must be {dimensions}")
+    if rhs.dtype != lhs.dtype:
+        raise TypeError(f"rhs: its elements are {rhs.dtype.name}, must be {lhs.dtype.name} as those of lhs")
+    if not jnp.issubdtype(sizes.dtype, jnp.integer):
+        raise TypeError(f"group_sizes: its elements are {sizes.dtype.name}, must be integers")
+    if rhs.shape[1] != lhs.shape[1]:
+        raise ValueError(f"rhs: its shape {rhs.shape} does not fit that of lhs, {lhs.shape}")
+    if sizes.shape != rhs.shape[:1]:
+        raise ValueError(f"group_sizes: its shape {sizes.shape} does not fit that of rhs, {rhs.shape}")
+    for name, value in (("precision", precision), ("group_offset", group_offset)):
+        if value is not None:
+            raise ValueError(f"{name}: must be None")
+    setting = _ragged.Setting(_out_dtype(preferred_element_type, lhs, "preferred_element_type"), batch_invariant)
+    return _ragged.by_rows(setting, *vary_alike(lhs, rhs, jnp.cumsum(sizes, dtype="int32")))

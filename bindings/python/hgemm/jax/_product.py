@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,12 @@ _ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu, "gelu_tanh": partial(j
                 "gelu_erf": partial(jax.nn.gelu, approximate=False)}
 _TARGET = "hgemm_matmul"
 
+#: Of grouped products.
+GROUPED_TARGET = "hgemm_grouped"
+
 #: What ``jax.export.export(..., disabled_checks=hgemm.jax.EXPORT_CHECKS)`` takes: JAX does not know whether a later
 #: libhgemm understands what is exported. Call it where ``hgemm.jax`` of the same version is imported.
-EXPORT_CHECKS = [DisabledSafetyCheck.custom_call(_TARGET)]
+EXPORT_CHECKS = [DisabledSafetyCheck.custom_call(target) for target in (_TARGET, GROUPED_TARGET)]
 
 #: Beyond it all derivatives of activations are 0 or 1 in fp32, as at infinity, where formulas multiply 0 by infinity. The
 #: values before an activation may be infinite: they overflow in half precision before the activation does.
@@ -38,8 +41,10 @@ def _register() -> None:
         library = ctypes.CDLL(str(path))  # with the libhgemm that hgemm.c has loaded
     except OSError as error:
         raise ImportError(f"hgemm.jax cannot load the package's handler for XLA: {error}") from error
-    for platform, function in (("cpu", library.hgemm_xla_matmul_host), ("CUDA", library.hgemm_xla_matmul_cuda)):
-        jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(function), platform=platform)
+    for target in (_TARGET, GROUPED_TARGET):
+        for platform, name in (("cpu", "host"), ("CUDA", "cuda")):
+            function = jax.ffi.pycapsule(getattr(library, f"hgemm_xla_{target.removeprefix('hgemm_')}_{name}"))
+            jax.ffi.register_ffi_target(target, function, platform=platform)
 
 
 _register()
@@ -72,12 +77,13 @@ def _as_jax(setting: Setting, a: Array, b: Array, *bias: Array) -> Array:
 
 
 @lru_cache(maxsize=None)
-def _batchable(setting: Setting) -> Any:
-    """Under vmap there is one leading dimension more, of length 1 where an operand is shared."""
+def batchable(call: Callable[..., list[Array]], setting: NamedTuple) -> Any:
+    """``call(setting, workspace, *operands)``. Under vmap its operands have one leading dimension more, of length 1
+    where one is shared."""
     @custom_vmap
     def run(*operands: Array) -> list[Array]:
-        return jax.lax.platform_dependent(*operands, cpu=partial(_call, setting, 0),
-                                          cuda=partial(_call, setting, WORKSPACE_BYTES))
+        return jax.lax.platform_dependent(*operands, cpu=partial(call, setting, 0),
+                                          cuda=partial(call, setting, WORKSPACE_BYTES))
 
     @run.def_vmap
     def _(size: int, batched: list[bool], *operands: Array) -> tuple[list[Array], list[bool]]:
@@ -106,7 +112,7 @@ def product(setting: Setting, a: Array, b: Array, bias: Optional[Array] = None) 
     operands = [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (a, b)]
     if bias is not None:
         operands.append(bias.reshape((1,) * (rank - 1 - bias.ndim) + bias.shape))
-    return _batchable(setting)(*operands)
+    return batchable(_call, setting)(*operands)
 
 
 def _forward(setting: Setting, a: Array, b: Array, bias: Optional[Array]) -> tuple[list[Array], tuple[Any, ...]]:
