@@ -15,6 +15,8 @@
 
 struct CUstream_st;
 
+extern "C" hg::xla::Error* hgemm_xla_grouped_cuda(const hg::xla::CallFrame* frame);
+extern "C" hg::xla::Error* hgemm_xla_grouped_host(const hg::xla::CallFrame* frame);
 extern "C" hg::xla::Error* hgemm_xla_matmul_cuda(const hg::xla::CallFrame* frame);
 extern "C" hg::xla::Error* hgemm_xla_matmul_host(const hg::xla::CallFrame* frame);
 
@@ -116,6 +118,7 @@ private:
     std::vector<xla::Buffer*> arguments_, results_;
     std::map<std::string, int32_t> attributes_ = {{"activation", HGEMM_ACTIVATION_NONE},
                                                   {"batch_invariant", 0},
+                                                  {"of_k", 0},
                                                   {"transpose_a", 0},
                                                   {"transpose_b", 0}};
 };
