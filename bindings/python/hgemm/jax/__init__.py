@@ -113,9 +113,10 @@ def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision
     ``lhs``: (M, K), the rows of one group behind those of the other. ``rhs``: (G, K, N), a matrix for each group.
     Both are float16 or both bfloat16. ``group_sizes``: (G,), integers, how many rows each group has. Rows behind the
     last group are zero in the result (M, N), which is of ``preferred_element_type``: float16, bfloat16 or float32, or
-    that of ``lhs`` where it is None. ``precision`` and ``group_offset`` must be None. ``batch_invariant``: as in matmul().
+    that of ``lhs`` where it is None. ``precision`` and ``group_offset`` must be None. ``batch_invariant``: as of
+    matmul().
 
-    Sizes that are negative, or add up to more than M, XLA refuses on the CPU, where it computes. On CUDA devices
+    On the CPU sizes that are negative, or add up to more than M, raise an error where XLA computes. On CUDA devices
     groups end at row M.
     """
     lhs, rhs = _as_array("lhs", lhs, _HALF, 2), _as_array("rhs", rhs, _HALF, 3)

@@ -54,7 +54,7 @@ def by_rows(setting: Setting, a: Array, b: Array, ends: Array) -> Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def by_k(setting: Setting, a: Array, b: Array, ends: Array) -> Array:
-    """(G, M, N): of each group the sum over its rows of ``a`` (R, M) and ``b`` (R, N). Rows of no group do not count."""
+    """(G, M, N): of each group the sum over its rows of ``a`` (R, M) and ``b`` (R, N)."""
     return batchable(_call, setting._replace(of_k=True))(a, b, ends)[0]
 
 
