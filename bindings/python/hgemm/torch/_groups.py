@@ -120,7 +120,7 @@ def in_lines(x: Tensor) -> Tensor:
 
 
 def run_by_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
-    if a.is_cuda:  # a copy costs less than kernels that read elements one by one
+    if a.is_cuda:  # kernels for other operands read their elements one by one
         _shape_by_k(kind(a), kind(b), kind(ends), out_dtype)
         a, b = in_lines(a.t()).t(), in_lines(b)
     plan = _plan_by_k(kind(a), kind(b), kind(ends), out_dtype)
