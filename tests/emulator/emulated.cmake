@@ -149,8 +149,8 @@ if(HGEMM_EMBED_PTX)
         EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=sm100_2cta_256x128,sm100_128x64,static,sm100_splitk_128x32)
     emulated_progress(sm_120 sm120 60 "DeviceKernels.each_one_forced" EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=sm120)
     emulated_progress(sm_80 groups 8 "DeviceGroups.*:DeviceGroupsOf.graph*" EMU_SM_COUNT=8)
-    emulated_progress(sm_90 groups 8 "DeviceGroups.each_kernel_handed_out:DeviceGroupsOf.graph*/sm90" EMU_SM_COUNT=8
-        HGEMM_TEST_KERNELS=sm90_grouped_128x128_1x2)
+    emulated_progress(sm_90 groups 8 "DeviceGroups.each_kernel_handed_out:DeviceGroupsOf.graph*/sm90:DeviceKGroupsOf.graph*/sm90"
+        EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=sm90_grouped_128x128_1x2)
     emulated_seeds(sm_80 1 300)
     emulated_seeds(sm_90 1 150 EMU_SM_COUNT=8 HGEMM_TEST_KERNELS=coop,pingpong,splitk_192x1,splitk_128x1,splitk_64x6,splitk_global)
     emulated_seeds(sm_100 2 150 HGEMM_TEST_KERNELS=sm100)
