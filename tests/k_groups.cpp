@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -32,10 +33,18 @@ KGroupsTrial::KGroupsTrial(Memory& memory, const KGroupsCase& grouped)
 void KGroupsTrial::fill()
 {
     Random random(32);
-    for (Buffer* buffer : {&a_, &b_})
-        for (int64_t i = 0; i < buffer->extent().lines; ++i)
-            for (int64_t j = 0; j < buffer->extent().length; ++j)
-                buffer->set(0, i, j, static_cast<double>(random.below(5) - 2));
+    const int64_t first = g_.ends ? 0 : g_.room,
+                  end = first + std::accumulate(g_.counts.begin(), g_.counts.end(), int64_t{0});
+    const auto fill_operand = [&](Buffer& buffer, bool by_k) {
+        for (int64_t i = 0; i < buffer.extent().lines; ++i)
+            for (int64_t j = 0; j < buffer.extent().length; ++j) {
+                const int64_t p = by_k ? j : i;
+                const double value = static_cast<double>(random.below(5) - 2);
+                buffer.set(0, i, j, p < first || p >= end ? NAN : value);  // K of no group
+            }
+    };
+    fill_operand(a_, a_by_k());
+    fill_operand(b_, b_by_k());
     for (int64_t z = 0; z < std::ssize(g_.counts); ++z)
         for (int64_t i = 0; i < g_.m; ++i)
             for (int64_t j = 0; j < g_.n; ++j) {

@@ -130,13 +130,15 @@ void expect_bits_in_little_room(Library& library)
     const InMode in_mode(library, HGEMM_MODE_TREE);
     size_t bytes = 0;
     ASSERT_EQ(hgemm_workspace_size(library.handle(), &trial.args(), &bytes), HGEMM_STATUS_SUCCESS);
-    // As much as it says; room for eleven rows; for one.
-    const size_t row = static_cast<size_t>(count_leaves(g.k) * g.n) * sizeof(float);
-    const size_t products = bytes - (static_cast<size_t>(g.m) * row + 255) / 256 * 256;
-    for (const size_t size : {bytes, products + 11 * row, products + row}) {
-        const WithWorkspace workspace(library, (size + 255) / 256 * 256);
-        EXPECT_EQ(tree(), wanted) << size << " bytes: " << library.explain(trial.args());
+    // As much as it says; room for some blocks; for the smallest.
+    const size_t element = static_cast<size_t>(count_leaves(g.k)) * sizeof(float);
+    const size_t products = bytes - (static_cast<size_t>(g.m * g.n) * element + 255) / 256 * 256;
+    for (const size_t elements : {size_t{300}, size_t{64}}) {
+        const WithWorkspace workspace(library, (products + elements * element + 255) / 256 * 256);
+        EXPECT_EQ(tree(), wanted) << elements << ": " << library.explain(trial.args());
     }
+    const WithWorkspace workspace(library, (bytes + 255) / 256 * 256);
+    EXPECT_EQ(tree(), wanted) << bytes << " bytes: " << library.explain(trial.args());
 }
 
 // Fills what `g` leaves open and judges the result by the reference.

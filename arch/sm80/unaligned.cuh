@@ -163,7 +163,7 @@ __device__ inline void run_unaligned_tile(const Params& p, Smem<C>& smem)
     const int thread = threadIdx.x;
     const Scheduler work(p, blockIdx.x);
     const TilePlace at = PlainTiles::find<C>(p, work.tile);
-    const KRange range(p, work, C.tile_k);
+    const KRange range = KRange::of_slice(p, work, C.tile_k);
     typename Share::Accumulator acc;
     acc.clear();
     if (range.count > 0) {

@@ -42,13 +42,14 @@ bool direct_symbol(int kernel, int variant, char (&name)[80])
 }
 
 // Entry points are named after type and majors: of A and B, for direct and gemv kernels of A alone. Grouped
-// kernels exist for K-major A only. sm90_repack has one entry point.
+// kernels exist for K-major A and, where groups divide K, for MN-major A and B. sm90_repack has one entry
+// point.
 bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     const auto index = static_cast<int>(&kernel - kernels);
     if (is_direct(index))
         return direct_symbol(index, variant, name);
-    if (is_grouped(index) && (variant & 2) != 0)
+    if (is_grouped(index) && (variant & 3) == 2)
         return false;
     if (index != repack_kernel)
         return major_symbol(kernel, variant, name);
@@ -118,8 +119,9 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
-    const Status status =
-        is_grouped(plan.kernel) ? pack_groups(left, plan, product) : pack_gemm(left, plan, product);
+    const Status status = p.groups.of_k             ? pack_k_groups(left, plan, product)
+                          : is_grouped(plan.kernel) ? pack_groups(left, plan, product)
+                                                    : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
         product.tile_counter = product.arrivals + stream_k_words(c, product.stream_k_tiles);
@@ -166,6 +168,7 @@ const Backend sm90_backend = {
     .batch_invariant = true,
     .stands_aside = nullptr,
     .takes_groups = true,
+    .takes_k_groups = true,
     .predict_plan = sm90::predict_plan,
 };
 

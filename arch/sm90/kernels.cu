@@ -1,6 +1,7 @@
 // Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
-// the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, kk and kn for a
-// GROUPED. A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves both types.
+// the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, for a GROUPED
+// kk and kn, where groups are rows, and mn, where they divide K. A DIRECT or GEMV has the major of A alone,
+// k or m. sm90_repack serves both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -10,6 +11,7 @@
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/parts.hpp"
 #include "arch/sm90/persistent/grouped.cuh"
+#include "arch/sm90/persistent/k_groups.cuh"
 #include "arch/sm90/persistent/kernel.cuh"
 #include "arch/sm90/repack.cuh"
 #include "arch/sm90/smem.hpp"
@@ -39,7 +41,10 @@ template <sm90::Config C, Type T, Major MA, Major MB>
 __device__ inline void run_grouped(const sm90::Params& p)
 {
     auto& smem = *reinterpret_cast<sm90::Smem<C, MB>*>(dynamic_smem);
-    sm90::run_groups<C, T, MA, MB>(p, smem);
+    if constexpr (MA == Major::MN)
+        sm90::run_k_groups<C, T, MA, MB>(p, smem);
+    else
+        sm90::run_groups<C, T, MA, MB>(p, smem);
 }
 
 template <sm90::DirectConfig C, Type T, Major MA>
@@ -76,7 +81,8 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 #define GROUPED_ENTRIES(name, schedule, ...)                                                               \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
     ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)                                               \
-    ENTRY(name, kn, Params, run_grouped, Major::K, Major::MN)
+    ENTRY(name, kn, Params, run_grouped, Major::K, Major::MN)                                              \
+    ENTRY(name, mn, Params, run_grouped, Major::MN, Major::MN)
 
 #define DIRECT_k(name)    ENTRY(name, k, DirectParams, run_direct, Major::K)
 #define DIRECT_m(name)    ENTRY(name, m, DirectParams, run_direct, Major::MN)

@@ -81,6 +81,7 @@ struct Params {
     uint8_t remap[max_remapped_clusters];  // launch index -> index of a cluster: see choose/raster.hpp
     Groups groups;                         // grouped kernels
     int32_t group_count, group_tiles_n;    // grouped kernels: tiles_n counts clusters along N
+    int32_t group_k;                       // K of all groups that divide K
 };
 
 }  // namespace hg::sm90

@@ -27,7 +27,7 @@ module libhgemm
         HGEMM_ACTIVATION_GELU_ERF = 3, HGEMM_ACTIVATION_SILU = 4
     integer(c_int), parameter :: HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2
     integer(c_int), parameter :: &
-        HGEMM_GROUPED_CONTIGUOUS = 1, HGEMM_GROUPED_MASKED = 2, HGEMM_GROUPED_HOST = 3
+        HGEMM_GROUPED_CONTIGUOUS = 1, HGEMM_GROUPED_MASKED = 2, HGEMM_GROUPED_HOST = 3, HGEMM_GROUPED_K = 4
     integer(c_int), parameter :: HGEMM_DEVICE_HOST = -1
     integer(c_int), parameter :: HGEMM_DEVICE_CURRENT = -2
 
@@ -70,6 +70,8 @@ module libhgemm
         type(c_ptr) :: d
         integer(c_int64_t) :: ldd, stride_d
         type(c_ptr) :: offsets, counts, problems, ends, ends_i32, offsets_i32, counts_i32
+        integer(c_int) :: transa
+        integer(c_int32_t) :: flags
     end type
 
     type, bind(c) :: hgemm_tune_options_t

@@ -3,6 +3,7 @@
 #include "src/api/grouped.hpp"
 
 #include "src/api/general_form.hpp"
+#include "src/api/group.hpp"
 #include "src/check/arguments.hpp"
 #include "src/check/canonical.hpp"
 #include "src/check/group_sizes.hpp"
@@ -17,11 +18,6 @@
 
 namespace hg {
 namespace {
-
-bool is_masked(const hgemm_grouped_args_t& g) { return g.grouping == HGEMM_GROUPED_MASKED; }
-bool is_of_k(const hgemm_grouped_args_t& g) { return g.grouping == HGEMM_GROUPED_K; }
-
-int64_t bytes_of_d(const hgemm_grouped_args_t& g) { return bytes_of(static_cast<Type>(g.type_d)); }
 
 Status check_not_negative(const char* name, int64_t size)
 {
@@ -68,8 +64,6 @@ Status check_shared(const hgemm_grouped_args_t& g)
     return status == ok ? check_strides(g) : status;
 }
 
-using Rows = GroupSizes::Rows;
-
 // Checked by itself, since the checks of a group would report D, which is also its C, as `c`.
 Status check_output(const hgemm_grouped_args_t& g, const GroupSizes& sizes)
 {
@@ -77,64 +71,6 @@ Status check_output(const hgemm_grouped_args_t& g, const GroupSizes& sizes)
         if ((is_of_k(g) ? g.m : sizes.rows(i).count) > 0 && g.n > 0)
             return check_pointer(2, "args->d", g.d, bytes_of_d(g), Pointers::OnHost);
     return ok;
-}
-
-// So many bytes further. Of a group that is empty, or not read, it may be no address at all.
-template <typename T>
-T* displaced(T* first, int64_t bytes)
-{
-    return first ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(first) + static_cast<uintptr_t>(bytes))
-                 : nullptr;
-}
-
-hgemm_args_t shared_args(const hgemm_grouped_args_t& g)
-{
-    hgemm_args_t args;
-    hgemm_args_init(&args, sizeof args);
-    args.layout = HGEMM_ROW_MAJOR;
-    args.transa = g.transa;
-    args.transb = g.transb;
-    args.type_ab = g.type_ab;
-    args.type_c = args.type_d = g.type_d;
-    args.m = g.m;
-    args.n = g.n;
-    args.k = g.k;
-    args.alpha = g.alpha;
-    args.beta = g.beta;
-    args.lda = g.lda;
-    args.ldb = g.ldb;
-    args.ldd = args.ldc = g.ldd;
-    return args;
-}
-
-// Some rows of a group as the arguments of a GEMM.
-hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, Rows rows)
-{
-    const bool masked = is_masked(g);
-    hgemm_args_t args = shared_args(g);
-    args.m = rows.count;
-    args.a = displaced(g.a, 2 * ((masked ? group * g.stride_a : 0) + rows.first * g.lda));
-    args.b = displaced(g.b, 2 * group * g.stride_b);
-    args.d = displaced(g.d, bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd));
-    args.c = args.d;
-    return args;
-}
-
-// Some K of a group.
-hgemm_args_t args_of_k(const hgemm_grouped_args_t& g, int64_t group, Rows k)
-{
-    hgemm_args_t args = shared_args(g);
-    args.k = k.count;
-    args.a = displaced(g.a, 2 * k.first * (g.transa == HGEMM_NO_TRANS ? 1 : g.lda));
-    args.b = displaced(g.b, 2 * k.first * (g.transb == HGEMM_NO_TRANS ? g.ldb : 1));
-    args.d = displaced(g.d, bytes_of_d(g) * group * g.stride_d);
-    args.c = args.d;
-    return args;
-}
-
-hgemm_args_t args_of(const hgemm_grouped_args_t& g, int64_t group, Rows range)
-{
-    return is_of_k(g) ? args_of_k(g, group, range) : args_of_rows(g, group, range);
 }
 
 // The caller's hgemm_args_t may be longer than ours: its size is the distance between entries.

@@ -1,6 +1,8 @@
 #include "src/plan/tree.hpp"
 
+#include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdint>
 
 namespace hg {
@@ -9,6 +11,8 @@ namespace {
 // Kernels number the elements of a part with 31 bits.
 constexpr int64_t max_elements = int64_t{1} << 30;
 constexpr int64_t sums_alignment = 256;  // bytes
+constexpr int64_t vector = 8;            // elements
+constexpr int64_t min_elements = vector * vector;
 
 // The address of an element that is so many elements further; of what is absent null.
 template <typename T>
@@ -29,11 +33,38 @@ Operand operand_of(const Operand& o, int64_t elements)
 Matrix matrix_of(const Matrix& x, const TreePart& part)
 {
     Matrix moved = x;
-    moved.ptr = displaced(x.ptr, part.problem * x.batch_stride + part.row * x.ld, bytes_of(x.type));
+    moved.ptr =
+        displaced(x.ptr, part.problem * x.batch_stride + part.row * x.ld + part.column, bytes_of(x.type));
     return moved;
 }
 
 bool has_arrays(const Problem& p) { return p.a.array || p.b.array || p.c.array || p.d.array; }
+
+// Less than all: whole tiles, or at least whole vectors.
+int64_t round_down(int64_t size)
+{
+    constexpr int64_t tile = 128;
+    return size >= tile ? size / tile * tile : size / vector * vector;
+}
+
+int64_t round_to_vectors(int64_t size) { return (size + vector - 1) / vector * vector; }
+
+// The largest block of up to so many elements, as square as possible: then the fewest elements of A and B
+// are read again for other blocks.
+void find_block(const Problem& p, int64_t elements, Tree& tree)
+{
+    const auto side = static_cast<int64_t>(std::sqrt(static_cast<double>(elements)));
+    const int64_t ld = round_to_vectors(p.n);
+    tree.rows = p.m;
+    tree.columns = p.n;
+    if (ld <= side)
+        tree.rows = std::min(p.m, round_down(elements / ld));
+    else if (p.m > side)
+        tree.rows = round_down(side);
+    if (tree.rows > elements / ld)
+        tree.columns = round_down(elements / tree.rows);
+    tree.ld = round_to_vectors(tree.columns);
+}
 
 const char* refusal(const Problem& p)
 {
@@ -53,25 +84,21 @@ Status plan_tree(const Problem& p, size_t room, Tree& tree)
     if (const char* const why_not = refusal(p))
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "tree mode does not serve %s with k = %" PRId64, why_not,
                     p.k);
-    if (p.k > max_tree_k || p.n > max_elements / 2)
+    if (p.k > max_tree_k)
         return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                    "tree mode does not serve a row-major D of %" PRId64 " columns with k = %" PRId64, p.n,
-                    p.k);
-    constexpr int64_t vector = 8;
+                    "tree mode does not serve k = %" PRId64 ", at most %" PRId64, p.k, max_tree_k);
     tree.leaves = count_leaves(p.k);
     tree.leaf_k = p.k / tree.leaves;
-    tree.ld = (p.n + vector - 1) / vector * vector;
-    const int64_t row_bytes = tree.leaves * tree.ld * int64_t{sizeof(float)};
-    const int64_t units = static_cast<int64_t>(room / sums_alignment);
-    const int64_t rows =
-        std::max<int64_t>(1, std::min(units * sums_alignment / row_bytes, max_elements / tree.ld));
-    const int64_t problems = rows / p.m;
+    const int64_t bytes = tree.leaves * int64_t{sizeof(float)};  // of an element of D
+    const auto elements =
+        std::clamp<int64_t>(static_cast<int64_t>(room) / bytes, min_elements, max_elements);
+    find_block(p, elements, tree);
+    const int64_t problem = tree.rows * tree.ld, problems = elements / problem;
     // Launches of either way: products and sums. The second way has whole problems in a part.
-    tree.by_leaf = problems > 1 && p.batch > 1 &&
+    tree.by_leaf = tree.rows == p.m && tree.columns == p.n && p.batch > 1 && problems > 1 &&
                    (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2;
     tree.problems = tree.by_leaf ? std::min(problems, p.batch) : 1;
-    tree.rows = std::min(rows, p.m);
-    tree.sums_bytes = static_cast<size_t>((tree.problems * tree.rows * row_bytes + sums_alignment - 1) /
+    tree.sums_bytes = static_cast<size_t>((tree.problems * problem * bytes + sums_alignment - 1) /
                                           sums_alignment * sums_alignment);
     return ok;
 }
@@ -81,7 +108,7 @@ Problem product_of_leaves(const Problem& p, const Tree& tree, const TreePart& pa
 {
     Problem leaves{};
     leaves.m = part.rows;
-    leaves.n = p.n;
+    leaves.n = part.columns;
     leaves.k = tree.leaf_k;
     leaves.type_ab = p.type_ab;
     leaves.alpha = p.alpha;
@@ -89,7 +116,8 @@ Problem product_of_leaves(const Problem& p, const Tree& tree, const TreePart& pa
     const int64_t k = index * tree.leaf_k;
     leaves.a =
         operand_of(p.a, part.problem * p.a.batch_stride + part.row * p.a.row_stride + k * p.a.k_stride);
-    leaves.b = operand_of(p.b, part.problem * p.b.batch_stride + k * p.b.k_stride);
+    leaves.b =
+        operand_of(p.b, part.problem * p.b.batch_stride + part.column * p.b.row_stride + k * p.b.k_stride);
     float* const to = sums.ptr + index * sums.leaf_stride;
     if (tree.by_leaf) {
         leaves.batch = part.problems;
@@ -108,15 +136,16 @@ Problem output_of(const Problem& p, const TreePart& part)
     Problem output = p;
     output.batch = part.problems;
     output.m = part.rows;
+    output.n = part.columns;
     output.a = output.b = {};
     output.alpha = 1.0f;
     output.alpha_device = nullptr;
     output.c = matrix_of(p.c, part);
     output.d = matrix_of(p.d, part);
     output.aux = matrix_of(p.aux, part);
-    const int64_t row = p.bias.along == BiasAlong::Rows ? part.row : 0;
+    const int64_t first = p.bias.along == BiasAlong::Rows ? part.row : part.column;
     output.bias.ptr =
-        displaced(p.bias.ptr, part.problem * p.bias.batch_stride + row, bytes_of(p.bias.type));
+        displaced(p.bias.ptr, part.problem * p.bias.batch_stride + first, bytes_of(p.bias.type));
     return output;
 }
 

@@ -2,7 +2,8 @@
 //
 // K is cut into halves as long as both are multiples of 64 and at least 512: into `leaves` parts of equal
 // size, a power of two. Products of the leaves write fp32 sums to the workspace; Backend::sum_leaves adds
-// them up pairwise. If the workspace does not hold the sums of a whole problem, some rows follow others.
+// them up pairwise. If the workspace does not hold the sums of a whole problem, it is done in parts: blocks
+// of rows and columns of D.
 #pragma once
 
 #include "src/base/status.hpp"
@@ -33,16 +34,16 @@ struct LeafSums {
     int64_t leaves, leaf_stride, problem_stride, ld;
 };
 
-// Some rows of one problem, or several whole problems.
+// A block of one problem's D, or several whole problems.
 struct TreePart {
-    int64_t problem, problems, row, rows;
+    int64_t problem, problems, row, rows, column, columns;
 };
 
 struct Tree {
     int64_t leaves, leaf_k;
-    bool by_leaf;            // a product has a leaf of several problems; else all leaves of one problem
-    int64_t problems, rows;  // of a part
-    int64_t ld;              // of the sums
+    bool by_leaf;  // a product has a leaf of several problems; else all leaves of one problem
+    int64_t problems, rows, columns;  // of a part
+    int64_t ld;                       // of the sums
     size_t sums_bytes;
 
     int64_t products_of_part() const { return by_leaf ? leaves : 1; }
@@ -53,7 +54,7 @@ struct Tree {
 };
 
 // For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
-// least a row.
+// least eight rows and columns.
 Status plan_tree(const Problem& problem, size_t room, Tree& tree);
 
 // All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.
@@ -74,9 +75,10 @@ Status for_each_part(const Problem& p, const Tree& tree, Parts parts, Visit visi
 {
     Status status = ok;
     for (int64_t z = 0; status == ok && z < p.batch; z = next_part(z, tree.problems, p.batch, parts))
-        for (int64_t row = 0; status == ok && row < p.m; row = next_part(row, tree.rows, p.m, parts))
-            status = visit(
-                TreePart{z, std::min(tree.problems, p.batch - z), row, std::min(tree.rows, p.m - row)});
+        for (int64_t i = 0; status == ok && i < p.m; i = next_part(i, tree.rows, p.m, parts))
+            for (int64_t j = 0; status == ok && j < p.n; j = next_part(j, tree.columns, p.n, parts))
+                status = visit(TreePart{z, std::min(tree.problems, p.batch - z), i,
+                                        std::min(tree.rows, p.m - i), j, std::min(tree.columns, p.n - j)});
     return status;
 }
 

@@ -57,7 +57,7 @@ Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, 
 }
 
 // Half of the workspace is for sums, the rest for the products; if that is too little for them, sums are of
-// one row at a time.
+// the smallest block at a time.
 Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
 {
     if (find_adder(handle) == handle.backend_count)
@@ -75,7 +75,7 @@ Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& n
             return ok;
     }
     return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
-                "needs %zu bytes of workspace in tree mode, has %zu: set a larger one by "
+                "needs at least %zu bytes of workspace in tree mode, has %zu: set a larger one by "
                 "hgemm_set_workspace or create the handle with one by hgemm_create_sized",
                 needs.bytes, bytes);
 }
@@ -157,19 +157,19 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
     Status status = plan_all(handle, problem, tree, needs);
     if (status != ok)
         return status;
-    const TreePart first{0, tree.problems, 0, tree.rows};
+    const TreePart first{0, tree.problems, 0, tree.rows, 0, tree.columns};
     const Reserved reserved(handle, tree.sums_bytes);
     Plan decided;
     status = decide(handle, product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place())),
                     decided);
     char product[512];
     decided.print(product, sizeof product);
-    std::snprintf(text, length,
-                  "tree of %" PRId64 " leaves of k=%" PRId64
-                  " workspace=%zu, added up by %s after products "
-                  "of %s for %" PRId64 " rows of %" PRId64 " problems, each %s",
-                  tree.leaves, tree.leaf_k, needs.bytes, handle.backends[find_adder(handle)]->name,
-                  tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.problems, product);
+    std::snprintf(
+        text, length,
+        "tree of %" PRId64 " leaves of k=%" PRId64 " workspace=%zu, added up by %s after products "
+        "of %s for %" PRId64 " x %" PRId64 " of %" PRId64 " problems, each %s",
+        tree.leaves, tree.leaf_k, needs.bytes, handle.backends[find_adder(handle)]->name,
+        tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.columns, tree.problems, product);
     return status;
 }
 

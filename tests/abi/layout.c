@@ -54,6 +54,7 @@ int main(void)
     VALUE(HGEMM_GROUPED_CONTIGUOUS);
     VALUE(HGEMM_GROUPED_MASKED);
     VALUE(HGEMM_GROUPED_HOST);
+    VALUE(HGEMM_GROUPED_K);
 
     VALUE(HGEMM_DEVICE_HOST);
     VALUE(HGEMM_DEVICE_CURRENT);
@@ -128,6 +129,8 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, ends_i32);
     MEMBER(hgemm_grouped_args_t, offsets_i32);
     MEMBER(hgemm_grouped_args_t, counts_i32);
+    MEMBER(hgemm_grouped_args_t, transa);
+    MEMBER(hgemm_grouped_args_t, flags);
 
     SIZE(hgemm_tune_options_t);
     MEMBER(hgemm_tune_options_t, size);

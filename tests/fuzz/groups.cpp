@@ -93,7 +93,7 @@ void DrawGroups::draw_struct()
 {
     constexpr hgemm_grouping_t groupings[] = {HGEMM_GROUPED_CONTIGUOUS, HGEMM_GROUPED_MASKED,
                                               HGEMM_GROUPED_HOST, HGEMM_GROUPED_HOST};
-    constexpr int odd_groupings[] = {0, 4, -1, 255, 1 << 30};
+    constexpr int odd_groupings[] = {0, 5, -1, 255, 1 << 30};
     q_.is_null = is_odd(Odd::Args);
     q_.tail = input_.one_in(8) ? 8 * (1 + input_.below(8)) : 0;
     q_.dirty_tail = q_.tail > 0 && input_.one_in(4);

@@ -37,7 +37,7 @@ void JudgeGroups::judge_struct()
     const size_t known = sizeof g_, there = known + static_cast<size_t>(q_.tail);
     wrong_if(g_.size < known || g_.size > there || (g_.size == there && q_.dirty_tail), "size");
     doubtful_if(g_.size % 8 != 0, "size");
-    wrong_if(g_.grouping < 1 || g_.grouping > 3, "grouping");
+    wrong_if(g_.grouping < 1 || g_.grouping > 4, "grouping");
     wrong_if(g_.group_count < 0, "group_count");
 }
 

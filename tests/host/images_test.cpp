@@ -41,7 +41,7 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
     std::vector<std::string> entries;
     std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
     if (kernel.starts_with("sm90_grouped_"))
-        majors = {"_kk", "_kn"};
+        majors = {"_kk", "_kn", "_mn"};
     if (kernel.starts_with("sm80_"))
         majors = sm80_suffixes(kernel);
     if (kernel.starts_with("sm90_direct_"))

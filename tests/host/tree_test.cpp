@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <set>
@@ -55,49 +56,52 @@ Problem problem_of(int64_t m, int64_t n, int64_t k, int64_t batch)
     return p;
 }
 
-// Size and alignment of a part's A, which lies at odd places.
-using Shape = std::tuple<int64_t, int64_t, uintptr_t>;
+// Size and alignment of a part's A and B, which lie at odd places.
+using Shape = std::tuple<int64_t, int64_t, int64_t, uintptr_t, uintptr_t>;
 
 std::set<Shape> shapes(const Problem& p, const Tree& tree, Parts parts, std::vector<int>* covered)
 {
     std::set<Shape> found;
     const LeafSums sums{};
-    EXPECT_EQ(for_each_part(p, tree, parts,
-                            [&](const TreePart& part) {
-                                const Problem leaves = product_of_leaves(p, tree, part, 0, sums);
-                                found.emplace(part.problems, part.rows,
-                                              reinterpret_cast<uintptr_t>(leaves.a.ptr) % 16);
-                                for (int64_t z = part.problem; covered && z < part.problem + part.problems;
-                                     ++z)
-                                    for (int64_t i = part.row; i < part.row + part.rows; ++i)
-                                        ++covered->at(static_cast<size_t>(z * p.m + i));
-                                return ok;
-                            }),
-              ok);
+    const auto visit = [&](const TreePart& part) {
+        const Problem leaves = product_of_leaves(p, tree, part, 0, sums);
+        found.emplace(part.problems, part.rows, part.columns,
+                      reinterpret_cast<uintptr_t>(leaves.a.ptr) % 16,
+                      reinterpret_cast<uintptr_t>(leaves.b.ptr) % 16);
+        for (int64_t z = part.problem; covered && z < part.problem + part.problems; ++z)
+            for (int64_t i = part.row; i < part.row + part.rows; ++i)
+                for (int64_t j = part.column; j < part.column + part.columns; ++j)
+                    ++covered->at(static_cast<size_t>((z * p.m + i) * p.n + j));
+        return ok;
+    };
+    EXPECT_EQ(for_each_part(p, tree, parts, visit), ok);
     return found;
 }
 
 TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
 {
-    int by_leaf = 0, in_rows = 0;
+    int by_leaf = 0, in_rows = 0, in_columns = 0;
     for (const int64_t m : {1, 5, 37, 300})
-        for (const int64_t batch : {1, 3, 50, 129})
-            for (const int64_t row_count : {1, 2, 7, 8, 24, 1000, 10'000}) {
-                const Problem p = problem_of(m, 24, 2048, batch);
-                Tree tree{};
-                ASSERT_EQ(plan_tree(p, static_cast<size_t>(row_count * 24 * 4 * 4), tree), ok);
-                std::vector<int> covered(static_cast<size_t>(m * batch));
-                const std::set<Shape> all = shapes(p, tree, Parts::All, &covered);
-                EXPECT_EQ(shapes(p, tree, Parts::OfEachShape, nullptr), all)
-                    << m << " " << batch << " " << row_count;
-                EXPECT_EQ(std::set<int>(covered.begin(), covered.end()), std::set<int>{1});
-                EXPECT_LE(tree.sums_bytes,
-                          std::max<size_t>(512, static_cast<size_t>(row_count * 24 * 4 * 4)));
-                by_leaf += tree.by_leaf;
-                in_rows += tree.rows < m;
-            }
+        for (const int64_t n : {1, 24, 203, 700})
+            for (const int64_t batch : {1, 3, 50})
+                for (const int64_t elements : {1, 64, 100, 1000, 9000, 300'000}) {
+                    const Problem p = problem_of(m, n, 2048, batch);
+                    Tree tree{};
+                    const auto room = static_cast<size_t>(elements * 4 * 4);
+                    ASSERT_EQ(plan_tree(p, room, tree), ok);
+                    std::vector<int> covered(static_cast<size_t>(m * n * batch));
+                    const std::set<Shape> all = shapes(p, tree, Parts::All, &covered);
+                    EXPECT_EQ(shapes(p, tree, Parts::OfEachShape, nullptr), all)
+                        << m << " " << n << " " << batch << " " << elements;
+                    EXPECT_EQ(std::set<int>(covered.begin(), covered.end()), std::set<int>{1});
+                    EXPECT_LE(tree.sums_bytes, std::max<size_t>(1024, room + 255));
+                    by_leaf += tree.by_leaf;
+                    in_rows += tree.rows < m;
+                    in_columns += tree.columns < n;
+                }
     EXPECT_GT(by_leaf, 0);
     EXPECT_GT(in_rows, 0);
+    EXPECT_GT(in_columns, 0);
 }
 
 TEST(Tree, RefusesWhatItDoesNotServe)
@@ -107,8 +111,7 @@ TEST(Tree, RefusesWhatItDoesNotServe)
         EXPECT_EQ(plan_tree(p, size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
         EXPECT_NE(std::string(error_text()).find(text), std::string::npos) << error_text();
     };
-    refused(problem_of(1, 1, 2 * max_tree_k, 1), "with k = 134217728");
-    refused(problem_of(1, int64_t{1} << 30, 1024, 1), "1073741824 columns");
+    refused(problem_of(1, 1, 2 * max_tree_k, 1), "k = 134217728, at most 67108864");
     void* const nowhere[] = {nullptr};
     Problem p = problem_of(1, 1, 1024, 1);
     p.d.array = nowhere;

@@ -86,6 +86,73 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
 
 }  // namespace
 
+namespace {
+
+// Like shares of K: only the device knows how long each is.
+double predict_k_groups(const Problem& p, const Config& c, int sm_count, const Device& device)
+{
+    Problem shares = p;
+    shares.k = ceil_div(p.k, p.batch);
+    shares.groups = {};
+    shares.m = 2 * p.m;  // predict_groups() expects half of it
+    return predict_groups(shares, c, sm_count, device);
+}
+
+void plan_k_groups(const Problem& asked, const Problem& p, const Device& device, const Options& o,
+                   int index, Plan& plan)
+{
+    const Config& c = grouped_configs[index];
+    const int sm_count = o.sm_count(device);
+    plan.kernel = first_grouped + index;
+    plan.variant = (p.type_ab == Type::BF16 ? 4 : 0) + 3;
+    plan.split = 1;
+    plan.cluster = c.ctas();
+    plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
+    plan.tiles = count_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
+    plan.grid = std::min(plan.tiles, resident_clusters(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
+    plan.predicted_us = predict_k_groups(p, c, sm_count, device) + predict_repack(asked, plan);
+    plan.why = *o.kernel ? Why::Forced : Why::Model;
+    decide_details_of_groups(Facts(p), plan);
+}
+
+// The kernel with tiles of 128 rows, or that of 64 where there are no more, or where the other is not
+// legal.
+int choose_k_groups_kernel(const Problem& p, const Options& o, int sm_count)
+{
+    const bool few_rows = p.m <= grouped_configs[0].tile_m;
+    for (const int index : {few_rows ? 0 : 1, few_rows ? 1 : 0, 2})
+        if (is_legal(p, index, o, sm_count))
+            return index;
+    return -1;
+}
+
+bool are_mn_major(const Problem& p)
+{
+    return p.k == 0 || (major_of(p.a) == Major::MN && major_of(p.b) == Major::MN);
+}
+
+}  // namespace
+
+bool choose_k_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
+{
+    constexpr Readable by_tma{.as_is = &OperandFacts::tma, .copies_thin = false};
+    plan.refusal = extent_refusal(asked);
+    if (!plan.refusal && asked.k > 0 && !plan_repack(Facts(asked), by_tma, o.workspace, plan))
+        plan.refusal = "TMA cannot address A or B: 16-byte alignment is needed, or workspace for a copy";
+    if (plan.refusal)
+        return false;
+    const Problem p = asked.k > 0 ? repacked(asked, plan, nullptr) : asked;
+    const int index = choose_k_groups_kernel(p, o, o.sm_count(device));
+    if (!are_mn_major(p))
+        plan.refusal = "groups of k need an A that is contiguous along M and a B that is along N";
+    else if (index < 0)
+        plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
+    if (plan.refusal)
+        return false;
+    plan_k_groups(asked, p, device, o, index, plan);
+    return true;
+}
+
 bool choose_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
     plan.refusal = extent_refusal(asked);

@@ -92,6 +92,7 @@ class Grouping(IntEnum):
     CONTIGUOUS = 1
     MASKED = 2
     HOST = 3
+    K = 4
 
 
 DEVICE_HOST = -1
@@ -191,7 +192,8 @@ class GroupedArgs(_Struct):
                 ("beta", c_float), ("a", c_void_p), ("lda", c_int64), ("stride_a", c_int64), ("b", c_void_p),
                 ("ldb", c_int64), ("stride_b", c_int64), ("d", c_void_p), ("ldd", c_int64), ("stride_d", c_int64),
                 ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args)),
-                ("ends", c_void_p), ("ends_i32", c_void_p), ("offsets_i32", c_void_p), ("counts_i32", c_void_p)]
+                ("ends", c_void_p), ("ends_i32", c_void_p), ("offsets_i32", c_void_p), ("counts_i32", c_void_p),
+                ("transa", c_int), ("flags", c_uint32)]
 
     def __init__(self) -> None:
         super().__init__()

@@ -44,6 +44,7 @@ program layout
     call value('HGEMM_GROUPED_CONTIGUOUS', HGEMM_GROUPED_CONTIGUOUS)
     call value('HGEMM_GROUPED_MASKED', HGEMM_GROUPED_MASKED)
     call value('HGEMM_GROUPED_HOST', HGEMM_GROUPED_HOST)
+    call value('HGEMM_GROUPED_K', HGEMM_GROUPED_K)
     call value('HGEMM_DEVICE_HOST', HGEMM_DEVICE_HOST)
     call value('HGEMM_DEVICE_CURRENT', HGEMM_DEVICE_CURRENT)
 
@@ -119,6 +120,8 @@ program layout
     call member('hgemm_grouped_args_t.ends_i32', c_loc(grouped%ends_i32))
     call member('hgemm_grouped_args_t.offsets_i32', c_loc(grouped%offsets_i32))
     call member('hgemm_grouped_args_t.counts_i32', c_loc(grouped%counts_i32))
+    call member('hgemm_grouped_args_t.transa', c_loc(grouped%transa))
+    call member('hgemm_grouped_args_t.flags', c_loc(grouped%flags))
 
     call size_of('hgemm_tune_options_t', c_sizeof(options))
     origin = address(c_loc(options))

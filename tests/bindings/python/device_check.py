@@ -98,6 +98,25 @@ def groups():
 
 
 @check
+def groups_of_k():
+    """Of all layouts, and as the gradient of weights."""
+    sizes = [0, 100, 0, 150]
+    ends = torch.tensor(sizes, device="cuda").cumsum(0).int()
+    for dtype in DTYPES:
+        a, b = random(300, 136, dtype=dtype), random(300, 92, dtype=dtype)
+        pairs = [*zip(a.double()[:250].split(sizes), b.double()[:250].split(sizes))]
+        exact = torch.stack([x.t() @ y for x, y in pairs])
+        scale = torch.stack([x.t().abs() @ y.abs() for x, y in pairs])
+        for left in (a.t(), a.t().contiguous()):
+            for right in (b, b.t().contiguous().t()):
+                require_close(ht.grouped_mm(left, right, offs=ends), exact, 150, scale)
+        weights = random(4, 136, 92, dtype=dtype, grad=True)
+        grad, = torch.autograd.grad(ht.grouped_mm(a, weights, offs=ends), weights, b)
+        require_close(grad, exact, 150, scale)
+    return "groups of K, two of them empty, and K of no group"
+
+
+@check
 def batch_invariance():
     """The bits of a row for each M, by hgemm.torch and by torch's own operators."""
     rows = 0

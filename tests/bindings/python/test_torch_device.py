@@ -119,6 +119,13 @@ class Products(unittest.TestCase):
             assert_close(ht.grouped_mm(da, db, offs=ends), exact)
             assert_close(ht.grouped_mm(da, transposed, offs=ends), exact)
 
+    def test_grouped_mm_over_k(self):
+        """Of operands that are not copied, which would take kernels of torch's."""
+        (a, da), (b, db) = pair(20, 64, dtype=torch.bfloat16), pair(20, 40, dtype=torch.bfloat16)
+        exact = torch.stack([a[:3].t() @ b[:3], torch.zeros(64, 40).double(), a[3:17].t() @ b[3:17]])
+        for ends in (torch.tensor([3, 3, 17]), torch.tensor([3, 3, 17], dtype=torch.int32)):
+            assert_close(ht.grouped_mm(da.t(), db, offs=ends.cuda()), exact)
+
     def test_tensors_of_two_places(self):
         a, b = random(8, 16), random(16, 8)
         for left, right in ((a.cuda(), b), (a, b.cuda())):

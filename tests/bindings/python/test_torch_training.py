@@ -172,11 +172,7 @@ class Gradients(unittest.TestCase):
             for a in (rows, rows.t().contiguous().t(), random(9, 2 * k, dtype=torch.bfloat16)[:, :k]):
                 a = a.detach().requires_grad_()
                 grad = random(9, n, dtype=torch.bfloat16)
-                with mock.patch.object(torch, "_grouped_mm", side_effect=torch._grouped_mm) as torchs:
-                    of_a, of_b = torch.autograd.grad(ht.grouped_mm(a, b, offs=ends), (a, b), grad)
-                left, right = torchs.call_args.args
-                self.assertEqual((left.stride(0), right.stride(1)), (1, 1))  # what torch's kernel for CUDA takes
-                self.assertEqual((left.stride(1) % 8, right.stride(0) % 8), (0, 0))
+                of_a, of_b = torch.autograd.grad(ht.grouped_mm(a, b, offs=ends), (a, b), grad)
                 x, y, g = a.detach().double(), b.detach().double(), grad.double()
                 assert_close(of_a, torch.cat([g[:3] @ y[0].t(), g[3:] @ y[2].t()]))
                 assert_close(of_b, torch.stack([x[:3].t() @ g[:3], torch.zeros(k, n).double(), x[3:].t() @ g[3:]]))

@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
 from torch import Tensor
 
 from .._operand import ACTIVATIONS
-from . import _autograd, _flops, _ops  # noqa: F401  define torch.ops.hgemm
+from . import _autograd, _flops, _groups, _ops  # noqa: F401  define torch.ops.hgemm
 from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
 from ._ops import Names, require_dimensions, require_tensors
 from ._overrides import batch_invariant, counts, disable, enable, mode
@@ -144,14 +144,20 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
                out_dtype: Optional[torch.dtype] = None) -> Tensor:
     """As torch.nn.functional.grouped_mm(): rows of mat_a (M, K) in groups, each by its own matrix of mat_b (G, K, N).
 
-    ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written. Without
-    ``offs`` both are batches. For other forms, a bias or an ``out_dtype`` of another type call torch's.
+    ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written. If mat_b is
+    (K, N), the groups are of K: the result (G, M, N) has the product of each group's columns of mat_a and rows of
+    mat_b, as gradients of weights are. Its ``out_dtype`` may be torch.float32. Without ``offs`` both are batches. For
+    other forms, a bias or an ``out_dtype`` of another type call torch's.
     """
     require_tensors(mat_a=mat_a, mat_b=mat_b)
     _ops._require(bias is None, ValueError, "bias: is not served, must be None")
-    _ops._require(out_dtype in (None, mat_a.dtype), TypeError, f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
+    of_k = offs is not None and mat_a.dim() == mat_b.dim() == 2
+    _ops._require(of_k or out_dtype in (None, mat_a.dtype), TypeError,
+                  f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
     if offs is None:
         require_dimensions(3, mat_a=mat_a, mat_b=mat_b)
         return _gemm(_OF_GROUPED_MM, mat_a, mat_b)
     require_tensors(offs=offs)
-    return _autograd.grouped_mm(mat_a, mat_b, offs, False, mode.batch_invariant)
+    if of_k:
+        return _groups.grouped_mm_k(mat_a, mat_b, offs, out_dtype, mode.batch_invariant)
+    return _groups.grouped_mm(mat_a, mat_b, offs, False, mode.batch_invariant)

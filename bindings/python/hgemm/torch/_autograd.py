@@ -10,7 +10,7 @@ from torch import Tensor
 from . import _ops
 from ._extension import (BATCHED, is_plain, is_transformed, needs_gradient, no_forward_mode, refuse_forward_mode,
                          serve_plain)
-from ._ops import GEMM, GEMM_AUX, GROUPED_MM, check_groups, kind, kind_or_none, result_shape
+from ._ops import GEMM, GEMM_AUX, kind, kind_or_none, result_shape
 
 
 def _new(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, out_dtype: torch.dtype | None) -> Tensor:
@@ -34,12 +34,6 @@ def _gemm_aux_fake(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, 
 def _gemm_out_fake(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
                    activation: str, out: Tensor, batch_invariant: bool) -> None:
     _new(a, b, c, bias, out.dtype)
-
-
-@torch.library.register_fake("hgemm::grouped_mm")
-def _grouped_mm_fake(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
-    check_groups(kind(a), kind(b), kind(ends))
-    return a.new_empty((a.shape[0], b.shape[2]))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -116,32 +110,8 @@ def _gemm_aux_backward(ctx: Any, grad: Optional[Tensor],
     return _gradients(ctx, a, b, grad_aux)
 
 
-def _save_grouped(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, ends, _, ctx.batch_invariant = inputs
-    ctx.save_for_backward(a, b, ends)
-
-
-def _of_whole_rows(x: Tensor) -> Tensor:
-    """As torch's product by groups takes it: contiguous, in rows of a multiple of 16 bytes."""
-    missing = -x.shape[1] % 8
-    return torch.nn.functional.pad(x, (0, missing)) if missing else x.contiguous()
-
-
-def _grouped_mm_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    a, b, ends = ctx.saved_tensors
-    grad_a = grad_b = None
-    if ctx.needs_input_grad[0]:
-        grad_a = grouped_mm(grad, b.transpose(-2, -1), ends, True, ctx.batch_invariant)
-    if ctx.needs_input_grad[1]:
-        # Sums over the rows of each group: the library has no such product.
-        grad_b = torch._grouped_mm(_of_whole_rows(a).t(), _of_whole_rows(grad), offs=ends.to(torch.int32))
-        grad_b = grad_b[:, :a.shape[1], :grad.shape[1]]
-    return grad_a, grad_b, None, None, None
-
-
 torch.library.register_autograd("hgemm::gemm", _gemm_backward, setup_context=_save)
 torch.library.register_autograd("hgemm::gemm_aux", _gemm_aux_backward, setup_context=_save)
-torch.library.register_autograd("hgemm::grouped_mm", _grouped_mm_backward, setup_context=_save_grouped)
 
 
 class _Gemm(torch.autograd.Function):
@@ -182,7 +152,6 @@ def _transformed(operator: Any, save: Any, gradient: Any) -> Any:
 
 _gemm_transformed = _transformed(GEMM, _save, _gemm_backward)
 _gemm_aux_transformed = _transformed(GEMM_AUX, _save, _gemm_aux_backward)
-_grouped_mm_transformed = _transformed(GROUPED_MM, _save_grouped, _grouped_mm_backward)
 
 
 def gemm(*arguments: Any) -> Tensor:
@@ -200,8 +169,3 @@ def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
         return _GemmAux.apply(*arguments)
     return (_gemm_aux_transformed if is_transformed() else GEMM_AUX)(*arguments)
 
-
-def grouped_mm(*arguments: Any) -> Tensor:
-    """The operator hgemm::grouped_mm."""
-    refuse_forward_mode(*arguments[:2])
-    return (_grouped_mm_transformed if is_transformed() else GROUPED_MM)(*arguments)

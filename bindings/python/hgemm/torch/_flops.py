@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from . import _tree  # noqa: F401  defines an operator, and so do the modules that it imports
+from . import _groups, _tree  # noqa: F401  define operators, and so do the modules that they import
 
 _ops = torch.ops.hgemm
 
@@ -19,7 +19,7 @@ def _of_product(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
     return 2 * prod(a) * b[-1]
 
 
-@register_flop_formula(_ops.grouped_mm)
+@register_flop_formula([_ops.grouped_mm, _ops.grouped_mm_k])
 def _of_groups(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
-    """Of all rows: which are in a group is known on the device alone."""
+    """Of all rows, or all K: which are in a group is known on the device alone."""
     return 2 * prod(a) * b[-1]

@@ -25,8 +25,6 @@ _library.define(f"gemm({_ARGUMENTS}) -> Tensor")
 # Also the values before the activation, which its gradient needs.
 _library.define(f"gemm_aux({_ARGUMENTS}) -> (Tensor, Tensor)")
 _library.define(f"gemm_out({_ARGUMENTS.replace('ScalarType? out_dtype', 'Tensor(a!) out')}) -> ()")
-# Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), for each group g. clear: rows of no group are 0.
-_library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, bool clear, bool batch_invariant) -> Tensor")
 
 
 class _Kind(NamedTuple):
@@ -258,58 +256,12 @@ def gemm_out(a: Tensor, b: Tensor, c: Tensor | None, bias: Tensor | None, alpha:
     run(a, b, c, bias, alpha, beta, activation, out.dtype, batch_invariant, out)
 
 
-def check_groups(a: _Kind, b: _Kind, ends: _Kind) -> None:
-    _require(a.dtype in HALF, TypeError, f"mat_a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
-    _require(b.dtype == a.dtype, TypeError, f"mat_b: is {b.dtype}, must be {a.dtype} as mat_a")
-    _require(len(a.shape) == 2, ValueError, f"mat_a: {len(a.shape)} dimensions, must be 2")
-    _require(len(b.shape) == 3, ValueError, f"mat_b: {len(b.shape)} dimensions, must be 3")
-    _require(b.shape[1] == a.shape[1], ValueError,
-             f"mat_b: its shape {tuple(b.shape)} does not fit that of mat_a, {tuple(a.shape)}")
-    _require(ends.dtype in (torch.int32, torch.int64), TypeError, f"offs: is {ends.dtype}, must be torch.int32")
-    _require(ends.shape == b.shape[:1], ValueError,
-             f"offs: its shape is {tuple(ends.shape)}, must be {tuple(b.shape[:1])}")
-    for name, other in (("mat_b", b), ("offs", ends)):
-        _require(other.device == a.device, ValueError, f"{name}: is on {other.device}, must be on {a.device} as mat_a")
-
-
-@lru_cache(maxsize=4096)
-def _grouped_plan(a: _Kind, b: _Kind, ends: _Kind) -> tuple[c.GroupedArgs, bool, bool]:
-    """Arguments that lack addresses, and whether a and b are copied before."""
-    check_groups(a, b, ends)
-    lda = leading(a.operand, c.Layout.ROW_MAJOR)
-    operand, copy_b = _readable(b)
-    ldb = leading(operand, c.Layout.ROW_MAJOR)
-    args = c.GroupedArgs()
-    args.transb = c.Op.TRANS if ldb is None else c.Op.NO_TRANS
-    args.type_ab = args.type_d = _TYPES[a.dtype]
-    args.group_count, args.m, args.n, args.k = b.shape[0], a.shape[0], b.shape[2], a.shape[1]
-    args.lda = max(1, a.shape[1]) if lda is None else lda
-    args.ldb = leading(operand, c.Layout.COL_MAJOR) if ldb is None else ldb
-    args.ldd, args.stride_b = max(1, b.shape[2]), operand.strides[0]
-    return args, lda is None, copy_b
-
-
-def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
-    plan, copy_a, copy_b = _grouped_plan(kind(a), kind(b), kind(ends))
-    out = (a.new_zeros if clear else a.new_empty)((a.shape[0], b.shape[2]))
-    if copy_a:
-        a = a.contiguous()
-    if copy_b:
-        b = b.contiguous()
-    args = c.GroupedArgs.from_buffer_copy(plan)
-    args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), out.data_ptr()
-    ends = ends.contiguous()
-    setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
-    _handles.call(c.hgemm_grouped_ex, args, a.device, batch_invariant)
-    return out
-
-
 for _key in ("CPU", "CUDA"):
-    for _kernel in (gemm, gemm_aux, gemm_out, grouped_mm):
+    for _kernel in (gemm, gemm_aux, gemm_out):
         _library.impl(_kernel.__name__, _extension.untraced(_kernel), _key)
 
 GEMM, GEMM_AUX = torch.ops.hgemm.gemm.default, torch.ops.hgemm.gemm_aux.default
-GEMM_OUT, GROUPED_MM = torch.ops.hgemm.gemm_out.default, torch.ops.hgemm.grouped_mm.default
+GEMM_OUT = torch.ops.hgemm.gemm_out.default
 
 
 def split_input(input: Tensor, a: Tensor, b: Tensor, beta: float) -> tuple[Tensor | None, Tensor | None]:

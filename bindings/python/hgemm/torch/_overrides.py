@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .. import c
-from . import _ops
+from . import _groups, _ops
 from ._extension import BATCHED, serve, untraced
 from ._ops import Names
 
@@ -136,10 +136,12 @@ def _grouped(self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tenso
         raise _Left("grouped_mm with a bias or another type of result")
     if offs is None:
         return _run(Names("mat_a", "mat_b"), self, mat2, dimensions=3)
-    if self.dim() != 2 or mat2.dim() != 3:
-        raise _Left("grouped_mm over columns or over K")
+    if self.dim() != 2:
+        raise _Left("grouped_mm over columns")
     _ops._require(offs.dtype == torch.int32, TypeError, f"offs: is {offs.dtype}, must be torch.int32")
-    return _ops.grouped_mm(self, mat2, offs, False, mode.batch_invariant)
+    if mat2.dim() == 2:
+        return _groups.run_by_k(self, mat2, offs, None, mode.batch_invariant)
+    return _groups.run_by_rows(self, mat2, offs, False, mode.batch_invariant)
 
 
 def _of_other_operands(*_: Any, **__: Any) -> Tensor:

@@ -84,6 +84,7 @@ pub type hgemm_grouping_t = c_int;
 pub const HGEMM_GROUPED_CONTIGUOUS: hgemm_grouping_t = 1;
 pub const HGEMM_GROUPED_MASKED: hgemm_grouping_t = 2;
 pub const HGEMM_GROUPED_HOST: hgemm_grouping_t = 3;
+pub const HGEMM_GROUPED_K: hgemm_grouping_t = 4;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +161,8 @@ pub struct hgemm_grouped_args_t {
     pub ends_i32: *const i32,
     pub offsets_i32: *const i32,
     pub counts_i32: *const i32,
+    pub transa: hgemm_op_t,
+    pub flags: u32,
 }
 
 #[repr(C)]

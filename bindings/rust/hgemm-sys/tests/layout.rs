@@ -61,6 +61,7 @@ fn constants_and_structs_are_those_of_c() {
         HGEMM_GROUPED_CONTIGUOUS,
         HGEMM_GROUPED_MASKED,
         HGEMM_GROUPED_HOST,
+        HGEMM_GROUPED_K,
         HGEMM_DEVICE_HOST,
         HGEMM_DEVICE_CURRENT
     );
@@ -137,7 +138,9 @@ fn constants_and_structs_are_those_of_c() {
         ends,
         ends_i32,
         offsets_i32,
-        counts_i32
+        counts_i32,
+        transa,
+        flags
     );
     members!(
         lines,

@@ -1,0 +1,188 @@
+"""Products by groups, of rows or of K: the operators, their shapes and gradients."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+from .. import c
+from .._operand import leading
+from . import _extension, _handles, _ops
+from ._autograd import _transformed
+from ._extension import is_transformed, refuse_forward_mode
+from ._ops import _require, _Kind, kind
+
+# Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), for each group g. clear: rows of no group are 0.
+_ops._library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, bool clear, bool batch_invariant) -> Tensor")
+# Columns ends[g - 1] to ends[g] - 1 of a (M, K) by these rows of b (K, N): (groups, M, N).
+_ops._library.define("grouped_mm_k(Tensor a, Tensor b, Tensor ends, ScalarType? out_dtype, bool batch_invariant) "
+                     "-> Tensor")
+
+
+class _Plan(NamedTuple):
+    """Arguments that lack addresses, and what is copied before."""
+    args: c.GroupedArgs
+    shape: tuple[int, ...]
+    copy_a: bool
+    copy_b: bool
+
+
+def _check(a: _Kind, b: _Kind, ends: _Kind, dimensions: int) -> None:
+    """dimensions: those of b."""
+    _require(a.dtype in _ops.HALF, TypeError, f"mat_a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
+    _require(b.dtype == a.dtype, TypeError, f"mat_b: is {b.dtype}, must be {a.dtype} as mat_a")
+    _require(len(a.shape) == 2, ValueError, f"mat_a: {len(a.shape)} dimensions, must be 2")
+    _require(len(b.shape) == dimensions, ValueError, f"mat_b: {len(b.shape)} dimensions, must be {dimensions}")
+    _require(b.shape[-2] == a.shape[1], ValueError,
+             f"mat_b: its shape {tuple(b.shape)} does not fit that of mat_a, {tuple(a.shape)}")
+    _require(ends.dtype in (torch.int32, torch.int64), TypeError, f"offs: is {ends.dtype}, must be torch.int32")
+    for name, other in (("mat_b", b), ("offs", ends)):
+        _require(other.device == a.device, ValueError, f"{name}: is on {other.device}, must be on {a.device} as mat_a")
+
+
+def _shape_by_rows(a: _Kind, b: _Kind, ends: _Kind) -> tuple[int, ...]:
+    _check(a, b, ends, 3)
+    _require(ends.shape == b.shape[:1], ValueError,
+             f"offs: its shape is {tuple(ends.shape)}, must be {tuple(b.shape[:1])}")
+    return a.shape[0], b.shape[2]
+
+
+def _shape_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) -> tuple[int, ...]:
+    _check(a, b, ends, 2)
+    _require(len(ends.shape) == 1, ValueError, f"offs: {len(ends.shape)} dimensions, must be 1")
+    _require(out_dtype in (None, a.dtype, torch.float32), TypeError,
+             f"out_dtype: is {out_dtype}, must be {a.dtype} or torch.float32")
+    return ends.shape[0], a.shape[0], b.shape[1]
+
+
+@lru_cache(maxsize=4096)
+def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind) -> _Plan:
+    shape = _shape_by_rows(a, b, ends)
+    lda = leading(a.operand, c.Layout.ROW_MAJOR)
+    operand, copy_b = _ops._readable(b)
+    ldb = leading(operand, c.Layout.ROW_MAJOR)
+    args = c.GroupedArgs()
+    args.transb = c.Op.TRANS if ldb is None else c.Op.NO_TRANS
+    args.type_ab = args.type_d = _ops._TYPES[a.dtype]
+    args.group_count, args.m, args.n, args.k = b.shape[0], a.shape[0], b.shape[2], a.shape[1]
+    args.lda = max(1, a.shape[1]) if lda is None else lda
+    args.ldb = leading(operand, c.Layout.COL_MAJOR) if ldb is None else ldb
+    args.ldd, args.stride_b = max(1, b.shape[2]), operand.strides[0]
+    return _Plan(args, shape, lda is None, copy_b)
+
+
+@lru_cache(maxsize=4096)
+def _plan_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) -> _Plan:
+    """Where an operand is stored in both orders, it is said to be in that which GPUs are fast with."""
+    shape = _shape_by_k(a, b, ends, out_dtype)
+    (a_operand, copy_a), (b_operand, copy_b) = _ops._readable(a), _ops._readable(b)
+    lda, ldb = leading(a_operand, c.Layout.COL_MAJOR), leading(b_operand, c.Layout.ROW_MAJOR)
+    args = c.GroupedArgs()
+    args.grouping = c.Grouping.K
+    args.transa = c.Op.NO_TRANS if lda is None else c.Op.TRANS
+    args.transb = c.Op.TRANS if ldb is None else c.Op.NO_TRANS
+    args.type_ab, args.type_d = _ops._TYPES[a.dtype], _ops._TYPES[out_dtype or a.dtype]
+    args.group_count, args.m, args.n = shape
+    args.k = a.shape[1]
+    args.lda = leading(a_operand, c.Layout.ROW_MAJOR) if lda is None else lda
+    args.ldb = leading(b_operand, c.Layout.COL_MAJOR) if ldb is None else ldb
+    args.ldd, args.stride_d = max(1, args.n), args.m * args.n
+    return _Plan(args, shape, copy_a, copy_b)
+
+
+def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_invariant: bool) -> Tensor:
+    if plan.copy_a:
+        a = a.contiguous()
+    if plan.copy_b:
+        b = b.contiguous()
+    args = c.GroupedArgs.from_buffer_copy(plan.args)
+    args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), out.data_ptr()
+    ends = ends.contiguous()
+    setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
+    _handles.call(c.hgemm_grouped_ex, args, a.device, batch_invariant)
+    return out
+
+
+def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
+    plan = _plan_by_rows(kind(a), kind(b), kind(ends))
+    return _run(plan, a, b, ends, (a.new_zeros if clear else a.new_empty)(plan.shape), batch_invariant)
+
+
+def in_lines(x: Tensor) -> Tensor:
+    """x, or a copy, in rows that are contiguous and aligned to 16 bytes."""
+    rows, columns = x.shape
+    if x.stride(1) == 1 and x.stride(0) >= columns and x.stride(0) % 8 == 0 and x.data_ptr() % 16 == 0:
+        return x
+    return x.new_empty((rows, columns + -columns % 8))[:, :columns].copy_(x)
+
+
+def run_by_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
+    if a.is_cuda:  # kernels for other operands read their elements one by one
+        _shape_by_k(kind(a), kind(b), kind(ends), out_dtype)
+        a, b = in_lines(a.t()).t(), in_lines(b)
+    plan = _plan_by_k(kind(a), kind(b), kind(ends), out_dtype)
+    return _run(plan, a, b, ends, a.new_empty(plan.shape, dtype=out_dtype), batch_invariant)
+
+
+for _key in ("CPU", "CUDA"):
+    _ops._library.impl("grouped_mm", _extension.untraced(run_by_rows), _key)
+    _ops._library.impl("grouped_mm_k", _extension.untraced(run_by_k), _key)
+GROUPED_MM, GROUPED_MM_K = torch.ops.hgemm.grouped_mm.default, torch.ops.hgemm.grouped_mm_k.default
+
+
+@torch.library.register_fake("hgemm::grouped_mm")
+def _fake(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
+    return a.new_empty(_shape_by_rows(kind(a), kind(b), kind(ends)))
+
+
+@torch.library.register_fake("hgemm::grouped_mm_k")
+def _fake_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
+    return a.new_empty(_shape_by_k(kind(a), kind(b), kind(ends), out_dtype), dtype=out_dtype)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ends, _, ctx.batch_invariant = inputs
+    ctx.save_for_backward(a, b, ends)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    a, b, ends = ctx.saved_tensors
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = grouped_mm(grad, b.transpose(1, 2), ends, True, ctx.batch_invariant)
+    if ctx.needs_input_grad[1]:
+        grad_b = grouped_mm_k(a.t(), grad, ends, None, ctx.batch_invariant)
+    return grad_a, grad_b, None, None, None
+
+
+def _backward_k(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    """Groups of K are groups of rows of both gradients, of that of a if it is transposed."""
+    a, b, ends = ctx.saved_tensors
+    half = grad.to(a.dtype)
+    grad_a = grad_b = None
+    if ctx.needs_input_grad[0]:
+        grad_a = grouped_mm(b, half.transpose(1, 2), ends, True, ctx.batch_invariant).t()
+    if ctx.needs_input_grad[1]:
+        grad_b = grouped_mm(a.t(), half, ends, True, ctx.batch_invariant)
+    return grad_a, grad_b, None, None, None
+
+
+torch.library.register_autograd("hgemm::grouped_mm", _backward, setup_context=_save)
+torch.library.register_autograd("hgemm::grouped_mm_k", _backward_k, setup_context=_save)
+_transformed_by_rows = _transformed(GROUPED_MM, _save, _backward)
+_transformed_by_k = _transformed(GROUPED_MM_K, _save, _backward_k)
+
+
+def grouped_mm(*arguments: Any) -> Tensor:
+    """The operator hgemm::grouped_mm."""
+    refuse_forward_mode(*arguments[:2])
+    return (_transformed_by_rows if is_transformed() else GROUPED_MM)(*arguments)
+
+
+def grouped_mm_k(*arguments: Any) -> Tensor:
+    """The operator hgemm::grouped_mm_k."""
+    refuse_forward_mode(*arguments[:2])
+    return (_transformed_by_k if is_transformed() else GROUPED_MM_K)(*arguments)
