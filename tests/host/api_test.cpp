@@ -172,8 +172,8 @@ TEST_F(Api, workspace)
 TEST_F(Api, mode_and_sm_count)
 {
     EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_DEFAULT), HGEMM_STATUS_SUCCESS);
-    expect_invalid(hgemm_set_mode(handle(), static_cast<hgemm_mode_t>(2)), 2,
-                   "(mode) is 2, must be 0 (default) or 1");
+    expect_invalid(hgemm_set_mode(handle(), static_cast<hgemm_mode_t>(3)), 2,
+                   "(mode) is 3, must be 0 (default), 1 (batch-invariant) or 2 (tree)");
     EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_BATCH_INVARIANT), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(hgemm_set_mode(handle(), HGEMM_MODE_DEFAULT), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(hgemm_set_sm_count(handle(), 1), HGEMM_STATUS_SUCCESS);
@@ -194,12 +194,12 @@ TEST_F(Api, settings_are_told)
         EXPECT_EQ(hgemm_get_sm_count(handle(), &count), HGEMM_STATUS_SUCCESS);
         EXPECT_EQ(count, limit);
     }
-    for (const hgemm_mode_t wanted : {HGEMM_MODE_BATCH_INVARIANT, HGEMM_MODE_DEFAULT}) {
+    for (const hgemm_mode_t wanted : {HGEMM_MODE_BATCH_INVARIANT, HGEMM_MODE_TREE, HGEMM_MODE_DEFAULT}) {
         EXPECT_EQ(hgemm_set_mode(handle(), wanted), HGEMM_STATUS_SUCCESS);
         EXPECT_EQ(hgemm_get_mode(handle(), &mode), HGEMM_STATUS_SUCCESS);
         EXPECT_EQ(mode, wanted);
     }
-    EXPECT_EQ(hgemm_set_mode(handle(), static_cast<hgemm_mode_t>(2)), HGEMM_STATUS_INVALID_ARGUMENT);
+    EXPECT_EQ(hgemm_set_mode(handle(), static_cast<hgemm_mode_t>(3)), HGEMM_STATUS_INVALID_ARGUMENT);
     EXPECT_EQ(hgemm_get_mode(handle(), &mode), HGEMM_STATUS_SUCCESS);
     EXPECT_EQ(mode, HGEMM_MODE_DEFAULT) << "a refused mode is not set";
     expect_invalid(hgemm_get_mode(handle(), nullptr), 2, "hgemm_get_mode: argument 2 (mode) is NULL");
