@@ -118,8 +118,9 @@ typedef HGEMM_ENUM(hgemm_mode) {
      * bits of one: each computes its part in this mode with an fp32 result, and the results are added
      * pairwise. Where k is never halved the bits are those of HGEMM_MODE_BATCH_INVARIANT.
      *
-     * A product whose k is halved needs a workspace, and is several launches. NOT_SUPPORTED: batches of
-     * pointer arrays, groups whose sizes are in device memory, tuning, or k above 2^26, if k is halved.
+     * A product whose k is halved needs a workspace, and is several launches. NOT_SUPPORTED, if k is halved:
+     * batches of pointer arrays, groups whose sizes are in device memory, k above 2^26. Always, on a GPU:
+     * groups of k, and tuning.
      */
     HGEMM_MODE_TREE = 2
 } hgemm_mode_t;
@@ -453,7 +454,8 @@ typedef HGEMM_ENUM(hgemm_grouping) {
  *
  * Offsets, ends and counts are read when the kernel runs, so that a captured call serves whatever sizes are there when
  * its graph is launched. On a GPU what is outside of 0 ... m (or 0 ... k) is cut off; on the host it is refused.
- * Of rows that no group owns D keeps what it has. All rows of A must be readable, whatever belongs to a group.
+ * Of rows that no group owns D keeps what it has. All rows of A must be readable, and for groups of k all of
+ * B as well, whatever belongs to a group.
  */
 typedef struct hgemm_grouped_args {
     size_t size; /* sizeof(hgemm_grouped_args_t) as the caller was compiled; 1024 at most */
@@ -548,7 +550,7 @@ HGEMM_API void hgemm_tune_report_init(hgemm_tune_report_t *report, size_t size);
  * @return SUCCESS, also if nothing was faster, or if the time was over; INVALID_ARGUMENT (as hgemm_gemm_ex();
  *   a member of options or report; a file that cannot be written, but if only the end shows that, the handle
  *   uses what was found, and the report is filled); NOT_SUPPORTED (as hgemm_gemm_ex(); the stream is
- *   captured; the handle may not use all SMs, or HGEMM_KERNEL chooses its kernels; with options->write also:
+ *   captured; the handle may not use all SMs, is in tree mode, or HGEMM_KERNEL chooses its kernels; with options->write also:
  *   HGEMM_BACKEND chooses its backend); ALLOC_FAILED; WORKSPACE_TOO_SMALL; DRIVER_ERROR; LAUNCH_FAILED.
  */
 HGEMM_API hgemm_status_t hgemm_tune(hgemm_handle_t handle, const hgemm_args_t *args,
@@ -556,7 +558,7 @@ HGEMM_API hgemm_status_t hgemm_tune(hgemm_handle_t handle, const hgemm_args_t *a
 
 /** As hgemm_tune(), for hgemm_grouped_ex(handle, args) with the offsets or counts that lie on the device now.
     Rows that no group owns are not compared. HGEMM_GROUPED_HOST is refused (INVALID_ARGUMENT): hgemm_tune()
-    serves each of its problems. */
+    serves each of its problems. HGEMM_GROUPED_K is NOT_SUPPORTED. */
 HGEMM_API hgemm_status_t hgemm_tune_grouped(hgemm_handle_t handle, const hgemm_grouped_args_t *args,
                                             const hgemm_tune_options_t *options,
                                             hgemm_tune_report_t *report);

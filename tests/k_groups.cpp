@@ -134,7 +134,8 @@ void KGroupsTrial::expect_right()
                 for (int64_t p = first; p < end; ++p)
                     sum += a(i, p) * b(p, j);
                 const double old = before_[at++], result = d_.get(z, i, j);
-                const double value = double{g_.alpha} * sum + (g_.beta != 0 ? double{g_.beta} * old : 0);
+                const double product = end > first ? double{g_.alpha} * sum : 0;
+                const double value = product + (g_.beta != 0 ? double{g_.beta} * old : 0);
                 if (matches(g_.type_d, result, value, 0) || wrong++ > 0)
                     continue;
                 ADD_FAILURE() << "group " << z << " (" << i << ", " << j << ") is " << result
@@ -183,6 +184,9 @@ std::vector<KGroupsCase> k_groups_cases()
         {{0, 0, 0}, 40, 40, f16, f32, t, n, 1, 3, 0, 0, 0},
         {high, 40, 40, f16, f32, t, n, 0, 2, 0, 0, 0},
         {{77}, 72, 72, f16, f16, t, n, 1, 1, 0, 0, 0},
+        // Groups without K, which an alpha that is no number does not touch.
+        {{0, 0}, 40, 40, f16, f32, t, n, INFINITY, 2, 3, 0, 0},
+        {{0, 0}, 19, 40, bf16, bf16, t, n, NAN, 0, 3, 1, 1},
     };
 }
 
@@ -212,6 +216,7 @@ void check_k_groups(Library& library)
     expect_refused([](Args& g) { g.flags = 1; }, "args->flags) is 1, must be 0");
     expect_refused([](Args& g) { g.lda = g.m - 1; }, "args->lda) is 135, must be at least m = 136");
     expect_refused([](Args& g) { g.ldb = g.n - 1; }, "args->ldb) is 71");
+    expect_refused([](Args& g) { g.transb = HGEMM_TRANS, g.ldb = g.k - 1; }, "must be at least k = 621");
     expect_refused([](Args& g) { g.stride_d = 0; }, "args->stride_d) is 0");
     expect_refused([](Args& g) { g.a = nullptr; }, "args->a");
     expect_refused([](Args& g) { g.d = nullptr; }, "args->d");

@@ -237,6 +237,23 @@ void check_tree_refusals(Library& library)
         const WithWorkspace workspace(library, 256);
         expect_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL, "in tree mode, has 256");
     }
+    {
+        // What is needed is told all the same, and suffices.
+        size_t bytes = 0;
+        Trial trial(g, library.memory());
+        trial.upload();
+        {
+            const WithWorkspace workspace(library, 256);
+            const InMode in_mode(library, HGEMM_MODE_TREE);
+            EXPECT_EQ(hgemm_workspace_size(library.handle(), &trial.args(), &bytes), HGEMM_STATUS_SUCCESS)
+                << hgemm_last_error();
+            EXPECT_NE(library.explain(trial.args()).find("tree of 2 leaves"), std::string::npos);
+        }
+        EXPECT_GT(bytes, 256u);
+        const WithWorkspace workspace(library, bytes);
+        const InMode in_mode(library, HGEMM_MODE_TREE);
+        EXPECT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
+    }
     g.batch = Batch::Arrays;
     g.batch_count = 3;
     expect_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED, "pointer arrays with k = 1024");

@@ -3,6 +3,7 @@
 // in bands, so that the tiles in flight form a block with about equal sides.
 #pragma once
 
+#include "arch/common/finish.cuh"
 #include "arch/common/ptx/warp.cuh"
 #include "arch/common/types.hpp"
 
@@ -38,6 +39,12 @@ struct GroupRows {
         return static_cast<int32_t>(max(low, min(value, high)));
     }
 };
+
+// A group without K leaves beta * C, as a problem without K does: see Problem::multiply_nothing().
+__device__ inline Scalars scalars_of_k_group(const Scalars& s, int32_t count)
+{
+    return {count > 0 ? s.alpha : s.beta != 0.0f ? -0.0f : 0.0f, s.beta};
+}
 
 // Walks over all tiles, of Rows rows each. Called by whole warps: each lane holds one group of a chunk of
 // 32.

@@ -6,6 +6,7 @@
 // keeps a warp from overwriting a stage that another warp still reads.
 #pragma once
 
+#include "arch/common/groups.cuh"
 #include "arch/common/ptx/warp.cuh"
 #include "arch/common/swizzle.cuh"
 #include "arch/sm80/kernel.cuh"
@@ -85,11 +86,12 @@ __device__ inline void run_any_tile(const Params& p, Smem<C>& smem)
     const TilePlace at = Find::template find<C>(p, Scheduler(p, blockIdx.x).tile);
     if (!Find::exists(at))
         return;
-    const Scalars scalars = load_scalars(p.output);
+    Scalars scalars = load_scalars(p.output);
     int64_t first_k = 0, k = scalars.alpha == 0.0f ? 0 : p.k;
     if constexpr (Find::groups_k) {
         const KRange range = KRange::of_group(p, at.batch);
         first_k = range.first, k = range.count;
+        scalars = scalars_of_k_group(scalars, range.count);
     }
 
     const typename Share::Lane offsets(in_tile.m, in_tile.n, lane);

@@ -122,7 +122,10 @@ __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& a
     if (ptx::mov_b32(complete) == 0)  // hidden from nvcc, which would have two copies of the epilogue
         return;
     const TilePlace at = Find::template find<C>(p, work.tile);
-    store<C, T>(Find::output(p, at), load_scalars(p.output), acc, &smem, at, warp, lane);
+    Scalars scalars = load_scalars(p.output);
+    if constexpr (Find::groups_k)
+        scalars = scalars_of_k_group(scalars, KRange::of_group(p, at.batch).count);
+    store<C, T>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
 }
 
 template <Config C, Type T, Major MA, Major MB, typename Find = PlainTiles>

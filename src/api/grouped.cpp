@@ -59,6 +59,10 @@ Status check_shared(const hgemm_grouped_args_t& g)
         status =
             check_leading(2, "args->lda", g.lda,
                           g.transa == HGEMM_NO_TRANS ? Stored{g.k, g.m, "k"} : Stored{g.m, g.k, "m"}, 2);
+    if (status == ok && is_of_k(g))
+        status =
+            check_leading(2, "args->ldb", g.ldb,
+                          g.transb == HGEMM_NO_TRANS ? Stored{g.n, g.k, "n"} : Stored{g.k, g.n, "k"}, 2);
     if (status == ok)
         status = check_leading(2, "args->ldd", g.ldd, {g.n, g.m, "n"}, bytes_of_d(g));
     return status == ok ? check_strides(g) : status;
@@ -144,6 +148,11 @@ Status run_all(Handle& handle, const hgemm_grouped_args_t& g, const GroupSizes* 
     return status == ok ? for_each_problem(handle, g, sizes, run_problem) : status;
 }
 
+Status check_count(const hgemm_grouped_args_t& g)
+{
+    return check_not_negative("args->group_count", g.group_count);
+}
+
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 {
     if (Status status = copy_struct(args, "hgemm_grouped_args", g); status != ok)
@@ -152,6 +161,8 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
         return fail_argument(2, "args->grouping",
                              "is %d, must be 1 (contiguous), 2 (masked), 3 (host) or 4 (k)",
                              static_cast<int>(g.grouping));
+    if (g.grouping == HGEMM_GROUPED_HOST)
+        return check_count(g);
     if (g.flags != 0)
         return fail_argument(2, "args->flags", "is %" PRIu32 ", must be 0", g.flags);
     // Programs that were compiled before there was this member have 0.
@@ -161,15 +172,13 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
         return fail_argument(2, "args->transa", "is %d, must be %s", static_cast<int>(g.transa),
                              is_of_k(g) ? "111 (no), 112 (transposed) or 113 (conjugate)"
                                         : "111 (no) or 0 unless grouping is 4 (k)");
-    if (g.grouping != HGEMM_GROUPED_HOST && g.type_ab != HGEMM_F16 && g.type_ab != HGEMM_BF16)
+    if (g.type_ab != HGEMM_F16 && g.type_ab != HGEMM_BF16)
         return fail_argument(2, "args->type_ab", "is %d, must be 1 (F16) or 2 (BF16)",
                              static_cast<int>(g.type_ab));
-    if (g.grouping != HGEMM_GROUPED_HOST && (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32))
+    if (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32)
         return fail_argument(2, "args->type_d", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
                              static_cast<int>(g.type_d));
-    if (g.group_count < 0)
-        return fail_argument(2, "args->group_count", "is %" PRId64 ", must be at least 0", g.group_count);
-    return ok;
+    return check_count(g);
 }
 
 bool reads_operands(const hgemm_grouped_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
@@ -240,7 +249,8 @@ Request to_request(const hgemm_grouped_args_t& g, const Groups& groups)
     return r;
 }
 
-// Everything but the common members, which copy_grouped() checks, of contiguous or masked groups.
+// Everything but the common members, which copy_grouped() checks, of groups that are not described on the
+// host.
 Status check_groups(const Handle& handle, const hgemm_grouped_args_t& g, GroupSizes& sizes)
 {
     Status status = check_shared(g);

@@ -9,6 +9,7 @@
 #include "src/run/workspaces.hpp"
 #include "src/tuning/tuning.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,10 +41,10 @@ struct Handle {
     Workspace own, user;  // user.ptr null: own is used, or lent ones
     size_t reserved;      // the first bytes of the workspace, which hold a tree's sums while it runs
     // Set by hgemm_set_workspace_per_stream(); see lending.hpp.
-    size_t lent_limit;            // of bytes; 0: the handle's own workspace is used
-    size_t lent_counters;         // words that come with so many bytes
+    size_t lent_limit;     // of bytes; 0: the handle's own workspace is used
+    size_t lent_counters;  // words that come with so many bytes
     Workspaces lent;
-    driver::Place place;          // of the call that runs, or ran last
+    driver::Place place;  // of the call that runs, or ran last
 
     // Backends that serve the device, the preferred one first, and their state.
     const Backend* backends[max_backends];
@@ -58,7 +59,7 @@ struct Handle {
         Workspace left = borrows() ? borrowed() : user.ptr ? user : own;
         if (reserved > 0) {
             left.ptr = left.ptr ? static_cast<char*>(left.ptr) + reserved : nullptr;
-            left.bytes -= reserved;
+            left.bytes -= std::min(reserved, left.bytes);
         }
         return left;
     }

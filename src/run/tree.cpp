@@ -4,6 +4,7 @@
 #include "src/plan/tree.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/lending.hpp"
+#include "src/tuning/key.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -56,35 +57,39 @@ Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, 
     });
 }
 
-// Half of the workspace is for sums, the rest for the products; if that is too little for them, sums are of
-// the smallest block at a time.
+// Half of the workspace is for sums, the rest for the products. If that is too little for these, sums get
+// what they leave, and then the smallest block.
 Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
 {
     if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
     const size_t bytes = handle.workspace().bytes;
-    for (const size_t room : {bytes / 2, size_t{0}}) {
+    size_t room = bytes / 2;
+    Status status = ok;
+    for (int attempt = 0; status == ok && attempt < 3; ++attempt) {
         needs = {};
-        Status status = plan_tree(problem, room, tree);
-        if (status == ok && tree.sums_bytes <= bytes)
+        status = plan_tree(problem, room, tree);
+        if (status == ok)
             status = find_needs(handle, problem, tree, needs);
-        if (status != ok)
-            return status;
+        room = attempt == 0 && needs.bytes < bytes ? bytes - needs.bytes : 0;
         needs.bytes += tree.sums_bytes;
         if (needs.bytes <= bytes)
-            return ok;
+            break;
     }
-    return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
-                "needs at least %zu bytes of workspace in tree mode, has %zu: set a larger one by "
-                "hgemm_set_workspace or create the handle with one by hgemm_create_sized",
-                needs.bytes, bytes);
+    return status;
 }
 
 Status prepare_planned(hg::Handle& handle, const Problem& problem, Tree& tree)
 {
     Needs needs;
-    const Status status = plan_all(handle, problem, tree, needs);
-    return status == ok ? provide_workspace(handle, needs.bytes, needs.counts) : status;
+    if (const Status status = plan_all(handle, problem, tree, needs); status != ok)
+        return status;
+    if (const size_t bytes = handle.workspace().bytes; needs.bytes > bytes)
+        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
+                    "needs %zu bytes of workspace in tree mode, has %zu: set a larger one by "
+                    "hgemm_set_workspace or create the handle with one by hgemm_create_sized",
+                    needs.bytes, bytes);
+    return provide_workspace(handle, needs.bytes, needs.counts);
 }
 
 Status run_product(hg::Handle& handle, const Problem& product)
@@ -95,6 +100,14 @@ Status run_product(hg::Handle& handle, const Problem& product)
     if (status == ok)
         status = decided.backend->pack(handle, product, decided, packed);
     return status == ok ? launch_plan(handle, decided, packed) : status;
+}
+
+// What a tuning file calls the product of the first leaves.
+std::string key_of_leaves(const Problem& problem, const Tree& tree)
+{
+    const TreePart first{0, tree.problems, 0, tree.rows, 0, tree.columns};
+    return tuning_key(product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place())),
+                      Mode::BatchInvariant);
 }
 
 // Products of all leaves of a part, then their sum.
@@ -142,7 +155,7 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
         char asked[256], planned[640];
         problem.print(asked, sizeof asked);
         status = explain_tree(handle, problem, planned, sizeof planned);
-        handle.log.line("plan %s: %s", asked, planned);
+        handle.log.line("plan %s: %s key=%s", asked, planned, key_of_leaves(problem, tree).c_str());
     }
     if (status != ok)
         return status;

@@ -12,9 +12,10 @@ namespace hg {
 // Is the handle in tree mode, and is the problem's K halved?
 bool is_tree(const Handle& handle, const Problem& problem);
 
-// Finds all that could refuse the problem; `bytes`: the workspace that it uses.
+// Finds all that could refuse the problem but a workspace that is too small; `bytes`: what it uses of it, or
+// needs.
 Status check_tree(Handle& handle, const Problem& problem, size_t& bytes);
-// The same, and provides a lent workspace.
+// Finds all that could refuse it, and provides a lent workspace.
 Status prepare_tree(Handle& handle, const Problem& problem);
 // Launches it on the handle's stream, in the current context.
 Status run_tree(Handle& handle, const Problem& problem);

@@ -14,7 +14,7 @@ constexpr int64_t max_elements = int64_t{1} << 35;
 // Each copy begins at a multiple of as many bytes, like the workspace itself.
 constexpr int64_t copy_alignment = 256;
 
-// CopyLines that a warp copies side by side, where the elements of a line are not contiguous in the operand.
+// Lines that a warp copies side by side, where the elements of a line are not contiguous in the operand.
 constexpr int64_t max_side_by_side = 8;
 
 int64_t align(int64_t size, int64_t unit) { return ceil_div(size, unit) * unit; }

@@ -84,10 +84,6 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
                              2 * groups * tiles * c.tile_m * n * k / (flops_per_sm * sm_count));
 }
 
-}  // namespace
-
-namespace {
-
 // Like shares of K: only the device knows how long each is.
 double predict_k_groups(const Problem& p, const Config& c, int sm_count, const Device& device)
 {

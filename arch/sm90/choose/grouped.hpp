@@ -1,4 +1,4 @@
-// Chooses a kernel for a problem with groups. Only the device knows how many rows each group has.
+// Chooses a kernel for a problem with groups. Only the device knows how many rows, or how much K, each has.
 #pragma once
 
 #include "src/plan/backend.hpp"

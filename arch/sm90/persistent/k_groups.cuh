@@ -132,7 +132,7 @@ __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int 
                     clear_tail<C>(smem, stages, ring, k_left, consumer);
             };
             multiply_tile<C, T, MA, MB>(acc, coord, stages, ring, k_tiles, 0, begin, [&] { order.pass(); });
-            store_tile<C, T>(p, scalars, acc, at);
+            store_tile<C, T>(p, scalars_of_k_group(scalars, tile.count), acc, at);
         } else {
             ring.advance(k_tiles);
         }
