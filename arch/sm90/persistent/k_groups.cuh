@@ -106,6 +106,9 @@ __device__ inline void clear_tail(Smem<C, MB>& smem, const Stages<C, MB>& stages
     ptx::bar_sync(1 + consumer, 128);
 }
 
+// Those of groups are parameters: read where they are needed they take no registers in the main loop.
+__device__ inline Scalars scalars_of(const Params& p) { return {p.output.alpha, p.output.beta}; }
+
 // Each consumer multiplies every other tile and skips the stages of the tiles in between.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int consumer)
@@ -114,7 +117,6 @@ __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int 
     const auto coord = ClusterCoord::here<C>();
     MmaOrder<C, MB> order(smem, consumer);
     ptx::wait_for_earlier_grids();
-    const Scalars scalars = load_scalars(p.output);
     auto ring = Ring<Smem<C, MB>::stages>::reader();
     for_each_k_group_tile<C>(p, coord, [&](const KGroupTile& tile) {
         const int32_t k_tiles = tile.k_tiles();
@@ -122,7 +124,7 @@ __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int 
             Accumulator<C> acc;
             const Block at = Block::of<C>(smem, tile.at, consumer, 0);
             if constexpr (fuses_c(C)) {
-                if (adds_c_fused(p, scalars))
+                if (adds_c_fused(p, scalars_of(p)))
                     begin_loading_c<C>(p, at);
             }
             order.wait();
@@ -132,7 +134,7 @@ __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int 
                     clear_tail<C>(smem, stages, ring, k_left, consumer);
             };
             multiply_tile<C, T, MA, MB>(acc, coord, stages, ring, k_tiles, 0, begin, [&] { order.pass(); });
-            store_tile<C, T>(p, scalars_of_k_group(scalars, tile.count), acc, at);
+            store_tile<C, T>(p, scalars_of_k_group(scalars_of(p), tile.count), acc, at);
         } else {
             ring.advance(k_tiles);
         }
