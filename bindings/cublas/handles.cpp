@@ -132,9 +132,12 @@ Workspace aligned(Workspace w)
 }
 
 // That of the program is used but in captures, where libhgemm takes one of that size. In cuBLAS graphs of
-// one handle share it, and give wrong results beside each other.
+// one handle share it, and give wrong results beside each other. In tree mode a product needs one, whatever
+// the program has: libhgemm's own of the stream.
 Workspace choose_workspace(const Place& place, const Workspace& of_handle)
 {
+    if (place.mode == HGEMM_MODE_TREE)
+        return {};
     if (place.brings_workspace)
         return aligned(place.workspace);
     return of_handle.ptr ? aligned(of_handle) : Workspace{};
