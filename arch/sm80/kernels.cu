@@ -65,6 +65,5 @@ extern "C" __global__ void __launch_bounds__(repack_threads, repack_ctas_per_sm)
 extern "C" __global__ void __launch_bounds__(tree_threads, tree_ctas_per_sm)
     sm80_tree(const __grid_constant__ TreeSumParams p)
 {
-    __shared__ float shared[tree_threads];
-    sum_leaves(p, shared);
+    sum_leaves(p, *reinterpret_cast<TreeShared*>(dynamic_smem));
 }

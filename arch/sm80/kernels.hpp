@@ -34,7 +34,7 @@ constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel =
 inline constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
     {"sm80_repack", 0, 0, 0, 0, repack_threads, 0},
-    {"sm80_tree", 0, 0, 0, 0, tree_threads, 0},
+    {"sm80_tree", 0, 0, 0, 0, tree_threads, sizeof(TreeShared)},
 };
 #undef KERNEL
 

@@ -57,7 +57,7 @@ __device__ inline float sum_branch(const float* from, int64_t stride, int32_t co
 
 // Adds up what the members have, which are tree_threads >> log2_members threads apart; the result is the
 // first one's.
-__device__ inline float sum_members(const TreeSumParams& p, float (&shared)[tree_threads], float sum)
+__device__ inline float sum_members(const TreeSumParams& p, TreeShared& shared, float sum)
 {
     const int across = tree_threads >> p.log2_members;
     const int thread = static_cast<int>(threadIdx.x);
@@ -73,7 +73,7 @@ __device__ inline float sum_members(const TreeSumParams& p, float (&shared)[tree
 }
 
 // The whole kernel: CTA i finishes chunks i, i + CTAs, ...
-__device__ inline void sum_leaves(const TreeSumParams& p, float (&shared)[tree_threads])
+__device__ inline void sum_leaves(const TreeSumParams& p, TreeShared& shared)
 {
     const int across = tree_threads >> p.log2_members;
     const int member = static_cast<int>(threadIdx.x) / across;
