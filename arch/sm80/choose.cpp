@@ -115,15 +115,6 @@ struct Asked {
     }
 };
 
-// For the cost model groups of K have a like share each.
-Problem with_own_k(const Problem& p)
-{
-    Problem shared = p;
-    if (p.groups.of_k)
-        shared.k = std::min(p.k, ceil_div(p.k, p.batch));
-    return shared;
-}
-
 // Takes a candidate if it is legal and the fastest so far.
 bool consider(const Asked& asked, const Device& device, const Options& o, const Candidate& candidate,
               bool found, Plan& plan)
@@ -136,8 +127,10 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
     const int sm_count = o.sm_count(device);
     const double limit =
         found ? plan.predicted_us - asked.copies_us : std::numeric_limits<double>::infinity();
-    const double us = predict_candidate(with_own_k(p), device, candidate, sm_count, o.sm_limit > 0, limit) +
-                      asked.copies_us;
+    Problem expected = p;
+    expected.k = expected_k(p);
+    const double us =
+        predict_candidate(expected, device, candidate, sm_count, o.sm_limit > 0, limit) + asked.copies_us;
     if (found && us >= plan.predicted_us)
         return false;
     write_plan(p, candidate, us, sm_count, o, plan);

@@ -119,9 +119,8 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
-    const Status status = p.groups.of_k             ? pack_k_groups(left, plan, product)
-                          : is_grouped(plan.kernel) ? pack_groups(left, plan, product)
-                                                    : pack_gemm(left, plan, product);
+    const Status status =
+        is_grouped(plan.kernel) ? pack_groups(left, plan, product) : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
         product.tile_counter = product.arrivals + stream_k_words(c, product.stream_k_tiles);

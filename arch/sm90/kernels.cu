@@ -11,7 +11,6 @@
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/parts.hpp"
 #include "arch/sm90/persistent/grouped.cuh"
-#include "arch/sm90/persistent/k_groups.cuh"
 #include "arch/sm90/persistent/kernel.cuh"
 #include "arch/sm90/repack.cuh"
 #include "arch/sm90/smem.hpp"
@@ -41,10 +40,7 @@ template <sm90::Config C, Type T, Major MA, Major MB>
 __device__ inline void run_grouped(const sm90::Params& p)
 {
     auto& smem = *reinterpret_cast<sm90::Smem<C, MB>*>(dynamic_smem);
-    if constexpr (MA == Major::MN)
-        sm90::run_k_groups<C, T, MA, MB>(p, smem);
-    else
-        sm90::run_groups<C, T, MA, MB>(p, smem);
+    sm90::run_groups<C, T, MA, MB>(p, smem);
 }
 
 template <sm90::DirectConfig C, Type T, Major MA>

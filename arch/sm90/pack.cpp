@@ -109,35 +109,20 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     return status;
 }
 
-// All problems share A and B, and have a D each.
-Status pack_k_groups(const Problem& p, const Plan& plan, Params& params)
+namespace {
+
+// Groups of K: the host knows all tiles.
+void pack_k_groups(const Problem& p, const Plan& plan, const Config& c, Params& params)
 {
     constexpr int rows_of_tiles = 8;  // that are walked together
-    const Config& c = config_of(plan.kernel);
-    const Facts facts(p);
-    params = {};
-    params.output = pack_output(p);
-    params.groups = p.groups;
     params.group_k = static_cast<int32_t>(p.k);
     params.tiles = static_cast<int32_t>(plan.tiles);
     params.grid =
-        tile_grid(static_cast<int32_t>(ceil_div(p.m, c.tile_m)),
-                  static_cast<int32_t>(ceil_div(p.n, int64_t{c.tile_n} * c.cluster_n)), rows_of_tiles);
+        tile_grid(static_cast<int32_t>(ceil_div(p.m, c.tile_m)), params.group_tiles_n, rows_of_tiles);
     params.last_m = params.last_n = INT32_MAX;
-    params.k_tiles = static_cast<int32_t>(ceil_div(p.k, tile_k));
-    params.a_policy = params.b_policy = evict_normal;
-    params.d_policy = policy(plan.sm90.d_once);
-    params.tma_store = facts.output.tma && facts.output.own_type;
-    params.epilogue = plan.sm90.epilogue;
-    Status status = ok;
-    if (p.k > 0)
-        status = pack_operand(p.a, p, p.m, c.tile_m, tile_k / c.cluster_n, params.a);
-    if (status == ok && p.k > 0)
-        status = pack_operand(p.b, p, p.n, c.tile_n, tile_k, params.b);
-    if (status == ok && params.tma_store)
-        status = pack_results(facts, c, false, params);
-    return status;
 }
+
+}  // namespace
 
 // Boxes of D and C serve the tiles that their group fills.
 Status pack_groups(const Problem& p, const Plan& plan, Params& params)
@@ -150,6 +135,8 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
     params.groups = p.groups;
     params.group_count = static_cast<int32_t>(p.batch);
     params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, int64_t{c.tile_n} * c.cluster_n));
+    if (p.groups.of_k)
+        pack_k_groups(p, plan, c, params);
     params.k_tiles = static_cast<int32_t>(ceil_div(p.k, tile_k));
     params.a_batch_step = p.a.batch_stride != 0;
     params.b_batch_step = p.b.batch_stride != 0;

@@ -16,7 +16,6 @@ namespace hg::sm90 {
 // Fill a kernel's parameters for a legal plan. Addresses in the workspace are set in backend.cpp.
 Status pack_gemm(const Problem& problem, const Plan& plan, Params& params);
 Status pack_groups(const Problem& problem, const Plan& plan, Params& params);
-Status pack_k_groups(const Problem& problem, const Plan& plan, Params& params);
 void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
 
 }  // namespace hg::sm90

@@ -16,8 +16,8 @@ extern "C" {
 /** Give a variable of the shim another value than the environment gave it. Calls of cuBLAS that begin later
     follow it, on all handles and threads. A CUDA graph keeps the kernels with which it was recorded.
       HGEMM_SHIM         "on" (default), "off", "verify"
-      HGEMM_SHIM_MODE    "default", "batch-invariant", "tree": libhgemm computes in HGEMM_MODE_BATCH_INVARIANT or
-                         HGEMM_MODE_TREE
+      HGEMM_SHIM_MODE    "default", "batch-invariant", "tree": the mode in which libhgemm computes
+                         (hgemm_mode_t in hgemm.h)
       HGEMM_SHIM_STRICT  "off" or "0" (default), "on" or "1": a half-precision product that cuBLAS
                          would compute returns CUBLAS_STATUS_NOT_SUPPORTED instead
       HGEMM_SHIM_LOG     "off" (default), "summary", "calls"

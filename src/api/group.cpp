@@ -1,15 +1,9 @@
 #include "src/api/group.hpp"
 
+#include "src/base/displaced.hpp"
+
 namespace hg {
 namespace {
-
-// So many bytes further. Of a group that is empty, or not read, it may be no address at all.
-template <typename T>
-T* displaced(T* first, int64_t bytes)
-{
-    return first ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(first) + static_cast<uintptr_t>(bytes))
-                 : nullptr;
-}
 
 hgemm_args_t shared_args(const hgemm_grouped_args_t& g)
 {

@@ -64,7 +64,8 @@ struct Problem {
     int64_t folded;                           // columns that D has fewer than n
     float alpha, beta;                        // not used where the pointer below is set:
     const float *alpha_device, *beta_device;  // null, or the address of the value
-    // Set: m counts the rows of all contiguous groups, or the room of each masked one, or k that of all groups.
+    // Set: m counts the rows of all contiguous groups, or the room of each masked one; or k counts that of all
+    // groups.
     Groups groups;
 
     // Makes this a problem that reads neither A nor B; beta must be set. The sum 0 times this alpha is a

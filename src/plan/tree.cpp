@@ -1,5 +1,7 @@
 #include "src/plan/tree.hpp"
 
+#include "src/base/displaced.hpp"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
@@ -14,27 +16,18 @@ constexpr int64_t sums_alignment = 256;  // bytes
 constexpr int64_t vector = 8;            // elements
 constexpr int64_t min_elements = vector * vector;
 
-// The address of an element that is so many elements further; of what is absent null.
-template <typename T>
-T* displaced(T* first, int64_t elements, int64_t bytes)
-{
-    return first ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(first) +
-                                        static_cast<uintptr_t>(elements * bytes))
-                 : nullptr;
-}
-
 Operand operand_of(const Operand& o, int64_t elements)
 {
     Operand moved = o;
-    moved.ptr = displaced(o.ptr, elements, 2);
+    moved.ptr = displaced(o.ptr, 2 * elements);
     return moved;
 }
 
 Matrix matrix_of(const Matrix& x, const TreePart& part)
 {
     Matrix moved = x;
-    moved.ptr =
-        displaced(x.ptr, part.problem * x.batch_stride + part.row * x.ld + part.column, bytes_of(x.type));
+    const int64_t first = part.problem * x.batch_stride + part.row * x.ld + part.column;
+    moved.ptr = displaced(x.ptr, first * bytes_of(x.type));
     return moved;
 }
 
@@ -143,9 +136,9 @@ Problem output_of(const Problem& p, const TreePart& part)
     output.c = matrix_of(p.c, part);
     output.d = matrix_of(p.d, part);
     output.aux = matrix_of(p.aux, part);
-    const int64_t first = p.bias.along == BiasAlong::Rows ? part.row : part.column;
-    output.bias.ptr =
-        displaced(p.bias.ptr, part.problem * p.bias.batch_stride + first, bytes_of(p.bias.type));
+    const int64_t first =
+        part.problem * p.bias.batch_stride + (p.bias.along == BiasAlong::Rows ? part.row : part.column);
+    output.bias.ptr = displaced(p.bias.ptr, first * bytes_of(p.bias.type));
     return output;
 }
 

@@ -56,7 +56,8 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         char asked[256], decided[512];
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
-        const std::string key = handle.context ? " key=" + tuning_key(problem, handle.planning_options().mode) : "";
+        const Mode mode = handle.planning_options().mode;
+        const std::string key = handle.context ? " key=" + tuning_key(problem, mode) : "";
         handle.log.line("plan %s: %s%s", asked, decided, key.c_str());
     }
     return ok;

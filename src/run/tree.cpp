@@ -38,6 +38,13 @@ int find_adder(const hg::Handle& handle)
 // Where sums count as lying before there is a workspace: plans depend on their alignment alone.
 float* any_place() { return reinterpret_cast<float*>(uintptr_t{256}); }
 
+// For what is told of all products.
+Problem first_product(const Problem& problem, const Tree& tree)
+{
+    const TreePart first{0, tree.problems, 0, tree.rows, 0, tree.columns};
+    return product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place()));
+}
+
 struct Needs {
     size_t bytes = 0;
     bool counts = false;
@@ -102,14 +109,6 @@ Status run_product(hg::Handle& handle, const Problem& product)
     return status == ok ? launch_plan(handle, decided, packed) : status;
 }
 
-// What a tuning file calls the product of the first leaves.
-std::string key_of_leaves(const Problem& problem, const Tree& tree)
-{
-    const TreePart first{0, tree.problems, 0, tree.rows, 0, tree.columns};
-    return tuning_key(product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place())),
-                      Mode::BatchInvariant);
-}
-
 // Products of all leaves of a part, then their sum.
 Status run_part(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
 {
@@ -155,7 +154,9 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
         char asked[256], planned[640];
         problem.print(asked, sizeof asked);
         status = explain_tree(handle, problem, planned, sizeof planned);
-        handle.log.line("plan %s: %s key=%s", asked, planned, key_of_leaves(problem, tree).c_str());
+        const std::string key =
+            handle.context ? " key=" + tuning_key(first_product(problem, tree), Mode::BatchInvariant) : "";
+        handle.log.line("plan %s: %s%s", asked, planned, key.c_str());
     }
     if (status != ok)
         return status;
@@ -170,11 +171,9 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
     Status status = plan_all(handle, problem, tree, needs);
     if (status != ok)
         return status;
-    const TreePart first{0, tree.problems, 0, tree.rows, 0, tree.columns};
     const Reserved reserved(handle, tree.sums_bytes);
     Plan decided;
-    status = decide(handle, product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place())),
-                    decided);
+    status = decide(handle, first_product(problem, tree), decided);
     char product[512];
     decided.print(product, sizeof product);
     std::snprintf(

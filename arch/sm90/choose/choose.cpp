@@ -205,8 +205,6 @@ double predict_plan(const Problem& p, const Device& device, const Plan& plan, in
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {
-    if (p.groups.of_k)
-        return choose_k_groups(p, device, options, plan);
     if (p.is_grouped())
         return choose_groups(p, device, options, plan);
     const Facts facts(p);

@@ -17,9 +17,12 @@
 namespace hg::sm90 {
 namespace {
 
-// A guess at the rows of a group: the average of contiguous groups, half of the room of masked ones.
+// A guess at the rows of a group: the average of contiguous groups, half of the room of masked ones. Groups
+// of K have all rows.
 int64_t expected_rows(const Problem& p)
 {
+    if (p.groups.of_k)
+        return p.m;
     return std::max<int64_t>(p.groups.contiguous() ? p.m / p.batch : p.m / 2, 1);
 }
 
@@ -41,7 +44,8 @@ bool is_legal(const Problem& p, int index, const Options& o, int sm_count)
 }
 
 // Few rows a group fit the smallest tile. The widest is fastest with many rows, unless an N-major B would
-// be read in panels that it does not fill, and with short K (tests/bench/results/h100_grouped.csv).
+// be read in panels that it does not fill, and with short K (tests/bench/results/h100_grouped.csv). Groups
+// of K, whose B is N-major, were not timed.
 int wanted_kernel(const Problem& p)
 {
     constexpr int smallest = 0, middle = 1, widest = 2;
@@ -49,6 +53,8 @@ int wanted_kernel(const Problem& p)
     const int64_t expected = expected_rows(p);
     if (expected <= grouped_configs[smallest].tile_m)
         return smallest;
+    if (p.groups.of_k)
+        return middle;
     const bool whole_panels =
         p.k == 0 || major_of(p.b) == Major::K;  // N-major: 160 columns are read as 192
     return p.k < short_k || (expected >= many_rows && whole_panels) ? widest : middle;
@@ -74,7 +80,7 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
     constexpr double launch = 4, flops_per_sm = 4.8e6, usual_bandwidth = 3.35e6, reached = 0.85;
     const double expected = static_cast<double>(expected_rows(p));
     const double groups = static_cast<double>(p.groups.contiguous() ? std::min(p.batch, p.m) : p.batch);
-    const double n = static_cast<double>(p.n), k = static_cast<double>(p.k);
+    const double n = static_cast<double>(p.n), k = static_cast<double>(expected_k(p));
     const double tiles = static_cast<double>(ceil_div(expected_rows(p), int64_t{c.tile_m}));
     const double bytes =
         groups * (2 * n * k + expected * (2 * k + n * static_cast<double>(bytes_of(p.d.type))));
@@ -84,76 +90,35 @@ double predict_groups(const Problem& p, const Config& c, int sm_count, const Dev
                              2 * groups * tiles * c.tile_m * n * k / (flops_per_sm * sm_count));
 }
 
-// Like shares of K: only the device knows how long each is.
-double predict_k_groups(const Problem& p, const Config& c, int sm_count, const Device& device)
-{
-    Problem shares = p;
-    shares.k = ceil_div(p.k, p.batch);
-    shares.groups = {};
-    shares.m = 2 * p.m;  // predict_groups() expects half of it
-    return predict_groups(shares, c, sm_count, device);
-}
-
-void plan_k_groups(const Problem& asked, const Problem& p, const Device& device, const Options& o,
-                   int index, Plan& plan)
-{
-    const Config& c = grouped_configs[index];
-    const int sm_count = o.sm_count(device);
-    plan.kernel = first_grouped + index;
-    plan.variant = (p.type_ab == Type::BF16 ? 4 : 0) + 3;
-    plan.split = 1;
-    plan.cluster = c.ctas();
-    plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
-    plan.tiles = count_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
-    plan.grid = std::min(plan.tiles, resident_clusters(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
-    plan.predicted_us = predict_k_groups(p, c, sm_count, device) + predict_repack(asked, plan);
-    plan.why = *o.kernel ? Why::Forced : Why::Model;
-    decide_details_of_groups(Facts(p), plan);
-}
-
-// The kernel with tiles of 128 rows, or that of 64 where there are no more, or where the other is not
-// legal.
-int choose_k_groups_kernel(const Problem& p, const Options& o, int sm_count)
-{
-    const bool few_rows = p.m <= grouped_configs[0].tile_m;
-    for (const int index : {few_rows ? 0 : 1, few_rows ? 1 : 0, 2})
-        if (is_legal(p, index, o, sm_count))
-            return index;
-    return -1;
-}
-
+// Groups of K have entry points for these alone.
 bool are_mn_major(const Problem& p)
 {
     return p.k == 0 || (major_of(p.a) == Major::MN && major_of(p.b) == Major::MN);
 }
 
-}  // namespace
-
-bool choose_k_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
+// What is copied before kernels read it: for groups of K, whose kernels read no others, not what is thin.
+const Readable& readable_of(const Problem& p)
 {
-    constexpr Readable by_tma{.as_is = &OperandFacts::tma, .copies_thin = false};
-    plan.refusal = extent_refusal(asked);
-    if (!plan.refusal && asked.k > 0 && !plan_repack(Facts(asked), by_tma, o.workspace, plan))
-        plan.refusal = "TMA cannot address A or B: 16-byte alignment is needed, or workspace for a copy";
-    if (plan.refusal)
-        return false;
-    const Problem p = asked.k > 0 ? repacked(asked, plan, nullptr) : asked;
-    const int index = choose_k_groups_kernel(p, o, o.sm_count(device));
-    if (!are_mn_major(p))
-        plan.refusal = "groups of k need an A that is contiguous along M and a B that is along N";
-    else if (index < 0)
-        plan.refusal = "more than 2^30 tiles, or what was forced does not fit";
-    if (plan.refusal)
-        return false;
-    plan_k_groups(asked, p, device, o, index, plan);
-    return true;
+    static constexpr Readable as_it_lies{.as_is = &OperandFacts::tma, .copies_thin = false};
+    return p.groups.of_k ? as_it_lies : readable;
 }
+
+int variant_of(const Problem& p)
+{
+    const int majors = p.groups.of_k ? 3 : p.k > 0 && major_of(p.b) == Major::MN ? 1 : 0;
+    return (p.type_ab == Type::BF16 ? 4 : 0) + majors;
+}
+
+}  // namespace
 
 bool choose_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
     plan.refusal = extent_refusal(asked);
-    if (!plan.refusal && asked.k > 0 && !plan_repack(Facts(asked), readable, o.workspace, plan))
+    if (!plan.refusal && asked.k > 0 && !plan_repack(Facts(asked), readable_of(asked), o.workspace, plan))
         plan.refusal = "TMA cannot address A or B: 16-byte alignment is needed, or workspace for a copy";
+    const Problem p = asked.k > 0 && !plan.refusal ? repacked(asked, plan, nullptr) : asked;
+    if (!plan.refusal && asked.groups.of_k && !are_mn_major(p))
+        plan.refusal = "groups of k need an A that is contiguous along M and a B that is along N";
     if (plan.refusal)
         return false;
     const int sm_count = o.sm_count(device), index = choose_kernel(asked, o, sm_count);
@@ -162,16 +127,15 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
         return false;
     }
     const Config& c = grouped_configs[index];
-    const Problem p = asked.k > 0 ? repacked(asked, plan, nullptr) : asked;
     plan.kernel = first_grouped + index;
-    plan.variant = (p.type_ab == Type::BF16 ? 4 : 0) + (p.k > 0 && major_of(p.b) == Major::MN ? 1 : 0);
+    plan.variant = variant_of(p);
     plan.split = 1;
     plan.cluster = c.ctas();
     plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
     plan.tiles = count_max_tiles(p, c.tile_m, int64_t{c.tile_n} * c.cluster_n);
     plan.grid = std::min(plan.tiles, resident_clusters(c.ctas_per_sm, c.ctas(), sm_count)) * plan.cluster;
     plan.sm90.dynamic_schedule =
-        o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
+        !p.groups.of_k && o.counters > 0 && o.workspace >= plan.workspace + sizeof(uint32_t) &&
         schedules_dynamically(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));
     plan.counts = plan.sm90.dynamic_schedule;
     plan.workspace += plan.sm90.dynamic_schedule ? sizeof(uint32_t) : 0;

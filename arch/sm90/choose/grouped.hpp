@@ -7,7 +7,5 @@
 namespace hg::sm90 {
 
 bool choose_groups(const Problem& problem, const Device& device, const Options& options, Plan& plan);
-// The same where the groups divide K.
-bool choose_k_groups(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

@@ -25,6 +25,7 @@
 #include "arch/sm90/persistent/epilogue.cuh"
 #include "arch/sm90/persistent/epilogue_fused.cuh"
 #include "arch/sm90/persistent/epilogue_general.cuh"
+#include "arch/sm90/persistent/k_groups.cuh"
 #include "arch/sm90/persistent/kernel.cuh"
 #include "arch/sm90/persistent/scheduler.cuh"
 #include "arch/sm90/persistent/staging.cuh"
@@ -190,6 +191,7 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int co
         scheduler.reset_counter();
 }
 
+// Groups of rows for K-major A, groups of K for MN-major A and B.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void run_groups(const Params& p, Smem<C, MB>& smem)
 {
@@ -197,8 +199,12 @@ __device__ inline void run_groups(const Params& p, Smem<C, MB>& smem)
     const int warp = uniform(threadIdx.x / 32);
     if (warp < 4) {
         ptx::setmaxnreg_dec<producer_registers>();
-        if (warp == 0)
-            produce_groups<C, MA, MB>(p, smem);
+        if (warp == 0) {
+            if constexpr (MA == Major::MN)
+                produce_k_groups<C, MA, MB>(p, smem);
+            else
+                produce_groups<C, MA, MB>(p, smem);
+        }
     } else {
         if (threadIdx.x == 128) {
             if (p.k_tiles > 0)
@@ -207,7 +213,10 @@ __device__ inline void run_groups(const Params& p, Smem<C, MB>& smem)
         }
         sync_roles<C>(p);
         ptx::setmaxnreg_inc<consumer_registers>();
-        consume_groups<C, T, MA, MB>(p, smem, warp / 4 - 1);
+        if constexpr (MA == Major::MN)
+            consume_k_groups<C, T, MA, MB>(p, smem, warp / 4 - 1);
+        else
+            consume_groups<C, T, MA, MB>(p, smem, warp / 4 - 1);
         ptx::launch_dependents();
         ptx::bulk_wait_group<0>();
     }

@@ -113,6 +113,7 @@ __device__ inline Scalars scalars_of(const Params& p) { return {p.output.alpha, 
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int consumer)
 {
+    static_assert(MA == Major::MN && MB == Major::MN);
     const Stages<C, MB> stages(smem);
     const auto coord = ClusterCoord::here<C>();
     MmaOrder<C, MB> order(smem, consumer);
@@ -140,29 +141,6 @@ __device__ inline void consume_k_groups(const Params& p, Smem<C, MB>& smem, int 
         }
         order.advance();
     });
-}
-
-template <Config C, Type T, Major MA, Major MB>
-__device__ inline void run_k_groups(const Params& p, Smem<C, MB>& smem)
-{
-    static_assert(C.schedule == Schedule::PingPong && MA == Major::MN && MB == Major::MN);
-    const int warp = uniform(threadIdx.x / 32);
-    if (warp < 4) {
-        ptx::setmaxnreg_dec<producer_registers>();
-        if (warp == 0)
-            produce_k_groups<C, MA, MB>(p, smem);
-    } else {
-        if (threadIdx.x == 128) {
-            if (p.k_tiles > 0)
-                prefetch_maps(p);
-            init_barriers<C>(smem);
-        }
-        sync_roles<C>(p);
-        ptx::setmaxnreg_inc<consumer_registers>();
-        consume_k_groups<C, T, MA, MB>(p, smem, warp / 4 - 1);
-        ptx::launch_dependents();
-        ptx::bulk_wait_group<0>();
-    }
 }
 
 }  // namespace hg::sm90
