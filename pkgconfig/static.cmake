@@ -17,10 +17,14 @@ endif()
 mark_as_advanced(HGEMM_JOINING_LINKER)
 file(STRINGS src/api/hgemm.map public_functions REGEX "^ +[a-z]+\\*;$")
 list(TRANSFORM public_functions REPLACE "^ +([a-z]+\\*);$" "--keep-global-symbol=\\1")
+set(objects $<TARGET_OBJECTS:hgemm_objects>)
+if(cuda_found)
+    list(APPEND objects $<TARGET_OBJECTS:hgemm_image_objects>)
+endif()
 add_custom_command(OUTPUT "${combined}"
-    COMMAND "${HGEMM_JOINING_LINKER}" -r --force-group-allocation -o "${combined}" $<TARGET_OBJECTS:hgemm_objects>
+    COMMAND "${HGEMM_JOINING_LINKER}" -r --force-group-allocation -o "${combined}" ${objects}
     COMMAND "${CMAKE_OBJCOPY}" --localize-hidden --wildcard ${public_functions} "${combined}"
-    DEPENDS hgemm_objects $<TARGET_OBJECTS:hgemm_objects> src/api/hgemm.map
+    DEPENDS hgemm_objects ${objects} src/api/hgemm.map
     COMMENT "Joining the objects of libhgemm.a"
     COMMAND_EXPAND_LISTS
     VERBATIM)

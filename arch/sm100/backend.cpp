@@ -11,7 +11,7 @@
 #include <cstdio>
 
 extern "C" {
-extern const unsigned char hgemm_image_sm100_sm100[], hgemm_image_sm100_sm110[];
+extern const unsigned char image_sm100_sm100[], image_sm100_sm110[];
 }
 
 namespace hg {
@@ -22,7 +22,7 @@ namespace {
 // has run on none of them.
 const unsigned char* image_for(const Device& device)
 {
-    return device.cc == 110 ? hgemm_image_sm100_sm110 : hgemm_image_sm100_sm100;
+    return device.cc == 110 ? image_sm100_sm110 : image_sm100_sm100;
 }
 
 // An image that was left out of the build is empty.

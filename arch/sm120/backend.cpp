@@ -10,7 +10,7 @@
 #include "src/run/kernel_table.hpp"
 
 extern "C" {
-extern const unsigned char hgemm_image_sm120_sm120[], hgemm_image_sm120_sm90[];
+extern const unsigned char image_sm120_sm120[], image_sm120_sm90[];
 }
 
 namespace hg {
@@ -19,7 +19,7 @@ namespace {
 
 const unsigned char* image_for(const Device& device)
 {
-    return device.cc == 90 ? hgemm_image_sm120_sm90 : hgemm_image_sm120_sm120;
+    return device.cc == 90 ? image_sm120_sm90 : image_sm120_sm120;
 }
 
 // An image that was left out of the build is empty.

@@ -18,8 +18,8 @@
 #include <cstring>
 
 extern "C" {
-extern const unsigned char hgemm_image_sm80_sm80[], hgemm_image_sm80_sm87[], hgemm_image_sm80_sm90[],
-    hgemm_image_sm80_sm100[], hgemm_image_sm80_sm120[], hgemm_image_sm80_ptx[];
+extern const unsigned char image_sm80_sm80[], image_sm80_sm87[], image_sm80_sm90[], image_sm80_sm100[],
+    image_sm80_sm120[], image_sm80_ptx[];
 }
 
 namespace hg {
@@ -31,23 +31,23 @@ namespace {
 const unsigned char* machine_code_for(const Device& device)
 {
     if (device.cc == 80 || device.cc == 86 || device.cc == 89)
-        return hgemm_image_sm80_sm80;
+        return image_sm80_sm80;
     if (device.cc == 87)
-        return hgemm_image_sm80_sm87;
+        return image_sm80_sm87;
     if (device.cc == 90)
-        return hgemm_image_sm80_sm90;
+        return image_sm80_sm90;
     if (device.cc / 10 == 10)
-        return hgemm_image_sm80_sm100;
+        return image_sm80_sm100;
     if (device.cc / 10 == 12)
-        return hgemm_image_sm80_sm120;
-    return hgemm_image_sm80_ptx;
+        return image_sm80_sm120;
+    return image_sm80_ptx;
 }
 
 // Devices whose machine code was left out of the build, or of which there is none, get PTX.
 const unsigned char* image_for(const Device& device)
 {
     const unsigned char* const image = machine_code_for(device);
-    return image[0] != 0 ? image : hgemm_image_sm80_ptx;
+    return image[0] != 0 ? image : image_sm80_ptx;
 }
 
 // An image that was left out of the build is empty.

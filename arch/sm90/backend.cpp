@@ -16,8 +16,7 @@
 #include <iterator>
 
 extern "C" {
-#define IMAGES(part)                                                                                       \
-    extern const unsigned char hgemm_image_sm90_f16_##part[], hgemm_image_sm90_bf16_##part[];
+#define IMAGES(part) extern const unsigned char image_sm90_f16_##part[], image_sm90_bf16_##part[];
 SM90_PARTS(IMAGES)
 #undef IMAGES
 }
@@ -29,7 +28,7 @@ namespace {
 // An image that was left out of the build is empty.
 bool serves(const Device& device)
 {
-    return device.cc == 90 && device.smem_per_block >= smem_limit && hgemm_image_sm90_f16_other[0] != 0;
+    return device.cc == 90 && device.smem_per_block >= smem_limit && image_sm90_f16_other[0] != 0;
 }
 
 bool direct_symbol(int kernel, int variant, char (&name)[80])
@@ -69,8 +68,8 @@ Status open(const Device& device, void** state)
 {
     constexpr Range f16{0, major_variants / 2}, bf16{major_variants / 2, major_variants};
 #define IMAGES(part)                                                                                       \
-    Image{hgemm_image_sm90_f16_##part, kernels_of(ImagePart::part), f16},                                  \
-        Image{hgemm_image_sm90_bf16_##part, kernels_of(ImagePart::part), bf16},
+    Image{image_sm90_f16_##part, kernels_of(ImagePart::part), f16},                                        \
+        Image{image_sm90_bf16_##part, kernels_of(ImagePart::part), bf16},
     const Image images[] = {SM90_PARTS(IMAGES)};
 #undef IMAGES
     return open_kernels(images, device, kernels, major_variants, symbol, state);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 extern "C" {
-extern const unsigned char hgemm_image_seed_sm120[];
+extern const unsigned char image_seed_sm120[];
 }
 
 namespace hg::seed {
@@ -104,7 +104,7 @@ std::vector<bench::OtherKernel> open_kernels()
     if (devices == 0)
         throw std::runtime_error(reason);
     driver::LoadedImage* image = nullptr;
-    check(driver::load_image(hgemm_image_seed_sm120, &image));
+    check(driver::load_image(image_seed_sm120, &image));
     std::vector<bench::OtherKernel> others;
     for (Kernel& kernel : kernels) {
         open(*image, kernel);
