@@ -138,6 +138,19 @@ typedef HGEMM_ENUM(hgemm_activation) {
     column. Rows and columns are those of the mathematical m x n result, whatever the layout. */
 typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2 } hgemm_bias_t;
 
+/**
+ * Which half of a square D is computed, where D is known to be symmetric. HGEMM_UPPER: elements (i, j) with
+ * i <= j; HGEMM_LOWER: those with j <= i; the rest of D keeps what it has. HGEMM_BOTH: the upper half, and the
+ * lower one becomes its transpose, bit for bit. Of the rest of C nothing counts, but on the way some of it may be
+ * read. CBLAS's values, but for HGEMM_BOTH.
+ */
+typedef HGEMM_ENUM(hgemm_uplo) {
+    HGEMM_UPLO_NONE = 0, /* all of D, which need be neither square nor symmetric */
+    HGEMM_UPPER = 121,
+    HGEMM_LOWER = 122,
+    HGEMM_BOTH = 123
+} hgemm_uplo_t;
+
 /** Device number for hgemm_create_on(): compute on the CPU, with host pointers. */
 #define HGEMM_DEVICE_HOST (-1)
 /** Device number for hgemm_create_on(): the device that hgemm_create() would take. */
@@ -367,10 +380,51 @@ HGEMM_API hgemm_status_t bgemm_batched(hgemm_handle_t handle, hgemm_layout_t lay
                                        const hgemm_bfloat16_t *const *B, int64_t ldb, float beta,
                                        hgemm_bfloat16_t *const *C, int64_t ldc, int64_t batch_count);
 
+/* ---- Level 3, symmetric results --------------------------------------------------------------- */
+
+/**
+ * Half of C (n x n, symmetric), or both halves, = alpha * op(A) * transpose(op(A)) + beta * C, with op(A) n x k:
+ * about half of the work of hgemm. `trans` is op: with HGEMM_NO_TRANS A is n x k, else k x n. See hgemm_uplo_t
+ * for `uplo`. hsyrk is fp16 in and out, bsyrk is bf16 in and out.
+ *
+ * It is several launches. With HGEMM_UPPER or HGEMM_LOWER it needs a workspace. In HGEMM_MODE_BATCH_INVARIANT
+ * and HGEMM_MODE_TREE what is computed has the bits of hgemm's result.
+ */
+HGEMM_API hgemm_status_t hsyrk(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_uplo_t uplo,
+                               hgemm_op_t trans, int64_t n, int64_t k, float alpha, const hgemm_half_t *A,
+                               int64_t lda, float beta, hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bsyrk(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_uplo_t uplo,
+                               hgemm_op_t trans, int64_t n, int64_t k, float alpha,
+                               const hgemm_bfloat16_t *A, int64_t lda, float beta, hgemm_bfloat16_t *C,
+                               int64_t ldc);
+
+/** The same of alpha * op(A) * transpose(op(B)) + beta * C, where the caller knows that it is symmetric, as the
+    product of two symmetric matrices that commute is. B is stored as A is. */
+HGEMM_API hgemm_status_t hsyrkx(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_uplo_t uplo,
+                                hgemm_op_t trans, int64_t n, int64_t k, float alpha, const hgemm_half_t *A,
+                                int64_t lda, const hgemm_half_t *B, int64_t ldb, float beta,
+                                hgemm_half_t *C, int64_t ldc);
+HGEMM_API hgemm_status_t bsyrkx(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_uplo_t uplo,
+                                hgemm_op_t trans, int64_t n, int64_t k, float alpha,
+                                const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
+                                int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
+
+/** batch_count of hsyrk, as hgemm_strided_batched() has them. */
+HGEMM_API hgemm_status_t hsyrk_strided_batched(hgemm_handle_t handle, hgemm_layout_t layout,
+                                               hgemm_uplo_t uplo, hgemm_op_t trans, int64_t n, int64_t k,
+                                               float alpha, const hgemm_half_t *A, int64_t lda,
+                                               int64_t stride_a, float beta, hgemm_half_t *C, int64_t ldc,
+                                               int64_t stride_c, int64_t batch_count);
+HGEMM_API hgemm_status_t bsyrk_strided_batched(hgemm_handle_t handle, hgemm_layout_t layout,
+                                               hgemm_uplo_t uplo, hgemm_op_t trans, int64_t n, int64_t k,
+                                               float alpha, const hgemm_bfloat16_t *A, int64_t lda,
+                                               int64_t stride_a, float beta, hgemm_bfloat16_t *C,
+                                               int64_t ldc, int64_t stride_c, int64_t batch_count);
+
 /* ---- Level 3, general form -------------------------------------------------------------------- */
 
 /**
- * D = activation(alpha * op(A) * op(B) + beta * C + bias), for batch_count problems.
+ * D = activation(alpha * op(A) * op(B) + beta * C + bias), for batch_count problems, or half of it.
  * Fill with hgemm_args_init(), then set what differs. Every other Level 3 call is a special case.
  */
 typedef struct hgemm_args {
@@ -404,7 +458,10 @@ typedef struct hgemm_args {
     hgemm_activation_t activation;
     void *aux; /* not NULL: m x n of type_d, receives the value before the activation */
     int64_t ldaux, stride_aux;
-    uint32_t flags; /* must be 0 */
+    uint32_t flags;  /* must be 0 */
+    uint32_t unused; /* not read */
+    /* Not 0: as hsyrkx. Then m = n, and bias, activation and aux are none. NOT_SUPPORTED for pointer arrays. */
+    hgemm_uplo_t uplo;
 } hgemm_args_t;
 
 /** Fill the first `size` bytes (sizeof(hgemm_args_t) of the caller) with defaults: column-major, no

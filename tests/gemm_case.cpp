@@ -95,6 +95,8 @@ std::string GemmCase::print() const
         append(text, " activation %d", static_cast<int>(activation));
     if (aux)
         append(text, "aux", aux_place, strided);
+    if (uplo != HGEMM_UPLO_NONE)
+        append(text, " uplo %d", static_cast<int>(uplo));
     append(text, "%s data %s seed %llu", guard == Guard::Fence ? " fenced" : "", name_of(data),
            static_cast<unsigned long long>(seed));
     return text;

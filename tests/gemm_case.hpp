@@ -44,6 +44,8 @@ struct GemmCase {
     int64_t bias_step = 0;
     hgemm_activation_t activation = HGEMM_ACTIVATION_NONE;
     bool aux = false;
+    // Not NONE: m = n, and the data of B are those of A, so that D without C is symmetric.
+    hgemm_uplo_t uplo = HGEMM_UPLO_NONE;
     Guard guard = Guard::Pads;
     Data data = Data::Integers;
     uint64_t seed = 1;
@@ -52,6 +54,12 @@ struct GemmCase {
     bool a_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transa == HGEMM_NO_TRANS); }
     bool b_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transb == HGEMM_NO_TRANS); }
     bool d_by_rows() const { return layout == HGEMM_ROW_MAJOR; }
+
+    // Is an element of D the result of its own row and column?
+    bool computes(int64_t i, int64_t j) const
+    {
+        return uplo == HGEMM_UPLO_NONE || (uplo == HGEMM_LOWER ? j <= i : i <= j);
+    }
 
     bool multiplies() const { return alpha != 0 && k > 0; }
 

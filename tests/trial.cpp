@@ -95,6 +95,7 @@ void Trial::fill_args()
     args_.aux = aux_.exists() ? aux_.ptr() : nullptr;
     args_.ldaux = aux_.exists() ? aux_.extent().ld : 0;
     args_.stride_aux = aux_.exists() ? aux_.extent().stride : 0;
+    args_.uplo = g.uplo;
 }
 
 void Trial::make_pointer_arrays()
@@ -172,6 +173,8 @@ Trial::Generator Trial::data_a(const GemmCase& g)
 
 Trial::Generator Trial::data_b(const GemmCase& g)
 {
+    if (g.uplo != HGEMM_UPLO_NONE)
+        return [a = data_a(g)](int64_t z, int64_t p, int64_t j) { return a(z, j, p); };
     const Generator b = drawn(g, OperandB);
     if (g.data != Data::Cancelling)
         return b;
@@ -239,6 +242,9 @@ Dense Trial::dense(const Buffer& buffer, bool by_rows, int64_t z, int64_t rows, 
 void Trial::upload()
 {
     read_c_.clear();
+    read_d_.clear();
+    for (int64_t z = 0; z < case_.batch_count && case_.uplo != HGEMM_UPLO_NONE; ++z)
+        read_d_.push_back(dense(d_, case_.d_by_rows(), z, case_.m, case_.n));
     for (int64_t z = 0; z < case_.batch_count; ++z)
         read_c_.push_back(dense(stored_c(), case_.d_by_rows(), z, case_.m, case_.n));
     for (Buffer* buffer : {&a_, &b_, &c_, &d_, &aux_, &bias_})
@@ -266,7 +272,7 @@ bool Trial::only_scales_c() const
 bool Trial::leaves_c_alone() const
 {
     return only_scales_c() && case_.beta == 1 && case_.in_place && case_.bias == HGEMM_BIAS_NONE &&
-           case_.activation == HGEMM_ACTIVATION_NONE && !case_.aux;
+           case_.activation == HGEMM_ACTIVATION_NONE && !case_.aux && case_.uplo != HGEMM_BOTH;
 }
 
 // alpha * A * B + beta * C + bias as BLAS defines it: what is multiplied by 0 is not looked at. A term that
@@ -294,6 +300,19 @@ void Trial::expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense&
         }
 }
 
+void Trial::judge_other_half(int64_t z, int64_t i, int64_t j, Verdict& verdict) const
+{
+    const double got = result(z, i, j);
+    const double wanted =
+        case_.uplo == HGEMM_BOTH ? result(z, j, i) : read_d_[static_cast<size_t>(z)](i, j);
+    const bool is_same =
+        std::isnan(got) ? std::isnan(wanted) : got == wanted && std::signbit(got) == std::signbit(wanted);
+    if (!is_same) {
+        verdict.passed = false;
+        verdict.message = describe("other half of D", z, i, j, got, wanted, 0);
+    }
+}
+
 void Trial::judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verdict) const
 {
     Dense value, error;
@@ -318,6 +337,10 @@ void Trial::judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verd
     };
     for (int64_t i = 0; i < case_.m && verdict.passed; ++i)
         for (int64_t j = 0; j < case_.n && verdict.passed; ++j) {
+            if (!case_.computes(i, j)) {
+                judge_other_half(z, i, j, verdict);
+                continue;
+            }
             compare("D", d_, case_.activation, i, j);
             if (aux_.exists())
                 compare("aux", aux_, HGEMM_ACTIVATION_NONE, i, j);

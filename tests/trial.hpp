@@ -74,6 +74,8 @@ private:
     bool leaves_c_alone() const;
     void expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense& error) const;
     void judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verdict) const;
+    // An element of the half of D that is not computed.
+    void judge_other_half(int64_t z, int64_t i, int64_t j, Verdict& verdict) const;
 
     GemmCase case_;
     Memory& memory_;
@@ -81,7 +83,7 @@ private:
     Block arrays_, scalars_;
     hgemm_args_t args_{};
     bool exact_;
-    std::vector<Dense> read_c_;  // C before the call, for each problem
+    std::vector<Dense> read_c_, read_d_;  // C and D before the call, for each problem
 };
 
 }  // namespace hg::test

@@ -9,6 +9,7 @@
 #include "arch/host/rows/kernels.hpp"
 #include "arch/host/rows/rows.hpp"
 #include "arch/host/tree.hpp"
+#include "arch/host/triangle.hpp"
 #include "src/plan/tree.hpp"
 #include "src/run/handle.hpp"
 
@@ -183,6 +184,12 @@ Status sum_leaves(Handle& handle, void* state, const Problem& output, const Leaf
     return ok;
 }
 
+Status move_triangle(Handle& handle, void* state, const TriangleMove& move)
+{
+    move_triangle(**static_cast<SharedPool*>(state), move, handle.sm_count());
+    return ok;
+}
+
 }  // namespace
 
 const Backend host_backend = {
@@ -201,6 +208,7 @@ const Backend host_backend = {
     .stands_aside = nullptr,
     .takes_groups = false,
     .sum_leaves = sum_leaves,
+    .move_triangle = move_triangle,
     .remark = remark,
 };
 

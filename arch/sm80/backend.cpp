@@ -4,12 +4,15 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/common/host/tree.hpp"
+#include "arch/common/host/triangle.hpp"
 #include "arch/common/tree/config.hpp"
+#include "arch/common/triangle/config.hpp"
 #include "arch/sm80/choose.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
 #include "src/plan/tree.hpp"
+#include "src/plan/triangle.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/kernel_table.hpp"
 
@@ -81,7 +84,7 @@ bool k_group_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
 
 bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
-    if (&kernel == &kernels[repack_kernel] || &kernel == &kernels[tree_kernel]) {
+    if (&kernel >= &kernels[repack_kernel]) {
         std::snprintf(name, sizeof name, "%s", kernel.name);
         return variant == 0;
     }
@@ -173,6 +176,23 @@ Status sum_leaves(Handle& handle, void* state, const Problem& output, const Leaf
     return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
 }
 
+Status move_triangle(Handle& handle, void* state, const TriangleMove& move)
+{
+    const int64_t ctas =
+        int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : triangle_ctas_per_sm);
+    const int64_t at_once = problems_of_triangle_launch(move);
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = triangle_kernel;
+    Status status = ok;
+    for (int64_t first = 0; status == ok && first < move.batch; first += at_once) {
+        const TriangleParams params = pack_triangle(move, first, std::min(at_once, move.batch - first));
+        plan.grid = std::min<int64_t>(params.chunks, ctas);
+        status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    }
+    return status;
+}
+
 }  // namespace
 }  // namespace sm80
 
@@ -195,6 +215,7 @@ const Backend sm80_backend = {
     .takes_k_groups = true,
     .predict_plan = sm80::predict_plan,
     .sum_leaves = sm80::sum_leaves,
+    .move_triangle = sm80::move_triangle,
 };
 
 }  // namespace hg

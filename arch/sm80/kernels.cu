@@ -1,11 +1,13 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
-// for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack
-// and sm80_tree serve both types.
+// for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack,
+// sm80_tree and sm80_triangle serve all types.
 #include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
 #include "arch/common/tree/config.hpp"
 #include "arch/common/tree/sum.cuh"
+#include "arch/common/triangle/config.hpp"
+#include "arch/common/triangle/move.cuh"
 #include "arch/sm80/any.cuh"
 #include "arch/sm80/config.hpp"
 #include "arch/sm80/unaligned.cuh"
@@ -66,4 +68,10 @@ extern "C" __global__ void __launch_bounds__(tree_threads, tree_ctas_per_sm)
     sm80_tree(const __grid_constant__ TreeSumParams p)
 {
     sum_leaves(p, *reinterpret_cast<TreeShared*>(dynamic_smem));
+}
+
+extern "C" __global__ void __launch_bounds__(triangle_threads, triangle_ctas_per_sm)
+    sm80_triangle(const __grid_constant__ TriangleParams p)
+{
+    move_triangle(p, *reinterpret_cast<TriangleShared*>(dynamic_smem));
 }

@@ -1,9 +1,10 @@
-// The host's reading of kernels.def, and last of all the kernels that copy unaligned operands and add up
-// the leaves of a tree.
+// The host's reading of kernels.def, and last of all the kernels that copy unaligned operands, add up the
+// leaves of a tree, and move triangles.
 #pragma once
 
 #include "arch/common/repack/config.hpp"
 #include "arch/common/tree/config.hpp"
+#include "arch/common/triangle/config.hpp"
 #include "arch/sm80/config.hpp"
 #include "src/plan/backend.hpp"
 
@@ -28,13 +29,14 @@ constexpr KernelInfo info_of(const char* name)
 }
 
 constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count,
-              tree_kernel = kernel_count + 1;
+              tree_kernel = kernel_count + 1, triangle_kernel = kernel_count + 2;
 
 #define KERNEL(family, name, ...) info_of<name##_config>(#name),
 inline constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
     {"sm80_repack", 0, 0, 0, 0, repack_threads, 0},
     {"sm80_tree", 0, 0, 0, 0, tree_threads, sizeof(TreeShared)},
+    {"sm80_triangle", 0, 0, 0, 0, triangle_threads, sizeof(TriangleShared)},
 };
 #undef KERNEL
 

@@ -11,14 +11,55 @@ namespace {
 namespace signatures {
 using enum Arg;
 
-constexpr Arg ex_args[] = {Handle,   Args,  Size,       Layout,  TransA, TransB,    TypeAb,
-                           TypeC,    TypeD, M,          N,       K,      Alpha,     Beta,
-                           Count,    A,     Lda,        StrideA, B,      Ldb,       StrideB,
-                           C,        Ldc,   StrideC,    D,       Ldd,    StrideD,   BiasMode,
-                           BiasType, Bias,  Activation, Aux,     Ldaux,  StrideAux, Flags};
+constexpr Arg ex_args[] = {Handle, Args,      Size,    Layout,   TransA,   TransB, TypeAb,     TypeC,
+                           TypeD,  M,         N,       K,        Alpha,    Beta,   Count,      A,
+                           Lda,    StrideA,   B,       Ldb,      StrideB,  C,      Ldc,        StrideC,
+                           D,      Ldd,       StrideD, BiasMode, BiasType, Bias,   Activation, Aux,
+                           Ldaux,  StrideAux, Flags,   Uplo};
 }  // namespace signatures
 
 }  // namespace
+
+hgemm_args_t basic_args(hgemm_type_t type, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb,
+                        int64_t m, int64_t n, int64_t k, float alpha, float beta)
+{
+    hgemm_args_t g{};
+    g.size = sizeof g;
+    g.layout = layout;
+    g.transa = transa;
+    g.transb = transb;
+    g.type_ab = g.type_c = g.type_d = g.bias_type = type;
+    g.m = m;
+    g.n = n;
+    g.k = k;
+    g.alpha = alpha;
+    g.beta = beta;
+    g.batch_count = 1;
+    return g;
+}
+
+void set_matrices(hgemm_args_t& g, const void* a, int64_t lda, const void* b, int64_t ldb, void* c,
+                  int64_t ldc)
+{
+    g.a = a;
+    g.lda = lda;
+    g.b = b;
+    g.ldb = ldb;
+    g.c = g.d = c;
+    g.ldc = g.ldd = ldc;
+}
+
+Status run_form(const char* function, hgemm_handle_t handle, std::span<const Arg> args,
+                const hgemm_args_t& g) noexcept
+{
+    return with_handle(function, handle, [&](hg::Handle& h) {
+        Status status;
+        if (repeat(h, g, status))
+            return status;
+        status = check_arguments({args, false}, g, pointers_of(h));
+        return status == ok ? run_checked(h, g) : status;
+    });
+}
 
 Status copy_args(const hgemm_args_t* args, hgemm_args_t& copy)
 {

@@ -3,10 +3,12 @@
 
 #include "src/base/status.hpp"
 #include "src/check/arguments.hpp"
+#include "src/check/request.hpp"
 #include "src/run/handle.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace hg {
 
@@ -88,6 +90,16 @@ inline Pointers pointers_of(const Handle& handle)
 {
     return handle.context ? Pointers::Checked : Pointers::OnHost;
 }
+
+// What functions without a struct ask for: all matrices have `type`.
+hgemm_args_t basic_args(hgemm_type_t type, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb,
+                        int64_t m, int64_t n, int64_t k, float alpha, float beta);
+// C is also D.
+void set_matrices(hgemm_args_t& g, const void* a, int64_t lda, const void* b, int64_t ldb, void* c,
+                  int64_t ldc);
+// Checks and runs them. `args`: the arguments of `function`, in order.
+Status run_form(const char* function, hgemm_handle_t handle, std::span<const Arg> args,
+                const hgemm_args_t& g) noexcept;
 
 // copy_struct() for hgemm_args_t.
 Status copy_args(const hgemm_args_t* args, hgemm_args_t& copy);

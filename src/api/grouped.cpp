@@ -8,9 +8,9 @@
 #include "src/check/canonical.hpp"
 #include "src/check/group_sizes.hpp"
 #include "src/check/request.hpp"
+#include "src/run/composite.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/lending.hpp"
-#include "src/run/tree.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -105,10 +105,11 @@ Status check_problem(Handle& handle, const hgemm_args_t* args)
     Status status = check_args(args, pointers_of(handle), checked);
     if (status != ok || is_empty(checked))
         return status;
-    if (is_tree(handle, to_problem(checked)))
-        return prepare_tree(handle, to_problem(checked));
+    const Problem problem = to_problem(checked);
+    if (const Composite* const composite = composite_of(handle, problem))
+        return composite->prepare(handle, problem);
     Plan decided;
-    status = decide(handle, to_problem(checked), decided);
+    status = decide(handle, problem, decided);
     if (status == ok)
         status = check_workspace(handle, decided);
     return status == ok ? provide_workspace(handle, decided.workspace, decided.counts) : status;

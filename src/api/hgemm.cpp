@@ -4,10 +4,10 @@
 #include "src/check/arguments.hpp"
 #include "src/check/canonical.hpp"
 #include "src/check/request.hpp"
+#include "src/run/composite.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/handle.hpp"
 #include "src/run/lending.hpp"
-#include "src/run/tree.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -31,47 +31,6 @@ constexpr Arg array_args[] = {Handle, Layout, TransA, TransB, M,    N,     K,   
                               A,      Lda,    B,      Ldb,    Beta, InOut, LdInOut, Count};
 }  // namespace signatures
 
-hgemm_args_t basic_args(hgemm_type_t type, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb,
-                        int64_t m, int64_t n, int64_t k, float alpha, float beta)
-{
-    hgemm_args_t g{};
-    g.size = sizeof g;
-    g.layout = layout;
-    g.transa = transa;
-    g.transb = transb;
-    g.type_ab = g.type_c = g.type_d = g.bias_type = type;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.alpha = alpha;
-    g.beta = beta;
-    g.batch_count = 1;
-    return g;
-}
-
-void set_matrices(hgemm_args_t& g, const void* a, int64_t lda, const void* b, int64_t ldb, void* c,
-                  int64_t ldc)
-{
-    g.a = a;
-    g.lda = lda;
-    g.b = b;
-    g.ldb = ldb;
-    g.c = g.d = c;
-    g.ldc = g.ldd = ldc;
-}
-
-Status run(const char* function, hgemm_handle_t handle, std::span<const Arg> args,
-           const hgemm_args_t& g) noexcept
-{
-    return with_handle(function, handle, [&](hg::Handle& h) {
-        Status status;
-        if (repeat(h, g, status))
-            return status;
-        status = check_arguments({args, false}, g, pointers_of(h));
-        return status == ok ? run_checked(h, g) : status;
-    });
-}
-
 struct Operands {
     const void* a;
     int64_t lda;
@@ -86,7 +45,7 @@ Status short_form(const char* function, hgemm_handle_t handle, hgemm_type_t type
 {
     hgemm_args_t g = basic_args(type, HGEMM_COL_MAJOR, transa, transb, m, n, k, alpha, beta);
     set_matrices(g, o.a, o.lda, o.b, o.ldb, o.c, o.ldc);
-    return run(function, handle, signatures::short_args, g);
+    return run_form(function, handle, signatures::short_args, g);
 }
 
 }  // namespace
@@ -122,7 +81,7 @@ HGEMM_SHORT_FORM(bgemm_tt, hgemm_bfloat16_t, HGEMM_BF16, HGEMM_TRANS, HGEMM_TRAN
     {                                                                                                      \
         hgemm_args_t g = basic_args(type, layout, transa, transb, m, n, k, alpha, beta);                   \
         set_matrices(g, A, lda, B, ldb, C, ldc);                                                           \
-        return run(#prefix, handle, signatures::cblas_args, g);                                            \
+        return run_form(#prefix, handle, signatures::cblas_args, g);                                       \
     }                                                                                                      \
     extern "C" hgemm_status_t prefix##_strided_batched(                                                    \
         hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb, int64_t m,     \
@@ -136,7 +95,7 @@ HGEMM_SHORT_FORM(bgemm_tt, hgemm_bfloat16_t, HGEMM_BF16, HGEMM_TRANS, HGEMM_TRAN
         g.stride_b = stride_b;                                                                             \
         g.stride_c = g.stride_d = stride_c;                                                                \
         g.batch_count = batch_count;                                                                       \
-        return run(#prefix "_strided_batched", handle, signatures::strided_args, g);                       \
+        return run_form(#prefix "_strided_batched", handle, signatures::strided_args, g);                  \
     }                                                                                                      \
     extern "C" hgemm_status_t prefix##_batched(                                                            \
         hgemm_handle_t handle, hgemm_layout_t layout, hgemm_op_t transa, hgemm_op_t transb, int64_t m,     \
@@ -150,7 +109,7 @@ HGEMM_SHORT_FORM(bgemm_tt, hgemm_bfloat16_t, HGEMM_BF16, HGEMM_TRANS, HGEMM_TRAN
         g.c_array = reinterpret_cast<const void* const*>(C);                                               \
         g.d_array = reinterpret_cast<void* const*>(C);                                                     \
         g.batch_count = batch_count;                                                                       \
-        return run(#prefix "_batched", handle, signatures::array_args, g);                                 \
+        return run_form(#prefix "_batched", handle, signatures::array_args, g);                            \
     }
 
 HGEMM_CBLAS_FORMS(hgemm, hgemm_half_t, HGEMM_F16)
@@ -190,9 +149,11 @@ extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgem
         if (status == ok)
             status = find_place(h);
         Plan decided{};
-        if (status == ok && !is_empty(g) && !to_problem(g).changes_nothing())
-            status = is_tree(h, to_problem(g)) ? check_tree(h, to_problem(g), decided.workspace)
-                                               : plan(h, to_problem(g), decided);
+        if (status == ok && !is_empty(g) && !to_problem(g).changes_nothing()) {
+            const Composite* const composite = composite_of(h, to_problem(g));
+            status = composite ? composite->check(h, to_problem(g), decided.workspace)
+                               : plan(h, to_problem(g), decided);
+        }
         if (status == ok)
             *bytes = decided.workspace;
         return status;
@@ -219,8 +180,8 @@ extern "C" hgemm_status_t hgemm_explain(hgemm_handle_t handle, const hgemm_args_
         }
         Plan decided;
         status = find_place(h);
-        if (status == ok && is_tree(h, problem))
-            return explain_tree(h, problem, buffer, length);
+        if (const Composite* const composite = composite_of(h, problem); status == ok && composite)
+            return composite->explain(h, problem, buffer, length);
         if (status == ok)
             status = plan(h, problem, decided);
         if (status == ok)

@@ -16,6 +16,8 @@ Name names_of(Arg arg)
     case Arg::Args: return {"args", "args"};
     case Arg::Size: return {"size", "args->size"};
     case Arg::Layout: return {"layout", "args->layout"};
+    case Arg::Uplo: return {"uplo", "args->uplo"};
+    case Arg::Trans: return {"trans", "trans"};
     case Arg::TransA: return {"transa", "args->transa"};
     case Arg::TransB: return {"transb", "args->transb"};
     case Arg::TypeAb: return {"type_ab", "args->type_ab"};

@@ -12,13 +12,15 @@
 namespace hg {
 namespace {
 
+bool contains(const Signature& signature, Arg arg)
+{
+    return std::ranges::find(signature.args, arg) != signature.args.end();
+}
+
 // A batched function without strides takes arrays of pointers.
 bool takes_arrays(const Signature& signature)
 {
-    const auto has = [&](Arg arg) {
-        return std::ranges::find(signature.args, arg) != signature.args.end();
-    };
-    return has(Arg::Count) && !has(Arg::StrideA);
+    return contains(signature, Arg::Count) && !contains(signature, Arg::StrideA);
 }
 
 int64_t element_bytes(hgemm_type_t type) { return bytes_of(static_cast<Type>(type)); }
@@ -40,9 +42,11 @@ private:
         return fail_argument(position_, name(), format, values...);
     }
 
+    bool has(Arg arg) const { return contains(signature_, arg); }
     const char* name() const { return name_of(arg_, signature_.in_struct, arrays_); }
 
     Status check_scalar();
+    Status check_uplo() const;
     Status check_matrix();
     Status check_epilogue();
 
@@ -56,7 +60,10 @@ private:
     }
     Status leading(int64_t ld, const Stored& s, hgemm_type_t type) const
     {
-        return check_leading(position_, name(), ld, s, element_bytes(type));
+        Stored named = s;
+        if (*s.inner_name == 'm' && !has(Arg::M))  // of functions whose D is n x n
+            named.inner_name = "n";
+        return check_leading(position_, name(), ld, named, element_bytes(type));
     }
     Status stride(const char* name, int64_t value, hgemm_type_t type) const;
     Status matrix_stride(int64_t value, hgemm_type_t type) const
@@ -169,12 +176,39 @@ Status Checker::aliased_c() const
     return ok;
 }
 
+// Half of D is only asked for where D is the plain product of square matrices. What is wrong with the
+// members that come later is told there.
+Status Checker::check_uplo() const
+{
+    const char* wanted = "121 (upper), 122 (lower), 123 (both)";
+    if (g_.uplo == HGEMM_UPLO_NONE && signature_.in_struct)
+        return ok;
+    if (g_.uplo < HGEMM_UPPER || g_.uplo > HGEMM_BOTH)
+        return bad(signature_.in_struct ? "is %d, must be 0 (none), %s" : "is %d, must be %s",
+                   static_cast<int>(g_.uplo), wanted);
+    if (g_.m != g_.n)
+        return bad("is %d, so args->m = %" PRId64 " must equal args->n = %" PRId64,
+                   static_cast<int>(g_.uplo), g_.m, g_.n);
+    const char* const name = g_.bias_mode != HGEMM_BIAS_NONE          ? "args->bias_mode"
+                             : g_.activation != HGEMM_ACTIVATION_NONE ? "args->activation"
+                             : g_.aux                                 ? "args->aux"
+                                                                      : nullptr;
+    if (name)
+        return bad("is %d, so %s must be 0", static_cast<int>(g_.uplo), name);
+    return arrays_ ? fail(HGEMM_STATUS_NOT_SUPPORTED,
+                          "%s is %d, and batches of pointer arrays have no triangles", this->name(),
+                          static_cast<int>(g_.uplo))
+                   : ok;
+}
+
 Status Checker::check_scalar()
 {
     const char* ops = "111 (NO_TRANS), 112 (TRANS) or 113 (CONJ_TRANS)";
     const char* types = "1 (F16), 2 (BF16) or 3 (F32)";
     switch (arg_) {
     case Arg::Layout: return one_of(g_.layout, 101, 102, "101 (row-major) or 102 (column-major)");
+    case Arg::Uplo: return check_uplo();
+    case Arg::Trans:
     case Arg::TransA: return one_of(g_.transa, 111, 113, ops);
     case Arg::TransB: return one_of(g_.transb, 111, 113, ops);
     case Arg::TypeAb: return one_of(g_.type_ab, 1, 2, "1 (F16) or 2 (BF16)");

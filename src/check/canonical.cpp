@@ -62,6 +62,11 @@ Problem to_problem(const hgemm_args_t& g, int32_t fold)
     p.folded = p.n - p.n / fold;
     if (g.aux)
         p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d)};
+    if (g.uplo != HGEMM_UPLO_NONE) {
+        // Of both halves the upper one is computed.
+        p.triangle = (g.uplo == HGEMM_LOWER) != column ? Triangle::Lower : Triangle::Upper;
+        p.mirrored = g.uplo == HGEMM_BOTH;
+    }
     p.simplify();
     return p;
 }

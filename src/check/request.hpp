@@ -13,6 +13,8 @@ enum class Arg : uint8_t {
     Args,
     Size,
     Layout,
+    Uplo,
+    Trans,  // of functions with one op
     TransA,
     TransB,
     TypeAb,

@@ -11,6 +11,7 @@ namespace hg {
 struct Backend;
 struct Handle;
 struct LeafSums;
+struct TriangleMove;
 
 constexpr int max_backends = 4;  // that serve one device
 
@@ -172,6 +173,8 @@ struct Backend {
     // If set: adds up the sums of a tree's leaves, pairwise, and finishes the output: the problem without A
     // and B. On the handle's stream.
     Status (*sum_leaves)(Handle&, void* state, const Problem& output, const LeafSums&) = nullptr;
+    // If set: copies or transposes a triangle, on the handle's stream.
+    Status (*move_triangle)(Handle&, void* state, const TriangleMove&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.
     const char* (*remark)() = nullptr;
 };

@@ -58,7 +58,7 @@ void Problem::print(char* text, size_t length) const
     std::snprintf(
         text, length,
         "row-major D[%" PRId64 "][%" PRId64 "] %s = A(%" PRId64 ",%" PRId64 ") B(%" PRId64 ",%" PRId64
-        ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%s beta=%s%s%s%s%s%s",
+        ") %s k=%" PRId64 " ldd=%" PRId64 " batch=%" PRId64 " alpha=%s beta=%s%s%s%s%s%s%s%s",
         m, columns(), name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride, name_of(type_ab),
         k, d.ld, batch, general(alpha + 0.0).text(), general(beta).text(),
         bias.along == BiasAlong::None ? "" : " bias", activation == Activation::None ? "" : " activation",
@@ -66,7 +66,11 @@ void Problem::print(char* text, size_t length) const
         groups.contiguous() ? " rows=offsets"
         : groups.masked()   ? " rows=counts"
         : groups.sizes      ? " k=offsets"
-                            : "");
+                            : "",
+        triangle == Triangle::Whole   ? ""
+        : triangle == Triangle::Upper ? " upper"
+                                      : " lower",
+        mirrored ? " mirrored" : "");
 }
 
 }  // namespace hg

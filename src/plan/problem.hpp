@@ -10,6 +10,9 @@
 //
 // An activation may fold neighbouring columns, as a gate does that is multiplied by its neighbour: D then
 // has fewer columns than what is activated, C, aux and the bias among them. No kernel does so yet.
+//
+// Of a symmetric D only one half may be asked for, and the other one as its transpose. No kernel does so either:
+// src/run/triangle.cpp makes several products of such a one.
 #pragma once
 
 #include "arch/common/types.hpp"
@@ -54,6 +57,9 @@ struct Bias {
     bool operator==(const Bias&) const = default;
 };
 
+// What is computed of D: all, or what is on the diagonal and on one side of it.
+enum class Triangle : int32_t { Whole, Upper, Lower };
+
 struct Problem {
     int64_t m, n, k, batch;  // all >= 1, but k = 0 if neither A nor B is to be read
     Type type_ab;            // F16 or BF16
@@ -67,6 +73,8 @@ struct Problem {
     // Set: m counts the rows of all contiguous groups, or the room of each masked one; or k counts that of all
     // groups.
     Groups groups;
+    Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, array or group
+    bool mirrored;      // the other half of D becomes the triangle's transpose
 
     // Makes this a problem that reads neither A nor B; beta must be set. The sum 0 times this alpha is a
     // zero that changes no sign when it is added to beta * C.
@@ -81,7 +89,7 @@ struct Problem {
     bool changes_nothing() const
     {
         return k == 0 && !beta_device && beta == 1.0f && c == d && bias.along == BiasAlong::None &&
-               activation == Activation::None && folded == 0 && !aux.ptr;
+               activation == Activation::None && folded == 0 && !aux.ptr && !mirrored;
     }
 
     bool is_grouped() const { return groups.sizes; }

@@ -2,9 +2,9 @@
 
 #include "src/driver/driver.hpp"
 #include "src/plan/dispatch.hpp"
+#include "src/run/composite.hpp"
 #include "src/run/lending.hpp"
 #include "src/run/trace.hpp"
-#include "src/run/tree.hpp"
 #include "src/tuning/key.hpp"
 
 #include <string>
@@ -132,8 +132,9 @@ Status execute(Handle& handle, const Request& request, const Problem& problem)
     const driver::Scope scope(handle.context);
     const PlanCache::Launch* prepared = nullptr;
     Status status = scope.status();
-    if (status == ok && is_tree(handle, problem))
-        return run_tree(handle, problem);
+    if (status == ok)
+        if (const Composite* const composite = composite_of(handle, problem))
+            return composite->run(handle, problem);
     if (status == ok)
         status = prepare(handle, request, problem, prepared);
     return status == ok ? launch_plan(handle, prepared->plan, prepared->packed) : status;

@@ -39,7 +39,7 @@ struct Handle {
     std::string tuning_path;         // the file that the handle read, or would have read; "" if none
     TuneTexts tune_texts;
     Workspace own, user;  // user.ptr null: own is used, or lent ones
-    size_t reserved;      // the first bytes of the workspace, which hold a tree's sums while it runs
+    size_t reserved;      // the first bytes of the workspace, which composites hold while they run
     // Set by hgemm_set_workspace_per_stream(); see lending.hpp.
     size_t lent_limit;     // of bytes; 0: the handle's own workspace is used
     size_t lent_counters;  // words that come with so many bytes

@@ -57,11 +57,13 @@ Status provide_workspace(hg::Handle& handle, size_t bytes, bool counts)
 {
     if (!handle.borrows() || bytes == 0)
         return ok;
+    bytes += handle.reserved;
     const Block* const block = handle.lent.find(handle.place);
     const size_t counters = counts ? handle.workspace().counter_words : 0;
     if (block && block->bytes >= bytes && block->counter_words >= counters)
         return ok;
-    return handle.lent.grow(handle.place, handle.stream, {bytes, counters, handle.workspace().bytes});
+    return handle.lent.grow(handle.place, handle.stream,
+                            {bytes, counters, handle.reserved + handle.workspace().bytes});
 }
 
 Status lend(hg::Handle& handle, size_t bytes)

@@ -12,8 +12,8 @@ Status lend(Handle& handle, size_t bytes);
 // Before a call is planned or recognised: notes its stream and capture.
 Status find_place(Handle& handle);
 
-// After it is planned: makes sure that there are so many bytes, and counters behind them if it counts. The
-// one thing in a compute call that may allocate, and only for a handle that lends.
+// After it is planned: makes sure that there are so many bytes behind what is reserved, and counters if it
+// counts. The one thing in a compute call that may allocate, and only for a handle that lends.
 Status provide_workspace(Handle& handle, size_t bytes, bool counts);
 
 }  // namespace hg

@@ -56,6 +56,7 @@ std::string describe_output(const Problem& p)
         {p.bias.along == BiasAlong::Columns, "bias"},
         {p.bias.along == BiasAlong::Rows, "bias_rows"},
         {p.folded > 0, "folded"},
+        {p.triangle != Triangle::Whole, "triangle"},
         {p.activation == Activation::Relu, "relu"},
         {p.activation == Activation::GeluTanh, "gelu"},
         {p.activation == Activation::GeluErf, "gelu_erf"},

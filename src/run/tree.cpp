@@ -2,8 +2,9 @@
 
 #include "src/plan/backend.hpp"
 #include "src/plan/tree.hpp"
+#include "src/run/composite.hpp"
 #include "src/run/execute.hpp"
-#include "src/run/lending.hpp"
+#include "src/run/reserved.hpp"
 #include "src/tuning/key.hpp"
 
 #include <algorithm>
@@ -14,26 +15,7 @@
 namespace hg {
 namespace {
 
-// Takes the first bytes of the handle's workspace for sums, as long as it lives.
-class Reserved {
-public:
-    Reserved(hg::Handle& handle, size_t bytes) : handle_(handle) { handle.reserved = bytes; }
-    ~Reserved() { handle_.reserved = 0; }
-    Reserved(const Reserved&) = delete;
-    Reserved& operator=(const Reserved&) = delete;
-
-private:
-    hg::Handle& handle_;
-};
-
-// The backend that adds up leaves, by its place in the handle; backend_count if there is none.
-int find_adder(const hg::Handle& handle)
-{
-    int index = 0;
-    while (index < handle.backend_count && !handle.backends[index]->sum_leaves)
-        ++index;
-    return index;
-}
+int find_adder(const hg::Handle& handle) { return find_backend(handle, &Backend::sum_leaves); }
 
 // Where sums count as lying before there is a workspace: plans depend on their alignment alone.
 float* any_place() { return reinterpret_cast<float*>(uintptr_t{256}); }
@@ -45,21 +27,15 @@ Problem first_product(const Problem& problem, const Tree& tree)
     return product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place()));
 }
 
-struct Needs {
-    size_t bytes = 0;
-    bool counts = false;
-};
-
 // What all products need beside the sums. Those of a part differ in no size or alignment.
 Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
 {
     const Reserved reserved(handle, tree.sums_bytes);
     return for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
-        Plan decided;
-        const Status status = decide(
-            handle, product_of_leaves(problem, tree, part, 0, tree.sums_of(part, any_place())), decided);
-        needs.bytes = std::max(needs.bytes, decided.workspace);
-        needs.counts = needs.counts || decided.counts;
+        Needs of_part;
+        const Status status = needs_of(
+            handle, product_of_leaves(problem, tree, part, 0, tree.sums_of(part, any_place())), of_part);
+        needs.include(of_part);
         return status;
     });
 }
@@ -89,46 +65,23 @@ Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& n
 Status prepare_planned(hg::Handle& handle, const Problem& problem, Tree& tree)
 {
     Needs needs;
-    if (const Status status = plan_all(handle, problem, tree, needs); status != ok)
-        return status;
-    if (const size_t bytes = handle.workspace().bytes; needs.bytes > bytes)
-        return fail(HGEMM_STATUS_WORKSPACE_TOO_SMALL,
-                    "needs %zu bytes of workspace in tree mode, has %zu: set a larger one by "
-                    "hgemm_set_workspace or create the handle with one by hgemm_create_sized",
-                    needs.bytes, bytes);
-    return provide_workspace(handle, needs.bytes, needs.counts);
-}
-
-Status run_product(hg::Handle& handle, const Problem& product)
-{
-    Plan decided;
-    Packed packed;
-    Status status = decide(handle, product, decided);
-    if (status == ok)
-        status = decided.backend->pack(handle, product, decided, packed);
-    return status == ok ? launch_plan(handle, decided, packed) : status;
+    const Status status = plan_all(handle, problem, tree, needs);
+    return status == ok ? provide(handle, needs, "in tree mode") : status;
 }
 
 // Products of all leaves of a part, then their sum.
-Status run_part(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
+Status run_leaves(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
 {
     auto* const sums = static_cast<float*>(handle.workspace().ptr);
     const Reserved reserved(handle, tree.sums_bytes);
     Status status = ok;
     for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
-        status = run_product(handle, product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
+        status = run_part(handle, product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
     const int adder = find_adder(handle);
     return status == ok
                ? handle.backends[adder]->sum_leaves(handle, handle.states[adder], output_of(problem, part),
                                                     tree.sums_of(part, sums))
                : status;
-}
-
-}  // namespace
-
-bool is_tree(const hg::Handle& handle, const Problem& problem)
-{
-    return handle.options.mode == Mode::Tree && (problem.groups.of_k || count_leaves(problem.k) > 1);
 }
 
 Status check_tree(hg::Handle& handle, const Problem& problem, size_t& bytes)
@@ -144,24 +97,6 @@ Status prepare_tree(hg::Handle& handle, const Problem& problem)
 {
     Tree tree;
     return prepare_planned(handle, problem, tree);
-}
-
-Status run_tree(hg::Handle& handle, const Problem& problem)
-{
-    Tree tree;
-    Status status = prepare_planned(handle, problem, tree);
-    if (status == ok && handle.log.wants(LogLevel::Plan)) {
-        char asked[256], planned[640];
-        problem.print(asked, sizeof asked);
-        status = explain_tree(handle, problem, planned, sizeof planned);
-        const std::string key =
-            handle.context ? " key=" + tuning_key(first_product(problem, tree), Mode::BatchInvariant) : "";
-        handle.log.line("plan %s: %s%s", asked, planned, key.c_str());
-    }
-    if (status != ok)
-        return status;
-    return for_each_part(problem, tree, Parts::All,
-                         [&](const TreePart& part) { return run_part(handle, problem, tree, part); });
 }
 
 Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
@@ -184,5 +119,32 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
         tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.columns, tree.problems, product);
     return status;
 }
+
+Status run_tree(hg::Handle& handle, const Problem& problem)
+{
+    Tree tree;
+    Status status = prepare_planned(handle, problem, tree);
+    if (status == ok && handle.log.wants(LogLevel::Plan)) {
+        char asked[256], planned[640];
+        problem.print(asked, sizeof asked);
+        status = explain_tree(handle, problem, planned, sizeof planned);
+        const std::string key =
+            handle.context ? " key=" + tuning_key(first_product(problem, tree), Mode::BatchInvariant) : "";
+        handle.log.line("plan %s: %s%s", asked, planned, key.c_str());
+    }
+    if (status != ok)
+        return status;
+    return for_each_part(problem, tree, Parts::All,
+                         [&](const TreePart& part) { return run_leaves(handle, problem, tree, part); });
+}
+
+}  // namespace
+
+bool is_tree(const hg::Handle& handle, const Problem& problem)
+{
+    return handle.options.mode == Mode::Tree && (problem.groups.of_k || count_leaves(problem.k) > 1);
+}
+
+const Composite tree_composite = {check_tree, prepare_tree, run_tree, explain_tree};
 
 }  // namespace hg

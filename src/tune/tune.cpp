@@ -165,6 +165,9 @@ Status tune_on_device(Handle& handle, const Problem& problem, const hgemm_tune_o
     Status status = scope.status();
     if (status == ok)
         status = check_handle(handle, o);
+    if (status == ok && problem.triangle != Triangle::Whole)
+        status = fail(HGEMM_STATUS_NOT_SUPPORTED,
+                      "args->uplo asks for a triangle, whose products are tuned each by itself");
     if (status == ok)
         status = open_store(handle, o, store);
     if (status == ok)

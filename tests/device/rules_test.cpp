@@ -2,6 +2,7 @@
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
 #include "../tree_rules.hpp"
+#include "../triangle_rules.hpp"
 #include "gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -75,6 +76,15 @@ TEST_P(DeviceRules, tree)
     check_tree_bits(*library);
     check_tree_results(*library);
     check_tree_refusals(*library);
+}
+
+TEST_P(DeviceRules, triangle)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_triangles(*library);
+    check_triangle_bits(*library);
+    check_triangle_refusals(*library);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DeviceRules, testing::ValuesIn(backends),

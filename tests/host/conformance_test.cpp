@@ -3,6 +3,7 @@
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
 #include "../tree_rules.hpp"
+#include "../triangle_rules.hpp"
 #include "src/tools/support/kernel_names.hpp"
 
 #include <gtest/gtest.h>
@@ -56,6 +57,9 @@ TEST(HostRules, threads) { check_threads(make); }
 TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
 TEST(HostRules, tree_results) { check_tree_results(*make()); }
 TEST(HostRules, tree_refusals) { check_tree_refusals(*make()); }
+TEST(HostRules, triangle_results) { check_triangles(*make()); }
+TEST(HostRules, triangle_bits) { check_triangle_bits(*make()); }
+TEST(HostRules, triangle_refusals) { check_triangle_refusals(*make()); }
 TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
 TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }
 TEST(HostRules, grouped_k) { check_k_groups(*make()); }

@@ -1,0 +1,38 @@
+// Moves of a triangle: configuration and parameters. Host and device.
+#pragma once
+
+#include "arch/common/divisor.hpp"
+
+#include <cstdint>
+
+namespace hg {
+
+constexpr int triangle_threads = 256, triangle_ctas_per_sm = 4;
+constexpr int triangle_tile = 64;  // rows and columns that a CTA moves at a time
+
+// Dynamic shared memory: a tile, whose columns are read without bank conflicts.
+union TriangleShared {
+    uint16_t halves[triangle_tile][triangle_tile + 2];
+    uint32_t words[triangle_tile][triangle_tile + 1];
+};
+
+// Element (i, j) of problem z is read at from + z * from_stride + i * from_ld + j, in elements, and written
+// to (i, j) of `to`, or if it is mirrored to (j, i).
+struct TriangleParams {
+    const void* from;
+    void* to;
+    int64_t from_ld, from_stride, to_ld, to_stride;
+    int32_t n;       // rows and columns of a problem
+    int32_t tiles;   // of a row
+    int32_t chunks;  // that CTAs count, of all problems; see triangle_chunks()
+    Divisor chunks_of_problem, chunks_of_pair;
+    bool words;     // elements have four bytes, else two
+    bool upper;     // i <= j is read, else j <= i
+    bool mirrored;  // and then not i = j
+};
+
+// Rows i and tiles - 1 - i of tiles have tiles + 1 tiles of a triangle together, and are counted as one
+// row. Where the row in the middle is its own partner, the second half of its chunks has nothing to do.
+constexpr int64_t triangle_chunks(int64_t tiles) { return (tiles + 1) / 2 * (tiles + 1); }
+
+}  // namespace hg

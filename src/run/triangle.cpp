@@ -1,0 +1,236 @@
+#include "src/run/triangle.hpp"
+
+#include "src/plan/backend.hpp"
+#include "src/plan/triangle.hpp"
+#include "src/run/execute.hpp"
+#include "src/run/reserved.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+
+namespace hg {
+namespace {
+
+// Chunks of a triangle are counted with 30 bits.
+constexpr int64_t max_n = int64_t{1} << 21;
+
+// How a triangle is cut, and what that takes.
+struct Cut {
+    int64_t block;        // rows and columns of blocks on the diagonal
+    int64_t at_once;      // blocks that lie in the workspace
+    size_t blocks_bytes;  // that these take; 0: they are computed where they belong
+    Needs needs;
+    int64_t launches = 0;
+    int64_t elements = 0;  // that are computed
+    bool mirrors;          // the other half is written by a pass of its own
+
+    // Time that the cost models expect, then work.
+    bool is_better_than(const Cut& other) const
+    {
+        constexpr double us_of_launch = 2;
+        const double mine = needs.predicted_us + us_of_launch * static_cast<double>(launches);
+        const double its = other.needs.predicted_us + us_of_launch * static_cast<double>(other.launches);
+        if (needs.predicted_us > 0 && mine != its)
+            return mine < its;
+        return elements < other.elements;
+    }
+};
+
+int find_mover(const hg::Handle& handle) { return find_backend(handle, &Backend::move_triangle); }
+
+int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+
+// Blocks of D in the workspace. Before there is one plans depend on its alignment alone.
+Matrix blocks_of(const hg::Handle& handle, const Problem& p, int64_t block)
+{
+    constexpr int64_t vector = 8;  // elements
+    const int64_t ld = round_up(block, vector);
+    void* const ptr = handle.workspace().ptr;
+    return {ptr ? ptr : reinterpret_cast<void*>(workspace_alignment), nullptr, ld, block * ld, p.d.type};
+}
+
+// Half of the workspace is for blocks, but room for one there must be.
+void make_room(const hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    const Matrix blocks = blocks_of(handle, p, cut.block);
+    const int64_t bytes = blocks.batch_stride * bytes_of(p.d.type);
+    const auto room = static_cast<int64_t>(handle.workspace().bytes / 2);
+    const int64_t wanted = std::max(p.batch, p.n / cut.block);
+    cut.at_once = p.mirrored ? wanted : std::clamp<int64_t>(room / bytes, 1, wanted);
+    cut.blocks_bytes =
+        p.mirrored
+            ? 0
+            : static_cast<size_t>(round_up(cut.at_once * bytes, static_cast<int64_t>(workspace_alignment)));
+}
+
+// The product of a piece, and where its D is.
+Problem product_of(const Problem& p, const Cut& cut, const TrianglePiece& piece, const Matrix& blocks)
+{
+    Problem product = problem_of(p, piece);
+    if (piece.on_diagonal && cut.blocks_bytes > 0)
+        product.d = blocks;
+    product.simplify();
+    return product;
+}
+
+// Is a D that is computed whole symmetric in all bits? An element and its mirror are sums of the same
+// products in the same order, unless shares of K begin elsewhere in each tile.
+Status find_mirrors(hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    cut.mirrors = p.mirrored;
+    if (!p.mirrored || cut.block < p.n || p.a != p.b || p.c.ptr)
+        return ok;
+    Problem whole = p;
+    whole.triangle = Triangle::Whole;
+    whole.mirrored = false;
+    if (composite_of(handle, whole))
+        return ok;
+    Plan decided;
+    const Status status = decide(handle, whole, decided);
+    cut.mirrors = decided.sm90.stream_k;
+    return status;
+}
+
+// A mirror reads half of D, and writes half of it.
+void predict_mirror(const hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    if (!cut.mirrors)
+        return;
+    ++cut.launches;
+    const double bytes = static_cast<double>(p.batch * bytes_of(p.d.type)) * static_cast<double>(p.n) *
+                         static_cast<double>(p.n);
+    if (cut.needs.predicted_us > 0 && handle.device.memory_bandwidth > 0)
+        cut.needs.predicted_us += 1e6 * bytes / static_cast<double>(handle.device.memory_bandwidth);
+}
+
+Status plan_cut(hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    make_room(handle, p, cut);
+    const Matrix blocks = blocks_of(handle, p, cut.block);
+    const Reserved reserved(handle, cut.blocks_bytes);
+    Status status = ok;
+    for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
+        const Problem product = product_of(p, cut, piece, blocks);
+        Needs of_piece;
+        if (status == ok)
+            status = needs_of(handle, product, of_piece);
+        cut.needs.include(of_piece);
+        cut.elements += product.m * product.n * product.batch;
+        ++cut.launches;
+    });
+    cut.needs.bytes += cut.blocks_bytes;
+    if (status == ok)
+        status = find_mirrors(handle, p, cut);
+    predict_mirror(handle, p, cut);
+    return status;
+}
+
+// The best of some cuts that the workspace suffices for, else the one that needs the least.
+Status find_cut(hg::Handle& handle, const Problem& p, Cut& best)
+{
+    if (find_mover(handle) == handle.backend_count)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has triangles");
+    if (p.n > max_n)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                    "triangles are served up to n = %" PRId64 ", this one has %" PRId64, max_n, p.n);
+    constexpr int64_t tile = 128, most_blocks = 32, smallest = 2 * tile;
+    const size_t bytes = handle.workspace().bytes;
+    best.needs.bytes = std::numeric_limits<size_t>::max();
+    for (int64_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
+        const int64_t block = round_up((p.n + blocks - 1) / blocks, blocks > 1 ? tile : 1);
+        if (blocks > 1 && block < smallest)
+            break;
+        Cut cut{};
+        cut.block = block;
+        if (const Status status = plan_cut(handle, p, cut); status != ok)
+            return status;
+        const bool fits = cut.needs.bytes <= bytes, best_fits = best.needs.bytes <= bytes;
+        if (fits && best_fits ? cut.is_better_than(best) : cut.needs.bytes < best.needs.bytes)
+            best = cut;
+    }
+    return ok;
+}
+
+Status check_triangle(hg::Handle& handle, const Problem& p, size_t& bytes)
+{
+    Cut cut{};
+    const Status status = find_cut(handle, p, cut);
+    bytes = cut.needs.bytes;
+    return status;
+}
+
+Status find_and_provide(hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    const Status status = find_cut(handle, p, cut);
+    return status == ok ? provide(handle, cut.needs, "for a triangle") : status;
+}
+
+Status prepare_triangle(hg::Handle& handle, const Problem& p)
+{
+    Cut cut{};
+    return find_and_provide(handle, p, cut);
+}
+
+Status explain_triangle(hg::Handle& handle, const Problem& p, char* text, size_t length)
+{
+    Cut cut{};
+    const Status status = find_cut(handle, p, cut);
+    if (status == ok)
+        std::snprintf(
+            text, length,
+            "%s triangle%s in %" PRId64 " launches with blocks of %" PRId64
+            " on the diagonal, of %.1f %% of D, workspace=%zu, moved by %s predicted_us=%.1f",
+            p.triangle == Triangle::Upper ? "upper" : "lower",
+            cut.mirrors  ? " and its mirror"
+            : p.mirrored ? " and the other one"
+                         : "",
+            cut.launches, cut.block,
+            100.0 * static_cast<double>(cut.elements) /
+                (static_cast<double>(p.n) * static_cast<double>(p.n) * static_cast<double>(p.batch)),
+            cut.needs.bytes, handle.backends[find_mover(handle)]->name, cut.needs.predicted_us);
+    return status;
+}
+
+Status move(hg::Handle& handle, const TriangleMove& what)
+{
+    const int mover = find_mover(handle);
+    return handle.backends[mover]->move_triangle(handle, handle.states[mover], what);
+}
+
+// A block on the diagonal must not touch the half that was not asked for, so it is computed elsewhere.
+Status run_piece(hg::Handle& handle, const Problem& p, const Cut& cut, const TrianglePiece& piece,
+                 const Matrix& blocks)
+{
+    const Reserved reserved(handle, cut.blocks_bytes);
+    const Status status = run_part(handle, product_of(p, cut, piece, blocks));
+    const bool moves = piece.on_diagonal && cut.blocks_bytes > 0;
+    return status == ok && moves ? move(handle, move_of_blocks(p, piece, blocks)) : status;
+}
+
+Status run_triangle(hg::Handle& handle, const Problem& p)
+{
+    Cut cut{};
+    Status status = find_and_provide(handle, p, cut);
+    if (status == ok && handle.log.wants(LogLevel::Plan)) {
+        char asked[256], planned[640];
+        p.print(asked, sizeof asked);
+        status = explain_triangle(handle, p, planned, sizeof planned);
+        handle.log.line("plan %s: %s", asked, planned);
+    }
+    const Matrix blocks = blocks_of(handle, p, cut.block);
+    if (status == ok)
+        for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
+            if (status == ok)
+                status = run_piece(handle, p, cut, piece, blocks);
+        });
+    return status == ok && cut.mirrors ? move(handle, mirror_of(p)) : status;
+}
+
+}  // namespace
+
+const Composite triangle_composite = {check_triangle, prepare_triangle, run_triangle, explain_triangle};
+
+}  // namespace hg

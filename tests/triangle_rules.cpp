@@ -1,0 +1,204 @@
+#include "triangle_rules.hpp"
+
+#include "conformance.hpp"
+#include "handle_scopes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hg::test {
+namespace {
+
+constexpr hgemm_uplo_t uplos[] = {HGEMM_UPPER, HGEMM_LOWER, HGEMM_BOTH};
+
+// Number `form` of the cases that differ in how they are asked for.
+GemmCase triangle_case(unsigned form, int64_t n, int64_t k)
+{
+    GemmCase g;
+    g.uplo = uplos[form % 3];
+    g.layout = form & 1 ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
+    g.transa = form & 2 ? HGEMM_TRANS : HGEMM_NO_TRANS;
+    g.transb = form & 2 ? HGEMM_NO_TRANS : HGEMM_TRANS;
+    g.type_ab = g.type_c = g.type_d = halves[form / 2 % 2];
+    g.m = g.n = n;
+    g.k = k;
+    g.data = Data::Normal;
+    g.seed = form + 1;
+    return g;
+}
+
+enum class Door { General, Syrk, Syrkx };
+
+// The functions for symmetric results, on what the case says.
+hgemm_status_t call_syrk(hgemm_handle_t h, Door door, const hgemm_args_t& g)
+{
+    const auto* const a = static_cast<const uint16_t*>(g.a);
+    const auto* const b = static_cast<const uint16_t*>(g.b);
+    auto* const c = static_cast<uint16_t*>(g.d);
+    const bool half = g.type_ab == HGEMM_F16;
+    if (door == Door::Syrkx)
+        return (half ? hsyrkx : bsyrkx)(h, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda, b,
+                                        g.ldb, g.beta, c, g.ldd);
+    if (g.batch_count > 1)
+        return (half ? hsyrk_strided_batched
+                     : bsyrk_strided_batched)(h, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda,
+                                              g.stride_a, g.beta, c, g.ldd, g.stride_d, g.batch_count);
+    return (half ? hsyrk : bsyrk)(h, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda, g.beta, c,
+                                  g.ldd);
+}
+
+void expect_triangle(Library& library, const GemmCase& g, Door door = Door::General)
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    const hgemm_status_t status = door == Door::General
+                                      ? library.run(trial.args())
+                                      : library.wait(call_syrk(library.handle(), door, trial.args()));
+    ASSERT_EQ(status, HGEMM_STATUS_SUCCESS) << g.print() << ": " << hgemm_last_error();
+    trial.download();
+    EXPECT_EQ(trial.judge(library.arithmetic()).message, "")
+        << g.print() << ": " << library.explain(trial.args());
+}
+
+void check_epilogues(Library& library, unsigned form)
+{
+    GemmCase g = triangle_case(form, 70, 40);
+    g.beta = -1;
+    g.alpha = 0.5f;
+    expect_triangle(library, g);
+    g.in_place = false;
+    g.type_c = g.type_d = HGEMM_F32;
+    g.c.gap = 3;
+    g.device_scalars = library.memory().on_device();
+    expect_triangle(library, g);
+    g.d.shift = 1;
+    g.d.gap = 1;
+    g.a.gap = 1;
+    expect_triangle(library, g);
+    // Nothing is multiplied; D stays as it is, but what is mirrored.
+    g = triangle_case(form, 70, 0);
+    g.beta = 2;
+    expect_triangle(library, g);
+    g.beta = 1;
+    expect_triangle(library, g);
+    g.beta = 0;
+    expect_triangle(library, g);
+}
+
+void check_batches(Library& library, unsigned form)
+{
+    GemmCase g = triangle_case(form, 33, 24);
+    g.batch = Batch::Strided;
+    g.batch_count = 5;
+    g.beta = 1;
+    expect_triangle(library, g);
+    expect_triangle(library, g, Door::Syrk);
+    g.b.step = g.a.step = 0;
+    g.d.step = -3;
+    expect_triangle(library, g);
+}
+
+// In a mode, the elements of the whole product.
+void expect_bits_of_whole(Library& library, const GemmCase& g, hgemm_mode_t mode)
+{
+    const InMode in_mode(library, mode);
+    GemmCase all = g;
+    all.uplo = HGEMM_UPLO_NONE;
+    Trial whole(all, library.memory()), half(g, library.memory());
+    whole.fill_b([a = Trial::data_a(g)](int64_t z, int64_t p, int64_t j) { return a(z, j, p); });
+    whole.upload();
+    half.upload();
+    ASSERT_EQ(library.run(whole.args()), HGEMM_STATUS_SUCCESS) << library.story();
+    ASSERT_EQ(library.run(half.args()), HGEMM_STATUS_SUCCESS) << library.story();
+    whole.download();
+    half.download();
+    EXPECT_EQ(half.judge_memory(false).message, "") << g.print();
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < g.n; ++i)
+        for (int64_t j = 0; j < g.n; ++j)
+            wrong += g.computes(i, j) && half.result(0, i, j) != whole.result(0, i, j);
+    EXPECT_EQ(wrong, 0) << g.print() << ": " << library.explain(half.args());
+}
+
+void expect_triangle_refused(
+    Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text,
+    void (*change)(hgemm_args_t&) = [](hgemm_args_t&) {})
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    hgemm_args_t args = trial.args();
+    change(args);
+    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &args), status) << g.print();
+    EXPECT_NE(std::string(hgemm_last_error()).find(text), std::string::npos) << hgemm_last_error();
+    trial.download();
+    EXPECT_EQ(trial.judge_memory(true).message, "");
+}
+
+}  // namespace
+
+void check_triangles(Library& library)
+{
+    for (unsigned form = 0; form < 12; ++form) {
+        if (thinning() > 1 && form % 5 != 0)
+            continue;
+        for (const int64_t n : {1, 7, 130})
+            expect_triangle(library, triangle_case(form, n, 50), n == 7 ? Door::Syrkx : Door::Syrk);
+        check_epilogues(library, form);
+        check_batches(library, form);
+    }
+    GemmCase exact = triangle_case(2, 257, 64);
+    exact.data = Data::Integers;
+    exact.aligned = true;
+    expect_triangle(library, exact);
+}
+
+void check_triangle_bits(Library& library)
+{
+    for (const hgemm_uplo_t uplo : uplos) {
+        GemmCase g = triangle_case(1, 300, 48);
+        g.uplo = uplo;
+        expect_bits_of_whole(library, g, HGEMM_MODE_BATCH_INVARIANT);
+        g.k = 1024;
+        g.m = g.n = 40;
+        expect_bits_of_whole(library, g, HGEMM_MODE_TREE);
+        if (uplo == HGEMM_BOTH)
+            continue;
+        // There is room for blocks of 384, of which 600 takes two, but not for one of 600.
+        g = triangle_case(1, 600, 32);
+        g.uplo = uplo;
+        g.aligned = true;
+        const WithWorkspace workspace(library, size_t{600} * 600 * 2 - 256);
+        expect_bits_of_whole(library, g, HGEMM_MODE_BATCH_INVARIANT);
+    }
+}
+
+void check_triangle_refusals(Library& library)
+{
+    GemmCase g = triangle_case(1, 20, 16);
+    const auto invalid = HGEMM_STATUS_INVALID_ARGUMENT;
+    expect_triangle_refused(library, g, invalid,
+                            "(args->uplo) is 120, must be 0 (none), 121 (upper), 122 (lower), 123 (both)",
+                            [](hgemm_args_t& args) { args.uplo = static_cast<hgemm_uplo_t>(120); });
+    expect_triangle_refused(library, g, invalid,
+                            "(args->uplo) is 122, so args->m = 19 must equal args->n = 20",
+                            [](hgemm_args_t& args) { --args.m; });
+    expect_triangle_refused(library, g, invalid, "(args->uplo) is 122, so args->activation must be 0",
+                            [](hgemm_args_t& args) { args.activation = HGEMM_ACTIVATION_RELU; });
+    expect_triangle_refused(library, g, invalid, "(args->d) overlaps args->a",
+                            [](hgemm_args_t& args) { args.a = args.d; });
+    g.batch = Batch::Arrays;
+    g.batch_count = 2;
+    expect_triangle_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED,
+                            "batches of pointer arrays have no triangles");
+    g = triangle_case(1, 20, 16);
+    const WithWorkspace workspace(library, 256);
+    expect_triangle_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL,
+                            "of workspace for a triangle, has 256");
+    g.uplo = HGEMM_BOTH;
+    g.aligned = true;
+    if (library.memory().on_device())
+        expect_triangle(library, g);
+}
+
+}  // namespace hg::test

@@ -1,0 +1,16 @@
+// Triangles of symmetric results: the same checks for the host and for every GPU backend, reported to
+// GoogleTest.
+#pragma once
+
+#include "library.hpp"
+
+namespace hg::test {
+
+// Every half, layout, type, batch and function is right, and the other half is as promised.
+void check_triangles(Library& library);
+// In modes that promise bits, what is computed has those of the whole product, however D is cut.
+void check_triangle_bits(Library& library);
+// What is not served is refused by name, and nothing is written.
+void check_triangle_refusals(Library& library);
+
+}  // namespace hg::test
