@@ -164,6 +164,20 @@ TEST_P(DeviceGraphs, of_trees_run_beside_each_other)
     }
 }
 
+// Blocks on the diagonal lie in memory of the graph's own, and so do the sums of a tree.
+TEST_P(DeviceGraphs, of_triangles_run_beside_each_other)
+{
+    for (const hgemm_mode_t mode : {HGEMM_MODE_DEFAULT, HGEMM_MODE_TREE}) {
+        const auto library = make_lender();
+        ASSERT_EQ(hgemm_set_mode(library->handle(), mode), HGEMM_STATUS_SUCCESS);
+        GemmCase g = cases_with_workspace()[0];
+        g.m = g.n;
+        g.k = 1024;
+        g.uplo = HGEMM_LOWER;
+        EXPECT_EQ(count_wrong(g, *library), 0) << "mode " << mode;
+    }
+}
+
 // A graph does not use what the caller's other calls use, but has the same plan as they.
 TEST_P(DeviceGraphs, leave_the_callers_workspace_alone)
 {

@@ -99,6 +99,13 @@ void Draw::draw_sizes()
     p_.special = input_.one_in(16);
     g_.m = odd(Field::M, draw_size(input_));
     g_.n = odd(Field::N, draw_size(input_));
+    if (is_general() && input_.one_in(8)) {
+        constexpr hgemm_uplo_t uplos[] = {HGEMM_UPPER, HGEMM_LOWER, HGEMM_BOTH};
+        g_.uplo = input_.pick(uplos);
+        g_.n = is_odd(Field::Uplo) ? g_.n : g_.m;
+    }
+    if (is_general())
+        g_.uplo = odd(Field::Uplo, g_.uplo);
     g_.k = odd(Field::K, draw_size(input_));
     if (p_.special)
         g_.k = 1;
@@ -186,13 +193,16 @@ void Draw::draw_epilogue()
     p_.tail = input_.one_in(8) ? 8 * (1 + input_.below(8)) : 0;
     if (!is_odd(Field::Size))
         g_.size += static_cast<size_t>(p_.tail);
+    if (g_.size < sizeof g_)  // the struct of an older version, which had none
+        g_.uplo = HGEMM_UPLO_NONE;
     p_.dirty_tail = p_.tail > 0 && input_.one_in(4);
     p_.is_null = is_odd(Field::Args);
     constexpr hgemm_type_t all[] = {HGEMM_F16, HGEMM_BF16, HGEMM_F32};
-    if (p_.special || input_.one_in(4))
+    const bool plain = g_.uplo != HGEMM_UPLO_NONE && !is_odd(Field::Uplo);
+    if (!plain && (p_.special || input_.one_in(4)))
         g_.activation = static_cast<hgemm_activation_t>(input_.below(5));
     g_.activation = odd(Field::Activation, g_.activation);
-    if (!p_.special && input_.one_in(4))
+    if (!plain && !p_.special && input_.one_in(4))
         g_.bias_mode = static_cast<hgemm_bias_t>(1 + input_.below(2));
     g_.bias_mode = odd(Field::BiasMode, g_.bias_mode);
     g_.bias_type = odd(Field::BiasType, g_.bias_mode == HGEMM_BIAS_NONE ? HGEMM_F16 : input_.pick(all));
@@ -253,7 +263,7 @@ void Draw::make_memory()
     p_.d = make(g_.type_d, p_.is_empty() ? Extent{} : p_.extent_d());
     if (p_.separate_c)
         p_.c = make(g_.type_c, p_.reads_c() ? p_.extent_c() : Extent{});
-    if (is_general() && (is_odd(Field::Aux) || input_.one_in(8)))
+    if (is_general() && (is_odd(Field::Aux) || (g_.uplo == HGEMM_UPLO_NONE && input_.one_in(8))))
         p_.aux = make(g_.type_d, p_.is_empty() ? Extent{} : p_.extent_aux());
     if (g_.bias_mode == HGEMM_BIAS_M || g_.bias_mode == HGEMM_BIAS_N)
         p_.bias = make(g_.bias_type, Extent{1, g_.bias_mode == HGEMM_BIAS_M ? g_.m : g_.n, 1,
@@ -323,8 +333,8 @@ void Draw::set_pointers()
         g_.d = const_cast<void*>(input_.below(2) == 0 ? g_.a : g_.b);
         g_.c = p_.separate_c ? g_.c : g_.d;
     }
-    if (p_.form == Form::Batched ||
-        (is_general() && !p_.aux.exists() && input_.one_in(4) && can_be_listed()))
+    if (p_.form == Form::Batched || (is_general() && !p_.aux.exists() && g_.uplo == HGEMM_UPLO_NONE &&
+                                     input_.one_in(4) && can_be_listed()))
         make_lists();
     if (!is_general())
         return;

@@ -62,7 +62,10 @@ void Judge::judge_struct()
     if (p_.form != Form::General)
         return;
     const size_t known = sizeof(hgemm_args_t), there = known + static_cast<size_t>(p_.tail);
-    wrong_if(g_.size < known || g_.size > 1024, Size);
+    constexpr size_t first_known = 280;  // of the first version
+    wrong_if(g_.size < first_known || g_.size > 1024, Size);
+    wrong_if(g_.size < known && g_.size % 8 != 0, Size);
+    doubtful_if(g_.size < known, Size);
     wrong_if(g_.size > there && g_.size <= 1024, Size);  // or it is read behind its end
     wrong_if(g_.size >= there && p_.dirty_tail, Size);
     doubtful_if(g_.size % 8 != 0 || p_.dirty_tail, Size);
@@ -82,6 +85,11 @@ void Judge::judge_values()
     wrong_if(g_.k < 0, K);
     wrong_if(g_.batch_count < 0, Count);
     wrong_if(g_.flags != 0, Flags);
+    const bool half = g_.uplo >= HGEMM_UPPER && g_.uplo <= HGEMM_BOTH;
+    const bool finished =
+        g_.bias_mode != HGEMM_BIAS_NONE || g_.activation != HGEMM_ACTIVATION_NONE || g_.aux;
+    wrong_if(!half && g_.uplo != HGEMM_UPLO_NONE, Uplo);
+    wrong_if(half && (g_.m != g_.n || finished), Uplo);
     wrong_if(g_.activation < 0 || g_.activation > HGEMM_ACTIVATION_SILU, Activation);
     wrong_if(g_.alpha_device && !is_at(g_.alpha_device, 4), Alpha);
     wrong_if(g_.beta_device && !is_at(g_.beta_device, 4), Beta);
@@ -269,7 +277,7 @@ std::string name_in_struct(Field field, bool arrays)
         "a",         "lda",         "b",           "ldb",        "c",        "ldc",          "d",
         "ldd",       "batch_count", "stride_a",    "stride_b",   "stride_c", "stride_d",     "bias_mode",
         "bias_type", "bias",        "stride_bias", "activation", "aux",      "ldaux",        "stride_aux",
-        "flags"};
+        "flags",     "uplo"};
     const std::string name = names[static_cast<int>(field)];
     return arrays && name.size() == 1 && std::strchr("abcd", name[0]) ? name + "_array" : name;
 }

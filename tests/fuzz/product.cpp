@@ -57,14 +57,14 @@ std::string Product::describe() const
                   "x%" PRId64 " x%" PRId64 " alpha=%g%s beta=%g%s lda=%" PRId64 " ldb=%" PRId64
                   " ldc=%" PRId64 " ldd=%" PRId64 " strides=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
                   " a=%p b=%p c=%p d=%p%s bias=%d,%d,%p,%" PRId64 " activation=%d aux=%p,%" PRId64
-                  ",%" PRId64 " flags=%u%s",
+                  ",%" PRId64 " flags=%u uplo=%d%s",
                   test::function_name(form, g).c_str(), g.size, tail, dirty_tail ? " (not 0)" : "",
                   g.layout, g.transa, g.transb, g.type_ab, g.type_c, g.type_d, g.m, g.n, g.k, g.batch_count,
                   double{g.alpha}, g.alpha_device ? " (read)" : "", double{g.beta},
                   g.beta_device ? " (read)" : "", g.lda, g.ldb, g.ldc, g.ldd, g.stride_a, g.stride_b,
                   g.stride_c, g.stride_d, g.a, g.b, g.c, g.d, is_array() ? " in arrays" : "", g.bias_mode,
                   g.bias_type, g.bias, g.stride_bias, g.activation, g.aux, g.ldaux, g.stride_aux, g.flags,
-                  special ? " special" : "");
+                  static_cast<int>(g.uplo), special ? " special" : "");
     return text;
 }
 

@@ -50,6 +50,7 @@ enum class Field {
     Ldaux,
     StrideAux,
     Flags,
+    Uplo,
     Entry,
     last
 };
