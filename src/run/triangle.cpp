@@ -1,6 +1,9 @@
 #include "src/run/triangle.hpp"
 
+#include "src/base/log.hpp"
+#include "src/base/status.hpp"
 #include "src/plan/backend.hpp"
+#include "src/plan/problem.hpp"
 #include "src/plan/triangle.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/reserved.hpp"

@@ -5,6 +5,7 @@
 #include "src/check/canonical.hpp"
 #include "src/check/request.hpp"
 #include "src/driver/driver.hpp"
+#include "src/plan/problem.hpp"
 #include "src/run/handle.hpp"
 #include "src/tune/measure.hpp"
 #include "src/tune/store.hpp"
