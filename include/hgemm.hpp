@@ -156,6 +156,16 @@ struct Gemm {
     hgemm_layout_t layout = HGEMM_ROW_MAJOR;
     hgemm_op_t transa = HGEMM_NO_TRANS, transb = HGEMM_NO_TRANS;
     float alpha = 1, beta = 0;
+    hgemm_uplo_t uplo = HGEMM_UPLO_NONE;  // else C is square and known to be symmetric
+};
+
+// A symmetric C = alpha * op(A) * transpose(op(A)) + beta * C with op(A) n x k.
+struct Syrk {
+    int64_t n = 0, k = 0;
+    hgemm_layout_t layout = HGEMM_ROW_MAJOR;
+    hgemm_uplo_t uplo = HGEMM_BOTH;
+    hgemm_op_t trans = HGEMM_NO_TRANS;
+    float alpha = 1, beta = 0;
 };
 
 namespace detail {
@@ -306,7 +316,23 @@ public:
         args.ldb = b.ld;
         args.c = args.d = c.data.data();
         args.ldc = args.ldd = c.ld;
+        args.uplo = gemm.uplo;
         return run(args);
+    }
+    // All of C must lie in its span, whatever half is asked for.
+    template <HalfElement T, Element U>
+    Status multiply_symmetric(const Syrk& syrk, Matrix<const T> a, Matrix<U> c)
+    {
+        const Gemm gemm{.m = syrk.n,
+                        .n = syrk.n,
+                        .k = syrk.k,
+                        .layout = syrk.layout,
+                        .transa = syrk.trans,
+                        .transb = syrk.trans == HGEMM_NO_TRANS ? HGEMM_TRANS : HGEMM_NO_TRANS,
+                        .alpha = syrk.alpha,
+                        .beta = syrk.beta,
+                        .uplo = syrk.uplo};
+        return multiply(gemm, a, a, c);
     }
 
     // The general forms; nothing is known of what their pointers point to.

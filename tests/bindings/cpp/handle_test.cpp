@@ -78,6 +78,48 @@ TEST(Cpp, spans_that_are_too_short_are_refused)
     EXPECT_EQ(c[4], 7.0f) << "between the lines";
 }
 
+TEST(Cpp, halves_of_symmetric_results)
+{
+    Handle handle = make_host();
+    // [1 2; 1 1; 2 1] times its transpose, which is [5 3 4; 3 2 3; 4 3 5], and row-major with a gap of one.
+    const std::vector<Half> a = {one, two, one, one, two, one}, transposed = {one, one, two, two, one, one};
+    const auto expect = [&](const libhgemm::Syrk& syrk, const std::vector<float>& expected) {
+        std::vector<float> c(11, 7.0f);
+        const auto& stored = syrk.trans == HGEMM_NO_TRANS ? a : transposed;
+        const int64_t lda = syrk.trans == HGEMM_NO_TRANS ? 2 : 3;
+        const auto done = handle.multiply_symmetric<Half, float>(syrk, {stored, lda}, {c, 4});
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(c, expected);
+    };
+    expect({.n = 3, .k = 2}, {5, 3, 4, 7, 3, 2, 3, 7, 4, 3, 5});
+    expect({.n = 3, .k = 2, .uplo = HGEMM_LOWER}, {5, 7, 7, 7, 3, 2, 7, 7, 4, 3, 5});
+    expect({.n = 3, .k = 2, .uplo = HGEMM_UPPER, .trans = HGEMM_TRANS}, {5, 3, 4, 7, 7, 2, 3, 7, 7, 7, 5});
+    expect({.n = 3, .k = 2, .uplo = HGEMM_UPPER, .alpha = 2, .beta = -1},
+           {3, -1, 1, 7, 7, -3, -1, 7, 7, 7, 3});
+
+    std::vector<float> c(8, 7.0f);
+    const auto status = handle.multiply_symmetric<Half, float>({.n = 3, .k = 2}, {a, 2}, {c, 3});
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().message, "C has 8 elements, too few for 3 lines of 3, 3 apart");
+    EXPECT_EQ(c, std::vector<float>(8, 7.0f));
+}
+
+// [2 1; 1 2] * [1 2; 2 1] = [4 5; 5 4]: two symmetric matrices that commute.
+TEST(Cpp, products_that_are_known_to_be_symmetric)
+{
+    Handle handle = make_host();
+    const std::vector<Half> a = {two, one, one, two}, b = {one, two, two, one};
+    std::vector<float> c(4, 7.0f);
+    Gemm gemm{.m = 2, .n = 2, .k = 2, .uplo = HGEMM_UPPER};
+    const auto done = handle.multiply<Half, float>(gemm, {a, 2}, {b, 2}, {c, 2});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(c, (std::vector<float>{4, 5, 7, 4}));
+    gemm.m = 1;
+    const auto status = handle.multiply<Half, float>(gemm, {a, 2}, {b, 2}, {c, 2});
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.error().message.find("must equal args->n = 2"), std::string::npos);
+}
+
 TEST(Cpp, operands_that_are_not_read_may_be_empty)
 {
     Handle handle = make_host();
