@@ -51,6 +51,11 @@ int main(void)
     VALUE(HGEMM_BIAS_M);
     VALUE(HGEMM_BIAS_N);
 
+    VALUE(HGEMM_UPLO_NONE);
+    VALUE(HGEMM_UPPER);
+    VALUE(HGEMM_LOWER);
+    VALUE(HGEMM_BOTH);
+
     VALUE(HGEMM_GROUPED_CONTIGUOUS);
     VALUE(HGEMM_GROUPED_MASKED);
     VALUE(HGEMM_GROUPED_HOST);
@@ -100,6 +105,8 @@ int main(void)
     MEMBER(hgemm_args_t, ldaux);
     MEMBER(hgemm_args_t, stride_aux);
     MEMBER(hgemm_args_t, flags);
+    MEMBER(hgemm_args_t, unused);
+    MEMBER(hgemm_args_t, uplo);
 
     SIZE(hgemm_grouped_args_t);
     MEMBER(hgemm_grouped_args_t, size);

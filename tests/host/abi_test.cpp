@@ -18,8 +18,9 @@ namespace {
 // number in braces.
 template <typename... Enums>
 constexpr bool hold_any_value = ((static_cast<int>(Enums{-77}) == -77) && ...);
-static_assert(hold_any_value<hgemm_status_t, hgemm_layout_t, hgemm_op_t, hgemm_type_t, hgemm_mode_t,
-                             hgemm_activation_t, hgemm_bias_t, hgemm_grouping_t, hgemm_log_level_t>);
+static_assert(
+    hold_any_value<hgemm_status_t, hgemm_layout_t, hgemm_op_t, hgemm_type_t, hgemm_mode_t,
+                   hgemm_activation_t, hgemm_bias_t, hgemm_uplo_t, hgemm_grouping_t, hgemm_log_level_t>);
 
 std::string output_of(const std::string& command)
 {

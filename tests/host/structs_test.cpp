@@ -32,19 +32,13 @@ private:
     Block block_;
 };
 
+// What hgemm_args_t had in version 0.1.
+constexpr size_t args_of_0_1 = 280;
+static_assert(args_of_0_1 == offsetof(hgemm_args_t, uplo));
+
 // What uninitialised memory may hold.
-const size_t nonsense[] = {0,
-                           1,
-                           8,
-                           sizeof(hgemm_args_t) - 8,
-                           sizeof(hgemm_args_t) + 4,
-                           1023,
-                           1032,
-                           4096,
-                           4100,
-                           100'000'000'000,
-                           SIZE_MAX - 7,
-                           SIZE_MAX};
+const size_t nonsense[] = {0,    1,    8,    args_of_0_1 - 8, args_of_0_1 + 4, 1023,
+                           1032, 4096, 4100, 100'000'000'000, SIZE_MAX - 7,    SIZE_MAX};
 
 TEST_F(StructSizes, that_are_nonsense_are_refused_unread)
 {
@@ -53,7 +47,7 @@ TEST_F(StructSizes, that_are_nonsense_are_refused_unread)
     for (const size_t size : nonsense) {
         args->size = size;
         const std::string text = "argument 2 (args->size) is " + std::to_string(size) +
-                                 ", must be a multiple of 8 from " + std::to_string(sizeof *args) +
+                                 ", must be a multiple of 8 from " + std::to_string(args_of_0_1) +
                                  " to 1024: use hgemm_args_init";
         size_t bytes;
         char line[64];
@@ -95,7 +89,7 @@ TEST_F(StructSizes, of_entries_that_are_nonsense_are_refused_unread)
         problems[0].size = problems[1].size = size;
         expect_invalid(hgemm_grouped_ex(library.handle(), &grouped), 2,
                        "argument 2 (args->problems[0].size) is " + std::to_string(size) +
-                           ", must be a multiple of 8 from " + std::to_string(sizeof *problems) +
+                           ", must be a multiple of 8 from " + std::to_string(args_of_0_1) +
                            " to 1024: use hgemm_args_init");
     }
 }
@@ -162,8 +156,40 @@ TEST_F(StructSizes, of_a_newer_caller_are_served)
     expect_invalid(hgemm_gemm_ex(library.handle(), nullptr), 2, "(args) is NULL");
 }
 
-// hgemm_grouped_args_t had 160 bytes in version 0.1.
+// Two products by hgemm_gemm_ex() and by hgemm_grouped_ex(). What lies behind `flags` was padding, and may
+// hold anything.
 TEST_F(StructSizes, of_an_older_caller_are_served)
+{
+    constexpr size_t words = args_of_0_1 / sizeof(uint64_t);
+    std::vector<uint16_t> matrix(4 * 256, 0x3c00);
+    hgemm_args_t now;
+    std::memset(&now, 0xff, sizeof now);
+    hgemm_args_init(&now, args_of_0_1);
+    now.unused = 0xffffffff;
+    now.m = now.n = now.k = now.lda = now.ldb = now.ldd = 16;
+    now.a = &matrix[0];
+    now.b = &matrix[256];
+    auto* const older = place<uint64_t>(2 * words);
+    for (size_t i = 0; i < 2; ++i) {
+        now.d = &matrix[512 + i * 256];
+        std::memcpy(older + i * words, &now, args_of_0_1);
+    }
+    const auto* problems = reinterpret_cast<const hgemm_args_t*>(older);
+    EXPECT_EQ(hgemm_gemm_ex(library.handle(), problems), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_EQ(matrix[512], 0x4c00);  // 16
+    matrix[512] = 0;
+    hgemm_grouped_args_t grouped;
+    hgemm_grouped_args_init(&grouped, sizeof grouped);
+    grouped.grouping = HGEMM_GROUPED_HOST;
+    grouped.group_count = 2;
+    grouped.problems = problems;
+    EXPECT_EQ(hgemm_grouped_ex(library.handle(), &grouped), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_EQ(matrix[512], 0x4c00);
+    EXPECT_EQ(matrix[1023], 0x4c00);
+}
+
+// hgemm_grouped_args_t had 160 bytes in version 0.1.
+TEST_F(StructSizes, of_groups_of_an_older_caller_are_served)
 {
     constexpr size_t of_0_1 = 160;
     static_assert(of_0_1 == offsetof(hgemm_grouped_args_t, ends));
