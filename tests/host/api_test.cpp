@@ -274,6 +274,35 @@ TEST_F(Api, explain)
     EXPECT_EQ(hgemm_explain(handle(), &empty, text, sizeof text), HGEMM_STATUS_SUCCESS);
 }
 
+TEST_F(Api, symmetric_results_are_explained_and_need_the_workspace_that_is_told)
+{
+    hgemm_args_t args = small_args();
+    args.n = args.m = 300;
+    args.transb = HGEMM_TRANS;
+    args.lda = args.ldb = args.ldc = args.ldd = 300;
+    std::vector<hgemm_half_t> a(300 * 16), d(300 * 300);
+    args.a = args.b = a.data();
+    args.d = d.data();
+    size_t bytes[3];
+    const std::pair<hgemm_uplo_t, const char*> halves[] = {// column-major, thus the other half of D
+                                                           {HGEMM_UPPER, "lower triangle in"},
+                                                           {HGEMM_LOWER, "upper triangle in"},
+                                                           {HGEMM_BOTH, "lower triangle and"}};
+    for (size_t i = 0; i < 3; ++i) {
+        args.uplo = halves[i].first;
+        char text[512];
+        ASSERT_EQ(hgemm_explain(handle(), &args, text, sizeof text), HGEMM_STATUS_SUCCESS);
+        EXPECT_TRUE(contains(text, halves[i].second)) << text;
+        ASSERT_EQ(hgemm_workspace_size(handle(), &args, &bytes[i]), HGEMM_STATUS_SUCCESS);
+        EXPECT_TRUE(contains(text, "workspace=" + std::to_string(bytes[i]))) << text;
+    }
+    EXPECT_EQ(bytes[0], bytes[1]);
+    EXPECT_GT(bytes[0], bytes[2]) << "blocks on the diagonal, where the other half is kept";
+    args.uplo = static_cast<hgemm_uplo_t>(124);
+    expect_invalid(hgemm_workspace_size(handle(), &args, &bytes[0]), 2, "(args->uplo) is 124");
+    expect_invalid(hgemm_explain(handle(), &args, nullptr, 0), 2, "(args->uplo) is 124");
+}
+
 TEST_F(Api, errors_belong_to_their_thread)
 {
     expect_invalid(hgemm_set_sm_count(handle(), -1), 2, "(count) is -1");

@@ -102,6 +102,7 @@ std::vector<Wrong> wrong_members()
             list.push_back(wrong);
         }
     const auto type = [](int value) { return static_cast<hgemm_type_t>(value); };
+    const auto uplo = [](int value) { return static_cast<hgemm_uplo_t>(value); };
     const std::vector<Wrong> more = {
         {"size", "8", "hgemm_args_init", [](auto& g) { g.size = 8; }},
         {"type_ab", "3", "1 (F16) or 2 (BF16)", [=](auto& g) { g.type_ab = type(3); }},
@@ -134,6 +135,20 @@ std::vector<Wrong> wrong_members()
         {"stride_aux", "0", "must separate the outputs", [](auto& g) { g.stride_aux = 0; }},
         {"stride_aux", "8", "must separate the outputs", [](auto& g) { g.stride_aux = 8; }},
         {"flags", "1", "must be 0", [](auto& g) { g.flags = 1; }},
+        {"uplo", "120", "0 (none), 121 (upper), 122 (lower)", [=](auto& g) { g.uplo = uplo(120); }},
+        {"uplo", "124", "123 (both)", [=](auto& g) { g.uplo = uplo(124); }},
+        {"uplo", "121", "args->m = 6 must equal args->n = 7", [](auto& g) { g.uplo = HGEMM_UPPER; }},
+        {"uplo", "122", "args->bias_mode must be 0", [](auto& g) { g.uplo = HGEMM_LOWER, g.n = m; }},
+        {"uplo", "123", "args->activation must be 0",
+         [](auto& g) {
+             g.uplo = HGEMM_BOTH, g.n = m;
+             g.bias_mode = HGEMM_BIAS_NONE, g.bias = nullptr, g.activation = HGEMM_ACTIVATION_SILU;
+         }},
+        {"uplo", "121", "args->aux must be 0",
+         [](auto& g) {
+             g.uplo = HGEMM_UPPER, g.n = m;
+             g.bias_mode = HGEMM_BIAS_NONE, g.bias = nullptr;
+         }},
     };
     list.insert(list.end(), more.begin(), more.end());
     return list;
