@@ -26,6 +26,8 @@ module libhgemm
         HGEMM_ACTIVATION_NONE = 0, HGEMM_ACTIVATION_RELU = 1, HGEMM_ACTIVATION_GELU_TANH = 2, &
         HGEMM_ACTIVATION_GELU_ERF = 3, HGEMM_ACTIVATION_SILU = 4
     integer(c_int), parameter :: HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2
+    integer(c_int), parameter :: HGEMM_UPLO_NONE = 0, HGEMM_UPPER = 121, HGEMM_LOWER = 122, &
+                                 HGEMM_BOTH = 123
     integer(c_int), parameter :: &
         HGEMM_GROUPED_CONTIGUOUS = 1, HGEMM_GROUPED_MASKED = 2, HGEMM_GROUPED_HOST = 3, HGEMM_GROUPED_K = 4
     integer(c_int), parameter :: HGEMM_DEVICE_HOST = -1
@@ -54,7 +56,8 @@ module libhgemm
         integer(c_int) :: activation
         type(c_ptr) :: aux
         integer(c_int64_t) :: ldaux, stride_aux
-        integer(c_int32_t) :: flags
+        integer(c_int32_t) :: flags, unused
+        integer(c_int) :: uplo
     end type
 
     type, bind(c) :: hgemm_grouped_args_t
@@ -350,6 +353,69 @@ module libhgemm
             type(c_ptr), value :: handle, A, B, C
             integer(c_int), value :: layout, transa, transb
             integer(c_int64_t), value :: m, n, k, lda, ldb, ldc, batch_count
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        ! ---- Level 3, symmetric results
+        function hsyrk(handle, layout, uplo, trans, n, k, alpha, A, lda, beta, C, ldc) &
+            bind(c, name='hsyrk') result(status)
+            import
+            type(c_ptr), value :: handle, A, C
+            integer(c_int), value :: layout, uplo, trans
+            integer(c_int64_t), value :: n, k, lda, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bsyrk(handle, layout, uplo, trans, n, k, alpha, A, lda, beta, C, ldc) &
+            bind(c, name='bsyrk') result(status)
+            import
+            type(c_ptr), value :: handle, A, C
+            integer(c_int), value :: layout, uplo, trans
+            integer(c_int64_t), value :: n, k, lda, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hsyrkx(handle, layout, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='hsyrkx') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, uplo, trans
+            integer(c_int64_t), value :: n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bsyrkx(handle, layout, uplo, trans, n, k, alpha, A, lda, B, ldb, beta, C, ldc) &
+            bind(c, name='bsyrkx') result(status)
+            import
+            type(c_ptr), value :: handle, A, B, C
+            integer(c_int), value :: layout, uplo, trans
+            integer(c_int64_t), value :: n, k, lda, ldb, ldc
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function hsyrk_strided_batched(handle, layout, uplo, trans, n, k, alpha, A, lda, stride_a, beta, C, &
+                ldc, stride_c, batch_count) &
+            bind(c, name='hsyrk_strided_batched') result(status)
+            import
+            type(c_ptr), value :: handle, A, C
+            integer(c_int), value :: layout, uplo, trans
+            integer(c_int64_t), value :: n, k, lda, stride_a, ldc, stride_c, batch_count
+            real(c_float), value :: alpha, beta
+            integer(c_int) :: status
+        end function
+
+        function bsyrk_strided_batched(handle, layout, uplo, trans, n, k, alpha, A, lda, stride_a, beta, C, &
+                ldc, stride_c, batch_count) &
+            bind(c, name='bsyrk_strided_batched') result(status)
+            import
+            type(c_ptr), value :: handle, A, C
+            integer(c_int), value :: layout, uplo, trans
+            integer(c_int64_t), value :: n, k, lda, stride_a, ldc, stride_c, batch_count
             real(c_float), value :: alpha, beta
             integer(c_int) :: status
         end function

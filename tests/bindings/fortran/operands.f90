@@ -11,13 +11,18 @@ module operands
         bf16(0:8) = int([0, 16256, 16384, 16448, 16512, 16544, 16576, 16608, 16640], c_int16_t)
     integer, parameter, private :: a_values(m, k) = reshape([0, 1, 2, 2, 1, 1], [3, 2]), &
         b_values(k, n) = reshape([1, 2, 2, 0, 0, 1, 2, 2], [2, 4]), &
-        product_values(m, n) = matmul(a_values, b_values)
+        product_values(m, n) = matmul(a_values, b_values), &
+        twisted_values(m, k) = matmul(a_values, reshape([1, 1, 1, 0], [2, 2])), &
+        square_values(m, m) = matmul(a_values, transpose(a_values)), &
+        symmetric_values(m, m) = matmul(a_values, transpose(twisted_values))
 
     ! Of one element type. A and B as they are and transposed, x the first column of B, ones as many as A has rows.
+    ! A times the transpose of twisted is symmetric, as A times its own transpose is.
     type set_t
         integer(c_int16_t) :: A(m, k), B(k, n), At(k, m), Bt(n, k), x(k), ones(m)
-        integer(c_int16_t) :: C(m, n), batch(m, n, 2), y(m), z(k)
-        integer(c_int16_t) :: wanted(m, n), wanted_y(m), wanted_z(k)
+        integer(c_int16_t) :: C(m, n), batch(m, n, 2), y(m), z(k), S(m, m), pair(m, m, 2)
+        integer(c_int16_t) :: twisted(m, k)
+        integer(c_int16_t) :: wanted(m, n), wanted_y(m), wanted_z(k), wanted_square(m, m), wanted_symmetric(m, m)
         type(c_ptr) :: as(2), bs(2), cs(2)
     end type
     type(set_t), target :: h, b
@@ -57,6 +62,9 @@ contains
         set%wanted = reshape(bits([product_values]), shape(set%wanted))
         set%wanted_y = set%wanted(:, 1)
         set%wanted_z = bits(sum(a_values, 1))
+        set%twisted = reshape(bits([twisted_values]), shape(set%twisted))
+        set%wanted_square = reshape(bits([square_values]), shape(set%wanted_square))
+        set%wanted_symmetric = reshape(bits([symmetric_values]), shape(set%wanted_symmetric))
         set%as = c_loc(set%A)
         set%bs = c_loc(set%B)
         set%cs = [c_loc(set%batch(1, 1, 1)), c_loc(set%batch(1, 1, 2))]
@@ -68,6 +76,10 @@ contains
         b%C = -1
         h%batch = -1
         b%batch = -1
+        h%S = -1
+        b%S = -1
+        h%pair = -1
+        b%pair = -1
         h%y = -1
         b%y = -1
         h%z = -1
@@ -78,6 +90,20 @@ contains
         bytes = huge(bytes)
         line = c_null_char
     end subroutine
+
+    ! Those elements of a symmetric result that are computed, and what clear() left elsewhere.
+    pure function half(uplo, whole)
+        integer(c_int), intent(in) :: uplo
+        integer(c_int16_t), intent(in) :: whole(m, m)
+        integer(c_int16_t) :: half(m, m)
+        integer :: i, j
+        half = -1
+        do j = 1, int(m)
+            do i = 1, int(m)
+                if (merge(i >= j, i <= j, uplo == HGEMM_LOWER)) half(i, j) = whole(i, j)
+            end do
+        end do
+    end function
 
     subroutine expect(what, right)
         character(*), intent(in) :: what
