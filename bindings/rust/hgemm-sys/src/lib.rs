@@ -80,6 +80,12 @@ pub const HGEMM_BIAS_NONE: hgemm_bias_t = 0;
 pub const HGEMM_BIAS_M: hgemm_bias_t = 1;
 pub const HGEMM_BIAS_N: hgemm_bias_t = 2;
 
+pub type hgemm_uplo_t = c_int;
+pub const HGEMM_UPLO_NONE: hgemm_uplo_t = 0;
+pub const HGEMM_UPPER: hgemm_uplo_t = 121;
+pub const HGEMM_LOWER: hgemm_uplo_t = 122;
+pub const HGEMM_BOTH: hgemm_uplo_t = 123;
+
 pub type hgemm_grouping_t = c_int;
 pub const HGEMM_GROUPED_CONTIGUOUS: hgemm_grouping_t = 1;
 pub const HGEMM_GROUPED_MASKED: hgemm_grouping_t = 2;
@@ -129,6 +135,8 @@ pub struct hgemm_args_t {
     pub ldaux: i64,
     pub stride_aux: i64,
     pub flags: u32,
+    pub unused: u32,
+    pub uplo: hgemm_uplo_t,
 }
 
 #[repr(C)]
@@ -289,6 +297,35 @@ extern "C" {
         n: i64, k: i64, alpha: f32, a: *const *const hgemm_bfloat16_t, lda: i64,
         b: *const *const hgemm_bfloat16_t, ldb: i64, beta: f32, c: *const *mut hgemm_bfloat16_t, ldc: i64,
         batch_count: i64,
+    ) -> hgemm_status_t;
+    pub fn hsyrk(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, uplo: hgemm_uplo_t, trans: hgemm_op_t, n: i64,
+        k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64, beta: f32, c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bsyrk(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, uplo: hgemm_uplo_t, trans: hgemm_op_t, n: i64,
+        k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64, beta: f32, c: *mut hgemm_bfloat16_t,
+        ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hsyrkx(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, uplo: hgemm_uplo_t, trans: hgemm_op_t, n: i64,
+        k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64, b: *const hgemm_half_t, ldb: i64, beta: f32,
+        c: *mut hgemm_half_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn bsyrkx(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, uplo: hgemm_uplo_t, trans: hgemm_op_t, n: i64,
+        k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64, b: *const hgemm_bfloat16_t, ldb: i64,
+        beta: f32, c: *mut hgemm_bfloat16_t, ldc: i64,
+    ) -> hgemm_status_t;
+    pub fn hsyrk_strided_batched(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, uplo: hgemm_uplo_t, trans: hgemm_op_t, n: i64,
+        k: i64, alpha: f32, a: *const hgemm_half_t, lda: i64, stride_a: i64, beta: f32,
+        c: *mut hgemm_half_t, ldc: i64, stride_c: i64, batch_count: i64,
+    ) -> hgemm_status_t;
+    pub fn bsyrk_strided_batched(
+        handle: hgemm_handle_t, layout: hgemm_layout_t, uplo: hgemm_uplo_t, trans: hgemm_op_t, n: i64,
+        k: i64, alpha: f32, a: *const hgemm_bfloat16_t, lda: i64, stride_a: i64, beta: f32,
+        c: *mut hgemm_bfloat16_t, ldc: i64, stride_c: i64, batch_count: i64,
     ) -> hgemm_status_t;
     pub fn hgemm_args_init(args: *mut hgemm_args_t, size: usize);
     pub fn hgemm_gemm_ex(handle: hgemm_handle_t, args: *const hgemm_args_t) -> hgemm_status_t;

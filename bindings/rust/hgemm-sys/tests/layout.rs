@@ -58,6 +58,10 @@ fn constants_and_structs_are_those_of_c() {
         HGEMM_BIAS_NONE,
         HGEMM_BIAS_M,
         HGEMM_BIAS_N,
+        HGEMM_UPLO_NONE,
+        HGEMM_UPPER,
+        HGEMM_LOWER,
+        HGEMM_BOTH,
         HGEMM_GROUPED_CONTIGUOUS,
         HGEMM_GROUPED_MASKED,
         HGEMM_GROUPED_HOST,
@@ -107,7 +111,9 @@ fn constants_and_structs_are_those_of_c() {
         aux,
         ldaux,
         stride_aux,
-        flags
+        flags,
+        unused,
+        uplo
     );
     members!(
         lines,

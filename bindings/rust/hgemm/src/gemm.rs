@@ -24,6 +24,15 @@ pub enum Activation {
     Silu,
 }
 
+/// Which half of a symmetric D is computed. The other one keeps what it has; with `Both` it becomes the
+/// transpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uplo {
+    Upper,
+    Lower,
+    Both,
+}
+
 /// A product of row-major matrices, contiguous and untransposed, until it is told otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Gemm {
@@ -37,6 +46,7 @@ pub struct Gemm {
     pub(crate) beta: f32,
     pub(crate) activation: Activation,
     pub(crate) batch: usize,
+    pub(crate) uplo: Option<Uplo>,
     lda: Option<usize>,
     ldb: Option<usize>,
     ldd: Option<usize>,
@@ -65,10 +75,21 @@ impl Gemm {
             beta: 0.0,
             activation: Activation::None,
             batch: 1,
+            uplo: None,
             lda: None,
             ldb: None,
             ldd: None,
         }
+    }
+
+    /// A symmetric D, n x n: `op(A) * transpose(op(A))` if the same slice is passed for A and B. Both
+    /// matrices are stored alike, op(A) is n x k, and `trans` is op.
+    pub fn symmetric(n: usize, k: usize, trans: Op) -> Gemm {
+        let other = match trans {
+            Op::None => Op::Transpose,
+            Op::Transpose => Op::None,
+        };
+        Gemm::new(n, n, k).transa(trans).transb(other).uplo(Uplo::Both)
     }
 
     pub fn layout(self, layout: Layout) -> Gemm {
@@ -93,6 +114,14 @@ impl Gemm {
     /// `count` problems; the matrices of one lie directly behind those of the one before.
     pub fn batch(self, count: usize) -> Gemm {
         Gemm { batch: count, ..self }
+    }
+    /// D is square and known to be symmetric. It has neither bias nor activation, and takes about half of the
+    /// work.
+    pub fn uplo(self, uplo: Uplo) -> Gemm {
+        Gemm {
+            uplo: Some(uplo),
+            ..self
+        }
     }
     /// Elements from one stored line of A, B or D to the next.
     pub fn leading(self, lda: usize, ldb: usize, ldd: usize) -> Gemm {
@@ -162,6 +191,15 @@ pub(crate) fn to_op(op: Op) -> sys::hgemm_op_t {
     match op {
         Op::None => sys::HGEMM_NO_TRANS,
         Op::Transpose => sys::HGEMM_TRANS,
+    }
+}
+
+pub(crate) fn to_uplo(uplo: Option<Uplo>) -> sys::hgemm_uplo_t {
+    match uplo {
+        None => sys::HGEMM_UPLO_NONE,
+        Some(Uplo::Upper) => sys::HGEMM_UPPER,
+        Some(Uplo::Lower) => sys::HGEMM_LOWER,
+        Some(Uplo::Both) => sys::HGEMM_BOTH,
     }
 }
 

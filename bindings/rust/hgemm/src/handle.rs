@@ -1,6 +1,6 @@
 //! A handle of the library, and the products that it computes.
 use crate::error::{check, Error, Result, Status};
-use crate::gemm::{to_activation, to_layout, to_op, Gemm};
+use crate::gemm::{to_activation, to_layout, to_op, to_uplo, Gemm};
 use crate::number::{Element, Half};
 use hgemm_sys as sys;
 use std::ffi::CStr;
@@ -228,5 +228,6 @@ fn to_args<T: Half, U: Element>(gemm: &Gemm) -> Result<sys::hgemm_args_t> {
     args.stride_c = to_i64(d.stride)?;
     args.stride_d = args.stride_c;
     args.activation = to_activation(gemm.activation);
+    args.uplo = to_uplo(gemm.uplo);
     Ok(args)
 }

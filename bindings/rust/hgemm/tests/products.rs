@@ -1,5 +1,5 @@
 //! Products on the CPU against a plain loop, with small integers so that every result is exact.
-use hgemm::{Activation, Bf16, Element, Error, Gemm, Half, Handle, Layout, Op, Status, F16};
+use hgemm::{Activation, Bf16, Element, Error, Gemm, Half, Handle, Layout, Op, Status, Uplo, F16};
 
 trait Number: Copy + PartialEq + std::fmt::Debug {
     fn of(value: f32) -> Self;
@@ -87,6 +87,62 @@ fn all_layouts_and_types() {
     check_all_layouts::<F16, f32>();
     check_all_layouts::<Bf16, Bf16>();
     check_all_layouts::<Bf16, f32>();
+}
+
+fn check_symmetric<T: Half + Number, U: Element + Number>() {
+    let (n, k, ld) = (5, 6, 9);
+    let mut handle = Handle::host().unwrap();
+    for layout in [Layout::RowMajor, Layout::ColMajor] {
+        for trans in [Op::None, Op::Transpose] {
+            for uplo in [Uplo::Upper, Uplo::Lower, Uplo::Both] {
+                let (a, before) = (data::<T>(8 * ld, 1), data::<U>(8 * ld, 3));
+                let gemm = Gemm::symmetric(n, k, trans)
+                    .layout(layout)
+                    .uplo(uplo)
+                    .leading(ld, ld, ld)
+                    .alpha(0.5);
+                let mut d = before.clone();
+                handle.multiply(&gemm, &a, &a, &mut d).unwrap();
+                let at = |i, p| a[place(layout, trans, ld, i, p)].value();
+                let mut expected = before;
+                for i in 0..n {
+                    for j in 0..n {
+                        let sum: f32 = (0..k).map(|p| at(i, p) * at(j, p)).sum();
+                        if uplo == Uplo::Both || i == j || (i < j) == (uplo == Uplo::Upper) {
+                            expected[place(layout, Op::None, ld, i, j)] = U::of(0.5 * sum);
+                        }
+                    }
+                }
+                assert_eq!(d, expected, "{:?} {:?} {:?}", layout, trans, uplo);
+            }
+        }
+    }
+}
+
+#[test]
+fn symmetric_results() {
+    check_symmetric::<F16, F16>();
+    check_symmetric::<F16, f32>();
+    check_symmetric::<Bf16, Bf16>();
+    check_symmetric::<Bf16, f32>();
+    let mut handle = Handle::host().unwrap();
+    let one = [F16::from_f32(1.0); 4];
+    let mut d = [7.0f32; 4];
+    // All of D must be there, whichever half is computed.
+    let gemm = Gemm::symmetric(2, 2, Op::None).uplo(Uplo::Lower);
+    let short = handle.multiply(&gemm, &one, &one, &mut d[..3]).unwrap_err();
+    assert_eq!(short.message, "d has 3 elements, must have at least 4");
+    let refused = handle
+        .multiply(&gemm.activation(Activation::Relu), &one, &one, &mut d)
+        .unwrap_err();
+    assert!(
+        refused.message.contains("args->activation must be 0"),
+        "{}",
+        refused
+    );
+    assert_eq!(d, [7.0; 4]);
+    let explained = handle.explain::<F16, f32>(&gemm).unwrap();
+    assert!(explained.contains("lower triangle"), "{}", explained);
 }
 
 #[test]
