@@ -178,7 +178,7 @@ void check_triangle_refusals(Library& library)
     GemmCase g = triangle_case(1, 20, 16);
     const auto invalid = HGEMM_STATUS_INVALID_ARGUMENT;
     expect_triangle_refused(library, g, invalid,
-                            "(args->uplo) is 120, must be 0 (none), 121 (upper), 122 (lower), 123 (both)",
+                            "(args->uplo) is 120, must be 0 (none), 121 (upper), 122 (lower) or 123 (both)",
                             [](hgemm_args_t& args) { args.uplo = static_cast<hgemm_uplo_t>(120); });
     expect_triangle_refused(library, g, invalid,
                             "(args->uplo) is 122, so args->m = 19 must equal args->n = 20",

@@ -20,6 +20,8 @@ extern "C" {
                          (hgemm_mode_t in hgemm.h)
       HGEMM_SHIM_STRICT  "off" or "0" (default), "on" or "1": a half-precision product that cuBLAS
                          would compute returns CUBLAS_STATUS_NOT_SUPPORTED instead
+      HGEMM_SHIM_SYRK    "off" or "0" (default), "on" or "1": of a matrix times its transpose libhgemm
+                         computes one half
       HGEMM_SHIM_LOG     "off" (default), "summary", "calls"
     @return 0, or -1 and no change if there is no such variable or value. */
 __attribute__((visibility("default"))) int hgemm_shim_set(const char *variable, const char *value);

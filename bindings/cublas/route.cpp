@@ -83,6 +83,18 @@ bool passes_in_strict_mode(Reason reason)
 
 bool is_half(const GemmCall& g) { return is_half(g.type_a) || is_half(g.type_b); }
 
+void use_symmetry(hgemm_args_t& g)
+{
+    const bool is_same =
+        g.a && g.a == g.b && g.lda == g.ldb && (g.batch_count == 1 || g.stride_a == g.stride_b);
+    const bool is_transpose = (g.transa == HGEMM_NO_TRANS) != (g.transb == HGEMM_NO_TRANS);
+    // A C need not be symmetric, nor a bias.
+    const bool is_alone = !g.beta_device && g.beta == 0 && g.bias_mode == HGEMM_BIAS_NONE &&
+                          g.activation == HGEMM_ACTIVATION_NONE && !g.aux;
+    if (is_same && is_transpose && is_alone && g.m == g.n)
+        g.uplo = HGEMM_BOTH;
+}
+
 Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
 {
     if (!is_sound(g))

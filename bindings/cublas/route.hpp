@@ -51,6 +51,9 @@ Reason route(const GemmCall& call, int pointer_mode, hgemm_args_t& args);
 // Is A or B fp16 or bf16?
 bool is_half(const GemmCall& call);
 
+// Has libhgemm compute one half of D, and mirror it, if D is a matrix times its transpose and no more.
+void use_symmetry(hgemm_args_t& args);
+
 // One matrix of cublasLtMatmul as its layout describes it.
 struct LtMatrix {
     int type = -1, order = -1;

@@ -91,8 +91,10 @@ void note(Product product, const Call& call, const Outcome& outcome)
 
 template <typename Call>
 int finish(Product product, void* handle, const Call& call, const Settings& settings, Reason reason,
-           const Place& place, const hgemm_args_t& args, const RealCall& real_call)
+           const Place& place, hgemm_args_t& args, const RealCall& real_call)
 {
+    if (reason == Reason::None && settings.syrk)
+        use_symmetry(args);
     std::optional<int> compared;  // the real library's status; D is its result
     if (reason == Reason::None && settings.serving == Serving::Verify)
         compared = verify(product, handle, place, args, real_call, reason);

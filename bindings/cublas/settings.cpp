@@ -30,8 +30,10 @@ constinit Setting serving_setting{"HGEMM_SHIM", {"off", "on", "verify"}, static_
 // As hgemm_mode_t numbers them.
 constinit Setting mode_setting{"HGEMM_SHIM_MODE", {"default", "batch-invariant", "tree"}, 0};
 constinit Setting strict_setting{"HGEMM_SHIM_STRICT", {"off", "on", "0", "1"}, 0};  // odd: on
+constinit Setting syrk_setting{"HGEMM_SHIM_SYRK", {"off", "on", "0", "1"}, 0};      // as well
 constinit Setting log_setting{"HGEMM_SHIM_LOG", {"off", "summary", "calls"}, 0};
-constinit Setting* const settings[] = {&serving_setting, &mode_setting, &strict_setting, &log_setting};
+constinit Setting* const settings[] = {&serving_setting, &mode_setting, &strict_setting, &syrk_setting,
+                                       &log_setting};
 
 constinit std::atomic<int> log_file = STDERR_FILENO;
 // HGEMM_SHIM_LOG_FILE, until it is opened.
@@ -115,7 +117,7 @@ void open_log()
 Settings current_settings()
 {
     return {static_cast<Serving>(now(serving_setting)), static_cast<hgemm_mode_t>(now(mode_setting)),
-            now(strict_setting) % 2 == 1};
+            now(strict_setting) % 2 == 1, now(syrk_setting) % 2 == 1};
 }
 
 bool logs(LogLevel level) { return now(log_setting) >= static_cast<int>(level); }

@@ -14,6 +14,7 @@ struct Settings {
     Serving serving;    // HGEMM_SHIM
     hgemm_mode_t mode;  // HGEMM_SHIM_MODE
     bool strict;        // HGEMM_SHIM_STRICT
+    bool syrk;          // HGEMM_SHIM_SYRK
 
     // Of the two modes in which bits depend on K alone.
     bool is_batch_invariant() const { return mode != HGEMM_MODE_DEFAULT; }

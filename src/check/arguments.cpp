@@ -180,7 +180,7 @@ Status Checker::aliased_c() const
 // members that come later is told there.
 Status Checker::check_uplo() const
 {
-    const char* wanted = "121 (upper), 122 (lower), 123 (both)";
+    const char* wanted = "121 (upper), 122 (lower) or 123 (both)";
     if (g_.uplo == HGEMM_UPLO_NONE && signature_.in_struct)
         return ok;
     if (g_.uplo < HGEMM_UPPER || g_.uplo > HGEMM_BOTH)

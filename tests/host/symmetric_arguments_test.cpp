@@ -78,7 +78,7 @@ struct WrongSymmetric {
 std::vector<WrongSymmetric> all_wrong()
 {
     const char *layouts = "must be 101 (row-major) or 102", *ops = "must be 111 (NO_TRANS), 112 (TRANS)",
-               *uplos = "must be 121 (upper), 122 (lower), 123 (both)";
+               *uplos = "must be 121 (upper), 122 (lower) or 123 (both)";
     const auto layout = [](int value) { return static_cast<hgemm_layout_t>(value); };
     const auto uplo = [](int value) { return static_cast<hgemm_uplo_t>(value); };
     const auto op = [](int value) { return static_cast<hgemm_op_t>(value); };

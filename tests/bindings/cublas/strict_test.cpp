@@ -203,6 +203,7 @@ TEST_F(Shim, settings_are_read_and_set)
     const std::pair<const char*, const char*> settings[] = {{"HGEMM_SHIM", "on"},
                                                             {"HGEMM_SHIM_MODE", "default"},
                                                             {"HGEMM_SHIM_STRICT", "off"},
+                                                            {"HGEMM_SHIM_SYRK", "off"},
                                                             {"HGEMM_SHIM_LOG", "off"}};
     for (const auto& [variable, value] : settings) {
         EXPECT_EQ(hgemm_shim_set(variable, value), 0);
