@@ -1,4 +1,4 @@
-"""hgemm.matmul() and what it is made of."""
+"""hgemm.matmul(), hgemm.syrk() and what they are made of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from . import c
 from ._arrays import WRITTEN, Array, describe, stream_address
 from ._handle import Handle, Pool
-from ._operand import activation_of, gemm_args
+from ._operand import activation_of, gemm_args, require_dimensions, require_shape, transposed
 from ._results import as_jax, is_jax, new_result
 
 
@@ -37,14 +37,16 @@ def _stream_of(arrays: list[Array]) -> int:
 
 
 class _Product:
-    """Arguments with what keeps their memory, and where to run them. out: None is a new one."""
+    """Arguments with what keeps their memory, and where to run them. out: None is a new one. symmetric: it is known to
+    be, and b is transposed."""
 
-    def __init__(self, a: Any, b: Any, out: Any, c_matrix: Any, alpha: float, beta: float | None, bias: Any,
-                 activation: Any, aux: Any, dtype: Any, stream: Any) -> None:
+    def __init__(self, a: Any, b: Any, out: Any, dtype: Any, stream: Any, c_matrix: Any, alpha: float,
+                 beta: float | None, bias: Any = None, activation: Any = None, aux: Any = None, *,
+                 symmetric: bool = False) -> None:
         named = {"out": out, "a": a, "b": b, "c": c_matrix, "bias": bias, "aux": aux}
         named = {name: array for name, array in named.items() if array is not None or name in ("a", "b")}
         given = None if stream is None else stream_address(stream)
-        arrays = _described(named, given)
+        arrays = _described(named, given, symmetric)
         first = next(iter(arrays))
         self.device = arrays[first].device
         for name, array in arrays.items():
@@ -56,30 +58,35 @@ class _Product:
         if self.device == c.DEVICE_HOST:
             self.stream = 0
         if self.stream != (given or 0):  # so that those of DLPack wait for it
-            arrays = _described(named, self.stream)
+            arrays = _described(named, self.stream, symmetric)
         if out is None:
             out = new_result(a, arrays["a"], arrays["b"], dtype, self.stream)
             arrays["out"] = describe("out", out, self.stream)
         self.out, self.owners = out, arrays
-        self.args = _args_of(arrays, alpha, beta, activation)
+        self.args = _args_of(arrays, alpha, beta, activation, symmetric)
 
 
-def _args_of(arrays: dict[str, Array], alpha: float, beta: float | None, activation: Any) -> c.Args:
+def _args_of(arrays: dict[str, Array], alpha: float, beta: float | None, activation: Any, symmetric: bool) -> c.Args:
     has_c = "c" in arrays
     beta = float(has_c) if beta is None else c.real("beta", beta)
     if beta != 0 and not has_c:
         raise ValueError("c: must be given where beta is not 0")
     optional = {name: arrays[name].operand for name in ("c", "bias", "aux") if name in arrays}
     args = gemm_args(arrays["a"].operand, arrays["b"].operand, arrays["out"].operand, **optional, alpha=alpha,
-                     beta=beta, activation=activation_of(activation))
+                     beta=beta, activation=activation_of(activation), symmetric=symmetric)
     args.d = arrays["out"].address
     for name in arrays.keys() - {"out"}:
         setattr(args, name, arrays[name].address)
     return args
 
 
-def _described(named: dict[str, Any], stream: int | None) -> dict[str, Array]:
-    return {name: describe(name, array, stream) for name, array in named.items()}
+def _described(named: dict[str, Any], stream: int | None, symmetric: bool) -> dict[str, Array]:
+    arrays = {name: describe(name, array, stream) for name, array in named.items()}
+    if symmetric:
+        require_dimensions("a", arrays["a"].operand)
+        require_shape("b", arrays["b"].operand, *arrays["a"].operand.shape[-2:])
+        arrays["b"] = arrays["b"]._replace(operand=transposed(arrays["b"].operand))
+    return arrays
 
 
 def _place(device: int) -> str:
@@ -94,7 +101,7 @@ def arguments(a: Any, b: Any, out: Any, *, c: Any = None, alpha: float = 1.0, be
     """
     if out is None:
         raise TypeError("out: must be given")
-    return _Product(a, b, out, c, alpha, beta, bias, activation, aux, None, None).args
+    return _Product(a, b, out, None, None, c, alpha, beta, bias, activation, aux).args
 
 
 def matmul(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0, beta: float | None = None,
@@ -117,17 +124,44 @@ def matmul(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0
     (CUDA array interface), else on the default stream, and the call returns before it has ended. ``handle`` runs it
     with that handle's settings, on ``stream`` if one is given. Without, there is a handle for each device and stream.
     """
+    return _multiply(a, b, out, dtype, handle, stream, c, alpha, beta, bias, activation, aux)
+
+
+def syrk(a: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0, beta: float | None = None, dtype: Any = None,
+         handle: Handle | None = None, stream: Any = None) -> Any:
+    """out = alpha * a @ a.T + beta * c, which is symmetric bit for bit, by about half of the work; returns out.
+
+    ``a``: (N, K) or (batch, N, K). ``out`` and ``c``: (N, N) or (batch, N, N). What is above the diagonal of ``c``, and
+    the diagonal, counts for both halves. All else is as for :func:`matmul`.
+    """
+    return syrkx(a, a, out, c=c, alpha=alpha, beta=beta, dtype=dtype, handle=handle, stream=stream)
+
+
+def syrkx(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0, beta: float | None = None,
+          dtype: Any = None, handle: Handle | None = None, stream: Any = None) -> Any:
+    """out = alpha * a @ b.T + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
+
+    It is if ``a`` and ``b`` are symmetric matrices that commute, such as powers of one. ``b`` has the shape of ``a``.
+    Of other products the half above the diagonal is computed, and mirrored.
+    """
+    return _multiply(a, b, out, dtype, handle, stream, c, alpha, beta, symmetric=True)
+
+
+def _multiply(a: Any, b: Any, out: Any, dtype: Any, handle: Handle | None, stream: Any, *rest: Any,
+              symmetric: bool = False) -> Any:
+    """rest: of _Product, from c on."""
     if out is not None and dtype is not None:
         raise ValueError("dtype: must not be given with out")
     if handle is not None and not isinstance(handle, Handle):
         raise TypeError(f"handle: {type(handle).__name__}, must be an hgemm.Handle")
     if out is None and is_jax(a):
-        result = new_result(a, describe("a", a), describe("b", b), dtype, 0)
-        matmul(a, b, result, c=c, alpha=alpha, beta=beta, bias=bias, activation=activation, aux=aux, handle=handle)
+        operands = _described({"a": a, "b": b}, None, symmetric)
+        result = new_result(a, operands["a"], operands["b"], dtype, 0)
+        _multiply(a, b, result, None, handle, None, *rest, symmetric=symmetric)
         return as_jax(a, result)
     if stream is None and handle is not None:
         stream = handle.stream
-    product = _Product(a, b, out, c, alpha, beta, bias, activation, aux, dtype, stream)
+    product = _Product(a, b, out, dtype, stream, *rest, symmetric=symmetric)
     out = product.out
     if handle is not None:
         if handle.device != product.device:

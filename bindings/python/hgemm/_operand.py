@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .c import Activation, Args, Bias, Layout, Op, Type
+from .c import Activation, Args, Bias, Layout, Op, Type, Uplo
 
 NAMES = {Type.F16: "float16", Type.BF16: "bfloat16", Type.F32: "float32"}
 ROW, COL = Layout.ROW_MAJOR, Layout.COL_MAJOR
@@ -32,6 +32,14 @@ def leading(operand: Operand, layout: Layout) -> int | None:
     if lines == 1:
         return shortest
     return between if between >= shortest else None
+
+
+def transposed(operand: Operand) -> Operand:
+    """Each matrix of it, in the same memory."""
+    *batch, rows, columns = range(len(operand.shape))
+    order = [*batch, columns, rows]
+    return operand._replace(shape=tuple(operand.shape[i] for i in order),
+                            strides=tuple(operand.strides[i] for i in order))
 
 
 def fits(operand: Operand) -> bool:
@@ -75,41 +83,41 @@ def _batch_stride(name: str, operand: Operand, batch: int) -> int:
     return operand.strides[0]
 
 
-def _require_dimensions(name: str, operand: Operand) -> None:
+def require_dimensions(name: str, operand: Operand) -> None:
     if len(operand.shape) not in (2, 3):
         raise ValueError(f"{name}: its shape is {operand.shape}, must have 2 or 3 dimensions")
 
 
-def _require_shape(name: str, operand: Operand, rows: int, columns: int) -> None:
-    _require_dimensions(name, operand)
+def require_shape(name: str, operand: Operand, rows: int, columns: int) -> None:
+    require_dimensions(name, operand)
     if operand.shape[-2:] != (rows, columns):
         raise ValueError(f"{name}: its shape is {operand.shape}, must end with {(rows, columns)}")
 
 
 def sizes(a: Operand, b: Operand) -> tuple[int, int, int]:
     """M, N and K of a product of these."""
-    _require_dimensions("a", a)
+    require_dimensions("a", a)
     if a.type == Type.F32:
         raise TypeError("a: its elements are float32, must be float16 or bfloat16")
     if b.type != a.type:
         raise TypeError(f"b: its elements are {NAMES[b.type]}, must be {NAMES[a.type]} as those of a")
     m, k = a.shape[-2:]
     n = b.shape[-1] if b.shape else 0
-    _require_shape("b", b, k, n)
+    require_shape("b", b, k, n)
     return m, n, k
 
 
 def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, bias: Operand | None = None,
               aux: Operand | None = None, alpha: float = 1.0, beta: float = 0.0,
-              activation: Activation = Activation.NONE) -> Args:
+              activation: Activation = Activation.NONE, symmetric: bool = False) -> Args:
     """The arguments of D = activation(alpha * A * B + beta * C + bias), without addresses.
 
     A is M x K, B is K x N, and C, D and aux are M x N. If D has three dimensions, it is a batch, and A, B, C and bias
     are batches or shared by all problems. The bias is of shape N, (1, N) or (M, 1), or a batch of the last two.
-    Raises ValueError, which names the argument.
+    symmetric: the caller knows that D is, and half of it is computed. Raises ValueError, which names the argument.
     """
     m, n, k = sizes(a, b)
-    _require_shape("out", d, m, n)
+    require_shape("out", d, m, n)
     args = Args()
     layout = ROW if leading(d, ROW) is not None else COL
     args.layout, args.type_ab, args.type_d = layout, a.type, d.type
@@ -119,16 +127,18 @@ def gemm_args(a: Operand, b: Operand, d: Operand, *, c: Operand | None = None, b
     args.ldd = _of_output("out", d, layout)
     args.type_c = d.type
     if c is not None:
-        _require_shape("c", c, m, n)
+        require_shape("c", c, m, n)
         args.type_c, args.ldc = c.type, _of_output("c", c, layout)
     if aux is not None:
-        _require_shape("aux", aux, m, n)
+        require_shape("aux", aux, m, n)
         if aux.type != d.type:
             raise TypeError(f"aux: its elements are {NAMES[aux.type]}, must be {NAMES[d.type]} as those of the result")
         args.ldaux = _of_output("aux", aux, layout)
     if bias is not None:
         args.bias_type, args.bias_mode = bias.type, _bias_mode(bias, m, n)
     args.activation = activation
+    if symmetric:
+        args.uplo = Uplo.BOTH
     if len(d.shape) == 3:
         batch = args.batch_count = d.shape[0]
         args.stride_a, args.stride_b = _batch_stride("a", a, batch), _batch_stride("b", b, batch)

@@ -81,6 +81,13 @@ class Bias(IntEnum):
     N = 2
 
 
+class Uplo(IntEnum):
+    NONE = 0
+    UPPER = 121
+    LOWER = 122
+    BOTH = 123
+
+
 class LogLevel(IntEnum):
     OFF = 0
     ERROR = 1
@@ -178,7 +185,7 @@ class Args(_Struct):
                 ("a_array", c_void_p), ("b_array", c_void_p), ("c_array", c_void_p), ("d_array", c_void_p),
                 ("bias_mode", c_int), ("bias_type", c_int), ("bias", c_void_p), ("stride_bias", c_int64),
                 ("activation", c_int), ("aux", c_void_p), ("ldaux", c_int64), ("stride_aux", c_int64),
-                ("flags", c_uint32)]
+                ("flags", c_uint32), ("unused", c_uint32), ("uplo", c_int)]
 
     def __init__(self) -> None:
         super().__init__()
@@ -303,6 +310,7 @@ _short = (_handle, *_sizes, c_float, *_matrix, *_matrix, c_float, *_matrix)
 _cblas = (_handle, c_int, c_int, c_int, *_sizes, c_float, *_matrix, *_matrix, c_float, *_matrix)
 _strided = (_handle, c_int, c_int, c_int, *_sizes, c_float, *_array, *_array, c_float, *_array, c_int64)
 _pointers = (*_cblas, c_int64)
+_symmetric = (_handle, c_int, c_int, c_int, c_int64, c_int64, c_float)  # to alpha
 _vector = (_handle, c_int64, c_int64, c_float, *_matrix, *_matrix, c_float, *_matrix)
 
 # Errors and version
@@ -348,6 +356,14 @@ hgemm_strided_batched = _call("hgemm_strided_batched", *_strided)
 bgemm_strided_batched = _call("bgemm_strided_batched", *_strided)
 hgemm_batched = _call("hgemm_batched", *_pointers)
 bgemm_batched = _call("bgemm_batched", *_pointers)
+
+# Level 3, symmetric results
+hsyrk = _call("hsyrk", *_symmetric, *_matrix, c_float, *_matrix)
+bsyrk = _call("bsyrk", *_symmetric, *_matrix, c_float, *_matrix)
+hsyrkx = _call("hsyrkx", *_symmetric, *_matrix, *_matrix, c_float, *_matrix)
+bsyrkx = _call("bsyrkx", *_symmetric, *_matrix, *_matrix, c_float, *_matrix)
+hsyrk_strided_batched = _call("hsyrk_strided_batched", *_symmetric, *_array, c_float, *_array, c_int64)
+bsyrk_strided_batched = _call("bsyrk_strided_batched", *_symmetric, *_array, c_float, *_array, c_int64)
 
 # Level 3, general form
 hgemm_args_init = _function("hgemm_args_init", None, POINTER(Args), c_size_t)

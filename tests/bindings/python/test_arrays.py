@@ -1,4 +1,4 @@
-"""hgemm.matmul(), Handle and errors, on the host backend with numpy and whatever speaks DLPack."""
+"""hgemm.matmul(), syrk(), Handle and errors, on the host backend with numpy and whatever speaks DLPack."""
 
 import pickle
 import threading
@@ -129,6 +129,73 @@ class Matmul(unittest.TestCase):
         self.assertFalse(wrong)
 
 
+class Symmetric(unittest.TestCase):
+    """syrk() and syrkx()."""
+
+    def check(self, d, exact, a, b=None):
+        """The upper half, and its mirror."""
+        upper = np.triu(exact) + np.triu(exact, 1).swapaxes(-2, -1)
+        self.assertEqual(d.tobytes(), np.ascontiguousarray(d.swapaxes(-2, -1)).tobytes())
+        self.assertTrue(close(d, upper, a, (a if b is None else b).swapaxes(-2, -1)))
+
+    def test_types_and_layouts(self):
+        for dtype in DTYPES:
+            for n, k in ((33, 65), (300, 16), (1, 8), (0, 3), (3, 0)):
+                a = random(n, k, dtype=dtype)
+                for left in (a, np.asfortranarray(a), random(n + 2, k + 3, dtype=dtype)[2:, 3:]):
+                    for result in (None, "float32"):
+                        d = hgemm.syrk(left, dtype=result)
+                        self.assertEqual((d.shape, d.dtype), ((n, n), result or dtype))
+                        self.check(d, left.astype("float64") @ left.T.astype("float64"), left)
+
+    def test_c_and_out(self):
+        a, b, c = random(40, 16), random(40, 16), random(40, 40)
+        square, product = a.astype("float64") @ a.T.astype("float64"), a.astype("float64") @ b.T.astype("float64")
+        self.check(hgemm.syrkx(a, b, c=c, beta=-3, alpha=2), 2 * product - 3 * c.astype("float64"), a, b)
+        whole = np.full((50, 60), 7, "float32")
+        for out in (np.empty((40, 40), "float16", order="F"), whole[5:45, 5:45], c):
+            added = c.astype(out.dtype) if out is not c else c
+            exact = square + added.astype("float64")
+            added = np.asfortranarray(added) if out.flags.f_contiguous else added
+            self.assertIs(hgemm.syrk(a, out, c=added), out)
+            self.check(np.ascontiguousarray(out), exact, a)
+        whole[5:45, 5:45] = 7
+        self.assertTrue((whole == 7).all())
+
+    def test_batches_and_dlpack(self):
+        a, b = random(3, 20, 8), random(20, 8)
+        exact = a.astype("float64") @ a.swapaxes(1, 2).astype("float64")
+        self.check(hgemm.syrk(a), exact, a)
+        self.check(hgemm.syrk(a[::-1]), exact[::-1], a[::-1])
+        self.check(hgemm.syrkx(a, b), a.astype("float64") @ b.T.astype("float64"), a, b)
+        out = np.empty((3, 20, 20), "float16")
+        self.check(hgemm.syrk(DlpackOnly(a), out), exact, a)
+
+    def test_work(self):
+        """Part of it is saved, as the library's plan says."""
+        a, out = random(1024, 64), np.empty((1024, 1024), "float16")
+        args = hgemm.arguments(a, a.T, out)
+        with hgemm.Handle(hgemm.DEVICE_HOST) as handle:
+            self.assertNotIn("triangle", handle.explain(args))
+            args.uplo = hgemm.Uplo.BOTH
+            self.assertIn("upper triangle and its mirror", handle.explain(args))
+            handle.gemm(args)
+            self.assertEqual(out.tobytes(), hgemm.syrk(a, handle=handle).tobytes())
+
+    def test_wrong_arguments(self):
+        a = random(8, 16)
+        for kind, name, call in (
+                (TypeError, "a", lambda: hgemm.syrk(None)), (ValueError, "a", lambda: hgemm.syrk(a[0])),
+                (ValueError, "a", lambda: hgemm.syrk(a[:, ::2])), (TypeError, "a", lambda: hgemm.syrk(a.astype("f4"))),
+                (ValueError, "b", lambda: hgemm.syrkx(a, a[:7])), (ValueError, "b", lambda: hgemm.syrkx(a, a.T)),
+                (ValueError, "b", lambda: hgemm.syrkx(a, a[0])), (ValueError, "c", lambda: hgemm.syrk(a, beta=1)),
+                (ValueError, "c", lambda: hgemm.syrk(a, c=a)), (ValueError, "out", lambda: hgemm.syrk(a, a.copy())),
+                (ValueError, "dtype", lambda: hgemm.syrk(a, random(8, 8), dtype="float16")),
+                (TypeError, "handle", lambda: hgemm.syrk(a, handle=1))):
+            with self.subTest(name=name), self.assertRaisesRegex(kind, f"^{name}: "):
+                call()
+
+
 class WrongArguments(unittest.TestCase):
     """Each is an exception whose text begins with the argument's name."""
 
@@ -238,6 +305,14 @@ class Handles(unittest.TestCase):
         with hgemm.Handle(hgemm.DEVICE_HOST) as handle:
             hgemm.c.hgemm_tn(handle.raw, 4, 4, 4, 1, a.ctypes.data, 4, a.ctypes.data, 4, 0, c.ctypes.data, 4)
             np.testing.assert_array_equal(c.T, hgemm.matmul(a, a.T))
+            for symmetric in (lambda *rest: hgemm.c.hsyrk(*rest, 1, a.ctypes.data, 4, 0, c.ctypes.data, 4),
+                              lambda *rest: hgemm.c.hsyrkx(*rest, 1, a.ctypes.data, 4, a.ctypes.data, 4, 0,
+                                                           c.ctypes.data, 4),
+                              lambda *rest: hgemm.c.hsyrk_strided_batched(*rest, 1, a.ctypes.data, 4, 16, 0,
+                                                                          c.ctypes.data, 4, 16, 1)):
+                c[:] = 0
+                symmetric(handle.raw, hgemm.Layout.ROW_MAJOR, hgemm.Uplo.BOTH, hgemm.Op.TRANS, 4, 4)
+                np.testing.assert_array_equal(c, hgemm.syrk(a.T))
             with self.assertRaisesRegex(hgemm.Error, "lda"):
                 hgemm.c.hgemm_tn(handle.raw, 4, 4, 4, 1, a.ctypes.data, 3, a.ctypes.data, 4, 0, c.ctypes.data, 4)
 

@@ -15,7 +15,7 @@ STRUCTS = {"hgemm_args_t": c.Args, "hgemm_grouped_args_t": c.GroupedArgs, "hgemm
            "hgemm_tune_report_t": c.TuneReport}
 ENUMS = {"hgemm_status_t": c.Status, "hgemm_layout_t": c.Layout, "hgemm_op_t": c.Op, "hgemm_type_t": c.Type,
          "hgemm_mode_t": c.Mode, "hgemm_activation_t": c.Activation, "hgemm_bias_t": c.Bias,
-         "hgemm_log_level_t": c.LogLevel, "hgemm_grouping_t": c.Grouping}
+         "hgemm_uplo_t": c.Uplo, "hgemm_log_level_t": c.LogLevel, "hgemm_grouping_t": c.Grouping}
 PREFIXES = {c.Status: "STATUS_", c.Mode: "MODE_", c.Activation: "ACTIVATION_", c.Bias: "BIAS_", c.LogLevel: "LOG_",
             c.Grouping: "GROUPED_"}
 SCALARS = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "float": ctypes.c_float,
@@ -64,19 +64,21 @@ class Header(unittest.TestCase):
                 self.assertEqual(getattr(function, "errcheck", None) is not None, result == "hgemm_status_t")
                 seen.add(name)
         declared = {name for name, value in vars(c).items()
-                    if re.match("[hb]gem[mv]", name) and not isinstance(value, type)}
+                    if re.match("[hb](gem[mv]|syrk)", name) and not isinstance(value, type)}
         self.assertEqual(seen, declared)
-        self.assertGreaterEqual(len(seen), 46)
+        self.assertGreaterEqual(len(seen), 52)
 
     def test_layout_is_that_of_c(self):
         lines = (SOURCE / "tests/abi/layout.txt").read_text().splitlines()
         ours = []
         for enum in ENUMS.values():
-            ours += [f"HGEMM_{PREFIXES.get(enum, '')}{member.name} = {member.value}" for member in enum]
+            prefix = PREFIXES.get(enum, "")
+            ours += [f"HGEMM_{prefix}{member.name} = {member.value}" for member in enum]
         ours += [f"HGEMM_DEVICE_{name} = {getattr(c, 'DEVICE_' + name)}" for name in ("HOST", "CURRENT")]
         for name, struct in STRUCTS.items():
             ours.append(f"{name}: {ctypes.sizeof(struct)} bytes")
             ours += [f"{name}.{field} at {getattr(struct, field).offset}" for field, _ in struct._fields_]
+        ours[ours.index("HGEMM_NONE = 0")] = "HGEMM_UPLO_NONE = 0"  # the other values have CBLAS's names
         self.assertEqual(sorted(ours), sorted(line for line in lines if line))
 
     def test_version_is_that_of_the_header(self):

@@ -252,6 +252,7 @@ class Results(unittest.TestCase):
             for wanted in (None, jnp.float32):
                 d = hgemm.matmul(a, b, dtype=wanted)
                 self.assertIsInstance(d, jax.Array)
+                self.assertEqual(bits(hgemm.syrk(a)), bits(hgemm.syrk(np.asarray(a))))
                 self.assertEqual((d.dtype, d.devices()), (dtype if wanted is None else "float32", {cpu}))
                 self.assertEqual(bits(d), bits(want.astype(d.dtype)))
 
