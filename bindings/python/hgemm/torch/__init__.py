@@ -19,10 +19,11 @@ from . import _autograd, _flops, _groups, _ops  # noqa: F401  define torch.ops.h
 from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
 from ._ops import Names, require_dimensions, require_tensors
 from ._overrides import batch_invariant, counts, disable, enable, mode
+from ._symmetric import newton_schulz, syrk, syrkx
 from ._tree import tree_mm
 
 __all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm",
-           "tree_mm"]
+           "newton_schulz", "syrk", "syrkx", "tree_mm"]
 
 _LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in ACTIVATIONS.items()}
 

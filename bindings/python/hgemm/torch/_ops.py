@@ -166,7 +166,7 @@ def _copy_by_columns(tensor: Tensor) -> Tensor:
 
 @lru_cache(maxsize=4096)
 def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Kind | None, out_dtype: torch.dtype,
-          with_aux: bool, alpha: float, beta: float, activation: str) -> _Plan:
+          with_aux: bool, alpha: float, beta: float, activation: str, symmetric: bool) -> _Plan:
     """out: None is a new, contiguous tensor of out_dtype."""
     shape = result_shape(a, b, c_kind, bias, out_dtype)
     a_operand, copy_a = _readable(a)
@@ -187,18 +187,18 @@ def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Ki
     if bias is not None:
         extra["bias"] = _contiguous(bias.dtype, bias.shape)
     args = gemm_args(a_operand, b_operand, out_operand, alpha=alpha, beta=beta if "c" in extra else 0.0,
-                     activation=activation_of(activation), **extra)
+                     activation=activation_of(activation), symmetric=symmetric, **extra)
     return _Plan(args, shape, copy_a, copy_b, copy_c, copy_out)
 
 
 def run(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, alpha: float, beta: float,
          activation: str, out_dtype: torch.dtype | None, mode: int, out: Tensor | None = None,
-         with_aux: bool = False) -> tuple[Tensor, Tensor | None]:
-    """mode: of c.Mode; a bool is whether it is batch-invariant.
+         with_aux: bool = False, symmetric: bool = False) -> tuple[Tensor, Tensor | None]:
+    """mode: of c.Mode; a bool is whether it is batch-invariant. symmetric: the result is known to be.
 
     Copies live until the kernel is on the stream, and torch's allocator keeps their memory for that stream."""
     plan = _plan(kind(a), kind(b), kind_or_none(c_tensor), kind_or_none(bias), kind_or_none(out),
-                 out_dtype or a.dtype, with_aux, alpha, beta, activation)
+                 out_dtype or a.dtype, with_aux, alpha, beta, activation, symmetric)
     result = out
     if out is None or plan.copy_out:
         result = a.new_empty(plan.shape, dtype=out_dtype)

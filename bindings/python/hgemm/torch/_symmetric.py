@@ -1,0 +1,155 @@
+"""Symmetric results, in half of the work of a product: the operators, their shapes and gradients."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._operand import fits
+from . import _autograd, _extension, _ops
+from ._autograd import _transformed
+from ._extension import is_transformed, refuse_forward_mode
+from ._ops import _require, kind, require_tensors
+from ._overrides import mode
+
+_ARGUMENTS = "Tensor? c, float alpha, float beta, ScalarType? out_dtype, bool batch_invariant"
+# alpha * a @ a.mT + beta * c: a is (N, K), or a batch.
+_ops._library.define(f"syrk(Tensor a, {_ARGUMENTS}) -> Tensor")
+# alpha * a @ b.mT + beta * c, which the caller knows to be symmetric.
+_ops._library.define(f"syrkx(Tensor a, Tensor b, {_ARGUMENTS}) -> Tensor")
+
+
+def _check(a: Tensor, b: Tensor, c: Tensor | None, out_dtype: torch.dtype | None) -> tuple[int, ...]:
+    """The result's shape. Raises what is wrong, naming the argument of syrk() or syrkx()."""
+    for name, x in (("a", a), ("b", b)):
+        _require(x.dim() in (2, 3), ValueError, f"{name}: {x.dim()} dimensions, must be 2 or 3")
+    _require(b.shape == a.shape, ValueError, f"b: its shape is {tuple(b.shape)}, must be {tuple(a.shape)} as that of a")
+    return _ops.check(a, b.mT, c, None, out_dtype, _ops.Names(c="c"))
+
+
+def _run_syrk(a: Tensor, c: Tensor | None, alpha: float, beta: float, out_dtype: torch.dtype | None,
+              batch_invariant: bool) -> Tensor:
+    _check(a, a, c, out_dtype)
+    if not fits(kind(a).operand):
+        a = a.contiguous()  # once for both factors
+    return _ops.run(a, a.mT, c, None, alpha, beta, "none", out_dtype, batch_invariant, symmetric=True)[0]
+
+
+def _run_syrkx(a: Tensor, b: Tensor, c: Tensor | None, alpha: float, beta: float, out_dtype: torch.dtype | None,
+               batch_invariant: bool) -> Tensor:
+    _check(a, b, c, out_dtype)
+    return _ops.run(a, b.mT, c, None, alpha, beta, "none", out_dtype, batch_invariant, symmetric=True)[0]
+
+
+for _key in ("CPU", "CUDA"):
+    _ops._library.impl("syrk", _extension.untraced(_run_syrk), _key)
+    _ops._library.impl("syrkx", _extension.untraced(_run_syrkx), _key)
+SYRK, SYRKX = torch.ops.hgemm.syrk.default, torch.ops.hgemm.syrkx.default
+
+
+@torch.library.register_fake("hgemm::syrk")
+def _syrk_fake(a: Tensor, c: Tensor | None, alpha: float, beta: float, out_dtype: torch.dtype | None,
+               batch_invariant: bool) -> Tensor:
+    return a.new_empty(_check(a, a, c, out_dtype), dtype=out_dtype)
+
+
+@torch.library.register_fake("hgemm::syrkx")
+def _syrkx_fake(a: Tensor, b: Tensor, c: Tensor | None, alpha: float, beta: float, out_dtype: torch.dtype | None,
+                batch_invariant: bool) -> Tensor:
+    return a.new_empty(_check(a, b, c, out_dtype), dtype=out_dtype)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *factors, c, ctx.alpha, ctx.beta, _, ctx.batch_invariant = inputs
+    ctx.save_for_backward(*factors)
+    ctx.c_dtype = getattr(c, "dtype", None)
+
+
+def _product(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    return _autograd.gemm(a, b, None, None, ctx.alpha, 0.0, "none", None, ctx.batch_invariant)
+
+
+def _of_c(ctx: Any, grad: Tensor) -> Optional[Tensor]:
+    return (grad * ctx.beta).to(ctx.c_dtype) if ctx.needs_input_grad[-5] else None
+
+
+def _syrk_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    a, = ctx.saved_tensors
+    grad_a = _product(ctx, (grad + grad.mT).to(a.dtype), a) if ctx.needs_input_grad[0] else None
+    return grad_a, _of_c(ctx, grad), None, None, None, None
+
+
+def _syrkx_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    a, b = ctx.saved_tensors
+    half = grad.to(a.dtype)
+    grad_a = _product(ctx, half, b) if ctx.needs_input_grad[0] else None
+    grad_b = _product(ctx, half.mT, a) if ctx.needs_input_grad[1] else None
+    return grad_a, grad_b, _of_c(ctx, grad), None, None, None, None
+
+
+torch.library.register_autograd("hgemm::syrk", _syrk_backward, setup_context=_save)
+torch.library.register_autograd("hgemm::syrkx", _syrkx_backward, setup_context=_save)
+_transformed_syrk = _transformed(SYRK, _save, _syrk_backward)
+_transformed_syrkx = _transformed(SYRKX, _save, _syrkx_backward)
+
+
+def _call(operator: Any, transformed: Any, factors: tuple[Tensor, ...], c: Tensor | None, alpha: float, beta: float,
+          out_dtype: torch.dtype | None) -> Tensor:
+    if c is not None:
+        require_tensors(c=c)
+    _require(c is not None or beta == 0, ValueError, "c: must be given where beta is not 0")
+    refuse_forward_mode(*factors, c)
+    return (transformed if is_transformed() else operator)(*factors, c, float(alpha), float(beta), out_dtype,
+                                                           mode.batch_invariant)
+
+
+def syrk(a: Tensor, *, alpha: float = 1, beta: float = 0, c: Optional[Tensor] = None,
+         out_dtype: Optional[torch.dtype] = None) -> Tensor:
+    """alpha * a @ a.mT + beta * c, symmetric bit for bit, in about half of the work of a product.
+
+    ``a``: (N, K) or (batch, N, K). ``c``: (N, N) or (batch, N, N), not read where ``beta`` is 0. It should be
+    symmetric: what is below its diagonal does not count, though its gradient is as of a sum with all of it.
+    ``out_dtype`` may be torch.float32. Both halves of the result are written.
+    """
+    require_tensors(a=a)
+    return _call(SYRK, _transformed_syrk, (a,), c, alpha, beta, out_dtype)
+
+
+def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: float = 0, c: Optional[Tensor] = None,
+          out_dtype: Optional[torch.dtype] = None) -> Tensor:
+    """alpha * a @ b.mT + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
+
+    It is if ``a`` and ``b`` are symmetric matrices that commute, such as powers of one. Of other products the half
+    above the diagonal is computed, and mirrored. Gradients are those of the plain product, alpha * a @ b.mT.
+    """
+    require_tensors(a=a, b=b)
+    return _call(SYRKX, _transformed_syrkx, (a, b), c, alpha, beta, out_dtype)
+
+
+def newton_schulz(x: Tensor, steps: int = 5, coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+                  eps: float = 1e-7) -> Tensor:
+    """The orthogonalisation of torch.optim.Muon, in bfloat16: x's singular vectors, with singular values near 1.
+
+    ``x``: (M, N), or a batch of matrices, (batch, M, N), which are orthogonalised each by itself, of any floating type.
+    A step makes a polynomial of x and its Gram matrix A = x @ x.mT, ``coefficients[0] * x + (coefficients[1] * A +
+    coefficients[2] * A @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed.
+    ``eps``: the least norm by which x is divided.
+    """
+    require_tensors(x=x)
+    _require(x.dim() in (2, 3), ValueError, f"x: {x.dim()} dimensions, must be 2 or 3")
+    _require(x.is_floating_point(), TypeError, f"x: is {x.dtype}, must be of a floating type")
+    _require(len(coefficients) == 3, ValueError, f"coefficients: {len(coefficients)} of them, must be 3")
+    a, b, c = coefficients
+    tall = x.shape[-2] > x.shape[-1]
+    result = x.bfloat16()
+    if tall:
+        result = result.mT
+    norm = result.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
+    result = (result / norm).bfloat16()
+    for _ in range(steps):
+        gram = syrk(result)
+        update = syrk(gram, alpha=c, beta=b, c=gram)
+        result = _autograd.gemm(update, result, result, None, 1.0, float(a), "none", None, mode.batch_invariant)
+    return result.mT if tall else result
