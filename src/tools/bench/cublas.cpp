@@ -68,7 +68,7 @@ Cublas::~Cublas()
 bool Cublas::serves(const Product& p)
 {
     constexpr int64_t largest = std::numeric_limits<int>::max();
-    return !p.output.has(~unsigned{Output::F32 | Output::Beta}) &&
+    return !p.output.has(~unsigned{Output::F32 | Output::Beta | Output::Symmetric}) &&
            std::max({p.m, p.n, p.k, p.lda(), p.ldb(), p.ldd(), p.batch}) <= largest;
 }
 

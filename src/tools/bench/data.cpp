@@ -66,7 +66,8 @@ std::vector<Operands> Arena::operands(const Product& p, int count)
     };
     std::vector<Operands> sets;
     for (int i = 0; i < count; ++i) {
-        const int64_t a = i * inputs + p.offset, b = a + a_size, bias = b + b_size;
+        const int64_t a = i * inputs + p.offset, bias = a + a_size + b_size;
+        const int64_t b = p.output.has(Output::Symmetric) ? a : a + a_size;
         sets.push_back({numbers + a, numbers + b, biased ? numbers + bias : nullptr, result(i * results),
                         results > 1 ? result(i * results + 1) : nullptr, a % Numbers::period,
                         b % Numbers::period, bias % Numbers::period});

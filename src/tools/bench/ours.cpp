@@ -57,6 +57,7 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.bias = args.bias_mode == HGEMM_BIAS_NONE ? nullptr : o.bias;
     args.activation = p.output.activation();
     args.aux = o.aux;
+    args.uplo = p.output.has(Output::Symmetric) ? HGEMM_BOTH : HGEMM_UPLO_NONE;
     return args;
 }
 

@@ -11,7 +11,8 @@ namespace hg::bench {
 namespace {
 
 constexpr unsigned activations = Output::Relu | Output::Gelu | Output::Silu;
-constexpr const char* names[] = {"f32", "beta", "bias", "relu", "gelu", "silu", "aux"};  // by bit
+constexpr const char* names[] = {"f32",  "beta", "bias", "relu",
+                                 "gelu", "silu", "aux",  "symmetric"};  // by bit
 
 unsigned word_of(const std::string& text)
 {
@@ -36,6 +37,8 @@ Output::Output(const std::string& text)
         words_ |= word_of(word);
     if (std::popcount(words_ & activations) > 1)
         throw std::runtime_error(fmt::format("'{}' has more than one of relu, gelu and silu", text));
+    if (has(Symmetric) && has(~unsigned{Symmetric | F32}))
+        throw std::runtime_error(fmt::format("'{}' has more than symmetric and f32", text));
 }
 
 std::string Output::text() const

@@ -19,7 +19,8 @@ public:
         Relu = 8,   // the activations exclude each other
         Gelu = 16,  // by tanh
         Silu = 32,
-        Aux = 64  // the value before the activation is stored too, in D's type
+        Aux = 64,        // the value before the activation is stored too, in D's type
+        Symmetric = 128  // B is A, and libhgemm computes one half of D and mirrors it; of others only F32
     };
 
     Output() = default;

@@ -17,7 +17,8 @@ double Product::bytes() const
                columns = static_cast<double>(n), depth = static_cast<double>(k);
     const auto element = static_cast<double>(test::bytes_of(type_d()));
     const auto passes = static_cast<double>(results() + output.has(Output::Beta));
-    return problems * (2 * (rows * depth + columns * depth) + passes * element * rows * columns) +
+    const double rows_read = output.has(Output::Symmetric) ? rows : rows + columns;
+    return problems * (2 * rows_read * depth + passes * element * rows * columns) +
            (output.has(Output::Bias) ? 2 * columns : 0);
 }
 

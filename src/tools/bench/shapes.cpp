@@ -192,6 +192,17 @@ std::string set_of_file(const std::string& path)
     return stem;
 }
 
+// B can only be A if both are stored in one way.
+Product checked(Product product)
+{
+    const bool same = product.m == product.n && product.a_along_k() == product.b_along_k();
+    if (product.output.has(Output::Symmetric) && !same)
+        throw std::runtime_error(
+            "a symmetric output needs as many rows as columns, and layout tn or nt; this is " +
+            product.shape() + " " + product.layout);
+    return product;
+}
+
 struct Lists {
     const Selection& selection;
     hgemm_type_t type;
@@ -208,7 +219,8 @@ struct Lists {
         for (const std::string& layout : layouts)
             for (const auto& [m, n, k, batch] : sizes)
                 for (const std::string& output : selection.outputs)
-                    products.push_back({m, n, k, type, layout, offset, pad, set, Output(output), batch});
+                    products.push_back(
+                        checked({m, n, k, type, layout, offset, pad, set, Output(output), batch}));
     }
     void add_set(const std::string& name);
 };

@@ -2,6 +2,9 @@
 // that choose among kernels.
 #include "src/base/environment.hpp"
 #include "src/tools/bench/command_line.hpp"
+#include "src/tools/bench/output.hpp"
+#include "src/tools/bench/product.hpp"
+#include "src/tools/bench/shapes.hpp"
 #include "src/tools/tune/calibrate.hpp"
 #include "src/tools/tune/traces.hpp"
 #include "src/tools/tune/tuner.hpp"
@@ -32,6 +35,18 @@ void end_in_order_on(int signal)
     action.sa_handler = [](int) { interrupted = 1; };
     action.sa_flags = SA_RESTART | SA_RESETHAND;
     sigaction(signal, &action, nullptr);
+}
+
+// Products of one kernel each.
+std::vector<Product> products_of(const Selection& selection)
+{
+    std::vector<Product> products = select(selection);
+    for (const Product& product : products)
+        if (product.output.has(Output::Symmetric))
+            throw std::runtime_error(
+                "a symmetric output is computed by several kernels, which are tuned each by "
+                "itself: leave --output symmetric out");
+    return products;
 }
 
 void add_products_of(const std::vector<std::string>& logs, const Selection& selection,
@@ -99,7 +114,7 @@ int run(int argc, char** argv)
         end_in_order_on(signal);
     if (calibrates) {
         constexpr double usual_budget_s = 120;
-        calibration.products = select(selection);
+        calibration.products = products_of(selection);
         add_products_of(logs, selection, calibration.products);
         calibration.device = options.device;
         calibration.out = options.out;
@@ -108,7 +123,7 @@ int run(int argc, char** argv)
             calibration.device.budget_s = usual_budget_s;
         return calibrate(calibration, interrupted);
     }
-    options.products = select(selection);
+    options.products = products_of(selection);
     add_products_of(logs, selection, options.products);
     if (options.products.empty())
         throw std::runtime_error("no products: name some by --shapes, --set, --file or --log");

@@ -39,12 +39,13 @@ TEST(Outputs, are_words_in_one_order)
 
 TEST(Outputs, name_what_they_do_not_understand)
 {
-    EXPECT_EQ(
-        message_of("bias+tanh"),
-        "no output 'tanh'; plain is known, and f32, beta, bias, relu, gelu, silu, aux, joined by '+'");
+    EXPECT_EQ(message_of("bias+tanh"),
+              "no output 'tanh'; plain is known, and f32, beta, bias, relu, gelu, silu, aux, symmetric, "
+              "joined by '+'");
     for (const char* text : {"", "+", "bias+", "+bias", "bias gelu", "Bias"})
         EXPECT_EQ(message_of(text).rfind("no output '", 0), 0u) << text;
     EXPECT_EQ(message_of("relu+silu"), "'relu+silu' has more than one of relu, gelu and silu");
+    EXPECT_EQ(message_of("beta+symmetric"), "'beta+symmetric' has more than symmetric and f32");
 }
 
 TEST(Outputs, move_bytes)
@@ -101,6 +102,22 @@ TEST_F(HostOutputs, are_right)
                 product.pad = 3;
                 EXPECT_TRUE(verdict_of(product, product).right()) << product.shape() << " " << layout;
             }
+}
+
+// D[i][j] and D[j][i] of one matrix: what is symmetric is right as the whole product is.
+TEST_F(HostOutputs, symmetric_ones_are_right)
+{
+    for (const char* output : {"symmetric", "f32+symmetric"})
+        for (const char* layout : {"tn", "nt"}) {
+            Product product = product_of(output, HGEMM_F16, layout);
+            product.m = product.n;
+            product.pad = 3;
+            EXPECT_TRUE(verdict_of(product, product).right()) << output << " " << layout;
+            const Operands operands = f16_.operands(product, 1)[0];
+            EXPECT_EQ(operands.a, operands.b);
+            EXPECT_EQ(args_of(product, operands).uplo, HGEMM_BOTH);
+        }
+    EXPECT_EQ(product_of("symmetric").bytes(), 2 * (24 * 16 + 24 * 40));
 }
 
 TEST_F(HostOutputs, are_wrong_without_one_of_their_words)

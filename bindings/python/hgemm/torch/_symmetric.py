@@ -95,29 +95,31 @@ _transformed_syrk = _transformed(SYRK, _save, _syrk_backward)
 _transformed_syrkx = _transformed(SYRKX, _save, _syrkx_backward)
 
 
-def _call(operator: Any, transformed: Any, factors: tuple[Tensor, ...], c: Tensor | None, alpha: float, beta: float,
-          out_dtype: torch.dtype | None) -> Tensor:
+def _call(operator: Any, transformed: Any, factors: tuple[Tensor, ...], c: Tensor | None, alpha: float,
+          beta: float | None, out_dtype: torch.dtype | None) -> Tensor:
     if c is not None:
         require_tensors(c=c)
+    beta = float(c is not None) if beta is None else beta
     _require(c is not None or beta == 0, ValueError, "c: must be given where beta is not 0")
     refuse_forward_mode(*factors, c)
     return (transformed if is_transformed() else operator)(*factors, c, float(alpha), float(beta), out_dtype,
                                                            mode.batch_invariant)
 
 
-def syrk(a: Tensor, *, alpha: float = 1, beta: float = 0, c: Optional[Tensor] = None,
+def syrk(a: Tensor, *, alpha: float = 1, beta: Optional[float] = None, c: Optional[Tensor] = None,
          out_dtype: Optional[torch.dtype] = None) -> Tensor:
     """alpha * a @ a.mT + beta * c, symmetric bit for bit, in about half of the work of a product.
 
-    ``a``: (N, K) or (batch, N, K). ``c``: (N, N) or (batch, N, N), not read where ``beta`` is 0. It should be
-    symmetric: what is below its diagonal does not count, though its gradient is as of a sum with all of it.
+    ``a``: (N, K) or (batch, N, K). ``c``: (N, N) or (batch, N, N), not read where ``beta`` is 0. ``beta`` is
+    1 if there is a ``c``, which should be symmetric: what is below its diagonal does not count, though its gradient
+    is as of a sum with all of it.
     ``out_dtype`` may be torch.float32. Both halves of the result are written.
     """
     require_tensors(a=a)
     return _call(SYRK, _transformed_syrk, (a,), c, alpha, beta, out_dtype)
 
 
-def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: float = 0, c: Optional[Tensor] = None,
+def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = None, c: Optional[Tensor] = None,
           out_dtype: Optional[torch.dtype] = None) -> Tensor:
     """alpha * a @ b.mT + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
 
