@@ -162,8 +162,13 @@ void check_triangle_bits(Library& library)
         g.k = 1024;
         g.m = g.n = 40;
         expect_bits_of_whole(library, g, HGEMM_MODE_TREE);
-        if (uplo == HGEMM_BOTH)
+        if (uplo == HGEMM_BOTH) {  // large enough for several blocks on the host and an emulated sm80
+            g.k = 128;
+            g.m = g.n = 520;
+            g.aligned = true;
+            expect_bits_of_whole(library, g, HGEMM_MODE_BATCH_INVARIANT);
             continue;
+        }
         // There is room for blocks of 384, of which 600 takes two, but not for one of 600.
         g = triangle_case(1, 600, 32);
         g.uplo = uplo;
