@@ -139,10 +139,11 @@ typedef HGEMM_ENUM(hgemm_activation) {
 typedef HGEMM_ENUM(hgemm_bias) { HGEMM_BIAS_NONE = 0, HGEMM_BIAS_M = 1, HGEMM_BIAS_N = 2 } hgemm_bias_t;
 
 /**
- * Which half of a square D is computed, where D is known to be symmetric. HGEMM_UPPER: elements (i, j) with
- * i <= j; HGEMM_LOWER: those with j <= i; the rest of D keeps what it has. HGEMM_BOTH: the upper half, and the
- * lower one becomes its transpose, bit for bit. Of the rest of C nothing counts, but on the way some of it may be
- * read. CBLAS's values, but for HGEMM_BOTH.
+ * Which half of a D is computed that is known to be symmetric, n x n. HGEMM_UPPER: elements whose row is not
+ * greater than their column, those of the mathematical matrix, whatever the layout. HGEMM_LOWER: those whose
+ * column is not greater than their row. The others are not written. HGEMM_BOTH: the upper half, and the others
+ * become those of its transpose, bit for bit. C counts where an element is computed, but all of it may be
+ * read. The values are CBLAS's, which has nothing like HGEMM_BOTH.
  */
 typedef HGEMM_ENUM(hgemm_uplo) {
     HGEMM_UPLO_NONE = 0, /* all of D, which need be neither square nor symmetric */
@@ -383,12 +384,12 @@ HGEMM_API hgemm_status_t bgemm_batched(hgemm_handle_t handle, hgemm_layout_t lay
 /* ---- Level 3, symmetric results --------------------------------------------------------------- */
 
 /**
- * Half of C (n x n, symmetric), or both halves, = alpha * op(A) * transpose(op(A)) + beta * C, with op(A) n x k:
- * about half of the work of hgemm. `trans` is op: with HGEMM_NO_TRANS A is n x k, else k x n. See hgemm_uplo_t
- * for `uplo`. hsyrk is fp16 in and out, bsyrk is bf16 in and out.
+ * C (n x n) = alpha * op(A) * transpose(op(A)) + beta * C, of which `uplo` names the half that is computed:
+ * HGEMM_UPPER, HGEMM_LOWER or HGEMM_BOTH. `trans` is op: with HGEMM_NO_TRANS A is n x k, else k x n. A large C
+ * takes about half of the work of hgemm. hsyrk is fp16 in and out, bsyrk is bf16 in and out.
  *
- * It is several launches. With HGEMM_UPPER or HGEMM_LOWER it needs a workspace. In HGEMM_MODE_BATCH_INVARIANT
- * and HGEMM_MODE_TREE what is computed has the bits of hgemm's result.
+ * HGEMM_UPPER and HGEMM_LOWER need room for at least one block of C in the workspace. In
+ * HGEMM_MODE_BATCH_INVARIANT and HGEMM_MODE_TREE an element that is computed has the bits that hgemm gives it.
  */
 HGEMM_API hgemm_status_t hsyrk(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_uplo_t uplo,
                                hgemm_op_t trans, int64_t n, int64_t k, float alpha, const hgemm_half_t *A,
@@ -398,8 +399,8 @@ HGEMM_API hgemm_status_t bsyrk(hgemm_handle_t handle, hgemm_layout_t layout, hge
                                const hgemm_bfloat16_t *A, int64_t lda, float beta, hgemm_bfloat16_t *C,
                                int64_t ldc);
 
-/** The same of alpha * op(A) * transpose(op(B)) + beta * C, where the caller knows that it is symmetric, as the
-    product of two symmetric matrices that commute is. B is stored as A is. */
+/** C (n x n) = alpha * op(A) * transpose(op(B)) + beta * C, where the caller knows that it is symmetric: B may be A
+    times a symmetric matrix, for example. `trans` is the op of both, n and k are those of both. */
 HGEMM_API hgemm_status_t hsyrkx(hgemm_handle_t handle, hgemm_layout_t layout, hgemm_uplo_t uplo,
                                 hgemm_op_t trans, int64_t n, int64_t k, float alpha, const hgemm_half_t *A,
                                 int64_t lda, const hgemm_half_t *B, int64_t ldb, float beta,
@@ -409,7 +410,8 @@ HGEMM_API hgemm_status_t bsyrkx(hgemm_handle_t handle, hgemm_layout_t layout, hg
                                 const hgemm_bfloat16_t *A, int64_t lda, const hgemm_bfloat16_t *B,
                                 int64_t ldb, float beta, hgemm_bfloat16_t *C, int64_t ldc);
 
-/** batch_count of hsyrk, as hgemm_strided_batched() has them. */
+/** batch_count results of one shape; problem i uses A + i * stride_a and C + i * stride_c. stride_a may be 0 or
+    negative; the outputs of different problems must not overlap. */
 HGEMM_API hgemm_status_t hsyrk_strided_batched(hgemm_handle_t handle, hgemm_layout_t layout,
                                                hgemm_uplo_t uplo, hgemm_op_t trans, int64_t n, int64_t k,
                                                float alpha, const hgemm_half_t *A, int64_t lda,
@@ -460,7 +462,8 @@ typedef struct hgemm_args {
     int64_t ldaux, stride_aux;
     uint32_t flags;  /* must be 0 */
     uint32_t unused; /* not read */
-    /* Not 0: as hsyrkx. Then m = n, and bias, activation and aux are none. NOT_SUPPORTED for pointer arrays. */
+    /* Not 0: that half of a D that is known to be symmetric, where m = n, without bias, activation and aux. The ops
+       are those of the whole product. NOT_SUPPORTED for pointer arrays. */
     hgemm_uplo_t uplo;
 } hgemm_args_t;
 

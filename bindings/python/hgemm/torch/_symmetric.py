@@ -108,12 +108,11 @@ def _call(operator: Any, transformed: Any, factors: tuple[Tensor, ...], c: Tenso
 
 def syrk(a: Tensor, *, alpha: float = 1, beta: Optional[float] = None, c: Optional[Tensor] = None,
          out_dtype: Optional[torch.dtype] = None) -> Tensor:
-    """alpha * a @ a.mT + beta * c, symmetric bit for bit, in about half of the work of a product.
+    """alpha * a @ a.mT + beta * c, symmetric bit for bit. A large one takes about half of the work of a product.
 
-    ``a``: (N, K) or (batch, N, K). ``c``: (N, N) or (batch, N, N), not read where ``beta`` is 0. ``beta`` is
-    1 if there is a ``c``, which should be symmetric: what is below its diagonal does not count, though its gradient
-    is as of a sum with all of it.
-    ``out_dtype`` may be torch.float32. Both halves of the result are written.
+    ``a``: (N, K) or (batch, N, K). ``c``: (N, N) or (batch, N, N), of which the half above the diagonal counts, and
+    the diagonal; pass a symmetric one, for which its gradient, beta times the result's, is right. ``beta`` is 1 by
+    default if there is a ``c``, and must be 0 without one. ``out_dtype`` may be torch.float32.
     """
     require_tensors(a=a)
     return _call(SYRK, _transformed_syrk, (a,), c, alpha, beta, out_dtype)
@@ -123,8 +122,8 @@ def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = Non
           out_dtype: Optional[torch.dtype] = None) -> Tensor:
     """alpha * a @ b.mT + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
 
-    It is if ``a`` and ``b`` are symmetric matrices that commute, such as powers of one. Of other products the half
-    above the diagonal is computed, and mirrored. Gradients are those of the plain product, alpha * a @ b.mT.
+    So it is if ``b`` is ``a`` times a symmetric matrix, or if both are powers of one symmetric matrix. Of other
+    products the half above the diagonal is computed, and mirrored. Gradients are those of the plain product.
     """
     require_tensors(a=a, b=b)
     return _call(SYRKX, _transformed_syrkx, (a, b), c, alpha, beta, out_dtype)
@@ -132,11 +131,12 @@ def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = Non
 
 def newton_schulz(x: Tensor, steps: int = 5, coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
                   eps: float = 1e-7) -> Tensor:
-    """The orthogonalisation of torch.optim.Muon, in bfloat16: x's singular vectors, with singular values near 1.
+    """The orthogonalisation of torch.optim.Muon: x's singular vectors, with singular values between 0.6 and 1.3.
 
-    ``x``: (M, N), or a batch of matrices, (batch, M, N), which are orthogonalised each by itself, of any floating type.
-    A step makes a polynomial of x and its Gram matrix A = x @ x.mT, ``coefficients[0] * x + (coefficients[1] * A +
-    coefficients[2] * A @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed.
+    ``x``: (M, N), or a batch of matrices, (batch, M, N), each orthogonalised by itself, of any floating type; the
+    result is bfloat16, and equals torch's up to rounding. A step makes a polynomial of x and of its Gram matrix
+    A = x @ x.mT (where M > N, of the transpose): ``coefficients[0] * x + (coefficients[1] * A + coefficients[2] *
+    A @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed where they are large.
     ``eps``: the least norm by which x is divided.
     """
     require_tensors(x=x)
