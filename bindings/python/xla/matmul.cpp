@@ -126,7 +126,8 @@ void run(hgemm_handle_t handle, hgemm_args_t args, std::span<const Axis> outer)
 void run(hgemm_handle_t handle, hgemm_args_t args, const Axes& axes)
 {
     std::span<const Axis> outer = axes.all();
-    if (!outer.empty() && !args.transa && outer[0].a == args.m * args.k && !outer[0].b && !outer[0].bias) {
+    const bool rows_of_a = args.transa == HGEMM_NO_TRANS;
+    if (!outer.empty() && rows_of_a && outer[0].a == args.m * args.k && !outer[0].b && !outer[0].bias) {
         args.m *= outer[0].count;
         outer = outer.subspan(1);
     }

@@ -2,6 +2,7 @@
 #include "arrays.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -138,6 +139,20 @@ void multiply_all(Cuda* cuda, CUstream_st* stream, xla::Error* (*handler)(const 
 const Case plain{{}, {}, 8, 8, 8, false, false};
 
 TEST(XlaHost, Products) { multiply_all(nullptr, nullptr, hgemm_xla_matmul_host); }
+
+// In a process of its own, whose first handle reads HGEMM_LOG.
+TEST(XlaHostDeathTest, ASharedMatrixMakesOneProduct)
+{
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    const auto run = [](const Case& c) {
+        setenv("HGEMM_LOG", "plan", 1);
+        Product product(nullptr, nullptr, HGEMM_F16, HGEMM_F16, c);
+        std::exit(product.frame.call(hgemm_xla_matmul_host) ? 1 : 0);
+    };
+    const Case rows{{3}, {1}, 6, 6, 8, false, true}, columns{{3}, {1}, 6, 6, 8, true, true};
+    EXPECT_EXIT(run(rows), testing::ExitedWithCode(0), R"(D\[18\]\[6\].* batch=1 )");
+    EXPECT_EXIT(run(columns), testing::ExitedWithCode(0), R"(D\[6\]\[6\].* batch=3 )");
+}
 
 TEST(XlaHost, Metadata)
 {
