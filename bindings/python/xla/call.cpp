@@ -45,6 +45,8 @@ void check_shapes(const Call& call)
     const int64_t k = call.a.dims[call.transpose_a ? rank - 2 : rank - 1];
     call.transpose_a ? check_shape(call.a, "a", call, k, m) : check_shape(call.a, "a", call, m, k);
     call.transpose_b ? check_shape(call.b, "b", call, n, k) : check_shape(call.b, "b", call, k, n);
+    if (call.c.type)
+        check_shape(call.c, "c", call, m, n);
     if (call.aux.type && !std::ranges::equal(call.aux.dims, call.d.dims))
         refuse("aux: must have the shape of the result");
     if (!call.bias.type)
@@ -54,6 +56,20 @@ void check_shapes(const Call& call)
     for (size_t i = 0; i < rank - 2; ++i)
         if (call.bias.dims[i] != 1 && call.bias.dims[i] != call.d.dims[i])
             refuse("bias: its leading dimensions do not fit those of the result");
+}
+
+// Null: there is no such attribute of the type.
+const void* find_attribute(const CallFrame& frame, std::string_view wanted, int type)
+{
+    const Attributes& attributes = frame.attributes;
+    for (int64_t i = 0; i < attributes.size; ++i) {
+        if (std::string_view(attributes.names[i]->data, attributes.names[i]->size) != wanted)
+            continue;
+        const auto* const scalar = static_cast<const Scalar*>(attributes.values[i]);
+        if (attributes.kinds[i] == kind_scalar && scalar->type == type)
+            return scalar->value;
+    }
+    return nullptr;
 }
 
 int code_of(hgemm_status_t status)
@@ -151,27 +167,29 @@ Matrices integers_of(const Buffers& buffers, int64_t i, const char* name)
 
 int attribute(const CallFrame& frame, std::string_view wanted)
 {
-    const Attributes& attributes = frame.attributes;
-    for (int64_t i = 0; i < attributes.size; ++i) {
-        if (std::string_view(attributes.names[i]->data, attributes.names[i]->size) != wanted)
-            continue;
-        const auto* const scalar = static_cast<const Scalar*>(attributes.values[i]);
-        if (attributes.kinds[i] == kind_scalar && scalar->type == type_s32)
-            return *static_cast<const int32_t*>(scalar->value);
-    }
+    if (const void* const value = find_attribute(frame, wanted, type_s32))
+        return *static_cast<const int32_t*>(value);
     refuse(std::string(wanted) + ": must be an attribute of type int32");
+}
+
+float scalar(const CallFrame& frame, std::string_view wanted)
+{
+    if (const void* const value = find_attribute(frame, wanted, type_f32))
+        return *static_cast<const float*>(value);
+    refuse(std::string(wanted) + ": must be an attribute of type float32");
 }
 
 Call::Call(const CallFrame& frame)
 {
     const Buffers &arguments = frame.arguments, &results = frame.results;
     if (arguments.size < 2 || arguments.size > 3 || results.size < 2 || results.size > 3)
-        refuse("must have the arguments a, b and perhaps a bias, and the results d, perhaps aux, and a "
-               "workspace");
+        refuse("must have the arguments a, b and perhaps c or a bias, and the results d, perhaps aux, "
+               "and a workspace");
     a = matrices_of(arguments, 0, "a");
     b = matrices_of(arguments, 1, "b");
-    bias = arguments.size == 3 ? matrices_of(arguments, 2, "bias") : Matrices{};
     d = matrices_of(results, 0, "d");
+    const Matrices added = arguments.size == 3 ? matrices_of(arguments, 2, "c or bias") : Matrices{};
+    (added.dims.size() == d.dims.size() ? c : bias) = added;
     aux = results.size == 3 ? matrices_of(results, 1, "aux") : Matrices{};
     if (a.type == HGEMM_F32 || b.type != a.type)
         refuse("b: a and b must both be float16 or both bfloat16");
@@ -179,7 +197,10 @@ Call::Call(const CallFrame& frame)
         refuse("aux: its elements must be of the type of the result");
     transpose_a = attribute(frame, "transpose_a") != 0;
     transpose_b = attribute(frame, "transpose_b") != 0;
+    symmetric = attribute(frame, "symmetric") != 0;
     batch_invariant = attribute(frame, "batch_invariant") != 0;
+    alpha = scalar(frame, "alpha");
+    beta = scalar(frame, "beta");
     activation = static_cast<hgemm_activation_t>(attribute(frame, "activation"));
     check_shapes(*this);
 }

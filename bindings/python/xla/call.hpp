@@ -29,8 +29,8 @@ private:
 void require(hgemm_status_t status);
 
 struct Matrices {
-    hgemm_type_t type;
-    void* data;
+    hgemm_type_t type{};
+    void* data = nullptr;
     std::span<const int64_t> dims;  // the last two are those of a matrix; of a bias, the last one
 };
 
@@ -38,13 +38,15 @@ Matrices matrices_of(const Buffers& buffers, int64_t i, const char* name);
 // The same for an array of int32, whose data type is 0.
 Matrices integers_of(const Buffers& buffers, int64_t i, const char* name);
 int attribute(const CallFrame& frame, std::string_view wanted);
+float scalar(const CallFrame& frame, std::string_view wanted);  // an attribute too
 
-// activation(op(A) * op(B) + bias), for each index of the leading dimensions. These are as many in every
-// operand, and where an operand has length 1, it is shared.
+// activation(alpha * op(A) * op(B) + beta * C + bias), for each index of the leading dimensions. These are
+// as many in every operand, and where an operand has length 1, it is shared.
 struct Call {
     Matrices a, b, d;
-    Matrices bias, aux;  // without data types (0) where there are none
-    bool transpose_a, transpose_b, batch_invariant;
+    Matrices c, bias, aux;  // without data types (0) where there are none
+    float alpha, beta;
+    bool transpose_a, transpose_b, symmetric, batch_invariant;
     hgemm_activation_t activation;
 
     explicit Call(const CallFrame& frame);

@@ -362,7 +362,9 @@ class Interface(unittest.TestCase):
         jax.ffi.register_ffi_target("for_gpus", jax.ffi.pycapsule(library.hgemm_xla_matmul_cuda), platform="cpu")
         a = jax.device_put(random(4, 4), jax.devices("cpu")[0])
         results = [jax.ShapeDtypeStruct((4, 4), a.dtype), jax.ShapeDtypeStruct((0,), "uint8")]
-        attributes = {name: np.int32(0) for name in ("transpose_a", "transpose_b", "batch_invariant", "activation")}
+        attributes = {name: np.int32(0)
+                      for name in ("transpose_a", "transpose_b", "symmetric", "batch_invariant", "activation")}
+        attributes |= {"alpha": np.float32(1), "beta": np.float32(0)}
         with self.assertRaisesRegex(Exception, "XLA does not say which stream the call is for"):
             jax.block_until_ready(jax.jit(lambda a: jax.ffi.ffi_call("for_gpus", results)(a, a, **attributes))(a))
 

@@ -71,19 +71,29 @@ public:
         attributes_[attribute] = value;
         return *this;
     }
+    Frame& set(const std::string& attribute, float value)
+    {
+        numbers_[attribute] = value;
+        return *this;
+    }
 
     // What the handler answers; null if the product runs.
     std::unique_ptr<xla::Error> call(xla::Error* (*handler)(const xla::CallFrame*))
     {
-        std::vector<int> buffers(8, xla::kind_buffer), scalars(attributes_.size(), xla::kind_scalar);
+        std::vector<int> buffers(8, xla::kind_buffer), scalars;
         std::deque<xla::ByteSpan> names;
         std::deque<xla::Scalar> values;
         std::vector<const xla::ByteSpan*> name_pointers;
         std::vector<void*> value_pointers;
-        for (auto& [name, value] : attributes_) {
-            name_pointers.push_back(&names.emplace_back(xla::ByteSpan{name.data(), name.size()}));
-            value_pointers.push_back(&values.emplace_back(xla::Scalar{xla::type_s32, &value}));
-        }
+        const auto add = [&](int type, auto& attributes) {
+            for (auto& [name, value] : attributes) {
+                scalars.push_back(xla::kind_scalar);
+                name_pointers.push_back(&names.emplace_back(xla::ByteSpan{name.data(), name.size()}));
+                value_pointers.push_back(&values.emplace_back(xla::Scalar{type, &value}));
+            }
+        };
+        add(xla::type_s32, attributes_);
+        add(xla::type_f32, numbers_);
         const auto list = [&](const std::vector<xla::Buffer*>& of) {
             return xla::Buffers{sizeof(xla::Buffers), nullptr, static_cast<int64_t>(of.size()),
                                 buffers.data(), of.data()};
@@ -119,8 +129,10 @@ private:
     std::map<std::string, int32_t> attributes_ = {{"activation", HGEMM_ACTIVATION_NONE},
                                                   {"batch_invariant", 0},
                                                   {"of_k", 0},
+                                                  {"symmetric", 0},
                                                   {"transpose_a", 0},
                                                   {"transpose_b", 0}};
+    std::map<std::string, float> numbers_ = {{"alpha", 1.0f}, {"beta", 0.0f}};
 };
 
 }  // namespace hg::test

@@ -18,6 +18,9 @@ struct Case {
     int64_t m, n, k;
     bool transpose_a, transpose_b;
     bool bias = false;  // and ReLU and aux
+    Dims batch_c = {};
+    float beta = 0;  // not 0: C is added, and alpha is -2
+    bool symmetric = false;
 };
 
 // One product, held against sums of integers.
@@ -26,6 +29,7 @@ public:
     Product(Cuda* cuda, CUstream_st* stream, hgemm_type_t type, hgemm_type_t type_d, const Case& c)
         : a(cuda, type, with(c.batch_a, c.transpose_a ? c.k : c.m, c.transpose_a ? c.m : c.k)),
           b(cuda, type, with(c.batch_b, c.transpose_b ? c.n : c.k, c.transpose_b ? c.k : c.n)),
+          c(cuda, type, with(c.batch_c, c.m, c.n)),
           bias(cuda, HGEMM_F32, with_one(Dims(c.batch_a.size(), 1), c.n)),
           d(cuda, type_d, with(batch(c), c.m, c.n)), aux(cuda, type_d, d.dims),
           workspace(cuda, HGEMM_F16, {cuda ? int64_t{workspace_bytes} : 0}), frame(stream), case_(c)
@@ -33,9 +37,15 @@ public:
         a.fill(1);
         b.fill(2);
         bias.fill(3);
+        this->c.fill(4);
         frame.set("transpose_a", c.transpose_a).set("transpose_b", c.transpose_b);
         frame.argument(xla_type(type), a.data(), a.dims).argument(xla_type(type), b.data(), b.dims);
         frame.result(xla_type(type_d), d.data(), d.dims);
+        frame.set("symmetric", c.symmetric);
+        if (c.beta != 0) {
+            frame.argument(xla_type(type), this->c.data(), this->c.dims);
+            frame.set("alpha", -2.0f).set("beta", c.beta);
+        }
         if (c.bias) {
             frame.argument(xla::type_f32, bias.data(), bias.dims).set("activation", HGEMM_ACTIVATION_RELU);
             frame.result(xla_type(type_d), aux.data(), aux.dims);
@@ -66,7 +76,7 @@ public:
         return with_one(with_one(batch, rows), columns);
     }
 
-    Array a, b, bias, d, aux, workspace;
+    Array a, b, c, bias, d, aux, workspace;
     Frame frame;
 
 private:
@@ -89,14 +99,18 @@ private:
     }
     double exact(int64_t i, int64_t row, int64_t column)
     {
+        if (case_.symmetric && row > column)
+            std::swap(row, column);
         const Case& c = case_;
         const int64_t first_a = matrix(c.batch_a, i) * c.m * c.k,
                       first_b = matrix(c.batch_b, i) * c.k * c.n;
-        double sum = c.bias ? bias.value(column) : 0;
+        double sum = 0;
         for (int64_t l = 0; l < c.k; ++l)
             sum += a.value(first_a + (c.transpose_a ? l * c.m + row : row * c.k + l)) *
                    b.value(first_b + (c.transpose_b ? column * c.k + l : l * c.n + column));
-        return sum;
+        if (c.beta != 0)
+            sum = -2 * sum + c.beta * this->c.value((matrix(c.batch_c, i) * c.m + row) * c.n + column);
+        return c.bias ? sum + bias.value(column) : sum;
     }
 
     Case case_;
@@ -118,6 +132,14 @@ std::vector<Case> cases()
         list.push_back({{1}, {3}, 5, 9, 16, ta, tb});
         list.push_back({{2, 1}, {1, 3}, 4, 6, 5, ta, tb, true});
         list.push_back({{2, 1, 3, 1}, {1, 2, 3, 2}, 2, 3, 4, ta, tb});
+        list.push_back({{}, {}, 33, 17, 25, ta, tb, false, {}, 3});
+        list.push_back({{3}, {1}, 5, 9, 16, ta, tb, false, {3}, 3});
+        list.push_back({{3}, {1}, 5, 9, 16, ta, tb, false, {1}, 3});
+        list.push_back({{2, 1}, {1, 3}, 4, 6, 5, ta, tb, false, {2, 3}, 3});
+        list.push_back({{2, 3}, {2, 3}, 4, 6, 5, ta, tb, false, {1, 3}, 3});
+        list.push_back({{}, {}, 40, 40, 24, ta, tb, false, {}, 0, true});
+        list.push_back({{2, 3}, {1, 3}, 12, 12, 9, ta, tb, false, {2, 1}, 3, true});
+        list.push_back({{3}, {1}, 6, 6, 8, ta, tb, false, {3}, 3, true});
     }
     return list;
 }
@@ -150,8 +172,10 @@ TEST(XlaHostDeathTest, ASharedMatrixMakesOneProduct)
         std::exit(product.frame.call(hgemm_xla_matmul_host) ? 1 : 0);
     };
     const Case rows{{3}, {1}, 6, 6, 8, false, true}, columns{{3}, {1}, 6, 6, 8, true, true};
+    const Case symmetric{{3}, {1}, 6, 6, 8, false, true, false, {}, 0, true};
     EXPECT_EXIT(run(rows), testing::ExitedWithCode(0), R"(D\[18\]\[6\].* batch=1 )");
     EXPECT_EXIT(run(columns), testing::ExitedWithCode(0), R"(D\[6\]\[6\].* batch=3 )");
+    EXPECT_EXIT(run(symmetric), testing::ExitedWithCode(0), R"(D\[6\]\[6\].* batch=3 )");
 }
 
 TEST(XlaHost, Metadata)
@@ -200,6 +224,24 @@ TEST(XlaHost, WrongArrays)
     refused("a: its leading", xla::type_f16, {2, 4, 5}, {3, 5, 6}, {3, 4, 6});
     refused("d: has 1", xla::type_f16, {4}, {4}, {4});
     refused("overlaps args->a", xla::type_f16, {4, 4}, {4, 4}, {4, 4});
+}
+
+TEST(XlaHost, WrongC)
+{
+    const auto refused = [](const std::string& words, Dims dims, const Case& wrong) {
+        Product product(nullptr, nullptr, HGEMM_F16, HGEMM_F16, wrong);
+        if (!dims.empty())
+            product.frame.argument(xla::type_f16, product.c.data(), std::move(dims));
+        expect_refused(product.frame.call(hgemm_xla_matmul_host), xla::code_invalid_argument, words);
+    };
+    refused("c: its shape", {8, 7}, plain);
+    refused("bias: its shape", {1, 8, 8}, plain);
+    refused("c: its leading", {2, 8, 8}, {{3}, {3}, 8, 8, 8, false, false});
+    refused("args->uplo", {}, {{}, {}, 8, 7, 8, false, false, false, {}, 0, true});
+    refused("args->uplo", {}, {{}, {}, 8, 8, 8, false, false, true, {}, 0, true});
+    Product product(nullptr, nullptr, HGEMM_F16, HGEMM_F16, plain);
+    product.frame.set("beta", 1.0f);
+    expect_refused(product.frame.call(hgemm_xla_matmul_host), xla::code_invalid_argument, "args->c");
 }
 
 TEST(XlaHost, BatchInvariantProducts)

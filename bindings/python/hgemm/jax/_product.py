@@ -51,29 +51,36 @@ _register()
 
 
 class Setting(NamedTuple):
-    """All that is known of a product when it is compiled. aux: the values before the activation are wanted as well."""
+    """All that is known of a product when it is compiled. aux: the values before the activation are wanted as well.
+    beta: a matrix C is added, so often; 0: none is. symmetric: the caller knows that the result is."""
     out_dtype: str
     transpose_a: bool = False
     transpose_b: bool = False
     batch_invariant: bool = False
     activation: Optional[str] = None
     aux: bool = False
+    alpha: float = 1.0
+    beta: float = 0.0
+    symmetric: bool = False
 
 
-def _call(setting: Setting, workspace: int, a: Array, b: Array, *bias: Array) -> list[Array]:
+def _call(setting: Setting, workspace: int, a: Array, b: Array, *added: Array) -> list[Array]:
     """Of operands with as many leading dimensions each."""
-    result = jax.eval_shape(partial(_as_jax, setting), a, b, *bias)  # also over which axes of a mesh it varies
+    result = jax.eval_shape(partial(_as_jax, setting), a, b, *added)  # also over which axes of a mesh it varies
     results = [result] * (2 if setting.aux else 1)
     call = jax.ffi.ffi_call(_TARGET, [*results, jax.ShapeDtypeStruct((workspace,), np.uint8)])
-    return call(a, b, *bias, transpose_a=np.int32(setting.transpose_a), transpose_b=np.int32(setting.transpose_b),
-                batch_invariant=np.int32(setting.batch_invariant),
+    return call(a, b, *added, alpha=np.float32(setting.alpha), beta=np.float32(setting.beta),
+                transpose_a=np.int32(setting.transpose_a), transpose_b=np.int32(setting.transpose_b),
+                symmetric=np.int32(setting.symmetric), batch_invariant=np.int32(setting.batch_invariant),
                 activation=np.int32(activation_of(setting.activation)))[:-1]
 
 
-def _as_jax(setting: Setting, a: Array, b: Array, *bias: Array) -> Array:
+def _as_jax(setting: Setting, a: Array, b: Array, *added: Array) -> Array:
     """The product by JAX itself, for its shape and type."""
     d = jnp.matmul(a.swapaxes(-1, -2) if setting.transpose_a else a, b.swapaxes(-1, -2) if setting.transpose_b else b)
-    return (d + bias[0][..., None, :] if bias else d).astype(setting.out_dtype)
+    for x in added:
+        d = d + (x if setting.beta else x[..., None, :])
+    return d.astype(setting.out_dtype)
 
 
 @lru_cache(maxsize=None)
@@ -106,20 +113,22 @@ def vary_alike(*arrays: Array) -> list[Array]:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def product(setting: Setting, a: Array, b: Array, bias: Optional[Array] = None) -> list[Array]:
-    """[activation(op(a) @ op(b) + bias)], and what is before the activation if ``setting.aux``."""
+def product(setting: Setting, a: Array, b: Array, added: Optional[Array] = None) -> list[Array]:
+    """[activation(alpha * op(a) @ op(b) + beta * c + bias)], and what is before the activation if ``setting.aux``.
+    ``added``: c where there is a beta, else the bias."""
     rank = max(a.ndim, b.ndim)
     operands = [x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (a, b)]
-    if bias is not None:
-        operands.append(bias.reshape((1,) * (rank - 1 - bias.ndim) + bias.shape))
+    if added is not None:
+        dimensions = rank if setting.beta else rank - 1
+        operands.append(added.reshape((1,) * (dimensions - added.ndim) + added.shape))
     return batchable(_call, setting)(*operands)
 
 
-def _forward(setting: Setting, a: Array, b: Array, bias: Optional[Array]) -> tuple[list[Array], tuple[Any, ...]]:
+def _forward(setting: Setting, a: Array, b: Array, added: Optional[Array]) -> tuple[list[Array], tuple[Any, ...]]:
     if setting.activation is None:
-        return product(setting, a, b, bias), (a, b, bias, None)
-    results = product(setting._replace(aux=True), a, b, bias)
-    return results[:2 if setting.aux else 1], (a, b, bias, results[1])
+        return product(setting, a, b, added), (a, b, added, None)
+    results = product(setting._replace(aux=True), a, b, added)
+    return results[:2 if setting.aux else 1], (a, b, added, results[1])
 
 
 def _sum_to(gradient: Array, like: Array) -> Array:
@@ -130,16 +139,22 @@ def _sum_to(gradient: Array, like: Array) -> Array:
 
 
 def _gradient(setting: Setting, x: Array, y: Array, like: Array, transpose_x: bool, transpose_y: bool) -> Array:
-    """op(x) @ op(y), which is rounded once if it is summed."""
+    """alpha * op(x) @ op(y), which is rounded once if it is summed."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     summed = like.shape[:-2] != batch
     dtype = "float32" if summed else like.dtype.name
-    result, = product(Setting(dtype, transpose_x, transpose_y, setting.batch_invariant), x, y)
+    result, = product(Setting(dtype, transpose_x, transpose_y, setting.batch_invariant, alpha=setting.alpha), x, y)
     return _sum_to(result, like) if summed else result
 
 
+def gradient_of_added(setting: Setting, gradient: Array, added: Array) -> Array:
+    if setting.beta:
+        return _sum_to(setting.beta * gradient.astype("float32"), added)
+    return gradient.sum(tuple(range(gradient.ndim - 1)), dtype=np.float32).astype(added.dtype)
+
+
 def _backward(setting: Setting, saved: tuple[Any, ...], gradients: list[Array]) -> tuple[Optional[Array], ...]:
-    a, b, bias, aux = saved
+    a, b, added, aux = saved
     gradient = gradients[0]
     if setting.activation is not None:
         # In half precision a cube overflows, and differences of sigmoids are rounded.
@@ -152,10 +167,7 @@ def _backward(setting: Setting, saved: tuple[Any, ...], gradients: list[Array]) 
     turned_a, turned_b = setting.transpose_a, setting.transpose_b
     grad_a = pair(b, half, a, turned_b, True) if turned_a else pair(half, b, a, False, not turned_b)
     grad_b = pair(half, a, b, True, turned_a) if turned_b else pair(a, half, b, not turned_a, False)
-    grad_bias = None
-    if bias is not None:
-        grad_bias = gradient.sum(tuple(range(gradient.ndim - 1)), dtype=np.float32).astype(bias.dtype)
-    return grad_a, grad_b, grad_bias
+    return grad_a, grad_b, None if added is None else gradient_of_added(setting, gradient, added)
 
 
 product.defvjp(_forward, _backward)
