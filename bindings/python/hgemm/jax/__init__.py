@@ -6,7 +6,7 @@ Functions work under jit, vmap and grad, inside of compiled functions too: XLA c
 from __future__ import annotations
 
 from functools import partial
-from math import prod
+from math import isinf, prod
 from typing import Any, Optional
 
 try:
@@ -16,14 +16,15 @@ except ModuleNotFoundError as error:
 if jax.__version_info__ < (0, 6, 2):
     raise ImportError(f"hgemm.jax needs JAX 0.6.2 or newer, and {jax.__version__} is installed")
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
 from .._operand import activation_of
-from . import _ragged
+from . import _ragged, _symmetric
 from ._product import EXPORT_CHECKS, Setting, product, vary_alike
 
-__all__ = ["EXPORT_CHECKS", "linear", "matmul", "ragged_dot"]
+__all__ = ["EXPORT_CHECKS", "linear", "matmul", "newton_schulz", "ragged_dot", "syrk", "syrkx"]
 
 _HALF = ("float16", "bfloat16")
 
@@ -137,3 +138,79 @@ def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision
             raise ValueError(f"{name}: must be None")
     setting = _ragged.Setting(_out_dtype(preferred_element_type, lhs, "preferred_element_type"), batch_invariant)
     return _ragged.by_rows(setting, *vary_alike(lhs, rhs, jnp.cumsum(sizes, dtype="int32")))
+
+
+def _scalar(name: str, value: float) -> float:
+    try:
+        value = float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: must be a number that is known when the function is compiled") from error
+    with np.errstate(over="ignore"):
+        if isinf(np.float32(value)) and not isinf(value):
+            raise ValueError(f"{name}: is {value}, which is infinite in float32")
+    return value
+
+
+def _symmetric_setting(a: Array, b: Array, alpha: float, beta: float | None, c: Array | None,
+                       out_dtype: DTypeLike | None, batch_invariant: bool) -> tuple[Setting, tuple[Array, ...]]:
+    """How to multiply, and (c,) if it is read."""
+    if b.dtype != a.dtype:
+        raise TypeError(f"b: its elements are {b.dtype.name}, must be {a.dtype.name} as those of a")
+    if b.shape != a.shape:
+        raise ValueError(f"b: its shape is {b.shape}, must be {a.shape} as that of a")
+    if c is not None:
+        c = _as_array("c", c, (*_HALF, "float32"), 2)
+        if c.shape != (*a.shape[:-1], a.shape[-2]):
+            raise ValueError(f"c: its shape is {c.shape}, must be {(*a.shape[:-1], a.shape[-2])}")
+    beta = _scalar("beta", c is not None if beta is None else beta)
+    if beta and c is None:
+        raise ValueError("c: must be given where beta is not 0")
+    setting = _symmetric.setting_of(_out_dtype(out_dtype, a), batch_invariant, _scalar("alpha", alpha), beta)
+    return setting, (c,) if beta else ()
+
+
+def syrk(a: ArrayLike, *, alpha: float = 1.0, beta: Optional[float] = None, c: Optional[ArrayLike] = None,
+         out_dtype: Optional[DTypeLike] = None, batch_invariant: bool = False) -> Array:
+    """alpha * a @ a.T + beta * c, symmetric bit for bit, in about half of the work of a product.
+
+    ``a``: (..., N, K), float16 or bfloat16. ``c``: (..., N, N), float16, bfloat16 or float32, not read where ``beta``
+    is 0. ``beta`` is 1 if there is a ``c``, which should be symmetric: what is below its diagonal does not count,
+    though its gradient is as of a sum with all of it. ``alpha`` and ``beta`` are numbers, known when the function is
+    compiled. ``out_dtype``, ``batch_invariant``: as of matmul(). Both halves of the result are written.
+    """
+    a = _as_array("a", a, _HALF, 2)
+    setting, added = _symmetric_setting(a, a, alpha, beta, c, out_dtype, batch_invariant)
+    return _symmetric.compiled(_symmetric.syrk, setting, a, *added)
+
+
+def syrkx(a: ArrayLike, b: ArrayLike, *, alpha: float = 1.0, beta: Optional[float] = None,
+          c: Optional[ArrayLike] = None, out_dtype: Optional[DTypeLike] = None,
+          batch_invariant: bool = False) -> Array:
+    """alpha * a @ b.T + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
+
+    It is if ``a`` and ``b`` are symmetric matrices that commute, such as powers of one. Of other products the half
+    above the diagonal is computed, and mirrored. Gradients are those of the plain product, alpha * a @ b.T.
+    """
+    a, b = _as_array("a", a, _HALF, 2), _as_array("b", b, _HALF, 2)
+    setting, added = _symmetric_setting(a, b, alpha, beta, c, out_dtype, batch_invariant)
+    return _symmetric.compiled(product, setting, a, b, *added)[0]
+
+
+def newton_schulz(x: ArrayLike, steps: int = 5, coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+                  eps: float = 1e-7) -> Array:
+    """The orthogonalisation of the Muon optimizer, in bfloat16: x's singular vectors, with singular values near 1.
+
+    ``x``: (..., M, N), matrices of any floating type, which are orthogonalised each by itself. A step makes a
+    polynomial of x and its Gram matrix A = x @ x.T, ``coefficients[0] * x + (coefficients[1] * A + coefficients[2] * A
+    @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed. ``eps``: the least norm
+    by which x is divided.
+    """
+    x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(f"x: its elements are {x.dtype.name}, must be of a floating type")
+    if x.ndim < 2:
+        raise ValueError(f"x: {x.ndim} dimensions, must be 2 or more")
+    if len(coefficients) != 3:
+        raise ValueError(f"coefficients: {len(coefficients)} of them, must be 3")
+    a, b, c = (_scalar("coefficients", value) for value in coefficients)
+    return _symmetric.newton_schulz(x, steps, (a, b, c), _scalar("eps", eps))
