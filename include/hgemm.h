@@ -12,7 +12,7 @@
  *     child of a fork() then.
  *   - m, n or k may be 0. beta = 0: C is not read. alpha = 0 or k = 0: A and B are not read.
  *   - Operands that are not read may be NULL. Where nothing is multiplied (alpha = 0 or k = 0), beta = 1,
- *     D is C, and there is no bias, activation or aux, nothing is written.
+ *     D is C, and there is no bias, activation, aux or HGEMM_BOTH, nothing is written.
  *   - The output must not overlap A, B, the bias or aux, nor C unless it is C. The outputs of a batch must
  *     not overlap each other, and aux must not overlap an operand. The library computes from addresses,
  *     leading dimensions and strides which elements a call touches, and refuses the call if they overlap.

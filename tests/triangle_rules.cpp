@@ -178,6 +178,44 @@ void check_triangle_bits(Library& library)
     }
 }
 
+void check_triangle_symmetry(Library& library)
+{
+    for (const int64_t n : {65, 145, 256}) {
+        GemmCase g = triangle_case(2, n, 1024);
+        g.type_c = g.type_d = HGEMM_F32;
+        expect_triangle(library, g, Door::General);
+        Trial trial(g, library.memory());
+        trial.upload();
+        hgemm_args_t args = trial.args();
+        args.b = args.a;  // as hsyrk has it
+        args.ldb = args.lda;
+        ASSERT_EQ(library.run(args), HGEMM_STATUS_SUCCESS) << library.story();
+        trial.download();
+        EXPECT_EQ(trial.judge(library.arithmetic()).message, "") << library.explain(args);
+    }
+}
+
+void check_triangle_workspaces(Library& library)
+{
+    GemmCase g = triangle_case(3, 300, 64);
+    g.uplo = HGEMM_UPPER;
+    g.batch = Batch::Strided;
+    g.batch_count = 4;
+    Trial trial(g, library.memory());
+    const auto told_with = [&](size_t bytes) {
+        const WithWorkspace workspace(library, bytes);
+        size_t told = 0;
+        EXPECT_EQ(hgemm_workspace_size(library.handle(), &trial.args(), &told), HGEMM_STATUS_SUCCESS);
+        return told;
+    };
+    const size_t told = told_with(256);
+    EXPECT_GT(told, 256u);
+    for (size_t bytes = told; bytes < 8 * told; bytes += told / 16)
+        EXPECT_LE(told_with(bytes), bytes) << told;
+    const WithWorkspace workspace(library, told);
+    expect_triangle(library, g);
+}
+
 void check_triangle_refusals(Library& library)
 {
     GemmCase g = triangle_case(1, 20, 16);
@@ -200,6 +238,18 @@ void check_triangle_refusals(Library& library)
     const WithWorkspace workspace(library, 256);
     expect_triangle_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL,
                             "of workspace for a triangle, has 256");
+    // Nothing is to be done.
+    Trial trial(g, library.memory());
+    hgemm_args_t args = trial.args();
+    args.k = 0;
+    args.beta = 1;
+    hgemm_grouped_args_t groups;
+    hgemm_grouped_args_init(&groups, sizeof groups);
+    groups.grouping = HGEMM_GROUPED_HOST;
+    groups.group_count = 1;
+    groups.problems = &args;
+    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &args), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(hgemm_grouped_ex(library.handle(), &groups), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
     g.uplo = HGEMM_BOTH;
     g.aligned = true;
     if (library.memory().on_device())

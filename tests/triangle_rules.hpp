@@ -10,6 +10,10 @@ namespace hg::test {
 void check_triangles(Library& library);
 // In modes that promise bits, what is computed has those of the whole product, however D is cut.
 void check_triangle_bits(Library& library);
+// What is computed whole is symmetric in all bits, whatever kernel computes it.
+void check_triangle_symmetry(Library& library);
+// A workspace of the size that is told suffices, and so does a larger one.
+void check_triangle_workspaces(Library& library);
 // What is not served is refused by name, and nothing is written.
 void check_triangle_refusals(Library& library);
 

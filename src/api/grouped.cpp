@@ -106,6 +106,8 @@ Status check_problem(Handle& handle, const hgemm_args_t* args)
     if (status != ok || is_empty(checked))
         return status;
     const Problem problem = to_problem(checked);
+    if (problem.changes_nothing())
+        return ok;
     if (const Composite* const composite = composite_of(handle, problem))
         return composite->prepare(handle, problem);
     Plan decided;

@@ -58,6 +58,9 @@ struct Plan {
     Why why;
     const char* refusal;  // set when choose() returns false
 
+    // Of a triangle, all that is kept: rows and columns of the blocks on its diagonal.
+    int64_t triangle_block;
+
     // Set and read by the sm90 backend alone; all but the first two by decide_details().
     struct Sm90 {
         bool stream_k;

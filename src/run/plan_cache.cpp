@@ -71,13 +71,13 @@ uint64_t hash_of(const Problem& p, const Workspace& workspace)
         hash = mix(hash, static_cast<uint64_t>(size));
     for (const uint64_t part : {hash_of(p.a), hash_of(p.b), hash_of(p.c), hash_of(p.d), hash_of(p.aux)})
         hash = mix(hash, part);
-    for (const auto kind : {static_cast<int>(p.type_ab), static_cast<int>(p.bias.type),
-                            static_cast<int>(p.bias.along), static_cast<int>(p.activation)})
+    for (const auto kind :
+         {static_cast<int>(p.type_ab), static_cast<int>(p.bias.type), static_cast<int>(p.bias.along),
+          static_cast<int>(p.activation), static_cast<int>(p.triangle), static_cast<int>(p.mirrored)})
         hash = mix(hash, static_cast<uint64_t>(kind));
     hash = mix(hash, bits(p.bias.ptr) << 32 | bits(p.alpha_device) << 8 | bits(p.beta_device));
     hash = mix(hash, bits(p.groups.sizes) << 8 | static_cast<uint64_t>(p.groups.of_k != 0) << 4 |
-                         static_cast<uint64_t>(p.groups.by) << 1 |
-                         static_cast<uint64_t>(p.groups.narrow));
+                         static_cast<uint64_t>(p.groups.by) << 1 | static_cast<uint64_t>(p.groups.narrow));
     return mix(hash, hash >> 32);
 }
 

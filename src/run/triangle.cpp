@@ -55,14 +55,13 @@ Matrix blocks_of(const hg::Handle& handle, const Problem& p, int64_t block)
     return {ptr ? ptr : reinterpret_cast<void*>(workspace_alignment), nullptr, ld, block * ld, p.d.type};
 }
 
-// Half of the workspace is for blocks, but room for one there must be.
-void make_room(const hg::Handle& handle, const Problem& p, Cut& cut)
+// Blocks may take so many bytes, but room for one there must be.
+void make_room(const hg::Handle& handle, const Problem& p, size_t room, Cut& cut)
 {
     const Matrix blocks = blocks_of(handle, p, cut.block);
     const int64_t bytes = blocks.batch_stride * bytes_of(p.d.type);
-    const auto room = static_cast<int64_t>(handle.workspace().bytes / 2);
     const int64_t wanted = std::max(p.batch, p.n / cut.block);
-    cut.at_once = p.mirrored ? wanted : std::clamp<int64_t>(room / bytes, 1, wanted);
+    cut.at_once = p.mirrored ? wanted : std::clamp<int64_t>(static_cast<int64_t>(room) / bytes, 1, wanted);
     cut.blocks_bytes =
         p.mirrored
             ? 0
@@ -79,12 +78,12 @@ Problem product_of(const Problem& p, const Cut& cut, const TrianglePiece& piece,
     return product;
 }
 
-// Is a D that is computed whole symmetric in all bits? An element and its mirror are sums of the same
-// products in the same order, unless shares of K begin elsewhere in each tile.
+// Is a D that is computed whole symmetric in all bits? On a GPU an element and its mirror are sums of the
+// same products in the same order, unless shares of K begin elsewhere in each tile.
 Status find_mirrors(hg::Handle& handle, const Problem& p, Cut& cut)
 {
     cut.mirrors = p.mirrored;
-    if (!p.mirrored || cut.block < p.n || p.a != p.b || p.c.ptr)
+    if (!p.mirrored || !handle.context || cut.block < p.n || p.a != p.b || p.c.ptr)
         return ok;
     Problem whole = p;
     whole.triangle = Triangle::Whole;
@@ -109,12 +108,14 @@ void predict_mirror(const hg::Handle& handle, const Problem& p, Cut& cut)
         cut.needs.predicted_us += 1e6 * bytes / static_cast<double>(handle.device.memory_bandwidth);
 }
 
-Status plan_cut(hg::Handle& handle, const Problem& p, Cut& cut)
+// What the products need, and how many there are.
+Status find_needs(hg::Handle& handle, const Problem& p, Cut& cut)
 {
-    make_room(handle, p, cut);
     const Matrix blocks = blocks_of(handle, p, cut.block);
     const Reserved reserved(handle, cut.blocks_bytes);
     Status status = ok;
+    cut.needs = {};
+    cut.launches = cut.elements = 0;
     for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
         const Problem product = product_of(p, cut, piece, blocks);
         Needs of_piece;
@@ -124,21 +125,42 @@ Status plan_cut(hg::Handle& handle, const Problem& p, Cut& cut)
         cut.elements += product.m * product.n * product.batch;
         ++cut.launches;
     });
-    cut.needs.bytes += cut.blocks_bytes;
+    return status;
+}
+
+// Half of the workspace is for blocks, the rest for the products. If that is too little for these, blocks
+// get what they leave, and then there is one at a time.
+Status plan_cut(hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    const size_t bytes = handle.workspace().bytes;
+    size_t room = bytes / 2;
+    Status status = ok;
+    for (int attempt = 0; status == ok && attempt < 3; ++attempt) {
+        make_room(handle, p, room, cut);
+        status = find_needs(handle, p, cut);
+        room = attempt == 0 && cut.needs.bytes < bytes ? bytes - cut.needs.bytes : 0;
+        cut.needs.bytes += cut.blocks_bytes;
+        if (cut.needs.bytes <= bytes || cut.at_once == 1)
+            break;
+    }
     if (status == ok)
         status = find_mirrors(handle, p, cut);
     predict_mirror(handle, p, cut);
     return status;
 }
 
-// The best of some cuts that the workspace suffices for, else the one that needs the least.
-Status find_cut(hg::Handle& handle, const Problem& p, Cut& best)
+// The problem as the plan cache is asked for its cut, which depends on whether A is B.
+Problem key_of(const Problem& p)
 {
-    if (find_mover(handle) == handle.backend_count)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has triangles");
-    if (p.n > max_n)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                    "triangles are served up to n = %" PRId64 ", this one has %" PRId64, max_n, p.n);
+    Problem key = p;
+    if (p.a == p.b)
+        key.b.ptr = nullptr;
+    return key;
+}
+
+// The best of some cuts that the workspace suffices for, else the one that needs the least.
+Status search_cut(hg::Handle& handle, const Problem& p, Cut& best)
+{
     constexpr int64_t tile = 128, most_blocks = 32, smallest = 2 * tile;
     const size_t bytes = handle.workspace().bytes;
     best.needs.bytes = std::numeric_limits<size_t>::max();
@@ -155,6 +177,25 @@ Status find_cut(hg::Handle& handle, const Problem& p, Cut& best)
             best = cut;
     }
     return ok;
+}
+
+Status find_cut(hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    if (find_mover(handle) == handle.backend_count)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has triangles");
+    if (p.n > max_n)
+        return fail(HGEMM_STATUS_NOT_SUPPORTED,
+                    "triangles are served up to n = %" PRId64 ", this one has %" PRId64, max_n, p.n);
+    if (const Plan* known = handle.cache->find_plan(key_of(p), handle.workspace())) {
+        cut.block = known->triangle_block;
+        return plan_cut(handle, p, cut);
+    }
+    const Status status = search_cut(handle, p, cut);
+    Plan found{};
+    found.triangle_block = cut.block;
+    if (status == ok)
+        handle.cache->keep_plan(key_of(p), handle.workspace(), found);
+    return status;
 }
 
 Status check_triangle(hg::Handle& handle, const Problem& p, size_t& bytes)
@@ -181,19 +222,14 @@ Status explain_triangle(hg::Handle& handle, const Problem& p, char* text, size_t
 {
     Cut cut{};
     const Status status = find_cut(handle, p, cut);
+    const double all = static_cast<double>(p.n) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     if (status == ok)
-        std::snprintf(
-            text, length,
-            "%s triangle%s in %" PRId64 " launches with blocks of %" PRId64
-            " on the diagonal, of %.1f %% of D, workspace=%zu, moved by %s predicted_us=%.1f",
-            p.triangle == Triangle::Upper ? "upper" : "lower",
-            cut.mirrors  ? " and its mirror"
-            : p.mirrored ? " and the other one"
-                         : "",
-            cut.launches, cut.block,
-            100.0 * static_cast<double>(cut.elements) /
-                (static_cast<double>(p.n) * static_cast<double>(p.n) * static_cast<double>(p.batch)),
-            cut.needs.bytes, handle.backends[find_mover(handle)]->name, cut.needs.predicted_us);
+        std::snprintf(text, length,
+                      "triangle%s in %" PRId64 " launches with blocks of %" PRId64
+                      " on the diagonal, of %.1f %% of D, workspace=%zu, moved by %s predicted_us=%.1f",
+                      cut.mirrors ? " and its mirror" : "", cut.launches, cut.block,
+                      100.0 * static_cast<double>(cut.elements) / all, cut.needs.bytes,
+                      handle.backends[find_mover(handle)]->name, cut.needs.predicted_us);
     return status;
 }
 

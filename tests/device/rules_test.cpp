@@ -84,6 +84,7 @@ TEST_P(DeviceRules, triangle)
     const auto library = make(GetParam());
     check_triangles(*library);
     check_triangle_bits(*library);
+    check_triangle_workspaces(*library);
     check_triangle_refusals(*library);
 }
 

@@ -285,9 +285,9 @@ TEST_F(Api, symmetric_results_are_explained_and_need_the_workspace_that_is_told)
     args.d = d.data();
     size_t bytes[3];
     const std::pair<hgemm_uplo_t, const char*> halves[] = {// column-major, thus the other half of D
-                                                           {HGEMM_UPPER, "lower triangle in"},
-                                                           {HGEMM_LOWER, "upper triangle in"},
-                                                           {HGEMM_BOTH, "lower triangle and"}};
+                                                           {HGEMM_UPPER, "triangle in"},
+                                                           {HGEMM_LOWER, "triangle in"},
+                                                           {HGEMM_BOTH, "triangle and its mirror"}};
     for (size_t i = 0; i < 3; ++i) {
         args.uplo = halves[i].first;
         char text[512];

@@ -59,6 +59,15 @@ TEST(HostRules, tree_results) { check_tree_results(*make()); }
 TEST(HostRules, tree_refusals) { check_tree_refusals(*make()); }
 TEST(HostRules, triangle_results) { check_triangles(*make()); }
 TEST(HostRules, triangle_bits) { check_triangle_bits(*make()); }
+TEST(HostRules, triangle_symmetry)
+{
+    for (const char* const kernel : {"host_packed", "host_blocked"}) {
+        Library library(nullptr, "host", kernel);
+        if (library.created())
+            check_triangle_symmetry(library);
+    }
+}
+TEST(HostRules, triangle_workspaces) { check_triangle_workspaces(*make()); }
 TEST(HostRules, triangle_refusals) { check_triangle_refusals(*make()); }
 TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
 TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }

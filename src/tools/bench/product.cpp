@@ -8,7 +8,9 @@ namespace hg::bench {
 
 double Product::flops() const
 {
-    return 2.0 * static_cast<double>(rows()) * static_cast<double>(n) * static_cast<double>(k);
+    const double columns =
+        output.has(Output::Symmetric) ? static_cast<double>(n + 1) / 2 : static_cast<double>(n);
+    return 2.0 * static_cast<double>(rows()) * columns * static_cast<double>(k);
 }
 
 double Product::bytes() const

@@ -39,8 +39,8 @@ struct Product {
     int64_t results() const
     {
         return output.has(Output::Aux) ? 2 : 1;
-    }  // that are stored, each of d_span()
-    double flops() const;
+    }                           // that are stored, each of d_span()
+    double flops() const;       // that are needed: half of them where D is symmetric
     double bytes() const;       // what is read and written once, without what lies between lines
     double intensity() const;   // flops a byte
     std::string shape() const;  // MxNxK, with xBATCH, @offset, +pad and the output where they are not plain
