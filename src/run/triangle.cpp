@@ -1,5 +1,6 @@
 #include "src/run/triangle.hpp"
 
+#include "src/base/decimal.hpp"
 #include "src/base/log.hpp"
 #include "src/base/status.hpp"
 #include "src/plan/backend.hpp"
@@ -226,10 +227,10 @@ Status explain_triangle(hg::Handle& handle, const Problem& p, char* text, size_t
     if (status == ok)
         std::snprintf(text, length,
                       "triangle%s in %" PRId64 " launches with blocks of %" PRId64
-                      " on the diagonal, of %.1f %% of D, workspace=%zu, moved by %s predicted_us=%.1f",
+                      " on the diagonal, of %s %% of D, workspace=%zu, moved by %s predicted_us=%s",
                       cut.mirrors ? " and its mirror" : "", cut.launches, cut.block,
-                      100.0 * static_cast<double>(cut.elements) / all, cut.needs.bytes,
-                      handle.backends[find_mover(handle)]->name, cut.needs.predicted_us);
+                      fixed(100.0 * static_cast<double>(cut.elements) / all, 1).text(), cut.needs.bytes,
+                      handle.backends[find_mover(handle)]->name, fixed(cut.needs.predicted_us, 1).text());
     return status;
 }
 

@@ -264,7 +264,7 @@ TEST_F(Grouped, ProblemsHaveOneSize)
                    "(args->problems[2].size) is " + std::to_string(list[2].size) + ", must be " + size +
                        " as in args->problems[0]");
     list[0].size = 40;
-    expect_invalid(run(list), 2, "(args->problems[0].size) is 40, must be a multiple of 8 from " + size);
+    expect_invalid(run(list), 2, "(args->problems[0].size) is 40, must be a multiple of 8 from 280");
     EXPECT_TRUE(untouched());
 }
 
