@@ -22,6 +22,8 @@ struct KernelInfo {
     int smem_bytes;
     // Reads operands of any alignment, more slowly than the backend's other kernels read aligned ones.
     bool unaligned = false;
+    // Elements at some places of D are sums in another order than the others.
+    bool uneven = false;
 };
 
 // On: persistent CTAs share the K tiles of the last waves evenly. Off: each computes whole tiles.

@@ -79,12 +79,13 @@ Problem product_of(const Problem& p, const Cut& cut, const TrianglePiece& piece,
     return product;
 }
 
-// Is a D that is computed whole symmetric in all bits? On a GPU an element and its mirror are sums of the
-// same products in the same order, unless shares of K begin elsewhere in each tile.
+// Is a D that is computed whole symmetric in all bits? An element and its mirror are sums of the same
+// products in the same order, unless that depends on the place, or shares of K begin elsewhere in each
+// tile.
 Status find_mirrors(hg::Handle& handle, const Problem& p, Cut& cut)
 {
     cut.mirrors = p.mirrored;
-    if (!p.mirrored || !handle.context || cut.block < p.n || p.a != p.b || p.c.ptr)
+    if (!p.mirrored || cut.block < p.n || p.a != p.b || p.c.ptr)
         return ok;
     Problem whole = p;
     whole.triangle = Triangle::Whole;
@@ -93,7 +94,7 @@ Status find_mirrors(hg::Handle& handle, const Problem& p, Cut& cut)
         return ok;
     Plan decided;
     const Status status = decide(handle, whole, decided);
-    cut.mirrors = decided.sm90.stream_k;
+    cut.mirrors = status != ok || decided.sm90.stream_k || decided.backend->kernels[decided.kernel].uneven;
     return status;
 }
 
