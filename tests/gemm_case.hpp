@@ -55,12 +55,6 @@ struct GemmCase {
     bool b_by_rows() const { return (layout == HGEMM_ROW_MAJOR) == (transb == HGEMM_NO_TRANS); }
     bool d_by_rows() const { return layout == HGEMM_ROW_MAJOR; }
 
-    // Is an element of D the result of its own row and column?
-    bool computes(int64_t i, int64_t j) const
-    {
-        return uplo == HGEMM_UPLO_NONE || (uplo == HGEMM_LOWER ? j <= i : i <= j);
-    }
-
     bool multiplies() const { return alpha != 0 && k > 0; }
 
     Extent extent_a() const { return extent(m, k, a_by_rows(), a); }

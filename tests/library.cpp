@@ -101,6 +101,27 @@ std::string function_name(Form form, const hgemm_args_t& g)
     return "";
 }
 
+hgemm_status_t call_syrk(Syrk form, hgemm_handle_t handle, const hgemm_args_t& g)
+{
+    const auto* const a = static_cast<const uint16_t*>(g.a);
+    const auto* const b = static_cast<const uint16_t*>(g.b);
+    auto* const c = static_cast<uint16_t*>(g.d);
+    const bool half = g.type_ab == HGEMM_F16;
+    switch (form) {
+    case Syrk::One:
+        return (half ? hsyrk : bsyrk)(handle, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda,
+                                      g.beta, c, g.ldd);
+    case Syrk::Two:
+        return (half ? hsyrkx : bsyrkx)(handle, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda, b,
+                                        g.ldb, g.beta, c, g.ldd);
+    case Syrk::Strided:
+        return (half ? hsyrk_strided_batched : bsyrk_strided_batched)(
+            handle, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda, g.stride_a, g.beta, c, g.ldd,
+            g.stride_d, g.batch_count);
+    }
+    return HGEMM_STATUS_INTERNAL;
+}
+
 hgemm_status_t call_gemv(hgemm_handle_t h, const GemvArgs& g)
 {
     return functions_of(g.type).gemv[g.trans != HGEMM_NO_TRANS](

@@ -31,6 +31,11 @@ struct GemvArgs {
 enum class Form { General, Short, Cblas, Strided, Batched };
 
 hgemm_status_t call(Form form, hgemm_handle_t handle, const hgemm_args_t& args);
+// The functions of symmetric results: of one matrix, of two, of a batch. They take op(A) and what else the
+// arguments say.
+enum class Syrk { One, Two, Strided };
+
+hgemm_status_t call_syrk(Syrk form, hgemm_handle_t handle, const hgemm_args_t& args);
 hgemm_status_t call_gemv(hgemm_handle_t handle, const GemvArgs& args);
 std::string function_name(Form form, const hgemm_args_t& args);
 

@@ -337,7 +337,7 @@ void Trial::judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verd
     };
     for (int64_t i = 0; i < case_.m && verdict.passed; ++i)
         for (int64_t j = 0; j < case_.n && verdict.passed; ++j) {
-            if (!case_.computes(i, j)) {
+            if (!is_computed(case_.uplo, i, j)) {
                 judge_other_half(z, i, j, verdict);
                 continue;
             }

@@ -25,8 +25,8 @@ namespace {
 constexpr int host_blocked = 0, host_rows = 1, host_packed = 2;
 // OpenBLAS adds in another order at the edges of its blocks, host_rows where a line ends.
 constexpr KernelInfo kernels[] = {
-    {"host_blocked", block_m, block_n, block_k, 1, 1, 0, false, true},
-    {"host_rows", few_rows, rows_padding, 1, 1, 1, 0, false, true},
+    {"host_blocked", block_m, block_n, block_k, 1, 1, 0, /*unaligned=*/false, /*uneven=*/true},
+    {"host_rows", few_rows, rows_padding, 1, 1, 1, 0, /*unaligned=*/false, /*uneven=*/true},
     {"host_packed", packed_rows, packed_columns, packed_depth, 1, 1, 0},
 };
 

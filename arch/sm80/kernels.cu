@@ -73,5 +73,5 @@ extern "C" __global__ void __launch_bounds__(tree_threads, tree_ctas_per_sm)
 extern "C" __global__ void __launch_bounds__(triangle_threads, triangle_ctas_per_sm)
     sm80_triangle(const __grid_constant__ TriangleParams p)
 {
-    move_triangle(p, *reinterpret_cast<TriangleShared*>(dynamic_smem));
+    move_triangle(p, dynamic_smem);
 }

@@ -36,7 +36,7 @@ inline constexpr KernelInfo kernels[] = {
 #include "arch/sm80/kernels.def"
     {"sm80_repack", 0, 0, 0, 0, repack_threads, 0},
     {"sm80_tree", 0, 0, 0, 0, tree_threads, sizeof(TreeShared)},
-    {"sm80_triangle", 0, 0, 0, 0, triangle_threads, sizeof(TriangleShared)},
+    {"sm80_triangle", 0, 0, 0, 0, triangle_threads, sizeof(TriangleTile<uint32_t>)},
 };
 #undef KERNEL
 

@@ -109,7 +109,7 @@ Status check_problem(Handle& handle, const hgemm_args_t* args)
     if (problem.changes_nothing())
         return ok;
     if (const Composite* const composite = composite_of(handle, problem))
-        return composite->prepare(handle, problem);
+        return prepare_composite(handle, *composite, problem);
     Plan decided;
     status = decide(handle, problem, decided);
     if (status == ok)

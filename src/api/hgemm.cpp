@@ -151,8 +151,11 @@ extern "C" hgemm_status_t hgemm_workspace_size(hgemm_handle_t handle, const hgem
         Plan decided{};
         if (status == ok && !is_empty(g) && !to_problem(g).changes_nothing()) {
             const Composite* const composite = composite_of(h, to_problem(g));
-            status = composite ? composite->check(h, to_problem(g), decided.workspace)
-                               : plan(h, to_problem(g), decided);
+            Needs needs;
+            status =
+                composite ? composite->check(h, to_problem(g), needs) : plan(h, to_problem(g), decided);
+            if (composite)
+                decided.workspace = needs.bytes;
         }
         if (status == ok)
             *bytes = decided.workspace;

@@ -14,8 +14,8 @@ using enum Arg;
 constexpr Arg syrk_args[] = {Handle, Layout, Uplo, Trans, N, K, Alpha, A, Lda, Beta, InOut, LdInOut};
 constexpr Arg syrkx_args[] = {Handle, Layout, Uplo, Trans, N,    K,     Alpha,
                               A,      Lda,    B,    Ldb,   Beta, InOut, LdInOut};
-constexpr Arg strided_args[] = {Handle, Layout,  Uplo, Trans, N,       K,           Alpha, A,
-                                Lda,    StrideA, Beta, InOut, LdInOut, StrideInOut, Count};
+constexpr Arg strided_syrk_args[] = {Handle, Layout,  Uplo, Trans, N,       K,           Alpha, A,
+                                     Lda,    StrideA, Beta, InOut, LdInOut, StrideInOut, Count};
 }  // namespace signatures
 
 // A wrong `trans` is refused later.
@@ -61,7 +61,7 @@ using namespace hg;
         g.stride_a = g.stride_b = stride_a;                                                                \
         g.stride_c = g.stride_d = stride_c;                                                                \
         g.batch_count = batch_count;                                                                       \
-        return run_form(#prefix "_strided_batched", handle, signatures::strided_args, g);                  \
+        return run_form(#prefix "_strided_batched", handle, signatures::strided_syrk_args, g);             \
     }
 
 HGEMM_SYMMETRIC_FORMS(hsyrk, hgemm_half_t, HGEMM_F16)

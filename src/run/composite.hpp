@@ -2,19 +2,28 @@
 #pragma once
 
 #include "src/base/status.hpp"
+#include "src/plan/backend.hpp"
 #include "src/plan/problem.hpp"
 #include "src/run/handle.hpp"
 
 #include <cstddef>
+#include <string>
 
 namespace hg {
 
+// The workspace that a problem uses, behind what is reserved.
+struct Needs {
+    size_t bytes = 0;
+    bool counts = false;
+    double predicted_us = 0;  // 0: unknown
+
+    void include(const Needs& other);
+};
+
 struct Composite {
-    // Finds all that could refuse the problem but a workspace that is too small; `bytes`: what it uses of
-    // it, or needs.
-    Status (*check)(Handle&, const Problem&, size_t& bytes);
-    // Finds all that could refuse it, and provides a lent workspace.
-    Status (*prepare)(Handle&, const Problem&);
+    const char* what;  // behind "bytes of workspace", for messages
+    // Finds all that could refuse the problem but a workspace that is too small.
+    Status (*check)(Handle&, const Problem&, Needs&);
     // Launches it on the handle's stream, in the current context.
     Status (*run)(Handle&, const Problem&);
     // One line about how it would run, cut to `length` bytes.
@@ -24,19 +33,38 @@ struct Composite {
 // Null: the problem is served by a kernel.
 const Composite* composite_of(const Handle& handle, const Problem& problem);
 
-// Runs what checked parts a composite has: kernels, or a composite again.
-Status run_part(Handle& handle, const Problem& part);
-// The workspace that a part uses, behind what is reserved.
-struct Needs {
-    size_t bytes = 0;
-    bool counts = false;
-    double predicted_us = 0;  // 0: unknown
+// Finds all that could refuse it, and provides a lent workspace.
+Status prepare_composite(Handle& handle, const Composite& composite, const Problem& problem);
+// The second half of that: WORKSPACE_TOO_SMALL if the handle has less than it needs.
+Status provide(Handle& handle, const Composite& composite, const Needs& needs);
+// If plans are logged. `key`: what follows in the line.
+void log_composite(Handle& handle, const Composite& composite, const Problem& problem,
+                   const std::string& key);
 
-    void include(const Needs& other);
-};
+// A part of a composite, which is served by a kernel, or a composite again.
+Status run_part(Handle& handle, const Problem& part);
 Status needs_of(Handle& handle, const Problem& part, Needs& needs);
-// WORKSPACE_TOO_SMALL if the handle has less; else provides a lent one. `what`: for the message.
-Status provide(Handle& handle, const Needs& needs, const char* what);
+
+// What a composite keeps in the workspace gets half of it, and its parts the rest. If that is too little
+// for these, it gets what they leave, and then as little as it can have. plan(room, needs, kept) fills in
+// what the parts need, and what it keeps.
+template <typename PlanInRoom>
+Status plan_in_workspace(const Handle& handle, Needs& needs, PlanInRoom plan)
+{
+    const size_t bytes = handle.workspace().bytes;
+    size_t room = bytes / 2;
+    Status status = ok;
+    for (int attempt = 0; status == ok && attempt < 3; ++attempt) {
+        size_t kept = 0;
+        needs = {};
+        status = plan(room, needs, kept);
+        room = attempt == 0 && needs.bytes < bytes ? bytes - needs.bytes : 0;
+        needs.bytes += kept;
+        if (needs.bytes <= bytes)
+            break;
+    }
+    return status;
+}
 
 // The first of the handle's backends that has the function, by its place; backend_count if there is none.
 template <typename Function>

@@ -28,7 +28,7 @@ Problem first_product(const Problem& problem, const Tree& tree)
 }
 
 // What all products need beside the sums. Those of a part differ in no size or alignment.
-Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
+Status needs_of_products(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
 {
     const Reserved reserved(handle, tree.sums_bytes);
     return for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
@@ -40,33 +40,16 @@ Status find_needs(hg::Handle& handle, const Problem& problem, const Tree& tree, 
     });
 }
 
-// Half of the workspace is for sums, the rest for the products. If that is too little for these, sums get
-// what they leave, and then the smallest block.
+// The smallest block is the least that sums can have.
 Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
 {
     if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
-    const size_t bytes = handle.workspace().bytes;
-    size_t room = bytes / 2;
-    Status status = ok;
-    for (int attempt = 0; status == ok && attempt < 3; ++attempt) {
-        needs = {};
-        status = plan_tree(problem, room, tree);
-        if (status == ok)
-            status = find_needs(handle, problem, tree, needs);
-        room = attempt == 0 && needs.bytes < bytes ? bytes - needs.bytes : 0;
-        needs.bytes += tree.sums_bytes;
-        if (needs.bytes <= bytes)
-            break;
-    }
-    return status;
-}
-
-Status prepare_planned(hg::Handle& handle, const Problem& problem, Tree& tree)
-{
-    Needs needs;
-    const Status status = plan_all(handle, problem, tree, needs);
-    return status == ok ? provide(handle, needs, "in tree mode") : status;
+    return plan_in_workspace(handle, needs, [&](size_t room, Needs& of_products, size_t& kept) {
+        const Status status = plan_tree(problem, room, tree);
+        kept = tree.sums_bytes;
+        return status == ok ? needs_of_products(handle, problem, tree, of_products) : status;
+    });
 }
 
 // Products of all leaves of a part, then their sum.
@@ -84,19 +67,10 @@ Status run_leaves(hg::Handle& handle, const Problem& problem, const Tree& tree, 
                : status;
 }
 
-Status check_tree(hg::Handle& handle, const Problem& problem, size_t& bytes)
+Status check_tree(hg::Handle& handle, const Problem& problem, Needs& needs)
 {
     Tree tree;
-    Needs needs;
-    const Status status = plan_all(handle, problem, tree, needs);
-    bytes = needs.bytes;
-    return status;
-}
-
-Status prepare_tree(hg::Handle& handle, const Problem& problem)
-{
-    Tree tree;
-    return prepare_planned(handle, problem, tree);
+    return plan_all(handle, problem, tree, needs);
 }
 
 Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
@@ -123,17 +97,15 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
 Status run_tree(hg::Handle& handle, const Problem& problem)
 {
     Tree tree;
-    Status status = prepare_planned(handle, problem, tree);
-    if (status == ok && handle.log.wants(LogLevel::Plan)) {
-        char asked[256], planned[640];
-        problem.print(asked, sizeof asked);
-        status = explain_tree(handle, problem, planned, sizeof planned);
-        const std::string key =
-            handle.context ? " key=" + tuning_key(first_product(problem, tree), Mode::BatchInvariant) : "";
-        handle.log.line("plan %s: %s%s", asked, planned, key.c_str());
-    }
+    Needs needs;
+    Status status = plan_all(handle, problem, tree, needs);
+    if (status == ok)
+        status = provide(handle, tree_composite, needs);
     if (status != ok)
         return status;
+    log_composite(handle, tree_composite, problem,
+                  handle.context ? " key=" + tuning_key(first_product(problem, tree), Mode::BatchInvariant)
+                                 : "");
     return for_each_part(problem, tree, Parts::All,
                          [&](const TreePart& part) { return run_leaves(handle, problem, tree, part); });
 }
@@ -145,6 +117,7 @@ bool is_tree(const hg::Handle& handle, const Problem& problem)
     return handle.options.mode == Mode::Tree && (problem.groups.of_k || count_leaves(problem.k) > 1);
 }
 
-const Composite tree_composite = {check_tree, prepare_tree, run_tree, explain_tree};
+const Composite tree_composite = {
+    .what = "in tree mode", .check = check_tree, .run = run_tree, .explain = explain_tree};
 
 }  // namespace hg

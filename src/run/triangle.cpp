@@ -1,7 +1,6 @@
 #include "src/run/triangle.hpp"
 
 #include "src/base/decimal.hpp"
-#include "src/base/log.hpp"
 #include "src/base/status.hpp"
 #include "src/plan/backend.hpp"
 #include "src/plan/problem.hpp"
@@ -111,40 +110,32 @@ void predict_mirror(const hg::Handle& handle, const Problem& p, Cut& cut)
 }
 
 // What the products need, and how many there are.
-Status find_needs(hg::Handle& handle, const Problem& p, Cut& cut)
+Status count_products(hg::Handle& handle, const Problem& p, Cut& cut, Needs& needs)
 {
     const Matrix blocks = blocks_of(handle, p, cut.block);
     const Reserved reserved(handle, cut.blocks_bytes);
     Status status = ok;
-    cut.needs = {};
     cut.launches = cut.elements = 0;
     for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
         const Problem product = product_of(p, cut, piece, blocks);
         Needs of_piece;
         if (status == ok)
             status = needs_of(handle, product, of_piece);
-        cut.needs.include(of_piece);
+        needs.include(of_piece);
         cut.elements += product.m * product.n * product.batch;
         ++cut.launches;
     });
     return status;
 }
 
-// Half of the workspace is for blocks, the rest for the products. If that is too little for these, blocks
-// get what they leave, and then there is one at a time.
+// One block at a time is the least that blocks can have.
 Status plan_cut(hg::Handle& handle, const Problem& p, Cut& cut)
 {
-    const size_t bytes = handle.workspace().bytes;
-    size_t room = bytes / 2;
-    Status status = ok;
-    for (int attempt = 0; status == ok && attempt < 3; ++attempt) {
+    Status status = plan_in_workspace(handle, cut.needs, [&](size_t room, Needs& needs, size_t& kept) {
         make_room(handle, p, room, cut);
-        status = find_needs(handle, p, cut);
-        room = attempt == 0 && cut.needs.bytes < bytes ? bytes - cut.needs.bytes : 0;
-        cut.needs.bytes += cut.blocks_bytes;
-        if (cut.needs.bytes <= bytes || cut.at_once == 1)
-            break;
-    }
+        kept = cut.blocks_bytes;
+        return count_products(handle, p, cut, needs);
+    });
     if (status == ok)
         status = find_mirrors(handle, p, cut);
     predict_mirror(handle, p, cut);
@@ -200,24 +191,12 @@ Status find_cut(hg::Handle& handle, const Problem& p, Cut& cut)
     return status;
 }
 
-Status check_triangle(hg::Handle& handle, const Problem& p, size_t& bytes)
+Status check_triangle(hg::Handle& handle, const Problem& p, Needs& needs)
 {
     Cut cut{};
     const Status status = find_cut(handle, p, cut);
-    bytes = cut.needs.bytes;
+    needs = cut.needs;
     return status;
-}
-
-Status find_and_provide(hg::Handle& handle, const Problem& p, Cut& cut)
-{
-    const Status status = find_cut(handle, p, cut);
-    return status == ok ? provide(handle, cut.needs, "for a triangle") : status;
-}
-
-Status prepare_triangle(hg::Handle& handle, const Problem& p)
-{
-    Cut cut{};
-    return find_and_provide(handle, p, cut);
 }
 
 Status explain_triangle(hg::Handle& handle, const Problem& p, char* text, size_t length)
@@ -254,13 +233,11 @@ Status run_piece(hg::Handle& handle, const Problem& p, const Cut& cut, const Tri
 Status run_triangle(hg::Handle& handle, const Problem& p)
 {
     Cut cut{};
-    Status status = find_and_provide(handle, p, cut);
-    if (status == ok && handle.log.wants(LogLevel::Plan)) {
-        char asked[256], planned[640];
-        p.print(asked, sizeof asked);
-        status = explain_triangle(handle, p, planned, sizeof planned);
-        handle.log.line("plan %s: %s", asked, planned);
-    }
+    Status status = find_cut(handle, p, cut);
+    if (status == ok)
+        status = provide(handle, triangle_composite, cut.needs);
+    if (status == ok)
+        log_composite(handle, triangle_composite, p, "");
     const Matrix blocks = blocks_of(handle, p, cut.block);
     if (status == ok)
         for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
@@ -272,6 +249,7 @@ Status run_triangle(hg::Handle& handle, const Problem& p)
 
 }  // namespace
 
-const Composite triangle_composite = {check_triangle, prepare_triangle, run_triangle, explain_triangle};
+const Composite triangle_composite = {
+    .what = "for a triangle", .check = check_triangle, .run = run_triangle, .explain = explain_triangle};
 
 }  // namespace hg

@@ -33,11 +33,6 @@ double activated(hgemm_activation_t activation, double value)
     return test::activate(activation, value);
 }
 
-bool is_computed(const hgemm_args_t& g, int64_t i, int64_t j)
-{
-    return g.uplo == HGEMM_UPLO_NONE || (g.uplo == HGEMM_LOWER ? j <= i : i <= j);
-}
-
 void expect_element(Product& p, const std::vector<double>& before, int64_t z, int64_t i, int64_t j,
                     bool aux)
 {
@@ -87,7 +82,7 @@ void check_results(Product& p, const std::vector<double>& before)
     for (int64_t z = 0; !p.is_empty() && z < p.g.batch_count; ++z)
         for (int64_t i = 0; i < p.g.m; ++i)
             for (int64_t j = 0; j < p.g.n; ++j)
-                if (is_computed(p.g, i, j))
+                if (test::is_computed(p.g.uplo, i, j))
                     expect_element(p, before, z, i, j, aux);
     check_untouched(p);
 }

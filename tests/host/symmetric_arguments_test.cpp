@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t side = 6, depth = 8, problems = 3;
 
-enum class Syrk { One, Two, Strided };
-
 // C (6 x 6) = op(A) * transpose(op(B)) with op(A) and op(B) 6 x 8, column-major.
 struct SymmetricOperands {
     SymmetricOperands(Syrk form, hgemm_type_t type)
@@ -42,27 +40,6 @@ struct SymmetricOperands {
                           d = std::vector<uint16_t>(problems * side * side, 0x1234);
     hgemm_args_t args;
 };
-
-hgemm_status_t call(Syrk form, hgemm_handle_t handle, const hgemm_args_t& g)
-{
-    const auto* const a = static_cast<const uint16_t*>(g.a);
-    const auto* const b = static_cast<const uint16_t*>(g.b);
-    auto* const c = static_cast<uint16_t*>(g.d);
-    const bool half = g.type_ab == HGEMM_F16;
-    switch (form) {
-    case Syrk::One:
-        return (half ? hsyrk : bsyrk)(handle, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda,
-                                      g.beta, c, g.ldd);
-    case Syrk::Two:
-        return (half ? hsyrkx : bsyrkx)(handle, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda, b,
-                                        g.ldb, g.beta, c, g.ldd);
-    case Syrk::Strided:
-        return (half ? hsyrk_strided_batched : bsyrk_strided_batched)(
-            handle, g.layout, g.uplo, g.transa, g.n, g.k, g.alpha, a, g.lda, g.stride_a, g.beta, c, g.ldd,
-            g.stride_d, g.batch_count);
-    }
-    return HGEMM_STATUS_INTERNAL;
-}
 
 std::string function_name(Syrk form, hgemm_type_t type)
 {
@@ -155,7 +132,7 @@ TEST_P(SymmetricArguments, each_wrong_one_is_named_and_the_first_wins)
             SymmetricOperands o = operands();
             second.change(o.args);
             first.change(o.args);
-            const hgemm_status_t status = call(form(), library.handle(), o.args);
+            const hgemm_status_t status = call_syrk(form(), library.handle(), o.args);
             const std::string text = hgemm_last_error();
             SCOPED_TRACE(std::string(first.name) + " and " + second.name + ": " + text);
             EXPECT_EQ(status, HGEMM_STATUS_INVALID_ARGUMENT);
@@ -172,7 +149,7 @@ TEST_P(SymmetricArguments, handle_comes_first)
 {
     SymmetricOperands o = operands();
     o.args.n = -1;
-    EXPECT_EQ(call(form(), nullptr, o.args), HGEMM_STATUS_NOT_INITIALIZED);
+    EXPECT_EQ(call_syrk(form(), nullptr, o.args), HGEMM_STATUS_NOT_INITIALIZED);
     EXPECT_EQ(hgemm_last_error_argument(), 1);
     EXPECT_EQ(hgemm_last_error(),
               function() + ": argument 1 (handle) is NULL, must come from hgemm_create");
@@ -182,7 +159,7 @@ TEST_P(SymmetricArguments, handle_comes_first)
 TEST_P(SymmetricArguments, c_lies_apart)
 {
     const auto refuse = [this](const SymmetricOperands& o, const char* text) {
-        expect_invalid(call(form(), library.handle(), o.args), position(form(), "C"), text);
+        expect_invalid(call_syrk(form(), library.handle(), o.args), position(form(), "C"), text);
         EXPECT_TRUE(o.untouched());
     };
     SymmetricOperands o = operands();
@@ -193,7 +170,7 @@ TEST_P(SymmetricArguments, c_lies_apart)
     if (form() == Syrk::Two)
         refuse(o, "(C) overlaps B, must lie apart from it");
     else
-        EXPECT_EQ(call(form(), library.handle(), o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        EXPECT_EQ(call_syrk(form(), library.handle(), o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
 }
 
 TEST_P(SymmetricArguments, unread_operands_may_be_null)
@@ -212,7 +189,7 @@ TEST_P(SymmetricArguments, unread_operands_may_be_null)
                 g.d = nullptr;
             const int read = form() == Syrk::Two ? 3 : 1;
             const bool fine = !((null & read) && empty == 0) && !((null & 4) && empty != 1);
-            EXPECT_EQ(call(form(), library.handle(), g),
+            EXPECT_EQ(call_syrk(form(), library.handle(), g),
                       fine ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_INVALID_ARGUMENT)
                 << "empty " << empty << " null " << null << ": " << hgemm_last_error();
         }
@@ -228,7 +205,7 @@ TEST_P(SymmetricArguments, conjugate_transpose_is_the_transpose)
             o.a[j] = o.b[j] = static_cast<uint16_t>(0x3c00 + 16 * (j % 7));
         o.args.transa = i == 0 ? HGEMM_TRANS : HGEMM_CONJ_TRANS;
         o.args.lda = o.args.ldb = depth;
-        EXPECT_EQ(call(form(), library.handle(), o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        EXPECT_EQ(call_syrk(form(), library.handle(), o.args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
         EXPECT_FALSE(o.untouched());
         results[i] = o.d;
     }

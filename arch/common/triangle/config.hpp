@@ -10,11 +10,9 @@ namespace hg {
 constexpr int triangle_threads = 256, triangle_ctas_per_sm = 4;
 constexpr int triangle_tile = 64;  // rows and columns that a CTA moves at a time
 
-// Dynamic shared memory: a tile, whose columns are read without bank conflicts.
-union TriangleShared {
-    uint16_t halves[triangle_tile][triangle_tile + 2];
-    uint32_t words[triangle_tile][triangle_tile + 1];
-};
+// A tile in shared memory. A row is one word longer, so that columns are read without bank conflicts.
+template <typename Element>
+using TriangleTile = Element[triangle_tile][triangle_tile + 4 / sizeof(Element)];
 
 // Element (i, j) of problem z is read at from + z * from_stride + i * from_ld + j, in elements, and written
 // to (i, j) of `to`, or if it is mirrored to (j, i).

@@ -129,7 +129,7 @@ def matmul(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0
 
 def syrk(a: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0, beta: float | None = None, dtype: Any = None,
          handle: Handle | None = None, stream: Any = None) -> Any:
-    """out = alpha * a @ a.T + beta * c, which is symmetric bit for bit, by about half of the work; returns out.
+    """out = alpha * a @ a.T + beta * c, symmetric bit for bit; returns out. A large one takes half of the work.
 
     ``a``: (N, K) or (batch, N, K). ``out`` and ``c``: (N, N) or (batch, N, N). What is above the diagonal of ``c``, and
     the diagonal, counts for both halves. All else is as for :func:`matmul`.
@@ -141,8 +141,8 @@ def syrkx(a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0,
           dtype: Any = None, handle: Handle | None = None, stream: Any = None) -> Any:
     """out = alpha * a @ b.T + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
 
-    It is if ``a`` and ``b`` are symmetric matrices that commute, such as powers of one. ``b`` has the shape of ``a``.
-    Of other products the half above the diagonal is computed, and mirrored.
+    So it is if ``b`` is ``a`` times a symmetric matrix, or if both are powers of one symmetric matrix. ``b`` has the
+    shape of ``a``. Of other products the half above the diagonal is computed, and mirrored.
     """
     return _multiply(a, b, out, dtype, handle, stream, c, alpha, beta, symmetric=True)
 

@@ -42,11 +42,17 @@ struct Product {
 // On a CPU the order is unknown: k roundings of at most the sum of all magnitudes.
 Product multiply(const Dense& a, const Dense& b, const Arithmetic& arithmetic);
 
+// Is an element of D the result of its own row and column? The others are not written, or copies.
+constexpr bool is_computed(hgemm_uplo_t uplo, int64_t i, int64_t j)
+{
+    return uplo == HGEMM_UPLO_NONE || (uplo == HGEMM_LOWER ? j <= i : i <= j);
+}
+
 // GELU and SiLU of minus infinity are 0, their limit.
 double activate(hgemm_activation_t activation, double value);
 // Error of the activated value from that of the value: relu has none of its own, the others are fp32
-// functions, good to a few units in the last place of their argument and, where they come close to 0, of the
-// exponent of e^-y, which grows as the square of the value.
+// functions, good to a few units in the last place of their argument and, where they come close to 0, of
+// the exponent of e^-y, which grows as the square of the value.
 double activated_error(hgemm_activation_t activation, double value, double error);
 
 // Is `result` a possible rounding to `type` of a number within `error` of `value`? NaN is matched by NaN

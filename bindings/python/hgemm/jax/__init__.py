@@ -171,12 +171,13 @@ def _symmetric_setting(a: Array, b: Array, alpha: float, beta: float | None, c: 
 
 def syrk(a: ArrayLike, *, alpha: float = 1.0, beta: Optional[float] = None, c: Optional[ArrayLike] = None,
          out_dtype: Optional[DTypeLike] = None, batch_invariant: bool = False) -> Array:
-    """alpha * a @ a.T + beta * c, symmetric bit for bit, in about half of the work of a product.
+    """alpha * a @ a.T + beta * c, symmetric bit for bit. A large one takes about half of the work of a product.
 
     ``a``: (..., N, K), float16 or bfloat16. ``c``: (..., N, N), float16, bfloat16 or float32, not read where ``beta``
-    is 0. ``beta`` is 1 if there is a ``c``, which should be symmetric: what is below its diagonal does not count,
-    though its gradient is as of a sum with all of it. ``alpha`` and ``beta`` are numbers, known when the function is
-    compiled. ``out_dtype``, ``batch_invariant``: as of matmul(). Both halves of the result are written.
+    is 0. Of ``c`` the half above the diagonal counts, and the diagonal; pass a symmetric one, for which its gradient,
+    beta times the result's, is right. ``beta`` is 1 by default if there is a ``c``, and must be 0 without one.
+    ``alpha`` and ``beta`` are numbers, known when the function is compiled. ``out_dtype``, ``batch_invariant``: as of
+    matmul().
     """
     a = _as_array("a", a, _HALF, 2)
     setting, added = _symmetric_setting(a, a, alpha, beta, c, out_dtype, batch_invariant)
@@ -188,8 +189,8 @@ def syrkx(a: ArrayLike, b: ArrayLike, *, alpha: float = 1.0, beta: Optional[floa
           batch_invariant: bool = False) -> Array:
     """alpha * a @ b.T + beta * c as :func:`syrk`, where the caller knows that the product is symmetric.
 
-    It is if ``a`` and ``b`` are symmetric matrices that commute, such as powers of one. Of other products the half
-    above the diagonal is computed, and mirrored. Gradients are those of the plain product, alpha * a @ b.T.
+    So it is if ``b`` is ``a`` times a symmetric matrix, or if both are powers of one symmetric matrix. Of other
+    products the half above the diagonal is computed, and mirrored. Gradients are those of the plain product.
     """
     a, b = _as_array("a", a, _HALF, 2), _as_array("b", b, _HALF, 2)
     setting, added = _symmetric_setting(a, b, alpha, beta, c, out_dtype, batch_invariant)
@@ -198,12 +199,12 @@ def syrkx(a: ArrayLike, b: ArrayLike, *, alpha: float = 1.0, beta: Optional[floa
 
 def newton_schulz(x: ArrayLike, steps: int = 5, coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
                   eps: float = 1e-7) -> Array:
-    """The orthogonalisation of the Muon optimizer, in bfloat16: x's singular vectors, with singular values near 1.
+    """The orthogonalisation of the Muon optimizer: x's singular vectors, with singular values between 0.6 and 1.3.
 
-    ``x``: (..., M, N), matrices of any floating type, which are orthogonalised each by itself. A step makes a
-    polynomial of x and its Gram matrix A = x @ x.T, ``coefficients[0] * x + (coefficients[1] * A + coefficients[2] * A
-    @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed. ``eps``: the least norm
-    by which x is divided.
+    ``x``: (..., M, N), matrices of any floating type, each orthogonalised by itself; the result is bfloat16. A step
+    makes a polynomial of x and of its Gram matrix A = x @ x.T (where M > N, of the transpose): ``coefficients[0] * x +
+    (coefficients[1] * A + coefficients[2] * A @ A) @ x``. Both A and the polynomial of A are symmetric, so that half
+    of them is computed where they are large. ``eps``: the least norm by which x is divided.
     """
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):

@@ -1,4 +1,4 @@
-"""Symmetric results, in half of the work of a product: the operators, their shapes and gradients."""
+"""Symmetric results, large ones by half of the work of a product: the operators, their shapes and gradients."""
 
 from __future__ import annotations
 
