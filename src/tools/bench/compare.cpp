@@ -45,10 +45,11 @@ public:
             throw std::runtime_error(std::string("compare needs the library on the GPU: ") +
                                      hgemm_build_info());
         ours_.set_stream(device_.timer().stream());
+        ours_.set_mode(options.mode);
         if (options.batch_invariant) {
             invariant_ = std::make_unique<Ours>(options.backend, options.kernel);
             invariant_->set_stream(device_.timer().stream());
-            invariant_->set_batch_invariant();
+            invariant_->set_mode(HGEMM_MODE_BATCH_INVARIANT);
         }
     }
 
@@ -57,6 +58,8 @@ public:
         Machine machine = device_.machine();
         if (const std::string file = tuning_file(options_.backend, options_.kernel); !file.empty())
             machine["tuning"] = file;
+        if (options_.mode != HGEMM_MODE_DEFAULT)
+            machine["mode"] = options_.mode == HGEMM_MODE_TREE ? "tree" : "batch-invariant";
         return machine;
     }
     bool has_time_for(const Product& product) const;

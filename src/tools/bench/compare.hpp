@@ -11,6 +11,7 @@ struct CompareOptions {
     DeviceOptions device;
     Files files;
     std::string backend, kernel;  // as in HGEMM_BACKEND and HGEMM_KERNEL
+    hgemm_mode_t mode = HGEMM_MODE_DEFAULT;
     int pairs = 7;
     int algorithms = 16;           // heuristic results of cuBLASLt that are tried
     bool noise = false;            // the baseline against itself at every product, not at each eighth

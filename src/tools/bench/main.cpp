@@ -13,7 +13,9 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <map>
 #include <optional>
+#include <string>
 
 namespace {
 
@@ -50,6 +52,10 @@ void add_files(CLI::App& app, Files& o)
     app.add_option("--svg-map", o.svg_map, "File for the map of ratios over m and n");
 }
 
+const std::map<std::string, hgemm_mode_t> modes{{"default", HGEMM_MODE_DEFAULT},
+                                                {"batch-invariant", HGEMM_MODE_BATCH_INVARIANT},
+                                                {"tree", HGEMM_MODE_TREE}};
+
 void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
 {
     add_selection(app, selection);
@@ -65,6 +71,8 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
     app.add_option("--algorithms", options.algorithms, "Heuristic results of cuBLASLt to try")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--noise", options.noise, "cublasGemmEx against itself at every GEMM, not each eighth");
+    app.add_option("--mode", options.mode, "Mode of the library: default, batch-invariant or tree")
+        ->transform(CLI::CheckedTransformer(modes));
     app.add_flag("--batch-invariant", options.batch_invariant,
                  "Also time batch-invariant mode, and its cost");
     app.add_flag("--hot", options.hot, "Below 20 MB, also time operands that stay in the L2 cache");

@@ -71,7 +71,7 @@ Ours::Ours(const std::string& backend, const std::string& kernel)
 Ours::~Ours() { hgemm_destroy(handle_); }
 void Ours::set_stream(hgemm_stream_t stream) { require(hgemm_set_stream(handle_, stream)); }
 
-void Ours::set_batch_invariant() { require(hgemm_set_mode(handle_, HGEMM_MODE_BATCH_INVARIANT)); }
+void Ours::set_mode(hgemm_mode_t mode) { require(hgemm_set_mode(handle_, mode)); }
 
 void Ours::multiply(const Product& p, const Operands& o)
 {

@@ -22,7 +22,7 @@ public:
     std::string backend() const { return hgemm_backend(handle_); }
     bool on_host() const { return backend() == "host"; }
     void set_stream(hgemm_stream_t stream);
-    void set_batch_invariant();
+    void set_mode(hgemm_mode_t mode);
     void multiply(const Product& product, const Operands& operands);
 
     struct Choice {

@@ -99,7 +99,7 @@ Tuner::Tuner(const TuneOptions& options, const volatile std::sig_atomic_t& inter
             "what others are held against");
     ours_.set_stream(device_.timer().stream());
     if (options.batch_invariant)
-        ours_.set_batch_invariant();
+        ours_.set_mode(HGEMM_MODE_BATCH_INVARIANT);
 }
 
 void Tuner::calibrate_by(const std::string& path)
