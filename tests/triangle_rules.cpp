@@ -80,6 +80,25 @@ void check_batches(Library& library, unsigned form)
     expect_triangle(library, g);
 }
 
+// Large enough for tiles beside the diagonal, which GPUs move by vectors if D's rows and problems begin at
+// multiples of 16 bytes.
+void check_vectors(Library& library)
+{
+    for (unsigned form = 0; form < 6; ++form) {
+        GemmCase g = triangle_case(form, 200, 16);
+        g.batch = Batch::Strided;
+        g.batch_count = 2;
+        expect_triangle(library, g);
+        g.type_c = g.type_d = HGEMM_F32;
+        expect_triangle(library, g);
+        const unsigned unaligned = form / 2;
+        g.d.shift = unaligned == 0;
+        g.d.gap = unaligned == 1;
+        g.d.step = unaligned == 2 ? 2 : 1;
+        expect_triangle(library, g);
+    }
+}
+
 // In a mode, the elements of the whole product.
 void expect_bits_of_whole(Library& library, const GemmCase& g, hgemm_mode_t mode)
 {
@@ -128,6 +147,7 @@ void check_triangles(Library& library)
         check_epilogues(library, form);
         check_batches(library, form);
     }
+    check_vectors(library);
     GemmCase exact = triangle_case(2, 257, 64);
     exact.data = Data::Integers;
     exact.aligned = true;

@@ -1,6 +1,7 @@
 #include "arch/common/host/triangle.hpp"
 
 #include "arch/common/divisor.hpp"
+#include "arch/common/host/facts.hpp"
 #include "src/base/displaced.hpp"
 #include "src/plan/problem.hpp"
 
@@ -37,6 +38,8 @@ TriangleParams pack_triangle(const TriangleMove& move, int64_t first, int64_t co
     p.chunks_of_problem = divisor(static_cast<int32_t>(chunks));
     p.chunks_of_pair = divisor(static_cast<int32_t>(tiles + 1));
     p.words = move.to.type == Type::F32;
+    p.vectors = is_vector_aligned(p.from, p.from_ld, count > 1 ? p.from_stride : 0, bytes) &&
+                is_vector_aligned(p.to, p.to_ld, count > 1 ? p.to_stride : 0, bytes);
     p.upper = move.upper;
     p.mirrored = move.mirrored;
     return p;

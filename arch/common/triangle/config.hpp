@@ -7,10 +7,11 @@
 
 namespace hg {
 
-constexpr int triangle_threads = 256, triangle_ctas_per_sm = 4;
+constexpr int triangle_threads = 256, triangle_ctas_per_sm = 6;
 constexpr int triangle_tile = 64;  // rows and columns that a CTA moves at a time
 
-// A tile in shared memory. A row is one word longer, so that columns are read without bank conflicts.
+// A tile in shared memory, as it is moved by elements. A row is one word longer, so that columns are read
+// without bank conflicts. It has room for a tile that is moved by vectors too.
 template <typename Element>
 using TriangleTile = Element[triangle_tile][triangle_tile + 4 / sizeof(Element)];
 
@@ -25,6 +26,7 @@ struct TriangleParams {
     int32_t chunks;  // that CTAs count, of all problems; see triangle_chunks()
     Divisor chunks_of_problem, chunks_of_pair;
     bool words;     // elements have four bytes, else two
+    bool vectors;   // 16-byte accesses can walk the rows of both matrices
     bool upper;     // i <= j is read, else j <= i
     bool mirrored;  // and then not i = j
 };
