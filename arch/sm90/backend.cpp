@@ -48,7 +48,8 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     const auto index = static_cast<int>(&kernel - kernels);
     if (is_direct(index))
         return direct_symbol(index, variant, name);
-    if (is_grouped(index) && (variant & 3) == 2)
+    const int majors = variant & 3;
+    if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3))
         return false;
     if (index != repack_kernel)
         return major_symbol(kernel, variant, name);
@@ -118,8 +119,9 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
-    const Status status =
-        is_grouped(plan.kernel) ? pack_groups(left, plan, product) : pack_gemm(left, plan, product);
+    const Status status = is_grouped(plan.kernel)    ? pack_groups(left, plan, product)
+                          : is_triangle(plan.kernel) ? pack_triangle(left, plan, product)
+                                                     : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
         product.tile_counter = product.arrivals + stream_k_words(c, product.stream_k_tiles);
@@ -167,6 +169,7 @@ const Backend sm90_backend = {
     .stands_aside = nullptr,
     .takes_groups = true,
     .takes_k_groups = true,
+    .takes_triangles = true,
     .predict_plan = sm90::predict_plan,
 };
 

@@ -25,6 +25,7 @@
 #include "arch/common/ptx/wgmma.cuh"
 #include "arch/common/ring.cuh"
 #include "arch/common/tile_order.hpp"
+#include "arch/common/triangle_order.hpp"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/params.hpp"
@@ -89,6 +90,10 @@ __device__ inline int32_t tile_start(int32_t tile, int size, int32_t last)
 template <Config C>
 __device__ inline TileCoord tile_coord(const Params& p, const ClusterCoord& coord, int32_t index)
 {
+    if constexpr (C.triangle) {
+        const Tile tile = tile_of_triangle(p.triangle, index);
+        return {(p.upper ? tile.m : tile.n) * C.tile_m, (p.upper ? tile.n : tile.m) * C.tile_n, tile.batch};
+    }
     const Tile tile = tile_at(p.grid, index);
     const int32_t m = p.raster_along_n ? tile.n : tile.m, n = p.raster_along_n ? tile.m : tile.n;
     return {tile_start(m * C.cluster_m + coord.m<C>(), C.tile_m, p.last_m),

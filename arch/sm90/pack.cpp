@@ -3,6 +3,7 @@
 #include "arch/common/divisor.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/tma.hpp"
+#include "arch/common/triangle_order.hpp"
 #include "arch/sm90/direct/host.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/remap.hpp"
@@ -151,6 +152,36 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
         status = pack_operand(p.b, p, p.n, c.tile_n, tile_k, params.b);
     if (status == ok && params.tma_store)
         status = pack_results(facts, c, false, params);
+    return status;
+}
+
+// Where tiles begin is not limited: none overlap. Boxes of D at its mirror are transposed ones.
+Status pack_triangle(const Problem& p, const Plan& plan, Params& params)
+{
+    const Config& c = config_of(plan.kernel);
+    const Facts facts(p);
+    params = {};
+    params.output = pack_output(p);
+    params.tiles = static_cast<int32_t>(plan.tiles);
+    params.triangle = triangle_order(static_cast<int32_t>(ceil_div(p.n, c.tile_n)));
+    params.upper = p.triangle == Triangle::Upper;
+    params.last_m = params.last_n = INT32_MAX;
+    params.a_batch_step = p.a.batch_stride != 0;
+    params.b_batch_step = p.b.batch_stride != 0;
+    params.stream_k_tiles = plan.sm90.stream_k_tiles;
+    params.k_tiles = static_cast<int32_t>(ceil_div(p.k, tile_k));
+    params.tma_store = true;
+    params.epilogue = plan.sm90.epilogue;
+    params.pdl_early = plan.pdl == Pdl::Early;
+    params.a_policy = params.b_policy = evict_normal;
+    params.d_policy = policy(plan.sm90.d_once);
+    Status status = pack_operand(p.a, p, p.m, c.tile_m, tile_k, params.a);
+    if (status == ok)
+        status = pack_operand(p.b, p, p.n, c.tile_n, tile_k, params.b);
+    if (status == ok)
+        status = pack_results(facts, c, false, params);
+    if (status == ok)
+        status = encode_matrix(p.d, p.n, p, 64, transposed_box_rows, params.aux);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include "arch/common/divisor.hpp"
 #include "arch/common/params.hpp"
 #include "arch/common/tile_order.hpp"
+#include "arch/common/triangle_order.hpp"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
 
@@ -46,7 +47,7 @@ constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000
 // of the problem.
 struct Params {
     CUtensorMap a, b, d;  // boxes: see pack_operand() and pack_results() in pack.cpp
-    CUtensorMap c, aux;   // Epilogue::Fused
+    CUtensorMap c, aux;   // Epilogue::Fused; triangle kernels: aux is D in transposed boxes
     OutputParams output;
     // From here to the grid: what a CTA reads first, close together in constant memory.
     bool remapped;           // `remap` is valid; else a cluster's index is its launch index
@@ -82,6 +83,8 @@ struct Params {
     Groups groups;                         // grouped kernels
     int32_t group_count, group_tiles_n;    // grouped kernels: tiles_n counts clusters along N
     int32_t group_k;                       // K of all groups that divide K
+    TriangleOrder triangle;                // triangle kernels
+    bool upper;                            // of these: tiles lie above the diagonal, else below
 };
 
 }  // namespace hg::sm90

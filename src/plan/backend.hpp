@@ -60,7 +60,7 @@ struct Plan {
     Why why;
     const char* refusal;  // set when choose() returns false
 
-    // Of a triangle, all that is kept: rows and columns of the blocks on its diagonal.
+    // Of a triangle that no kernel serves, all that is kept: rows and columns of the blocks on its diagonal.
     int64_t triangle_block;
 
     // Set and read by the sm90 backend alone; all but the first two by decide_details().
@@ -170,6 +170,8 @@ struct Backend {
     bool takes_groups = false;
     // Has kernels for problems with Groups of K.
     bool takes_k_groups = false;
+    // Has kernels for problems of which one half of D is asked for, as the other one's mirror.
+    bool takes_triangles = false;
     // Has kernels for problems whose columns are folded.
     bool takes_fold = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and

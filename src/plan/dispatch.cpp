@@ -5,6 +5,7 @@
 #include "src/plan/built_in.hpp"
 #include "src/plan/calibration.hpp"
 #include "src/plan/options.hpp"
+#include "src/plan/problem.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -139,6 +140,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         if ((*options.kernel && !find_kernel(*backend, options.kernel)) ||
             (problem.is_grouped() &&
              !(problem.groups.of_k ? backend->takes_k_groups : backend->takes_groups)) ||
+            (problem.triangle != Triangle::Whole && !backend->takes_triangles) ||
             (problem.folded > 0 && !backend->takes_fold))
             continue;
         if (!backend->choose(problem, device, options, next)) {
@@ -275,6 +277,13 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "kernel %s (HGEMM_KERNEL) cannot serve this problem: %s",
                     options.kernel, refusal);
     return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s", refusal);
+}
+
+const char* try_plan(const Problem& problem, const Device& device, const Options& options,
+                     std::span<const Backend* const> backends, Plan& plan)
+{
+    const char* refusal = "no backend of the handle has such kernels";
+    return find_plan(problem, device, options, backends, plan, refusal) ? nullptr : refusal;
 }
 
 const char* make_tuned_plan(std::string_view kernel, const Problem& problem, const Device& device,

@@ -11,8 +11,8 @@
 // An activation may fold neighbouring columns, as a gate does that is multiplied by its neighbour: D then
 // has fewer columns than what is activated, C, aux and the bias among them. No kernel does so yet.
 //
-// Of a symmetric D only one half may be asked for, and the other one as its transpose. No kernel does so either:
-// src/run/triangle.cpp makes several products of such a one.
+// Of a symmetric D only one half may be asked for, and the other one as its transpose. Where no kernel does
+// so, src/run/triangle.cpp makes several products of such a one.
 #pragma once
 
 #include "arch/common/types.hpp"

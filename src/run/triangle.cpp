@@ -3,6 +3,7 @@
 #include "src/base/decimal.hpp"
 #include "src/base/status.hpp"
 #include "src/plan/backend.hpp"
+#include "src/plan/dispatch.hpp"
 #include "src/plan/problem.hpp"
 #include "src/plan/triangle.hpp"
 #include "src/run/execute.hpp"
@@ -22,7 +23,8 @@ constexpr int64_t max_n = int64_t{1} << 21;
 
 // How a triangle is cut, and what that takes.
 struct Cut {
-    int64_t block;        // rows and columns of blocks on the diagonal
+    int64_t block;  // rows and columns of blocks on the diagonal; 0: by a kernel, which is planned
+    Plan plan;
     int64_t at_once;      // blocks that lie in the workspace
     size_t blocks_bytes;  // that these take; 0: they are computed where they belong
     Needs needs;
@@ -41,6 +43,18 @@ struct Cut {
         return elements < other.elements;
     }
 };
+
+// Of a kernel that computes one half of D and stores it twice.
+Cut cut_of(const Plan& plan)
+{
+    Cut cut{};
+    cut.plan = plan;
+    cut.needs = {plan.workspace, plan.counts, plan.predicted_us};
+    cut.launches = 1;
+    const int64_t tile = plan.backend->kernels[plan.kernel].tile_m;
+    cut.elements = plan.tiles * tile * tile;
+    return cut;
+}
 
 int find_mover(const hg::Handle& handle) { return find_backend(handle, &Backend::move_triangle); }
 
@@ -78,6 +92,14 @@ Problem product_of(const Problem& p, const Cut& cut, const TrianglePiece& piece,
     return product;
 }
 
+Problem whole_of(const Problem& p)
+{
+    Problem whole = p;
+    whole.triangle = Triangle::Whole;
+    whole.mirrored = false;
+    return whole;
+}
+
 // Is a D that is computed whole symmetric in all bits? An element and its mirror are sums of the same
 // products in the same order, unless that depends on the place, or shares of K begin elsewhere in each
 // tile.
@@ -86,9 +108,7 @@ Status find_mirrors(hg::Handle& handle, const Problem& p, Cut& cut)
     cut.mirrors = p.mirrored;
     if (!p.mirrored || cut.block < p.n || p.a != p.b || p.c.ptr)
         return ok;
-    Problem whole = p;
-    whole.triangle = Triangle::Whole;
-    whole.mirrored = false;
+    const Problem whole = whole_of(p);
     if (composite_of(handle, whole))
         return ok;
     Plan decided;
@@ -151,12 +171,27 @@ Problem key_of(const Problem& p)
     return key;
 }
 
-// The best of some cuts that the workspace suffices for, else the one that needs the least.
+// A kernel for the whole problem; false where there is none, or in a mode in which sums are made of parts.
+bool find_kernel(hg::Handle& handle, const Problem& p, Cut& cut)
+{
+    Plan found{};
+    if (composite_of(handle, whole_of(p)) ||
+        try_plan(p, handle.device, handle.planning_options(), handle.served_by(), found) ||
+        found.workspace > handle.workspace().bytes)
+        return false;
+    cut = cut_of(found);
+    return true;
+}
+
+// The best of some cuts that the workspace suffices for, else the one that needs the least. The kernel that
+// was forced, if it serves all at once.
 Status search_cut(hg::Handle& handle, const Problem& p, Cut& best)
 {
     constexpr int64_t tile = 128, most_blocks = 32, smallest = 2 * tile;
     const size_t bytes = handle.workspace().bytes;
     best.needs.bytes = std::numeric_limits<size_t>::max();
+    if (find_kernel(handle, p, best) && best.plan.why == Why::Forced)
+        return ok;
     for (int64_t blocks = 1; blocks <= most_blocks; blocks *= 2) {
         const int64_t block = round_up((p.n + blocks - 1) / blocks, blocks > 1 ? tile : 1);
         if (blocks > 1 && block < smallest)
@@ -180,11 +215,15 @@ Status find_cut(hg::Handle& handle, const Problem& p, Cut& cut)
         return fail(HGEMM_STATUS_NOT_SUPPORTED,
                     "triangles are served up to n = %" PRId64 ", this one has %" PRId64, max_n, p.n);
     if (const Plan* known = handle.cache->find_plan(key_of(p), handle.workspace())) {
+        if (known->triangle_block == 0) {
+            cut = cut_of(*known);
+            return ok;
+        }
         cut.block = known->triangle_block;
         return plan_cut(handle, p, cut);
     }
     const Status status = search_cut(handle, p, cut);
-    Plan found{};
+    Plan found = cut.plan;
     found.triangle_block = cut.block;
     if (status == ok)
         handle.cache->keep_plan(key_of(p), handle.workspace(), found);
@@ -204,7 +243,9 @@ Status explain_triangle(hg::Handle& handle, const Problem& p, char* text, size_t
     Cut cut{};
     const Status status = find_cut(handle, p, cut);
     const double all = static_cast<double>(p.n) * static_cast<double>(p.n) * static_cast<double>(p.batch);
-    if (status == ok)
+    if (status == ok && cut.block == 0)
+        cut.plan.print(text, length);
+    else if (status == ok)
         std::snprintf(text, length,
                       "triangle%s in %" PRId64 " launches with blocks of %" PRId64
                       " on the diagonal, of %s %% of D, workspace=%zu, moved by %s predicted_us=%s",
@@ -230,6 +271,13 @@ Status run_piece(hg::Handle& handle, const Problem& p, const Cut& cut, const Tri
     return status == ok && moves ? move(handle, move_of_blocks(p, piece, blocks)) : status;
 }
 
+Status launch(hg::Handle& handle, const Problem& p, const Plan& plan)
+{
+    Packed packed;
+    const Status status = plan.backend->pack(handle, p, plan, packed);
+    return status == ok ? launch_plan(handle, plan, packed) : status;
+}
+
 Status run_triangle(hg::Handle& handle, const Problem& p)
 {
     Cut cut{};
@@ -238,6 +286,8 @@ Status run_triangle(hg::Handle& handle, const Problem& p)
         status = provide(handle, triangle_composite, cut.needs);
     if (status == ok)
         log_composite(handle, triangle_composite, p, "");
+    if (status == ok && cut.block == 0)
+        return launch(handle, p, cut.plan);
     const Matrix blocks = blocks_of(handle, p, cut.block);
     if (status == ok)
         for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {

@@ -44,6 +44,8 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
         majors = {"_kk", "_kn", "_mn"};
     if (kernel.starts_with("sm80_"))
         majors = sm80_suffixes(kernel);
+    if (kernel.starts_with("sm90_triangle_"))
+        majors = {"_kk", "_mn"};
     if (kernel.starts_with("sm90_direct_"))
         majors = kernel.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
                                                       : std::vector<std::string>{"_k", "_m"};

@@ -1,5 +1,6 @@
 // The order of tiles, and the division behind it.
 #include "arch/common/tile_order.hpp"
+#include "arch/common/triangle_order.hpp"
 
 #include <gtest/gtest.h>
 
@@ -51,6 +52,39 @@ TEST(TileOrder, WalksAGroupOfRowsColumnByColumn)
         EXPECT_EQ(tile_at(grid, i).n, expected[i].n);
     }
     EXPECT_EQ(tile_at(grid, 8).m, 2);
+}
+
+TEST(TriangleOrder, EachTileOnAndAboveTheDiagonalOnce)
+{
+    for (const int32_t rows : {1, 2, 7, 8, 9, 15, 16, 17, 40}) {
+        const TriangleOrder order = triangle_order(rows);
+        std::vector<int> counts(static_cast<size_t>(rows) * rows * 3);
+        for (int32_t i = 0; i < 3 * tiles_of_triangle(rows); ++i) {
+            const Tile t = tile_of_triangle(order, i);
+            ASSERT_TRUE(0 <= t.m && t.m <= t.n && t.n < rows && t.batch < 3) << rows << ": " << i;
+            ++counts[static_cast<size_t>((t.batch * rows + t.m) * rows + t.n)];
+        }
+        for (int32_t z = 0; z < 3; ++z)
+            for (int32_t m = 0; m < rows; ++m)
+                for (int32_t n = 0; n < rows; ++n)
+                    EXPECT_EQ(counts[static_cast<size_t>((z * rows + m) * rows + n)], m <= n) << rows;
+    }
+}
+
+TEST(TriangleOrder, BandsAreWalkedColumnByColumn)
+{
+    const TriangleOrder order = triangle_order(10);
+    const auto expect = [&](int32_t index, int32_t m, int32_t n) {
+        const Tile t = tile_of_triangle(order, index);
+        EXPECT_TRUE(t.m == m && t.n == n) << index << ": " << t.m << ", " << t.n;
+    };
+    expect(0, 0, 0);
+    expect(1, 0, 1);
+    expect(35, 7, 7);
+    expect(36, 0, 8);
+    expect(51, 7, 9);
+    expect(52, 8, 8);
+    expect(54, 9, 9);
 }
 
 }  // namespace

@@ -10,16 +10,6 @@
 namespace hg::sm90 {
 namespace {
 
-bool can_stream_k(const Problem& p, const Config& c, int64_t clusters, const Options& o, int sm_count)
-{
-    const StreamShape shape = stream_shape(c, clusters, p.k, sm_count);
-    const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
-    return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
-           length < INT32_MAX / shape.clusters &&
-           static_cast<size_t>(stream_k_words(c, shape.tiles)) < o.counters &&
-           static_cast<size_t>(stream_k_bytes(c, shape.clusters)) <= o.workspace;
-}
-
 // An owner gives up where slices do not run at the same time, and the last one then does all the adding:
 // that is slow.
 bool can_reduce_globally(const Config& c, int64_t clusters, int split, const Options& o, int sm_count)
@@ -63,6 +53,16 @@ Ways legal_slices(const Problem& p, int kernel, int64_t clusters, const Options&
 }
 
 }  // namespace
+
+bool can_stream_k(const Problem& p, const Config& c, int64_t clusters, const Options& o, int sm_count)
+{
+    const StreamShape shape = stream_shape(c, clusters, p.k, sm_count);
+    const int64_t length = shape.tiles * ceil_div(p.k, tile_k);
+    return o.mode != Mode::BatchInvariant && shape.tiles > 0 && shape.clusters > 1 &&
+           length < INT32_MAX / shape.clusters &&
+           static_cast<size_t>(stream_k_words(c, shape.tiles)) < o.counters &&
+           static_cast<size_t>(stream_k_bytes(c, shape.clusters)) <= o.workspace;
+}
 
 Ways legal_ways(const Facts& f, int kernel, bool swap_ab, int64_t clusters, const Options& o, int sm_count)
 {

@@ -21,6 +21,9 @@ static_assert(max_slices < stream_k_way);
 // copies.
 Ways legal_ways(const Facts& facts, int kernel, bool swap_ab, int64_t clusters, const Options& options,
                 int sm_count);
+// May its clusters, as many as these, share the K tiles of the last waves?
+bool can_stream_k(const Problem& problem, const Config& config, int64_t clusters, const Options& options,
+                  int sm_count);
 // Of legal ways those with pdl_off, or those without.
 Ways ways_with(bool pdl_off, Ways ways, int kernel, int64_t clusters, const Options& options, int sm_count);
 

@@ -28,14 +28,6 @@ namespace {
 
 const char* refusal(const Problem& p) { return p.k == 0 ? "k is 0" : extent_refusal(p); }
 
-// The fewest persistent CTAs with which the number of waves stays the same: less power.
-int64_t persistent_clusters(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
-{
-    const int64_t resident = resident_clusters(c.ctas_per_sm, c.ctas(), sm_count);
-    return candidate.stream_k ? stream_shape(c, candidate.clusters, p.k, sm_count).clusters
-                              : ceil_div(candidate.clusters, ceil_div(candidate.clusters, resident));
-}
-
 void fill(const Problem& p, const Candidate& candidate, const Prediction& prediction, int sm_count,
           const Options& o, Plan& plan)
 {
@@ -207,6 +199,8 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
 {
     if (p.is_grouped())
         return choose_groups(p, device, options, plan);
+    if (p.triangle != Triangle::Whole)
+        return choose_triangle(p, device, options, plan);
     const Facts facts(p);
     if (!*options.kernel && prefers_gemv(facts) &&
         choose_direct(facts, device, options, DirectFamily::Gemv, plan))

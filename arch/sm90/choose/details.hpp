@@ -34,6 +34,7 @@ LastTile last_tile(const Config& config, const Facts& facts, const Plan& plan);
 
 // Fills plan.sm90 for a kernel with tiles, or for groups, whose rows are one problem.
 void decide_details(const Facts& facts, int sm_count, Plan& plan);
+void decide_details_of_triangle(const Facts& facts, Plan& plan);
 void decide_details_of_groups(const Facts& rows, Plan& plan);
 
 }  // namespace hg::sm90

@@ -21,6 +21,7 @@
 #include "arch/sm90/persistent/scheduler.cuh"
 #include "arch/sm90/persistent/staging.cuh"
 #include "arch/sm90/persistent/stream_k.cuh"
+#include "arch/sm90/persistent/triangle.cuh"
 #include "arch/sm90/smem.hpp"
 
 #include <cstdint>
@@ -87,7 +88,10 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
                 begin_loading_c<C>(p, at);
         }
     }
-    store_tile<C, T>(p, scalars, acc, at);
+    if constexpr (C.triangle)
+        store_twice<C, T>(p, scalars, acc, at);
+    else
+        store_tile<C, T>(p, scalars, acc, at);
 }
 
 // Both consumers multiply each tile: C.blocks() blocks of 64 rows each.

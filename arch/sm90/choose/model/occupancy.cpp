@@ -36,6 +36,13 @@ StreamShape stream_shape(const Config& c, int64_t tiles, int64_t k, int sm_count
     return {stream_tiles, std::min(resident, std::max<int64_t>(1, tiles * k_tiles / min_stream_k_tiles))};
 }
 
+int64_t persistent_clusters(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
+{
+    const int64_t resident = resident_clusters(c.ctas_per_sm, c.ctas(), sm_count);
+    return candidate.stream_k ? stream_shape(c, candidate.clusters, p.k, sm_count).clusters
+                              : ceil_div(candidate.clusters, ceil_div(candidate.clusters, resident));
+}
+
 Way<double> way_of(const Problem& p, const Candidate& candidate, int sm_count)
 {
     const Config& c = configs[candidate.kernel];

@@ -48,6 +48,9 @@ struct StreamShape {
 
 StreamShape stream_shape(const Config& config, int64_t tiles, int64_t k, int sm_count);
 
+// The fewest persistent CTAs with which the number of waves stays the same: less power.
+int64_t persistent_clusters(const Problem& p, const Config& c, const Candidate& candidate, int sm_count);
+
 // Clusters of 1 to 8 CTAs that run on 132 SMs at a time, by CTAs an SM, as the driver reports.
 constexpr int resident_on_132_sms[4][max_cluster] = {
     {132, 66, 39, 30, 22, 17, 15, 15},
