@@ -117,6 +117,63 @@ def groups_of_k():
 
 
 @check
+def symmetric():
+    """syrk and syrkx of small and large matrices, of all strides: symmetric bit for bit, and close to fp64."""
+    for dtype in DTYPES:
+        for n, k in ((1, 1), (64, 40), (300, 77), (1000, 512), (3000, 520)):
+            for a in (random(n, k, dtype=dtype), random(k, n, dtype=dtype).t()):
+                c = random(n, n, dtype=dtype)
+                c = c.triu() + c.triu(1).mT
+                exact, scale = a.double() @ a.double().mT, a.double().abs() @ a.double().abs().mT
+                for d, want in ((ht.syrk(a), exact), (ht.syrk(a, out_dtype=torch.float32), exact),
+                                (ht.syrk(a, alpha=2, beta=-1, c=c), 2 * exact - c.double()),
+                                (ht.syrkx(a, a.clone()), exact)):
+                    if not torch.equal(d, d.mT):
+                        raise AssertionError(f"{n} x {k}, {dtype}: it is not symmetric")
+                    require_close(d, want, k, 2 * scale + c.double().abs())
+        x = random(3, 700, 64, dtype=dtype)
+        require_close(ht.syrk(x), x.double() @ x.double().mT, 64, x.double().abs() @ x.double().abs().mT)
+    return "5 sizes, 4 products of each, and a batch"
+
+
+@check
+def newton_schulz():
+    """As torch.optim.Muon does it, but for rounding; and its replay in a graph gives the same bits."""
+    from torch.optim._muon import _zeropower_via_newtonschulz
+    for shape in ((64, 64), (300, 700), (700, 300), (2048, 1024)):
+        x = random(*shape)
+        want, found = _zeropower_via_newtonschulz(x, (3.4445, -4.7750, 2.0315), 5, 1e-7), ht.newton_schulz(x)
+        torch.testing.assert_close(found, want, rtol=0, atol=0.03)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            again = ht.newton_schulz(x)
+        graph.replay()
+        if not torch.equal(found, again):
+            raise AssertionError(f"{shape}: a graph gives other bits")
+    return "4 shapes"
+
+
+@check
+def tree():
+    """Any number of rows, and ranks that hold parts of K, give the same bits."""
+    for dtype in DTYPES:
+        a, b = random(300, 8192, dtype=dtype), random(8192, 520, dtype=dtype)
+        whole = ht.tree_mm(a, b, out_dtype=torch.float32)
+        require_close(whole, a.double() @ b.double(), 8192, a.double().abs() @ b.double().abs())
+        for m in (1, 2, 5, 16, 17, 64, 129, 299):
+            if not torch.equal(ht.tree_mm(a[:m], b, out_dtype=torch.float32), whole[:m]):
+                raise AssertionError(f"M = {m}, {dtype}: other bits than with M = 300")
+        for ranks in (2, 4, 8):
+            parts = [ht.tree_mm(x, y, out_dtype=torch.float32)
+                     for x, y in zip(a.chunk(ranks, 1), b.chunk(ranks, 0))]
+            while len(parts) > 1:
+                parts = [x + y for x, y in zip(parts[::2], parts[1::2])]
+            if not torch.equal(parts[0], whole):
+                raise AssertionError(f"{ranks} ranks, {dtype}: other bits than one")
+    return "8 row counts; 2, 4 and 8 parts of K"
+
+
+@check
 def batch_invariance():
     """The bits of a row for each M, by hgemm.torch and by torch's own operators."""
     rows = 0
