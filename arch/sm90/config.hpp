@@ -24,7 +24,7 @@ struct Config {
     int cluster_m;       // CTAs next to each other along M, which share their part of B by multicast
     int cluster_n;       // CTAs next to each other along N, which share their part of A
     int ctas_per_sm;
-    bool triangle = false;  // computes tiles on one side of the diagonal of D alone, and stores each twice
+    bool triangle = false;  // computes the tiles on one side of the diagonal of D alone
 
     constexpr bool is_global() const { return schedule == Schedule::SplitKGlobal; }
     constexpr bool is_split() const { return schedule == Schedule::SplitK || is_global(); }

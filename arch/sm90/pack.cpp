@@ -165,6 +165,7 @@ Status pack_triangle(const Problem& p, const Plan& plan, Params& params)
     params.tiles = static_cast<int32_t>(plan.tiles);
     params.triangle = triangle_order(static_cast<int32_t>(ceil_div(p.n, c.tile_n)));
     params.upper = p.triangle == Triangle::Upper;
+    params.mirrored = p.mirrored;
     params.last_m = params.last_n = INT32_MAX;
     params.a_batch_step = p.a.batch_stride != 0;
     params.b_batch_step = p.b.batch_stride != 0;

@@ -85,6 +85,7 @@ struct Params {
     int32_t group_k;                       // K of all groups that divide K
     TriangleOrder triangle;                // triangle kernels
     bool upper;                            // of these: tiles lie above the diagonal, else below
+    bool mirrored;                         // and each is stored a second time, transposed
 };
 
 }  // namespace hg::sm90

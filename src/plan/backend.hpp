@@ -170,7 +170,7 @@ struct Backend {
     bool takes_groups = false;
     // Has kernels for problems with Groups of K.
     bool takes_k_groups = false;
-    // Has kernels for problems of which one half of D is asked for, as the other one's mirror.
+    // Has kernels for problems of which one half of D is asked for.
     bool takes_triangles = false;
     // Has kernels for problems whose columns are folded.
     bool takes_fold = false;

@@ -18,8 +18,7 @@ double predict_plan(const Problem& problem, const Device& device, const Plan& pl
 
 // Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
-// The part of that which plans a kernel for one half of a symmetric D that is mirrored to the other:
-// triangle.cpp.
+// The part of that which plans a kernel for one half of a symmetric D: triangle.cpp.
 bool choose_triangle(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

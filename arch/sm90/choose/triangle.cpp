@@ -27,8 +27,6 @@ const char* refusal_of(const Facts& f, const Options& o)
     const Problem& p = f.problem;
     if (is_forced_away(o, kernels[first_triangle]) || o.split > 1 || o.swap_ab == SwapAb::On)
         return "what was forced does not fit";
-    if (!p.mirrored)
-        return "kernels write both halves of D";
     if (p.k == 0)
         return "k is 0";
     if (const char* const why_not = tma_refusal(f))

@@ -89,7 +89,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
         }
     }
     if constexpr (C.triangle)
-        store_twice<C, T>(p, scalars, acc, at);
+        store_triangle_tile<C, T>(p, scalars, acc, at);
     else
         store_tile<C, T>(p, scalars, acc, at);
 }

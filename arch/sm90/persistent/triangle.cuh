@@ -1,7 +1,8 @@
-// Epilogue of the triangle kernels: a tile of a symmetric D is stored twice, as it is and transposed, so
-// that the second half of D costs no second pass. Of the tile's boxes of 64 x 64 elements those beside the
-// diagonal are stored where they belong and at their mirror, those on it are made symmetric in shared
-// memory, and those behind it, which a tile on the diagonal has, are left to their mirrors.
+// Epilogue of the triangle kernels: a tile of a symmetric D is stored as it is and, where both halves are
+// asked for, also transposed, so that the second half costs no second pass. Of the tile's boxes of 64 x 64
+// elements those beside the diagonal are stored where they belong and at their mirror. Those on it are made
+// symmetric in shared memory, or only the half that was asked for is stored. Those behind it, which a tile
+// on the diagonal has, are left to their mirrors.
 //
 //   named barrier 1 + consumer   the 128 threads of a consumer: a staging buffer is free; it is filled; a
 //                                box on the diagonal is filled, before its elements are copied.
@@ -53,6 +54,20 @@ __device__ inline void make_symmetric(unsigned char* box, bool upper)
     }
 }
 
+// Stores the half of a filled box on the diagonal that was asked for, the diagonal included. `first`: the
+// first row and column of the box in D.
+__device__ inline void store_half(const Params& p, const Scalars& s, unsigned char* box, int64_t first,
+                                  const Block& at)
+{
+    const OutputParams& o = p.output;
+    const int thread = threadIdx.x % 128, column = thread % mirror_side;
+    const int64_t left = o.n - first;
+    auto* const to = reinterpret_cast<uint16_t*>(OutputBases(o, s, at.batch).d) + first * (o.ldd + 1);
+    for (int row = thread / mirror_side; row < mirror_side; row += 128 / mirror_side)
+        if (max(row, column) < left && (p.upper ? row <= column : column <= row))
+            to[row * o.ldd + column] = element_of_box(box, row, column);
+}
+
 // Store number `number` of a tile, with the staging buffer that is its turn. Each is a bulk group, which is
 // empty where nothing is wanted, so that as many later groups as there are other buffers may be pending.
 template <Config C, typename Fill, typename Store>
@@ -74,24 +89,30 @@ __device__ inline void store_by_turns(int number, bool wanted, const Block& at, 
         ptx::bulk_commit_group();
 }
 
-// 64 rows by 64 columns of sums at (at.m, n), whose box is on the diagonal or not.
+// 64 rows by 64 columns of sums at (at.m, n), whose box is on the diagonal or not. `s`: with the alpha that
+// the sums are still multiplied by.
 template <Config C, Type T>
 __device__ inline void store_box_where_it_belongs(const Params& p, int number, bool wanted,
-                                                  bool on_diagonal, float alpha, const float* sums,
+                                                  bool on_diagonal, const Scalars& s, const float* sums,
                                                   int64_t n, const Block& at)
 {
+    const bool by_tma = p.mirrored || !on_diagonal;
     store_by_turns<C>(
         number, wanted, at,
         [&](unsigned char* box) {
-            fill_box_16<T, mirror_side>(ptx::shared_address(box), sums, alpha, at);
-            if (on_diagonal) {
-                ptx::bar_sync(1 + at.consumer, 128);
+            fill_box_16<T, mirror_side>(ptx::shared_address(box), sums, s.alpha, at);
+            if (!on_diagonal)
+                return;
+            ptx::bar_sync(1 + at.consumer, 128);
+            if (by_tma)
                 make_symmetric(box, p.upper);
-            }
+            else
+                store_half(p, s, box, n, at);
         },
         [&](uint32_t box) {
-            ptx::tma_store_3d_hint(&p.d, box, static_cast<int32_t>(n), static_cast<int32_t>(at.m), at.batch,
-                                   p.d_policy);
+            if (by_tma)
+                ptx::tma_store_3d_hint(&p.d, box, static_cast<int32_t>(n), static_cast<int32_t>(at.m),
+                                       at.batch, p.d_policy);
         });
 }
 
@@ -116,17 +137,16 @@ __device__ inline void store_box_mirrored(const Params& p, int number, bool want
 }
 
 template <Config C, Type T>
-__device__ inline void store_twice(const Params& p, const Scalars& s, Accumulator<C>& acc,
-                                   const Block& tile)
+__device__ inline void store_triangle_tile(const Params& p, Scalars s, Accumulator<C>& acc,
+                                           const Block& tile)
 {
     constexpr int columns = C.tile_n / mirror_side;
     static_assert(C.tile_m == C.tile_n && C.tile_n % mirror_side == 0 && C.consumers_per_tile() == 1);
     static_assert(2 * C.blocks() * columns % staging_buffers(C) == 0,
                   "a tile begins with the first buffer");
-    float alpha = s.alpha;
     if (p.epilogue == Epilogue::Fused) [[unlikely]] {
         add_fused<C, T>(p, s, acc, tile);
-        alpha = 1.0f;
+        s.alpha = 1.0f;
     }
     const bool diagonal = tile.m == tile.n;
     for_each_block<C>(acc, tile, [&](const float(&block)[C.tile_n / 2], const Block& at) {
@@ -137,8 +157,9 @@ __device__ inline void store_twice(const Params& p, const Scalars& s, Accumulato
             const int number = 2 * (at.block * columns + column);
             const int64_t n = at.n + column * mirror_side;
             const float* const sums = block + column * mirror_side / 2;
-            store_box_where_it_belongs<C, T>(p, number, !behind, on_diagonal, alpha, sums, n, at);
-            store_box_mirrored<C, T>(p, number + 1, !behind && !on_diagonal, alpha, sums, n, at);
+            store_box_where_it_belongs<C, T>(p, number, !behind, on_diagonal, s, sums, n, at);
+            const bool mirrored = p.mirrored && !behind && !on_diagonal;
+            store_box_mirrored<C, T>(p, number + 1, mirrored, s.alpha, sums, n, at);
         }
     });
 }

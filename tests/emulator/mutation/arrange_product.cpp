@@ -381,6 +381,47 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     return setup;
 }
 
+// Plan and parameters are the library's own. Shape 0: both halves of D, tiles of all kinds. Then the lower half
+// with a C, two problems; both halves by stream-K.
+Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
+    const Variant variant = variant_of(name);
+    const bool lower = shape == 1, streams = shape == 2;
+    const int64_t n = 3 * config.tile_n - 24, k = (streams ? 5 : 2) * tile_k - 24;
+    Setup setup;
+    hg::Problem p = make_problem(machine, setup, n, n, k, lower ? 2 : 1, variant,
+                                 {variant.bf16 ? Type::BF16 : Type::F16});
+    p.triangle = lower ? hg::Triangle::Lower : hg::Triangle::Upper;
+    p.mirrored = !lower;
+    if (lower) {
+        p.beta = 0.5f;
+        p.c = p.d;
+        p.c.ptr = random_halves(machine, static_cast<size_t>(2 * p.c.batch_stride), variant.bf16);
+    }
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.stream_k = streams ? hg::StreamK::On : hg::StreamK::Off;
+    options.workspace = size_t{1} << 30;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = streams ? 4 : 2;
+    options.counters = counter_words(device, options.workspace);
+    hg::Plan plan{};
+    Params params;
+    if (!choose(p, device, options, plan) || pack_triangle(p, plan, params) != hg::ok)
+        throw std::runtime_error("no launch of " + name);
+    const size_t bytes = static_cast<size_t>(stream_k_words(config, plan.tiles)) * sizeof(uint32_t);
+    params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
+    std::memset(params.arrivals, 0, bytes);
+    if (streams)
+        params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
 // Plan and parameters are the library's own. Shape 0: whole steps of aligned vectors, two of each warp.
 // Then three slices of k with nothing aligned, stored by element; the same with everything but plain,
 // swapped.

@@ -25,6 +25,7 @@ const std::vector<Kernel>& kernels()
         {"sm90_splitk_global_64x64_f16_kn", 90, "sm90_f16_other.fatbin", 6, arrange_sm90},
         {"sm90_direct_64x16_bf16_k", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_direct},
         {"sm90_direct_64x8_f16_m", 90, "sm90_f16_other.fatbin", 3, arrange_sm90_direct},
+        {"sm90_triangle_128x128_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_triangle},
         {"sm100_2cta_512x256", 100, "sm100_sm100.fatbin", 7, arrange_sm100},
         {"sm100_2cta_256x128", 100, "sm100_sm100.fatbin", 7, arrange_sm100},
         {"sm100_128x64", 100, "sm100_sm100.fatbin", 7, arrange_sm100},
