@@ -42,6 +42,10 @@ def compiled(function: Callable[..., Any], setting: Setting, *operands: Array) -
     return function(setting, *vary_alike(*operands))
 
 
+# Elements of Gram matrices that are computed whole: with a C, mirroring one half takes as long as computing it.
+_SMALL_GRAM = 2048**2
+
+
 @partial(jax.jit, static_argnums=(1, 2, 3))
 def newton_schulz(x: Array, steps: int, coefficients: tuple[float, float, float], eps: float) -> Array:
     a, b, c = coefficients
@@ -52,8 +56,13 @@ def newton_schulz(x: Array, steps: int, coefficients: tuple[float, float, float]
     # The root of 0 has no finite gradient.
     result = (wide / jnp.sqrt(jnp.maximum(squares, eps * eps))).astype("bfloat16")
     polynomial, step = setting_of("bfloat16", alpha=c, beta=b), Setting("bfloat16", beta=a)
+    plain = polynomial._replace(symmetric=False)
     for _ in range(steps):
         gram = syrk(setting_of("bfloat16"), result)
-        update = syrk(polynomial, gram, gram if b else None)
+        added = gram if b else None
+        if gram.size > _SMALL_GRAM:
+            update = syrk(polynomial, gram, added)
+        else:
+            update, = product(plain, gram, gram, added)
         result, = product(step, update, result, result if a else None)
     return result.swapaxes(-1, -2) if tall else result

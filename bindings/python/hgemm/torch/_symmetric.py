@@ -129,6 +129,10 @@ def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = Non
     return _call(SYRKX, _transformed_syrkx, (a, b), c, alpha, beta, out_dtype)
 
 
+# Elements of Gram matrices that are computed whole: with a C, mirroring one half takes as long as computing it.
+_SMALL_GRAM = 2048**2
+
+
 def newton_schulz(x: Tensor, steps: int = 5, coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
                   eps: float = 1e-7) -> Tensor:
     """The orthogonalisation of torch.optim.Muon: x's singular vectors, with singular values between 0.6 and 1.3.
@@ -152,6 +156,9 @@ def newton_schulz(x: Tensor, steps: int = 5, coefficients: tuple[float, float, f
     result = (result / norm).bfloat16()
     for _ in range(steps):
         gram = syrk(result)
-        update = syrk(gram, alpha=c, beta=b, c=gram)
+        if gram.numel() > _SMALL_GRAM:
+            update = syrk(gram, alpha=c, beta=b, c=gram)
+        else:
+            update = _autograd.gemm(gram, gram.mT, gram, None, float(c), float(b), "none", None, mode.batch_invariant)
         result = _autograd.gemm(update, result, result, None, 1.0, float(a), "none", None, mode.batch_invariant)
     return result.mT if tall else result
