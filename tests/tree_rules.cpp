@@ -198,6 +198,36 @@ void check_tree_results(Library& library)
     }
 }
 
+void check_long_k(Library& library)
+{
+    GemmCase g = results_case(HGEMM_BF16);
+    g.m = g.n = 16;
+    g.k = 32768;
+    g.beta = 1;
+    const auto is_cut = [&](const GemmCase& asked) {
+        const Trial trial(asked, library.memory());
+        return library.explain(trial.args()).find("tree of 64 leaves") != std::string::npos;
+    };
+    const bool cuts = std::string(hgemm_backend(library.handle())) == "sm90";
+    EXPECT_EQ(is_cut(g), cuts);
+    for (const hgemm_layout_t layout : {HGEMM_ROW_MAJOR, HGEMM_COL_MAJOR}) {
+        g.layout = layout;
+        Trial trial(g, library.memory());
+        trial.upload();
+        ASSERT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << g.print() << ": " << library.story();
+        trial.download();
+        EXPECT_EQ(trial.judge(library.arithmetic()).message, "") << g.print();
+    }
+    GemmCase other = g;
+    other.k -= 64;
+    EXPECT_FALSE(is_cut(other)) << "k is not halved often enough";
+    other = g;
+    other.m = 512;
+    EXPECT_FALSE(is_cut(other)) << "D is large";
+    const WithWorkspace workspace(library, 65536);
+    EXPECT_FALSE(is_cut(g)) << "there is little workspace";
+}
+
 void check_tree_refusals(Library& library)
 {
     GemmCase g = results_case(HGEMM_F16);

@@ -171,6 +171,7 @@ const Backend sm90_backend = {
     .takes_k_groups = true,
     .takes_triangles = true,
     .predict_plan = sm90::predict_plan,
+    .cuts_deep_k = true,
 };
 
 }  // namespace hg

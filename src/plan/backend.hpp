@@ -60,7 +60,8 @@ struct Plan {
     Why why;
     const char* refusal;  // set when choose() returns false
 
-    // Of a triangle that no kernel serves, all that is kept: rows and columns of the blocks on its diagonal.
+    // Of a triangle that no kernel serves, all that is kept: rows and columns of the blocks on its
+    // diagonal.
     int64_t triangle_block;
 
     // Set and read by the sm90 backend alone; all but the first two by decide_details().
@@ -180,6 +181,8 @@ struct Backend {
     // If set: adds up the sums of a tree's leaves, pairwise, and finishes the output: the problem without A
     // and B. On the handle's stream.
     Status (*sum_leaves)(Handle&, void* state, const Problem& output, const LeafSums&) = nullptr;
+    // In the default mode a very long K of a small D is summed in leaves: gains_by_leaves().
+    bool cuts_deep_k = false;
     // If set: copies or transposes a triangle, on the handle's stream.
     Status (*move_triangle)(Handle&, void* state, const TriangleMove&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.

@@ -59,7 +59,9 @@ void find_block(const Problem& p, int64_t elements, Tree& tree)
     tree.ld = round_to_vectors(tree.columns);
 }
 
-const char* refusal(const Problem& p)
+}  // namespace
+
+const char* refusal_of_tree(const Problem& p)
 {
     if (p.is_grouped())
         return "groups whose sizes are in device memory";
@@ -70,17 +72,15 @@ const char* refusal(const Problem& p)
     return nullptr;
 }
 
-}  // namespace
-
-Status plan_tree(const Problem& p, size_t room, Tree& tree)
+Status plan_tree(const Problem& p, int64_t most_leaves, size_t room, Tree& tree)
 {
-    if (const char* const why_not = refusal(p))
+    if (const char* const why_not = refusal_of_tree(p))
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "tree mode does not serve %s with k = %" PRId64, why_not,
                     p.k);
     if (p.k > max_tree_k)
         return fail(HGEMM_STATUS_NOT_SUPPORTED,
                     "tree mode does not serve k = %" PRId64 ", at most %" PRId64, p.k, max_tree_k);
-    tree.leaves = count_leaves(p.k);
+    tree.leaves = std::min(count_leaves(p.k), most_leaves);
     tree.leaf_k = p.k / tree.leaves;
     const int64_t bytes = tree.leaves * int64_t{sizeof(float)};  // of an element of D
     const auto elements =

@@ -27,6 +27,18 @@ constexpr int64_t count_leaves(int64_t k)
     return leaves;
 }
 
+// In the default mode such a cut is faster where K is very long and D small, so that few CTAs would share
+// it: K at least four times as long as D has elements, of which a side has 256 at most. Measured on an
+// H200, bf16, tn, in microseconds with one kernel, with 32 or 64 leaves, and by cublasGemmEx:
+// tests/bench/results/h200_deep_d.csv.
+constexpr int64_t most_default_leaves = 64;
+constexpr bool gains_by_leaves(const Problem& p)
+{
+    constexpr int64_t least_k = 32768, most_rows = 256, k_of_an_element = 4, least_leaves = 32;
+    return p.batch == 1 && least_k <= p.k && p.k <= max_tree_k && std::max(p.m, p.n) <= most_rows &&
+           p.k / k_of_an_element >= p.m * p.n && count_leaves(p.k) >= least_leaves;
+}
+
 // Where the fp32 sums lie: that of leaf l for element (i, j) of problem z is at ptr[l * leaf_stride +
 // z * problem_stride + i * ld + j].
 struct LeafSums {
@@ -53,9 +65,12 @@ struct Tree {
     }
 };
 
+// What of a problem trees do not serve; null: nothing.
+const char* refusal_of_tree(const Problem& problem);
+
 // For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
-// least eight rows and columns.
-Status plan_tree(const Problem& problem, size_t room, Tree& tree);
+// least eight rows and columns. There are `most_leaves` at most, a power of two.
+Status plan_tree(const Problem& problem, int64_t most_leaves, size_t room, Tree& tree);
 
 // All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.
 enum class Parts { All, OfEachShape };

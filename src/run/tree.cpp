@@ -40,13 +40,18 @@ Status needs_of_products(hg::Handle& handle, const Problem& problem, const Tree&
     });
 }
 
+int64_t most_leaves(const hg::Handle& handle)
+{
+    return handle.options.mode == Mode::Tree ? max_tree_k : most_default_leaves;
+}
+
 // The smallest block is the least that sums can have.
 Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
 {
     if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
     return plan_in_workspace(handle, needs, [&](size_t room, Needs& of_products, size_t& kept) {
-        const Status status = plan_tree(problem, room, tree);
+        const Status status = plan_tree(problem, most_leaves(handle), room, tree);
         kept = tree.sums_bytes;
         return status == ok ? needs_of_products(handle, problem, tree, of_products) : status;
     });
@@ -110,11 +115,25 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
                          [&](const TreePart& part) { return run_leaves(handle, problem, tree, part); });
 }
 
+// Unless something else was asked for: a kernel, one that was tuned, or a small workspace.
+bool gains_by_leaves(const hg::Handle& handle, const Problem& problem)
+{
+    const auto sums_bytes =
+        static_cast<size_t>(most_default_leaves * problem.m * (problem.n + 8)) * sizeof(float);
+    return handle.backends[0]->cuts_deep_k && !handle.options.is_forced() && !refusal_of_tree(problem) &&
+           2 * sums_bytes <= handle.workspace().bytes &&
+           !(handle.tuning && !handle.tuning->find(tuning_key(problem, Mode::Default)).empty());
+}
+
 }  // namespace
 
 bool is_tree(const hg::Handle& handle, const Problem& problem)
 {
-    return handle.options.mode == Mode::Tree && (problem.groups.of_k || count_leaves(problem.k) > 1);
+    switch (handle.options.mode) {
+    case Mode::Tree: return problem.groups.of_k || count_leaves(problem.k) > 1;
+    case Mode::Default: return gains_by_leaves(problem) && gains_by_leaves(handle, problem);
+    default: return false;
+    }
 }
 
 const Composite tree_composite = {

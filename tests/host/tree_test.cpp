@@ -88,7 +88,7 @@ TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
                     const Problem p = problem_of(m, n, 2048, batch);
                     Tree tree{};
                     const auto room = static_cast<size_t>(elements * 4 * 4);
-                    ASSERT_EQ(plan_tree(p, room, tree), ok);
+                    ASSERT_EQ(plan_tree(p, max_tree_k, room, tree), ok);
                     std::vector<int> covered(static_cast<size_t>(m * n * batch));
                     const std::set<Shape> all = shapes(p, tree, Parts::All, &covered);
                     EXPECT_EQ(shapes(p, tree, Parts::OfEachShape, nullptr), all)
@@ -108,7 +108,7 @@ TEST(Tree, RefusesWhatItDoesNotServe)
 {
     const auto refused = [](const Problem& p, const char* text) {
         Tree tree{};
-        EXPECT_EQ(plan_tree(p, size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
+        EXPECT_EQ(plan_tree(p, max_tree_k, size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
         EXPECT_NE(std::string(error_text()).find(text), std::string::npos) << error_text();
     };
     refused(problem_of(1, 1, 2 * max_tree_k, 1), "k = 134217728, at most 67108864");
