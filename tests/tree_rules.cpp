@@ -206,7 +206,7 @@ void check_long_k(Library& library)
     g.beta = 1;
     const auto is_cut = [&](const GemmCase& asked) {
         const Trial trial(asked, library.memory());
-        return library.explain(trial.args()).find("tree of 64 leaves") != std::string::npos;
+        return library.explain(trial.args()).find("tree of 32 leaves") != std::string::npos;
     };
     const bool cuts = std::string(hgemm_backend(library.handle())) == "sm90";
     EXPECT_EQ(is_cut(g), cuts);

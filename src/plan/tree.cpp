@@ -72,7 +72,7 @@ const char* refusal_of_tree(const Problem& p)
     return nullptr;
 }
 
-Status plan_tree(const Problem& p, int64_t most_leaves, size_t room, Tree& tree)
+Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
 {
     if (const char* const why_not = refusal_of_tree(p))
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "tree mode does not serve %s with k = %" PRId64, why_not,
@@ -80,7 +80,7 @@ Status plan_tree(const Problem& p, int64_t most_leaves, size_t room, Tree& tree)
     if (p.k > max_tree_k)
         return fail(HGEMM_STATUS_NOT_SUPPORTED,
                     "tree mode does not serve k = %" PRId64 ", at most %" PRId64, p.k, max_tree_k);
-    tree.leaves = std::min(count_leaves(p.k), most_leaves);
+    tree.leaves = leaves;
     tree.leaf_k = p.k / tree.leaves;
     const int64_t bytes = tree.leaves * int64_t{sizeof(float)};  // of an element of D
     const auto elements =

@@ -28,15 +28,20 @@ constexpr int64_t count_leaves(int64_t k)
 }
 
 // In the default mode such a cut is faster where K is very long and D small, so that few CTAs would share
-// it: K at least four times as long as D has elements, of which a side has 256 at most. Measured on an
-// H200, bf16, tn, in microseconds with one kernel, with 32 or 64 leaves, and by cublasGemmEx:
-// tests/bench/results/h200_deep_d.csv.
-constexpr int64_t most_default_leaves = 64;
+// it: K at least four times as long as D has elements, of which a side has 256 at most. With 32 leaves, or
+// 64 of 2048 and more: tests/bench/results/h200_deep_d.csv.
+constexpr int64_t least_default_leaves = 32, most_default_leaves = 64;
 constexpr bool gains_by_leaves(const Problem& p)
 {
-    constexpr int64_t least_k = 32768, most_rows = 256, k_of_an_element = 4, least_leaves = 32;
+    constexpr int64_t least_k = 32768, most_rows = 256, k_of_an_element = 4;
     return p.batch == 1 && least_k <= p.k && p.k <= max_tree_k && std::max(p.m, p.n) <= most_rows &&
-           p.k / k_of_an_element >= p.m * p.n && count_leaves(p.k) >= least_leaves;
+           p.k / k_of_an_element >= p.m * p.n && count_leaves(p.k) >= least_default_leaves;
+}
+constexpr int64_t default_leaves(int64_t k)
+{
+    constexpr int64_t long_leaf = 2048;
+    const bool many = k >= most_default_leaves * long_leaf && count_leaves(k) >= most_default_leaves;
+    return many ? most_default_leaves : least_default_leaves;
 }
 
 // Where the fp32 sums lie: that of leaf l for element (i, j) of problem z is at ptr[l * leaf_stride +
@@ -69,8 +74,9 @@ struct Tree {
 const char* refusal_of_tree(const Problem& problem);
 
 // For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
-// least eight rows and columns. There are `most_leaves` at most, a power of two.
-Status plan_tree(const Problem& problem, int64_t most_leaves, size_t room, Tree& tree);
+// least eight rows and columns. There are `leaves` of them, a
+// power of two: count_leaves() or fewer.
+Status plan_tree(const Problem& problem, int64_t leaves, size_t room, Tree& tree);
 
 // All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.
 enum class Parts { All, OfEachShape };

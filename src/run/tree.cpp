@@ -40,9 +40,9 @@ Status needs_of_products(hg::Handle& handle, const Problem& problem, const Tree&
     });
 }
 
-int64_t most_leaves(const hg::Handle& handle)
+int64_t leaves_of(const hg::Handle& handle, const Problem& problem)
 {
-    return handle.options.mode == Mode::Tree ? max_tree_k : most_default_leaves;
+    return handle.options.mode == Mode::Tree ? count_leaves(problem.k) : default_leaves(problem.k);
 }
 
 // The smallest block is the least that sums can have.
@@ -51,7 +51,7 @@ Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& n
     if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
     return plan_in_workspace(handle, needs, [&](size_t room, Needs& of_products, size_t& kept) {
-        const Status status = plan_tree(problem, most_leaves(handle), room, tree);
+        const Status status = plan_tree(problem, leaves_of(handle, problem), room, tree);
         kept = tree.sums_bytes;
         return status == ok ? needs_of_products(handle, problem, tree, of_products) : status;
     });

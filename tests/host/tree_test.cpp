@@ -88,7 +88,7 @@ TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
                     const Problem p = problem_of(m, n, 2048, batch);
                     Tree tree{};
                     const auto room = static_cast<size_t>(elements * 4 * 4);
-                    ASSERT_EQ(plan_tree(p, max_tree_k, room, tree), ok);
+                    ASSERT_EQ(plan_tree(p, count_leaves(p.k), room, tree), ok);
                     std::vector<int> covered(static_cast<size_t>(m * n * batch));
                     const std::set<Shape> all = shapes(p, tree, Parts::All, &covered);
                     EXPECT_EQ(shapes(p, tree, Parts::OfEachShape, nullptr), all)
@@ -104,11 +104,26 @@ TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
     EXPECT_GT(in_columns, 0);
 }
 
+TEST(Tree, LeavesInTheDefaultMode)
+{
+    const auto gains = [](int64_t m, int64_t n, int64_t k) {
+        return gains_by_leaves(problem_of(m, n, k, 1));
+    };
+    EXPECT_TRUE(gains(16, 16, 32768) && gains(128, 64, 32768) && gains(256, 256, 262144));
+    EXPECT_FALSE(gains(16, 16, 16384) || gains(128, 128, 32768) || gains(257, 1, 65536));
+    EXPECT_FALSE(gains(16, 16, 500000)) << "halved five times, but not into multiples of 64";
+    EXPECT_FALSE(gains_by_leaves(problem_of(16, 16, 32768, 2)));
+    EXPECT_EQ(default_leaves(32768), 32);
+    EXPECT_EQ(default_leaves(65536), 32);
+    EXPECT_EQ(default_leaves(131072), 64);
+    EXPECT_EQ(default_leaves(32 * 5000 * 64), 64);
+}
+
 TEST(Tree, RefusesWhatItDoesNotServe)
 {
     const auto refused = [](const Problem& p, const char* text) {
         Tree tree{};
-        EXPECT_EQ(plan_tree(p, max_tree_k, size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
+        EXPECT_EQ(plan_tree(p, count_leaves(p.k), size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
         EXPECT_NE(std::string(error_text()).find(text), std::string::npos) << error_text();
     };
     refused(problem_of(1, 1, 2 * max_tree_k, 1), "k = 134217728, at most 67108864");
