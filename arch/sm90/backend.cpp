@@ -120,7 +120,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
     const Status status = is_grouped(plan.kernel)    ? pack_groups(left, plan, product)
-                          : is_triangle(plan.kernel) ? pack_triangle(left, plan, product)
+                          : is_triangle(plan.kernel) ? pack_triangle_product(left, plan, product)
                                                      : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)

@@ -156,7 +156,7 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
 }
 
 // Where tiles begin is not limited: none overlap. Boxes of D at its mirror are transposed ones.
-Status pack_triangle(const Problem& p, const Plan& plan, Params& params)
+Status pack_triangle_product(const Problem& p, const Plan& plan, Params& params)
 {
     const Config& c = config_of(plan.kernel);
     const Facts facts(p);

@@ -156,6 +156,8 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
         if (!backend->is_compared && !next.repacks() && !backend->kernels[next.kernel].unaligned)
             break;
     }
+    if (found && plan.why == Why::Model && KernelFactors(device, plan.backend->kernels).are_measured())
+        plan.why = Why::Calibrated;
     return found;
 }
 
@@ -261,11 +263,8 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
                                                  "HGEMM_GROUPED_HOST is served"
                           : problem.folded > 0 ? "no kernel folds columns of D"
                                                : "no backend";
-    if (find_plan(problem, device, options, backends, plan, refusal)) {
-        if (plan.why == Why::Model && KernelFactors(device, plan.backend->kernels).are_measured())
-            plan.why = Why::Calibrated;
+    if (find_plan(problem, device, options, backends, plan, refusal))
         return ok;
-    }
     char setting[48];
     const bool obstacle = find_obstacle(problem, device, options, backends, setting);
     if (obstacle && !*options.kernel)
@@ -279,11 +278,11 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
     return fail(HGEMM_STATUS_NOT_SUPPORTED, "%s", refusal);
 }
 
-const char* try_plan(const Problem& problem, const Device& device, const Options& options,
-                     std::span<const Backend* const> backends, Plan& plan)
+bool try_plan(const Problem& problem, const Device& device, const Options& options,
+              std::span<const Backend* const> backends, Plan& plan)
 {
-    const char* refusal = "no backend of the handle has such kernels";
-    return find_plan(problem, device, options, backends, plan, refusal) ? nullptr : refusal;
+    const char* refusal;
+    return find_plan(problem, device, options, backends, plan, refusal);
 }
 
 const char* make_tuned_plan(std::string_view kernel, const Problem& problem, const Device& device,

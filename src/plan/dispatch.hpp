@@ -30,10 +30,10 @@ size_t counter_words(const Device& device, std::span<const Backend* const> backe
 Status make_plan(const Problem& problem, const Device& device, const Options& options,
                  std::span<const Backend* const> backends, Plan& plan);
 
-// The same for a problem that can also be served in another way: null, or why there is no plan, and no
+// The same for a problem that can also be served in another way: false if there is no plan, without an
 // error text.
-const char* try_plan(const Problem& problem, const Device& device, const Options& options,
-                     std::span<const Backend* const> backends, Plan& plan);
+bool try_plan(const Problem& problem, const Device& device, const Options& options,
+              std::span<const Backend* const> backends, Plan& plan);
 
 // Plans with the kernel and its settings that a tuning file names, as make_plan() does with those of
 // HGEMM_KERNEL. Null, or why that is not possible; then there is no error text. In batch-invariant mode the

@@ -56,11 +56,8 @@ Status run_part(hg::Handle& handle, const Problem& part)
     if (const Composite* const composite = composite_of(handle, part))
         return composite->run(handle, part);
     Plan decided;
-    Packed packed;
-    Status status = decide(handle, part, decided);
-    if (status == ok)
-        status = decided.backend->pack(handle, part, decided, packed);
-    return status == ok ? launch_plan(handle, decided, packed) : status;
+    const Status status = decide(handle, part, decided);
+    return status == ok ? run_plan(handle, part, decided) : status;
 }
 
 void Needs::include(const Needs& other)

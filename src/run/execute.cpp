@@ -107,6 +107,13 @@ Status launch_plan(Handle& handle, const Plan& plan, const Packed& packed)
     return plan.backend->launch(handle, handle.states[index], plan, packed);
 }
 
+Status run_plan(Handle& handle, const Problem& problem, const Plan& plan)
+{
+    Packed packed;
+    const Status status = plan.backend->pack(handle, problem, plan, packed);
+    return status == ok ? launch_plan(handle, plan, packed) : status;
+}
+
 bool repeat(Handle& handle, const Request& request, Status& status)
 {
     if (status = find_place(handle); status != ok)

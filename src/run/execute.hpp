@@ -18,6 +18,8 @@ Status execute(Handle& handle, const Request& request, const Problem& problem);
 Status decide(Handle& handle, const Problem& problem, Plan& plan);
 Status plan(Handle& handle, const Problem& problem, Plan& plan);
 Status check_workspace(const Handle& handle, const Plan& plan);
+// Packs the problem, and launches the plan's kernels on the handle's stream.
+Status run_plan(Handle& handle, const Problem& problem, const Plan& plan);
 // Launches a plan's kernels, whose parameters are packed, on the handle's stream.
 Status launch_plan(Handle& handle, const Plan& plan, const Packed& packed);
 

@@ -176,7 +176,7 @@ bool find_kernel(hg::Handle& handle, const Problem& p, Cut& cut)
 {
     Plan found{};
     if (composite_of(handle, whole_of(p)) ||
-        try_plan(p, handle.device, handle.planning_options(), handle.served_by(), found) ||
+        !try_plan(p, handle.device, handle.planning_options(), handle.served_by(), found) ||
         found.workspace > handle.workspace().bytes)
         return false;
     cut = cut_of(found);
@@ -271,13 +271,6 @@ Status run_piece(hg::Handle& handle, const Problem& p, const Cut& cut, const Tri
     return status == ok && moves ? move(handle, move_of_blocks(p, piece, blocks)) : status;
 }
 
-Status launch(hg::Handle& handle, const Problem& p, const Plan& plan)
-{
-    Packed packed;
-    const Status status = plan.backend->pack(handle, p, plan, packed);
-    return status == ok ? launch_plan(handle, plan, packed) : status;
-}
-
 Status run_triangle(hg::Handle& handle, const Problem& p)
 {
     Cut cut{};
@@ -287,7 +280,7 @@ Status run_triangle(hg::Handle& handle, const Problem& p)
     if (status == ok)
         log_composite(handle, triangle_composite, p, "");
     if (status == ok && cut.block == 0)
-        return launch(handle, p, cut.plan);
+        return run_plan(handle, p, cut.plan);
     const Matrix blocks = blocks_of(handle, p, cut.block);
     if (status == ok)
         for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {

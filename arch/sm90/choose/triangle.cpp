@@ -39,7 +39,8 @@ const char* refusal_of(const Facts& f, const Options& o)
                                                                                         : nullptr;
 }
 
-// The model knows the kernel of the same tile that computes all of D, here with fewer tiles.
+// The model and calibrations know the kernel of the same tile that computes all of D, here with fewer
+// tiles.
 Candidate candidate_of(const Problem& p, bool stream_k)
 {
     static constexpr int like = kernel_named("sm90_pingpong_128x128");
@@ -91,7 +92,6 @@ bool choose_triangle(const Problem& p, const Device& device, const Options& o, P
     if (plan.refusal)
         return false;
     const int sm_count = o.sm_count(device);
-    const Factors factors = KernelFactors(device, kernels)[first_triangle];
     const Candidate whole = candidate_of(p, false), streamed = candidate_of(p, true);
     const bool can_stream =
         o.stream_k != StreamK::Off && can_stream_k(p, triangle_configs[0], whole.clusters, o, sm_count);
@@ -102,6 +102,7 @@ bool choose_triangle(const Problem& p, const Device& device, const Options& o, P
     const bool streams =
         can_stream && (o.stream_k == StreamK::On || pays_to_stream(p, whole.clusters, sm_count));
     const Candidate& best = streams ? streamed : whole;
+    const Factors& factors = KernelFactors(device, kernels)[best.kernel];
     fill(facts, best, predict(facts, best, sm_count, factors), o, sm_count, plan);
     return true;
 }

@@ -25,7 +25,7 @@
 
 namespace hg::sm90 {
 
-constexpr int mirror_side = 64;  // rows and columns of a box
+constexpr int box_side = 64;  // rows and columns of a box
 
 // An element of a box of 64 x 64.
 __device__ inline uint16_t& element_of_box(unsigned char* box, int row, int column)
@@ -39,11 +39,11 @@ __device__ inline uint16_t& element_of_box(unsigned char* box, int row, int colu
 // partner.
 __device__ inline void make_symmetric(unsigned char* box, bool upper)
 {
-    const int thread = threadIdx.x % 128, place = thread % mirror_side;
+    const int thread = threadIdx.x % 128, place = thread % box_side;
 #pragma unroll 4
-    for (int i = thread / mirror_side; i < mirror_side / 2; i += 128 / mirror_side) {
-        const bool first = place < mirror_side - 1 - i;
-        const int row = first ? i : mirror_side - 2 - i, column = first ? i + 1 + place : place;
+    for (int i = thread / box_side; i < box_side / 2; i += 128 / box_side) {
+        const bool first = place < box_side - 1 - i;
+        const int row = first ? i : box_side - 2 - i, column = first ? i + 1 + place : place;
         if (!first && row == i)
             continue;
         uint16_t &above = element_of_box(box, row, column), &below = element_of_box(box, column, row);
@@ -60,10 +60,10 @@ __device__ inline void store_half(const Params& p, const Scalars& s, unsigned ch
                                   const Block& at)
 {
     const OutputParams& o = p.output;
-    const int thread = threadIdx.x % 128, column = thread % mirror_side;
+    const int thread = threadIdx.x % 128, column = thread % box_side;
     const int64_t left = o.n - first;
     auto* const to = reinterpret_cast<uint16_t*>(OutputBases(o, s, at.batch).d) + first * (o.ldd + 1);
-    for (int row = thread / mirror_side; row < mirror_side; row += 128 / mirror_side)
+    for (int row = thread / box_side; row < box_side; row += 128 / box_side)
         if (max(row, column) < left && (p.upper ? row <= column : column <= row))
             to[row * o.ldd + column] = element_of_box(box, row, column);
 }
@@ -100,7 +100,7 @@ __device__ inline void store_box_where_it_belongs(const Params& p, int number, b
     store_by_turns<C>(
         number, wanted, at,
         [&](unsigned char* box) {
-            fill_box_16<T, mirror_side>(ptx::shared_address(box), sums, s.alpha, at);
+            fill_box_16<T, box_side>(ptx::shared_address(box), sums, s.alpha, at);
             if (!on_diagonal)
                 return;
             ptx::bar_sync(1 + at.consumer, 128);
@@ -122,7 +122,7 @@ __device__ inline void store_box_mirrored(const Params& p, int number, bool want
                                           const float* sums, int64_t n, const Block& at)
 {
     constexpr int rows = transposed_box_rows, bytes = rows * span_bytes;
-    static_assert(2 * rows == mirror_side && 2 * bytes == staging_buffer_bytes);
+    static_assert(2 * rows == box_side && 2 * bytes == staging_buffer_bytes);
     store_by_turns<C>(
         number, wanted, at,
         [&](unsigned char* box) {
@@ -140,8 +140,9 @@ template <Config C, Type T>
 __device__ inline void store_triangle_tile(const Params& p, Scalars s, Accumulator<C>& acc,
                                            const Block& tile)
 {
-    constexpr int columns = C.tile_n / mirror_side;
-    static_assert(C.tile_m == C.tile_n && C.tile_n % mirror_side == 0 && C.consumers_per_tile() == 1);
+    constexpr int columns = C.tile_n / box_side;
+    static_assert(C.tile_m == C.tile_n && C.tile_n % box_side == 0 && C.consumers_per_tile() == 1);
+    static_assert(box_columns(C) == box_side);
     static_assert(2 * C.blocks() * columns % staging_buffers(C) == 0,
                   "a tile begins with the first buffer");
     if (p.epilogue == Epilogue::Fused) [[unlikely]] {
@@ -155,8 +156,8 @@ __device__ inline void store_triangle_tile(const Params& p, Scalars s, Accumulat
             const bool on_diagonal = diagonal && column == at.block;
             const bool behind = diagonal && (p.upper ? column < at.block : at.block < column);
             const int number = 2 * (at.block * columns + column);
-            const int64_t n = at.n + column * mirror_side;
-            const float* const sums = block + column * mirror_side / 2;
+            const int64_t n = at.n + column * box_side;
+            const float* const sums = block + column * box_side / 2;
             store_box_where_it_belongs<C, T>(p, number, !behind, on_diagonal, s, sums, n, at);
             const bool mirrored = p.mirrored && !behind && !on_diagonal;
             store_box_mirrored<C, T>(p, number + 1, mirrored, s.alpha, sums, n, at);

@@ -381,8 +381,8 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     return setup;
 }
 
-// Plan and parameters are the library's own. Shape 0: both halves of D, tiles of all kinds. Then the lower half
-// with a C, two problems; both halves by stream-K.
+// Plan and parameters are the library's own. Shape 0: both halves of D, tiles of all kinds. Then the lower
+// half with a C, two problems; both halves by stream-K.
 Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm90;
@@ -411,7 +411,7 @@ Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int 
     options.counters = counter_words(device, options.workspace);
     hg::Plan plan{};
     Params params;
-    if (!choose(p, device, options, plan) || pack_triangle(p, plan, params) != hg::ok)
+    if (!choose(p, device, options, plan) || pack_triangle_product(p, plan, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
     const size_t bytes = static_cast<size_t>(stream_k_words(config, plan.tiles)) * sizeof(uint32_t);
     params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
