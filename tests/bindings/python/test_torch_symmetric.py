@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -280,6 +281,27 @@ class Example(unittest.TestCase):
         for _, torchs, ours in rows:
             self.assertLess(abs(torchs - ours), 0.02)
         self.assertLess(rows[-1][2], 0.9 * rows[0][2])
+
+    def test_a_gpt_learns_both_ways(self):
+        sys.path.insert(0, str(SOURCE / "bindings/python/examples"))
+        import gpt_muon
+        products, printed = [], io.StringIO()
+
+        def counted(*arguments, original=ht.newton_schulz):
+            products.append(arguments)
+            return original(*arguments)
+
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed), \
+                mock.patch.object(ht, "newton_schulz", counted):
+            picture = Path(folder) / "losses.svg"
+            gpt_muon.main(["--steps", "4", "--width", "32", "--layers", "1", "--picture", str(picture)])
+            self.assertEqual(picture.read_text(encoding="utf-8").count("<polyline"), 2)
+        self.assertEqual(len(products), 4 * 4)
+        rows = [[float(x) for x in line.split()] for line in printed.getvalue().splitlines()[1:-1]]
+        self.assertEqual([row[0] for row in rows], [*range(4)])
+        for _, torchs, ours in rows:
+            self.assertLess(abs(torchs - ours), 0.02)
+        self.assertLess(rows[-1][2], rows[0][2])
 
 
 if __name__ == "__main__":
