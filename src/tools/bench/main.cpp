@@ -71,8 +71,10 @@ void add_compare(CLI::App& app, Selection& selection, CompareOptions& options)
     app.add_option("--algorithms", options.algorithms, "Heuristic results of cuBLASLt to try")
         ->check(CLI::Range(1, 1000));
     app.add_flag("--noise", options.noise, "cublasGemmEx against itself at every GEMM, not each eighth");
-    app.add_option("--mode", options.mode, "Mode of the library: default, batch-invariant or tree")
-        ->transform(CLI::CheckedTransformer(modes));
+    app.add_option_function<std::string>(
+           "--mode", [&options](const std::string& name) { options.mode = modes.at(name); },
+           "Mode of the library")
+        ->check(CLI::IsMember(modes));
     app.add_flag("--batch-invariant", options.batch_invariant,
                  "Also time batch-invariant mode, and its cost");
     app.add_flag("--hot", options.hot, "Below 20 MB, also time operands that stay in the L2 cache");
