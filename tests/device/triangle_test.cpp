@@ -81,8 +81,9 @@ TEST(DeviceKernels, triangle)
                 suite.check(g);  // words in memory are 0 again
                 ++served;
             }
-        if (std::string_view(way) == "/stream_k=0")
+        if (std::string_view(way) == "/stream_k=0") {
             EXPECT_EQ(served, static_cast<int>(cases().size()));
+        }
         EXPECT_GT(served, 20) << way;
         for (const std::string& failure : suite.failures())
             ADD_FAILURE() << way << ": " << failure;
