@@ -48,9 +48,9 @@ Candidate candidate_of(const Problem& p, bool stream_k)
     return {like, false, 1, stream_k, p.batch * tiles_of_triangle(rows_of(p)), false};
 }
 
-// Stream-K pays where whole tiles would leave nearly half of the SMs idle: CTAs that are at different K
-// share less in L2. In microseconds with and without it, H200, bf16: n = 2048, K = 512, 2048 and 8192 12.8
-// and 10.0, 22.5 and 24.0, 72.5 and 81.2; n = 3072 = K 55.5 and 49.1; 16 of n = 1024 = K 41.5 and 35.9.
+// Stream-K pays where whole tiles would leave nearly half of the SMs idle, and K is long. In microseconds
+// with and without it, H200, bf16: n = 2048, K = 512, 2048 and 8192 12.8 and 10.0, 22.5 and 24.0, 72.5 and
+// 81.2; n = 3072 = K 55.5 and 49.1; 16 of n = 1024 = K 41.5 and 35.9.
 bool pays_to_stream(const Problem& p, int64_t tiles, int sm_count)
 {
     constexpr double worth = 1.7;
