@@ -1,0 +1,232 @@
+// Launches of the library's kernels of sm90, as arrange_product.cpp has those of other backends.
+#include "mutation/kernels.hpp"
+#include "mutation/products.hpp"
+
+#include "arch/common/host/pack.hpp"
+#include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/direct.hpp"
+#include "arch/sm90/choose/model/model.hpp"
+#include "arch/sm90/kernels.hpp"
+#include "arch/sm90/pack.hpp"
+#include "arch/sm90/params.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace mutation {
+namespace {
+
+// What a launch of a kernel of sm90 asks for. Both x and y end in a partial tile.
+struct Sm90Shape {
+    Asked asked;
+    bool swap_ab;
+    int split;
+    int64_t batch, tiles_x, tiles_y, k_tiles;
+    int clusters;  // that run at once, at most
+    bool stream_k = false;
+};
+
+// Shape 0: many tiles of one CTA or pair, handed out where clusters can be, 16 bits by TMA, the ring gone
+// round so often that a barrier that is one arrival ahead each time ends up a phase ahead. Then the other
+// ways to store: f32, everything or as much as the row can, and the same swapped; with nothing to multiply
+// between one tile's stores and the next's; tiles that two or three clusters share; a bias, by TMA; at last
+// all that TMA moves, with C of either type.
+Sm90Shape persistent_shape(const hg::sm90::Config& config, Type own, int shape)
+{
+    const bool takes_all = hg::sm90::reads_c_by_subtile(config);
+    const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, biased{own, 8, false, false, true};
+    const Asked everything = takes_all ? Asked{Type::F16, 1, true} : biased;
+    const Asked in_place{own, 8, true, false, false, true, own};
+    const Asked with_floats{own, 8, true, false, false, true, Type::F32};
+    const Asked nothing = takes_all ? Asked{Type::F16, 1, true, true} : Asked{own, 8, false, true, true};
+    const int stages_apart = config.ctas() > 2 ? 2 * config.stages : config.stages;
+    if (shape == 0 && config.schedule == hg::sm90::Schedule::PingPong)
+        return {f16, false, 1, 1, 12, 1, stages_apart + 1, 1};
+    const Sm90Shape shapes[] = {
+        {f16, false, 1, 1, 3, 1, 2 * config.stages + 1, 1},
+        {f32, false, 1, 3, 2, 1, 2, 2},
+        {everything, false, 1, 2, 2, 1, 2, 1},
+        {f16, true, 1, 2, 1, 2, 2, 1},
+        {f32, true, 1, 2, 1, 2, 2, 1},
+        {everything, true, 1, 1, 2, 2, 2, 1},
+        {nothing, false, 1, 2, 2, 1, 2, 1},
+        {nothing, true, 1, 1, 2, 2, 2, 1},
+        {f16, false, 1, 1, 3, 1, 3, 2, true},
+        {f32, true, 1, 1, 1, 1, 12, 3, true},
+        {biased, false, 1, 2, 2, 1, 2, 1},
+        {fuses_all(config) ? in_place : biased, false, 1, 2, 2, 1, 2, 1},
+        {fuses_all(config) ? with_floats : biased, false, 1, 2, 2, 1, 2, 1},
+    };
+    return shapes[shape];
+}
+
+// Shape 0: no split, the ring gone round six times. The others: a split in `split`, with whole vectors, a
+// bias or everything else, plain and swapped, at last without one.
+Sm90Shape split_shape(const hg::sm90::Config& config, Type own, int split, int shape)
+{
+    const Asked f16{own, 8, false}, f32{Type::F32, 4, false}, everything{Type::F16, 1, true};
+    const Asked biased{own, 8, false, false, true};
+    const Sm90Shape shapes[] = {
+        {f16, false, 1, 1, 1, 1, 6 * config.stages + 1, 4},
+        {f32, false, split, 1, 1, 2, (config.stages + 2) * split, 4},
+        {everything, false, split, 2, 1, 2, 2 * split + 1, 4},
+        {biased, true, split, 1, 1, 2, 2 * split + 1, 4},
+        {everything, true, split, 1, 2, 1, 2 * split + 1, 4},
+        {f32, true, 1, 1, 1, 2, 3, 4},
+    };
+    return shapes[shape];
+}
+
+// The kernels' majors are those of x and y.
+hg::Problem make_sm90_problem(emu::Machine& machine, Setup& setup, const hg::sm90::Config& config,
+                              const Variant& variant, const Sm90Shape& shape)
+{
+    const bool edge = shape.asked.everything && !shape.asked.for_tma;
+    const int64_t x = shape.tiles_x * config.tile_m * config.cluster_m - (edge ? 27 : 24);
+    const int64_t y = shape.tiles_y * config.tile_n * config.cluster_n - (edge                ? 3
+                                                                          : config.tile_n > 8 ? 8
+                                                                                              : 0);
+    const int64_t k = shape.k_tiles * hg::sm90::tile_k - 24;
+    Variant majors = variant;
+    if (shape.swap_ab)
+        std::swap(majors.a, majors.b);
+    return make_problem(machine, setup, shape.swap_ab ? y : x, shape.swap_ab ? x : y, k, shape.batch,
+                        majors, shape.asked);
+}
+
+}  // namespace
+
+// Plan and parameters are the library's own.
+Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = configs[&kernel - hg::sm90::kernels];
+    const int split = config.tile_n == 8 ? 4 : 3;
+    const Type own = variant_of(name).bf16 ? Type::BF16 : Type::F16;
+    const Sm90Shape asked =
+        config.is_split() ? split_shape(config, own, split, shape) : persistent_shape(config, own, shape);
+    Setup setup;
+    const hg::Problem p = make_sm90_problem(machine, setup, config, variant_of(name), asked);
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.split = asked.split;
+    options.swap_ab = asked.swap_ab ? hg::SwapAb::On : hg::SwapAb::Off;
+    options.stream_k = asked.stream_k ? hg::StreamK::On : hg::StreamK::Off;
+    options.workspace = size_t{1} << 30;
+    hg::Device device{};
+    device.sm_count = 132;
+    options.counters = counter_words(device, options.workspace);
+    device.cc = 90;
+    device.sm_count = asked.clusters * config.ctas() * asked.split;
+    // Of clusters of four, fewer fit than there is room for.
+    while (!config.is_split() &&
+           resident_clusters(config.ctas_per_sm, config.ctas(), device.sm_count) < asked.clusters)
+        ++device.sm_count;
+    hg::Plan plan{};
+    Params params;
+    char symbol[80];
+    if (!choose(p, device, options, plan) || pack_gemm(p, plan, params) != hg::ok ||
+        !hg::major_symbol(kernel, plan.variant, symbol) || symbol != name)
+        throw std::runtime_error("no launch of " + name);
+    const int64_t counted = arrival_words(config, plan.tiles * config.consumers_per_tile());
+    const size_t bytes =
+        static_cast<size_t>(counted + global_partial_words(config, plan.tiles, plan.split)) *
+        sizeof(uint32_t);
+    params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
+    std::memset(params.arrivals, 0, bytes);
+    if (can_schedule_dynamically(config) && shape == 0)
+        params.tile_counter = params.arrivals;
+    params.partials = plan.sm90.stream_k
+                          ? reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false))
+                          : reinterpret_cast<float*>(params.arrivals + counted);
+    // With a single SM a slice waits in vain for those behind it, and gives up.
+    if (config.is_global())
+        machine.config.sm_count = shape % 2 ? device.sm_count : 1;
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
+// Plan and parameters are the library's own. Shape 0: both halves of D, tiles of all kinds. Then the lower
+// half with a C, two problems; both halves by stream-K.
+Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
+    const Variant variant = variant_of(name);
+    const bool lower = shape == 1, streams = shape == 2;
+    const int64_t n = 3 * config.tile_n - 24, k = (streams ? 5 : 2) * tile_k - 24;
+    Setup setup;
+    hg::Problem p = make_problem(machine, setup, n, n, k, lower ? 2 : 1, variant,
+                                 {variant.bf16 ? Type::BF16 : Type::F16});
+    p.triangle = lower ? hg::Triangle::Lower : hg::Triangle::Upper;
+    p.mirrored = !lower;
+    if (lower) {
+        p.beta = 0.5f;
+        p.c = p.d;
+        p.c.ptr = random_halves(machine, static_cast<size_t>(2 * p.c.batch_stride), variant.bf16);
+    }
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.stream_k = streams ? hg::StreamK::On : hg::StreamK::Off;
+    options.workspace = size_t{1} << 30;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = streams ? 4 : 2;
+    options.counters = counter_words(device, options.workspace);
+    hg::Plan plan{};
+    Params params;
+    if (!choose(p, device, options, plan) || pack_triangle_product(p, plan, params) != hg::ok)
+        throw std::runtime_error("no launch of " + name);
+    const size_t bytes = static_cast<size_t>(stream_k_words(config, plan.tiles)) * sizeof(uint32_t);
+    params.arrivals = static_cast<uint32_t*>(empty_result(machine, setup, bytes));
+    std::memset(params.arrivals, 0, bytes);
+    if (streams)
+        params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
+// Plan and parameters are the library's own. Shape 0: whole steps of aligned vectors, two of each warp.
+// Then three slices of k with nothing aligned, stored by element; the same with everything but plain,
+// swapped.
+Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Variant variant = variant_of(name);
+    const DirectConfig& config = direct_configs[&kernel - hg::sm90::kernels - first_direct];
+    const int round = direct_step(config, variant.a) * direct_sharers(config, variant.a);
+    const Asked asked[] = {{variant.bf16 ? Type::BF16 : Type::F16},
+                           {variant.bf16 ? Type::BF16 : Type::F16, 3},
+                           {Type::F16, 1, true}};
+    const bool edge = shape > 0, swap_ab = shape == 2;
+    const int64_t x = 2 * config.tile_m - (edge ? 5 : 0), y = config.tile_n - (edge ? 3 : 0),
+                  k = edge ? 4 * round + 5 : 2 * round;
+    Variant majors = variant;
+    if (swap_ab)
+        std::swap(majors.a, majors.b);
+    Setup setup;
+    hg::Problem p = make_problem(machine, setup, swap_ab ? y : x, swap_ab ? x : y, k, edge ? 2 : 1, majors,
+                                 asked[shape]);
+    for (hg::Operand* o : {&p.a, &p.b})
+        o->ptr = static_cast<const uint16_t*>(o->ptr) + (edge ? 1 : 0);
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.split = edge ? 3 : 1;
+    options.swap_ab = swap_ab ? hg::SwapAb::On : hg::SwapAb::Off;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = 4;
+    hg::Plan plan{};
+    if (!choose_direct(p, device, options, DirectFamily::Direct, plan))
+        throw std::runtime_error("no launch of " + name);
+    DirectParams params;
+    pack_direct(p, plan, params);
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
+}  // namespace mutation
