@@ -13,7 +13,8 @@ namespace {
 
 constexpr hgemm_uplo_t uplos[] = {HGEMM_UPPER, HGEMM_LOWER, HGEMM_BOTH};
 
-// Number `form` of the cases that differ in how they are asked for.
+}  // namespace
+
 GemmCase triangle_case(unsigned form, int64_t n, int64_t k)
 {
     GemmCase g;
@@ -28,6 +29,8 @@ GemmCase triangle_case(unsigned form, int64_t n, int64_t k)
     g.seed = form + 1;
     return g;
 }
+
+namespace {
 
 // By the general form, or by a function of its own.
 void expect_triangle(Library& library, const GemmCase& g, std::optional<Syrk> form = {})

@@ -2,9 +2,15 @@
 // GoogleTest.
 #pragma once
 
+#include "gemm_case.hpp"
 #include "library.hpp"
 
+#include <cstdint>
+
 namespace hg::test {
+
+// Number `form` of the cases that differ in half, layout, operands and type.
+GemmCase triangle_case(unsigned form, int64_t n, int64_t k);
 
 // Every half, layout, type, batch and function is right, and the other half is as promised.
 void check_triangles(Library& library);

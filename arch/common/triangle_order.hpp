@@ -19,7 +19,7 @@ struct TriangleOrder {
     int32_t rows;     // of tiles, and columns
 };
 
-// Sixteen columns of a band of eight rows keep the SMs of an H100 busy, and read 24 rows and columns.
+// Sixteen columns of a band are 128 tiles, about one wave of an H100, and read 8 rows and 16 columns.
 constexpr int32_t band_rows = 8;
 
 constexpr int64_t tiles_of_triangle(int64_t rows) { return rows * (rows + 1) / 2; }

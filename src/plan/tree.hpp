@@ -74,8 +74,7 @@ struct Tree {
 const char* refusal_of_tree(const Problem& problem);
 
 // For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
-// least eight rows and columns. There are `leaves` of them, a
-// power of two: count_leaves() or fewer.
+// least eight rows and columns. `leaves`: a power of two, count_leaves() or fewer.
 Status plan_tree(const Problem& problem, int64_t leaves, size_t room, Tree& tree);
 
 // All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.

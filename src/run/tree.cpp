@@ -109,14 +109,15 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
     if (status != ok)
         return status;
     log_composite(handle, tree_composite, problem,
-                  handle.context ? " key=" + tuning_key(first_product(problem, tree), Mode::BatchInvariant)
-                                 : "");
+                  handle.context
+                      ? " key=" + tuning_key(first_product(problem, tree), handle.planning_options().mode)
+                      : "");
     return for_each_part(problem, tree, Parts::All,
                          [&](const TreePart& part) { return run_leaves(handle, problem, tree, part); });
 }
 
-// Unless something else was asked for: a kernel, one that was tuned, or a small workspace.
-bool gains_by_leaves(const hg::Handle& handle, const Problem& problem)
+// Not where a kernel was forced or tuned, or the workspace is small.
+bool may_cut_k(const hg::Handle& handle, const Problem& problem)
 {
     const auto sums_bytes =
         static_cast<size_t>(most_default_leaves * problem.m * (problem.n + 8)) * sizeof(float);
@@ -131,7 +132,7 @@ bool is_tree(const hg::Handle& handle, const Problem& problem)
 {
     switch (handle.options.mode) {
     case Mode::Tree: return problem.groups.of_k || count_leaves(problem.k) > 1;
-    case Mode::Default: return gains_by_leaves(problem) && gains_by_leaves(handle, problem);
+    case Mode::Default: return gains_by_leaves(problem) && may_cut_k(handle, problem);
     default: return false;
     }
 }

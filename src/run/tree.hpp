@@ -7,7 +7,7 @@
 
 namespace hg {
 
-// Is the handle in tree mode, and is the problem's K halved?
+// Is the problem's K halved? In tree mode wherever it can be, in the default mode where that is faster.
 bool is_tree(const Handle& handle, const Problem& problem);
 
 extern const Composite tree_composite;

@@ -44,7 +44,7 @@ struct Cut {
     }
 };
 
-// Of a kernel that computes one half of D and stores it twice.
+// Of a kernel that serves the whole problem.
 Cut cut_of(const Plan& plan)
 {
     Cut cut{};

@@ -1,5 +1,6 @@
 // Symmetric results by kernels that compute one half of D.
 #include "../conformance.hpp"
+#include "../triangle_rules.hpp"
 #include "gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -12,21 +13,11 @@
 namespace hg::test {
 namespace {
 
-constexpr hgemm_uplo_t uplos[] = {HGEMM_BOTH, HGEMM_UPPER, HGEMM_LOWER};
-
-// Number `form` of the cases that differ in layouts, types and what is added.
+// As large kernels need them, each type with all of the other forms.
 GemmCase case_of(unsigned form, int64_t n, int64_t k)
 {
-    GemmCase g;
-    g.uplo = uplos[form % 3];
-    g.layout = form & 1 ? HGEMM_ROW_MAJOR : HGEMM_COL_MAJOR;
-    g.transa = form & 2 ? HGEMM_TRANS : HGEMM_NO_TRANS;
-    g.transb = form & 2 ? HGEMM_NO_TRANS : HGEMM_TRANS;
+    GemmCase g = triangle_case(form, n, k);
     g.type_ab = g.type_c = g.type_d = halves[form / 4 % 2];
-    g.m = g.n = n;
-    g.k = k;
-    g.data = form % 3 == 0 ? Data::Integers : Data::Normal;
-    g.seed = form + 1;
     g.aligned = true;
     return g;
 }

@@ -212,6 +212,28 @@ TEST(Sm90, EpilogueOfEachOutput)
 }
 
 // explain tells what was decided beside the kernel.
+// Of A * transpose(A), both halves: by whole tiles, unless these leave nearly half of the SMs idle.
+TEST(Sm90, TrianglesStreamWhereALastWaveIsNearlyEmpty)
+{
+    const auto planned = [](int64_t n, int64_t k, Triangle triangle) {
+        Problem p = linear_layer(n, n, k);
+        p.triangle = triangle;
+        p.mirrored = triangle == Triangle::Upper;
+        Options options{};
+        options.workspace = size_t{1} << 28;
+        options.counters = 1 << 20;
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h200, options, plan)) << plan.refusal;
+        EXPECT_TRUE(sm90::is_triangle(plan.kernel));
+        return plan;
+    };
+    EXPECT_EQ(planned(4096, 1024, Triangle::Upper).grid, 132);
+    EXPECT_EQ(planned(4096, 1024, Triangle::Lower).tiles, 528);
+    EXPECT_TRUE(planned(2048, 2048, Triangle::Upper).sm90.stream_k);
+    EXPECT_FALSE(planned(2048, 512, Triangle::Upper).sm90.stream_k);
+    EXPECT_FALSE(planned(3072, 3072, Triangle::Upper).sm90.stream_k);
+}
+
 TEST(Sm90, PlansTellTheirDetails)
 {
     Options o{};

@@ -126,18 +126,11 @@ void decide_details(const Facts& f, int sm_count, Plan& plan)
     details.epilogue = epilogue_of(c, f, plan.swap_ab);
 }
 
-void decide_details_of_triangle(const Facts& f, Plan& plan)
+void decide_output_details(const Facts& f, Plan& plan)
 {
     plan.sm90.d_once = exceeds_l2(f.problem);
     plan.sm90.persistent = true;
     plan.sm90.epilogue = epilogue_of(config_of(plan.kernel), f, false);
-}
-
-void decide_details_of_groups(const Facts& rows, Plan& plan)
-{
-    plan.sm90.d_once = exceeds_l2(rows.problem);
-    plan.sm90.persistent = true;
-    plan.sm90.epilogue = epilogue_of(config_of(plan.kernel), rows, false);
 }
 
 }  // namespace hg::sm90

@@ -32,9 +32,10 @@ struct LastTile {
 };
 LastTile last_tile(const Config& config, const Facts& facts, const Plan& plan);
 
-// Fills plan.sm90 for a kernel with tiles, or for groups, whose rows are one problem.
+// Fills plan.sm90 for a kernel of the table's KERNEL lines.
 void decide_details(const Facts& facts, int sm_count, Plan& plan);
-void decide_details_of_triangle(const Facts& facts, Plan& plan);
-void decide_details_of_groups(const Facts& rows, Plan& plan);
+// The same for groups, whose rows are one problem, and triangles, which have an order of tiles of their
+// own.
+void decide_output_details(const Facts& facts, Plan& plan);
 
 }  // namespace hg::sm90

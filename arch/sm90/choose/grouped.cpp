@@ -141,7 +141,7 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
     plan.workspace += plan.sm90.dynamic_schedule ? sizeof(uint32_t) : 0;
     plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
     plan.why = *o.kernel ? Why::Forced : Why::Model;
-    decide_details_of_groups(Facts(rows_of_groups(p)), plan);
+    decide_output_details(Facts(rows_of_groups(p)), plan);
     return true;
 }
 

@@ -17,10 +17,12 @@
 namespace hg::sm90 {
 namespace {
 
-// Roles count through the bands of tile rows for each tile: band_rows of these are one step.
+// Rows of tiles. For each tile a role steps through the bands before it.
 constexpr int64_t max_rows = 1024;
 
 int64_t rows_of(const Problem& p) { return ceil_div(p.n, int64_t{triangle_configs[0].tile_n}); }
+
+int64_t tiles_of(const Problem& p) { return p.batch * tiles_of_triangle(rows_of(p)); }
 
 const char* refusal_of(const Facts& f, const Options& o)
 {
@@ -35,8 +37,7 @@ const char* refusal_of(const Facts& f, const Options& o)
         return "A and B are contiguous along different dimensions";
     if (p.d.type != p.type_ab || epilogue_of(triangle_configs[0], f, false) == Epilogue::General)
         return "TMA cannot store D in the type of A and B, or load C";
-    return rows_of(p) > max_rows || p.batch * tiles_of_triangle(rows_of(p)) > max_tiles ? "D is too large"
-                                                                                        : nullptr;
+    return rows_of(p) > max_rows || tiles_of(p) > max_tiles ? "D is too large" : nullptr;
 }
 
 // The model and calibrations know the kernel of the same tile that computes all of D, here with fewer
@@ -45,7 +46,7 @@ Candidate candidate_of(const Problem& p, bool stream_k)
 {
     static constexpr int like = kernel_named("sm90_pingpong_128x128");
     static_assert(configs[like].tile_m == triangle_configs[0].tile_m && !configs[like].is_split());
-    return {like, false, 1, stream_k, p.batch * tiles_of_triangle(rows_of(p)), false};
+    return {like, false, 1, stream_k, tiles_of(p), false};
 }
 
 // Stream-K pays where whole tiles would leave nearly half of the SMs idle, and K is long. In microseconds
@@ -80,7 +81,7 @@ void fill(const Facts& f, const Candidate& candidate, const Prediction& predicti
         details.stream_k_tiles = static_cast<int32_t>(stream_shape(c, plan.tiles, p.k, sm_count).tiles);
         plan.workspace = static_cast<size_t>(stream_k_bytes(c, plan.grid));
     }
-    decide_details_of_triangle(f, plan);
+    decide_output_details(f, plan);
 }
 
 }  // namespace
@@ -92,18 +93,17 @@ bool choose_triangle(const Problem& p, const Device& device, const Options& o, P
     if (plan.refusal)
         return false;
     const int sm_count = o.sm_count(device);
-    const Candidate whole = candidate_of(p, false), streamed = candidate_of(p, true);
+    const int64_t tiles = tiles_of(p);
     const bool can_stream =
-        o.stream_k != StreamK::Off && can_stream_k(p, triangle_configs[0], whole.clusters, o, sm_count);
+        o.stream_k != StreamK::Off && can_stream_k(p, triangle_configs[0], tiles, o, sm_count);
     if (o.stream_k == StreamK::On && !can_stream) {
         plan.refusal = "stream-K is not possible";
         return false;
     }
-    const bool streams =
-        can_stream && (o.stream_k == StreamK::On || pays_to_stream(p, whole.clusters, sm_count));
-    const Candidate& best = streams ? streamed : whole;
-    const Factors& factors = KernelFactors(device, kernels)[best.kernel];
-    fill(facts, best, predict(facts, best, sm_count, factors), o, sm_count, plan);
+    const bool streams = can_stream && (o.stream_k == StreamK::On || pays_to_stream(p, tiles, sm_count));
+    const Candidate candidate = candidate_of(p, streams);
+    const Factors& factors = KernelFactors(device, kernels)[candidate.kernel];
+    fill(facts, candidate, predict(facts, candidate, sm_count, factors), o, sm_count, plan);
     return true;
 }
 
