@@ -152,6 +152,22 @@ typedef HGEMM_ENUM(hgemm_uplo) {
     HGEMM_BOTH = 123
 } hgemm_uplo_t;
 
+/**
+ * A gated result, as SwiGLU, GeGLU and their like have it: in a line of the product, one half of the elements are
+ * gates of the other half. D = activation(gate) * (other + offset) has half as many. A line is a row of a
+ * row-major result, and a column of a column-major one.
+ */
+typedef struct hgemm_gate {
+    /* 0: no gates. Else `block` elements of a line are gates of the next `block`, the next `block` are gates
+       again, and so on. Half of a line: all gates lie in front. 1: gates and others take turns. Twice of it
+       must divide the length of a line. */
+    int64_t block;
+    float limit;     /* not 0: larger gates count as limit, and others are clamped to -limit ... limit */
+    float slope;     /* of HGEMM_ACTIVATION_SILU, x / (1 + exp(-slope * x)); 0 counts as 1 */
+    float offset;    /* added to what is gated */
+    uint32_t unused; /* not read */
+} hgemm_gate_t;
+
 /** Device number for hgemm_create_on(): compute on the CPU, with host pointers. */
 #define HGEMM_DEVICE_HOST (-1)
 /** Device number for hgemm_create_on(): the device that hgemm_create() would take. */
@@ -426,7 +442,8 @@ HGEMM_API hgemm_status_t bsyrk_strided_batched(hgemm_handle_t handle, hgemm_layo
 /* ---- Level 3, general form -------------------------------------------------------------------- */
 
 /**
- * D = activation(alpha * op(A) * op(B) + beta * C + bias), for batch_count problems, or half of it.
+ * D = activation(alpha * op(A) * op(B) + beta * C + bias), for batch_count problems; or half of it, if D is
+ * symmetric; or a gated D, of half the width.
  * Fill with hgemm_args_init(), then set what differs. Every other Level 3 call is a special case.
  */
 typedef struct hgemm_args {
@@ -465,6 +482,11 @@ typedef struct hgemm_args {
     /* Not 0: that half of a D that is known to be symmetric, where m = n, without bias, activation and aux. The ops
        are those of the whole product. NOT_SUPPORTED for pointer arrays. */
     hgemm_uplo_t uplo;
+    uint32_t unused_too; /* not read */
+    /* With a block: D is m x n / 2, if it is column-major m / 2 x n. C, the bias and aux are those of the
+       whole m x n product; aux receives the values before limit, activation and offset. NOT_SUPPORTED for
+       pointer arrays. */
+    hgemm_gate_t gate;
 } hgemm_args_t;
 
 /** Fill the first `size` bytes (sizeof(hgemm_args_t) of the caller) with defaults: column-major, no

@@ -155,6 +155,40 @@ __device__ inline float activate(float x, Activation activation)
     }
 }
 
+// A gate, and what it gates. NaN stays NaN.
+template <typename Function>
+__device__ inline float gated(float gate, float other, const Gate& g, Function activation)
+{
+    if (g.limit > 0.0f) {
+        gate = gate > g.limit ? g.limit : gate;
+        other = other > g.limit ? g.limit : other < -g.limit ? -g.limit : other;
+    }
+    return __fmul_rn(activation(gate), __fadd_rn(other, g.offset));
+}
+
+// Calls use() with the activation but GeluErf as a function.
+template <typename Use>
+__device__ inline void with_short_gate_function(Activation activation, float slope, Use use)
+{
+    if (activation == Activation::Silu)
+        use([=](float x) { return logistic_product(x, -log2_e * slope * x); });
+    else if (activation == Activation::GeluTanh)
+        use([](float x) { return gelu_tanh(x); });
+    else if (activation == Activation::Relu)
+        use([](float x) { return relu(x); });
+    else
+        use([](float x) { return x; });
+}
+
+template <typename Use>
+__device__ inline void with_gate_function(Activation activation, float slope, Use use)
+{
+    if (activation == Activation::GeluErf)
+        use([](float x) { return gelu_erf(x); });
+    else
+        with_short_gate_function(activation, slope, use);
+}
+
 // Loads up to eight elements one by one, as many as exist; the others are zeros.
 __device__ inline uint4 gather_vector(const uint16_t* from, int64_t stride, int64_t count)
 {

@@ -31,6 +31,16 @@ struct Groups {
     bool operator==(const Groups&) const = default;
 };
 
+// hgemm_gate_t: of the columns of a product, `block` are gates of the next `block`, and so on. D has half as many.
+struct Gate {
+    int64_t block;  // 0: no gates
+    float limit;    // 0: none
+    float slope;    // of Silu
+    float offset;   // -0: none
+
+    bool operator==(const Gate&) const = default;
+};
+
 namespace sm90 {
 
 // How a persistent kernel stores a tile:

@@ -2,6 +2,7 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
+#include "arch/host/gate.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
 #include "arch/host/packed/kernels.hpp"
@@ -10,6 +11,7 @@
 #include "arch/host/rows/rows.hpp"
 #include "arch/host/tree.hpp"
 #include "arch/host/triangle.hpp"
+#include "src/plan/gate.hpp"
 #include "src/plan/tree.hpp"
 #include "src/run/handle.hpp"
 
@@ -191,6 +193,12 @@ Status move_triangle(Handle& handle, void* state, const TriangleMove& move)
     return ok;
 }
 
+Status apply_gates(Handle& handle, void* state, const GatePass& pass)
+{
+    apply_gates(**static_cast<SharedPool*>(state), pass, handle.sm_count());
+    return ok;
+}
+
 }  // namespace
 
 const Backend host_backend = {
@@ -210,6 +218,7 @@ const Backend host_backend = {
     .takes_groups = false,
     .sum_leaves = sum_leaves,
     .move_triangle = move_triangle,
+    .apply_gates = apply_gates,
     .remark = remark,
 };
 

@@ -13,7 +13,9 @@ namespace {
 // for which they give the limit. NaN stays NaN.
 float bounded(float x) { return std::max(x, std::numeric_limits<float>::lowest()); }
 
-void activate(Activation activation, float* values, int64_t count)
+}  // namespace
+
+void activate(Activation activation, float* values, int64_t count, float slope)
 {
     const auto apply = [=](auto function) { std::transform(values, values + count, values, function); };
     switch (activation) {
@@ -33,9 +35,13 @@ void activate(Activation activation, float* values, int64_t count)
             return 0.5f * x * std::erfc(-0.70710678119f * x);  // sqrt(1 / 2)
         });
         break;
-    case Activation::Silu: apply([](float x) { return bounded(x) / (1.0f + std::exp(-x)); }); break;
+    case Activation::Silu:
+        apply([=](float x) { return bounded(x) / (1.0f + std::exp(-slope * x)); });
+        break;
     }
 }
+
+namespace {
 
 // Elements of C, D or aux from (i, j) on.
 struct Run {

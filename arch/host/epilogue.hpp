@@ -29,6 +29,9 @@ private:
     bool wants_sums_;
 };
 
+// `slope`: of Silu.
+void activate(Activation activation, float* values, int64_t count, float slope = 1.0f);
+
 // The pointer and the element offset at which problem z of a batch begins.
 template <class View>
 auto* base(const View& x, int64_t z, int64_t& offset)

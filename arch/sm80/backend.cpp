@@ -1,6 +1,8 @@
 // The sm80 backend: mma.sync kernels, for Ampere and Ada, and the general path of every later GPU.
 #include "arch/sm80/backend.hpp"
 
+#include "arch/common/gate/config.hpp"
+#include "arch/common/host/gate.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/common/host/tree.hpp"
@@ -11,6 +13,7 @@
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
+#include "src/plan/gate.hpp"
 #include "src/plan/tree.hpp"
 #include "src/plan/triangle.hpp"
 #include "src/run/handle.hpp"
@@ -193,6 +196,17 @@ Status move_triangle(Handle& handle, void* state, const TriangleMove& move)
     return status;
 }
 
+Status apply_gates(Handle& handle, void* state, const GatePass& pass)
+{
+    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : gate_ctas_per_sm);
+    const GateParams params = pack_gates(pass);
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = gate_kernel;
+    plan.grid = std::min(ceil_div(params.units, gate_threads), ctas);
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+}
+
 }  // namespace
 }  // namespace sm80
 
@@ -216,6 +230,7 @@ const Backend sm80_backend = {
     .predict_plan = sm80::predict_plan,
     .sum_leaves = sm80::sum_leaves,
     .move_triangle = sm80::move_triangle,
+    .apply_gates = sm80::apply_gates,
 };
 
 }  // namespace hg

@@ -1,7 +1,9 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
 // for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack,
-// sm80_tree and sm80_triangle serve all types.
+// sm80_tree, sm80_triangle and sm80_gate serve all types.
+#include "arch/common/gate/apply.cuh"
+#include "arch/common/gate/config.hpp"
 #include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
 #include "arch/common/tree/config.hpp"
@@ -74,4 +76,10 @@ extern "C" __global__ void __launch_bounds__(triangle_threads, triangle_ctas_per
     sm80_triangle(const __grid_constant__ TriangleParams p)
 {
     move_triangle(p, dynamic_smem);
+}
+
+extern "C" __global__ void __launch_bounds__(gate_threads, gate_ctas_per_sm)
+    sm80_gate(const __grid_constant__ GateParams p)
+{
+    apply_gates(p);
 }

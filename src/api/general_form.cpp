@@ -11,11 +11,11 @@ namespace {
 namespace signatures {
 using enum Arg;
 
-constexpr Arg ex_args[] = {Handle, Args,      Size,    Layout,   TransA,   TransB, TypeAb,     TypeC,
-                           TypeD,  M,         N,       K,        Alpha,    Beta,   Count,      A,
-                           Lda,    StrideA,   B,       Ldb,      StrideB,  C,      Ldc,        StrideC,
-                           D,      Ldd,       StrideD, BiasMode, BiasType, Bias,   Activation, Aux,
-                           Ldaux,  StrideAux, Flags,   Uplo};
+constexpr Arg ex_args[] = {Handle,  Args,  Size,      Layout,  TransA,   TransB,   TypeAb, TypeC,
+                           TypeD,   M,     N,         K,       Gate,     Alpha,    Beta,   Count,
+                           A,       Lda,   StrideA,   B,       Ldb,      StrideB,  C,      Ldc,
+                           StrideC, D,     Ldd,       StrideD, BiasMode, BiasType, Bias,   Activation,
+                           Aux,     Ldaux, StrideAux, Flags,   Uplo};
 }  // namespace signatures
 
 }  // namespace

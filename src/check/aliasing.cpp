@@ -85,7 +85,7 @@ Status check_apart(const Signature& signature, const hgemm_args_t& g)
     if (g.a_array || g.b_array || g.c_array || g.d_array)
         return ok;
     const Overlaps overlaps(signature);
-    const Stored stored = stored_d(g, signature.fold);
+    const Stored stored = stored_d(g);
     const Named d{overlaps.output(), region_of(g, g.d, stored, g.ldd, g.stride_d, g.type_d)};
     Status status = overlaps.check_operands(d, g);
     if (status == ok && reads_c(g) && g.c != g.d)

@@ -52,6 +52,7 @@ Name names_of(Arg arg)
     case Arg::Ldaux: return {"ldaux", "args->ldaux"};
     case Arg::StrideAux: return {"stride_aux", "args->stride_aux"};
     case Arg::Flags: return {"flags", "args->flags"};
+    case Arg::Gate: return {"gate", "args->gate"};
     }
     return {"?", "?"};
 }

@@ -1,12 +1,15 @@
 #include "src/check/arguments.hpp"
 
+#include "src/base/decimal.hpp"
 #include "src/check/aliasing.hpp"
 #include "src/check/host_memory.hpp"
 #include "src/check/overlap.hpp"
 #include "src/plan/problem.hpp"
 
 #include <algorithm>
+#include <cfloat>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 
 namespace hg {
@@ -47,6 +50,7 @@ private:
 
     Status check_scalar();
     Status check_uplo() const;
+    Status check_gate() const;
     Status check_matrix();
     Status check_epilogue();
 
@@ -70,9 +74,7 @@ private:
     {
         return arrays_ ? ok : stride(name(), value, type);
     }
-    Status size(int64_t value, bool along_lines) const;
     Status output_stride(int64_t value, const Stored& output, int64_t ld) const;
-    Stored d() const { return stored_d(g_, signature_.fold); }
     Status pointer(const void* ptr, const void* const* array, bool needed, hgemm_type_t type) const;
     Status pointers_of(const void* const* array, hgemm_type_t type) const;
     Status scalar_pointer(const void* ptr) const;
@@ -94,14 +96,6 @@ Status Checker::stride(const char* name, int64_t value, hgemm_type_t type) const
                              "is %" PRId64 ", too large: %" PRId64 " problems must stay within 2^62 bytes",
                              value, g_.batch_count);
     return ok;
-}
-
-// `along_lines`: of the dimension in which D is contiguous, and may be folded.
-Status Checker::size(int64_t value, bool along_lines) const
-{
-    if (along_lines && value % signature_.fold != 0)
-        return bad("is %" PRId64 ", must be a multiple of %d", value, signature_.fold);
-    return not_negative(value);
 }
 
 Status Checker::output_stride(int64_t value, const Stored& output, int64_t ld) const
@@ -164,7 +158,7 @@ Status Checker::aliased_c() const
     if (!same || !reads_c(g_))
         return ok;
     const char* d = arrays_ ? "args->d_array" : "args->d";
-    if (signature_.fold != 1)
+    if (g_.gate.block != 0)
         return bad("equals %s, which is narrower", d);
     if (g_.type_c != g_.type_d)
         return bad("equals %s, so args->type_c must equal args->type_d", d);
@@ -192,6 +186,7 @@ Status Checker::check_uplo() const
     const char* const name = g_.bias_mode != HGEMM_BIAS_NONE          ? "args->bias_mode"
                              : g_.activation != HGEMM_ACTIVATION_NONE ? "args->activation"
                              : g_.aux                                 ? "args->aux"
+                             : g_.gate.block != 0                     ? "args->gate.block"
                                                                       : nullptr;
     if (name)
         return bad("is %d, so %s must be 0", static_cast<int>(g_.uplo), name);
@@ -201,6 +196,38 @@ Status Checker::check_uplo() const
                    : ok;
 }
 
+// A member of args->gate by its own name.
+Status Checker::check_gate() const
+{
+    const hgemm_gate_t& gate = g_.gate;
+    const Stored line = stored_c(g_);
+    const auto bad_member = [&](const char* member, double value, const char* wanted) {
+        return fail_argument(position_, member, "is %s, must be %s", general(value).text(), wanted);
+    };
+    if (gate.block < 0)
+        return fail_argument(position_, "args->gate.block", "is %" PRId64 ", must be at least 0",
+                             gate.block);
+    if (gate.block > 0 && (gate.block > line.inner / 2 || line.inner % (2 * gate.block) != 0))
+        if (line.inner > 0)
+            return fail_argument(position_, "args->gate.block",
+                                 "is %" PRId64 ", twice of it must divide args->%s = %" PRId64, gate.block,
+                                 line.inner_name, line.inner);
+    if (!(gate.limit >= 0.0f && gate.limit <= FLT_MAX))
+        return bad_member("args->gate.limit", gate.limit, "finite and at least 0");
+    if (!std::isfinite(gate.slope) || (gate.slope != 0.0f && g_.activation != HGEMM_ACTIVATION_SILU))
+        return bad_member("args->gate.slope", gate.slope, "finite, and 0 without HGEMM_ACTIVATION_SILU");
+    if (!std::isfinite(gate.offset))
+        return bad_member("args->gate.offset", gate.offset, "finite");
+    if (gate.block == 0 && (gate.limit != 0.0f || gate.slope != 0.0f || gate.offset != 0.0f))
+        return fail_argument(position_, "args->gate.block",
+                             "is 0, so the other members of args->gate must be 0 as well");
+    return arrays_ && gate.block > 0
+               ? fail(HGEMM_STATUS_NOT_SUPPORTED,
+                      "args->gate.block is %" PRId64 ", and batches of pointer arrays have no gates",
+                      gate.block)
+               : ok;
+}
+
 Status Checker::check_scalar()
 {
     const char* ops = "111 (NO_TRANS), 112 (TRANS) or 113 (CONJ_TRANS)";
@@ -208,14 +235,15 @@ Status Checker::check_scalar()
     switch (arg_) {
     case Arg::Layout: return one_of(g_.layout, 101, 102, "101 (row-major) or 102 (column-major)");
     case Arg::Uplo: return check_uplo();
+    case Arg::Gate: return check_gate();
     case Arg::Trans:
     case Arg::TransA: return one_of(g_.transa, 111, 113, ops);
     case Arg::TransB: return one_of(g_.transb, 111, 113, ops);
     case Arg::TypeAb: return one_of(g_.type_ab, 1, 2, "1 (F16) or 2 (BF16)");
     case Arg::TypeC: return one_of(g_.type_c, 1, 3, types);
     case Arg::TypeD: return one_of(g_.type_d, 1, 3, types);
-    case Arg::M: return size(g_.m, g_.layout == HGEMM_COL_MAJOR);
-    case Arg::N: return size(g_.n, g_.layout != HGEMM_COL_MAJOR);
+    case Arg::M: return not_negative(g_.m);
+    case Arg::N: return not_negative(g_.n);
     case Arg::K: return not_negative(g_.k);
     case Arg::Count: return not_negative(g_.batch_count);
     case Arg::Alpha: return scalar_pointer(g_.alpha_device);
@@ -240,12 +268,12 @@ Status Checker::check_matrix()
     case Arg::Ldb: return leading(g_.ldb, stored_b(g_), g_.type_ab);
     case Arg::Ldc: return reads_c(g_) ? leading(g_.ldc, stored_c(g_), g_.type_c) : ok;
     case Arg::Ldd:
-    case Arg::LdInOut: return leading(g_.ldd, d(), g_.type_d);
+    case Arg::LdInOut: return leading(g_.ldd, stored_d(g_), g_.type_d);
     case Arg::StrideA: return matrix_stride(g_.stride_a, g_.type_ab);
     case Arg::StrideB: return matrix_stride(g_.stride_b, g_.type_ab);
     case Arg::StrideC: return reads_c(g_) ? matrix_stride(g_.stride_c, g_.type_c) : ok;
     case Arg::StrideD:
-    case Arg::StrideInOut: return output_stride(g_.stride_d, d(), g_.ldd);
+    case Arg::StrideInOut: return output_stride(g_.stride_d, stored_d(g_), g_.ldd);
     default: return ok;
     }
 }

@@ -22,9 +22,16 @@ Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_
     return {ptr, array, contiguous_k ? ld : 1, contiguous_k ? 1 : ld, batch_stride};
 }
 
+// An offset of -0 is the neutral element.
+Gate to_gate(const hgemm_gate_t& gate)
+{
+    return {gate.block, gate.limit, gate.slope != 0.0f ? gate.slope : 1.0f,
+            gate.offset != 0.0f ? gate.offset : -0.0f};
+}
+
 }  // namespace
 
-Problem to_problem(const hgemm_args_t& g, int32_t fold)
+Problem to_problem(const hgemm_args_t& g)
 {
     const bool column = g.layout == HGEMM_COL_MAJOR;
     const bool a_no = g.transa == HGEMM_NO_TRANS, b_no = g.transb == HGEMM_NO_TRANS;
@@ -59,7 +66,8 @@ Problem to_problem(const hgemm_args_t& g, int32_t fold)
                   along_rows ? BiasAlong::Rows : BiasAlong::Columns};
     }
     p.activation = static_cast<Activation>(g.activation);
-    p.folded = p.n - p.n / fold;
+    if (g.gate.block != 0)
+        p.gate = to_gate(g.gate);
     if (g.aux)
         p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d)};
     if (g.uplo != HGEMM_UPLO_NONE) {

@@ -8,7 +8,7 @@
 
 namespace hg {
 
-// The canonical form of checked, non-empty arguments; `fold`: see Signature.
-Problem to_problem(const hgemm_args_t& args, int32_t fold = 1);
+// The canonical form of checked, non-empty arguments.
+Problem to_problem(const hgemm_args_t& args);
 
 }  // namespace hg

@@ -27,12 +27,12 @@ Stored stored_c(const hgemm_args_t& g)
     return g.layout == HGEMM_COL_MAJOR ? Stored{g.m, g.n, "m"} : Stored{g.n, g.m, "n"};
 }
 
-Stored stored_d(const hgemm_args_t& g, int32_t fold)
+Stored stored_d(const hgemm_args_t& g)
 {
     const Stored d = stored_c(g);
-    if (fold == 1)
+    if (g.gate.block == 0)
         return d;
-    return {d.inner / fold, d.outer, "the width of d"};
+    return {d.inner / 2, d.outer, *d.inner_name == 'm' ? "m / 2" : "n / 2"};
 }
 
 }  // namespace hg

@@ -48,13 +48,13 @@ enum class Arg : uint8_t {
     Aux,
     Ldaux,
     StrideAux,
-    Flags
+    Flags,
+    Gate
 };
 
 struct Signature {
     std::span<const Arg> args;
-    bool in_struct;    // args are members of hgemm_args_t, itself argument 2
-    int32_t fold = 1;  // neighbouring elements of a line that become one of D
+    bool in_struct;  // args are members of hgemm_args_t, itself argument 2
 };
 
 // What an argument is called in messages: by the prototype, or as a member of args.
@@ -66,11 +66,11 @@ struct Stored {
     const char* inner_name;
 };
 
-// How A and B of a problem are stored, C and aux, and D, whose lines are shorter where they are folded.
+// How A and B of a problem are stored, C and aux, and D, whose lines are half as long where it is gated.
 Stored stored_a(const hgemm_args_t& args);
 Stored stored_b(const hgemm_args_t& args);
 Stored stored_c(const hgemm_args_t& args);
-Stored stored_d(const hgemm_args_t& args, int32_t fold);
+Stored stored_d(const hgemm_args_t& args);
 
 // Nothing to compute: m, n or the batch count is 0.
 bool is_empty(const hgemm_args_t& args);

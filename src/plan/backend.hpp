@@ -9,6 +9,7 @@
 namespace hg {
 
 struct Backend;
+struct GatePass;
 struct Handle;
 struct LeafSums;
 struct TriangleMove;
@@ -173,8 +174,8 @@ struct Backend {
     bool takes_k_groups = false;
     // Has kernels for problems of which one half of D is asked for.
     bool takes_triangles = false;
-    // Has kernels for problems whose columns are folded.
-    bool takes_fold = false;
+    // Has kernels for problems with gates.
+    bool takes_gates = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and
     // that copies no operands. A backend without one is not calibrated.
     double (*predict_plan)(const Problem&, const Device&, const Plan&, int sm_count) = nullptr;
@@ -185,6 +186,8 @@ struct Backend {
     bool cuts_deep_k = false;
     // If set: copies or transposes a triangle, on the handle's stream.
     Status (*move_triangle)(Handle&, void* state, const TriangleMove&) = nullptr;
+    // If set: gates what lies in the workspace, on the handle's stream.
+    Status (*apply_gates)(Handle&, void* state, const GatePass&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.
     const char* (*remark)() = nullptr;
 };

@@ -141,7 +141,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
             (problem.is_grouped() &&
              !(problem.groups.of_k ? backend->takes_k_groups : backend->takes_groups)) ||
             (problem.triangle != Triangle::Whole && !backend->takes_triangles) ||
-            (problem.folded > 0 && !backend->takes_fold))
+            (problem.is_gated() && !backend->takes_gates))
             continue;
         if (!backend->choose(problem, device, options, next)) {
             refusal = next.refusal;
@@ -261,7 +261,7 @@ Status make_plan(const Problem& problem, const Device& device, const Options& op
 {
     const char* refusal = problem.is_grouped() ? "no kernel for groups whose sizes lie on the device; "
                                                  "HGEMM_GROUPED_HOST is served"
-                          : problem.folded > 0 ? "no kernel folds columns of D"
+                          : problem.is_gated() ? "no kernel has gates"
                                                : "no backend";
     if (find_plan(problem, device, options, backends, plan, refusal))
         return ok;

@@ -16,7 +16,7 @@ void Problem::simplify()
     const auto is_column = [](const Matrix& matrix) {
         return (!matrix.ptr && !matrix.array) || matrix.ld == 1;
     };
-    if (!is_grouped() && n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
+    if (!is_grouped() && !is_gated() && n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
         std::swap(m, n);
         std::swap(a, b);
         bias.along = bias.along == BiasAlong::Rows      ? BiasAlong::Columns
@@ -62,7 +62,7 @@ void Problem::print(char* text, size_t length) const
         m, columns(), name_of(d.type), a.row_stride, a.k_stride, b.row_stride, b.k_stride, name_of(type_ab),
         k, d.ld, batch, general(alpha + 0.0).text(), general(beta).text(),
         bias.along == BiasAlong::None ? "" : " bias", activation == Activation::None ? "" : " activation",
-        folded == 0 ? "" : " folded", aux.ptr ? " aux" : "",
+        is_gated() ? " gated" : "", aux.ptr ? " aux" : "",
         groups.contiguous() ? " rows=offsets"
         : groups.masked()   ? " rows=counts"
         : groups.sizes      ? " k=offsets"

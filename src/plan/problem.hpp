@@ -8,8 +8,11 @@
 // A column-major call becomes this by transposing the equation, which swaps A with B and m with n. Whether
 // A or B is transposed is only a choice of strides. A matrix-vector product has n = 1.
 //
-// An activation may fold neighbouring columns, as a gate does that is multiplied by its neighbour: D then
-// has fewer columns than what is activated, C, aux and the bias among them. No kernel does so yet.
+// Columns may be gates of others. D then has half as many columns as the product, C, aux and the bias:
+//
+//     D[i][j] = activation(gate) * (other + offset)
+//
+// Where no kernel does so, src/run/gate.cpp computes the product in the workspace.
 //
 // Of a symmetric D only one half may be asked for, and the other one as its transpose. Where no kernel does
 // so, src/run/triangle.cpp makes several products of such a one.
@@ -67,13 +70,13 @@ struct Problem {
     Matrix c, d, aux;  // c is unused when beta is the value 0
     Bias bias;
     Activation activation;
-    int64_t folded;                           // columns that D has fewer than n
+    Gate gate;
     float alpha, beta;                        // not used where the pointer below is set:
     const float *alpha_device, *beta_device;  // null, or the address of the value
     // Set: m counts the rows of all contiguous groups, or the room of each masked one; or k counts that of all
     // groups.
     Groups groups;
-    Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, array or group
+    Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, gate, array or group
     bool mirrored;      // the other half of D becomes the triangle's transpose
 
     // Makes this a problem that reads neither A nor B; beta must be set. The sum 0 times this alpha is a
@@ -89,13 +92,15 @@ struct Problem {
     bool changes_nothing() const
     {
         return k == 0 && !beta_device && beta == 1.0f && c == d && bias.along == BiasAlong::None &&
-               activation == Activation::None && folded == 0 && !aux.ptr && !mirrored;
+               activation == Activation::None && gate.block == 0 && !aux.ptr && !mirrored;
     }
 
     bool is_grouped() const { return groups.sizes; }
 
-    // Of D, which are n unless the activation folds them.
-    int64_t columns() const { return n - folded; }
+    bool is_gated() const { return gate.block != 0; }
+
+    // Of D.
+    int64_t columns() const { return is_gated() ? n / 2 : n; }
 
     // Rewrites the problem to an equivalent one that kernels serve best: a contiguous column of D becomes a
     // row of the transposed problem, so that vectors can be stored to it. Groups are not transposed.

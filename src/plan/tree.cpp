@@ -67,8 +67,8 @@ const char* refusal_of_tree(const Problem& p)
         return "groups whose sizes are in device memory";
     if (has_arrays(p))
         return "a batch of pointer arrays";
-    if (p.folded > 0)
-        return "an activation that folds columns";
+    if (p.is_gated())
+        return "gates";
     return nullptr;
 }
 

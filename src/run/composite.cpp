@@ -5,6 +5,7 @@
 #include "src/plan/backend.hpp"
 #include "src/plan/problem.hpp"
 #include "src/run/execute.hpp"
+#include "src/run/gate.hpp"
 #include "src/run/lending.hpp"
 #include "src/run/tree.hpp"
 #include "src/run/triangle.hpp"
@@ -18,6 +19,8 @@ const Composite* composite_of(const hg::Handle& handle, const Problem& problem)
 {
     if (problem.triangle != Triangle::Whole)
         return &triangle_composite;
+    if (problem.is_gated())
+        return &gate_composite;
     return is_tree(handle, problem) ? &tree_composite : nullptr;
 }
 

@@ -32,6 +32,7 @@ Problem shape_of(const Problem& problem)
     shape.beta_device = presence(shape.beta_device);
     shape.groups.sizes = presence(shape.groups.sizes);
     shape.alpha = shape.beta = 1.0f;
+    shape.gate.limit = shape.gate.slope = shape.gate.offset = 0.0f;
     return shape;
 }
 
@@ -67,7 +68,7 @@ uint64_t hash_of(const Matrix& m)
 uint64_t hash_of(const Problem& p, const Workspace& workspace)
 {
     uint64_t hash = mix(workspace.bytes, workspace.counter_words);
-    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.folded, p.bias.batch_stride})
+    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.gate.block, p.bias.batch_stride})
         hash = mix(hash, static_cast<uint64_t>(size));
     for (const uint64_t part : {hash_of(p.a), hash_of(p.b), hash_of(p.c), hash_of(p.d), hash_of(p.aux)})
         hash = mix(hash, part);

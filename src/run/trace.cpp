@@ -55,7 +55,7 @@ std::string describe_output(const Problem& p)
         {p.c.ptr || p.c.array, "beta"},
         {p.bias.along == BiasAlong::Columns, "bias"},
         {p.bias.along == BiasAlong::Rows, "bias_rows"},
-        {p.folded > 0, "folded"},
+        {p.is_gated(), "gate"},
         {p.triangle != Triangle::Whole, "triangle"},
         {p.activation == Activation::Relu, "relu"},
         {p.activation == Activation::GeluTanh, "gelu"},

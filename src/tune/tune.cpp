@@ -169,6 +169,8 @@ Status tune_on_device(Handle& handle, const Problem& problem, const hgemm_tune_o
     if (status == ok && problem.triangle != Triangle::Whole)
         status = fail(HGEMM_STATUS_NOT_SUPPORTED,
                       "args->uplo asks for a triangle, whose products are tuned each by itself");
+    if (status == ok && problem.is_gated())
+        status = fail(HGEMM_STATUS_NOT_SUPPORTED, "args->gate.block asks for gates, which are not tuned");
     if (status == ok)
         status = open_store(handle, o, store);
     if (status == ok)

@@ -108,7 +108,7 @@ std::string tuning_key(const Problem& p, Mode mode)
                    .add(p.batch > 1 && !p.c.array && p.c.batch_stride == 0, "shared")
                    .word();
     key += describe(p.bias, p.type_ab) + describe(p.activation);
-    key += p.folded > 0 ? ",columns" + std::to_string(p.columns()) : "";
+    key += p.is_gated() ? ",gate" + std::to_string(p.gate.block) : "";
     if (p.aux.ptr)
         key += describe("aux", p.aux, p.batch, p.d.type).word();
     key += p.groups.contiguous() ? ",offsets" : p.groups.masked() ? ",counts" : p.is_grouped() ? ",k" : "";

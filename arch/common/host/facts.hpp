@@ -84,7 +84,7 @@ inline OutputFacts::OutputFacts(const Problem& p)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const bool aligned_rows = is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes);
-    simple = !reads_c && !aux && p.activation == Activation::None && p.folded == 0;
+    simple = !reads_c && !aux && p.activation == Activation::None && !p.is_gated();
     plain = simple && !bias;
     vectors = simple && !p.d.array && columns % 8 == 0 && p.d.ld > 0 && aligned_rows;
     elements = simple && !p.d.array && !aligned_rows;
@@ -95,9 +95,9 @@ inline OutputFacts::OutputFacts(const Problem& p)
     // All problems may share C: a tensor map has no stride of 0.
     const bool c_fits = is_tma_matrix(p.c, p.batch) && (p.batch == 1 || p.c.batch_stride > 0) &&
                         (p.c.type == Type::F32 || p.c.type == p.type_ab);
-    // aux is of D's type, and has as many columns unless they are folded.
+    // aux is of D's type, and has as many columns unless there are gates.
     const bool aux_fits = is_tma_matrix(p.aux, p.batch) && p.d.type == p.type_ab;
-    fusible = tma && own_type && p.folded == 0 && p.activation != Activation::GeluErf &&
+    fusible = tma && own_type && !p.is_gated() && p.activation != Activation::GeluErf &&
               (!aux || aux_fits) && (!reads_c || c_fits);
 }
 

@@ -1,0 +1,30 @@
+// The pass that gates sums: configuration and parameters. Host and device.
+#pragma once
+
+#include "arch/common/divisor.hpp"
+#include "arch/common/types.hpp"
+
+#include <cstdint>
+
+namespace hg {
+
+constexpr int gate_threads = 256, gate_ctas_per_sm = 4;
+
+// As GatePass. A unit is what a thread gates at a time: a vector of eight elements of a row of D, or one
+// element.
+struct GateParams {
+    const float* sums;
+    void* d;
+    void* aux;  // null: no aux
+    int64_t ld, problem_stride, apart;
+    int64_t ldd, stride_d, ldaux, stride_aux, aux_apart;
+    Divisor units_of_row, units_of_problem;
+    Divisor block;  // value 0: gates lie side by side
+    int32_t units;  // of all problems
+    bool vectors;
+    Gate gate;
+    Activation activation;
+    Type type_d;
+};
+
+}  // namespace hg

@@ -1,0 +1,117 @@
+#include "src/plan/gate.hpp"
+
+#include "src/base/displaced.hpp"
+
+#include <numeric>
+
+namespace hg {
+namespace {
+
+// The pass numbers the elements of a part with 31 bits.
+constexpr int64_t max_elements = int64_t{1} << 30;
+constexpr int64_t vector = 8;            // elements
+constexpr int64_t sums_alignment = 256;  // bytes
+constexpr int64_t bytes_of_element = 2 * sizeof(float);
+
+int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+
+// From the sums of a part's gates to those of what they gate.
+int64_t apart_of(const Problem& p, const GateCut& cut)
+{
+    return has_halves(p) ? cut.problems * cut.rows * cut.ld : p.gate.block;
+}
+
+int64_t problem_stride_of(const GateCut& cut) { return cut.rows * cut.ld; }
+
+// The first column of the product that a piece has; of the second half of a line, if `half` is 1.
+int64_t first_column(const Problem& p, const GatePiece& piece, int half)
+{
+    return has_halves(p) ? piece.column + half * p.gate.block : 2 * piece.column;
+}
+
+// `column`: of the product.
+Matrix matrix_of(const Matrix& x, const GatePiece& piece, int64_t column)
+{
+    Matrix part = x;
+    part.ptr =
+        displaced(x.ptr, bytes_of(x.type) * (piece.problem * x.batch_stride + piece.row * x.ld + column));
+    return part;
+}
+
+// Both halves of one problem as a batch of two.
+void make_pair(const Problem& p, const GateCut& cut, Problem& product)
+{
+    product.batch = 2;
+    product.a.batch_stride = 0;
+    product.b.batch_stride = p.gate.block * p.b.row_stride;
+    product.c.batch_stride = p.gate.block;
+    product.bias.batch_stride = p.bias.along == BiasAlong::Columns ? p.gate.block : 0;
+    product.d.batch_stride = apart_of(p, cut);
+}
+
+}  // namespace
+
+GateCut cut_gates(const Problem& p, size_t room)
+{
+    constexpr int64_t few_columns = 1024;
+    const int64_t all = p.columns(), unit = has_halves(p) ? vector : std::lcm(p.gate.block, vector);
+    const int64_t elements =
+        std::clamp<int64_t>(static_cast<int64_t>(room) / bytes_of_element, vector, max_elements);
+    GateCut cut{p.m, round_up(all, vector), 1, 0, 0};
+    if (cut.columns > elements / p.m)
+        cut.columns = elements / p.m / unit * unit;
+    if (const int64_t least = std::min(all, few_columns); cut.columns < least) {
+        cut.columns = std::max(std::min(round_up(least, unit), elements / unit * unit), unit);
+        cut.rows = std::clamp<int64_t>(elements / cut.columns, 1, p.m);
+    }
+    if (cut.columns > all)
+        cut.columns = all;
+    cut.ld = round_up(has_halves(p) ? cut.columns : 2 * cut.columns, vector);
+    const int64_t problem = problem_stride_of(cut) * (has_halves(p) ? 2 : 1) / 2;
+    if (cut.rows == p.m && cut.columns == all)
+        cut.problems = std::clamp<int64_t>(elements / problem, 1, p.batch);
+    cut.sums_bytes =
+        static_cast<size_t>(round_up(cut.problems * problem * bytes_of_element, sums_alignment));
+    return cut;
+}
+
+Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece, int index, float* sums)
+{
+    const int64_t column = first_column(p, piece, index);
+    Problem product = p;
+    product.gate = {};
+    product.activation = Activation::None;
+    product.aux = {};
+    product.batch = piece.problems;
+    product.m = piece.rows;
+    product.n = has_halves(p) ? piece.columns : 2 * piece.columns;
+    product.a.ptr = displaced(p.a.ptr, 2 * (piece.problem * p.a.batch_stride + piece.row * p.a.row_stride));
+    product.b.ptr = displaced(p.b.ptr, 2 * (piece.problem * p.b.batch_stride + column * p.b.row_stride));
+    product.c = matrix_of(p.c, piece, column);
+    const int64_t bias =
+        piece.problem * p.bias.batch_stride + (p.bias.along == BiasAlong::Rows ? piece.row : column);
+    product.bias.ptr = displaced(p.bias.ptr, bias * bytes_of(p.bias.type));
+    product.d = {sums + index * apart_of(p, cut), nullptr, cut.ld, problem_stride_of(cut), Type::F32};
+    if (has_halves(p) && piece.problems == 1)
+        make_pair(p, cut, product);
+    product.simplify();
+    return product;
+}
+
+GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, const float* sums)
+{
+    return {sums,
+            cut.ld,
+            problem_stride_of(cut),
+            apart_of(p, cut),
+            has_halves(p) ? 0 : p.gate.block,
+            p.gate,
+            p.activation,
+            matrix_of(p.d, piece, piece.column),
+            matrix_of(p.aux, piece, first_column(p, piece, 0)),
+            piece.rows,
+            piece.columns,
+            piece.problems};
+}
+
+}  // namespace hg
