@@ -159,10 +159,8 @@ __device__ inline float activate(float x, Activation activation)
 template <typename Function>
 __device__ inline float gated(float gate, float other, const Gate& g, Function activation)
 {
-    if (g.limit > 0.0f) {
-        gate = gate > g.limit ? g.limit : gate;
-        other = other > g.limit ? g.limit : other < -g.limit ? -g.limit : other;
-    }
+    gate = ptx::min_nan(gate, g.limit);
+    other = ptx::max_nan(ptx::min_nan(other, g.limit), -g.limit);
     return __fmul_rn(activation(gate), __fadd_rn(other, g.offset));
 }
 

@@ -34,7 +34,7 @@ struct Groups {
 // hgemm_gate_t: of the columns of a product, `block` are gates of the next `block`, and so on. D has half as many.
 struct Gate {
     int64_t block;  // 0: no gates
-    float limit;    // 0: none
+    float limit;    // infinity: none
     float slope;    // of Silu
     float offset;   // -0: none
 

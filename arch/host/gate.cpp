@@ -22,9 +22,8 @@ void gate_values(const GatePass& pass, int64_t count, float* gates, const float*
     const float limit = pass.gate.limit;
     float clamped[chunk];
     for (int64_t e = 0; e < count; ++e) {
-        clamped[e] = limit > 0.0f ? at_least(at_most(others[e], limit), -limit) : others[e];
-        if (limit > 0.0f)
-            gates[e] = at_most(gates[e], limit);
+        clamped[e] = at_least(at_most(others[e], limit), -limit);
+        gates[e] = at_most(gates[e], limit);
     }
     activate(pass.activation, gates, count, pass.gate.slope);
     for (int64_t e = 0; e < count; ++e)

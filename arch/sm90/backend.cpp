@@ -49,7 +49,8 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     if (is_direct(index))
         return direct_symbol(index, variant, name);
     const int majors = variant & 3;
-    if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3))
+    if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3) ||
+        (is_gated(index) && majors != 0))
         return false;
     if (index != repack_kernel)
         return major_symbol(kernel, variant, name);
@@ -121,6 +122,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     Params& product = launches.product;
     const Status status = is_grouped(plan.kernel)    ? pack_groups(left, plan, product)
                           : is_triangle(plan.kernel) ? pack_triangle_product(left, plan, product)
+                          : is_gated(plan.kernel)    ? pack_gated_product(left, plan, product)
                                                      : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
@@ -170,6 +172,7 @@ const Backend sm90_backend = {
     .takes_groups = true,
     .takes_k_groups = true,
     .takes_triangles = true,
+    .takes_gates = true,
     .predict_plan = sm90::predict_plan,
     .cuts_deep_k = true,
 };

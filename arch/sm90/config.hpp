@@ -25,6 +25,7 @@ struct Config {
     int cluster_n;       // CTAs next to each other along N, which share their part of A
     int ctas_per_sm;
     bool triangle = false;  // computes the tiles on one side of the diagonal of D alone
+    bool gated = false;     // half of a tile's columns are gates of the other half
 
     constexpr bool is_global() const { return schedule == Schedule::SplitKGlobal; }
     constexpr bool is_split() const { return schedule == Schedule::SplitK || is_global(); }
@@ -49,6 +50,9 @@ struct Config {
 
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
+
+// Gates that lie together: the number that divides is a Divisor's.
+constexpr int max_gate_block = 1 << 30;
 
 constexpr int max_cluster = 8;  // CTAs: the portable limit
 // Slices of K: of any kernel, and of all but most_slices() tells of.
@@ -99,6 +103,8 @@ constexpr int box_columns(const Config& c)
 {
     return round_up(c.tile_n, 64) == round_up(c.tile_n, 32) ? 64 : 32;
 }
+// The same of a gated D, whose tiles are half as wide.
+constexpr int gated_box_columns(const Config& c) { return c.tile_n / 2 % 64 == 0 ? 64 : 32; }
 // Rows in a box of a transposed output.
 constexpr int transposed_box_rows = 32;
 

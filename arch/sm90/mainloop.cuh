@@ -28,6 +28,7 @@
 #include "arch/common/triangle_order.hpp"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
+#include "arch/sm90/gated.cuh"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
 
@@ -170,9 +171,15 @@ __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, ui
     const int32_t m = coord.m<C>(), n = coord.n<C>();
     load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m(at), k, at.batch * p.a_batch_step, n,
                                             ranks_along_n << coord.rank_of<C>(m, 0), p.a_policy);
-    load_operand<C.tile_n, C.cluster_m, MB>(a_smem + a_bytes(C), &p.b, bar, at.n, k,
-                                            at.batch * p.b_batch_step, m,
-                                            ranks_along_m << coord.rank_of<C>(0, n), p.b_policy);
+    const int32_t batch = at.batch * p.b_batch_step;
+    const uint32_t b_smem = a_smem + a_bytes(C), ranks = ranks_along_m << coord.rank_of<C>(0, n);
+    if constexpr (C.gated)
+        for_each_gate_box<C, C.cluster_m>(
+            p.gate, at.n, batch, m, [&](uint32_t offset, int32_t row, int32_t plane) {
+                load_box<C.cluster_m>(b_smem + offset, &p.b, bar, k, row, plane, ranks, p.b_policy);
+            });
+    else
+        load_operand<C.tile_n, C.cluster_m, MB>(b_smem, &p.b, bar, at.n, k, batch, m, ranks, p.b_policy);
 }
 
 // Prefetches this CTA's share of an operand's part of a stage into L2.

@@ -43,6 +43,15 @@ constexpr int64_t global_partial_words(const Config& c, int64_t clusters, int sp
 // uniform registers that TMA reads them from.
 constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
 
+// Where gated kernels find gates and what they gate: gated.cuh.
+struct GateLayout {
+    Gate gate;
+    Divisor block;            // gates that lie together
+    int32_t rows, planes;     // of the tensor map, from a gate to what it gates
+    int32_t boxes, box_step;  // of a half of a tile; rows of B from one to the next
+    int32_t box_bytes;
+};
+
 // Persistent, split-K and grouped kernels. A and B are the operands of wgmma: with swap_ab they are B and A
 // of the problem.
 struct Params {
@@ -86,6 +95,7 @@ struct Params {
     TriangleOrder triangle;                // triangle kernels
     bool upper;                            // of these: tiles lie above the diagonal, else below
     bool mirrored;                         // and each is stored a second time, transposed
+    GateLayout gate;                       // gated kernels
 };
 
 }  // namespace hg::sm90

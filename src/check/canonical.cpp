@@ -2,6 +2,8 @@
 
 #include "src/check/request.hpp"
 
+#include <limits>
+
 namespace hg {
 namespace {
 
@@ -22,10 +24,11 @@ Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_
     return {ptr, array, contiguous_k ? ld : 1, contiguous_k ? 1 : ld, batch_stride};
 }
 
-// An offset of -0 is the neutral element.
+// An infinite limit and an offset of -0 are neutral.
 Gate to_gate(const hgemm_gate_t& gate)
 {
-    return {gate.block, gate.limit, gate.slope != 0.0f ? gate.slope : 1.0f,
+    constexpr float none = std::numeric_limits<float>::infinity();
+    return {gate.block, gate.limit != 0.0f ? gate.limit : none, gate.slope != 0.0f ? gate.slope : 1.0f,
             gate.offset != 0.0f ? gate.offset : -0.0f};
 }
 

@@ -125,7 +125,7 @@ struct Options {
 // The parameters of a plan's kernels, in the backend's own layout. They may be launched again for the same
 // problem, pointers included.
 struct Packed {
-    alignas(128) unsigned char bytes[1536];
+    alignas(128) unsigned char bytes[1664];
 
     // T is the backend's own struct, of plain data.
     template <typename T>

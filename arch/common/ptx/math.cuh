@@ -1,4 +1,4 @@
-// Approximations of single instructions: PTX ISA 9.7.3.
+// Arithmetic of single instructions: PTX ISA 9.7.3.
 #pragma once
 
 namespace hg::ptx {
@@ -16,6 +16,22 @@ __device__ inline float rcp_approx_ftz(float a)
 {
     float d;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(a));
+    return d;
+}
+
+// min.NaN.f32 d, a, b;   sm_80, PTX ISA 9.7.3.11. NaN if one of them is.
+__device__ inline float min_nan(float a, float b)
+{
+    float d;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
+    return d;
+}
+
+// max.NaN.f32 d, a, b;   sm_80, PTX ISA 9.7.3.12. NaN if one of them is.
+__device__ inline float max_nan(float a, float b)
+{
+    float d;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
     return d;
 }
 

@@ -18,6 +18,7 @@
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/persistent/epilogue.cuh"
 #include "arch/sm90/persistent/epilogue_fused.cuh"
+#include "arch/sm90/persistent/gated.cuh"
 #include "arch/sm90/persistent/scheduler.cuh"
 #include "arch/sm90/persistent/staging.cuh"
 #include "arch/sm90/persistent/stream_k.cuh"
@@ -90,6 +91,8 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
     }
     if constexpr (C.triangle)
         store_triangle_tile<C, T>(p, scalars, acc, at);
+    else if constexpr (C.gated)
+        store_gated_tile<C, T>(p, scalars, acc, at);
     else
         store_tile<C, T>(p, scalars, acc, at);
 }

@@ -1,0 +1,47 @@
+// Loads of gated kernels. The part of B in a stage has gates in its first half, and in its second half what
+// they gate, wherever both lie in memory. So each consumer thread has a gate and what it gates in
+// registers.
+#pragma once
+
+#include "arch/common/types.hpp"
+#include "arch/sm90/config.hpp"
+#include "arch/sm90/params.hpp"
+
+#include <cstdint>
+
+namespace hg::sm90 {
+
+// Gates of a tile: B's row, and the problem of the tensor map, at which they begin. What they gate begins
+// GateParams::rows and ::planes further.
+struct GateRows {
+    int32_t row, plane;
+
+    // `n`: the tile's first column of the product; `batch`: the problem, or 0 if all share B.
+    __device__ GateRows(const GateLayout& gate, int32_t n, int32_t batch, int half)
+    {
+        const int32_t column = n / 2;  // of D
+        row = column + gate.block.quotient(column) * gate.block.value + half * gate.rows;
+        plane = batch + half * gate.planes;
+    }
+};
+
+// Calls load(offset in the stage's B, row, plane) for each box that CTA `index` of the Shared CTAs loads
+// which multicast B to each other: of two each loads one half.
+template <Config C, int Shared, typename Load>
+__device__ inline void for_each_gate_box(const GateLayout& gate, int32_t n, int32_t batch, int32_t index,
+                                         Load load)
+{
+    static_assert(Shared <= 2);
+    constexpr int halves = 2 / Shared;
+#pragma unroll
+    for (int i = 0; i < halves; ++i) {
+        const int half = Shared == 2 ? index : i;
+        const GateRows at(gate, n, batch, half);
+#pragma unroll 1
+        for (int32_t box = 0; box < gate.boxes; ++box)
+            load(half * (C.tile_n / 2 * span_bytes) + box * gate.box_bytes, at.row + box * gate.box_step,
+                 at.plane);
+    }
+}
+
+}  // namespace hg::sm90
