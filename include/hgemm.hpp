@@ -150,13 +150,16 @@ struct Matrix {
     int64_t ld;
 };
 
-// C = alpha * op(A) * op(B) + beta * C with op(A) m x k and op(B) k x n.
+// C = activation(alpha * op(A) * op(B) + beta * C) with op(A) m x k and op(B) k x n. With gates C is half as wide,
+// and beta must be 0.
 struct Gemm {
     int64_t m = 0, n = 0, k = 0;
     hgemm_layout_t layout = HGEMM_ROW_MAJOR;
     hgemm_op_t transa = HGEMM_NO_TRANS, transb = HGEMM_NO_TRANS;
     float alpha = 1, beta = 0;
     hgemm_uplo_t uplo = HGEMM_UPLO_NONE;  // else C is square and known to be symmetric
+    hgemm_activation_t activation = HGEMM_ACTIVATION_NONE;
+    hgemm_gate_t gate = {};
 };
 
 // A symmetric C = alpha * op(A) * transpose(op(A)) + beta * C with op(A) n x k.
@@ -297,7 +300,12 @@ public:
             if (Status s = detail::check_span("B", b, gemm.layout, gemm.transb, gemm.k, gemm.n); !s)
                 return s;
         }
-        if (Status s = detail::check_span("C", c, gemm.layout, HGEMM_NO_TRANS, gemm.m, gemm.n); !s)
+        const int64_t halves = gemm.gate.block == 0 ? 1 : 2;
+        const bool by_rows = gemm.layout == HGEMM_ROW_MAJOR;
+        if (Status s = detail::check_span("C", c, gemm.layout, HGEMM_NO_TRANS,
+                                          by_rows ? gemm.m : gemm.m / halves,
+                                          by_rows ? gemm.n / halves : gemm.n);
+            !s)
             return s;
         hgemm_args_t args = make_args();
         args.layout = gemm.layout;
@@ -317,6 +325,8 @@ public:
         args.c = args.d = c.data.data();
         args.ldc = args.ldd = c.ld;
         args.uplo = gemm.uplo;
+        args.activation = gemm.activation;
+        args.gate = gemm.gate;
         return run(args);
     }
     // All of C must lie in its span, whatever half is asked for.

@@ -33,6 +33,12 @@ module libhgemm
     integer(c_int), parameter :: HGEMM_DEVICE_HOST = -1
     integer(c_int), parameter :: HGEMM_DEVICE_CURRENT = -2
 
+    type, bind(c) :: hgemm_gate_t
+        integer(c_int64_t) :: block
+        real(c_float) :: limit, slope, offset
+        integer(c_int32_t) :: unused
+    end type
+
     type, bind(c) :: hgemm_args_t
         integer(c_size_t) :: size
         integer(c_int) :: layout, transa, transb, type_ab, type_c, type_d
@@ -58,6 +64,8 @@ module libhgemm
         integer(c_int64_t) :: ldaux, stride_aux
         integer(c_int32_t) :: flags, unused
         integer(c_int) :: uplo
+        integer(c_int32_t) :: unused_too
+        type(hgemm_gate_t) :: gate
     end type
 
     type, bind(c) :: hgemm_grouped_args_t

@@ -64,6 +64,13 @@ int main(void)
     VALUE(HGEMM_DEVICE_HOST);
     VALUE(HGEMM_DEVICE_CURRENT);
 
+    SIZE(hgemm_gate_t);
+    MEMBER(hgemm_gate_t, block);
+    MEMBER(hgemm_gate_t, limit);
+    MEMBER(hgemm_gate_t, slope);
+    MEMBER(hgemm_gate_t, offset);
+    MEMBER(hgemm_gate_t, unused);
+
     SIZE(hgemm_args_t);
     MEMBER(hgemm_args_t, size);
     MEMBER(hgemm_args_t, layout);
@@ -107,6 +114,8 @@ int main(void)
     MEMBER(hgemm_args_t, flags);
     MEMBER(hgemm_args_t, unused);
     MEMBER(hgemm_args_t, uplo);
+    MEMBER(hgemm_args_t, unused_too);
+    MEMBER(hgemm_args_t, gate);
 
     SIZE(hgemm_grouped_args_t);
     MEMBER(hgemm_grouped_args_t, size);

@@ -14,11 +14,11 @@ from . import c
 from ._handle import Handle, Tuned
 from ._logger import set_logger
 from ._matmul import arguments, matmul, syrk, syrkx
-from .c import (DEVICE_CURRENT, DEVICE_HOST, Activation, Args, Bias, Error, GroupedArgs, Grouping, Layout, LogLevel,
-                Mode, Op, Status, Type, Uplo, library_path)
+from .c import (DEVICE_CURRENT, DEVICE_HOST, Activation, Args, Bias, Error, Gate, GroupedArgs, Grouping, Layout,
+                LogLevel, Mode, Op, Status, Type, Uplo, library_path)
 
-__all__ = ["DEVICE_CURRENT", "DEVICE_HOST", "Activation", "Args", "Bias", "Error", "GroupedArgs", "Grouping", "Handle",
-           "Layout", "LogLevel", "Mode", "Op", "Status", "Tuned", "Type", "Uplo", "arguments", "build_info",
+__all__ = ["DEVICE_CURRENT", "DEVICE_HOST", "Activation", "Args", "Bias", "Error", "Gate", "GroupedArgs", "Grouping",
+           "Handle", "Layout", "LogLevel", "Mode", "Op", "Status", "Tuned", "Type", "Uplo", "arguments", "build_info",
            "c", "include_path", "library_path", "matmul", "set_logger", "shim_path", "syrk", "syrkx", "version"]
 
 

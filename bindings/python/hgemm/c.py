@@ -174,6 +174,11 @@ class _Struct(Structure):
 _assign = Structure.__setattr__
 
 
+class Gate(_Struct):
+    """hgemm_gate_t, a member of :class:`Args`."""
+    _fields_ = [("block", c_int64), ("limit", c_float), ("slope", c_float), ("offset", c_float), ("unused", c_uint32)]
+
+
 class Args(_Struct):
     """hgemm_args_t; ``Args()`` has the defaults of hgemm_args_init()."""
     _fields_ = [("size", c_size_t), ("layout", c_int), ("transa", c_int), ("transb", c_int), ("type_ab", c_int),
@@ -185,7 +190,7 @@ class Args(_Struct):
                 ("a_array", c_void_p), ("b_array", c_void_p), ("c_array", c_void_p), ("d_array", c_void_p),
                 ("bias_mode", c_int), ("bias_type", c_int), ("bias", c_void_p), ("stride_bias", c_int64),
                 ("activation", c_int), ("aux", c_void_p), ("ldaux", c_int64), ("stride_aux", c_int64),
-                ("flags", c_uint32), ("unused", c_uint32), ("uplo", c_int)]
+                ("flags", c_uint32), ("unused", c_uint32), ("uplo", c_int), ("unused_too", c_uint32), ("gate", Gate)]
 
     def __init__(self) -> None:
         super().__init__()

@@ -120,6 +120,30 @@ TEST(Cpp, products_that_are_known_to_be_symmetric)
     EXPECT_NE(status.error().message.find("must equal args->n = 2"), std::string::npos);
 }
 
+// [1 2; 2 1] * [1 1; 0 1] = [1 3; 2 3], of which one column, or one row, gates the other.
+TEST(Cpp, gated_results)
+{
+    Handle handle = make_host();
+    const std::vector<Half> a = {one, two, two, one}, b = {one, one, {0}, one};
+    Gemm gemm{.m = 2, .n = 2, .k = 2, .activation = HGEMM_ACTIVATION_RELU, .gate = {.block = 1}};
+    std::vector<float> c(3, 7.0f);
+    const auto rows = handle.multiply<Half, float>(gemm, {a, 2}, {b, 2}, {c, 2});
+    ASSERT_TRUE(rows) << rows.error().message;
+    EXPECT_EQ(c, (std::vector<float>{3, 7, 6}));
+    // The same numbers are the transposes: [1 0; 1 1] * [1 2; 2 1] = [1 2; 3 3].
+    gemm.layout = HGEMM_COL_MAJOR;
+    gemm.gate.limit = 2;
+    gemm.gate.offset = 1;
+    const auto columns = handle.multiply<Half, float>(gemm, {b, 2}, {a, 2}, {c, 1});
+    ASSERT_TRUE(columns) << columns.error().message;
+    EXPECT_EQ(c, (std::vector<float>{3, 6, 6}));
+
+    const auto status = handle.multiply<Half, float>(gemm, {b, 2}, {a, 2}, {std::span(c).first(1), 1});
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().message, "C has 1 elements, too few for 2 lines of 1, 1 apart");
+    EXPECT_EQ(c, (std::vector<float>{3, 6, 6}));
+}
+
 TEST(Cpp, operands_that_are_not_read_may_be_empty)
 {
     Handle handle = make_host();

@@ -2,6 +2,7 @@
 program layout
     use libhgemm
     implicit none
+    type(hgemm_gate_t), target :: gate
     type(hgemm_args_t), target :: args
     type(hgemm_grouped_args_t), target :: grouped
     type(hgemm_tune_options_t), target :: options
@@ -52,6 +53,14 @@ program layout
     call value('HGEMM_DEVICE_HOST', HGEMM_DEVICE_HOST)
     call value('HGEMM_DEVICE_CURRENT', HGEMM_DEVICE_CURRENT)
 
+    call size_of('hgemm_gate_t', c_sizeof(gate))
+    origin = address(c_loc(gate))
+    call member('hgemm_gate_t.block', c_loc(gate%block))
+    call member('hgemm_gate_t.limit', c_loc(gate%limit))
+    call member('hgemm_gate_t.slope', c_loc(gate%slope))
+    call member('hgemm_gate_t.offset', c_loc(gate%offset))
+    call member('hgemm_gate_t.unused', c_loc(gate%unused))
+
     call size_of('hgemm_args_t', c_sizeof(args))
     origin = address(c_loc(args))
     call member('hgemm_args_t.size', c_loc(args%size))
@@ -96,6 +105,8 @@ program layout
     call member('hgemm_args_t.flags', c_loc(args%flags))
     call member('hgemm_args_t.unused', c_loc(args%unused))
     call member('hgemm_args_t.uplo', c_loc(args%uplo))
+    call member('hgemm_args_t.unused_too', c_loc(args%unused_too))
+    call member('hgemm_args_t.gate', c_loc(args%gate))
 
     call size_of('hgemm_grouped_args_t', c_sizeof(grouped))
     origin = address(c_loc(grouped))

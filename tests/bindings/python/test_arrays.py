@@ -89,6 +89,23 @@ class Matmul(unittest.TestCase):
         hgemm.matmul(a, b, accumulator, c=accumulator)
         np.testing.assert_allclose(accumulator, product + c, rtol=1e-5, atol=1e-4)
 
+    def test_gates(self):
+        """By the members of Args; a gated result is half as wide."""
+        a, b, out = random(9, 16), random(16, 12), np.empty((9, 6), "float32")
+        product = a.astype("float64") @ b.astype("float64")
+        with hgemm.Handle(hgemm.DEVICE_HOST) as handle:
+            for block in (1, 3, 6):
+                args = hgemm.arguments(a, b, np.empty((9, 12), "float32"), activation="silu")
+                args.d, args.ldd = out.ctypes.data, 6
+                args.gate = hgemm.Gate(block=block, limit=1.5, slope=1.25)
+                args.gate.offset = 0.5
+                handle.gemm(args)
+                gate, other = product.reshape(9, -1, 2, block).transpose(2, 0, 1, 3).reshape(2, 9, 6)
+                gate, other = np.minimum(gate, 1.5), np.clip(other, -1.5, 1.5)
+                np.testing.assert_allclose(out, gate / (1 + np.exp(-1.25 * gate)) * (other + 0.5), rtol=1e-4, atol=1e-4)
+        with self.assertRaisesRegex(ValueError, "^block: "):
+            args.gate.block = 2**63
+
     def test_batches_and_shared_operands(self):
         a, b = random(3, 8, 16), random(3, 16, 4)
         self.check(a, b)

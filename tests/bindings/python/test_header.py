@@ -11,8 +11,8 @@ from hgemm import c
 
 SOURCE = Path(os.environ.get("HGEMM_SOURCE", Path(__file__).parents[3]))
 HEADER = SOURCE / "include/hgemm.h"
-STRUCTS = {"hgemm_args_t": c.Args, "hgemm_grouped_args_t": c.GroupedArgs, "hgemm_tune_options_t": c.TuneOptions,
-           "hgemm_tune_report_t": c.TuneReport}
+STRUCTS = {"hgemm_gate_t": c.Gate, "hgemm_args_t": c.Args, "hgemm_grouped_args_t": c.GroupedArgs,
+           "hgemm_tune_options_t": c.TuneOptions, "hgemm_tune_report_t": c.TuneReport}
 ENUMS = {"hgemm_status_t": c.Status, "hgemm_layout_t": c.Layout, "hgemm_op_t": c.Op, "hgemm_type_t": c.Type,
          "hgemm_mode_t": c.Mode, "hgemm_activation_t": c.Activation, "hgemm_bias_t": c.Bias,
          "hgemm_uplo_t": c.Uplo, "hgemm_log_level_t": c.LogLevel, "hgemm_grouping_t": c.Grouping}

@@ -94,6 +94,16 @@ pub const HGEMM_GROUPED_K: hgemm_grouping_t = 4;
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct hgemm_gate_t {
+    pub block: i64,
+    pub limit: f32,
+    pub slope: f32,
+    pub offset: f32,
+    pub unused: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct hgemm_args_t {
     pub size: usize,
     pub layout: hgemm_layout_t,
@@ -137,6 +147,8 @@ pub struct hgemm_args_t {
     pub flags: u32,
     pub unused: u32,
     pub uplo: hgemm_uplo_t,
+    pub unused_too: u32,
+    pub gate: hgemm_gate_t,
 }
 
 #[repr(C)]

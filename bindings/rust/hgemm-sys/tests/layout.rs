@@ -69,6 +69,7 @@ fn constants_and_structs_are_those_of_c() {
         HGEMM_DEVICE_HOST,
         HGEMM_DEVICE_CURRENT
     );
+    members!(lines, hgemm_gate_t, block, limit, slope, offset, unused);
     members!(
         lines,
         hgemm_args_t,
@@ -113,7 +114,9 @@ fn constants_and_structs_are_those_of_c() {
         stride_aux,
         flags,
         unused,
-        uplo
+        uplo,
+        unused_too,
+        gate
     );
     members!(
         lines,

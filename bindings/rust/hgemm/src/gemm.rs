@@ -33,6 +33,20 @@ pub enum Uplo {
     Both,
 }
 
+/// Half of the elements in a line of the product gate the other half: `D = activation(gate) * (other + offset)`, of
+/// half the width. A line is a row, or a column of a column-major D.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gate {
+    /// So many elements are gates of as many that follow, and so on along the line; 0: there are no gates. Half of
+    /// a line: all gates lie in front.
+    pub block: usize,
+    /// Larger gates count as this, others are clamped to it and its negative; 0: there is no limit.
+    pub limit: f32,
+    /// Of `Activation::Silu`, `x / (1 + exp(-slope * x))`; 0 counts as 1.
+    pub slope: f32,
+    pub offset: f32,
+}
+
 /// A product of row-major matrices, contiguous and untransposed, until it is told otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Gemm {
@@ -47,6 +61,7 @@ pub struct Gemm {
     pub(crate) activation: Activation,
     pub(crate) batch: usize,
     pub(crate) uplo: Option<Uplo>,
+    pub(crate) gate: Gate,
     lda: Option<usize>,
     ldb: Option<usize>,
     ldd: Option<usize>,
@@ -76,6 +91,7 @@ impl Gemm {
             activation: Activation::None,
             batch: 1,
             uplo: None,
+            gate: Gate::default(),
             lda: None,
             ldb: None,
             ldd: None,
@@ -123,6 +139,10 @@ impl Gemm {
             ..self
         }
     }
+    /// D is half as wide as the product, and not added to it. The bias is as wide as the product.
+    pub fn gate(self, gate: Gate) -> Gemm {
+        Gemm { gate, ..self }
+    }
     /// Elements from one stored line of A, B or D to the next.
     pub fn leading(self, lda: usize, ldb: usize, ldd: usize) -> Gemm {
         Gemm {
@@ -155,7 +175,12 @@ impl Gemm {
         self.stored(self.k, self.n, self.transb, self.ldb)
     }
     pub(crate) fn stored_d(&self) -> Result<Stored> {
-        self.stored(self.m, self.n, Op::None, self.ldd)
+        let halves = if self.gate.block == 0 { 1 } else { 2 };
+        let (m, n) = match self.layout {
+            Layout::RowMajor => (self.m, self.n / halves),
+            Layout::ColMajor => (self.m / halves, self.n),
+        };
+        self.stored(m, n, Op::None, self.ldd)
     }
 }
 

@@ -229,5 +229,9 @@ fn to_args<T: Half, U: Element>(gemm: &Gemm) -> Result<sys::hgemm_args_t> {
     args.stride_d = args.stride_c;
     args.activation = to_activation(gemm.activation);
     args.uplo = to_uplo(gemm.uplo);
+    args.gate.block = to_i64(gemm.gate.block)?;
+    args.gate.limit = gemm.gate.limit;
+    args.gate.slope = gemm.gate.slope;
+    args.gate.offset = gemm.gate.offset;
     Ok(args)
 }

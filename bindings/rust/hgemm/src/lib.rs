@@ -22,7 +22,7 @@ mod handle;
 mod number;
 
 pub use error::{Error, Result, Status};
-pub use gemm::{Activation, Gemm, Layout, Op, Uplo};
+pub use gemm::{Activation, Gate, Gemm, Layout, Op, Uplo};
 pub use handle::Handle;
 pub use hgemm_sys as sys;
 pub use number::{Bf16, Element, Half, F16};

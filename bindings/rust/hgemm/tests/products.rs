@@ -1,5 +1,5 @@
 //! Products on the CPU against a plain loop, with small integers so that every result is exact.
-use hgemm::{Activation, Bf16, Element, Error, Gemm, Half, Handle, Layout, Op, Status, Uplo, F16};
+use hgemm::{Activation, Bf16, Element, Error, Gate, Gemm, Half, Handle, Layout, Op, Status, Uplo, F16};
 
 trait Number: Copy + PartialEq + std::fmt::Debug {
     fn of(value: f32) -> Self;
@@ -143,6 +143,84 @@ fn symmetric_results() {
     assert_eq!(d, [7.0; 4]);
     let explained = handle.explain::<F16, f32>(&gemm).unwrap();
     assert!(explained.contains("triangle in"), "{}", explained);
+}
+
+fn check_gated<T: Half + Number, U: Element + Number>() {
+    let (m, n, k, ld) = (8, 12, 6, 13);
+    let mut handle = Handle::host().unwrap();
+    for (layout, line) in [(Layout::RowMajor, n), (Layout::ColMajor, m)] {
+        for block in [1, 2, line / 2] {
+            let (a, b, before) = (
+                data::<T>(12 * ld, 1),
+                data::<T>(12 * ld, 2),
+                data::<U>(12 * ld, 3),
+            );
+            let gate = Gate {
+                block,
+                limit: 4.0,
+                slope: 0.0,
+                offset: 1.0,
+            };
+            let gemm = Gemm::new(m, n, k)
+                .layout(layout)
+                .activation(Activation::Relu)
+                .gate(gate)
+                .leading(ld, ld, ld);
+            let mut d = before.clone();
+            handle.multiply(&gemm, &a, &b, &mut d).unwrap();
+            // Element number `at` of a line of the product.
+            let sum = |row, at| -> f32 {
+                let (i, j) = match layout {
+                    Layout::RowMajor => (row, at),
+                    Layout::ColMajor => (at, row),
+                };
+                (0..k)
+                    .map(|p| {
+                        a[place(layout, Op::None, ld, i, p)].value()
+                            * b[place(layout, Op::None, ld, p, j)].value()
+                    })
+                    .sum()
+            };
+            let mut expected = before;
+            for row in 0..m * n / line {
+                for j in 0..line / 2 {
+                    let at = j / block * 2 * block + j % block;
+                    let (gate, other) = (sum(row, at), sum(row, at + block));
+                    expected[row * ld + j] =
+                        U::of(gate.max(0.0).min(4.0) * (other.max(-4.0).min(4.0) + 1.0));
+                }
+            }
+            assert_eq!(d, expected, "{:?} {}", layout, block);
+        }
+    }
+}
+
+#[test]
+fn gated_results() {
+    check_gated::<F16, F16>();
+    check_gated::<F16, f32>();
+    check_gated::<Bf16, Bf16>();
+    check_gated::<Bf16, f32>();
+    let mut handle = Handle::host().unwrap();
+    let one = [F16::from_f32(1.0); 4];
+    let mut d = [7.0f32; 2];
+    let gemm = Gemm::new(2, 2, 2).gate(Gate {
+        block: 1,
+        ..Gate::default()
+    });
+    let short = handle.multiply(&gemm, &one, &one, &mut d[..1]).unwrap_err();
+    assert_eq!(short.message, "d has 1 elements, must have at least 2");
+    // The bias is that of the product.
+    let short = handle
+        .multiply_add_bias(&gemm, &one, &one, &[1.0], &mut d)
+        .unwrap_err();
+    assert_eq!(short.message, "bias has 1 elements, must have at least 2");
+    assert!(handle.multiply(&gemm.beta(1.0), &one, &one, &mut d).is_err());
+    assert_eq!(d, [7.0; 2]);
+    handle
+        .multiply_add_bias(&gemm, &one, &one, &[1.0, 2.0], &mut d)
+        .unwrap();
+    assert_eq!(d, [12.0; 2]);
 }
 
 #[test]
