@@ -566,6 +566,11 @@ typedef struct hgemm_grouped_args {
     const int32_t *counts_i32;  /* as counts */
     hgemm_op_t transa;          /* of k groups; of others HGEMM_NO_TRANS or 0. 0 counts as HGEMM_NO_TRANS */
     uint32_t flags;             /* must be 0 */
+    hgemm_activation_t activation; /* of gates; NONE without them */
+    uint32_t unused;               /* not read */
+    /* With a block: D_g is gated and n / 2 wide. Of contiguous and masked groups, with beta = 0. Fast on compute
+       capability 9.0 where B is contiguous along k, and D is of A's type and aligned to 16 bytes. */
+    hgemm_gate_t gate;
 } hgemm_grouped_args_t;
 
 /** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */

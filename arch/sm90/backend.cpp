@@ -50,7 +50,7 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
         return direct_symbol(index, variant, name);
     const int majors = variant & 3;
     if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3) ||
-        (is_gated(index) && majors != 0))
+        ((is_gated(index) || is_gated_grouped(index)) && majors != 0))
         return false;
     if (index != repack_kernel)
         return major_symbol(kernel, variant, name);
@@ -120,7 +120,7 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
-    const Status status = is_grouped(plan.kernel)    ? pack_groups(left, plan, product)
+    const Status status = is_of_groups(plan.kernel)  ? pack_groups(left, plan, product)
                           : is_triangle(plan.kernel) ? pack_triangle_product(left, plan, product)
                           : is_gated(plan.kernel)    ? pack_gated_product(left, plan, product)
                                                      : pack_gemm(left, plan, product);

@@ -11,36 +11,29 @@
 
 namespace hg::sm90 {
 
-// Gates of a tile: B's row, and the problem of the tensor map, at which they begin. What they gate begins
-// GateParams::rows and ::planes further.
-struct GateRows {
-    int32_t row, plane;
+// The row of the tensor map at which the gates of a tile begin, or if half is 1 what they gate. `n`: the
+// tile's first column of the product.
+__device__ inline int32_t gate_row(const GateLayout& gate, int32_t n, int half)
+{
+    const int32_t column = n / 2;  // of D
+    return column + gate.block.quotient(column) * gate.block.value + half * gate.rows;
+}
 
-    // `n`: the tile's first column of the product; `batch`: the problem, or 0 if all share B.
-    __device__ GateRows(const GateLayout& gate, int32_t n, int32_t batch, int half)
-    {
-        const int32_t column = n / 2;  // of D
-        row = column + gate.block.quotient(column) * gate.block.value + half * gate.rows;
-        plane = batch + half * gate.planes;
-    }
-};
-
-// Calls load(offset in the stage's B, row, plane) for each box that CTA `index` of the Shared CTAs loads
-// which multicast B to each other: of two each loads one half.
+// Calls load(offset in the stage's B, row, distance from k) for each box that CTA `index` of the Shared
+// CTAs loads which multicast B to each other: of two each loads one half.
 template <Config C, int Shared, typename Load>
-__device__ inline void for_each_gate_box(const GateLayout& gate, int32_t n, int32_t batch, int32_t index,
-                                         Load load)
+__device__ inline void for_each_gate_box(const GateLayout& gate, int32_t n, int32_t index, Load load)
 {
     static_assert(Shared <= 2);
     constexpr int halves = 2 / Shared;
 #pragma unroll
     for (int i = 0; i < halves; ++i) {
         const int half = Shared == 2 ? index : i;
-        const GateRows at(gate, n, batch, half);
+        const int32_t row = gate_row(gate, n, half);
 #pragma unroll 1
         for (int32_t box = 0; box < gate.boxes; ++box)
-            load(half * (C.tile_n / 2 * span_bytes) + box * gate.box_bytes, at.row + box * gate.box_step,
-                 at.plane);
+            load(half * (C.tile_n / 2 * span_bytes) + box * gate.box_bytes, row + box * gate.box_step,
+                 half * gate.k);
     }
 }
 

@@ -1,7 +1,7 @@
 // Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
 // the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, for a GROUPED
-// kk and kn, where groups are rows, and mn, where they divide K, for a TRIANGLE kk and mn, for a GATED kk.
-// A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves both types.
+// kk and kn, where groups are rows, and mn, where they divide K, for a TRIANGLE kk and mn, for a GATED and
+// a GATED_GROUPED kk. A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -89,6 +89,10 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false, true};              \
     ENTRY(name, kk, Params, run, Major::K, Major::K)
 
+#define GATED_GROUPED_ENTRIES(name, schedule, ...)                                                         \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false, true};              \
+    ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)
+
 #define DIRECT_k(name)    ENTRY(name, k, DirectParams, run_direct, Major::K)
 #define DIRECT_m(name)    ENTRY(name, m, DirectParams, run_direct, Major::MN)
 #define DIRECT_both(name) DIRECT_k(name) DIRECT_m(name)
@@ -106,11 +110,12 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 
 #define KERNEL(name, schedule, tile_m, ...)                                                                \
     IN(PART_OF_##schedule##_##tile_m)(KERNEL_ENTRIES, name, schedule, tile_m, __VA_ARGS__)
-#define GROUPED(...)  IN_other(GROUPED_ENTRIES, __VA_ARGS__)
-#define TRIANGLE(...) IN_other(TRIANGLE_ENTRIES, __VA_ARGS__)
-#define GATED(...)    IN_other(GATED_ENTRIES, __VA_ARGS__)
-#define DIRECT(...)   IN_other(DIRECT_ENTRIES, __VA_ARGS__)
-#define GEMV(...)     IN_other(DIRECT_ENTRIES, __VA_ARGS__)
+#define GROUPED(...)       IN_other(GROUPED_ENTRIES, __VA_ARGS__)
+#define TRIANGLE(...)      IN_other(TRIANGLE_ENTRIES, __VA_ARGS__)
+#define GATED_GROUPED(...) IN_other(GATED_GROUPED_ENTRIES, __VA_ARGS__)
+#define GATED(...)         IN_other(GATED_ENTRIES, __VA_ARGS__)
+#define DIRECT(...)        IN_other(DIRECT_ENTRIES, __VA_ARGS__)
+#define GEMV(...)          IN_other(DIRECT_ENTRIES, __VA_ARGS__)
 
 #include "arch/sm90/kernels.def"
 

@@ -1,6 +1,6 @@
 // The host's view of kernels.def. Kernels are numbered by their index in `kernels`: KERNEL, GROUPED,
-// TRIANGLE, GATED, DIRECT, GEMV, and last sm90_repack, the copy kernel that runs before a GEMM whose
-// operands TMA cannot read.
+// TRIANGLE, GATED, GATED_GROUPED, DIRECT, GEMV, and last sm90_repack, the copy kernel that runs before a
+// GEMM whose operands TMA cannot read.
 #pragma once
 
 #include "arch/common/repack/config.hpp"
@@ -11,13 +11,15 @@
 #include "src/plan/backend.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace hg::sm90 {
 
-#define KERNEL(name, schedule, ...)   constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
-#define GROUPED(name, schedule, ...)  KERNEL(name, schedule, __VA_ARGS__)
-#define TRIANGLE(name, schedule, ...) KERNEL(name, schedule, __VA_ARGS__, true)
-#define GATED(name, schedule, ...)    KERNEL(name, schedule, __VA_ARGS__, false, true)
+#define KERNEL(name, schedule, ...)        constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
+#define GROUPED(name, schedule, ...)       KERNEL(name, schedule, __VA_ARGS__)
+#define TRIANGLE(name, schedule, ...)      KERNEL(name, schedule, __VA_ARGS__, true)
+#define GATED(name, schedule, ...)         KERNEL(name, schedule, __VA_ARGS__, false, true)
+#define GATED_GROUPED(name, schedule, ...) GATED(name, schedule, __VA_ARGS__)
 #include "arch/sm90/kernels.def"
 
 #define KERNEL(name, ...) name##_config,
@@ -37,6 +39,11 @@ constexpr Config triangle_configs[] = {
 
 #define GATED(name, ...) name##_config,
 constexpr Config gated_configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+#define GATED_GROUPED(name, ...) name##_config,
+constexpr Config gated_grouped_configs[] = {
 #include "arch/sm90/kernels.def"
 };
 
@@ -73,6 +80,7 @@ constexpr KernelInfo direct_info_of(const char* name)
 #define GROUPED(name, ...)        info_of<name##_config>(#name),
 #define TRIANGLE(name, ...)       info_of<name##_config>(#name),
 #define GATED(name, ...)          info_of<name##_config>(#name),
+#define GATED_GROUPED(name, ...)  info_of<name##_config>(#name),
 #define DIRECT(name, majors, ...) direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
 #define GEMV(name, majors, ...)   direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
 inline constexpr KernelInfo kernels[] = {
@@ -86,22 +94,32 @@ constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];
 constexpr int triangle_count = sizeof triangle_configs / sizeof triangle_configs[0];
 constexpr int gated_count = sizeof gated_configs / sizeof gated_configs[0];
 constexpr int first_grouped = gemm_count, first_triangle = first_grouped + grouped_count;
-constexpr int first_gated = first_triangle + triangle_count, first_direct = first_gated + gated_count;
+constexpr int first_gated = first_triangle + triangle_count,
+              first_gated_grouped = first_gated + gated_count;
+constexpr int first_direct = first_gated_grouped + grouped_count;
+static_assert(std::size(gated_grouped_configs) == grouped_count);
 constexpr int repack_kernel = first_direct + direct_count;
 static_assert(repack_line % span_elements == 0);  // copies are aligned as TMA's boxes want them
 
 constexpr bool is_grouped(int kernel) { return first_grouped <= kernel && kernel < first_triangle; }
 constexpr bool is_triangle(int kernel) { return first_triangle <= kernel && kernel < first_gated; }
-constexpr bool is_gated(int kernel) { return first_gated <= kernel && kernel < first_direct; }
+constexpr bool is_gated(int kernel) { return first_gated <= kernel && kernel < first_gated_grouped; }
+constexpr bool is_gated_grouped(int kernel)
+{
+    return first_gated_grouped <= kernel && kernel < first_direct;
+}
+// Of both kinds of kernels for groups.
+constexpr bool is_of_groups(int kernel) { return is_grouped(kernel) || is_gated_grouped(kernel); }
 constexpr bool is_direct(int kernel) { return first_direct <= kernel && kernel < repack_kernel; }
 
-// The config of a KERNEL, GROUPED, TRIANGLE or GATED kernel.
+// The config of a kernel that is not direct.
 constexpr const Config& config_of(int kernel)
 {
-    return is_grouped(kernel)    ? grouped_configs[kernel - first_grouped]
-           : is_triangle(kernel) ? triangle_configs[kernel - first_triangle]
-           : is_gated(kernel)    ? gated_configs[kernel - first_gated]
-                                 : configs[kernel];
+    return is_grouped(kernel)         ? grouped_configs[kernel - first_grouped]
+           : is_triangle(kernel)      ? triangle_configs[kernel - first_triangle]
+           : is_gated(kernel)         ? gated_configs[kernel - first_gated]
+           : is_gated_grouped(kernel) ? gated_grouped_configs[kernel - first_gated_grouped]
+                                      : configs[kernel];
 }
 
 }  // namespace hg::sm90

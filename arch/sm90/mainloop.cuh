@@ -174,10 +174,9 @@ __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, ui
     const int32_t batch = at.batch * p.b_batch_step;
     const uint32_t b_smem = a_smem + a_bytes(C), ranks = ranks_along_m << coord.rank_of<C>(0, n);
     if constexpr (C.gated)
-        for_each_gate_box<C, C.cluster_m>(
-            p.gate, at.n, batch, m, [&](uint32_t offset, int32_t row, int32_t plane) {
-                load_box<C.cluster_m>(b_smem + offset, &p.b, bar, k, row, plane, ranks, p.b_policy);
-            });
+        for_each_gate_box<C, C.cluster_m>(p.gate, at.n, m, [&](uint32_t offset, int32_t row, int32_t step) {
+            load_box<C.cluster_m>(b_smem + offset, &p.b, bar, k + step, row, batch, ranks, p.b_policy);
+        });
     else
         load_operand<C.tile_n, C.cluster_m, MB>(b_smem, &p.b, bar, at.n, k, batch, m, ranks, p.b_policy);
 }

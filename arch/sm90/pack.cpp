@@ -124,6 +124,57 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
 
 namespace {
 
+// Where gates and others take turns, two rows of B are one of the tensor map.
+bool are_pairs(const Problem& p) { return p.gate.block == 1; }
+
+// How many gates of a tile lie together.
+int64_t gates_of_box(const Config& c, const Problem& p)
+{
+    return are_pairs(p) ? c.tile_n / 2 : std::min<int64_t>(p.gate.block, c.tile_n / 2);
+}
+
+GateLayout layout_of(const Config& c, const Problem& p)
+{
+    const auto block = static_cast<int32_t>(p.gate.block);
+    const auto box = static_cast<int32_t>(gates_of_box(c, p));
+    GateLayout layout{};
+    layout.gate = p.gate;
+    layout.boxes = c.tile_n / 2 / box;
+    layout.box_bytes = box * span_bytes;
+    layout.block = divisor(are_pairs(p) ? max_gate_block : block);
+    layout.rows = are_pairs(p) ? 0 : block;
+    layout.k = are_pairs(p) ? static_cast<int32_t>(p.b.row_stride) : 0;
+    layout.box_step = 2 * block;
+    return layout;
+}
+
+Status pack_gates(const Config& c, const Problem& p, CUtensorMap& map)
+{
+    const auto box = static_cast<int>(gates_of_box(c, p));
+    if (!are_pairs(p))
+        return pack_operand(p.b, p, p.n, box, tile_k, map);
+    Problem pairs = p;
+    pairs.k = p.b.row_stride + p.k;
+    pairs.b.row_stride = 2 * p.b.row_stride;
+    return pack_operand(pairs.b, pairs, p.n / 2, box, tile_k, map);
+}
+
+}  // namespace
+
+// Boxes begin at multiples of eight rows of a stage, where the swizzle's pattern begins. The last K of one
+// row of a pair is followed by the other row, not by zeros.
+bool finds_gates(const Config& c, const Problem& p)
+{
+    constexpr int pattern = 8;
+    const int64_t half = c.tile_n / 2, block = p.gate.block;
+    if (are_pairs(p))
+        return p.k % tile_k == 0 && p.b.row_stride <= max_gate_block - p.k;
+    const bool fits = 2 * block == p.n || block % half == 0 || half % block == 0;
+    return block <= max_gate_block && fits && gates_of_box(c, p) % pattern == 0;
+}
+
+namespace {
+
 // Groups of K: the host knows all tiles.
 void pack_k_groups(const Problem& p, const Plan& plan, const Config& c, Params& params)
 {
@@ -160,6 +211,12 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
     Status status = ok;
     if (p.k > 0)
         status = pack_operand(p.a, in_rows, p.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
+    if (c.gated) {
+        params.gate = layout_of(c, p);
+        status = status == ok ? pack_gates(c, p, params.b) : status;
+        return status == ok ? encode_matrix(p.d, p.columns(), in_rows, gated_box_columns(c), 64, params.d)
+                            : status;
+    }
     if (status == ok && p.k > 0)
         status = pack_operand(p.b, p, p.n, c.tile_n, tile_k, params.b);
     if (status == ok && params.tma_store)
@@ -198,75 +255,16 @@ Status pack_triangle_product(const Problem& p, const Plan& plan, Params& params)
     return status;
 }
 
-namespace {
-
-// Gates and others that take turns are problems of a tensor map of their own.
-bool are_planes(const Problem& p) { return p.gate.block == 1; }
-
-// How many gates of a tile lie together.
-int64_t gates_of_box(const Config& c, const Problem& p)
-{
-    return are_planes(p) ? c.tile_n / 2 : std::min<int64_t>(p.gate.block, c.tile_n / 2);
-}
-
-GateLayout layout_of(const Config& c, const Problem& p)
-{
-    const auto block = static_cast<int32_t>(p.gate.block);
-    const auto box = static_cast<int32_t>(gates_of_box(c, p));
-    GateLayout layout{};
-    layout.gate = p.gate;
-    layout.boxes = c.tile_n / 2 / box;
-    layout.box_bytes = box * span_bytes;
-    if (are_planes(p)) {
-        layout.block = divisor(max_gate_block);
-        layout.planes = 1;
-    } else {
-        layout.block = divisor(block);
-        layout.rows = block;
-        layout.box_step = 2 * block;
-    }
-    return layout;
-}
-
-Status pack_gates_of(const Config& c, const Problem& p, CUtensorMap& map)
-{
-    const auto box = static_cast<int>(gates_of_box(c, p));
-    if (!are_planes(p))
-        return pack_operand(p.b, p, p.n, box, tile_k, map);
-    Problem planes = p;
-    planes.batch = 2;
-    planes.b.batch_stride = p.b.row_stride;
-    planes.b.row_stride = 2 * p.b.row_stride;
-    return pack_operand(planes.b, planes, p.n / 2, box, tile_k, map);
-}
-
-}  // namespace
-
-// Boxes begin at multiples of eight rows of a stage, where the swizzle's pattern begins.
-bool finds_gates(const Config& c, const Problem& p)
-{
-    constexpr int pattern = 8;
-    const int64_t half = c.tile_n / 2, block = p.gate.block;
-    if (are_planes(p))
-        return p.batch == 1 || p.b.batch_stride == 0;
-    const bool fits = 2 * block == p.n || block % half == 0 || half % block == 0;
-    return block <= max_gate_block && fits && gates_of_box(c, p) % pattern == 0;
-}
-
-// Tiles do not overlap along N, where those of D would.
 Status pack_gated_product(const Problem& p, const Plan& plan, Params& params)
 {
     const Config& c = config_of(plan.kernel);
     const Facts facts(p);
     pack_schedule(facts, plan, c, params);
     params.gate = layout_of(c, p);
-    params.last_n = INT32_MAX;
-    params.prefetched = 0;
-    params.b_batch_step = params.b_batch_step && !are_planes(p);
     params.tma_store = true;
     Status status = pack_operand(p.a, p, p.m, c.tile_m, tile_k, params.a);
     if (status == ok)
-        status = pack_gates_of(c, p, params.b);
+        status = pack_gates(c, p, params.b);
     if (status == ok)
         status = encode_matrix(p.d, p.columns(), p, gated_box_columns(c), 64, params.d);
     return status;

@@ -47,7 +47,7 @@ constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000
 struct GateLayout {
     Gate gate;
     Divisor block;            // gates that lie together
-    int32_t rows, planes;     // of the tensor map, from a gate to what it gates
+    int32_t rows, k;          // of the tensor map, from a gate to what it gates
     int32_t boxes, box_step;  // of a half of a tile; rows of B from one to the next
     int32_t box_bytes;
 };

@@ -22,6 +22,8 @@ hgemm_args_t shared_args(const hgemm_grouped_args_t& g)
     args.lda = g.lda;
     args.ldb = g.ldb;
     args.ldd = args.ldc = g.ldd;
+    args.activation = g.activation;
+    args.gate = g.gate;
     return args;
 }
 

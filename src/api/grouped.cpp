@@ -4,6 +4,7 @@
 
 #include "src/api/general_form.hpp"
 #include "src/api/group.hpp"
+#include "src/base/decimal.hpp"
 #include "src/check/arguments.hpp"
 #include "src/check/canonical.hpp"
 #include "src/check/group_sizes.hpp"
@@ -64,7 +65,9 @@ Status check_shared(const hgemm_grouped_args_t& g)
             check_leading(2, "args->ldb", g.ldb,
                           g.transb == HGEMM_NO_TRANS ? Stored{g.n, g.k, "n"} : Stored{g.k, g.n, "k"}, 2);
     if (status == ok)
-        status = check_leading(2, "args->ldd", g.ldd, {g.n, g.m, "n"}, bytes_of_d(g));
+        status = check_leading(2, "args->ldd", g.ldd,
+                               g.gate.block != 0 ? Stored{g.n / 2, g.m, "n / 2"} : Stored{g.n, g.m, "n"},
+                               bytes_of_d(g));
     return status == ok ? check_strides(g) : status;
 }
 
@@ -156,6 +159,21 @@ Status check_count(const hgemm_grouped_args_t& g)
     return check_not_negative("args->group_count", g.group_count);
 }
 
+// What a product's own checks do not see.
+Status check_gates(const hgemm_grouped_args_t& g)
+{
+    if (g.gate.block == 0 && g.activation != HGEMM_ACTIVATION_NONE)
+        return fail_argument(2, "args->activation", "is %d, must be 0 without args->gate.block",
+                             static_cast<int>(g.activation));
+    if (g.gate.block != 0 && is_of_k(g))
+        return fail_argument(2, "args->gate.block", "is %" PRId64 ", must be 0 for groups of k",
+                             g.gate.block);
+    if (g.gate.block != 0 && g.beta != 0.0f)
+        return fail_argument(2, "args->beta", "is %s, must be 0 with args->gate.block",
+                             general(g.beta).text());
+    return ok;
+}
+
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 {
     if (Status status = copy_struct(args, "hgemm_grouped_args", g); status != ok)
@@ -181,7 +199,8 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
     if (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32)
         return fail_argument(2, "args->type_d", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
                              static_cast<int>(g.type_d));
-    return check_count(g);
+    const Status status = check_gates(g);
+    return status == ok ? check_count(g) : status;
 }
 
 bool reads_operands(const hgemm_grouped_args_t& g) { return g.k > 0 && g.alpha != 0.0f; }
@@ -218,6 +237,10 @@ Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
     if (g.beta != 0.0f)
         p.c = p.d;
     p.groups = groups;
+    if (g.gate.block != 0) {
+        p.gate = to_gate(g.gate);
+        p.activation = static_cast<Activation>(g.activation);
+    }
     p.simplify();
     return p;
 }
@@ -249,6 +272,8 @@ Request to_request(const hgemm_grouped_args_t& g, const Groups& groups)
     r.c = groups.sizes;
     r.ldc = static_cast<int64_t>(groups.by);
     r.stride_c = groups.narrow;
+    r.activation = g.activation;
+    r.gate = g.gate;
     return r;
 }
 

@@ -24,6 +24,8 @@ Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_
     return {ptr, array, contiguous_k ? ld : 1, contiguous_k ? 1 : ld, batch_stride};
 }
 
+}  // namespace
+
 // An infinite limit and an offset of -0 are neutral.
 Gate to_gate(const hgemm_gate_t& gate)
 {
@@ -31,8 +33,6 @@ Gate to_gate(const hgemm_gate_t& gate)
     return {gate.block, gate.limit != 0.0f ? gate.limit : none, gate.slope != 0.0f ? gate.slope : 1.0f,
             gate.offset != 0.0f ? gate.offset : -0.0f};
 }
-
-}  // namespace
 
 Problem to_problem(const hgemm_args_t& g)
 {

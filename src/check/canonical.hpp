@@ -11,4 +11,7 @@ namespace hg {
 // The canonical form of checked, non-empty arguments.
 Problem to_problem(const hgemm_args_t& args);
 
+// Of gates: those of checked arguments.
+Gate to_gate(const hgemm_gate_t& gate);
+
 }  // namespace hg

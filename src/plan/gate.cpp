@@ -15,13 +15,22 @@ constexpr int64_t bytes_of_element = 2 * sizeof(float);
 
 int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
+// How many matrices of sums a part has, or half of so many: contiguous groups share one.
+int64_t matrices_of(const Problem& p, const GateCut& cut)
+{
+    return p.groups.contiguous() ? 1 : cut.problems;
+}
+
 // From the sums of a part's gates to those of what they gate.
 int64_t apart_of(const Problem& p, const GateCut& cut)
 {
-    return has_halves(p) ? cut.problems * cut.rows * cut.ld : p.gate.block;
+    return has_halves(p) ? matrices_of(p, cut) * cut.rows * cut.ld : p.gate.block;
 }
 
-int64_t problem_stride_of(const GateCut& cut) { return cut.rows * cut.ld; }
+int64_t problem_stride_of(const Problem& p, const GateCut& cut)
+{
+    return p.groups.contiguous() ? 0 : cut.rows * cut.ld;
+}
 
 // The first column of the product that a piece has; of the second half of a line, if `half` is 1.
 int64_t first_column(const Problem& p, const GatePiece& piece, int half)
@@ -57,21 +66,23 @@ GateCut cut_gates(const Problem& p, size_t room)
     const int64_t all = p.columns(), unit = has_halves(p) ? vector : std::lcm(p.gate.block, vector);
     const int64_t elements =
         std::clamp<int64_t>(static_cast<int64_t>(room) / bytes_of_element, vector, max_elements);
-    GateCut cut{p.m, round_up(all, vector), 1, 0, 0};
-    if (cut.columns > elements / p.m)
-        cut.columns = elements / p.m / unit * unit;
-    if (const int64_t least = std::min(all, few_columns); cut.columns < least) {
+    GateCut cut{p.m, round_up(all, vector), p.is_grouped() ? p.batch : 1, 0, 0};
+    if (const int64_t rows = p.m * matrices_of(p, cut); cut.columns > elements / rows)
+        cut.columns = elements / rows / unit * unit;
+    if (p.is_grouped())
+        cut.columns = std::max(cut.columns, unit);
+    else if (const int64_t least = std::min(all, few_columns); cut.columns < least) {
         cut.columns = std::max(std::min(round_up(least, unit), elements / unit * unit), unit);
         cut.rows = std::clamp<int64_t>(elements / cut.columns, 1, p.m);
     }
     if (cut.columns > all)
         cut.columns = all;
     cut.ld = round_up(has_halves(p) ? cut.columns : 2 * cut.columns, vector);
-    const int64_t problem = problem_stride_of(cut) * (has_halves(p) ? 2 : 1) / 2;
-    if (cut.rows == p.m && cut.columns == all)
+    const int64_t problem = cut.rows * cut.ld * (has_halves(p) ? 2 : 1) / 2;
+    if (cut.rows == p.m && cut.columns == all && !p.is_grouped())
         cut.problems = std::clamp<int64_t>(elements / problem, 1, p.batch);
     cut.sums_bytes =
-        static_cast<size_t>(round_up(cut.problems * problem * bytes_of_element, sums_alignment));
+        static_cast<size_t>(round_up(matrices_of(p, cut) * problem * bytes_of_element, sums_alignment));
     return cut;
 }
 
@@ -91,8 +102,8 @@ Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece,
     const int64_t bias =
         piece.problem * p.bias.batch_stride + (p.bias.along == BiasAlong::Rows ? piece.row : column);
     product.bias.ptr = displaced(p.bias.ptr, bias * bytes_of(p.bias.type));
-    product.d = {sums + index * apart_of(p, cut), nullptr, cut.ld, problem_stride_of(cut), Type::F32};
-    if (has_halves(p) && piece.problems == 1)
+    product.d = {sums + index * apart_of(p, cut), nullptr, cut.ld, problem_stride_of(p, cut), Type::F32};
+    if (is_pair(p, piece))
         make_pair(p, cut, product);
     product.simplify();
     return product;
@@ -102,7 +113,7 @@ GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, c
 {
     return {sums,
             cut.ld,
-            problem_stride_of(cut),
+            problem_stride_of(p, cut),
             apart_of(p, cut),
             has_halves(p) ? 0 : p.gate.block,
             p.gate,
@@ -111,7 +122,9 @@ GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, c
             matrix_of(p.aux, piece, first_column(p, piece, 0)),
             piece.rows,
             piece.columns,
-            piece.problems};
+            p.groups.contiguous() ? 1 : piece.problems,
+            p.groups,
+            p.batch};
 }
 
 }  // namespace hg

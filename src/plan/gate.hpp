@@ -18,6 +18,12 @@ struct GateCut {
     int64_t rows, columns, problems;
     int64_t ld;  // of a matrix of sums
     size_t sums_bytes;
+
+    // The pass numbers the elements of a part with 31 bits.
+    bool is_too_large() const
+    {
+        return static_cast<double>(rows * columns) * static_cast<double>(problems) > 0x1p30;
+    }
 };
 
 struct GatePiece {
@@ -34,6 +40,8 @@ struct GatePass {
     Activation activation;
     Matrix d, aux;
     int64_t rows, columns, batch;
+    Groups groups;  // rows that no group owns stay as they are
+    int64_t group_count;
 
     constexpr int64_t place(int64_t j) const { return block == 0 ? j : j + j / block * block; }
 };
@@ -41,7 +49,8 @@ struct GatePass {
 // Do all gates lie in front of what they gate?
 inline bool has_halves(const Problem& p) { return 2 * p.gate.block == p.n; }
 
-// Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way.
+// Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. The rows of groups are
+// not cut.
 GateCut cut_gates(const Problem& p, size_t room);
 
 template <typename Visit>
@@ -55,10 +64,16 @@ void for_each_gate_piece(const Problem& p, const GateCut& cut, Visit visit)
                                 std::min(cut.problems, p.batch - z)});
 }
 
-// How many products a piece takes: two, if it has halves of several problems.
+// One product has both halves of a problem as a batch.
+inline bool is_pair(const Problem& p, const GatePiece& piece)
+{
+    return has_halves(p) && piece.problems == 1 && !p.is_grouped();
+}
+
+// How many products a piece takes.
 inline int products_of(const Problem& p, const GatePiece& piece)
 {
-    return has_halves(p) && piece.problems > 1 ? 2 : 1;
+    return has_halves(p) && !is_pair(p, piece) ? 2 : 1;
 }
 
 // Product number `index` of a piece, to the workspace.

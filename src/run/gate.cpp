@@ -29,19 +29,19 @@ int find_gater(const hg::Handle& handle) { return find_backend(handle, &Backend:
 // Where sums count as lying before there is a workspace: plans depend on their alignment alone.
 float* any_sums() { return reinterpret_cast<float*>(workspace_alignment); }
 
-// The pass reads two sums for each element that it writes.
+// A launch, and the pass, which reads two sums for each element that it writes.
 double us_of_pass(const hg::Handle& handle, const GatePass& pass)
 {
+    constexpr double us_of_launch = 2;
     const double elements = static_cast<double>(pass.rows * pass.batch) * static_cast<double>(pass.columns);
     const auto bytes = static_cast<double>(2 * bytes_of(Type::F32) + bytes_of(pass.d.type));
     const auto bandwidth = static_cast<double>(handle.device.memory_bandwidth);
-    return bandwidth > 0 ? 1e6 * elements * bytes / bandwidth : 0;
+    return bandwidth > 0 ? us_of_launch + 1e6 * elements * bytes / bandwidth : 0;
 }
 
 // What all parts need beside the sums.
 Status needs_of_parts(hg::Handle& handle, const Problem& p, Way& way, Needs& needs)
 {
-    constexpr double us_of_launch = 2;
     const Reserved reserved(handle, way.cut.sums_bytes);
     Status status = ok;
     way.launches = 0;
@@ -52,7 +52,7 @@ Status needs_of_parts(hg::Handle& handle, const Problem& p, Way& way, Needs& nee
             needs.include(of_part);
             ++way.launches;
         }
-        needs.predicted_us += us_of_pass(handle, pass_of(p, way.cut, piece, any_sums())) + us_of_launch;
+        needs.predicted_us += us_of_pass(handle, pass_of(p, way.cut, piece, any_sums()));
         ++way.launches;
     });
     return status;
@@ -63,6 +63,8 @@ Status plan_parts(hg::Handle& handle, const Problem& p, Way& way)
     way.by_kernel = false;
     return plan_in_workspace(handle, way.needs, [&](size_t room, Needs& needs, size_t& kept) {
         way.cut = cut_gates(p, room);
+        if (way.cut.is_too_large())
+            return fail(HGEMM_STATUS_NOT_SUPPORTED, "gates of so many rows of groups are not served");
         kept = way.cut.sums_bytes;
         return needs_of_parts(handle, p, way, needs);
     });

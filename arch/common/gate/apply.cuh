@@ -3,6 +3,7 @@
 
 #include "arch/common/elements.cuh"
 #include "arch/common/gate/config.hpp"
+#include "arch/common/groups.cuh"
 
 #include <cstdint>
 
@@ -25,10 +26,21 @@ struct GateUnit {
     }
 };
 
-__device__ inline void gate_vector(const GateParams& p, int32_t unit)
+// Does a group own row i of matrix z? Contiguous groups lie behind each other.
+__device__ inline bool is_owned(const GateParams& p, int32_t z, int32_t i)
+{
+    if (!p.groups.sizes)
+        return true;
+    if (p.groups.masked())
+        return i < GroupRows::of(p.groups, z, p.rows).count;
+    const GroupRows first = GroupRows::of(p.groups, 0, p.rows);
+    const GroupRows last = GroupRows::of(p.groups, p.group_count - 1, p.rows);
+    return i >= first.first && i < last.first + last.count;
+}
+
+__device__ inline void gate_vector(const GateParams& p, const GateUnit& at)
 {
     constexpr Type usual = Type::BF16;
-    const GateUnit at(p, unit, epilogue_vector);
     const float* const from = p.sums + at.z * p.problem_stride + at.i * p.ld + at.place;
     const int64_t bytes = device_bytes_of(p.type_d);
     float gates[8], others[8];
@@ -49,9 +61,8 @@ __device__ inline void gate_vector(const GateParams& p, int32_t unit)
                         p.type_d);
 }
 
-__device__ inline void gate_element(const GateParams& p, int32_t unit)
+__device__ inline void gate_element(const GateParams& p, const GateUnit& at)
 {
-    const GateUnit at(p, unit, 1);
     const float* const from = p.sums + at.z * p.problem_stride + at.i * p.ld + at.place;
     float gate = from[0];
     const float other = from[p.apart];
@@ -71,11 +82,15 @@ __device__ inline void apply_gates(const GateParams& p)
     const auto threads = static_cast<int32_t>(gridDim.x) * gate_threads;
 #pragma unroll 1
     for (auto unit = static_cast<int32_t>(blockIdx.x * gate_threads + threadIdx.x); unit < p.units;
-         unit += threads)
+         unit += threads) {
+        const GateUnit at(p, unit, p.vectors ? epilogue_vector : 1);
+        if (!is_owned(p, at.z, at.i))
+            continue;
         if (p.vectors)
-            gate_vector(p, unit);
+            gate_vector(p, at);
         else
-            gate_element(p, unit);
+            gate_element(p, at);
+    }
 }
 
 }  // namespace hg

@@ -25,6 +25,9 @@ struct GateParams {
     Gate gate;
     Activation activation;
     Type type_d;
+    Groups groups;  // rows that no group owns stay as they are
+    int32_t group_count;
+    int64_t rows;  // of a problem
 };
 
 }  // namespace hg

@@ -51,6 +51,9 @@ GateParams pack_gates(const GatePass& pass)
     p.gate = pass.gate;
     p.activation = pass.activation;
     p.type_d = pass.d.type;
+    p.groups = pass.groups;
+    p.group_count = static_cast<int32_t>(pass.group_count);
+    p.rows = pass.rows;
     return p;
 }
 

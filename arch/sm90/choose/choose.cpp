@@ -20,9 +20,6 @@
 #include "arch/sm90/params.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -151,6 +148,8 @@ void reserve_workspace(const Problem& p, const Options& o, int sm_count, Plan& p
             static_cast<size_t>(global_partial_words(c, plan.tiles, plan.split)) * sizeof(uint32_t);
 }
 
+}  // namespace
+
 bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Plan& plan)
 {
     Options options = o;
@@ -179,8 +178,6 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
     return true;
 }
 
-}  // namespace
-
 size_t counter_words(const Device& device, size_t workspace)
 {
     constexpr size_t min_words = 4096;
@@ -197,74 +194,6 @@ double predict_plan(const Problem& p, const Device& device, const Plan& plan, in
                               plan.sm90.stream_k, plan.tiles,   !plan.uses_pdl()};
     return predict(facts, candidate, sm_count, KernelFactors(device, kernels)[plan.kernel]).us;
 }
-
-namespace {
-
-// A gated kernel runs as the kernel of the same tile and cluster does that computes the product without
-// gates.
-constexpr int like_gated[] = {kernel_named("sm90_coop_128x256_2x1"),
-                              kernel_named("sm90_pingpong_128x176_2x1"),
-                              kernel_named("sm90_pingpong_128x128_2x1")};
-static_assert(std::size(like_gated) == gated_count);
-
-const char* refusal_of_gates(const Facts& f)
-{
-    const Problem& p = f.problem;
-    if (f.output.reads_c || f.output.aux || f.output.bias)
-        return "gated kernels have no C, bias or aux";
-    if (p.activation == Activation::GeluErf)
-        return "gated kernels have no GELU by erf";
-    if (f.a.major != Major::K || f.b.major != Major::K || !f.a.tma || !f.b.tma)
-        return "gated kernels need an A and a B that are contiguous along K and aligned to 16 bytes";
-    if (!f.output.tma || p.d.type != p.type_ab)
-        return "TMA cannot store D in the type of A and B";
-    return p.k == 0 ? "k is 0" : nullptr;
-}
-
-Problem without_gates(const Problem& p)
-{
-    Problem product = p;
-    product.gate = {};
-    product.activation = Activation::None;
-    return product;
-}
-
-// The plan of gated kernel `index`.
-bool plan_gated(const Problem& p, int index, const Device& device, const Options& o, Plan& plan)
-{
-    const char* const name = kernels[first_gated + index].name;
-    if (is_forced_away(o, kernels[first_gated + index]) || !finds_gates(gated_configs[index], p))
-        return false;
-    Options like = o;
-    like.swap_ab = SwapAb::Off;
-    like.split = 1;
-    std::snprintf(like.kernel, sizeof like.kernel, "%s", kernels[like_gated[index]].name);
-    const Problem product = without_gates(p);
-    if (!choose_gemm(Facts(product), device, like, plan) || plan.repacks())
-        return false;
-    plan.kernel = first_gated + index;
-    plan.why = std::strcmp(o.kernel, name) == 0 ? Why::Forced : Why::Model;
-    return true;
-}
-
-bool choose_gated(const Problem& p, const Device& device, const Options& o, Plan& plan)
-{
-    const char* refusal = refusal_of_gates(Facts(p));
-    if (o.split > 1 || o.swap_ab == SwapAb::On)
-        refusal = "what was forced does not fit";
-    bool found = false;
-    for (int index = 0; !refusal && index < gated_count; ++index) {
-        Plan next = plan;
-        if (!plan_gated(p, index, device, o, next) || (found && plan.predicted_us <= next.predicted_us))
-            continue;
-        plan = next;
-        found = true;
-    }
-    plan.refusal = found ? nullptr : refusal ? refusal : "gates lie where tiles do not find them";
-    return found;
-}
-
-}  // namespace
 
 bool choose(const Problem& p, const Device& device, const Options& options, Plan& plan)
 {

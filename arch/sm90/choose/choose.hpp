@@ -1,6 +1,7 @@
 // Problem and Device -> Plan: which kernel runs the problem, and how. README.md has the order of decisions.
 #pragma once
 
+#include "arch/common/host/facts.hpp"
 #include "src/plan/backend.hpp"
 #include "src/plan/problem.hpp"
 
@@ -18,7 +19,9 @@ double predict_plan(const Problem& problem, const Device& device, const Plan& pl
 
 // Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
-// The part of that which plans a kernel for one half of a symmetric D: triangle.cpp.
+// Parts of that: a KERNEL, one for half of a symmetric D, and one for a gated D.
+bool choose_gemm(const Facts& facts, const Device& device, const Options& options, Plan& plan);
+bool choose_gated(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 bool choose_triangle(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

@@ -1,10 +1,15 @@
 // Epilogue of the gated kernels: a thread's sums of the first half of a tile's columns are gates of those
 // of the second half. TMA stores the tile of D, half as wide.
+//
+//   named barrier 1 + consumer   the 128 threads of a consumer: a staging buffer is free; it is filled.
 #pragma once
 
 #include "arch/common/elements.cuh"
 #include "arch/common/finish.cuh"
+#include "arch/common/ptx/barrier.cuh"
+#include "arch/common/ptx/global.cuh"
 #include "arch/common/ptx/tma.cuh"
+#include "arch/common/swizzle.cuh"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/mainloop.cuh"
@@ -47,6 +52,46 @@ __device__ inline void store_gated_tile(const Params& p, const Scalars& s, Accum
                 ptx::tma_store_3d_hint(&p.d, box, static_cast<int32_t>(at.n) + start(i),
                                        static_cast<int32_t>(at.m), at.batch, p.d_policy);
             });
+    }
+}
+
+// Copies the rows before `end` of a filled box that begins at (row, column) of D. Called by a consumer's
+// threads.
+template <int Columns>
+__device__ inline void copy_gated_rows(const Params& p, const Scalars& s, const unsigned char* box,
+                                       int64_t row, int64_t column, int32_t end, int32_t batch)
+{
+    constexpr int chunks = Columns / chunk_elements, rows_at_once = 128 / chunks;
+    const int thread = threadIdx.x % 128, chunk = thread % chunks;
+    column += chunk * chunk_elements;
+    if (column >= p.output.n / 2)
+        return;
+    char* const d = OutputBases(p.output, s, batch).d;
+    for (int i = thread / chunks; i < 64 && row + i < end; i += rows_at_once)
+        ptx::store_global_v4(reinterpret_cast<uint4*>(d + 2 * ((row + i) * p.output.ldd + column)),
+                             *reinterpret_cast<const uint4*>(box + swizzle<2 * Columns>(i, chunk)));
+}
+
+// A tile of a group that ends at row `end` of D, inside the tile: the threads store it, not TMA.
+template <Config C, Type T>
+__device__ inline void store_last_gated_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
+                                             Block at, int32_t end)
+{
+    constexpr int width = C.tile_n / 2, columns = gated_box_columns(C);
+    at.n /= 2;
+    if (at.leads())
+        ptx::bulk_wait_group_read<0>();
+#pragma unroll
+    for (; at.block < C.blocks(); ++at.block, at.m += 64) {
+        apply_gates<C>(p, s.alpha, acc[at.block]);
+#pragma unroll
+        for (int i = 0; i < box_count(width, columns); ++i) {
+            const int start = box_start(width, i, columns);
+            ptx::bar_sync(1 + at.consumer, 128);
+            fill_box_16<T, columns>(ptx::shared_address(at.staging), acc[at.block] + start / 2, 1.0f, at);
+            ptx::bar_sync(1 + at.consumer, 128);
+            copy_gated_rows<columns>(p, s, at.staging, at.m, at.n + start, end, at.batch);
+        }
     }
 }
 

@@ -25,6 +25,7 @@
 #include "arch/sm90/persistent/epilogue.cuh"
 #include "arch/sm90/persistent/epilogue_fused.cuh"
 #include "arch/sm90/persistent/epilogue_general.cuh"
+#include "arch/sm90/persistent/gated.cuh"
 #include "arch/sm90/persistent/k_groups.cuh"
 #include "arch/sm90/persistent/kernel.cuh"
 #include "arch/sm90/persistent/scheduler.cuh"
@@ -143,6 +144,13 @@ template <Config C, Type T>
 __device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                         const GroupTile& tile, const Block& at)
 {
+    if constexpr (C.gated) {
+        if (is_full_tile<C>(tile))
+            store_gated_tile<C, T>(p, s, acc, at);
+        else
+            store_last_gated_tile<C, T>(p, s, acc, at, tile.end);
+        return;
+    }
     if (is_full_tile<C>(tile) && p.epilogue != Epilogue::General)
         return store_tile<C, T>(p, s, acc, at);
     // The general epilogue expects that no TMA store still reads the staging buffers.

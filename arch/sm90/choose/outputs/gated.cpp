@@ -1,0 +1,133 @@
+// Plans of gated kernels. Each runs as another kernel does, of the same tile and cluster, that computes the
+// product without gates: the cost model and all other decisions are of that one.
+#include "arch/common/host/facts.hpp"
+#include "arch/common/host/pack.hpp"
+#include "arch/sm90/choose/by_kernel.hpp"
+#include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/choose/grouped.hpp"
+#include "arch/sm90/kernels.hpp"
+#include "arch/sm90/pack.hpp"
+#include "src/plan/backend.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+
+namespace hg::sm90 {
+namespace {
+
+// Of GATED kernels; a GATED_GROUPED one runs as the GROUPED one with its number.
+constexpr int gated_like[] = {kernel_named("sm90_coop_128x256_2x1"),
+                              kernel_named("sm90_pingpong_128x176_2x1"),
+                              kernel_named("sm90_pingpong_128x128_2x1")};
+static_assert(std::size(gated_like) == gated_count);
+
+constexpr bool is_like(const Config& gated, const Config& other)
+{
+    return gated.schedule == other.schedule && gated.tile_m == other.tile_m &&
+           gated.tile_n == other.tile_n && gated.cluster_m == other.cluster_m &&
+           gated.cluster_n == other.cluster_n;
+}
+
+static_assert([] {
+    bool alike = true;
+    for (int i = 0; i < gated_count; ++i)
+        alike = alike && is_like(gated_configs[i], configs[gated_like[i]]);
+    for (int i = 0; i < grouped_count; ++i)
+        alike = alike && is_like(gated_grouped_configs[i], grouped_configs[i]);
+    return alike;
+}());
+
+const char* refusal_of_gates(const Facts& f, const Options& o)
+{
+    const Problem& p = f.problem;
+    if (o.split > 1 || o.swap_ab == SwapAb::On)
+        return "what was forced does not fit";
+    if (p.k == 0)
+        return "k is 0";
+    if (f.output.reads_c || f.output.aux || f.output.bias)
+        return "gated kernels have no C, bias or aux";
+    if (p.activation == Activation::GeluErf)
+        return "gated kernels have no GELU by erf";
+    if (f.a.major != Major::K || f.b.major != Major::K || !f.a.tma || !f.b.tma)
+        return "gated kernels need an A and a B that are contiguous along K and aligned to 16 bytes";
+    return f.output.tma && p.d.type == p.type_ab ? nullptr : "TMA cannot store D in the type of A and B";
+}
+
+Problem without_gates(const Problem& p)
+{
+    Problem product = p;
+    product.gate = {};
+    product.activation = Activation::None;
+    return product;
+}
+
+// Options that force kernel `like`.
+Options force(const Options& o, const char* like)
+{
+    Options forced = o;
+    std::snprintf(forced.kernel, sizeof forced.kernel, "%s", like);
+    return forced;
+}
+
+bool plan_gated(const Problem& p, int index, const Device& device, const Options& o, Plan& plan)
+{
+    const KernelInfo& kernel = kernels[first_gated + index];
+    if (is_forced_away(o, kernel) || !finds_gates(gated_configs[index], p))
+        return false;
+    Options like = force(o, kernels[gated_like[index]].name);
+    like.swap_ab = SwapAb::Off;
+    like.split = 1;
+    const Problem product = without_gates(p);
+    if (!choose_gemm(Facts(product), device, like, plan))
+        return false;
+    plan.kernel = first_gated + index;
+    plan.sm90.last_n = INT32_MAX;  // tiles that overlap would have gates of two blocks
+    plan.sm90.prefetched = 0;
+    return true;
+}
+
+bool plan_gated_groups(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    Options like = o;
+    for (int i = 0; i < grouped_count; ++i)
+        if (std::strcmp(o.kernel, kernels[first_gated_grouped + i].name) == 0)
+            like = force(o, kernels[first_grouped + i].name);
+    const bool forced_away = *o.kernel && std::strcmp(o.kernel, like.kernel) == 0;
+    if (forced_away || !choose_groups(without_gates(p), device, like, plan) || plan.repacks())
+        return false;
+    const int index = plan.kernel - first_grouped;
+    plan.kernel = first_gated_grouped + index;
+    return finds_gates(gated_grouped_configs[index], p);
+}
+
+bool plan_best(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    bool found = false;
+    for (int index = 0; index < gated_count; ++index) {
+        Plan next = plan;
+        if (!plan_gated(p, index, device, o, next) || (found && plan.predicted_us <= next.predicted_us))
+            continue;
+        plan = next;
+        found = true;
+    }
+    return found;
+}
+
+}  // namespace
+
+bool choose_gated(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    plan.refusal = refusal_of_gates(Facts(rows_of_groups(p)), o);
+    if (plan.refusal)
+        return false;
+    if (p.is_grouped() ? !plan_gated_groups(p, device, o, plan) : !plan_best(p, device, o, plan)) {
+        plan.refusal = "gates lie where tiles do not find them, or what was forced does not fit";
+        return false;
+    }
+    plan.why = *o.kernel ? Why::Forced : Why::Model;
+    return true;
+}
+
+}  // namespace hg::sm90
