@@ -7,6 +7,7 @@
 #include "arch/sm90/direct/host.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/remap.hpp"
+#include "src/plan/gate.hpp"
 
 #include <algorithm>
 
@@ -127,10 +128,12 @@ namespace {
 // Where gates and others take turns, two rows of B are one of the tensor map.
 bool are_pairs(const Problem& p) { return p.gate.block == 1; }
 
-// How many gates of a tile lie together.
+// How many gates of a tile lie together. Behind the last ones in front of a line is what they gate, which
+// no one reads.
 int64_t gates_of_box(const Config& c, const Problem& p)
 {
-    return are_pairs(p) ? c.tile_n / 2 : std::min<int64_t>(p.gate.block, c.tile_n / 2);
+    const int64_t half = c.tile_n / 2;
+    return are_pairs(p) || has_halves(p) ? half : std::min(p.gate.block, half);
 }
 
 GateLayout layout_of(const Config& c, const Problem& p)
@@ -169,7 +172,7 @@ bool finds_gates(const Config& c, const Problem& p)
     const int64_t half = c.tile_n / 2, block = p.gate.block;
     if (are_pairs(p))
         return p.k % tile_k == 0 && p.b.row_stride <= max_gate_block - p.k;
-    const bool fits = 2 * block == p.n || block % half == 0 || half % block == 0;
+    const bool fits = has_halves(p) || block % half == 0 || half % block == 0;
     return block <= max_gate_block && fits && gates_of_box(c, p) % pattern == 0;
 }
 
