@@ -1,5 +1,6 @@
 #include "src/run/gate.hpp"
 
+#include "arch/common/types.hpp"
 #include "src/base/decimal.hpp"
 #include "src/base/status.hpp"
 #include "src/plan/backend.hpp"

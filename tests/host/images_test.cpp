@@ -46,6 +46,8 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
         majors = sm80_suffixes(kernel);
     if (kernel.starts_with("sm90_triangle_"))
         majors = {"_kk", "_mn"};
+    if (kernel.starts_with("sm90_gated_"))
+        majors = {"_kk"};
     if (kernel.starts_with("sm90_direct_"))
         majors = kernel.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
                                                       : std::vector<std::string>{"_k", "_m"};
@@ -88,7 +90,7 @@ TEST(Images, HaveTheirKernels)
                                     "sm100_sm100", "sm100_sm110", "sm120_sm120", "sm120_sm90"}) {
         const std::string backend = image.substr(0, image.find('_'));
         std::set<std::string> kernels = kernels_in(image);
-        for (const char* const helper : {"sm80_repack", "sm80_tree", "sm80_triangle"})
+        for (const char* const helper : {"sm80_repack", "sm80_tree", "sm80_triangle", "sm80_gate"})
             EXPECT_EQ(kernels.erase(helper), backend == "sm80" ? 1u : 0u) << image;
         EXPECT_EQ(kernels, entries_of_backend(backend, {"_f16", "_bf16"})) << image;
     }
