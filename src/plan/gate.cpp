@@ -55,8 +55,8 @@ GateCut cut_gates(const Problem& p, size_t room)
 {
     constexpr int64_t few_columns = 1024;
     const int64_t all = p.columns(), unit = has_halves(p) ? vector : std::lcm(p.gate.block, vector);
-    const int64_t elements =
-        std::clamp<int64_t>(static_cast<int64_t>(room) / bytes_of_element, vector, max_elements);
+    const int64_t bytes = static_cast<int64_t>(room) / sums_alignment * sums_alignment;
+    const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, vector, max_elements);
     GateCut cut{p.m, round_up(all, vector), 1, 0, 0};
     if (cut.columns > elements / p.m)
         cut.columns = elements / p.m / unit * unit;
