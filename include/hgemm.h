@@ -162,8 +162,8 @@ typedef struct hgemm_gate {
        again, and so on. Half of a line: all gates lie in front. 1: gates and others take turns. Twice of it
        must divide the length of a line. */
     int64_t block;
-    float limit;     /* not 0: larger gates count as limit, and others are clamped to -limit ... limit */
-    float slope;     /* of HGEMM_ACTIVATION_SILU, x / (1 + exp(-slope * x)); 0 counts as 1 */
+    float limit;     /* above 0: larger gates count as limit, and others are clamped to -limit ... limit */
+    float slope;     /* at least 0; of HGEMM_ACTIVATION_SILU, x / (1 + exp(-slope * x)); 0 counts as 1 */
     float offset;    /* added to what is gated */
     uint32_t unused; /* not read */
 } hgemm_gate_t;

@@ -50,8 +50,8 @@ void Suite::check(const GemmCase& description, const std::function<void(Trial&)>
 void Suite::expect_same(const GemmCase& g, const Trial& trial, const Expectation& expected)
 {
     for (int64_t z = 0; z < g.batch_count; ++z)
-        for (int64_t i = 0; i < g.m; ++i)
-            for (int64_t j = 0; j < g.n; ++j) {
+        for (int64_t i = 0; i < g.rows_of_d(); ++i)
+            for (int64_t j = 0; j < g.columns_of_d(); ++j) {
                 const double got = trial.result(z, i, j), wanted = expected(z, i, j);
                 if (got == wanted || (std::isnan(got) && std::isnan(wanted)))
                     continue;

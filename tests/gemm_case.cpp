@@ -97,6 +97,9 @@ std::string GemmCase::print() const
         append(text, "aux", aux_place, strided);
     if (uplo != HGEMM_UPLO_NONE)
         append(text, " uplo %d", static_cast<int>(uplo));
+    if (is_gated())
+        append(text, " gate(block %" PRId64 ", limit %g, slope %g, offset %g)", gate.block, gate.limit,
+               gate.slope, gate.offset);
     append(text, "%s data %s seed %llu", guard == Guard::Fence ? " fenced" : "", name_of(data),
            static_cast<unsigned long long>(seed));
     return text;

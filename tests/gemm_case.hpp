@@ -46,6 +46,7 @@ struct GemmCase {
     bool aux = false;
     // Not NONE: m = n, and the data of B are those of A, so that D without C is symmetric.
     hgemm_uplo_t uplo = HGEMM_UPLO_NONE;
+    hgemm_gate_t gate = {};  // with a block D has half as many columns, or rows if it is column-major
     Guard guard = Guard::Pads;
     Data data = Data::Integers;
     uint64_t seed = 1;
@@ -56,11 +57,15 @@ struct GemmCase {
     bool d_by_rows() const { return layout == HGEMM_ROW_MAJOR; }
 
     bool multiplies() const { return alpha != 0 && k > 0; }
+    bool is_gated() const { return gate.block != 0; }
+
+    int64_t rows_of_d() const { return is_gated() && !d_by_rows() ? m / 2 : m; }
+    int64_t columns_of_d() const { return is_gated() && d_by_rows() ? n / 2 : n; }
 
     Extent extent_a() const { return extent(m, k, a_by_rows(), a); }
     Extent extent_b() const { return extent(k, n, b_by_rows(), b); }
     Extent extent_c() const { return extent(m, n, d_by_rows(), c); }
-    Extent extent_d() const { return extent(m, n, d_by_rows(), d); }
+    Extent extent_d() const { return extent(rows_of_d(), columns_of_d(), d_by_rows(), d); }
     Extent extent_aux() const { return extent(m, n, d_by_rows(), aux_place); }
     Extent extent_bias() const;
     int64_t shift(const Place& place) const { return aligned ? 0 : place.shift; }

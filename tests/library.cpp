@@ -40,7 +40,7 @@ bool is_plain(const hgemm_args_t& g)
         is_array(g) ? g.c_array == g.d_array : g.c == g.d && g.ldc == g.ldd && g.stride_c == g.stride_d;
     return g.type_d == g.type_ab && (g.beta == 0 || (one_c && g.type_c == g.type_d)) && !g.alpha_device &&
            !g.beta_device && g.bias_mode == HGEMM_BIAS_NONE && g.activation == HGEMM_ACTIVATION_NONE &&
-           !g.aux && g.uplo == HGEMM_UPLO_NONE;
+           !g.aux && g.uplo == HGEMM_UPLO_NONE && g.gate.block == 0;
 }
 
 bool has_short_form(const hgemm_args_t& g)

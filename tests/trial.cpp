@@ -96,6 +96,7 @@ void Trial::fill_args()
     args_.ldaux = aux_.exists() ? aux_.extent().ld : 0;
     args_.stride_aux = aux_.exists() ? aux_.extent().stride : 0;
     args_.uplo = g.uplo;
+    args_.gate = g.gate;
 }
 
 void Trial::make_pointer_arrays()
@@ -210,7 +211,7 @@ std::vector<double> Trial::results(int64_t rows) const
 {
     std::vector<double> values;
     for (int64_t i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < case_.n; ++j)
+        for (int64_t j = 0; j < case_.columns_of_d(); ++j)
             values.push_back(result(0, i, j));
     return values;
 }
@@ -272,7 +273,8 @@ bool Trial::only_scales_c() const
 bool Trial::leaves_c_alone() const
 {
     return only_scales_c() && case_.beta == 1 && case_.in_place && case_.bias == HGEMM_BIAS_NONE &&
-           case_.activation == HGEMM_ACTIVATION_NONE && !case_.aux && case_.uplo != HGEMM_BOTH;
+           case_.activation == HGEMM_ACTIVATION_NONE && !case_.aux && case_.uplo != HGEMM_BOTH &&
+           !case_.is_gated();
 }
 
 // alpha * A * B + beta * C + bias as BLAS defines it: what is multiplied by 0 is not looked at. A term that
@@ -313,38 +315,54 @@ void Trial::judge_other_half(int64_t z, int64_t i, int64_t j, Verdict& verdict) 
     }
 }
 
+Estimate Trial::expect_d(const Dense& value, const Dense& error, int64_t i, int64_t j) const
+{
+    const GemmCase& g = case_;
+    if (!g.is_gated())
+        return {activate(g.activation, value(i, j)),
+                activated_error(g.activation, value(i, j), error(i, j))};
+    const auto at = [&](int64_t place) {
+        return g.d_by_rows() ? Estimate{value(i, place), error(i, place)}
+                             : Estimate{value(place, j), error(place, j)};
+    };
+    const int64_t place = place_of_gate(g.gate.block, g.d_by_rows() ? j : i);
+    return gated(g.gate, g.activation, at(place), at(place + g.gate.block));
+}
+
+// `has_sign`: the sign of a zero counts.
+void Trial::compare(const char* what, const Buffer& buffer, int64_t z, int64_t i, int64_t j,
+                    const Estimate& wanted, bool has_sign, Verdict& verdict) const
+{
+    const double got = at(buffer, z, i, j);
+    const bool sign_lost =
+        has_sign && got == 0 && wanted.value == 0 && std::signbit(got) != std::signbit(wanted.value);
+    if (sign_lost || !matches(case_.type_d, got, wanted.value, wanted.error)) {
+        verdict.passed = false;
+        verdict.message = describe(what, z, i, j, got, wanted.value, wanted.error);
+    }
+    if (exact_ || case_.type_d != HGEMM_F32)
+        return;
+    const double ratio = error_ratio(case_.type_d, got, wanted.value, wanted.error);
+    verdict.max_ratio = std::max(verdict.max_ratio, ratio);
+    verdict.sum_ratio += ratio;
+    ++verdict.elements;
+}
+
 void Trial::judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verdict) const
 {
     Dense value, error;
     expect(z, arithmetic, value, error);
-    const auto compare = [&](const char* what, const Buffer& buffer, hgemm_activation_t activation,
-                             int64_t i, int64_t j) {
-        const double wanted = activate(activation, value(i, j));
-        const double allowed = activated_error(activation, value(i, j), error(i, j));
-        const double got = at(buffer, z, i, j);
-        const bool sign_lost = only_scales_c() && activation == HGEMM_ACTIVATION_NONE && got == 0 &&
-                               wanted == 0 && std::signbit(got) != std::signbit(wanted);
-        if (sign_lost || !matches(case_.type_d, got, wanted, allowed)) {
-            verdict.passed = false;
-            verdict.message = describe(what, z, i, j, got, wanted, allowed);
-        }
-        if (exact_ || case_.type_d != HGEMM_F32)
-            return;
-        const double ratio = error_ratio(case_.type_d, got, wanted, allowed);
-        verdict.max_ratio = std::max(verdict.max_ratio, ratio);
-        verdict.sum_ratio += ratio;
-        ++verdict.elements;
-    };
-    for (int64_t i = 0; i < case_.m && verdict.passed; ++i)
-        for (int64_t j = 0; j < case_.n && verdict.passed; ++j) {
-            if (!is_computed(case_.uplo, i, j)) {
+    const bool is_plain = case_.activation == HGEMM_ACTIVATION_NONE && !case_.is_gated();
+    for (int64_t i = 0; i < case_.rows_of_d() && verdict.passed; ++i)
+        for (int64_t j = 0; j < case_.columns_of_d() && verdict.passed; ++j)
+            if (is_computed(case_.uplo, i, j))
+                compare("D", d_, z, i, j, expect_d(value, error, i, j), is_plain && only_scales_c(),
+                        verdict);
+            else
                 judge_other_half(z, i, j, verdict);
-                continue;
-            }
-            compare("D", d_, case_.activation, i, j);
-            if (aux_.exists())
-                compare("aux", aux_, HGEMM_ACTIVATION_NONE, i, j);
-        }
+    for (int64_t i = 0; i < case_.m && aux_.exists() && verdict.passed; ++i)
+        for (int64_t j = 0; j < case_.n && verdict.passed; ++j)
+            compare("aux", aux_, z, i, j, {value(i, j), error(i, j)}, only_scales_c(), verdict);
 }
 
 Verdict Trial::judge(const Arithmetic& arithmetic)

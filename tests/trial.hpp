@@ -72,7 +72,12 @@ private:
     Dense dense(const Buffer& buffer, bool by_rows, int64_t z, int64_t rows, int64_t columns) const;
     bool only_scales_c() const;
     bool leaves_c_alone() const;
+    // The product, C and the bias of each element.
     void expect(int64_t z, const Arithmetic& arithmetic, Dense& value, Dense& error) const;
+    // What D is made of that.
+    Estimate expect_d(const Dense& value, const Dense& error, int64_t i, int64_t j) const;
+    void compare(const char* what, const Buffer& buffer, int64_t z, int64_t i, int64_t j,
+                 const Estimate& wanted, bool has_sign, Verdict& verdict) const;
     void judge_problem(int64_t z, const Arithmetic& arithmetic, Verdict& verdict) const;
     // An element of the half of D that is not computed.
     void judge_other_half(int64_t z, int64_t i, int64_t j, Verdict& verdict) const;

@@ -214,8 +214,10 @@ Status Checker::check_gate() const
                                  line.inner_name, line.inner);
     if (!(gate.limit >= 0.0f && gate.limit <= FLT_MAX))
         return bad_member("args->gate.limit", gate.limit, "finite and at least 0");
-    if (!std::isfinite(gate.slope) || (gate.slope != 0.0f && g_.activation != HGEMM_ACTIVATION_SILU))
-        return bad_member("args->gate.slope", gate.slope, "finite, and 0 without HGEMM_ACTIVATION_SILU");
+    if (!(gate.slope >= 0.0f && gate.slope <= FLT_MAX))
+        return bad_member("args->gate.slope", gate.slope, "finite and at least 0");
+    if (gate.slope != 0.0f && g_.activation != HGEMM_ACTIVATION_SILU)
+        return bad_member("args->gate.slope", gate.slope, "0 without HGEMM_ACTIVATION_SILU");
     if (!std::isfinite(gate.offset))
         return bad_member("args->gate.offset", gate.offset, "finite");
     if (gate.block == 0 && (gate.limit != 0.0f || gate.slope != 0.0f || gate.offset != 0.0f))

@@ -64,8 +64,8 @@ GateCut cut_gates(const Problem& p, size_t room)
 {
     constexpr int64_t few_columns = 1024;
     const int64_t all = p.columns(), unit = has_halves(p) ? vector : std::lcm(p.gate.block, vector);
-    const int64_t elements =
-        std::clamp<int64_t>(static_cast<int64_t>(room) / bytes_of_element, vector, max_elements);
+    const int64_t bytes = static_cast<int64_t>(room) / sums_alignment * sums_alignment;
+    const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, vector, max_elements);
     GateCut cut{p.m, round_up(all, vector), p.is_grouped() ? p.batch : 1, 0, 0};
     if (const int64_t rows = p.m * matrices_of(p, cut); cut.columns > elements / rows)
         cut.columns = elements / rows / unit * unit;

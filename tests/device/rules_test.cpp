@@ -1,4 +1,5 @@
 // What a handle promises beside right results, on every GPU backend.
+#include "../gate_rules.hpp"
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
 #include "../tree_rules.hpp"
@@ -87,6 +88,33 @@ TEST_P(DeviceRules, triangle)
     check_triangle_bits(*library);
     check_triangle_workspaces(*library);
     check_triangle_refusals(*library);
+}
+
+TEST_P(DeviceRules, gate_results)
+{
+    NEEDS_BACKEND(GetParam());
+    check_gates(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, gate_values)
+{
+    NEEDS_BACKEND(GetParam());
+    check_gate_values(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, gate_bits)
+{
+    NEEDS_BACKEND(GetParam());
+    check_gate_bits(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, gate_calls)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_gate_workspaces(*library);
+    check_gate_repeats(*library);
+    check_gate_refusals(*library);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DeviceRules, testing::ValuesIn(backends),

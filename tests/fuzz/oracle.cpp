@@ -50,6 +50,7 @@ private:
     void judge_alias();
     void judge_overlap();
     void judge_epilogue();
+    void judge_gate();
 
     const Product& p_;
     const hgemm_args_t& g_;
@@ -86,8 +87,8 @@ void Judge::judge_values()
     wrong_if(g_.batch_count < 0, Count);
     wrong_if(g_.flags != 0, Flags);
     const bool half = g_.uplo >= HGEMM_UPPER && g_.uplo <= HGEMM_BOTH;
-    const bool finished =
-        g_.bias_mode != HGEMM_BIAS_NONE || g_.activation != HGEMM_ACTIVATION_NONE || g_.aux;
+    const bool finished = g_.bias_mode != HGEMM_BIAS_NONE || g_.activation != HGEMM_ACTIVATION_NONE ||
+                          g_.aux || p_.is_gated();
     wrong_if(!half && g_.uplo != HGEMM_UPLO_NONE, Uplo);
     wrong_if(half && (g_.m != g_.n || finished), Uplo);
     wrong_if(g_.activation < 0 || g_.activation > HGEMM_ACTIVATION_SILU, Activation);
@@ -172,7 +173,7 @@ void Judge::judge_pointers()
     judge_pointer(D, g_.d, g_.type_d, !p_.is_empty());
 }
 
-// C may be D itself, element by element.
+// C may be D itself, element by element, and then is as wide.
 void Judge::judge_alias()
 {
     if (p_.form != Form::General)
@@ -180,7 +181,7 @@ void Judge::judge_alias()
     const bool same = p_.is_array() ? g_.c_array && g_.c_array == const_cast<const void* const*>(g_.d_array)
                                     : g_.c && g_.c == g_.d;
     const bool strides = p_.is_array() || g_.batch_count <= 1 || g_.stride_c == g_.stride_d;
-    const bool bad = same && (g_.type_c != g_.type_d || g_.ldc != g_.ldd || !strides);
+    const bool bad = same && (p_.is_gated() || g_.type_c != g_.type_d || g_.ldc != g_.ldd || !strides);
     wrong_if(bad && p_.reads_c() && pointers_, C);
     doubtful_if(bad, C);
 }
@@ -193,8 +194,9 @@ void Judge::judge_overlap()
         doubtful_if(!p_.has_memory, field);
     if (p_.is_array() || !pointers_)
         return;
-    wrong_if(g_.bias_mode != HGEMM_BIAS_NONE && g_.bias == g_.d, D);
-    wrong_if(g_.bias_mode != HGEMM_BIAS_NONE && g_.bias == g_.d, Bias);
+    const bool over_bias = !p_.is_empty() && g_.bias_mode != HGEMM_BIAS_NONE && g_.bias == g_.d;
+    wrong_if(over_bias, D);
+    wrong_if(over_bias, Bias);
     if (!p_.reads_ab())
         return;
     for (const auto& [operand, field] : {std::pair{g_.a, A}, {g_.b, B}}) {
@@ -222,6 +224,18 @@ void Judge::judge_epilogue()
     }
 }
 
+void Judge::judge_gate()
+{
+    const auto& [block, limit, slope, offset, unused] = g_.gate;
+    const auto is_positive = [](float x) { return x >= 0 && std::isfinite(x); };
+    const bool divides = block <= p_.line() / 2 && (block <= 0 || p_.line() % (2 * block) == 0);
+    wrong_if(block < 0 || (block > 0 && p_.line() > 0 && !divides), GateBlock);
+    wrong_if(block == 0 && (limit != 0 || slope != 0 || offset != 0), GateBlock);
+    wrong_if(!is_positive(limit), GateLimit);
+    wrong_if(!is_positive(slope) || (slope != 0 && g_.activation != HGEMM_ACTIVATION_SILU), GateSlope);
+    wrong_if(!std::isfinite(offset), GateOffset);
+}
+
 Verdict Judge::judge()
 {
     if (p_.is_null) {
@@ -238,6 +252,7 @@ Verdict Judge::judge()
     judge_alias();
     judge_overlap();
     judge_epilogue();
+    judge_gate();
     return verdict_;
 }
 
@@ -272,12 +287,15 @@ const char* name_in_prototype(Field field)
 std::string name_in_struct(Field field, bool arrays)
 {
     static constexpr const char* names[] = {
-        "handle",    "args",        "size",        "layout",     "transa",   "transb",       "type_ab",
-        "type_c",    "type_d",      "m",           "n",          "k",        "alpha_device", "beta_device",
-        "a",         "lda",         "b",           "ldb",        "c",        "ldc",          "d",
-        "ldd",       "batch_count", "stride_a",    "stride_b",   "stride_c", "stride_d",     "bias_mode",
-        "bias_type", "bias",        "stride_bias", "activation", "aux",      "ldaux",        "stride_aux",
-        "flags",     "uplo"};
+        "handle",      "args",       "size",         "layout",      "transa",
+        "transb",      "type_ab",    "type_c",       "type_d",      "m",
+        "n",           "k",          "alpha_device", "beta_device", "a",
+        "lda",         "b",          "ldb",          "c",           "ldc",
+        "d",           "ldd",        "batch_count",  "stride_a",    "stride_b",
+        "stride_c",    "stride_d",   "bias_mode",    "bias_type",   "bias",
+        "stride_bias", "activation", "aux",          "ldaux",       "stride_aux",
+        "flags",       "uplo",       "entry",        "gate.block",  "gate.limit",
+        "gate.slope",  "gate.offset"};
     const std::string name = names[static_cast<int>(field)];
     return arrays && name.size() == 1 && std::strchr("abcd", name[0]) ? name + "_array" : name;
 }

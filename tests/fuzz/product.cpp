@@ -19,23 +19,21 @@ Extent Product::extent_b() const
     return {along_k ? g.n : g.k, along_k ? g.k : g.n, g.ldb, g.batch_count, g.stride_b};
 }
 
+Extent Product::extent_product(int64_t ld, int64_t stride) const
+{
+    return {g.layout == HGEMM_COL_MAJOR ? g.n : g.m, line(), ld, g.batch_count, stride};
+}
+
 Extent Product::extent_d() const
 {
-    const bool column = g.layout == HGEMM_COL_MAJOR;
-    return {column ? g.n : g.m, column ? g.m : g.n, g.ldd, g.batch_count, g.stride_d};
+    Extent d = extent_product(g.ldd, g.stride_d);
+    d.length /= is_gated() ? 2 : 1;
+    return d;
 }
 
-Extent Product::extent_c() const
-{
-    const Extent d = extent_d();
-    return {d.lines, d.length, g.ldc, g.batch_count, g.stride_c};
-}
+Extent Product::extent_c() const { return extent_product(g.ldc, g.stride_c); }
 
-Extent Product::extent_aux() const
-{
-    const Extent d = extent_d();
-    return {d.lines, d.length, g.ldaux, g.batch_count, g.stride_aux};
-}
+Extent Product::extent_aux() const { return extent_product(g.ldaux, g.stride_aux); }
 
 std::vector<unsigned char> Product::bytes() const
 {
@@ -57,14 +55,15 @@ std::string Product::describe() const
                   "x%" PRId64 " x%" PRId64 " alpha=%g%s beta=%g%s lda=%" PRId64 " ldb=%" PRId64
                   " ldc=%" PRId64 " ldd=%" PRId64 " strides=%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
                   " a=%p b=%p c=%p d=%p%s bias=%d,%d,%p,%" PRId64 " activation=%d aux=%p,%" PRId64
-                  ",%" PRId64 " flags=%u uplo=%d%s",
+                  ",%" PRId64 " flags=%u uplo=%d gate=%" PRId64 ",%g,%g,%g%s",
                   test::function_name(form, g).c_str(), g.size, tail, dirty_tail ? " (not 0)" : "",
                   g.layout, g.transa, g.transb, g.type_ab, g.type_c, g.type_d, g.m, g.n, g.k, g.batch_count,
                   double{g.alpha}, g.alpha_device ? " (read)" : "", double{g.beta},
                   g.beta_device ? " (read)" : "", g.lda, g.ldb, g.ldc, g.ldd, g.stride_a, g.stride_b,
                   g.stride_c, g.stride_d, g.a, g.b, g.c, g.d, is_array() ? " in arrays" : "", g.bias_mode,
                   g.bias_type, g.bias, g.stride_bias, g.activation, g.aux, g.ldaux, g.stride_aux, g.flags,
-                  static_cast<int>(g.uplo), special ? " special" : "");
+                  static_cast<int>(g.uplo), g.gate.block, double{g.gate.limit}, double{g.gate.slope},
+                  double{g.gate.offset}, special ? " special" : "");
     return text;
 }
 

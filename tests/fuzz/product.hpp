@@ -52,7 +52,12 @@ enum class Field {
     Flags,
     Uplo,
     Entry,
-    last
+    last,
+    // Drawn behind all others.
+    GateBlock = last,
+    GateLimit,
+    GateSlope,
+    GateOffset
 };
 
 // No struct of the caller's is longer; what lies behind one.
@@ -75,6 +80,8 @@ struct Product {
     bool has_memory = true;  // behind all pointers, as far as the arguments say
 
     bool is_array() const { return g.a_array || g.b_array || g.c_array || g.d_array; }
+    bool is_gated() const { return g.gate.block != 0; }
+    int64_t line() const { return g.layout == HGEMM_COL_MAJOR ? g.m : g.n; }  // of the product: its length
     bool is_empty() const { return g.m == 0 || g.n == 0 || g.batch_count == 0; }
     float alpha() const { return g.alpha_device ? *g.alpha_device : g.alpha; }
     float beta() const { return g.beta_device ? *g.beta_device : g.beta; }
@@ -87,6 +94,7 @@ struct Product {
     Extent extent_c() const;
     Extent extent_d() const;
     Extent extent_aux() const;
+    Extent extent_product(int64_t ld, int64_t stride) const;
 
     // hgemm_args_t as the caller has it: followed by its tail, and nothing behind.
     std::vector<unsigned char> bytes() const;

@@ -113,7 +113,9 @@ Positions judge(const VectorProduct& p)
     wrong_if(g.incy == 0, Incy);
     if (!p.has_memory)
         found.doubtful = {Lda, Incx, Incy};
-    // Refused even where a vector has one element, whose neighbour is never read.
+    // Refused even where there is one line, or a vector has one element, whose neighbour is never read.
+    if (is_far(g.lda, g.n, g.type))
+        found.doubtful.push_back(Lda);
     if (is_far(g.incx, p.length_x(), g.type))
         found.doubtful.push_back(Incx);
     if (is_far(g.incy, p.length_y(), g.type))

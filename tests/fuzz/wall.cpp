@@ -25,7 +25,7 @@ bool keeps_c(const Product& p)
 {
     return !p.reads_ab() && !p.g.beta_device && p.g.beta == 1 && !p.separate_c &&
            p.g.bias_mode == HGEMM_BIAS_NONE && p.g.activation == HGEMM_ACTIVATION_NONE && !p.g.aux &&
-           p.g.alpha == p.g.alpha && p.g.uplo != HGEMM_BOTH;
+           p.g.alpha == p.g.alpha && p.g.uplo != HGEMM_BOTH && !p.is_gated();
 }
 
 // NaN with contents, and zeros with signs.

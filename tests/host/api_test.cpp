@@ -303,6 +303,35 @@ TEST_F(Api, symmetric_results_are_explained_and_need_the_workspace_that_is_told)
     expect_invalid(hgemm_explain(handle(), &args, nullptr, 0), 2, "(args->uplo) is 124");
 }
 
+TEST_F(Api, gated_results_are_explained_and_need_the_workspace_that_is_told)
+{
+    hgemm_args_t args = small_args();
+    args.layout = HGEMM_ROW_MAJOR;
+    args.m = 20;
+    args.n = 64;
+    args.transb = HGEMM_TRANS;
+    args.lda = args.ldb = args.k;
+    args.ldc = args.ldd = 32;
+    std::vector<hgemm_half_t> a(64 * args.k), d(20 * 32);
+    args.a = args.b = a.data();
+    args.d = d.data();
+    args.activation = HGEMM_ACTIVATION_SILU;
+    for (const int64_t block : {32, 1}) {
+        args.gate.block = block;
+        char text[512];
+        size_t bytes = 0;
+        ASSERT_EQ(hgemm_explain(handle(), &args, text, sizeof text), HGEMM_STATUS_SUCCESS);
+        EXPECT_TRUE(contains(text, "gates in 2 launches, at most 20 x 32 of D of 1 problems")) << text;
+        ASSERT_EQ(hgemm_workspace_size(handle(), &args, &bytes), HGEMM_STATUS_SUCCESS);
+        EXPECT_TRUE(contains(text, "workspace=" + std::to_string(bytes))) << text;
+        EXPECT_GE(bytes, size_t{20} * 64 * sizeof(float));
+    }
+    args.gate.block = 3;
+    size_t bytes = 0;
+    expect_invalid(hgemm_workspace_size(handle(), &args, &bytes), 2, "(args->gate.block) is 3");
+    expect_invalid(hgemm_explain(handle(), &args, nullptr, 0), 2, "(args->gate.block) is 3");
+}
+
 TEST_F(Api, errors_belong_to_their_thread)
 {
     expect_invalid(hgemm_set_sm_count(handle(), -1), 2, "(count) is -1");

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -149,6 +150,53 @@ std::vector<Wrong> wrong_members()
              g.uplo = HGEMM_UPPER, g.n = m;
              g.bias_mode = HGEMM_BIAS_NONE, g.bias = nullptr;
          }},
+        {"uplo", "121", "args->gate.block must be 0",
+         [](auto& g) {
+             g.uplo = HGEMM_UPPER, g.n = m, g.gate.block = 3, g.c = g.b;
+             g.bias_mode = HGEMM_BIAS_NONE, g.bias = nullptr, g.aux = nullptr;
+         }},
+        {"gate.block", "-1", "at least 0", [](auto& g) { g.gate.block = -1; }},
+        {"gate.block", "2", "twice of it must divide args->m = 6", [](auto& g) { g.gate.block = 2; }},
+        {"gate.block", "6", "twice of it must divide args->m = 6", [](auto& g) { g.gate.block = m; }},
+        {"gate.block", std::to_string(INT64_MAX), "must divide", [](auto& g) { g.gate.block = INT64_MAX; }},
+        {"gate.block", "0", "other members of args->gate must be 0", [](auto& g) { g.gate.limit = 1; }},
+        {"gate.block", "0", "other members of args->gate must be 0", [](auto& g) { g.gate.offset = 1; }},
+        {"gate.limit", "-1", "finite and at least 0",
+         [](auto& g) {
+             g.gate = {3, -1, 0, 0, 0};
+         }},
+        {"gate.limit", "inf", "finite and at least 0",
+         [](auto& g) {
+             g.gate = {3, INFINITY, 0, 0, 0};
+         }},
+        {"gate.limit", "nan", "finite and at least 0",
+         [](auto& g) {
+             g.gate = {3, NAN, 0, 0, 0};
+         }},
+        {"gate.slope", "2", "0 without HGEMM_ACTIVATION_SILU",
+         [](auto& g) {
+             g.gate = {3, 0, 2, 0, 0};
+         }},
+        {"gate.slope", "-2", "finite and at least 0",
+         [](auto& g) {
+             g.gate = {3, 0, -2, 0, 0};
+         }},
+        {"gate.slope", "nan", "finite and at least 0",
+         [](auto& g) {
+             g.gate = {3, 0, NAN, 0, 0};
+         }},
+        {"gate.offset", "inf", "must be finite",
+         [](auto& g) {
+             g.gate = {3, 0, 0, INFINITY, 0};
+         }},
+        {"gate.offset", "nan", "must be finite",
+         [](auto& g) {
+             g.gate = {3, 0, 0, NAN, 0};
+         }},
+        {"c", "equals args->d", "which is narrower", [](auto& g) { g.gate.block = 3; }},
+        {"ldd", "2", "at least m / 2 = 3", [](auto& g) { g.gate.block = 1, g.c = g.b, g.ldd = 2; }},
+        {"ldc", "5", "at least m = 6", [](auto& g) { g.gate.block = 3, g.c = g.b, g.ldc = 5; }},
+        {"ldaux", "5", "at least m = 6", [](auto& g) { g.gate.block = 3, g.c = g.b, g.ldaux = 5; }},
     };
     list.insert(list.end(), more.begin(), more.end());
     return list;

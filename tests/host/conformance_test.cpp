@@ -1,5 +1,6 @@
 // The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
+#include "../gate_rules.hpp"
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
 #include "../tree_rules.hpp"
@@ -69,6 +70,12 @@ TEST(HostRules, triangle_symmetry)
 }
 TEST(HostRules, triangle_workspaces) { check_triangle_workspaces(*make()); }
 TEST(HostRules, triangle_refusals) { check_triangle_refusals(*make()); }
+TEST(HostRules, gate_results) { check_gates(*make()); }
+TEST(HostRules, gate_values) { check_gate_values(*make()); }
+TEST(HostRules, gate_bits) { check_gate_bits(*make()); }
+TEST(HostRules, gate_workspaces) { check_gate_workspaces(*make()); }
+TEST(HostRules, gate_repeats) { check_gate_repeats(*make()); }
+TEST(HostRules, gate_refusals) { check_gate_refusals(*make()); }
 TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
 TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }
 TEST(HostRules, grouped_k) { check_k_groups(*make()); }

@@ -35,6 +35,9 @@ private:
 // What hgemm_args_t had in version 0.1.
 constexpr size_t args_of_0_1 = 280;
 static_assert(args_of_0_1 == offsetof(hgemm_args_t, uplo));
+// And before it had gates.
+constexpr size_t args_without_gate = 288;
+static_assert(args_without_gate == offsetof(hgemm_args_t, gate));
 
 // What uninitialised memory may hold.
 const size_t nonsense[] = {0,    1,    8,    args_of_0_1 - 8, args_of_0_1 + 4, 1023,
@@ -157,22 +160,24 @@ TEST_F(StructSizes, of_a_newer_caller_are_served)
 }
 
 // Two products by hgemm_gemm_ex() and by hgemm_grouped_ex(). What lies behind `flags` was padding, and may
-// hold anything.
-TEST_F(StructSizes, of_an_older_caller_are_served)
+// hold anything; so was what lies behind `uplo`.
+class OlderCallers : public StructSizes, public testing::WithParamInterface<size_t> {};
+
+TEST_P(OlderCallers, are_served)
 {
-    constexpr size_t words = args_of_0_1 / sizeof(uint64_t);
+    const size_t size = GetParam(), words = size / sizeof(uint64_t);
     std::vector<uint16_t> matrix(4 * 256, 0x3c00);
     hgemm_args_t now;
     std::memset(&now, 0xff, sizeof now);
-    hgemm_args_init(&now, args_of_0_1);
-    now.unused = 0xffffffff;
+    hgemm_args_init(&now, size);
+    now.unused = now.unused_too = 0xffffffff;
     now.m = now.n = now.k = now.lda = now.ldb = now.ldd = 16;
     now.a = &matrix[0];
     now.b = &matrix[256];
     auto* const older = place<uint64_t>(2 * words);
     for (size_t i = 0; i < 2; ++i) {
         now.d = &matrix[512 + i * 256];
-        std::memcpy(older + i * words, &now, args_of_0_1);
+        std::memcpy(older + i * words, &now, size);
     }
     const auto* problems = reinterpret_cast<const hgemm_args_t*>(older);
     EXPECT_EQ(hgemm_gemm_ex(library.handle(), problems), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
@@ -187,6 +192,8 @@ TEST_F(StructSizes, of_an_older_caller_are_served)
     EXPECT_EQ(matrix[512], 0x4c00);
     EXPECT_EQ(matrix[1023], 0x4c00);
 }
+
+INSTANTIATE_TEST_SUITE_P(, OlderCallers, testing::Values(args_of_0_1, args_without_gate));
 
 // hgemm_grouped_args_t had 160 bytes in version 0.1.
 TEST_F(StructSizes, of_groups_of_an_older_caller_are_served)

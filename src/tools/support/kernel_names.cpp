@@ -12,7 +12,11 @@ namespace hg::test {
 namespace {
 
 bool takes_groups(const std::string& kernel) { return kernel.find("_grouped_") != std::string::npos; }
-bool takes_triangles(const std::string& kernel) { return kernel.find("_triangle_") != std::string::npos; }
+// They serve nothing else.
+bool is_of_triangles_or_gates(const std::string& kernel)
+{
+    return kernel.find("_triangle_") != std::string::npos || kernel.find("_gated_") != std::string::npos;
+}
 
 // Has it one of the comma-separated parts of HGEMM_TEST_KERNELS in it?
 bool is_asked_for(const std::string& kernel)
@@ -40,7 +44,7 @@ std::vector<std::string> names_of(bool grouped)
     std::istringstream rest(text.substr(at + before.size()));
     std::vector<std::string> names;
     for (std::string name; rest >> name;)
-        if (is_asked_for(name) && takes_groups(name) == grouped && !takes_triangles(name))
+        if (is_asked_for(name) && takes_groups(name) == grouped && !is_of_triangles_or_gates(name))
             names.push_back(name);
     return names;
 }

@@ -131,6 +131,50 @@ double activated_error(hgemm_activation_t activation, double value, double error
     return spread + 0x1p-21 * std::min(std::fabs(value), result * (1 + value * value)) + 0x1p-118;
 }
 
+namespace {
+
+// NaN stays NaN.
+double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+Estimate clamped(const Estimate& x, double low, double high)
+{
+    const double value = clamp(x.value, low, high);
+    return {value, std::max(clamp(x.value + x.error, low, high) - value,
+                            value - clamp(x.value - x.error, low, high))};
+}
+
+Estimate rounded(const Estimate& x)
+{
+    if (x.error == 0 && static_cast<double>(static_cast<float>(x.value)) == x.value)
+        return x;
+    return {x.value, x.error + 0x1p-24 * (std::fabs(x.value) + x.error) + 0x1p-150};
+}
+
+Estimate activated(hgemm_activation_t activation, double slope, const Estimate& x)
+{
+    return {activate(activation, slope * x.value) / slope,
+            activated_error(activation, slope * x.value, slope * x.error) / slope};
+}
+
+}  // namespace
+
+Estimate gated(const hgemm_gate_t& gate, hgemm_activation_t activation, Estimate at_gate, Estimate other)
+{
+    for (Estimate* const x : {&at_gate, &other})
+        if (!std::isfinite(x->value))
+            x->error = 0;
+    if (gate.limit > 0) {
+        at_gate = clamped(at_gate, -INFINITY, gate.limit);
+        other = clamped(other, -gate.limit, gate.limit);
+    }
+    const Estimate factor = activated(activation, gate.slope != 0 ? gate.slope : 1, at_gate);
+    if (gate.offset != 0)
+        other = rounded({other.value + gate.offset, other.error});
+    return rounded({factor.value * other.value, std::fabs(factor.value) * other.error +
+                                                    std::fabs(other.value) * factor.error +
+                                                    factor.error * other.error});
+}
+
 bool matches(hgemm_type_t type, double result, double value, double error)
 {
     if (result == value)

@@ -55,6 +55,23 @@ double activate(hgemm_activation_t activation, double value);
 // the exponent of e^-y, which grows as the square of the value.
 double activated_error(hgemm_activation_t activation, double value, double error);
 
+// A value, and how far from it a computed one may be.
+struct Estimate {
+    double value, error;
+};
+
+// Where the gate of element j of a line of D is in the line of the product; what it gates is `block`
+// further.
+constexpr int64_t place_of_gate(int64_t block, int64_t j) { return j + j / block * block; }
+
+// activation(gate) * (other + offset) with their limit, from two elements of the product.
+//
+// What lies within x - e ... x + e lies within the clamped ends of that afterwards. SiLU of slope s is that
+// of slope 1, of s * x and divided by s. The sum with the offset and the product are rounded to fp32, if
+// they are not exact; their factors differ by their errors, and the product by each of these times the
+// other factor.
+Estimate gated(const hgemm_gate_t& gate, hgemm_activation_t activation, Estimate at_gate, Estimate other);
+
 // Is `result` a possible rounding to `type` of a number within `error` of `value`? NaN is matched by NaN
 // and infinity by infinity.
 bool matches(hgemm_type_t type, double result, double value, double error);

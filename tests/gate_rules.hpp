@@ -1,0 +1,33 @@
+// Gated results: the same checks for the host and for every GPU backend, reported to GoogleTest.
+#pragma once
+
+#include "gemm_case.hpp"
+#include "library.hpp"
+#include "trial.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace hg::test {
+
+// Number `form` of the cases that differ in layout, operands, types, activation and what gates do. D has
+// `lines` lines of `length` elements; a block of 0 is the whole length.
+GemmCase gate_case(unsigned form, int64_t lines, int64_t length, int64_t k, int64_t block = 0);
+
+// Runs and judges it; `edit` may change the trial before.
+void expect_gate(Library& library, const GemmCase& g, const std::function<void(Trial&)>& edit = nullptr);
+
+// Every block, layout, type and activation is right, and so are batches and epilogues.
+void check_gates(Library& library);
+// NaN, infinities and signs of zeros are as IEEE arithmetic makes them.
+void check_gate_values(Library& library);
+// In modes that promise bits, a row has those of its fp32 product gated alone, however D is cut.
+void check_gate_bits(Library& library);
+// A workspace of the size that is told suffices, however often it cuts D, and so does a larger one.
+void check_gate_workspaces(Library& library);
+// The same call again, and with other numbers.
+void check_gate_repeats(Library& library);
+// What is not served is refused by name, and nothing is written.
+void check_gate_refusals(Library& library);
+
+}  // namespace hg::test
