@@ -24,7 +24,7 @@ int64_t matrices_of(const Problem& p, const GateCut& cut)
 // From the sums of a part's gates to those of what they gate.
 int64_t apart_of(const Problem& p, const GateCut& cut)
 {
-    return has_halves(p) ? matrices_of(p, cut) * cut.rows * cut.ld : p.gate.block;
+    return cut.two ? matrices_of(p, cut) * cut.rows * cut.ld : p.gate.block;
 }
 
 int64_t problem_stride_of(const Problem& p, const GateCut& cut)
@@ -32,10 +32,10 @@ int64_t problem_stride_of(const Problem& p, const GateCut& cut)
     return p.groups.contiguous() ? 0 : cut.rows * cut.ld;
 }
 
-// The first column of the product that a piece has; of the second half of a line, if `half` is 1.
-int64_t first_column(const Problem& p, const GatePiece& piece, int half)
+// The first column of product number `index` of a piece.
+int64_t first_column(const Problem& p, const GateCut& cut, const GatePiece& piece, int index)
 {
-    return has_halves(p) ? piece.column + half * p.gate.block : 2 * piece.column;
+    return cut.two ? piece.column + index * p.gate.block : 2 * piece.column;
 }
 
 // `column`: of the product.
@@ -47,17 +47,6 @@ Matrix matrix_of(const Matrix& x, const GatePiece& piece, int64_t column)
     return part;
 }
 
-// Both halves of one problem as a batch of two.
-void make_pair(const Problem& p, const GateCut& cut, Problem& product)
-{
-    product.batch = 2;
-    product.a.batch_stride = 0;
-    product.b.batch_stride = p.gate.block * p.b.row_stride;
-    product.c.batch_stride = p.gate.block;
-    product.bias.batch_stride = p.bias.along == BiasAlong::Columns ? p.gate.block : 0;
-    product.d.batch_stride = apart_of(p, cut);
-}
-
 }  // namespace
 
 GateCut cut_gates(const Problem& p, size_t room)
@@ -66,7 +55,7 @@ GateCut cut_gates(const Problem& p, size_t room)
     const int64_t all = p.columns(), unit = has_halves(p) ? vector : std::lcm(p.gate.block, vector);
     const int64_t bytes = static_cast<int64_t>(room) / sums_alignment * sums_alignment;
     const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, vector, max_elements);
-    GateCut cut{p.m, round_up(all, vector), p.is_grouped() ? p.batch : 1, 0, 0};
+    GateCut cut{p.m, round_up(all, vector), p.is_grouped() ? p.batch : 1, false, 0, 0};
     if (const int64_t rows = p.m * matrices_of(p, cut); cut.columns > elements / rows)
         cut.columns = elements / rows / unit * unit;
     if (p.is_grouped())
@@ -77,8 +66,9 @@ GateCut cut_gates(const Problem& p, size_t room)
     }
     if (cut.columns > all)
         cut.columns = all;
-    cut.ld = round_up(has_halves(p) ? cut.columns : 2 * cut.columns, vector);
-    const int64_t problem = cut.rows * cut.ld * (has_halves(p) ? 2 : 1) / 2;
+    cut.two = has_halves(p) && cut.columns < all;
+    cut.ld = round_up(cut.two ? cut.columns : 2 * cut.columns, vector);
+    const int64_t problem = cut.rows * cut.ld * (cut.two ? 2 : 1) / 2;
     if (cut.rows == p.m && cut.columns == all && !p.is_grouped())
         cut.problems = std::clamp<int64_t>(elements / problem, 1, p.batch);
     cut.sums_bytes =
@@ -88,14 +78,14 @@ GateCut cut_gates(const Problem& p, size_t room)
 
 Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece, int index, float* sums)
 {
-    const int64_t column = first_column(p, piece, index);
+    const int64_t column = first_column(p, cut, piece, index);
     Problem product = p;
     product.gate = {};
     product.activation = Activation::None;
     product.aux = {};
     product.batch = piece.problems;
     product.m = piece.rows;
-    product.n = has_halves(p) ? piece.columns : 2 * piece.columns;
+    product.n = cut.two ? piece.columns : 2 * piece.columns;
     product.a.ptr = displaced(p.a.ptr, 2 * (piece.problem * p.a.batch_stride + piece.row * p.a.row_stride));
     product.b.ptr = displaced(p.b.ptr, 2 * (piece.problem * p.b.batch_stride + column * p.b.row_stride));
     product.c = matrix_of(p.c, piece, column);
@@ -103,8 +93,6 @@ Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece,
         piece.problem * p.bias.batch_stride + (p.bias.along == BiasAlong::Rows ? piece.row : column);
     product.bias.ptr = displaced(p.bias.ptr, bias * bytes_of(p.bias.type));
     product.d = {sums + index * apart_of(p, cut), nullptr, cut.ld, problem_stride_of(p, cut), Type::F32};
-    if (is_pair(p, piece))
-        make_pair(p, cut, product);
     product.simplify();
     return product;
 }
@@ -119,7 +107,7 @@ GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, c
             p.gate,
             p.activation,
             matrix_of(p.d, piece, piece.column),
-            matrix_of(p.aux, piece, first_column(p, piece, 0)),
+            matrix_of(p.aux, piece, first_column(p, cut, piece, 0)),
             piece.rows,
             piece.columns,
             p.groups.contiguous() ? 1 : piece.problems,

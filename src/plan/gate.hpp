@@ -1,8 +1,8 @@
 // A gated product in parts: a block of the product is computed in the workspace, in fp32, and a pass gates
 // it.
 //
-// Where all gates lie in front of a line, a block has two matrices: the gates of some columns of D, and
-// what they gate. Else it is one matrix of twice as many columns.
+// A block is one matrix of twice as many columns as its part of D has. But if lines are cut in which all
+// gates lie in front, it has two matrices: the gates of some columns of D, and what they gate.
 #pragma once
 
 #include "src/plan/problem.hpp"
@@ -16,6 +16,7 @@ namespace hg {
 // How much of D a part has at most, and what that takes.
 struct GateCut {
     int64_t rows, columns, problems;
+    bool two;    // matrices, and products: see above
     int64_t ld;  // of a matrix of sums
     size_t sums_bytes;
 
@@ -62,18 +63,6 @@ void for_each_gate_piece(const Problem& p, const GateCut& cut, Visit visit)
                 visit(GatePiece{row, std::min(cut.rows, p.m - row), column,
                                 std::min(cut.columns, p.columns() - column), z,
                                 std::min(cut.problems, p.batch - z)});
-}
-
-// One product has both halves of a problem as a batch.
-inline bool is_pair(const Problem& p, const GatePiece& piece)
-{
-    return has_halves(p) && piece.problems == 1 && !p.is_grouped();
-}
-
-// How many products a piece takes.
-inline int products_of(const Problem& p, const GatePiece& piece)
-{
-    return has_halves(p) && !is_pair(p, piece) ? 2 : 1;
 }
 
 // Product number `index` of a piece, to the workspace.

@@ -104,9 +104,10 @@ bool plan_gated_groups(const Problem& p, const Device& device, const Options& o,
 
 bool plan_best(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
+    const Plan unplanned = plan;
     bool found = false;
     for (int index = 0; index < gated_count; ++index) {
-        Plan next = plan;
+        Plan next = unplanned;
         if (!plan_gated(p, index, device, o, next) || (found && plan.predicted_us <= next.predicted_us))
             continue;
         plan = next;

@@ -1,0 +1,92 @@
+// Gated results by kernels that gate their own tiles.
+#include "../conformance.hpp"
+#include "../gate_rules.hpp"
+#include "gpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hg::test {
+namespace {
+
+// As the kernels need them: A and B are contiguous along K, and D is of their type. Both layouts, all
+// activations that they have, and all numbers of gates.
+GemmCase case_of(unsigned form, int64_t lines, int64_t length, int64_t k, int64_t block)
+{
+    GemmCase g = gate_case(form, lines, length, k, block);
+    g.transa = g.d_by_rows() ? HGEMM_NO_TRANS : HGEMM_TRANS;
+    g.transb = g.d_by_rows() ? HGEMM_TRANS : HGEMM_NO_TRANS;
+    g.type_ab = g.type_c = g.type_d = halves[form / 4 % 2];
+    if (g.activation == HGEMM_ACTIVATION_GELU_ERF)
+        g.activation = HGEMM_ACTIVATION_GELU_TANH;
+    g.aligned = true;
+    return g;
+}
+
+struct GatedShape {
+    int64_t lines, length, k, block;
+};
+
+// The whole length is one block, and also shorter than a tile; blocks are several in a tile, or longer than
+// one.
+std::vector<GemmCase> cases()
+{
+    const std::vector<GatedShape> shapes{{1, 8, 56, 0},       {130, 72, 136, 0},   {328, 136, 200, 0},
+                                         {257, 264, 64, 0},   {136, 136, 64, 1},   {70, 264, 128, 1},
+                                         {136, 136, 120, 8},  {300, 264, 72, 8},   {96, 352, 72, 88},
+                                         {150, 256, 72, 128}, {200, 320, 136, 64}, {64, 512, 64, 256}};
+    std::vector<GemmCase> cases;
+    for (const GatedShape& shape : shapes)
+        for (unsigned i = 0; i < (thinning() > 1 ? 2u : 5u); ++i) {
+            const auto form = static_cast<unsigned>(cases.size());
+            GemmCase g = case_of(form, shape.lines, shape.length, shape.k, shape.block);
+            if (i % 2 == 1) {
+                g.batch = Batch::Strided;
+                g.batch_count = 3;
+                g.b.step = form % 3 == 0 ? 0 : 1;
+                g.alpha = -0.5f;
+                g.device_scalars = form % 2 == 1;
+            }
+            cases.push_back(g);
+        }
+    return cases;
+}
+
+bool is_served(Library& library, const GemmCase& g)
+{
+    const Trial trial(g, library.memory());
+    return library.explain(trial.args()).find("kernel=sm90_gated") != std::string::npos;
+}
+
+void check_kernel(const std::string& kernel)
+{
+    Library library(Cuda::get(), "", kernel);
+    ASSERT_TRUE(library.created()) << library.story();
+    Suite suite(library);
+    int served = 0;
+    for (const GemmCase& g : cases())
+        if (is_served(library, g)) {
+            suite.check(g);
+            suite.check(g);  // words in memory are 0 again
+            ++served;
+        }
+    EXPECT_GT(served, 0) << kernel;
+    for (const std::string& failure : suite.failures())
+        ADD_FAILURE() << kernel << ": " << failure;
+}
+
+}  // namespace
+
+TEST(DeviceKernels, gated)
+{
+    NEEDS_BACKEND("sm90");
+    for (const char* forced : {"sm90_gated_128x256_2x1/stream_k=0", "sm90_gated_128x256_2x1/stream_k=1",
+                               "sm90_gated_128x176_2x1", "sm90_gated_128x128_2x1/stream_k=0",
+                               "sm90_gated_128x128_2x1/stream_k=1"})
+        check_kernel(forced);
+}
+
+}  // namespace hg::test
