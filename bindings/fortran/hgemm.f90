@@ -83,6 +83,9 @@ module libhgemm
         type(c_ptr) :: offsets, counts, problems, ends, ends_i32, offsets_i32, counts_i32
         integer(c_int) :: transa
         integer(c_int32_t) :: flags
+        integer(c_int) :: activation
+        integer(c_int32_t) :: unused
+        type(hgemm_gate_t) :: gate
     end type
 
     type, bind(c) :: hgemm_tune_options_t

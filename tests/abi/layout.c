@@ -147,6 +147,9 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, counts_i32);
     MEMBER(hgemm_grouped_args_t, transa);
     MEMBER(hgemm_grouped_args_t, flags);
+    MEMBER(hgemm_grouped_args_t, activation);
+    MEMBER(hgemm_grouped_args_t, unused);
+    MEMBER(hgemm_grouped_args_t, gate);
 
     SIZE(hgemm_tune_options_t);
     MEMBER(hgemm_tune_options_t, size);

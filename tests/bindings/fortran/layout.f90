@@ -139,6 +139,9 @@ program layout
     call member('hgemm_grouped_args_t.counts_i32', c_loc(grouped%counts_i32))
     call member('hgemm_grouped_args_t.transa', c_loc(grouped%transa))
     call member('hgemm_grouped_args_t.flags', c_loc(grouped%flags))
+    call member('hgemm_grouped_args_t.activation', c_loc(grouped%activation))
+    call member('hgemm_grouped_args_t.unused', c_loc(grouped%unused))
+    call member('hgemm_grouped_args_t.gate', c_loc(grouped%gate))
 
     call size_of('hgemm_tune_options_t', c_sizeof(options))
     origin = address(c_loc(options))

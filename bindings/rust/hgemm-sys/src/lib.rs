@@ -183,6 +183,9 @@ pub struct hgemm_grouped_args_t {
     pub counts_i32: *const i32,
     pub transa: hgemm_op_t,
     pub flags: u32,
+    pub activation: hgemm_activation_t,
+    pub unused: u32,
+    pub gate: hgemm_gate_t,
 }
 
 #[repr(C)]

@@ -149,7 +149,10 @@ fn constants_and_structs_are_those_of_c() {
         offsets_i32,
         counts_i32,
         transa,
-        flags
+        flags,
+        activation,
+        unused,
+        gate
     );
     members!(
         lines,
