@@ -175,7 +175,7 @@ _assign = Structure.__setattr__
 
 
 class Gate(_Struct):
-    """hgemm_gate_t, a member of :class:`Args`."""
+    """hgemm_gate_t, a member of :class:`Args` and :class:`GroupedArgs`."""
     _fields_ = [("block", c_int64), ("limit", c_float), ("slope", c_float), ("offset", c_float), ("unused", c_uint32)]
 
 
@@ -205,7 +205,7 @@ class GroupedArgs(_Struct):
                 ("ldb", c_int64), ("stride_b", c_int64), ("d", c_void_p), ("ldd", c_int64), ("stride_d", c_int64),
                 ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args)),
                 ("ends", c_void_p), ("ends_i32", c_void_p), ("offsets_i32", c_void_p), ("counts_i32", c_void_p),
-                ("transa", c_int), ("flags", c_uint32)]
+                ("transa", c_int), ("flags", c_uint32), ("activation", c_int), ("unused", c_uint32), ("gate", Gate)]
 
     def __init__(self) -> None:
         super().__init__()
