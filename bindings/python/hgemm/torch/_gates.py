@@ -18,6 +18,7 @@ from ._extension import is_transformed, refuse_forward_mode
 from ._ops import _Kind, _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
 
+_LARGEST = torch.finfo(torch.float32).max
 _ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offset, bool batch_invariant"
 # activation(gates) * (others + offset) of a @ b + bias: (M, K) by (K, 2 F) is (M, F). `block` columns are gates of the
 # next `block`. A limit of 0 is none, and a slope of 0 is 1.
@@ -43,8 +44,11 @@ class Gate(NamedTuple):
 
 
 def _finite(name: str, value: Any) -> float:
-    number = c.real(name, value)
-    _require(math.isfinite(number), ValueError, f"{name}: {number}, must be finite")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: {value!r}, must be a number") from None
+    _require(abs(number) <= _LARGEST, ValueError, f"{name}: {number}, must be finite in float32")  # no NaN either
     return number
 
 
@@ -55,7 +59,7 @@ def gate_of(columns: int, weight: str, activation: Optional[str], block: Optiona
              f"activation: {activation!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
     _require(columns % 2 == 0, ValueError, f"{weight}: gives {columns} columns, must be gates and as many others")
     if block is None:
-        block = columns // 2
+        block = max(columns // 2, 1)
     else:
         _require(isinstance(block, (int, torch.SymInt)), TypeError, f"gate_block: {block!r}, must be an integer")
         _require(block > 0 and columns % (2 * block) == 0, ValueError,
@@ -92,6 +96,8 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
          offset: float, batch_invariant: bool) -> Tensor:
     plan = _plan(kind(a), kind(b), kind_or_none(bias), Gate(activation, block, limit, slope, offset))
     result = a.new_empty(plan.shape)
+    if result.numel() == 0:
+        return result
     args = c.Args.from_buffer_copy(plan.args)
     if plan.copy_a:
         a = a.contiguous()
@@ -116,7 +122,8 @@ def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, gate: Gate) -> _groups._Plan:
 def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                  offset: float, batch_invariant: bool) -> Tensor:
     plan = _plan_by_rows(kind(a), kind(b), kind(ends), Gate(activation, block, limit, slope, offset))
-    return _groups._run(plan, a, b, ends, a.new_empty(plan.shape), batch_invariant)
+    result = a.new_empty(plan.shape)
+    return result if result.numel() == 0 else _groups._run(plan, a, b, ends, result, batch_invariant)
 
 
 for _key in ("CPU", "CUDA"):
@@ -152,10 +159,9 @@ def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
-    """Of the product, from that of the gated result: computed in float32, and rounded once."""
-    most = torch.finfo(product.dtype).max  # float16 overflows before the gated result does
-    blocks = product.float().clamp(-most, most).unflatten(-1, (-1, 2, gate.block))
-    gates, others = blocks.unbind(-2)
+    """Of the product, in float32, from that of the gated result: computed in float32, and rounded once."""
+    half = grad.dtype
+    gates, others = product.unflatten(-1, (-1, 2, gate.block)).unbind(-2)
     grad = grad.float().unflatten(-1, (-1, gate.block))
     inner_gates, inner_others = gates, others
     if gate.limit:
@@ -165,7 +171,6 @@ def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
     if gate.limit:
         of_gates = torch.where(gates <= gate.limit, of_gates, 0)
         of_others = torch.where(others.abs() <= gate.limit, of_others, 0)
-    half = product.dtype
     return torch.stack((of_gates.to(half), of_others.to(half)), -2).flatten(-3)
 
 
@@ -178,13 +183,15 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     """What was multiplied is multiplied again: the product is not kept."""
     a, b, bias = ctx.saved_tensors
-    multiply = lambda x, y, z=None: _autograd.gemm(x, y, None, z, 1.0, 0.0, "none", None,  # noqa: E731
-                                                   ctx.batch_invariant)
-    of_product = product_gradient(ctx.gate, multiply(a, b, bias), grad)
+
+    def multiply(x: Tensor, y: Tensor, bias: Tensor | None = None, out_dtype: torch.dtype | None = None) -> Tensor:
+        return _autograd.gemm(x, y, None, bias, 1.0, 0.0, "none", out_dtype, ctx.batch_invariant)
+
+    of_product = product_gradient(ctx.gate, multiply(a, b, bias, torch.float32), grad)
     grad_a = grad_b = grad_bias = None
     if ctx.needs_input_grad[0]:
         grad_a = multiply(of_product, b.t())
-    if ctx.needs_input_grad[1]:  # stored as b is, which torch else copies
+    if ctx.needs_input_grad[1]:  # stored as b is: torch would copy it else
         grad_b = multiply(of_product.t(), a).t() if b.stride(0) == 1 else multiply(a.t(), of_product)
     if ctx.needs_input_grad[2]:
         grad_bias = of_product.sum(0, dtype=torch.float32).to(bias.dtype)
@@ -193,17 +200,9 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
 
 def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     a, b, ends = ctx.saved_tensors
-    product = _groups.grouped_mm(a, b, ends, True, ctx.batch_invariant)
+    product = _groups.grouped_mm(a, b, ends, True, ctx.batch_invariant, torch.float32)
     of_product = product_gradient(ctx.gate, product, grad)
-    grad_a = grad_b = None
-    if ctx.needs_input_grad[0]:
-        grad_a = _groups.grouped_mm(of_product, b.transpose(1, 2), ends, True, ctx.batch_invariant)
-    if ctx.needs_input_grad[1]:
-        if b.stride(1) == 1:
-            grad_b = _groups.grouped_mm_k(of_product.t(), a, ends, None, ctx.batch_invariant).transpose(1, 2)
-        else:
-            grad_b = _groups.grouped_mm_k(a.t(), of_product, ends, None, ctx.batch_invariant)
-    return grad_a, grad_b, None, None, None, None, None, None, None
+    return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None
 
 
 torch.library.register_autograd("hgemm::gated", _backward, setup_context=_save)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import _autograd, _extension, _gates, _groups, _ops
-from ._extension import no_forward_mode, refuse_forward_mode
+from ._extension import refuse_forward_mode
 from ._ops import _require, require_dimensions
 from ._overrides import mode
 
@@ -71,10 +71,6 @@ class _Spread(torch.autograd.Function):
         tokens, places = ctx.saved_tensors
         return _Combine.apply(grad, None, tokens, tokens, places), None, None
 
-    @staticmethod
-    def jvp(*_: Any) -> Any:
-        raise no_forward_mode()
-
 
 class _Combine(torch.autograd.Function):
     """The sum of each token's rows, times weights (T, top_k) if there are any."""
@@ -102,10 +98,6 @@ class _Combine(torch.autograd.Function):
             of_weights = _autograd.gemm(chosen, grad.unsqueeze(2), None, None, 1.0, 0.0, "none", wide,
                                         mode.batch_invariant).squeeze(2).to(weights.dtype)
         return of_rows, of_weights, None, None, None
-
-    @staticmethod
-    def jvp(*_: Any) -> Any:
-        raise no_forward_mode()
 
 
 def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
