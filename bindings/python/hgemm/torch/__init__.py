@@ -17,13 +17,15 @@ from torch import Tensor
 from .._operand import ACTIVATIONS
 from . import _autograd, _flops, _groups, _ops  # noqa: F401  define torch.ops.hgemm
 from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
+from ._gates import gated_linear, grouped_gated_mm
+from ._moe import moe
 from ._ops import Names, require_dimensions, require_tensors
 from ._overrides import batch_invariant, counts, disable, enable, mode
 from ._symmetric import newton_schulz, syrk, syrkx
 from ._tree import tree_mm
 
-__all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "grouped_mm", "linear", "mm",
-           "newton_schulz", "syrk", "syrkx", "tree_mm"]
+__all__ = ["addmm", "baddbmm", "batch_invariant", "bmm", "counts", "disable", "enable", "gated_linear",
+           "grouped_gated_mm", "grouped_mm", "linear", "mm", "moe", "newton_schulz", "syrk", "syrkx", "tree_mm"]
 
 _LINEAR = {name: LINEAR | activation << ACTIVATION_SHIFT for name, activation in ACTIVATIONS.items()}
 

@@ -16,7 +16,8 @@ from ._extension import is_transformed, refuse_forward_mode
 from ._ops import _require, _Kind, kind
 
 # Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), for each group g. clear: rows of no group are 0.
-_ops._library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, bool clear, bool batch_invariant) -> Tensor")
+_ops._library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, bool clear, bool batch_invariant, "
+                     "ScalarType? out_dtype=None) -> Tensor")
 # Columns ends[g - 1] to ends[g] - 1 of a (M, K) by these rows of b (K, N): (groups, M, N).
 _ops._library.define("grouped_mm_k(Tensor a, Tensor b, Tensor ends, ScalarType? out_dtype, bool batch_invariant) "
                      "-> Tensor")
@@ -59,14 +60,14 @@ def _shape_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) 
 
 
 @lru_cache(maxsize=4096)
-def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind) -> _Plan:
+def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None = None) -> _Plan:
     shape = _shape_by_rows(a, b, ends)
     lda = leading(a.operand, c.Layout.ROW_MAJOR)
     operand, copy_b = _ops._readable(b)
     ldb = leading(operand, c.Layout.ROW_MAJOR)
     args = c.GroupedArgs()
     args.transb = c.Op.TRANS if ldb is None else c.Op.NO_TRANS
-    args.type_ab = args.type_d = _ops._TYPES[a.dtype]
+    args.type_ab, args.type_d = _ops._TYPES[a.dtype], _ops._TYPES[out_dtype or a.dtype]
     args.group_count, args.m, args.n, args.k = b.shape[0], a.shape[0], b.shape[2], a.shape[1]
     args.lda = max(1, a.shape[1]) if lda is None else lda
     args.ldb = leading(operand, c.Layout.COL_MAJOR) if ldb is None else ldb
@@ -106,9 +107,11 @@ def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_inv
     return out
 
 
-def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
-    plan = _plan_by_rows(kind(a), kind(b), kind(ends))
-    return _run(plan, a, b, ends, (a.new_zeros if clear else a.new_empty)(plan.shape), batch_invariant)
+def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
+                out_dtype: torch.dtype | None = None) -> Tensor:
+    plan = _plan_by_rows(kind(a), kind(b), kind(ends), out_dtype)
+    out = (a.new_zeros if clear else a.new_empty)(plan.shape, dtype=out_dtype)
+    return _run(plan, a, b, ends, out, batch_invariant)
 
 
 def in_lines(x: Tensor) -> Tensor:
@@ -134,8 +137,9 @@ GROUPED_MM, GROUPED_MM_K = torch.ops.hgemm.grouped_mm.default, torch.ops.hgemm.g
 
 
 @torch.library.register_fake("hgemm::grouped_mm")
-def _fake(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool) -> Tensor:
-    return a.new_empty(_shape_by_rows(kind(a), kind(b), kind(ends)))
+def _fake(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
+          out_dtype: torch.dtype | None = None) -> Tensor:
+    return a.new_empty(_shape_by_rows(kind(a), kind(b), kind(ends)), dtype=out_dtype)
 
 
 @torch.library.register_fake("hgemm::grouped_mm_k")
@@ -144,18 +148,32 @@ def _fake_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, b
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ends, _, ctx.batch_invariant, _ = inputs
+    ctx.save_for_backward(a, b, ends)
+
+
+def _save_k(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     a, b, ends, _, ctx.batch_invariant = inputs
     ctx.save_for_backward(a, b, ends)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    a, b, ends = ctx.saved_tensors
+def gradients_by_rows(ctx: Any, a: Tensor, b: Tensor, ends: Tensor,
+                      grad: Tensor) -> tuple[Optional[Tensor], Optional[Tensor]]:
+    """Of a and b, from that of the product. That of b is stored as b is: torch would copy it else."""
     grad_a = grad_b = None
     if ctx.needs_input_grad[0]:
         grad_a = grouped_mm(grad, b.transpose(1, 2), ends, True, ctx.batch_invariant)
     if ctx.needs_input_grad[1]:
-        grad_b = grouped_mm_k(a.t(), grad, ends, None, ctx.batch_invariant)
-    return grad_a, grad_b, None, None, None
+        if b.stride(1) == 1:
+            grad_b = grouped_mm_k(grad.t(), a, ends, None, ctx.batch_invariant).transpose(1, 2)
+        else:
+            grad_b = grouped_mm_k(a.t(), grad, ends, None, ctx.batch_invariant)
+    return grad_a, grad_b
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    a, b, ends = ctx.saved_tensors
+    return *gradients_by_rows(ctx, a, b, ends, grad.to(a.dtype)), None, None, None, None
 
 
 def _backward_k(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -171,15 +189,17 @@ def _backward_k(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
 
 
 torch.library.register_autograd("hgemm::grouped_mm", _backward, setup_context=_save)
-torch.library.register_autograd("hgemm::grouped_mm_k", _backward_k, setup_context=_save)
+torch.library.register_autograd("hgemm::grouped_mm_k", _backward_k, setup_context=_save_k)
 _transformed_by_rows = _transformed(GROUPED_MM, _save, _backward)
-_transformed_by_k = _transformed(GROUPED_MM_K, _save, _backward_k)
+_transformed_by_k = _transformed(GROUPED_MM_K, _save_k, _backward_k)
 
 
-def grouped_mm(*arguments: Any) -> Tensor:
+def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
+               out_dtype: torch.dtype | None = None) -> Tensor:
     """The operator hgemm::grouped_mm."""
-    refuse_forward_mode(*arguments[:2])
-    return (_transformed_by_rows if is_transformed() else GROUPED_MM)(*arguments)
+    refuse_forward_mode(a, b)
+    operator = _transformed_by_rows if is_transformed() else GROUPED_MM
+    return operator(a, b, ends, clear, batch_invariant, out_dtype)
 
 
 def grouped_mm_k(*arguments: Any) -> Tensor:

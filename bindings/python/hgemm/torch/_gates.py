@@ -1,0 +1,262 @@
+"""Gated products, as SwiGLU and its like have them: the operators, their shapes and gradients."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple, Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .. import c
+from .._operand import ACTIVATIONS, activation_of, gemm_args
+from . import _autograd, _extension, _groups, _handles, _ops
+from ._autograd import _SATURATED, _transformed
+from ._extension import is_transformed, refuse_forward_mode
+from ._ops import _Kind, _require, kind, kind_or_none, require_dimensions, require_tensors
+from ._overrides import mode
+
+_LARGEST = torch.finfo(torch.float32).max
+_ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offset, bool batch_invariant"
+# activation(gates) * (others + offset) of a @ b + bias: (M, K) by (K, 2 F) is (M, F). `block` columns are gates of the
+# next `block`. A limit of 0 is none, and a slope of 0 is 1.
+_ops._library.define(f"gated(Tensor a, Tensor b, Tensor? bias, {_ARGUMENTS}) -> Tensor")
+# The same of the products by groups of rows, as grouped_mm.
+_ops._library.define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor ends, {_ARGUMENTS}) -> Tensor")
+
+
+class Gate(NamedTuple):
+    """As operators take it."""
+    activation: str
+    block: int
+    limit: float
+    slope: float
+    offset: float
+
+    def write(self, args: Any) -> None:
+        """To args of the C API, of products of twice as many columns as their results have."""
+        args.activation = activation_of(self.activation)
+        args.ldd = max(1, args.n // 2)
+        args.gate.block = self.block
+        args.gate.limit, args.gate.slope, args.gate.offset = self.limit, self.slope, self.offset
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: {value!r}, must be a number") from None
+    _require(abs(number) <= _LARGEST, ValueError, f"{name}: {number}, must be finite in float32")  # no NaN either
+    return number
+
+
+def gate_of(columns: int, weight: str, activation: Optional[str], block: Optional[int], limit: Optional[float],
+            slope: Optional[float], offset: float) -> Gate:
+    """From arguments of functions, for so many columns. Raises what is wrong with one; `weight` has the columns."""
+    _require(activation in ACTIVATIONS, ValueError,
+             f"activation: {activation!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
+    _require(columns % 2 == 0, ValueError, f"{weight}: gives {columns} columns, must be gates and as many others")
+    if block is None:
+        block = max(columns // 2, 1)
+    else:
+        _require(isinstance(block, (int, torch.SymInt)), TypeError, f"gate_block: {block!r}, must be an integer")
+        _require(block > 0 and columns % (2 * block) == 0, ValueError,
+                 f"gate_block: {block}, must be positive, and twice of it must divide {columns}, the columns of "
+                 f"{weight}")
+    limit = 0.0 if limit is None else _finite("limit", limit)
+    _require(limit >= 0, ValueError, f"limit: {limit}, must not be negative")
+    if slope is None:
+        slope = 0.0
+    else:
+        _require(activation == "silu", ValueError, f"slope: {slope}, must be None but for silu")
+        slope = _finite("slope", slope)
+        _require(slope != 0, ValueError, "slope: 0.0, must not be 0")
+    return Gate(activation or "none", block, limit, slope, _finite("offset", offset))
+
+
+def _shape(a: _Kind, b: _Kind, bias: _Kind | None) -> tuple[int, ...]:
+    rows, columns = _ops.result_shape(a, b, None, bias, a.dtype)
+    return rows, columns // 2
+
+
+@lru_cache(maxsize=4096)
+def _plan(a: _Kind, b: _Kind, bias: _Kind | None, gate: Gate) -> _ops._Plan:
+    shape = _shape(a, b, bias)
+    (a_operand, copy_a), (b_operand, copy_b) = _ops._readable(a), _ops._readable(b)
+    product = _ops._contiguous(a.dtype, (shape[0], b.shape[1]))
+    extra = {} if bias is None else {"bias": _ops._contiguous(bias.dtype, bias.shape)}
+    args = gemm_args(a_operand, b_operand, product, **extra)
+    gate.write(args)
+    return _ops._Plan(args, shape, copy_a, copy_b, None, False)
+
+
+def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int, limit: float, slope: float,
+         offset: float, batch_invariant: bool) -> Tensor:
+    plan = _plan(kind(a), kind(b), kind_or_none(bias), Gate(activation, block, limit, slope, offset))
+    result = a.new_empty(plan.shape)
+    if result.numel() == 0:
+        return result
+    args = c.Args.from_buffer_copy(plan.args)
+    if plan.copy_a:
+        a = a.contiguous()
+    if plan.copy_b:
+        b = b.contiguous()
+    args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), result.data_ptr()
+    if bias is not None:
+        bias = bias.contiguous()
+        args.bias = bias.data_ptr()
+    _handles.call(c.hgemm_gemm_ex, args, a.device, batch_invariant)
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, gate: Gate) -> _groups._Plan:
+    plan = _groups._plan_by_rows(a, b, ends)
+    args = c.GroupedArgs.from_buffer_copy(plan.args)
+    gate.write(args)
+    return plan._replace(args=args, shape=(plan.shape[0], plan.shape[1] // 2))
+
+
+def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
+                 offset: float, batch_invariant: bool) -> Tensor:
+    plan = _plan_by_rows(kind(a), kind(b), kind(ends), Gate(activation, block, limit, slope, offset))
+    result = a.new_empty(plan.shape)
+    return result if result.numel() == 0 else _groups._run(plan, a, b, ends, result, batch_invariant)
+
+
+for _key in ("CPU", "CUDA"):
+    _ops._library.impl("gated", _extension.untraced(_run), _key)
+    _ops._library.impl("grouped_gated_mm", _extension.untraced(_run_by_rows), _key)
+GATED, GROUPED_GATED_MM = torch.ops.hgemm.gated.default, torch.ops.hgemm.grouped_gated_mm.default
+
+
+@torch.library.register_fake("hgemm::gated")
+def _fake(a: Tensor, b: Tensor, bias: Tensor | None, *_: Any) -> Tensor:
+    return a.new_empty(_shape(kind(a), kind(b), kind_or_none(bias)))
+
+
+@torch.library.register_fake("hgemm::grouped_gated_mm")
+def _fake_by_rows(a: Tensor, b: Tensor, ends: Tensor, *_: Any) -> Tensor:
+    rows, columns = _groups._shape_by_rows(kind(a), kind(b), kind(ends))
+    return a.new_empty((rows, columns // 2))
+
+
+def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """activation(gates), and its derivative times grad."""
+    if gate.activation == "none":
+        return gates, grad
+    if gate.activation == "relu":
+        return gates.relu(), torch.where(gates > 0, grad, 0)
+    if gate.activation == "silu":
+        steep = (gates * (gate.slope or 1.0)).clamp(-_SATURATED, _SATURATED)
+        sigmoid = steep.sigmoid()
+        return gates * sigmoid, grad * sigmoid * (1 + steep * (1 - sigmoid))
+    approximate = "tanh" if "tanh" in gate.activation else "none"
+    return (functional.gelu(gates, approximate=approximate),
+            torch.ops.aten.gelu_backward(grad, gates.clamp(-_SATURATED, _SATURATED), approximate=approximate))
+
+
+def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
+    """Of the product, in float32, from that of the gated result: computed in float32, and rounded once."""
+    half = grad.dtype
+    gates, others = product.unflatten(-1, (-1, 2, gate.block)).unbind(-2)
+    grad = grad.float().unflatten(-1, (-1, gate.block))
+    inner_gates, inner_others = gates, others
+    if gate.limit:
+        inner_gates, inner_others = gates.clamp(max=gate.limit), others.clamp(-gate.limit, gate.limit)
+    activated, of_gates = _activate(gate, inner_gates, grad * (inner_others + gate.offset))
+    of_others = grad * activated
+    if gate.limit:
+        of_gates = torch.where(gates <= gate.limit, of_gates, 0)
+        of_others = torch.where(others.abs() <= gate.limit, of_others, 0)
+    return torch.stack((of_gates.to(half), of_others.to(half)), -2).flatten(-3)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, activation, block, limit, slope, offset, ctx.batch_invariant = inputs
+    ctx.gate = Gate(activation, block, limit, slope, offset)
+    ctx.save_for_backward(*tensors)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    """What was multiplied is multiplied again: the product is not kept."""
+    a, b, bias = ctx.saved_tensors
+
+    def multiply(x: Tensor, y: Tensor, bias: Tensor | None = None, out_dtype: torch.dtype | None = None) -> Tensor:
+        return _autograd.gemm(x, y, None, bias, 1.0, 0.0, "none", out_dtype, ctx.batch_invariant)
+
+    of_product = product_gradient(ctx.gate, multiply(a, b, bias, torch.float32), grad)
+    grad_a = grad_b = grad_bias = None
+    if ctx.needs_input_grad[0]:
+        grad_a = multiply(of_product, b.t())
+    if ctx.needs_input_grad[1]:  # stored as b is: torch would copy it else
+        grad_b = multiply(of_product.t(), a).t() if b.stride(0) == 1 else multiply(a.t(), of_product)
+    if ctx.needs_input_grad[2]:
+        grad_bias = of_product.sum(0, dtype=torch.float32).to(bias.dtype)
+    return grad_a, grad_b, grad_bias, None, None, None, None, None, None
+
+
+def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    a, b, ends = ctx.saved_tensors
+    product = _groups.grouped_mm(a, b, ends, True, ctx.batch_invariant, torch.float32)
+    of_product = product_gradient(ctx.gate, product, grad)
+    return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None
+
+
+torch.library.register_autograd("hgemm::gated", _backward, setup_context=_save)
+torch.library.register_autograd("hgemm::grouped_gated_mm", _backward_by_rows, setup_context=_save)
+_transformed_gated = _transformed(GATED, _save, _backward)
+_transformed_by_rows = _transformed(GROUPED_GATED_MM, _save, _backward_by_rows)
+
+
+def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate) -> Tensor:
+    """The operator hgemm::grouped_gated_mm."""
+    refuse_forward_mode(a, b)
+    return (_transformed_by_rows if is_transformed() else GROUPED_GATED_MM)(a, b, ends, *gate, mode.batch_invariant)
+
+
+def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
+                 gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
+                 offset: float = 0.0) -> Tensor:
+    """``activation(gate) * (other + offset)``, where ``gate`` and ``other`` are halves of ``linear(input, weight, bias)``.
+
+    ``input``: (..., K), ``weight``: (2 F, K), ``bias``: (2 F,); the result is (..., F). All is computed in float32 and
+    rounded once. Without ``gate_block`` the first F rows of ``weight`` are those of the gates. Else ``gate_block`` rows
+    are of gates, the next ``gate_block`` of what they gate, and so on: with 1 they alternate.
+
+    ``activation``: "silu", "gelu_tanh", "gelu_erf", "relu" or None. ``limit``: larger gates count as it, and others are
+    clamped to -limit ... limit. ``slope``: of silu, ``x * sigmoid(slope * x)``. Nothing but the arguments is kept for
+    the gradient, which computes the product again.
+    """
+    require_tensors(input=input)
+    require_dimensions(2, weight=weight)
+    if bias is not None:
+        require_tensors(bias=bias)
+    _require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
+    _require(input.shape[-1] == weight.shape[1], ValueError,
+             f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
+    gate = gate_of(weight.shape[0], "weight", activation, gate_block, limit, slope, offset)
+    a, b = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), weight.t()
+    refuse_forward_mode(a, b, bias)
+    try:
+        result = (_transformed_gated if is_transformed() else GATED)(a, b, bias, *gate, mode.batch_invariant)
+    except (TypeError, ValueError) as error:
+        _ops.raise_named(error, a, b, None, bias, None, _ops.Names("input", "weight"))
+    return result.reshape(*input.shape[:-1], weight.shape[0] // 2)
+
+
+def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, activation: Optional[str] = "silu",
+                     gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
+                     offset: float = 0.0) -> Tensor:
+    """:func:`grouped_mm` of rows of ``mat_a``, (M, K), by ``mat_b``, (G, K, 2 F), gated as by :func:`gated_linear`: (M, F).
+
+    Without ``gate_block`` the first F columns of each matrix of ``mat_b`` are those of the gates. Fused on GPUs of
+    compute capability 9.0 where they are contiguous along K, as the transposed view of weights (G, 2 F, K) is.
+    ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written.
+    """
+    require_tensors(mat_a=mat_a, mat_b=mat_b, offs=offs)
+    _groups._shape_by_rows(kind(mat_a), kind(mat_b), kind(offs))
+    gate = gate_of(mat_b.shape[2], "mat_b", activation, gate_block, limit, slope, offset)
+    return by_rows(mat_a, mat_b, offs, gate)

@@ -1,0 +1,148 @@
+"""Mixtures of experts: tokens are sorted by expert, multiplied by groups, and summed in the order of their choice."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from . import _autograd, _extension, _gates, _groups, _ops
+from ._extension import refuse_forward_mode
+from ._ops import _require, require_dimensions
+from ._overrides import mode
+
+# indices (T, top_k): of the experts of each token. A row for each index, sorted by expert, and by token for each expert.
+# order: where in indices the row's is; tokens: whose row it is; places: of the rows, in the order of indices; ends:
+# where each expert's rows end.
+_ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor order, Tensor tokens, Tensor places, Tensor ends)")
+
+
+def _narrowest(experts: int) -> torch.dtype:
+    """Sorting takes time for each byte."""
+    return torch.uint8 if experts <= 2**8 else torch.int16 if experts <= 2**15 else torch.int32
+
+
+def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    if indices.device.type == "cpu" and indices.numel() > 0:
+        least, most = (x.item() for x in indices.aminmax())
+        _require(0 <= least and most < experts, ValueError,
+                 f"router_indices: has {least if least < 0 else most}, must be from 0 to {experts - 1}")
+    keys, order = indices.reshape(-1).to(_narrowest(experts)).sort(stable=True)
+    numbers = torch.arange(experts, dtype=keys.dtype, device=keys.device)
+    ends = torch.searchsorted(keys, numbers, right=True, out_int32=True)
+    places = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device))
+    return order, order // indices.shape[1], places, ends
+
+
+for _key in ("CPU", "CUDA"):
+    _ops._library.impl("route", _extension.untraced(_route), _key)
+ROUTE = torch.ops.hgemm.route.default
+
+
+@torch.library.register_fake("hgemm::route")
+def _fake(indices: Tensor, experts: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    order, tokens, places = (indices.new_empty(indices.numel(), dtype=torch.int64) for _ in range(3))
+    return order, tokens, places, indices.new_empty(experts, dtype=torch.int32)
+
+
+def _sum_of_rows(rows: Tensor, places: Tensor, weights: Tensor | None) -> Tensor:
+    """Of (T, top_k) rows: a token's, in the order of its choice, in float32, rounded once, whatever T is."""
+    wide = rows if weights is None or weights.dtype == rows.dtype else rows.float()
+    weights = None if weights is None else weights.to(wide.dtype)
+    return functional.embedding_bag(places, wide, mode="sum", per_sample_weights=weights).to(rows.dtype)
+
+
+class _Spread(torch.autograd.Function):
+    """x[tokens]. Torch's own gradient of that adds in any order."""
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+        return x.index_select(0, tokens)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+        tokens, places = ctx.saved_tensors
+        return _Combine.apply(grad, None, tokens, tokens, places), None, None
+
+
+class _Combine(torch.autograd.Function):
+    """The sum of each token's rows, times weights (T, top_k) if there are any."""
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(rows: Tensor, weights: Tensor | None, order: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+        return _sum_of_rows(rows, places, weights)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+        rows, weights, order, tokens, places = ctx.saved_tensors
+        of_rows = of_weights = None
+        if ctx.needs_input_grad[0]:
+            of_rows = _Spread.apply(grad, tokens, places)
+            if weights is not None:
+                of_rows = (of_rows * weights.reshape(-1).index_select(0, order).unsqueeze(1)).to(rows.dtype)
+        if weights is not None and ctx.needs_input_grad[1]:
+            chosen = rows.index_select(0, places.reshape(-1)).unflatten(0, places.shape)
+            wide = torch.float32 if weights.dtype == torch.float32 else None
+            of_weights = _autograd.gemm(chosen, grad.unsqueeze(2), None, None, 1.0, 0.0, "none", wide,
+                                        mode.batch_invariant).squeeze(2).to(weights.dtype)
+        return of_rows, of_weights, None, None, None
+
+
+def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
+    require_dimensions(2, x=x, router_weights=weights, router_indices=indices)
+    require_dimensions(3, w13=w13, w2=w2)
+    _require(x.dtype in _ops.HALF, TypeError,
+             f"x: is {x.dtype}, must be torch.float16 or torch.bfloat16{_ops._about_autocast(x.device)}")
+    for name, weight in (("w13", w13), ("w2", w2)):
+        _require(weight.dtype == x.dtype, TypeError, f"{name}: is {weight.dtype}, must be {x.dtype} as x")
+    _require(weights.dtype in (*_ops.HALF, torch.float32), TypeError,
+             f"router_weights: is {weights.dtype}, must be torch.float16, torch.bfloat16 or torch.float32")
+    _require(indices.dtype in (torch.int32, torch.int64), TypeError,
+             f"router_indices: is {indices.dtype}, must be torch.int32 or torch.int64")
+    _require(indices.shape[0] == x.shape[0] and indices.shape[1] > 0, ValueError,
+             f"router_indices: its shape is {tuple(indices.shape)}, must be ({x.shape[0]}, top_k)")
+    _require(weights.shape == indices.shape, ValueError,
+             f"router_weights: its shape is {tuple(weights.shape)}, must be {tuple(indices.shape)} as that of "
+             "router_indices")
+    _require(w13.shape[2] == x.shape[1], ValueError,
+             f"w13: its shape {tuple(w13.shape)} does not fit that of x, {tuple(x.shape)}")
+    wanted = (w13.shape[0], x.shape[1], w13.shape[1] // 2)
+    _require(w2.shape == wanted, ValueError, f"w2: its shape is {tuple(w2.shape)}, must be {tuple(wanted)}")
+    for name, other in (("router_weights", weights), ("router_indices", indices), ("w13", w13), ("w2", w2)):
+        _require(other.device == x.device, ValueError, f"{name}: is on {other.device}, must be on {x.device} as x")
+
+
+def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, w2: Tensor, *,
+        activation: Optional[str] = "silu", gate_block: Optional[int] = None, limit: Optional[float] = None,
+        slope: Optional[float] = None, offset: float = 0.0) -> Tensor:
+    """A layer of experts: for each token the sum, over its ``top_k`` experts, of weight * ``w2[expert] @ gated``.
+
+    ``x``: (T, H). ``router_indices``: int64 or int32, (T, top_k), the experts of each token. ``router_weights``:
+    (T, top_k), of float32 or a half type. ``w13``: (E, 2 F, H), and ``w2``: (E, H, F), as of torch.nn.functional.linear.
+    ``gated`` is :func:`gated_linear` of the token and ``w13[expert]``, with the same ``activation``, ``gate_block``,
+    ``limit``, ``slope`` and ``offset``. The result is (T, H).
+
+    The same call gives the same bits, and so do its gradients. Under :func:`batch_invariant` a token's bits do not
+    depend on the other tokens. Nothing waits for the device, so that CUDA graphs can have it. There indices outside of
+    0 ... E - 1 give undefined values; on CPU tensors they are refused.
+    """
+    _check(x, router_weights, router_indices, w13, w2)
+    gate = _gates.gate_of(w13.shape[1], "w13", activation, gate_block, limit, slope, offset)
+    refuse_forward_mode(x, router_weights, w13, w2)
+    order, tokens, places, ends = ROUTE(router_indices, w13.shape[0])
+    places = places.view(router_indices.shape)
+    inner = _gates.by_rows(_Spread.apply(x, tokens, places), w13.transpose(1, 2), ends, gate)
+    rows = _groups.grouped_mm(inner, w2.transpose(1, 2), ends, False, mode.batch_invariant)
+    return _Combine.apply(rows, router_weights, order, tokens, places)

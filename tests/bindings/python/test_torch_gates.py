@@ -1,0 +1,446 @@
+"""Gated products and mixtures of experts of hgemm.torch, on CPU tensors."""
+
+import inspect
+import unittest
+import warnings
+
+from test_torch import ACTIVATIONS, DTYPES, assert_close, functional, ht, random, torch
+from hgemm.torch import _moe
+
+# All ways that gates are told apart and bounded; gpt-oss has the last one.
+FORMS = ({}, {"gate_block": 1}, {"gate_block": 4}, {"limit": 0.75}, {"slope": 1.702}, {"offset": -0.5},
+         {"gate_block": 1, "limit": 1.5, "slope": 1.702, "offset": 1.0})
+
+
+def gated(product, activation="silu", gate_block=None, limit=None, slope=None, offset=0.0):
+    """Of a product in float64, by torch's operators."""
+    blocks = product.unflatten(-1, (-1, 2, gate_block or product.shape[-1] // 2))
+    gates, others = (x.flatten(-2) for x in blocks.unbind(-2))
+    if limit is not None:
+        gates, others = gates.clamp(max=limit), others.clamp(-limit, limit)
+    activated = gates * torch.sigmoid(slope * gates) if slope is not None else ACTIVATIONS[activation](gates)
+    return activated * (others + offset)
+
+
+def forms():
+    for form in FORMS:
+        for activation in ACTIVATIONS if "slope" not in form else ("silu",):
+            yield {"activation": activation, **form}
+
+
+def int32(ends):
+    return torch.tensor(ends, dtype=torch.int32)
+
+
+def by_groups(a, b, ends, **form):
+    return torch.cat([gated(a[first:end] @ y, **form) for first, end, y in zip([0, *ends], ends, b)])
+
+
+def eighths(*shape, dtype):
+    """Numbers whose products have few bits, so that a sum of them is on the same side of a bound in any type."""
+    return (torch.randint(-4, 5, shape) / 8).to(dtype)
+
+
+def wide(*tensors):
+    return [x.detach().double().requires_grad_() for x in tensors]
+
+
+def close_in_norm(test, ours, right, bound):
+    for our, their in zip(ours, right, strict=True):
+        test.assertEqual(our.shape, their.shape)
+        error = ((our.double() - their).norm() / their.norm().clamp(min=1e-9)).item()
+        test.assertLess(error, bound)
+
+
+class Linear(unittest.TestCase):
+    def test_all_forms(self):
+        for dtype in DTYPES:
+            x, weight, bias = random(3, 5, 40, dtype=dtype), random(48, 40, dtype=dtype) / 6, random(48, dtype=dtype)
+            for form in forms():
+                for added in (None, bias, bias.float()):
+                    result = ht.gated_linear(x, weight, added, **form)
+                    self.assertEqual((result.shape, result.dtype), ((3, 5, 24), dtype))
+                    product = x.double() @ weight.double().t() + (0 if added is None else added.double())
+                    assert_close(result, gated(product, **form))
+
+    def test_signature(self):
+        """As linear has it, and then options by name that the others have as well."""
+        ours, grouped, layer = (inspect.signature(f).parameters for f in (ht.gated_linear, ht.grouped_gated_mm, ht.moe))
+        self.assertEqual(list(ours)[:3], ["input", "weight", "bias"])
+        self.assertEqual(list(ours)[3:], list(grouped)[3:])
+        self.assertEqual(list(ours)[3:], list(layer)[5:])
+
+    def test_operands_of_any_strides(self):
+        x, weight = random(24, 48), random(32, 48) / 6
+        for left in (x, x.t().contiguous().t(), x[::2], x[:, ::2].repeat(1, 2), x[:1].expand(5, 48), x[0], x[:0]):
+            for right in (weight, weight.t().contiguous().t(), random(64, 48)[::2] / 6, random(32, 96)[:, ::2] / 6):
+                assert_close(ht.gated_linear(left, right), gated(left.double() @ right.double().t()))
+
+    def test_sizes_of_zero(self):
+        for m, k, f in ((0, 4, 3), (5, 0, 3), (5, 4, 0), (1, 1, 1), (1, 4, 8)):
+            x, weight = random(m, k), random(2 * f, k)
+            result = ht.gated_linear(x, weight, offset=1.0)
+            self.assertEqual(result.shape, (m, f))
+            assert_close(result, gated(x.double() @ weight.double().t(), offset=1.0) if f else result)
+
+    def test_rounds_once(self):
+        """The product is beyond float16, the gated result is not."""
+        x, weight = torch.full((1, 64), 64.0).half(), torch.full((2, 64), 32.0).half()
+        weight[1] = 2.0**-14
+        self.assertEqual(ht.gated_linear(x, weight, activation=None).item(), 131072 / 4)
+
+    def test_batch_invariance(self):
+        x, weight = random(40, 512, dtype=torch.bfloat16), random(96, 512, dtype=torch.bfloat16) / 20
+        with ht.batch_invariant(dispatch_key="CPU"):
+            self.assertTrue(torch.equal(ht.gated_linear(x, weight)[7:8], ht.gated_linear(x[7:8], weight)))
+
+
+class LinearGradients(unittest.TestCase):
+    def test_all_forms(self):
+        for dtype, bound in zip(DTYPES, (2e-3, 1.5e-2)):
+            for form in forms():
+                leaves = [eighths(*shape, dtype=dtype).requires_grad_() for shape in ((6, 5, 40), (48, 40), (48,))]
+                right = wide(*leaves)
+                grad = random(6, 5, 24, dtype=dtype)
+                ours = torch.autograd.grad(ht.gated_linear(*leaves, **form), leaves, grad)
+                theirs = torch.autograd.grad(gated(functional.linear(*right), **form), right, grad.double())
+                with self.subTest(**form):
+                    self.assertEqual([x.dtype for x in ours], [dtype] * 3)
+                    close_in_norm(self, ours, theirs, bound)
+
+    def test_of_one_operand(self):
+        x, weight = random(6, 40, grad=True), (random(48, 40) / 6).requires_grad_()
+        for left, right, leaf in ((x, weight.detach(), x), (x.detach(), weight, weight)):
+            ours, = torch.autograd.grad(ht.gated_linear(left, right).sum(), leaf)
+            both = wide(x, weight)
+            close_in_norm(self, [ours], [torch.autograd.grad(gated(both[0] @ both[1].t()).sum(), both)[leaf is weight]],
+                          2e-3)
+
+    def test_of_weights_is_stored_as_weights(self):
+        """Torch copies it else."""
+        for weight in (random(48, 40), random(40, 48).t()):
+            weight.requires_grad_()
+            grad, = torch.autograd.grad(ht.gated_linear(random(6, 40), weight).sum(), weight)
+            self.assertEqual(grad.stride(), weight.stride())
+
+    def test_what_is_kept(self):
+        """The arguments, and nothing else."""
+        x, weight, kept = random(6, 40, grad=True), random(48, 40, grad=True), []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.data_ptr()) or t, lambda t: t):
+            ht.gated_linear(x, weight)
+        self.assertEqual(set(kept), {x.data_ptr(), weight.data_ptr()})
+
+    def test_beyond_float16(self):
+        """The product is infinite in float16; the gradient is the derivative's limit."""
+        weight = torch.full((2, 64), 1.0).half()
+        for sign, activation in ((s, a) for s in (1, -1) for a in ("silu", "gelu_tanh", "gelu_erf", "relu")):
+            weight[0] = 32.0 * sign
+            x = torch.full((1, 64), 64.0).half().requires_grad_()
+            grad, = torch.autograd.grad(ht.gated_linear(x, weight, activation=activation), x,
+                                        torch.full((1, 1), 2.0**-12).half())
+            right = wide(x)
+            theirs, = torch.autograd.grad(gated(right[0] @ weight.double().t(), activation), right,
+                                          torch.full((1, 1), 2.0**-12).double())
+            self.assertTrue(grad.isfinite().all())
+            torch.testing.assert_close(grad.double(), theirs, rtol=0.02, atol=1e-6)
+
+    def test_of_gradients(self):
+        for form in forms():
+            if form["activation"] == "relu" or "limit" in form:
+                continue  # of which float16 and float64 may differ where they bend
+            leaves = [(random(6, 16) / 2).requires_grad_(), (random(12, 16) / 4).requires_grad_()]
+            form = {**form, "gate_block": min(form.get("gate_block") or 6, 3)} if form.get("gate_block") else form
+            results = []
+            for function, x in ((ht.gated_linear, leaves),
+                                (lambda a, b, **f: gated(a @ b.t(), **f), wide(*leaves))):
+                first = torch.autograd.grad(function(*x, **form).pow(2).sum(), x, create_graph=True)
+                results.append(torch.autograd.grad(sum(y.pow(2).sum() for y in first), x))
+            with self.subTest(**form):
+                close_in_norm(self, *results, 0.02)
+
+
+class Groups(unittest.TestCase):
+    def test_all_forms(self):
+        for dtype in DTYPES:
+            a, weights = random(14, 40, dtype=dtype), random(4, 48, 40, dtype=dtype) / 6
+            for b in (weights.transpose(1, 2), weights.transpose(1, 2).contiguous()):
+                for ends in ([3, 3, 8, 14], [0, 0, 0, 14], [14, 14, 14, 14]):
+                    for form in forms():
+                        result = ht.grouped_gated_mm(a, b, offs=int32(ends), **form)
+                        self.assertEqual((result.shape, result.dtype), ((14, 24), dtype))
+                        assert_close(result, by_groups(a.double(), b.double(), ends, **form))
+
+    def test_gradients(self):
+        ends = [3, 3, 8, 12]  # the last two rows are of no group
+        for dtype, bound in zip(DTYPES, (2e-3, 1.5e-2)):
+            for form in FORMS:
+                for transposed in (True, False):
+                    weights = eighths(4, 48, 40, dtype=dtype)
+                    b = (weights.transpose(1, 2) if transposed else weights.transpose(1, 2).contiguous())
+                    leaves = [eighths(14, 40, dtype=dtype).requires_grad_(), b.detach().requires_grad_()]
+                    grad, right = random(14, 24, dtype=dtype), wide(*leaves)
+                    ours = torch.autograd.grad(ht.grouped_gated_mm(*leaves, offs=int32(ends), **form), leaves, grad)
+                    theirs = torch.autograd.grad(by_groups(*right, ends, **form), right, grad[:12].double())
+                    close_in_norm(self, ours, theirs, bound)
+                    self.assertEqual(ours[1].stride(), leaves[1].stride())
+                    self.assertFalse(ours[0][12:].any() or ours[1][1].any())
+
+    def test_batch_invariance(self):
+        a, b = random(40, 512, dtype=torch.bfloat16), random(3, 512, 96, dtype=torch.bfloat16) / 20
+        with ht.batch_invariant(dispatch_key="CPU"):
+            whole = ht.grouped_gated_mm(a, b, offs=int32([7, 30, 40]))
+            alone = ht.grouped_gated_mm(a[11:12], b, offs=int32([0, 1, 1]))
+        self.assertTrue(torch.equal(whole[11:12], alone))
+
+
+def layer(tokens=19, top_k=3, experts=6, hidden=32, inner=24, dtype=torch.bfloat16, router=torch.float32, unused=1):
+    """x, weights and indices of a router, w13 and w2. The last experts have no tokens."""
+    weights, indices = torch.randn(tokens, experts - unused).softmax(1).topk(top_k)
+    return (random(tokens, hidden, dtype=dtype), weights.to(router), indices,
+            random(experts, 2 * inner, hidden, dtype=dtype) / hidden**0.5,
+            random(experts, hidden, inner, dtype=dtype) / inner**0.5)
+
+
+def with_gradients(x, weights, indices, w13, w2):
+    x, weights, w13, w2 = (t.detach().requires_grad_() for t in (x, weights, w13, w2))
+    return x, weights, indices, w13, w2
+
+
+def by_tokens(x, weights, indices, w13, w2, **form):
+    result = torch.zeros_like(x)
+    for k in range(indices.shape[1]):
+        inner = gated(torch.einsum("th,tfh->tf", x, w13[indices[:, k]]), **form)
+        result = result + weights[:, k, None] * torch.einsum("tf,thf->th", inner, w2[indices[:, k]])
+    return result
+
+
+def without_indices(x, weights, indices, w13, w2):
+    return x, weights, w13, w2
+
+
+class Experts(unittest.TestCase):
+    def test_all_forms(self):
+        for dtype, bound in zip(DTYPES, (1e-3, 8e-3)):
+            for router in (torch.float32, dtype):
+                for form in forms():
+                    operands = layer(dtype=dtype, router=router)
+                    result = ht.moe(*operands, **form)
+                    self.assertEqual((result.shape, result.dtype), ((19, 32), dtype))
+                    x, weights, _, w13, w2 = (t.double() for t in operands)
+                    close_in_norm(self, [result], [by_tokens(x, weights, operands[2], w13, w2, **form)], bound)
+
+    def test_sizes(self):
+        for sizes in ({"tokens": 0}, {"tokens": 1}, {"top_k": 1}, {"experts": 1, "top_k": 1, "unused": 0},
+                      {"experts": 3, "top_k": 3, "unused": 0}, {"experts": 300, "unused": 9}, {"hidden": 7, "inner": 5},
+                      {"tokens": 700}):
+            operands = layer(**sizes)
+            for indices in (operands[2], operands[2].int(), operands[2].t().contiguous().t()):
+                x, weights, _, w13, w2 = (t.double() for t in operands)
+                right = by_tokens(x, weights, indices.long(), w13, w2)
+                close_in_norm(self, [ht.moe(*operands[:2], indices, *operands[3:])], [right], 8e-3)
+
+    def test_an_expert_twice(self):
+        x, weights, indices, w13, w2 = layer(tokens=2, top_k=2)
+        indices[:] = 3
+        right = by_tokens(x.double(), weights.double(), indices, w13.double(), w2.double())
+        close_in_norm(self, [ht.moe(x, weights, indices, w13, w2)], [right], 8e-3)
+
+    def test_route(self):
+        indices = torch.tensor([[2, 0], [0, 3], [2, 2]])
+        order, tokens, places, ends = torch.ops.hgemm.route(indices, 5)
+        self.assertEqual(order.tolist(), [1, 2, 0, 4, 5, 3])
+        self.assertEqual(tokens.tolist(), [0, 1, 0, 2, 2, 1])
+        self.assertEqual(places.tolist(), [2, 0, 1, 5, 3, 4])
+        self.assertEqual((ends.dtype, ends.tolist()), (torch.int32, [2, 2, 5, 6, 6]))
+
+    def test_order_of_sums(self):
+        """That of the token's choice, in float32, rounded once."""
+        rows = random(12, 8, dtype=torch.bfloat16)
+        places = torch.randperm(12).view(4, 3)
+        for weights in (torch.rand(4, 3), torch.rand(4, 3).bfloat16()):
+            sums = torch.zeros(4, 8)
+            for k in range(3):
+                sums = sums + weights[:, k, None].float() * rows[places[:, k]].float()
+            found = _moe._sum_of_rows(rows, places, weights)
+            torch.testing.assert_close(found.float(), sums.bfloat16().float(), rtol=2**-8, atol=2**-12)
+
+    def test_batch_invariance(self):
+        operands = layer(tokens=50, hidden=512, inner=256)
+        with ht.batch_invariant(dispatch_key="CPU"):
+            whole = ht.moe(*operands)
+            for tokens in (slice(7, 8), slice(20, 50), torch.arange(49, -1, -1)):
+                part = ht.moe(*(t[tokens] for t in operands[:3]), *operands[3:])
+                self.assertTrue(torch.equal(part, whole[tokens]))
+        self.assertTrue(torch.equal(ht.moe(*operands), ht.moe(*operands)))
+
+    def test_gradients(self):
+        for dtype, bound in zip(DTYPES, (2e-3, 1.5e-2)):
+            for router in (torch.float32, dtype):
+                for form in ({}, FORMS[-1]):
+                    operands = with_gradients(*layer(dtype=dtype, router=router))
+                    x, weights, w13, w2 = leaves = without_indices(*operands)
+                    grad, right = random(19, 32, dtype=dtype), wide(*leaves)
+                    ours = torch.autograd.grad(ht.moe(*operands, **form), leaves, grad)
+                    theirs = torch.autograd.grad(by_tokens(right[0], right[1], operands[2], *right[2:], **form), right,
+                                                 grad.double())
+                    self.assertEqual([y.dtype for y in ours], [y.dtype for y in leaves])
+                    close_in_norm(self, ours, theirs, bound)
+                    self.assertFalse(ours[2][-1].any() or ours[3][-1].any())
+
+    def test_of_some_operands(self):
+        operands = layer()
+        right = with_gradients(*operands)
+        theirs = torch.autograd.grad(by_tokens(*(t.double() if t.is_floating_point() else t for t in right)).sum(),
+                                     without_indices(*right))
+        for i, place in enumerate((0, 1, 3, 4)):
+            leaf = operands[place].detach().requires_grad_()
+            ours, = torch.autograd.grad(ht.moe(*operands[:place], leaf, *operands[place + 1:]).sum(), leaf)
+            close_in_norm(self, [ours], [theirs[i].double()], 1.5e-2)
+
+    def test_of_gradients(self):
+        operands = with_gradients(*layer(dtype=torch.float16))
+        doubles = with_gradients(*(t.double() if t.is_floating_point() else t for t in operands))
+        results = []
+        for function, arguments in ((ht.moe, operands), (by_tokens, doubles)):
+            leaves = without_indices(*arguments)
+            first = torch.autograd.grad(function(*arguments).pow(2).sum(), leaves, create_graph=True)
+            results.append(torch.autograd.grad(sum(x.double().pow(2).sum() for x in first), leaves))
+        close_in_norm(self, *results, 0.02)
+
+
+class Compiler(unittest.TestCase):
+    def test_opcheck(self):
+        check = torch.library.opcheck
+        for dtype in DTYPES:
+            a, b = random(9, 40, dtype=dtype, grad=True), random(40, 48, dtype=dtype, grad=True)
+            for bias in (None, random(48, dtype=dtype, grad=True)):
+                check(torch.ops.hgemm.gated.default, (a, b, bias, "silu", 24, 0.0, 1.5, 1.0, False))
+            transposed = b.detach().t().contiguous().t().requires_grad_()
+            check(torch.ops.hgemm.gated.default, (a, transposed, None, "gelu_erf", 1, 2.0, 0.0, 0.0, True))
+            groups = torch.stack([b.detach(), -b.detach()]).requires_grad_()
+            check(torch.ops.hgemm.grouped_gated_mm.default,
+                  (a, groups, int32([4, 9]), "silu", 4, 0.0, 0.0, 0.0, False))
+        check(torch.ops.hgemm.route.default, (layer()[2], 6))
+
+    def test_compile(self):
+        def model(x, weights, indices, w13, w2):
+            y = ht.gated_linear(x, w13[0], gate_block=1) @ w2[0].t()
+            return ht.moe(x + y, weights, indices, w13, w2, limit=3.0)
+
+        for dynamic in (False, True):
+            compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+            for tokens in (19, 23):
+                operands = with_gradients(*layer(tokens=tokens))
+                both = [f(*operands) for f in (model, compiled)]
+                torch.testing.assert_close(*both, rtol=0, atol=0)
+                leaves = without_indices(*operands)
+                torch.testing.assert_close(*[torch.autograd.grad(y.sum(), leaves) for y in both], rtol=0, atol=0)
+                with torch.no_grad():
+                    torch.testing.assert_close(compiled(*operands), both[0], rtol=0, atol=0)
+
+    def test_transforms(self):
+        from torch.func import grad, jacrev, vmap
+
+        operands = layer(tokens=5, dtype=torch.float16)
+        x, weights, indices, w13, w2 = operands
+        pairs = ((lambda x: ht.gated_linear(x, w13[0]), lambda x: gated(x @ w13[0].to(x.dtype).t())),
+                 (lambda x: ht.moe(x, weights, indices, w13, w2),
+                  lambda x: by_tokens(x, weights.to(x.dtype), indices, w13.to(x.dtype), w2.to(x.dtype))))
+        for ours, right in pairs:
+            for transform in (lambda f: grad(lambda x: f(x).float().square().sum()), jacrev,
+                              lambda f: lambda x: vmap(f)(torch.stack([x, -x]))):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # torch batches custom operators by loops, and says so
+                    found = transform(ours)(x)
+                close_in_norm(self, [found], [transform(right)(x.double()).double()], 5e-3)
+            with self.assertRaisesRegex(NotImplementedError, "no forward-mode derivatives"):
+                torch.func.jvp(ours, (x,), (x,))
+
+    def test_flops(self):
+        from torch.utils.flop_counter import FlopCounterMode
+        x, weights, indices, w13, w2 = with_gradients(*layer())
+        with FlopCounterMode(display=False) as counter:
+            ht.gated_linear(x, w13[0]).sum().backward()
+        self.assertEqual(counter.get_total_flops(), 4 * 2 * 19 * 32 * 48)  # the product twice, and two gradients
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            ht.moe(x, weights, indices, w13, w2)
+        self.assertEqual(counter.get_total_flops(), 2 * 57 * 32 * (48 + 24))
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, function, arguments, cases):
+        for kind, text, changed in cases:
+            with self.subTest(text), self.assertRaisesRegex(kind, f"^{text}"):
+                function(**{**arguments, **changed})
+
+    def test_linear(self):
+        x, weight = random(5, 40), random(48, 40)
+        self.refused(ht.gated_linear, {"input": x, "weight": weight}, (
+            (ValueError, "activation: 'tanh', must be one of None, none, relu", {"activation": "tanh"}),
+            (ValueError, "gate_block: 5, must be positive, and twice of it must divide 48, the columns of weight",
+             {"gate_block": 5}),
+            (ValueError, "gate_block: 0, must be positive", {"gate_block": 0}),
+            (ValueError, "gate_block: -1, must be positive", {"gate_block": -1}),
+            (ValueError, "gate_block: 48, must be positive", {"gate_block": 48}),
+            (TypeError, "gate_block: 1.5, must be an integer", {"gate_block": 1.5}),
+            (ValueError, "weight: gives 47 columns, must be gates and as many others", {"weight": weight[:47]}),
+            (ValueError, "limit: -1.0, must not be negative", {"limit": -1}),
+            (ValueError, "limit: nan, must be finite in float32", {"limit": float("nan")}),
+            (ValueError, r"limit: 1e\+300, must be finite in float32", {"limit": 1e300}),
+            (TypeError, "limit: 'x', must be a number", {"limit": "x"}),
+            (ValueError, "slope: 2.0, must be None but for silu", {"slope": 2.0, "activation": "relu"}),
+            (ValueError, "slope: 0.0, must not be 0", {"slope": 0.0}),
+            (ValueError, "slope: inf, must be finite", {"slope": float("inf")}),
+            (ValueError, "offset: inf, must be finite", {"offset": float("inf")}),
+            (TypeError, "input: is builtins.list, must be a torch.Tensor", {"input": [1]}),
+            (TypeError, "input: is torch.float32, must be torch.float16", {"input": x.float(),
+                                                                           "weight": weight.float()}),
+            (TypeError, "weight: is torch.bfloat16, must be torch.float16 as input", {"weight": weight.bfloat16()}),
+            (ValueError, "weight: 3 dimensions, must be 2", {"weight": weight[None]}),
+            (ValueError, r"weight: its shape \(48, 39\) does not fit that of input, \(5, 40\)",
+             {"weight": weight[:, 1:]}),
+            (ValueError, "input: 0 dimensions, must be 1 or more", {"input": x[0, 0]}),
+            (ValueError, r"bias: its shape is \(24,\), must be \(48,\)", {"bias": x[0, :24]}),
+            (TypeError, "bias: is torch.bfloat16", {"bias": weight[:, 0].bfloat16()}),
+            (ValueError, "weight: is on meta, must be on cpu as input", {"weight": weight.to("meta")})))
+
+    def test_groups(self):
+        a, b, offs = random(5, 40), random(2, 40, 48), int32([2, 5])
+        self.refused(ht.grouped_gated_mm, {"mat_a": a, "mat_b": b, "offs": offs}, (
+            (ValueError, "mat_b: gives 47 columns, must be gates", {"mat_b": b[..., 1:]}),
+            (ValueError, "gate_block: 7, must be positive, and twice of it must divide 48", {"gate_block": 7}),
+            (ValueError, "mat_b: 2 dimensions, must be 3", {"mat_b": b[0]}),
+            (TypeError, "offs: is NoneType|offs: is None", {"offs": None}),
+            (ValueError, r"offs: its shape is \(1,\), must be \(2,\)", {"offs": offs[:1]}),
+            (TypeError, "offs: is torch.float32, must be torch.int32", {"offs": offs.float()}),
+            (TypeError, "mat_a: is torch.float32", {"mat_a": a.float()}),
+            (ValueError, "limit: -0.5, must not be negative", {"limit": -0.5})))
+
+    def test_experts(self):
+        x, weights, indices, w13, w2 = layer()
+        names = ("x", "router_weights", "router_indices", "w13", "w2")
+        self.refused(ht.moe, dict(zip(names, (x, weights, indices, w13, w2))), (
+            (ValueError, "router_indices: has 6, must be from 0 to 5", {"router_indices": indices.clamp(min=6)}),
+            (ValueError, "router_indices: has -2, must be from 0 to 5", {"router_indices": indices - 2 - indices}),
+            (TypeError, "router_indices: is torch.float32, must be torch.int32 or torch.int64",
+             {"router_indices": indices.float()}),
+            (ValueError, r"router_indices: its shape is \(18, 3\), must be \(19, top_k\)",
+             {"router_indices": indices[1:]}),
+            (ValueError, r"router_indices: its shape is \(19, 0\), must be \(19, top_k\)",
+             {"router_indices": indices[:, :0], "router_weights": weights[:, :0]}),
+            (ValueError, r"router_weights: its shape is \(19, 2\), must be \(19, 3\) as that of router_indices",
+             {"router_weights": weights[:, 1:]}),
+            (TypeError, "router_weights: is torch.float64", {"router_weights": weights.double()}),
+            (TypeError, "x: is torch.float32, must be torch.float16", {"x": x.float()}),
+            (ValueError, "x: 3 dimensions, must be 2", {"x": x[None]}),
+            (TypeError, "x: is None, must be a torch.Tensor", {"x": None}),
+            (TypeError, "w13: is torch.float16, must be torch.bfloat16 as x", {"w13": w13.half()}),
+            (ValueError, r"w13: its shape \(6, 48, 31\) does not fit that of x, \(19, 32\)", {"w13": w13[..., 1:]}),
+            (ValueError, "w13: gives 47 columns|w2: its shape is", {"w13": w13[:, 1:]}),
+            (ValueError, r"w2: its shape is \(5, 32, 24\), must be \(6, 32, 24\)", {"w2": w2[1:]}),
+            (ValueError, "w2: is on meta, must be on cpu as x", {"w2": w2.to("meta")}),
+            (ValueError, "slope: 2.0, must be None but for silu", {"slope": 2.0, "activation": None})))
+
+
+if __name__ == "__main__":
+    unittest.main()
