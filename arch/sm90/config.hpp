@@ -14,6 +14,9 @@ namespace hg::sm90 {
 //   SplitKGlobal  slices of K on any CTAs of the device, which add up in global memory
 enum class Schedule { Cooperative, PingPong, SplitK, SplitKGlobal };
 
+// Half of a tile's columns, or of its rows, are gates of the other half: operand.cuh.
+enum class Gates { None, AlongN, AlongM };
+
 // wgmma multiplies tile_m rows of A by tile_n columns of B. A and B are those of the problem, or the other
 // way round where Params::swap_ab says so: the same kernel then computes the transposed tile.
 struct Config {
@@ -25,8 +28,11 @@ struct Config {
     int cluster_n;       // CTAs next to each other along N, which share their part of A
     int ctas_per_sm;
     bool triangle = false;  // computes the tiles on one side of the diagonal of D alone
-    bool gated = false;     // half of a tile's columns are gates of the other half
+    Gates gates = Gates::None;
 
+    constexpr bool is_gated() const { return gates != Gates::None; }
+    // Gates of a tile.
+    constexpr int gates_of_tile() const { return (gates == Gates::AlongM ? tile_m : tile_n) / 2; }
     constexpr bool is_global() const { return schedule == Schedule::SplitKGlobal; }
     constexpr bool is_split() const { return schedule == Schedule::SplitK || is_global(); }
     // A split-K kernel has registers to spare, so that one warp is enough of a producer.

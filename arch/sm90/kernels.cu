@@ -85,12 +85,14 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
     ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
     ENTRY(name, mn, Params, run, Major::MN, Major::MN)
 
-#define GATED_ENTRIES(name, schedule, ...)                                                                 \
-    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false, true};              \
+#define GATED_ENTRIES(name, gates, schedule, ...)                                                          \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
+                                         sm90::Gates::gates};                                              \
     ENTRY(name, kk, Params, run, Major::K, Major::K)
 
 #define GATED_GROUPED_ENTRIES(name, schedule, ...)                                                         \
-    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false, true};              \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
+                                         sm90::Gates::AlongN};                                             \
     ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)
 
 #define DIRECT_k(name)    ENTRY(name, k, DirectParams, run_direct, Major::K)

@@ -18,8 +18,8 @@ namespace hg::sm90 {
 #define KERNEL(name, schedule, ...)        constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
 #define GROUPED(name, schedule, ...)       KERNEL(name, schedule, __VA_ARGS__)
 #define TRIANGLE(name, schedule, ...)      KERNEL(name, schedule, __VA_ARGS__, true)
-#define GATED(name, schedule, ...)         KERNEL(name, schedule, __VA_ARGS__, false, true)
-#define GATED_GROUPED(name, schedule, ...) GATED(name, schedule, __VA_ARGS__)
+#define GATED(name, gates, schedule, ...)  KERNEL(name, schedule, __VA_ARGS__, false, Gates::gates)
+#define GATED_GROUPED(name, schedule, ...) KERNEL(name, schedule, __VA_ARGS__, false, Gates::AlongN)
 #include "arch/sm90/kernels.def"
 
 #define KERNEL(name, ...) name##_config,

@@ -28,7 +28,7 @@
 #include "arch/common/triangle_order.hpp"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
-#include "arch/sm90/gated.cuh"
+#include "arch/sm90/operand.cuh"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
 
@@ -127,40 +127,6 @@ struct Stages {
     __device__ uint32_t empty(uint32_t stage) const { return base + offsetof(Layout, empty) + 8 * stage; }
 };
 
-// Loads a box of an operand into this CTA's stage or, where several CTAs share the operand, into the stage
-// of each.
-template <int Shared>
-__device__ inline void load_box(uint32_t to, const CUtensorMap* map, uint32_t bar, int32_t inner,
-                                int32_t outer, int32_t batch, uint32_t ranks, uint64_t policy)
-{
-    if constexpr (Shared > 1)
-        ptx::tma_load_3d_multicast_hint(to, map, bar, inner, outer, batch, static_cast<uint16_t>(ranks),
-                                        policy);
-    else
-        ptx::tma_load_3d_hint(to, map, bar, inner, outer, batch, policy);
-}
-
-// Loads an operand's part of a stage, Rows rows from `row` on. Of the Shared CTAs that multicast the
-// operand to each other, CTA `index` loads its share for all `ranks`: some of the rows (K-major), or some
-// of the K's (MN-major, one box for each 64 rows).
-template <int Rows, int Shared, Major M>
-__device__ inline void load_operand(uint32_t smem, const CUtensorMap* map, uint32_t bar, int32_t row,
-                                    int32_t k, int32_t batch, int32_t index, uint32_t ranks,
-                                    uint64_t policy)
-{
-    if constexpr (M == Major::K) {
-        constexpr int share = Rows / Shared;
-        load_box<Shared>(smem + index * share * span_bytes, map, bar, k, row + index * share, batch, ranks,
-                         policy);
-    } else {
-        constexpr int share = tile_k / Shared;
-#pragma unroll
-        for (int panel = 0; panel < round_up(Rows, span_elements) / span_elements; ++panel)
-            load_box<Shared>(smem + (panel * tile_k + index * share) * span_bytes, map, bar,
-                             row + panel * span_elements, k + index * share, batch, ranks, policy);
-    }
-}
-
 // `at`: a TileCoord, or a GroupTile whose n is a column.
 template <Config C, Major MA, Major MB, typename At>
 __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, uint32_t a_smem, uint32_t bar,
@@ -169,30 +135,12 @@ __device__ inline void load_stage(const Params& p, const ClusterCoord& coord, ui
     constexpr uint32_t ranks_along_m = (1u << C.cluster_m) - 1;
     constexpr uint32_t ranks_along_n = ((1u << C.ctas()) - 1) / ranks_along_m;  // every cluster_m-th bit
     const int32_t m = coord.m<C>(), n = coord.n<C>();
-    load_operand<C.tile_m, C.cluster_n, MA>(a_smem, &p.a, bar, first_m(at), k, at.batch * p.a_batch_step, n,
-                                            ranks_along_n << coord.rank_of<C>(m, 0), p.a_policy);
-    const int32_t batch = at.batch * p.b_batch_step;
-    const uint32_t b_smem = a_smem + a_bytes(C), ranks = ranks_along_m << coord.rank_of<C>(0, n);
-    if constexpr (C.gated)
-        for_each_gate_box<C, C.cluster_m>(p.gate, at.n, m, [&](uint32_t offset, int32_t row, int32_t step) {
-            load_box<C.cluster_m>(b_smem + offset, &p.b, bar, k + step, row, batch, ranks, p.b_policy);
-        });
-    else
-        load_operand<C.tile_n, C.cluster_m, MB>(b_smem, &p.b, bar, at.n, k, batch, m, ranks, p.b_policy);
-}
-
-// Prefetches this CTA's share of an operand's part of a stage into L2.
-template <int Rows, int Shared, Major M>
-__device__ inline void prefetch_operand(const CUtensorMap* map, int32_t row, int32_t k, int32_t batch,
-                                        int32_t index)
-{
-    if constexpr (M == Major::K) {
-        ptx::tma_prefetch_3d(map, k, row + index * (Rows / Shared), batch);
-    } else {
-#pragma unroll
-        for (int panel = 0; panel < round_up(Rows, span_elements) / span_elements; ++panel)
-            ptx::tma_prefetch_3d(map, row + panel * span_elements, k + index * (tile_k / Shared), batch);
-    }
+    load_operand<C.tile_m, C.cluster_n, MA, C.gates == Gates::AlongM>(
+        p, &p.a, a_smem, bar, first_m(at), k, at.batch * p.a_batch_step, n,
+        ranks_along_n << coord.rank_of<C>(m, 0), p.a_policy);
+    load_operand<C.tile_n, C.cluster_m, MB, C.gates == Gates::AlongN>(
+        p, &p.b, a_smem + a_bytes(C), bar, at.n, k, at.batch * p.b_batch_step, m,
+        ranks_along_m << coord.rank_of<C>(0, n), p.b_policy);
 }
 
 // One thread prefetches K tiles first ... last - 1 into L2, but at most Params::prefetched of them. Earlier
@@ -206,9 +154,11 @@ __device__ inline void prefetch_tile(const Params& p, const ClusterCoord& coord,
 #pragma unroll 1
     for (int32_t k = first * tile_k; k < end * tile_k; k += tile_k) {
         if (at.n == tile_start(n, C.tile_n, p.last_n))
-            prefetch_operand<C.tile_m, C.cluster_n, MA>(&p.a, at.m, k, at.batch * p.a_batch_step, n);
+            prefetch_operand<C.tile_m, C.cluster_n, MA, C.gates == Gates::AlongM>(
+                p, &p.a, at.m, k, at.batch * p.a_batch_step, n);
         if (at.m == tile_start(m, C.tile_m, p.last_m))
-            prefetch_operand<C.tile_n, C.cluster_m, MB>(&p.b, at.n, k, at.batch * p.b_batch_step, m);
+            prefetch_operand<C.tile_n, C.cluster_m, MB, C.gates == Gates::AlongN>(
+                p, &p.b, at.n, k, at.batch * p.b_batch_step, m);
     }
 }
 

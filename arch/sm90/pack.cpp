@@ -10,6 +10,7 @@
 #include "src/plan/gate.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hg::sm90 {
 namespace {
@@ -132,7 +133,7 @@ bool are_pairs(const Problem& p) { return p.gate.block == 1; }
 // no one reads.
 int64_t gates_of_box(const Config& c, const Problem& p)
 {
-    const int64_t half = c.tile_n / 2;
+    const int64_t half = c.gates_of_tile();
     return are_pairs(p) || has_halves(p) ? half : std::min(p.gate.block, half);
 }
 
@@ -142,7 +143,7 @@ GateLayout layout_of(const Config& c, const Problem& p)
     const auto box = static_cast<int32_t>(gates_of_box(c, p));
     GateLayout layout{};
     layout.gate = p.gate;
-    layout.boxes = c.tile_n / 2 / box;
+    layout.boxes = c.gates_of_tile() / box;
     layout.box_bytes = box * span_bytes;
     layout.block = divisor(are_pairs(p) ? max_gate_block : block);
     layout.rows = are_pairs(p) ? 0 : block;
@@ -169,7 +170,7 @@ Status pack_gates(const Config& c, const Problem& p, CUtensorMap& map)
 bool finds_gates(const Config& c, const Problem& p)
 {
     constexpr int pattern = 8;
-    const int64_t half = c.tile_n / 2, block = p.gate.block;
+    const int64_t half = c.gates_of_tile(), block = p.gate.block;
     if (are_pairs(p))
         return p.k % tile_k == 0 && p.b.row_stride <= max_gate_block - p.k;
     const bool fits = has_halves(p) || block % half == 0 || half % block == 0;
@@ -214,7 +215,7 @@ Status pack_groups(const Problem& p, const Plan& plan, Params& params)
     Status status = ok;
     if (p.k > 0)
         status = pack_operand(p.a, in_rows, p.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
-    if (c.gated) {
+    if (c.is_gated()) {
         params.gate = layout_of(c, p);
         status = status == ok ? pack_gates(c, p, params.b) : status;
         return status == ok ? encode_matrix(p.d, p.columns(), in_rows, gated_box_columns(c), 64, params.d)
@@ -262,13 +263,16 @@ Status pack_gated_product(const Problem& p, const Plan& plan, Params& params)
 {
     const Config& c = config_of(plan.kernel);
     const Facts facts(p);
+    const bool along_m = c.gates == Gates::AlongM;
     pack_schedule(facts, plan, c, params);
     params.gate = layout_of(c, p);
-    params.tma_store = true;
-    Status status = pack_operand(p.a, p, p.m, c.tile_m, tile_k, params.a);
+    const auto [rows, share] =
+        along_m ? std::pair(c.tile_n, c.cluster_m) : std::pair(c.tile_m, c.cluster_n);
+    Status status = pack_operand(p.a, p, p.m, rows / share, tile_k, along_m ? params.b : params.a);
     if (status == ok)
-        status = pack_gates(c, p, params.b);
-    if (status == ok)
+        status = pack_gates(c, p, along_m ? params.a : params.b);
+    params.tma_store = !c.is_split();
+    if (status == ok && params.tma_store)
         status = encode_matrix(p.d, p.columns(), p, gated_box_columns(c), 64, params.d);
     return status;
 }

@@ -43,7 +43,7 @@ constexpr int64_t global_partial_words(const Config& c, int64_t clusters, int sp
 // uniform registers that TMA reads them from.
 constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
 
-// Where gated kernels find gates and what they gate: gated.cuh.
+// Where gated kernels find gates and what they gate: operand.cuh.
 struct GateLayout {
     Gate gate;
     Divisor block;            // gates that lie together

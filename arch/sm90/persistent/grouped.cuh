@@ -144,7 +144,7 @@ template <Config C, Type T>
 __device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                         const GroupTile& tile, const Block& at)
 {
-    if constexpr (C.gated) {
+    if constexpr (C.is_gated()) {
         if (is_full_tile<C>(tile))
             store_gated_tile<C, T>(p, s, acc, at);
         else

@@ -19,6 +19,7 @@
 #include "arch/sm90/mainloop.cuh"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
+#include "arch/sm90/split_k/gated.cuh"
 #include "arch/sm90/split_k/stagger.cuh"
 #include "arch/sm90/split_k/staging.cuh"
 
@@ -191,12 +192,12 @@ public:
     __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MB>& smem)
         : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.staged, p)))
     {
-        const bool typed = p.vectors && p.output.type_d == T;
+        const bool typed = !C.is_gated() && p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
-        properties_ =
-            ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) | (p.split == 1 ? Unsplit : 0) |
-                         (typed && biased ? Biased : 0) | (!p.vectors || (!typed && biased) ? General : 0) |
-                         (does_stagger<C>(p) ? Staggered : 0));
+        properties_ = ptx::mov_b32((typed ? Typed : 0) | (p.swap_ab ? SwapAb : 0) |
+                                   (p.split == 1 ? Unsplit : 0) | (typed && biased ? Biased : 0) |
+                                   (!C.is_gated() && (!p.vectors || (!typed && biased)) ? General : 0) |
+                                   (does_stagger<C>(p) ? Staggered : 0));
     }
 
     // Before the main loop: prefetches, and computes what a thread needs for finish_vectors().
@@ -291,7 +292,9 @@ public:
     // Stores any other output, after store_typed(). This inlines much code: call it once per kernel.
     __device__ void store_floats(const OwnedBlocks& owned, int32_t rows) const
     {
-        if (has(General))
+        if constexpr (C.is_gated())
+            store_gated_rows<C, T>(p, s, smem.staged, owned, smem.at);
+        else if (has(General))
             store_general(owned, rows);
         else if (has(SwapAb))
             store_owned_vectors<C, true>(p, s.alpha, smem.staged, owned, smem.at);

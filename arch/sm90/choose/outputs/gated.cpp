@@ -5,6 +5,7 @@
 #include "arch/sm90/choose/by_kernel.hpp"
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/grouped.hpp"
+#include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "src/plan/backend.hpp"
@@ -18,9 +19,15 @@ namespace hg::sm90 {
 namespace {
 
 // Of GATED kernels; a GATED_GROUPED one runs as the GROUPED one with its number.
-constexpr int gated_like[] = {kernel_named("sm90_coop_128x256_2x1"),
-                              kernel_named("sm90_pingpong_128x176_2x1"),
-                              kernel_named("sm90_pingpong_128x128_2x1")};
+constexpr int gated_like[] = {
+    kernel_named("sm90_coop_128x256_2x1"),     kernel_named("sm90_pingpong_128x176_2x1"),
+    kernel_named("sm90_pingpong_128x128_2x1"), kernel_named("sm90_splitk_192x144"),
+    kernel_named("sm90_splitk_192x112"),       kernel_named("sm90_splitk_128x144"),
+    kernel_named("sm90_splitk_128x112_1x2"),   kernel_named("sm90_splitk_128x96"),
+    kernel_named("sm90_splitk_64x144"),        kernel_named("sm90_splitk_64x112_1x2"),
+    kernel_named("sm90_splitk_64x96"),         kernel_named("sm90_splitk_64x32_occ2"),
+    kernel_named("sm90_splitk_64x16_occ2"),    kernel_named("sm90_splitk_64x8_occ2"),
+};
 static_assert(std::size(gated_like) == gated_count);
 
 constexpr bool is_like(const Config& gated, const Config& other)
@@ -39,11 +46,9 @@ static_assert([] {
     return alike;
 }());
 
-const char* refusal_of_gates(const Facts& f, const Options& o)
+const char* refusal_of_gates(const Facts& f)
 {
     const Problem& p = f.problem;
-    if (o.split > 1 || o.swap_ab == SwapAb::On)
-        return "what was forced does not fit";
     if (p.k == 0)
         return "k is 0";
     if (f.output.reads_c || f.output.aux || f.output.bias)
@@ -71,20 +76,26 @@ Options force(const Options& o, const char* like)
     return forced;
 }
 
+// Where D's columns lie along M, slices of K have whole rows of D, and there may be several.
 bool plan_gated(const Problem& p, int index, const Device& device, const Options& o, Plan& plan)
 {
     const KernelInfo& kernel = kernels[first_gated + index];
-    if (is_forced_away(o, kernel) || !finds_gates(gated_configs[index], p))
+    const Config& c = gated_configs[index];
+    const bool along_m = c.gates == Gates::AlongM;
+    if (is_forced_away(o, kernel) || !finds_gates(c, p))
         return false;
     Options like = force(o, kernels[gated_like[index]].name);
-    like.swap_ab = SwapAb::Off;
-    like.split = 1;
+    like.swap_ab = along_m ? SwapAb::On : SwapAb::Off;
+    like.split = along_m ? o.split : 1;
+    if ((o.swap_ab != SwapAb::Free && o.swap_ab != like.swap_ab) || (o.split > 0 && o.split != like.split))
+        return false;
     const Problem product = without_gates(p);
     if (!choose_gemm(Facts(product), device, like, plan))
         return false;
     plan.kernel = first_gated + index;
-    plan.sm90.last_n = INT32_MAX;  // tiles that overlap would have gates of two blocks
-    plan.sm90.prefetched = 0;
+    plan.sm90.staggered = false;
+    // Tiles that overlap would have gates of two blocks.
+    (along_m ? plan.sm90.last_m : plan.sm90.last_n) = INT32_MAX;
     return true;
 }
 
@@ -120,7 +131,7 @@ bool plan_best(const Problem& p, const Device& device, const Options& o, Plan& p
 
 bool choose_gated(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    plan.refusal = refusal_of_gates(Facts(rows_of_groups(p)), o);
+    plan.refusal = refusal_of_gates(Facts(rows_of_groups(p)));
     if (plan.refusal)
         return false;
     if (p.is_grouped() ? !plan_gated_groups(p, device, o, plan) : !plan_best(p, device, o, plan)) {
