@@ -24,6 +24,7 @@
 #include "arch/sm90/split_k/staging.cuh"
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace hg::sm90 {
@@ -190,7 +191,7 @@ public:
     Smem<C, MB>& smem;
 
     __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MB>& smem)
-        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.staged, p)))
+        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.staged, p))), gated_(p, smem.at)
     {
         const bool typed = !C.is_gated() && p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
@@ -293,7 +294,7 @@ public:
     __device__ void store_floats(const OwnedBlocks& owned, int32_t rows) const
     {
         if constexpr (C.is_gated())
-            store_gated_rows<C, T>(p, s, smem.staged, owned, smem.at);
+            gated_.template store<T>(s.alpha, smem.staged, owned);
         else if (has(General))
             store_general(owned, rows);
         else if (has(SwapAb))
@@ -404,6 +405,7 @@ private:
     }
 
     const uint32_t to_;  // typed_place(): the address for block 0
+    const std::conditional_t<C.is_gated(), GatedVectors<C>, NoGates> gated_;
     uint32_t properties_;
     OutputColumn<T> column_;       // General and Aligned, if finds_early
     const float* bias_ = nullptr;  // a warp's staged elements; null: none

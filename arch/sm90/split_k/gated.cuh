@@ -3,7 +3,7 @@
 #pragma once
 
 #include "arch/common/elements.cuh"
-#include "arch/common/finish.cuh"
+#include "arch/common/ptx/warp.cuh"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/params.hpp"
@@ -14,7 +14,8 @@
 
 namespace hg::sm90 {
 
-// A thread's vectors of a tile: one in every step-th row of D.
+// A thread's vectors of a tile: one in every step-th row of D. Computed before the main loop: afterwards
+// all threads would wait for the parameters.
 template <Config C>
 struct GatedVectors {
     static constexpr bool along_m = C.gates == Gates::AlongM;
@@ -23,45 +24,57 @@ struct GatedVectors {
     static constexpr int pitch = staged_pitch(C.tile_m, C.tile_n, along_m);
     static_assert(half % epilogue_vector == 0);
 
-    int64_t i0, j;
-    int first, end, vector;
+    char* d;  // of the vector in the tile's first row
+    int64_t row_bytes;
+    int first, end;  // rows of the tile
+    int vector;
+    Gate gate;
+    Activation activation;
 
     __device__ GatedVectors(const Params& p, const TileCoord& at)
-        : i0(along_m ? at.n : at.m), first(static_cast<int>(threadIdx.x) / vectors),
-          vector(static_cast<int>(threadIdx.x) % vectors)
+        : row_bytes(2 * p.output.ldd), first(static_cast<int>(threadIdx.x) / vectors),
+          vector(static_cast<int>(threadIdx.x) % vectors), gate{0, pinned(p.gate.gate.limit),
+                                                                pinned(p.gate.gate.slope),
+                                                                pinned(p.gate.gate.offset)},
+          activation(static_cast<Activation>(ptx::mov_b32(static_cast<uint32_t>(p.output.activation))))
     {
-        j = (along_m ? at.m : at.n) / 2 + vector * epilogue_vector;
+        const int64_t i = along_m ? at.n : at.m, j = (along_m ? at.m : at.n) / 2 + vector * epilogue_vector;
+        d = static_cast<char*>(p.output.d) + 2 * (at.batch * p.output.stride_d + i * p.output.ldd + j);
         const bool exists = j < p.output.n / 2 && first < step;
-        end = exists ? static_cast<int>(min(int64_t{rows}, p.output.m - i0)) : 0;
+        end = exists ? static_cast<int>(min(int64_t{rows}, p.output.m - i)) : 0;
+    }
+
+    __device__ static float pinned(float value)
+    {
+        return __uint_as_float(ptx::mov_b32(__float_as_uint(value)));
+    }
+
+    // Stores the rows of D that the CTA owns: with gates along N all of them.
+    template <Type T>
+    __device__ void store(float alpha, const float* staged, const OwnedBlocks& owned) const
+    {
+        with_short_gate_function(activation, gate.slope, [&](auto function) {
+#pragma unroll 1
+            for (int r = first; r < end; r += step) {
+                if (along_m && !owned.has(r / 8))
+                    continue;
+                const float* const sums = staged + r * pitch + vector * epilogue_vector;
+                float gates[8], others[8];
+                load_vector<T>(gates, sums, Type::F32);
+                load_vector<T>(others, sums + half, Type::F32);
+#pragma unroll
+                for (int e = 0; e < 8; ++e)
+                    gates[e] =
+                        gated(__fmul_rn(alpha, gates[e]), __fmul_rn(alpha, others[e]), gate, function);
+                store_vector<T>(gates, d + r * row_bytes, T);
+            }
+        });
     }
 };
 
-// Stores the rows of D that the CTA owns: with gates along N all of them.
-template <Config C, Type T>
-__device__ inline void store_gated_rows(const Params& p, const Scalars& s, const float* staged,
-                                        const OwnedBlocks& owned, const TileCoord& at)
-{
-    using V = GatedVectors<C>;
-    const V own(p, at);
-    const int64_t row_bytes = 2 * p.output.ldd;
-    char* const d =
-        static_cast<char*>(p.output.d) + 2 * (at.batch * p.output.stride_d + own.j) + own.i0 * row_bytes;
-    with_short_gate_function(p.output.activation, p.gate.gate.slope, [&](auto activation) {
-#pragma unroll 1
-        for (int r = own.first; r < own.end; r += V::step) {
-            if (V::along_m && !owned.has(r / 8))
-                continue;
-            const float* const sums = staged + r * V::pitch + own.vector * epilogue_vector;
-            float gates[8], others[8];
-            load_vector<T>(gates, sums, Type::F32);
-            load_vector<T>(others, sums + V::half, Type::F32);
-#pragma unroll
-            for (int e = 0; e < 8; ++e)
-                gates[e] = gated(__fmul_rn(s.alpha, gates[e]), __fmul_rn(s.alpha, others[e]), p.gate.gate,
-                                 activation);
-            store_vector<T>(gates, d + r * row_bytes, T);
-        }
-    });
-}
+// Of kernels without gates.
+struct NoGates {
+    __device__ NoGates(const Params&, const TileCoord&) {}
+};
 
 }  // namespace hg::sm90

@@ -5,27 +5,34 @@
 #include "arch/sm90/choose/by_kernel.hpp"
 #include "arch/sm90/choose/choose.hpp"
 #include "arch/sm90/choose/grouped.hpp"
+#include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
 #include "src/plan/backend.hpp"
+#include "src/plan/calibration.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace hg::sm90 {
 namespace {
 
 // Of GATED kernels; a GATED_GROUPED one runs as the GROUPED one with its number.
 constexpr int gated_like[] = {
-    kernel_named("sm90_coop_128x256_2x1"),     kernel_named("sm90_pingpong_128x176_2x1"),
-    kernel_named("sm90_pingpong_128x128_2x1"), kernel_named("sm90_splitk_192x144"),
-    kernel_named("sm90_splitk_192x112"),       kernel_named("sm90_splitk_128x144"),
-    kernel_named("sm90_splitk_128x112_1x2"),   kernel_named("sm90_splitk_128x96"),
+    kernel_named("sm90_coop_128x256_2x1"),     kernel_named("sm90_coop_128x224"),
+    kernel_named("sm90_pingpong_128x176_2x1"), kernel_named("sm90_pingpong_128x128_2x1"),
+    kernel_named("sm90_splitk_192x144"),       kernel_named("sm90_splitk_192x112"),
+    kernel_named("sm90_splitk_128x144"),       kernel_named("sm90_splitk_128x112_1x2"),
+    kernel_named("sm90_splitk_128x112_2x1"),   kernel_named("sm90_splitk_128x96"),
     kernel_named("sm90_splitk_64x144"),        kernel_named("sm90_splitk_64x112_1x2"),
-    kernel_named("sm90_splitk_64x96"),         kernel_named("sm90_splitk_64x32_occ2"),
+    kernel_named("sm90_splitk_64x96"),         kernel_named("sm90_splitk_64x64"),
+    kernel_named("sm90_splitk_128x64_1x2"),    kernel_named("sm90_splitk_64x32_occ2"),
     kernel_named("sm90_splitk_64x16_occ2"),    kernel_named("sm90_splitk_64x8_occ2"),
 };
 static_assert(std::size(gated_like) == gated_count);
@@ -113,18 +120,57 @@ bool plan_gated_groups(const Problem& p, const Device& device, const Options& o,
     return finds_gates(gated_grouped_configs[index], p);
 }
 
+// With swap_ab a B of more bytes is read more slowly than by a product whose sums are gated in a pass: 16
+// rows and B of 357 MB 92 us, in parts 86; 235 MB 58.4 and 58.1; 117 MB 31.8 and 31.9; 50 MB 20.1 and 22.2
+// (H200).
+bool reads_too_much(const Problem& p, const Config& c)
+{
+    constexpr int64_t many_bytes = int64_t{1} << 27;
+    return c.gates == Gates::AlongM && 2 * p.n * p.k > many_bytes;
+}
+
+// What the model expects of kernel `index`, with the best of some numbers of slices.
+double expected_us(const Facts& product, int index, const Device& device, int sm_count)
+{
+    const Config& c = gated_configs[index];
+    const bool along_m = c.gates == Gates::AlongM;
+    const int64_t m = int64_t{c.tile_m} * c.cluster_m, n = int64_t{c.tile_n} * c.cluster_n;
+    const int64_t clusters = count_tiles(product.problem, m, n, along_m);
+    const Factors& factors = KernelFactors(device, kernels)[gated_like[index]];
+    double best =
+        predict(product, {gated_like[index], along_m, 1, false, clusters, false}, sm_count, factors).us;
+    for (const int split : {2, 4})
+        if (along_m && can_split(c, split))
+            best = std::min(best, predict(product, {gated_like[index], true, split, false, clusters, false},
+                                          sm_count, factors)
+                                      .us);
+    return best;
+}
+
+// The best of those few that the model likes most. All are planned only if one is forced.
 bool plan_best(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
+    constexpr int few = 3;
+    const Problem whole = without_gates(p);
+    const Facts product(whole);
+    std::array<std::pair<double, int>, gated_count> order;
+    int count = 0;
+    for (int index = 0; index < gated_count; ++index)
+        if (*o.kernel || !reads_too_much(p, gated_configs[index]))
+            order[static_cast<size_t>(count++)] = {
+                *o.kernel ? 0 : expected_us(product, index, device, o.sm_count(device)), index};
+    std::sort(order.begin(), order.begin() + count);
     const Plan unplanned = plan;
-    bool found = false;
-    for (int index = 0; index < gated_count; ++index) {
+    int planned = 0;
+    for (int i = 0; i < count && planned < few; ++i) {
         Plan next = unplanned;
-        if (!plan_gated(p, index, device, o, next) || (found && plan.predicted_us <= next.predicted_us))
+        if (!plan_gated(p, order[static_cast<size_t>(i)].second, device, o, next))
             continue;
-        plan = next;
-        found = true;
+        if (planned == 0 || next.predicted_us < plan.predicted_us)
+            plan = next;
+        ++planned;
     }
-    return found;
+    return planned > 0;
 }
 
 }  // namespace
