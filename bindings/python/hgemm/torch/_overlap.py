@@ -1,0 +1,189 @@
+"""Products of which ranks gather the rows before, or add the results after, while they multiply."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.distributed.distributed_c10d import _resolve_process_group
+
+from . import _extension, _ops, _peers
+from ._peers import Peers
+from ._ranks import Group, exchange, gather, place
+
+#: Up to so many rows in all, the rows are gathered before one product: two products would read the matrix twice.
+GATHER_FIRST = 256
+#: Up to so many rows in all, one product computes what ranks add.
+REDUCE_WHOLE = 256
+#: Up to so many rows each rank adds all of them, and no sums are gathered.
+ADD_ALL = 64
+#: Where products of others' rows go: True: right into their memory.
+DIRECT = True
+
+# bias: (N,). group: its name; "" is this process alone.
+_ops._library.define("all_gather_matmul(Tensor x, Tensor mat2, Tensor? bias, str group, ScalarType? out_dtype, "
+                     "bool batch_invariant) -> Tensor")
+# gather(x) @ mat2, unless there is none, and left @ gather(x), of which columns are contiguous if they are to be.
+_ops._library.define("all_gather_gradients(Tensor x, Tensor? mat2, Tensor left, str group, bool by_columns, "
+                     "bool batch_invariant) -> (Tensor, Tensor)")
+_ops._library.define("matmul_reduce(Tensor x, Tensor mat2, Tensor? bias, str group, ScalarType? out_dtype, "
+                     "bool scatter, bool batch_invariant) -> Tensor")
+
+
+def group_of(name: str) -> Group:
+    return _resolve_process_group(name)
+
+
+def place_in(name: str) -> tuple[int, int]:
+    """As place(), by the name that operators are given."""
+    return place(group_of(name)) if name else (0, 1)
+
+
+def _multiply(a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor, batch_invariant: bool) -> None:
+    if out.numel() > 0:
+        _ops.run(a, b, None, bias, 1.0, 0.0, "none", out.dtype, batch_invariant, out)
+
+
+def _new(x: Tensor, rows: int, mat2: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x.new_empty((rows, mat2.shape[1]), dtype=dtype)
+
+
+def _gather_and_multiply(x: Tensor, mat2: Tensor | None, bias: Tensor | None, left: Tensor | None, name: str,
+                         out: Tensor, out_left: Tensor | None, batch_invariant: bool) -> None:
+    """out: of gather(x) @ mat2. out_left: of left @ gather(x)."""
+    rank, size = place_in(name)
+    rows, length = x.shape
+    peers = None
+    if size > 1 and x.numel() > 0:
+        peers = _peers.find(group_of(name), x.device, size * x.nbytes)
+    if peers is None:
+        gathered = x if size == 1 else gather(x, group_of(name), size)
+        if mat2 is not None:
+            _multiply(gathered, mat2, bias, out, batch_invariant)
+        if left is not None:
+            _multiply(left, gathered, None, out_left, batch_invariant)
+        return
+    x = x.contiguous()
+    slots = [peers.view(each, (size, rows, length), x.dtype) for each in range(size)]
+    with peers.call():
+        if mat2 is None or size * rows <= GATHER_FIRST:
+            torch._foreach_copy_([slot[rank] for slot in slots], [x] * size)
+            peers.barrier()
+            if mat2 is not None:
+                _multiply(slots[rank].view(size * rows, length), mat2, bias, out, batch_invariant)
+        else:
+            _multiply_as_rows_come(peers, x, mat2, bias, slots, rank, out.view(size, rows, -1), left is not None,
+                                   batch_invariant)
+        if left is not None:
+            _multiply(left, slots[rank].view(size * rows, length), None, out_left, batch_invariant)
+
+
+def _multiply_as_rows_come(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, slots: list[Tensor], rank: int,
+                           out: Tensor, keep: bool, batch_invariant: bool) -> None:
+    """Copy engines send this rank's rows to all others, the first to the rank that multiplies them first."""
+    size = len(slots)
+    copies = [(slots[(rank - step) % size][rank], x) for step in range(1, size)]
+    if keep:
+        copies.append((slots[rank][rank], x))
+    sent = peers.send(copies)
+    _multiply(x, mat2, bias, out[rank], batch_invariant)
+    for step in range(1, size):
+        peers.wait(sent[step - 1])
+        peers.barrier()
+        other = (rank + step) % size
+        _multiply(slots[rank][other], mat2, bias, out[other], batch_invariant)
+    peers.wait(sent[-1])
+
+
+def _add(parts: list[Tensor], out: Tensor) -> Tensor:
+    """In float32, one rank after the other; the last sum is rounded."""
+    total = parts[0]
+    for part in parts[1:-1]:
+        total = total + part
+    return torch.add(total, parts[-1], out=out)
+
+
+def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, out: Tensor, scatter: bool,
+                      batch_invariant: bool) -> None:
+    rank, size = place_in(name)
+    rows, columns = len(x), mat2.shape[1]
+    if size == 1 or rows * columns == 0 or x.numel() == 0:
+        _multiply(x[:len(out)], mat2, bias, out, batch_invariant)
+        return
+    block = -(-rows // size)
+    result = 4 * size * block * columns  # where it lies
+    peers = _peers.find(group_of(name), x.device, result + block * columns * out.itemsize)
+    added = bias if rank == 0 else None
+    if peers is None:
+        partial = _new(x, rows, mat2, torch.float32)
+        _multiply(x, mat2, added, partial, batch_invariant)
+        parts = exchange(partial, group_of(name), size)
+        sums = _add([*parts], parts.new_empty(parts.shape[1:], dtype=out.dtype))
+        out.copy_((sums if scatter else gather(sums, group_of(name), size)[:out.numel()]).view_as(out))
+        return
+    with peers.call():
+        if rows <= (REDUCE_WHOLE if scatter else ADD_ALL):
+            _multiply(x, mat2, added, peers.view(rank, (rows, columns), torch.float32), batch_invariant)
+            peers.barrier()
+            wanted = slice(rank * block, (rank + 1) * block) if scatter else slice(None)
+            _add([peers.view(each, (rows, columns), torch.float32)[wanted] for each in range(size)], out)
+            return
+        sums = out if scatter else peers.view(rank, (block, columns), out.dtype, result)
+        _multiply_for_owners(peers, x, mat2, added, rank, size, sums, batch_invariant)
+        if not scatter:
+            peers.barrier()
+            for each, part in enumerate(out.split(block)):
+                part.copy_(peers.view(each, tuple(part.shape), out.dtype, result))
+
+
+def _multiply_for_owners(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, rank: int, size: int,
+                         sums: Tensor, batch_invariant: bool) -> None:
+    """Each rank owns a block of rows, whose partial sums all ranks write to its memory. The own rows are the last."""
+    block, columns = -(-len(x) // size), mat2.shape[1]
+    sent, alive = [], []
+    for step in range(1, size + 1):
+        owner = (rank + step) % size
+        part = x[owner * block:(owner + 1) * block]
+        there = peers.view(owner, (size, block, columns), torch.float32)[rank, :len(part)]
+        if DIRECT or step == size:
+            _multiply(part, mat2, bias, there, batch_invariant)
+        else:
+            here = torch.empty_like(there)
+            _multiply(part, mat2, bias, here, batch_invariant)
+            sent += peers.send([(there, here)])
+            alive.append(here)
+    if sent:
+        peers.wait(sent[-1])
+    peers.barrier()
+    own = min(block, len(x) - rank * block)
+    if own > 0:
+        parts = peers.view(rank, (size, block, columns), torch.float32)
+        _add([*parts[:, :own]], sums[:own])
+
+
+def _all_gather_matmul(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
+                       batch_invariant: bool) -> Tensor:
+    out = _new(x, len(x) * place_in(group)[1], mat2, out_dtype)
+    _gather_and_multiply(x, mat2, bias, None, group, out, None, batch_invariant)
+    return out
+
+
+def _all_gather_gradients(x: Tensor, mat2: Tensor | None, left: Tensor, group: str, by_columns: bool,
+                          batch_invariant: bool) -> tuple[Tensor, Tensor]:
+    rows = len(x) * place_in(group)[1]
+    out = x.new_empty((0,)) if mat2 is None else _new(x, rows, mat2, None)
+    shape = (left.shape[0], x.shape[1])
+    out_left = x.new_empty(shape[::-1]).t() if by_columns else x.new_empty(shape)
+    _gather_and_multiply(x, mat2, None, left, group, out, out_left, batch_invariant)
+    return out, out_left
+
+
+def _matmul_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
+                   scatter: bool, batch_invariant: bool) -> Tensor:
+    out = _new(x, len(x) // place_in(group)[1] if scatter else len(x), mat2, out_dtype)
+    _multiply_and_add(x, mat2, bias, group, out, scatter, batch_invariant)
+    return out
+
+
+for _key in ("CPU", "CUDA"):
+    for _kernel in (_all_gather_matmul, _all_gather_gradients, _matmul_reduce):
+        _ops._library.impl(_kernel.__name__[1:], _extension.untraced(_kernel), _key)
