@@ -69,8 +69,8 @@ CASES = [case for dtype in (torch.float16, torch.bfloat16) for case in (
     Case("all", dtype), Case("all", dtype, (12, 2), bias=dtype), Case("all", dtype, (13,), out_dtype=torch.float32),
     Case("all", dtype, (5, 1), 7, 9, torch.float32, torch.float32), Case("all", dtype, (1,)), Case("all", dtype, (0,)),
     Case("all", dtype, k=0, bias=dtype))]
-#: How ranks exchange: by collectives, or by memory, with few rows and with many.
-WAYS = ("collectives", "few", "many")
+#: How ranks exchange: by collectives, or by memory, with few rows, with more and with many.
+WAYS = {"collectives": {}, "few": {}, "more": {"FEW": 0}, "many": {"FEW": 0, "HALVED": 0}}
 FUNCTIONS = {"gather": htd.all_gather_matmul, "scatter": htd.matmul_reduce_scatter, "all": htd.matmul_all_reduce}
 
 
@@ -185,13 +185,14 @@ def once_only(group):
 
 def found_in(name, group, folder):
     rank, size = distributed.get_rank(group), distributed.get_world_size(group)
-    found = {("collectives", case): run(case, group, rank, size) for case in CASES}
     shared = SharedMemory(group, f"{folder}/{name}") if size > 1 else None
-    with mock.patch.object(_peers, "find", lambda *_: shared):
-        found |= {("few", case): run(case, group, rank, size) for case in CASES}
-        with mock.patch.multiple(_overlap, GATHER_FIRST=0, REDUCE_WHOLE=0, ADD_ALL=0):
-            found |= {("many", case): run(case, group, rank, size) for case in CASES}
-            found["layers"] = layers(group, rank, size)
+    found = {}
+    for way, constants in WAYS.items():
+        memory = None if way == "collectives" else shared
+        constants = {"FEW": _overlap.FEW, **constants}
+        with mock.patch.object(_peers, "find", lambda *_: memory), mock.patch.multiple(_overlap, **constants):
+            found |= {(way, case): run(case, group, rank, size) for case in CASES}
+            found["layers"] = layers(group, rank, size)  # of the last
     found["refusals"], found["once"] = refusals(group, rank, size), once_only(group)
     found["transport"] = htd.transport("cpu", group)
     if name == "3":
@@ -203,7 +204,7 @@ def process(rank, folder):
     torch.set_num_threads(1)
     try:
         distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=PROCESSES,
-                                       timeout=timedelta(seconds=25))
+                                       timeout=timedelta(seconds=60))
         groups = {name: distributed.new_group(ranks) for name, ranks in GROUPS.items()}
         found = {name: found_in(name, groups[name], folder) for name, ranks in GROUPS.items() if rank in ranks}
         x = torch.ones(4, 8).half()
@@ -248,26 +249,59 @@ def rows_of(x):
     return x.reshape(x.shape[:-1].numel(), x.shape[-1])
 
 
-def product(x, mat2, bias, out_dtype, block):
-    """Of the library, of so many rows at a time: their number may change bits."""
-    parts = [ht.mm(part, mat2, out_dtype) if bias is None else ht.addmm(bias, part, mat2, out_dtype)
-             for part in x.split(max(1, block))]
-    return torch.cat(parts)
+def product(x, mat2, bias, out_dtype, added=None):
+    beta = 0.0 if added is None else 1.0
+    return torch.ops.hgemm.gemm(x, mat2, added, bias, 1.0, beta, "none", out_dtype, False)
 
 
-def expected_of(case, size, many):
-    """For each rank. With many rows each rank's are multiplied by themselves, or those that a rank owns."""
+def of_parts(x, mat2, bias, out_dtype, parts):
+    """Of so many parts of the rows: how many rows a product has may change bits."""
+    return torch.cat([product(part, mat2, bias, out_dtype) for part in x.split(max(1, -(-len(x) // parts)))])
+
+
+def gathered(case, size, way):
     operands = case.operands(size)
+    whole = torch.cat([rows_of(x) for x, *_ in operands])
+    parts = size if way in ("more", "many") else 1
+    return [of_parts(whole, mat2, bias, case.out_dtype, parts) for _, mat2, bias, _ in operands]
+
+
+def add(parts):
+    total, *others = parts
+    for other in others:
+        total = total + other
+    return total
+
+
+def sums(case, size, way):
+    """All rows of the result. In float32, one rank after the other; with many rows their owner's sum is the last."""
+    operands = [(rows_of(x), mat2, bias if rank == 0 else None) for rank, (x, mat2, bias, _) in
+                enumerate(case.operands(size))]
+    dtype = case.out_dtype or case.dtype
+    if size == 1:
+        return product(*operands[0], dtype)
+    if way != "many" or case.k == 0:
+        parts = size if way == "more" else 1
+        return add([of_parts(*each, torch.float32, parts) for each in operands]).to(dtype)
+    rows, found = len(operands[0][0]), []
+    block = -(-rows // size)
+    for owner in range(size):
+        first, end = owner * block, min(rows, (owner + 1) * block)
+        middle = min(end, first + block // 2)
+        for piece in (slice(first, middle), slice(middle, end)):
+            if piece.start < piece.stop:
+                x, mat2, bias = operands[owner]
+                others = add([product(x[piece], mat2, bias, torch.float32) for rank, (x, mat2, bias)
+                              in enumerate(operands) if rank != owner])
+                found.append(product(x[piece], mat2, bias, dtype, others))
+    return torch.cat(found) if found else torch.empty(0, case.n, dtype=dtype)
+
+
+def expected_of(case, size, way):
+    """For each rank."""
     if case.what == "gather":
-        whole = torch.cat([rows_of(x) for x, *_ in operands])
-        return [product(whole, mat2, bias, case.out_dtype, len(whole) // size if many else len(whole))
-                for _, mat2, bias, _ in operands]
-    dtype, total = case.out_dtype or case.dtype, None
-    for rank, (x, mat2, bias, _) in enumerate(operands):  # in float32, one after the other, and rounded once
-        block = -(-len(rows_of(x)) // (size if many else 1))
-        part = product(rows_of(x), mat2, bias if rank == 0 else None, torch.float32, block)
-        total = part if total is None else total + part
-    total = product(rows_of(x), mat2, bias, dtype, len(total)) if size == 1 else total.to(dtype)
+        return gathered(case, size, way)
+    total = sums(case, size, way)
     return total.chunk(size) if case.what == "scatter" else [total] * size
 
 
@@ -285,7 +319,7 @@ class Forward(unittest.TestCase):
             size = int(name)
             for way in WAYS:
                 for case in CASES:
-                    expected = expected_of(case, size, way == "many")
+                    expected = expected_of(case, size, way)
                     for rank, (y, *_) in enumerate(of_ranks(name, (way, case))):
                         shape = self.shape_of(case, size)
                         self.assert_bits(y, expected[rank].view(shape), (name, way, case, rank))
@@ -293,12 +327,9 @@ class Forward(unittest.TestCase):
     def test_order_can_be_seen(self):
         """Sums of the same parts from the last to the first have other bits."""
         case = next(case for case in CASES if case.what == "all" and case.out_dtype and not case.bias)
-        total = None
-        for x, mat2, _, _ in reversed(case.operands(3)):
-            part = product(x, mat2, None, torch.float32, 5)
-            total = part if total is None else total + part
-        self.assertFalse(torch.equal(total, of_ranks("3", ("many", case))[0][0]))
-        torch.testing.assert_close(total, of_ranks("3", ("many", case))[0][0])
+        total = add([product(x, mat2, None, torch.float32) for x, mat2, _, _ in reversed(case.operands(3))])
+        self.assertFalse(torch.equal(total, of_ranks("3", ("few", case))[0][0]))
+        torch.testing.assert_close(total, of_ranks("3", ("few", case))[0][0])
 
     def test_default_group(self):
         for each in found:

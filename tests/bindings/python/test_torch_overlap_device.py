@@ -37,25 +37,46 @@ def gathered(x):
     return whole
 
 
-def product(x, mat2, bias, out_dtype, block):
-    """Of so many rows at a time: their number may change bits."""
-    return torch.cat([ht.mm(part, mat2, out_dtype) if bias is None else ht.addmm(bias, part, mat2, out_dtype)
-                      for part in x.split(block)])
+def product(x, mat2, bias, out_dtype, added=None):
+    beta = 0.0 if added is None else 1.0
+    return torch.ops.hgemm.gemm(x, mat2, added, bias, 1.0, beta, "none", out_dtype, False)
+
+
+def add(parts):
+    total, *others = parts
+    for other in others:
+        total = total + other
+    return total
+
+
+def sums(x, mat2, bias, out_dtype):
+    """All rows of the result. How many rows a product has may change its bits."""
+    rank, rows = distributed.get_rank(), len(x)
+    block, bias = -(-rows // RANKS), bias if rank == 0 else None
+    if rows <= _overlap.FEW:
+        return add(gathered(product(x, mat2, bias, torch.float32)[None])).to(out_dtype)
+    blocks = x.split(block)
+    if block < _overlap.HALVED:
+        part = torch.cat([product(each, mat2, bias, torch.float32) for each in blocks])
+        return add(gathered(part[None])).to(out_dtype)
+    pieces = [piece for each in blocks for piece in (each[:block // 2], each[block // 2:])]
+    all_parts = [gathered(product(piece, mat2, bias, torch.float32)[None]) for piece in pieces]
+    found = []
+    for i, (piece, parts) in enumerate(zip(pieces, all_parts)):
+        owner = i // 2
+        others = add([part for each, part in enumerate(parts) if each != owner])
+        found.append(gathered(product(piece, mat2, bias, out_dtype, others)[None])[owner])
+    return torch.cat(found)
 
 
 def by_collectives(what, x, mat2, bias=None, out_dtype=None):
     """What the function has to return, bit by bit."""
-    rank, rows = distributed.get_rank(), len(x)
     if what == "gather":
         whole = gathered(x)
-        return product(whole, mat2, bias, out_dtype, rows if len(whole) > _overlap.GATHER_FIRST else len(whole))
-    whole = rows <= (_overlap.REDUCE_WHOLE if what == "scatter" else _overlap.ADD_ALL)
-    part = product(x, mat2, bias if rank == 0 else None, torch.float32, rows if whole else -(-rows // RANKS))
-    total, *others = gathered(part[None])
-    for other in others:
-        total = total + other
-    total = total.to(out_dtype or x.dtype)
-    return total.chunk(RANKS)[rank] if what == "scatter" else total
+        return torch.cat([product(part, mat2, bias, out_dtype) for part in
+                          whole.split(len(x) if len(whole) > _overlap.FEW else len(whole))])
+    total = sums(x, mat2, bias, out_dtype or x.dtype)
+    return total.chunk(RANKS)[distributed.get_rank()] if what == "scatter" else total
 
 
 FUNCTIONS = {"gather": htd.all_gather_matmul, "scatter": htd.matmul_reduce_scatter, "all": htd.matmul_all_reduce}
@@ -77,7 +98,8 @@ def same(ours, expected, about):
 
 def bits():
     for what, function in FUNCTIONS.items():
-        for rows in (RANKS, 24 * RANKS, 200 * RANKS, 1024 * RANKS, *((1, 7, 1001) if what == "all" else ())):
+        for rows in (RANKS, 24 * RANKS, 96 * RANKS, 520 * RANKS, 2100 * RANKS,
+                     *((1, 7, 1001, 2099 * RANKS + 1) if what == "all" else ())):
             for dtype in (torch.float16, torch.bfloat16):
                 x, mat2, bias = operands(what, rows, dtype)
                 for arguments in ({}, {"bias": bias}, {"out_dtype": torch.float32}, {"bias": bias.float()}):
@@ -92,7 +114,7 @@ def late():
     """Ranks are late in turn, on the host and on the device. Nobody waits for results between calls."""
     rank, expected, results = distributed.get_rank(), [], []
     problems = [(what, rows, operands(what, rows * RANKS, seed=seed))
-                for seed, rows in enumerate((16, 512, 48, 1024)) for what in FUNCTIONS]
+                for seed, rows in enumerate((16, 512, 48, 2100, 200)) for what in FUNCTIONS]
     for what, rows, (x, mat2, bias) in problems:
         expected.append(by_collectives(what, x, mat2, bias))
     for turn in range(3):
@@ -109,13 +131,13 @@ def late():
 def streams():
     """Calls on two streams in turn, of which one is held up."""
     both = [torch.cuda.Stream(), torch.cuda.Stream()]
-    problems = [(what, operands(what, 600 * RANKS, seed=seed)) for seed in range(3) for what in FUNCTIONS]
+    problems = [(what, operands(what, rows * RANKS, seed=rows)) for rows in (16, 600, 2100) for what in FUNCTIONS]
     expected = [by_collectives(what, x, mat2) for what, (x, mat2, _) in problems]
     torch.cuda.synchronize()
     results = []
     for i in range(4 * len(problems)):
         what, (x, mat2, _) = problems[i % len(problems)]
-        with torch.cuda.stream(both[i % 2]):
+        with torch.cuda.stream(both[i % 2]):  # operands are not freed before the end
             if i % 3 == distributed.get_rank():
                 torch.cuda._sleep(5_000_000)
             results.append((i % len(problems), FUNCTIONS[what](x, mat2)))
@@ -127,7 +149,7 @@ def streams():
 def graphs():
     """Two graphs of calls with few rows and with many, replayed in turn with new operands, and calls between them."""
     made = []
-    for rows in (16, 640):
+    for rows in (16, 2100):
         fixed = {what: operands(what, rows * RANKS) for what in FUNCTIONS}
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
@@ -153,8 +175,8 @@ def graphs():
 
 def growth():
     """Larger buffers are made when they are needed, but not in a graph, whose own stay."""
-    peers = _peers.find(distributed.group.WORLD, torch.device("cuda", torch.cuda.current_device()), 0)
-    x, mat2, _ = operands("gather", peers.bytes // (2 * K) + 8)
+    peers = _peers.find(distributed.group.WORLD, torch.device("cuda", torch.cuda.current_device()), _peers.IN_TURN + 1)
+    x, mat2, _ = operands("gather", peers.bytes // (2 * K * RANKS) + 8)
     try:
         with torch.cuda.graph(torch.cuda.CUDAGraph(), capture_error_mode="thread_local"):
             htd.all_gather_matmul(x, mat2)

@@ -10,14 +10,10 @@ from . import _extension, _ops, _peers
 from ._peers import Peers
 from ._ranks import Group, exchange, gather, place
 
-#: Up to so many rows in all, the rows are gathered before one product: two products would read the matrix twice.
-GATHER_FIRST = 256
-#: Up to so many rows in all, one product computes what ranks add.
-REDUCE_WHOLE = 256
-#: Up to so many rows each rank adds all of them, and no sums are gathered.
-ADD_ALL = 64
-#: Where products of others' rows go: True: right into their memory.
-DIRECT = True
+#: Up to so many rows in all, there is one product: several would each read the matrix.
+FEW = 512
+#: So many rows of a rank's block are halved, so that one half is added, and gathered, beside the product of the other.
+HALVED = 2048
 
 # bias: (N,). group: its name; "" is this process alone.
 _ops._library.define("all_gather_matmul(Tensor x, Tensor mat2, Tensor? bias, str group, ScalarType? out_dtype, "
@@ -38,9 +34,11 @@ def place_in(name: str) -> tuple[int, int]:
     return place(group_of(name)) if name else (0, 1)
 
 
-def _multiply(a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor, batch_invariant: bool) -> None:
+def _multiply(a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor, batch_invariant: bool,
+              added: Tensor | None = None) -> None:
     if out.numel() > 0:
-        _ops.run(a, b, None, bias, 1.0, 0.0, "none", out.dtype, batch_invariant, out)
+        beta = 0.0 if added is None else 1.0
+        _ops.run(a, b, added, bias, 1.0, beta, "none", out.dtype, batch_invariant, out)
 
 
 def _new(x: Tensor, rows: int, mat2: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -63,9 +61,9 @@ def _gather_and_multiply(x: Tensor, mat2: Tensor | None, bias: Tensor | None, le
             _multiply(left, gathered, None, out_left, batch_invariant)
         return
     x = x.contiguous()
-    slots = [peers.view(each, (size, rows, length), x.dtype) for each in range(size)]
     with peers.call():
-        if mat2 is None or size * rows <= GATHER_FIRST:
+        slots = [peers.view(each, (size, rows, length), x.dtype) for each in range(size)]
+        if mat2 is None or size * rows <= FEW:
             torch._foreach_copy_([slot[rank] for slot in slots], [x] * size)
             peers.barrier()
             if mat2 is not None:
@@ -94,12 +92,12 @@ def _multiply_as_rows_come(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor |
     peers.wait(sent[-1])
 
 
-def _add(parts: list[Tensor], out: Tensor) -> Tensor:
-    """In float32, one rank after the other; the last sum is rounded."""
+def _add(parts: list[Tensor], out: Tensor | None = None) -> Tensor:
+    """In float32, one after the other. The last sum is rounded to the type of ``out``."""
     total = parts[0]
     for part in parts[1:-1]:
         total = total + part
-    return torch.add(total, parts[-1], out=out)
+    return total if len(parts) == 1 else torch.add(total, parts[-1], out=out)
 
 
 def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, out: Tensor, scatter: bool,
@@ -109,10 +107,10 @@ def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, o
     if size == 1 or rows * columns == 0 or x.numel() == 0:
         _multiply(x[:len(out)], mat2, bias, out, batch_invariant)
         return
-    block = -(-rows // size)
-    result = 4 * size * block * columns  # where it lies
-    peers = _peers.find(group_of(name), x.device, result + block * columns * out.itemsize)
     added = bias if rank == 0 else None
+    block = -(-rows // size)
+    sums_at = -(-4 * size * block * columns // 256) * 256  # behind what ranks add
+    peers = _peers.find(group_of(name), x.device, sums_at + block * columns * out.itemsize)
     if peers is None:
         partial = _new(x, rows, mat2, torch.float32)
         _multiply(x, mat2, added, partial, batch_invariant)
@@ -121,43 +119,63 @@ def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, o
         out.copy_((sums if scatter else gather(sums, group_of(name), size)[:out.numel()]).view_as(out))
         return
     with peers.call():
-        if rows <= (REDUCE_WHOLE if scatter else ADD_ALL):
-            _multiply(x, mat2, added, peers.view(rank, (rows, columns), torch.float32), batch_invariant)
-            peers.barrier()
-            wanted = slice(rank * block, (rank + 1) * block) if scatter else slice(None)
-            _add([peers.view(each, (rows, columns), torch.float32)[wanted] for each in range(size)], out)
+        if rows <= FEW:
+            _multiply_whole(peers, x, mat2, added, rank, size, out, scatter, batch_invariant)
             return
-        sums = out if scatter else peers.view(rank, (block, columns), out.dtype, result)
-        _multiply_for_owners(peers, x, mat2, added, rank, size, sums, batch_invariant)
-        if not scatter:
-            peers.barrier()
-            for each, part in enumerate(out.split(block)):
-                part.copy_(peers.view(each, tuple(part.shape), out.dtype, result))
+        each_sums = None if scatter else [peers.view(each, (block, columns), out.dtype, sums_at) for each in range(size)]
+        _multiply_blocks(peers, x, mat2, added, rank, size, out, each_sums, batch_invariant)
 
 
-def _multiply_for_owners(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, rank: int, size: int,
-                         sums: Tensor, batch_invariant: bool) -> None:
-    """Each rank owns a block of rows, whose partial sums all ranks write to its memory. The own rows are the last."""
-    block, columns = -(-len(x) // size), mat2.shape[1]
-    sent, alive = [], []
-    for step in range(1, size + 1):
-        owner = (rank + step) % size
-        part = x[owner * block:(owner + 1) * block]
-        there = peers.view(owner, (size, block, columns), torch.float32)[rank, :len(part)]
-        if DIRECT or step == size:
-            _multiply(part, mat2, bias, there, batch_invariant)
-        else:
-            here = torch.empty_like(there)
-            _multiply(part, mat2, bias, here, batch_invariant)
-            sent += peers.send([(there, here)])
-            alive.append(here)
-    if sent:
-        peers.wait(sent[-1])
+def _multiply_whole(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, rank: int, size: int, out: Tensor,
+                    scatter: bool, batch_invariant: bool) -> None:
+    """Each rank reads from all others what it adds."""
+    parts = [peers.view(each, (len(x), mat2.shape[1]), torch.float32) for each in range(size)]
+    _multiply(x, mat2, bias, parts[rank], batch_invariant)
     peers.barrier()
-    own = min(block, len(x) - rank * block)
-    if own > 0:
-        parts = peers.view(rank, (size, block, columns), torch.float32)
-        _add([*parts[:, :own]], sums[:own])
+    first = rank * len(out) if scatter else 0
+    _add([part[first:first + len(out)] for part in parts], out)
+
+
+def _gather_sums(peers: Peers, out: Tensor, each_sums: list[Tensor], rows: slice) -> torch.cuda.Event:
+    """These rows of all ranks' blocks."""
+    blocks = [part[rows] for part in out.split(len(each_sums[0]))]
+    return peers.send([(part, sums[rows][:len(part)]) for part, sums in zip(blocks, each_sums)])[-1]
+
+
+def _multiply_blocks(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, rank: int, size: int, out: Tensor,
+                     each_sums: list[Tensor] | None, batch_invariant: bool) -> None:
+    """Each rank owns a block of rows. It multiplies the others' first, and copy engines send each to its owner."""
+    block, columns = -(-len(x) // size), mat2.shape[1]
+    half = block // 2
+    pieces = [slice(0, half), slice(half, block)] if block >= HALVED else [slice(0, block)]
+    parts = [peers.view(each, (size, block, columns), torch.float32) for each in range(size)]
+    sent, alive = [], []  # for each piece; what is being sent
+    for piece in pieces:
+        for step in range(1, size):
+            owner = (rank + step) % size
+            rows = x[owner * block:(owner + 1) * block][piece]
+            alive.append(rows.new_empty((len(rows), columns), dtype=torch.float32))
+            _multiply(rows, mat2, bias, alive[-1], batch_invariant)
+            last = peers.send([(parts[owner][rank, piece][:len(rows)], alive[-1])])[-1]
+        sent.append(last)
+    own = x[rank * block:(rank + 1) * block]
+    sums = out if each_sums is None else each_sums[rank]
+    if len(pieces) == 1:
+        _multiply(own, mat2, bias, parts[rank][rank, :len(own)], batch_invariant)
+    for i, piece in enumerate(pieces):
+        peers.wait(sent[i])
+        peers.barrier()
+        if each_sums is not None and i > 0:
+            _gather_sums(peers, out, each_sums, pieces[i - 1])
+        rows = own[piece]
+        to_add = [parts[rank][each, piece][:len(rows)] for each in range(size) if each != rank or len(pieces) == 1]
+        if len(pieces) == 1:
+            _add(to_add, sums[:len(rows)])
+        else:
+            _multiply(rows, mat2, bias, sums[piece][:len(rows)], batch_invariant, _add(to_add))
+    if each_sums is not None:
+        peers.barrier()
+        peers.wait(_gather_sums(peers, out, each_sums, pieces[-1]))
 
 
 def _all_gather_matmul(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
