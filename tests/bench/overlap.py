@@ -12,7 +12,7 @@ Medians of CUDA graphs that take turns, of the slower rank. The columns, in micr
     product     the product alone, by the faster of both;  transfer: NCCL's collective alone
     fused       torch.ops.symm_mem.fused_all_gather_matmul, fused_matmul_reduce_scatter
 
-ratio: the faster sequence by ours, median over rounds. limit: the faster sequence by the longer of product and transfer.
+ratio: the faster sequence by ours, median over rounds. limit: that sequence by the longer of product and transfer.
 """
 
 import argparse
@@ -138,8 +138,8 @@ def describe(revision):
     device = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                             capture_output=True, text=True).stdout.strip()
     nccl = ".".join(map(str, torch.cuda.nccl.version()))
-    return (f"# {distributed.get_world_size()} x {device}, CUDA {torch.version.cuda}, PyTorch {torch.__version__}, NCCL "
-            f"{nccl}, {time.strftime('%Y-%m-%d')}, revision {revision}; bf16, CUDA graphs\n")
+    return (f"# {distributed.get_world_size()} x {device}, CUDA {torch.version.cuda}, PyTorch {torch.__version__}, "
+            f"NCCL {nccl}, {time.strftime('%Y-%m-%d')}, revision {revision}; bf16, CUDA graphs\n")
 
 
 def main():
@@ -155,7 +155,8 @@ def main():
     torch.manual_seed(rank)
     first = rank == 0
     out = open(arguments.csv if first else os.devnull, "w")
-    out.write(describe(arguments.revision) + "op,tokens,k,n,ranks,ours,cublas,hgemm,product,transfer,fused,ratio,limit\n")
+    out.write(describe(arguments.revision))
+    out.write("op,tokens,k,n,ranks,ours,cublas,hgemm,product,transfer,fused,ratio,limit\n")
     wanted = {int(tokens) for tokens in arguments.tokens.split(",")}
     for what, tokens, k, n, make in cases(size, distributed.group.WORLD.group_name):
         if tokens not in wanted:

@@ -60,10 +60,12 @@ class Case(NamedTuple):
 
 
 CASES = [case for dtype in (torch.float16, torch.bfloat16) for case in (
-    Case("gather", dtype), Case("gather", dtype, (6, 2), bias=dtype), Case("gather", dtype, (3,), out_dtype=torch.float32),
+    Case("gather", dtype), Case("gather", dtype, (6, 2), bias=dtype),
+    Case("gather", dtype, (3,), out_dtype=torch.float32),
     Case("gather", dtype, (1, 5), 7, 9, torch.float32, torch.float32), Case("gather", dtype, (0,)),
     Case("gather", dtype, k=0, bias=dtype),
-    Case("scatter", dtype), Case("scatter", dtype, (12, 2), bias=dtype), Case("scatter", dtype, out_dtype=torch.float32),
+    Case("scatter", dtype), Case("scatter", dtype, (12, 2), bias=dtype),
+    Case("scatter", dtype, out_dtype=torch.float32),
     Case("scatter", dtype, (24,), 7, 9, torch.float32, torch.float32), Case("scatter", dtype, (0,)),
     Case("scatter", dtype, k=0, bias=dtype),
     Case("all", dtype), Case("all", dtype, (12, 2), bias=dtype), Case("all", dtype, (13,), out_dtype=torch.float32),
@@ -157,7 +159,8 @@ def layers(group, rank, size):
         part = x.chunk(size)[rank].clone().requires_grad_()
         y = second(first(part).relu())
         y.backward(grad.chunk(size)[rank] if scatter else grad)
-        results.append((y.detach(), part.grad, first.weight.grad, first.bias.grad, second.weight.grad, second.bias.grad))
+        results.append((y.detach(), part.grad, first.weight.grad, first.bias.grad, second.weight.grad,
+                        second.bias.grad))
     return results
 
 
@@ -364,7 +367,8 @@ class Backward(unittest.TestCase):
 
     def in_float64(self, case, size):
         """Of each rank: the result, and gradients of x, mat2 and bias."""
-        leaves = [[None if t is None else t.double().requires_grad_() for t in each[:3]] for each in case.operands(size)]
+        leaves = [[None if t is None else t.double().requires_grad_() for t in each[:3]]
+                  for each in case.operands(size)]
         grads = [each[3].double() for each in case.operands(size)]
         if case.what == "gather":
             x = torch.cat([each[0] for each in leaves])
@@ -427,7 +431,8 @@ class Refusals(unittest.TestCase):
         for name in ("2", "3", "4"):
             features = int(name) * 8 + 1
             expected = {
-                "rows": f"ValueError: x: its first dimension is {4 * int(name) - 1}, must be a multiple of the {name} ranks",
+                "rows": f"ValueError: x: its first dimension is {4 * int(name) - 1}, must be a multiple of the {name} "
+                        "ranks",
                 "vector": "ValueError: x: 1 dimensions, must be 2 or more",
                 "number": "ValueError: x: 0 dimensions, must be 1 or more",
                 "mixed": f"TypeError: mat2: is torch.bfloat16, must be {half} as x",

@@ -204,7 +204,8 @@ def gradients():
             y = FUNCTIONS[what](x, mat2, bias=bias)
             grad = torch.randn(y.shape, device="cuda", generator=torch.Generator("cuda").manual_seed(3)).to(y.dtype)
             for find in (_peers.find, lambda *_: None):
-                leaves = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_() for t in (x, mat2, bias)]
+                leaves = [t.detach().clone(memory_format=torch.preserve_format).requires_grad_()
+                          for t in (x, mat2, bias)]
                 with mock.patch.object(_peers, "find", find):
                     FUNCTIONS[what](leaves[0], leaves[1], bias=leaves[2]).backward(grad)
                 found.append([t.grad for t in leaves])

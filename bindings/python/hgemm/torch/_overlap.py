@@ -26,7 +26,7 @@ _ops._library.define("matmul_reduce(Tensor x, Tensor mat2, Tensor? bias, str gro
 
 
 def group_of(name: str) -> Group:
-    return _resolve_process_group(name)
+    return _resolve_process_group(name)  # type: ignore[arg-type]
 
 
 def place_in(name: str) -> tuple[int, int]:
@@ -57,22 +57,31 @@ def _gather_and_multiply(x: Tensor, mat2: Tensor | None, bias: Tensor | None, le
         gathered = x if size == 1 else gather(x, group_of(name), size)
         if mat2 is not None:
             _multiply(gathered, mat2, bias, out, batch_invariant)
-        if left is not None:
+        if left is not None and out_left is not None:
             _multiply(left, gathered, None, out_left, batch_invariant)
         return
     x = x.contiguous()
     with peers.call():
         slots = [peers.view(each, (size, rows, length), x.dtype) for each in range(size)]
         if mat2 is None or size * rows <= FEW:
-            torch._foreach_copy_([slot[rank] for slot in slots], [x] * size)
+            _push(x, [slot[rank] for slot in slots])
             peers.barrier()
             if mat2 is not None:
                 _multiply(slots[rank].view(size * rows, length), mat2, bias, out, batch_invariant)
         else:
             _multiply_as_rows_come(peers, x, mat2, bias, slots, rank, out.view(size, rows, -1), left is not None,
                                    batch_invariant)
-        if left is not None:
+        if left is not None and out_left is not None:
             _multiply(left, slots[rank].view(size * rows, length), None, out_left, batch_invariant)
+
+
+def _push(x: Tensor, places: list[Tensor]) -> None:
+    """One kernel, in less time than copy engines take to begin. It gives each tensor of few elements to one SM, so few
+    rows are cut: into no more tensors than a launch takes."""
+    pieces = max(1, 48 // len(places)) if x.numel() <= 1 << 19 else 1
+    length = -(-x.numel() // pieces)
+    torch._foreach_copy_([piece for place in places for piece in place.view(-1).split(length)],
+                         [*x.view(-1).split(length)] * len(places))
 
 
 def _multiply_as_rows_come(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, slots: list[Tensor], rank: int,
@@ -122,7 +131,9 @@ def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, o
         if rows <= FEW:
             _multiply_whole(peers, x, mat2, added, rank, size, out, scatter, batch_invariant)
             return
-        each_sums = None if scatter else [peers.view(each, (block, columns), out.dtype, sums_at) for each in range(size)]
+        each_sums = None
+        if not scatter:
+            each_sums = [peers.view(each, (block, columns), out.dtype, sums_at) for each in range(size)]
         _multiply_blocks(peers, x, mat2, added, rank, size, out, each_sums, batch_invariant)
 
 
@@ -136,10 +147,16 @@ def _multiply_whole(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, 
     _add([part[first:first + len(out)] for part in parts], out)
 
 
-def _gather_sums(peers: Peers, out: Tensor, each_sums: list[Tensor], rows: slice) -> torch.cuda.Event:
-    """These rows of all ranks' blocks."""
+def _send_sums(peers: Peers, out: Tensor, each_sums: list[Tensor], rows: slice) -> torch.cuda.Event:
+    """These rows of all ranks' blocks, to the result."""
     blocks = [part[rows] for part in out.split(len(each_sums[0]))]
     return peers.send([(part, sums[rows][:len(part)]) for part, sums in zip(blocks, each_sums)])[-1]
+
+
+def _gather_sums(out: Tensor, each_sums: list[Tensor]) -> None:
+    """At once, by one kernel: copy engines take as long to begin."""
+    blocks = out.split(len(each_sums[0]))
+    torch.cat([sums[:len(part)] for part, sums in zip(blocks, each_sums)], out=out)
 
 
 def _multiply_blocks(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, rank: int, size: int, out: Tensor,
@@ -166,7 +183,7 @@ def _multiply_blocks(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None,
         peers.wait(sent[i])
         peers.barrier()
         if each_sums is not None and i > 0:
-            _gather_sums(peers, out, each_sums, pieces[i - 1])
+            _send_sums(peers, out, each_sums, pieces[i - 1])
         rows = own[piece]
         to_add = [parts[rank][each, piece][:len(rows)] for each in range(size) if each != rank or len(pieces) == 1]
         if len(pieces) == 1:
@@ -175,7 +192,10 @@ def _multiply_blocks(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None,
             _multiply(rows, mat2, bias, sums[piece][:len(rows)], batch_invariant, _add(to_add))
     if each_sums is not None:
         peers.barrier()
-        peers.wait(_gather_sums(peers, out, each_sums, pieces[-1]))
+        if len(pieces) == 1:
+            _gather_sums(out, each_sums)
+        else:
+            peers.wait(_send_sums(peers, out, each_sums, pieces[-1]))
 
 
 def _all_gather_matmul(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,

@@ -12,7 +12,7 @@ from . import _ops, _overlap  # noqa: F401  defines the operators
 from ._extension import refuse_forward_mode
 from ._ops import GEMM, Names, require_dimensions, require_tensors
 from ._overrides import mode
-from ._ranks import Group, gather, place
+from ._ranks import Group, gather, known, place
 
 _GATHER = torch.ops.hgemm.all_gather_matmul.default
 _GATHER_GRADIENTS = torch.ops.hgemm.all_gather_gradients.default
@@ -135,7 +135,7 @@ def _check(x: Tensor, mat2: Tensor, bias: Tensor | None, out_dtype: torch.dtype 
     refuse_forward_mode(x, mat2, bias)
     if size == 1:
         return matrix, "", 1
-    return matrix, (group or torch.distributed.group.WORLD).group_name, size
+    return matrix, known(group).group_name, size
 
 
 def all_gather_matmul(x: Tensor, mat2: Tensor, group: Group = None, *, bias: Optional[Tensor] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, distributed, nn
@@ -22,6 +22,11 @@ def place(group: Group) -> tuple[int, int]:
     rank = distributed.get_rank(group)
     _ops._require(rank >= 0, ValueError, "group: this process is none of its ranks")
     return rank, distributed.get_world_size(group)
+
+
+def known(group: Group) -> Any:
+    """None is torch's default group."""
+    return distributed.group.WORLD if group is None else group
 
 
 def exchange(partial: Tensor, group: Group, size: int) -> Tensor:

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 from . import _ops, _peers
 from ._ops import Names, require_dimensions, require_tensors
 from ._parallel import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
-from ._ranks import Group, compare, exchange, gather, place
+from ._ranks import Group, compare, exchange, gather, known, place
 from ._tree import TREE_MM
 
 __all__ = ["ColumnParallelLinear", "RowParallelLinear", "all_gather_matmul", "matmul_all_reduce",
@@ -36,7 +36,7 @@ def transport(device: torch.device | str, group: Group = None) -> str:
     if place(group)[1] == 1:
         return "none"
     device = torch.empty(0, device=device).device  # with an index
-    return "collectives" if _peers.find(group or torch.distributed.group.WORLD, device, 0) is None else "peers"
+    return "collectives" if _peers.find(known(group), device, 0) is None else "peers"
 
 
 def _place(group: Group) -> tuple[int, int]:
@@ -146,8 +146,8 @@ def row_parallel_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = 
 class RowParallelLinear(nn.Module):
     """A linear layer whose K is spread over ranks. ``weight``: this rank's part, (N, K / P). ``bias``: the whole, (N,).
 
-    ``order``: of the sums of K. "tree" is ``row_parallel_linear``. "fast" is ``matmul_all_reduce``, and with ``scatter``
-    ``matmul_reduce_scatter``: of any number of ranks and any K, and sums in the order of the ranks.
+    ``order``: of the sums of K. "tree" is ``row_parallel_linear``. "fast" is ``matmul_all_reduce``, and with
+    ``scatter`` ``matmul_reduce_scatter``: for any number of ranks and any K, overlapped, and without a tree's bits.
     All ranks create it together. It compares their shapes and types once, and whether there is a bias.
     """
 
