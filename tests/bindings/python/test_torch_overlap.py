@@ -84,9 +84,9 @@ class SharedMemory:
         self._memory = [torch.from_file(f"{folder}/{rank}", True, SHARED, dtype=torch.uint8)
                         for rank in distributed.get_process_group_ranks(group)]
 
-    def view(self, rank, shape, dtype, offset=0):
+    def views(self, shape, dtype, offset=0):
         length = torch.Size(shape).numel() * dtype.itemsize
-        return self._memory[rank][offset:offset + length].view(dtype).view(shape)
+        return [memory[offset:offset + length].view(dtype).view(shape) for memory in self._memory]
 
     @contextlib.contextmanager
     def call(self):

@@ -3,6 +3,7 @@
 Results are compared, bit by bit, with products of the library and sums in the order of the ranks of what NCCL gathers.
 """
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -106,6 +107,10 @@ def bits():
                     expected = by_collectives(what, x, mat2, **arguments)
                     for _ in range(3):
                         same(function(x, mat2, **arguments), expected, (what, rows, dtype, [*arguments]))
+        x, mat2, _ = operands(what, 40 * RANKS)
+        with torch.inference_mode():  # before the same shapes in another mode
+            inferred = function(x, mat2)
+        same(function(x, mat2), inferred, (what, "inference mode"))
         strided = operands(what, 64 * RANKS)[0].repeat(1, 2)[:, :K]  # rows are further apart
         same(function(strided, mat2), by_collectives(what, strided, mat2), (what, "strided"))
 
@@ -256,7 +261,11 @@ def process(rank, folder):
         torch.cuda.set_device(rank)
         distributed.init_process_group("nccl", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS,
                                        timeout=timedelta(seconds=60), device_id=torch.device("cuda", rank))
-        transport = htd.transport("cuda")
+        log = logging.getLogger("hgemm.torch.distributed")
+        log.setLevel(logging.DEBUG)
+        with unittest.TestCase().assertLogs(log, logging.DEBUG) as logged:
+            transport = htd.transport("cuda")
+        assert "the ranks reach each other's memory" in logged.output[-1], logged.output
         for check in CHECKS:
             start = time.perf_counter()
             check()

@@ -62,7 +62,7 @@ def _gather_and_multiply(x: Tensor, mat2: Tensor | None, bias: Tensor | None, le
         return
     x = x.contiguous()
     with peers.call():
-        slots = [peers.view(each, (size, rows, length), x.dtype) for each in range(size)]
+        slots = peers.views((size, rows, length), x.dtype)
         if mat2 is None or size * rows <= FEW:
             _push(x, [slot[rank] for slot in slots])
             peers.barrier()
@@ -78,10 +78,12 @@ def _gather_and_multiply(x: Tensor, mat2: Tensor | None, bias: Tensor | None, le
 def _push(x: Tensor, places: list[Tensor]) -> None:
     """One kernel, in less time than copy engines take to begin. It gives each tensor of few elements to one SM, so few
     rows are cut: into no more tensors than a launch takes."""
-    pieces = max(1, 48 // len(places)) if x.numel() <= 1 << 19 else 1
-    length = -(-x.numel() // pieces)
-    torch._foreach_copy_([piece for place in places for piece in place.view(-1).split(length)],
-                         [*x.view(-1).split(length)] * len(places))
+    pieces = max(1, 1 << (32 // len(places)).bit_length() >> 1)
+    if x.numel() > 1 << 19 or x.numel() % pieces:
+        torch._foreach_copy_(places, [x] * len(places))
+        return
+    torch._foreach_copy_([piece for place in places for piece in place.view(pieces, -1).unbind()],
+                         x.view(pieces, -1).unbind() * len(places))
 
 
 def _multiply_as_rows_come(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, slots: list[Tensor], rank: int,
@@ -131,16 +133,14 @@ def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, o
         if rows <= FEW:
             _multiply_whole(peers, x, mat2, added, rank, size, out, scatter, batch_invariant)
             return
-        each_sums = None
-        if not scatter:
-            each_sums = [peers.view(each, (block, columns), out.dtype, sums_at) for each in range(size)]
+        each_sums = None if scatter else peers.views((block, columns), out.dtype, sums_at)
         _multiply_blocks(peers, x, mat2, added, rank, size, out, each_sums, batch_invariant)
 
 
 def _multiply_whole(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None, rank: int, size: int, out: Tensor,
                     scatter: bool, batch_invariant: bool) -> None:
     """Each rank reads from all others what it adds."""
-    parts = [peers.view(each, (len(x), mat2.shape[1]), torch.float32) for each in range(size)]
+    parts = peers.views((len(x), mat2.shape[1]), torch.float32)
     _multiply(x, mat2, bias, parts[rank], batch_invariant)
     peers.barrier()
     first = rank * len(out) if scatter else 0
@@ -165,7 +165,7 @@ def _multiply_blocks(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None,
     block, columns = -(-len(x) // size), mat2.shape[1]
     half = block // 2
     pieces = [slice(0, half), slice(half, block)] if block >= HALVED else [slice(0, block)]
-    parts = [peers.view(each, (size, block, columns), torch.float32) for each in range(size)]
+    parts = peers.views((size, block, columns), torch.float32)
     sent, alive = [], []  # for each piece; what is being sent
     for piece in pieces:
         for step in range(1, size):
@@ -198,14 +198,14 @@ def _multiply_blocks(peers: Peers, x: Tensor, mat2: Tensor, bias: Tensor | None,
             peers.wait(_send_sums(peers, out, each_sums, pieces[-1]))
 
 
-def _all_gather_matmul(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
+def all_gather_matmul(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
                        batch_invariant: bool) -> Tensor:
     out = _new(x, len(x) * place_in(group)[1], mat2, out_dtype)
     _gather_and_multiply(x, mat2, bias, None, group, out, None, batch_invariant)
     return out
 
 
-def _all_gather_gradients(x: Tensor, mat2: Tensor | None, left: Tensor, group: str, by_columns: bool,
+def all_gather_gradients(x: Tensor, mat2: Tensor | None, left: Tensor, group: str, by_columns: bool,
                           batch_invariant: bool) -> tuple[Tensor, Tensor]:
     rows = len(x) * place_in(group)[1]
     out = x.new_empty((0,)) if mat2 is None else _new(x, rows, mat2, None)
@@ -215,7 +215,7 @@ def _all_gather_gradients(x: Tensor, mat2: Tensor | None, left: Tensor, group: s
     return out, out_left
 
 
-def _matmul_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
+def matmul_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
                    scatter: bool, batch_invariant: bool) -> Tensor:
     out = _new(x, len(x) // place_in(group)[1] if scatter else len(x), mat2, out_dtype)
     _multiply_and_add(x, mat2, bias, group, out, scatter, batch_invariant)
@@ -223,5 +223,5 @@ def _matmul_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out
 
 
 for _key in ("CPU", "CUDA"):
-    for _kernel in (_all_gather_matmul, _all_gather_gradients, _matmul_reduce):
-        _ops._library.impl(_kernel.__name__[1:], _extension.untraced(_kernel), _key)
+    for _kernel in (all_gather_matmul, all_gather_gradients, matmul_reduce):
+        _ops._library.impl(_kernel.__name__, _extension.untraced(_kernel), _key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Optional
 
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import _ops, _overlap  # noqa: F401  defines the operators
-from ._extension import refuse_forward_mode
-from ._ops import GEMM, Names, require_dimensions, require_tensors
+from ._extension import is_plain, needs_gradient, refuse_forward_mode
+from ._ops import GEMM, Names, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
 from ._ranks import Group, gather, known, place
 
@@ -119,6 +120,9 @@ def _by_columns(matrix: Tensor) -> bool:
     return matrix.stride(0) == 1 and matrix.stride(1) >= matrix.shape[0]
 
 
+_check_kinds = lru_cache(maxsize=4096)(_ops.result_shape)
+
+
 def _check(x: Tensor, mat2: Tensor, bias: Tensor | None, out_dtype: torch.dtype | None, group: Group, least: int,
            scatter: bool) -> tuple[Tensor, str, int]:
     """x as a matrix, the group's name, and its size."""
@@ -131,11 +135,17 @@ def _check(x: Tensor, mat2: Tensor, bias: Tensor | None, out_dtype: torch.dtype 
     _ops._require(not scatter or x.shape[0] % size == 0, ValueError,
                   f"x: its first dimension is {x.shape[0]}, must be a multiple of the {size} ranks")
     matrix = x.reshape(x.shape[:-1].numel(), x.shape[-1])
-    _ops.check(matrix, mat2, None, bias, out_dtype, _OF)
+    kinds = (kind(matrix), kind(mat2), None, kind_or_none(bias), out_dtype or x.dtype)
+    (_check_kinds if is_plain(x, mat2, bias) else _ops.result_shape)(*kinds, _OF)
     refuse_forward_mode(x, mat2, bias)
     if size == 1:
         return matrix, "", 1
     return matrix, known(group).group_name, size
+
+
+def _is_plain(*tensors: Tensor | None) -> bool:
+    """The operator's kernel may be called as it is, which takes less time."""
+    return is_plain(*tensors) and not needs_gradient(*tensors)
 
 
 def all_gather_matmul(x: Tensor, mat2: Tensor, group: Group = None, *, bias: Optional[Tensor] = None,
@@ -148,8 +158,13 @@ def all_gather_matmul(x: Tensor, mat2: Tensor, group: Group = None, *, bias: Opt
     there is none.
     """
     matrix, name, size = _check(x, mat2, bias, out_dtype, group, 2, False)
-    result = _AllGather.apply(matrix, mat2, bias, name, out_dtype or x.dtype, mode.batch_invariant)
+    arguments = (matrix, mat2, bias, name, out_dtype or x.dtype, mode.batch_invariant)
+    result = (_overlap.all_gather_matmul if _is_plain(x, mat2, bias) else _AllGather.apply)(*arguments)
     return result.reshape(x.shape[0] * size, *x.shape[1:-1], mat2.shape[1])
+
+
+def _reduce(*arguments: Any) -> Tensor:
+    return (_overlap.matmul_reduce if _is_plain(*arguments[:3]) else _Reduce.apply)(*arguments)
 
 
 def matmul_reduce_scatter(x: Tensor, mat2: Tensor, group: Group = None, *, bias: Optional[Tensor] = None,
@@ -161,7 +176,7 @@ def matmul_reduce_scatter(x: Tensor, mat2: Tensor, group: Group = None, *, bias:
     is rounded once. The rest is as for ``all_gather_matmul``.
     """
     matrix, name, size = _check(x, mat2, bias, out_dtype, group, 2, True)
-    result = _Reduce.apply(matrix, mat2, bias, name, out_dtype or x.dtype, True, mode.batch_invariant)
+    result = _reduce(matrix, mat2, bias, name, out_dtype or x.dtype, True, mode.batch_invariant)
     return result.reshape(x.shape[0] // size, *x.shape[1:-1], mat2.shape[1])
 
 
@@ -169,5 +184,5 @@ def matmul_all_reduce(x: Tensor, mat2: Tensor, group: Group = None, *, bias: Opt
                       out_dtype: Optional[torch.dtype] = None) -> Tensor:
     """As ``matmul_reduce_scatter``, and every rank gets the whole result, (..., N), with the same bits."""
     matrix, name, _ = _check(x, mat2, bias, out_dtype, group, 1, False)
-    result = _Reduce.apply(matrix, mat2, bias, name, out_dtype or x.dtype, False, mode.batch_invariant)
+    result = _reduce(matrix, mat2, bias, name, out_dtype or x.dtype, False, mode.batch_invariant)
     return result.reshape(*x.shape[:-1], mat2.shape[1])

@@ -38,15 +38,25 @@ class Peers:
         self.bytes, self._device, self._in_turn = bytes, device, bytes <= IN_TURN
         self._memory = symmetric.empty(bytes * (4 if self._in_turn else 1), dtype=torch.uint8, device=device)
         self._handle = symmetric.rendezvous(self._memory, group)
+        self._ranks = range(self._handle.world_size)
+        self._views: dict[Any, list[Tensor]] = {}  # those of former calls, which take time to make
         self._turn = self._start = 0
         self._capture = 0  # that of the last call
         self._last = torch.cuda.Event()  # the end of the last call that no graph has captured
         self._last.record()
         self._side = torch.cuda.Stream(device)
 
-    def view(self, rank: int, shape: tuple[int, ...], dtype: torch.dtype, offset: int = 0) -> Tensor:
-        """Of a rank's buffer, from a byte on. Any rank's: a kernel or a copy goes over NVLink by itself."""
-        return self._handle.get_buffer(rank, shape, dtype, (self._start + offset) // dtype.itemsize)
+    def views(self, shape: tuple[int, ...], dtype: torch.dtype, offset: int = 0) -> list[Tensor]:
+        """Of all ranks' buffers, from a byte on. A kernel or a copy goes over NVLink by itself."""
+        start = (self._start + offset) // dtype.itemsize
+        found = self._views.get((shape, dtype, start))
+        if found is None:
+            with torch.inference_mode(False):  # written to in any mode
+                found = [self._handle.get_buffer(rank, shape, dtype, start) for rank in self._ranks]
+            if len(self._views) >= 1024:
+                self._views.clear()
+            self._views[shape, dtype, start] = found
+        return found
 
     @contextmanager
     def call(self) -> Generator[None, None, None]:
@@ -80,7 +90,7 @@ class Peers:
         ``wait()`` for each, or for the last one: until then the tensors have to live."""
         self._side.wait_stream(torch.cuda.current_stream())
         sent = []
-        with torch.cuda.stream(self._side):
+        with self._side:
             for there, here in copies:
                 there.copy_(here)
                 sent.append(self._side.record_event())
