@@ -133,6 +133,26 @@ def late():
         same(result, expected[i], (problems[i][:2], "late"))
 
 
+def busy():
+    """In turn a rank's device has other work, so that others are ahead of it in the midst of calls."""
+    rank, beside = distributed.get_rank(), torch.cuda.Stream()
+    problems = [(what, operands(what, rows * RANKS, seed=seed)) for rows in (16, 600) for what in FUNCTIONS
+                for seed in range(4)]
+    expected = [by_collectives(what, x, mat2) for what, (x, mat2, _) in problems]
+    large = torch.randn(4096, 4096, device="cuda").bfloat16()
+    torch.cuda.synchronize()
+    results = []
+    for turn in range(4 * RANKS):
+        if turn % RANKS == rank:
+            with torch.cuda.stream(beside):
+                for _ in range(40):
+                    large @ large
+        results += [(i, FUNCTIONS[what](x, mat2)) for i, (what, (x, mat2, _)) in enumerate(problems)]
+    torch.cuda.synchronize()
+    for i, result in results:
+        same(result, expected[i], (problems[i][0], "a busy rank"))
+
+
 def streams():
     """Calls on two streams in turn, of which one is held up."""
     both = [torch.cuda.Stream(), torch.cuda.Stream()]
@@ -253,7 +273,7 @@ def tree():
                 same(ours, all_of_it.chunk(RANKS, 1)[rank], (rows, n, k, "tree, gradient"))
 
 
-CHECKS = (bits, late, streams, graphs, growth, gradients, tree)
+CHECKS = (bits, late, busy, streams, graphs, growth, gradients, tree)
 
 
 def process(rank, folder):
