@@ -84,9 +84,10 @@ class SharedMemory:
         self._memory = [torch.from_file(f"{folder}/{rank}", True, SHARED, dtype=torch.uint8)
                         for rank in distributed.get_process_group_ranks(group)]
 
-    def views(self, shape, dtype, offset=0):
+    def views(self, shape, dtype, offset=0, by_rows=False):
         length = torch.Size(shape).numel() * dtype.itemsize
-        return [memory[offset:offset + length].view(dtype).view(shape) for memory in self._memory]
+        found = [memory[offset:offset + length].view(dtype).view(shape) for memory in self._memory]
+        return [row for view in found for row in view] if by_rows else found
 
     @contextlib.contextmanager
     def call(self):

@@ -46,16 +46,21 @@ class Peers:
         self._last.record()
         self._side = torch.cuda.Stream(device)
 
-    def views(self, shape: tuple[int, ...], dtype: torch.dtype, offset: int = 0) -> list[Tensor]:
-        """Of all ranks' buffers, from a byte on. A kernel or a copy goes over NVLink by itself."""
+    def views(self, shape: tuple[int, ...], dtype: torch.dtype, offset: int = 0,
+              by_rows: bool = False) -> list[Tensor]:
+        """Of all ranks' buffers, from a byte on; by rows: each of their rows. A kernel or a copy goes over NVLink by
+        itself."""
         start = (self._start + offset) // dtype.itemsize
-        found = self._views.get((shape, dtype, start))
+        key = (shape, dtype, start, by_rows)
+        found = self._views.get(key)
         if found is None:
             with torch.inference_mode(False):  # written to in any mode
                 found = [self._handle.get_buffer(rank, shape, dtype, start) for rank in self._ranks]
+                if by_rows:
+                    found = [row for view in found for row in view.unbind()]
             if len(self._views) >= 1024:
                 self._views.clear()
-            self._views[shape, dtype, start] = found
+            self._views[key] = found
         return found
 
     @contextmanager
