@@ -24,6 +24,11 @@ if not torch.backends.cuda.is_built() or torch.cuda.device_count() < 2:
     sys.exit(77)
 from torch import distributed
 
+if not distributed.is_available() or not distributed.is_nccl_available():
+    print("hgemm.torch.distributed on devices: Skipped\nPyTorch is built without NCCL")
+    sys.exit(77)
+
+import hgemm
 import hgemm.torch as ht
 import hgemm.torch.distributed as htd
 from hgemm.torch import _overlap, _peers
@@ -322,4 +327,10 @@ class Devices(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    try:
+        with hgemm.Handle(0):
+            pass
+    except hgemm.Error as error:  # such as a library for the CPU alone
+        print(f"hgemm.torch.distributed on devices: Skipped\nlibhgemm: {error}")
+        sys.exit(77)
     unittest.main()
