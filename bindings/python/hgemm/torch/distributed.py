@@ -1,8 +1,10 @@
-"""Linear layers of which each rank of a group has a part of K, with the bits of one rank that has all of it.
+"""Linear layers of which each rank of a group has a part: in the order of a tree, or overlapped with what ranks send.
 
 In tree mode (hgemm_mode_t) the library adds up a product's K as a tree, of which each rank has a branch. A rank
 computes its branch to float32. It then gets all ranks' sums for one block of the result's elements, adds them pairwise
-as the tree does, adds the bias, and rounds once.
+as the tree does, adds the bias, and rounds once. The result has the bits of one rank that has all of K.
+
+The other functions move rows and sums between ranks while they multiply.
 """
 
 from __future__ import annotations
@@ -10,29 +12,35 @@ from __future__ import annotations
 from typing import Any, Optional
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from . import _ops
+from . import _ops, _peers
 from ._ops import Names, require_dimensions, require_tensors
+from ._parallel import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
+from ._ranks import Group, compare, exchange, gather, known, place
 from ._tree import TREE_MM
 
-if not distributed.is_available():
-    raise ImportError("hgemm.torch.distributed needs a PyTorch with torch.distributed, which this one has not")
+__all__ = ["ColumnParallelLinear", "RowParallelLinear", "all_gather_matmul", "matmul_all_reduce",
+           "matmul_reduce_scatter", "row_parallel_linear", "transport"]
 
-__all__ = ["RowParallelLinear", "row_parallel_linear"]
-
-Group = Optional["distributed.ProcessGroup"]
 _WANTED = "a multiple of 64 that is at least 512"
+_ORDERS = ("tree", "fast")
+
+
+def transport(device: torch.device | str, group: Group = None) -> str:
+    """How tensors of a device travel in the functions that overlap: "peers", "collectives", or "none" for one rank.
+
+    All ranks of the group call it together. The logger "hgemm.torch.distributed" says why, at the level DEBUG.
+    """
+    if place(group)[1] == 1:
+        return "none"
+    device = torch.empty(0, device=device).device  # with an index
+    return "collectives" if _peers.find(known(group), device, 0) is None else "peers"
 
 
 def _place(group: Group) -> tuple[int, int]:
-    """This process's rank, and how many there are. Without torch's process groups it is the only one."""
-    if group is None and not distributed.is_initialized():
-        return 0, 1
-    rank = distributed.get_rank(group)
-    _ops._require(rank >= 0, ValueError, "group: this process is none of its ranks")
-    size = distributed.get_world_size(group)
+    rank, size = place(group)
     _ops._require(size & (size - 1) == 0, ValueError, f"group: has {size} ranks, must be a power of two")
     return rank, size
 
@@ -40,16 +48,6 @@ def _place(group: Group) -> tuple[int, int]:
 def _is_subtree(part: int, size: int) -> bool:
     """Whether the tree of K = part * size is cut between the ranks' parts."""
     return size == 1 or (part % 64 == 0 and part >= 512)
-
-
-def _exchange(partial: Tensor, group: Group, size: int) -> Tensor:
-    """A row for each rank: its partial sums of this rank's block of all elements."""
-    length, blocks = -(-partial.numel() // size), partial.flatten()
-    if missing := length * size - partial.numel():
-        blocks = nn.functional.pad(blocks, (0, missing))
-    received = torch.empty_like(blocks)
-    distributed.all_to_all_single(received, blocks, group=group)
-    return received.view(size, length)
 
 
 def _add_pairwise(parts: Tensor) -> Tensor:
@@ -68,23 +66,16 @@ def _add_bias(block: Tensor, bias: Tensor, start: int) -> None:
     block[rows * width:].add_(shifted[:rest])
 
 
-def _gather(block: Tensor, group: Group, size: int) -> Tensor:
-    whole = block.new_empty((len(block) * size, *block.shape[1:]))
-    if block.numel() > 0:
-        distributed.all_gather_into_tensor(whole, block.contiguous(), group=group)
-    return whole
-
-
 def _add_ranks(partial: Tensor, bias: Tensor | None, dtype: torch.dtype, group: Group, scatter: bool) -> Tensor:
     rank, size = _place(group)
     shape = (partial.shape[0] // size if scatter else partial.shape[0], partial.shape[1])
     if partial.numel() == 0:
         return partial.new_empty(shape, dtype=dtype)
-    block = _add_pairwise(_exchange(partial, group, size))
+    block = _add_pairwise(exchange(partial, group, size))
     if bias is not None:
         _add_bias(block, bias, rank * len(block))
     block = block.to(dtype)
-    return block.view(shape) if scatter else _gather(block, group, size)[:partial.numel()].view(shape)
+    return block.view(shape) if scatter else gather(block, group, size)[:partial.numel()].view(shape)
 
 
 class _RowParallel(torch.autograd.Function):
@@ -106,7 +97,7 @@ class _RowParallel(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         size = _place(ctx.group)[1]
         if ctx.scatter and size > 1:
-            grad = _gather(grad, ctx.group, size)
+            grad = gather(grad, ctx.group, size)
         half = grad.to(x.dtype)
         of_x = TREE_MM(half, weight, None, None) if ctx.needs_input_grad[0] else None
         of_weight = TREE_MM(half.t(), x, None, None) if ctx.needs_input_grad[1] else None
@@ -153,60 +144,116 @@ def row_parallel_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = 
 
 
 class RowParallelLinear(nn.Module):
-    """``row_parallel_linear`` with parameters. ``weight``: this rank's part, (N, K / P). ``bias``: the whole, (N,).
+    """A linear layer whose K is spread over ranks. ``weight``: this rank's part, (N, K / P). ``bias``: the whole, (N,).
 
+    ``order``: of the sums of K. "tree" is ``row_parallel_linear``. "fast" is ``matmul_all_reduce``, and with
+    ``scatter`` ``matmul_reduce_scatter``: for any number of ranks and any K, overlapped, and without a tree's bits.
     All ranks create it together. It compares their shapes and types once, and whether there is a bias.
     """
 
     bias: Optional[nn.Parameter]
 
     def __init__(self, weight: Tensor, bias: Optional[Tensor] = None, group: Group = None, *,
-                 scatter: bool = False) -> None:
+                 scatter: bool = False, order: str = "tree") -> None:
         super().__init__()
         require_dimensions(2, weight=weight)
         if bias is not None:
             require_dimensions(1, bias=bias)
-        size = _place(group)[1]
+        size = _place_for(order, group)[1]
         if size > 1:
-            _compare_ranks(weight, bias, group, size)  # first: what follows is then refused by all ranks
-        _ops._require(_is_subtree(weight.shape[1], size), ValueError,
+            compare(_described(weight, bias), group, size)  # first: what follows is then refused by all ranks
+        _ops._require(order == "fast" or _is_subtree(weight.shape[1], size), ValueError,
                       f"weight: has {weight.shape[1]} columns in each of {size} ranks, must have {_WANTED}")
-        self.group, self.scatter = group, scatter
+        self.group, self.scatter, self.order = group, scatter, order
         self.weight = _parameter(weight)
         self.register_parameter("bias", None if bias is None else _parameter(bias))
 
     @classmethod
-    def from_linear(cls, linear: nn.Linear, group: Group = None, *, scatter: bool = False) -> RowParallelLinear:
+    def from_linear(cls, linear: nn.Linear, group: Group = None, *, scatter: bool = False,
+                    order: str = "tree") -> RowParallelLinear:
         """With copies of this rank's columns of its weight, and of its bias. All ranks have the whole ``linear``."""
-        rank, size = _place(group)
+        rank, size = _place_for(order, group)
         part, rest = divmod(linear.in_features, size)
-        _ops._require(rest == 0 and _is_subtree(part, size), ValueError,
-                      f"linear: in_features is {linear.in_features}, must be {size} times {_WANTED}")
+        _ops._require(rest == 0 and (order == "fast" or _is_subtree(part, size)), ValueError,
+                      f"linear: in_features is {linear.in_features}, must be {size} times "
+                      f"{'a whole number' if order == 'fast' else _WANTED}")
         weight = linear.weight.detach()[:, rank * part:(rank + 1) * part]
-        layer = cls(weight.clone(memory_format=torch.contiguous_format),
-                    None if linear.bias is None else linear.bias.detach().clone(), group, scatter=scatter)
-        layer.weight.requires_grad_(linear.weight.requires_grad)
-        if layer.bias is not None:
-            layer.bias.requires_grad_(linear.bias.requires_grad)
-        return layer.train(linear.training)
+        bias = None if linear.bias is None else linear.bias.detach()
+        return _as_in(linear, cls(_copy(weight), _copy(bias), group, scatter=scatter, order=order))
 
     def forward(self, input: Tensor) -> Tensor:
-        return row_parallel_linear(input, self.weight, self.bias, self.group, scatter=self.scatter)
+        if self.order == "tree":
+            return row_parallel_linear(input, self.weight, self.bias, self.group, scatter=self.scatter)
+        function = matmul_reduce_scatter if self.scatter else matmul_all_reduce
+        return function(input, self.weight.t(), self.group, bias=self.bias)
 
     def extra_repr(self) -> str:
         return (f"out_features={self.weight.shape[0]}, in_features={self.weight.shape[1]} here, "
-                f"bias={self.bias is not None}, scatter={self.scatter}")
+                f"bias={self.bias is not None}, scatter={self.scatter}, order={self.order}")
+
+
+class ColumnParallelLinear(nn.Module):
+    """A linear layer whose N is spread over ranks: ``all_gather_matmul`` with parameters.
+
+    ``weight``: this rank's part, (N / P, K). ``bias``: its part, (N / P,). From each rank's part of the first dimension
+    of the input, (S / P, ..., K), it computes this rank's part of the last one, (S, ..., N / P).
+    All ranks create it together. It compares their shapes and types once, and whether there is a bias.
+    """
+
+    bias: Optional[nn.Parameter]
+
+    def __init__(self, weight: Tensor, bias: Optional[Tensor] = None, group: Group = None) -> None:
+        super().__init__()
+        require_dimensions(2, weight=weight)
+        if bias is not None:
+            require_dimensions(1, bias=bias)
+        size = place(group)[1]
+        if size > 1:
+            compare(_described(weight, bias), group, size)
+        self.group = group
+        self.weight = _parameter(weight)
+        self.register_parameter("bias", None if bias is None else _parameter(bias))
+
+    @classmethod
+    def from_linear(cls, linear: nn.Linear, group: Group = None) -> ColumnParallelLinear:
+        """With copies of this rank's rows of its weight, and of its bias. All ranks have the whole ``linear``."""
+        rank, size = place(group)
+        part, rest = divmod(linear.out_features, size)
+        _ops._require(rest == 0, ValueError,
+                      f"linear: out_features is {linear.out_features}, must be {size} times a whole number")
+        own = slice(rank * part, (rank + 1) * part)
+        bias = None if linear.bias is None else linear.bias.detach()[own]
+        return _as_in(linear, cls(_copy(linear.weight.detach()[own]), _copy(bias), group))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return all_gather_matmul(input, self.weight.t(), self.group, bias=self.bias)
+
+    def extra_repr(self) -> str:
+        return (f"out_features={self.weight.shape[0]} here, in_features={self.weight.shape[1]}, "
+                f"bias={self.bias is not None}")
+
+
+def _place_for(order: str, group: Group) -> tuple[int, int]:
+    _ops._require(order in _ORDERS, ValueError, f"order: {order!r}, must be one of {', '.join(_ORDERS)}")
+    return place(group) if order == "fast" else _place(group)
 
 
 def _parameter(tensor: Tensor) -> nn.Parameter:
     return tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor)
 
 
-def _compare_ranks(weight: Tensor, bias: Tensor | None, group: Group, size: int) -> None:
-    """Every rank sees what all have, so all refuse or none."""
-    own = f"{tuple(weight.shape)} of {weight.dtype} {'without bias' if bias is None else f'with {len(bias)} biases'}"
-    each = [own] * size
-    distributed.all_gather_object(each, own, group=group)
-    for rank, other in enumerate(each):
-        _ops._require(other == each[0], ValueError,
-                      f"weight: is {each[0]} in rank 0, and {other} in rank {rank}, must be alike")
+def _copy(part: Optional[Tensor]) -> Any:
+    return None if part is None else part.clone(memory_format=torch.contiguous_format)
+
+
+def _described(weight: Tensor, bias: Optional[Tensor]) -> str:
+    biases = "without bias" if bias is None else f"with {len(bias)} biases"
+    return f"{tuple(weight.shape)} of {weight.dtype} {biases}"
+
+
+def _as_in(linear: nn.Linear, layer: Any) -> Any:
+    """Trains what the whole layer trains."""
+    layer.weight.requires_grad_(linear.weight.requires_grad)
+    if layer.bias is not None:
+        layer.bias.requires_grad_(linear.bias.requires_grad)
+    return layer.train(linear.training)

@@ -1,0 +1,142 @@
+"""For test_torch_overlap.py: operands, the memory that its processes share, and the results that they must have."""
+
+import contextlib
+from typing import NamedTuple
+
+import torch
+from torch import distributed
+
+import hgemm.torch  # noqa: F401  defines the operators
+
+SHARED = 1 << 20  # bytes that each process of a group shares
+
+
+class Case(NamedTuple):
+    what: str  # gather, scatter, all
+    dtype: torch.dtype
+    rows: tuple = (12,)  # for each rank, if they are gathered
+    n: int = 10
+    k: int = 24  # in each rank
+    bias: torch.dtype | None = None
+    out_dtype: torch.dtype | None = None
+
+    def operands(self, size):
+        """Of each rank: x, mat2, bias, gradient of the result."""
+        generator = torch.Generator().manual_seed(self.k + self.n + len(self.rows))
+        def random(*shape):
+            return torch.randn(*shape, generator=generator)
+        first, *others = self.rows
+        rows = {"gather": first * size, "scatter": first // size, "all": first}[self.what]
+        whole_bias, same = random(self.n), random(rows, *others, self.n)
+        of_ranks = []
+        for _ in range(size):
+            bias = random(self.n) if self.what == "gather" else whole_bias
+            grad = same if self.what == "all" else random(rows, *others, self.n)
+            of_ranks.append((random(*self.rows, self.k).to(self.dtype),
+                             random(self.n, self.k).to(self.dtype).t(),  # of a layer's weight
+                             bias.to(self.bias) if self.bias else None, grad.to(self.out_dtype or self.dtype)))
+        return of_ranks
+
+
+CASES = [case for dtype in (torch.float16, torch.bfloat16) for case in (
+    Case("gather", dtype), Case("gather", dtype, (6, 2), bias=dtype),
+    Case("gather", dtype, (3,), out_dtype=torch.float32),
+    Case("gather", dtype, (1, 5), 7, 9, torch.float32, torch.float32), Case("gather", dtype, (0,)),
+    Case("gather", dtype, k=0, bias=dtype),
+    Case("scatter", dtype), Case("scatter", dtype, (12, 2), bias=dtype),
+    Case("scatter", dtype, out_dtype=torch.float32),
+    Case("scatter", dtype, (24,), 7, 9, torch.float32, torch.float32), Case("scatter", dtype, (0,)),
+    Case("scatter", dtype, k=0, bias=dtype),
+    Case("all", dtype), Case("all", dtype, (12, 2), bias=dtype), Case("all", dtype, (13,), out_dtype=torch.float32),
+    Case("all", dtype, (5, 1), 7, 9, torch.float32, torch.float32), Case("all", dtype, (1,)), Case("all", dtype, (0,)),
+    Case("all", dtype, k=0, bias=dtype))]
+class SharedMemory:
+    """As Peers, on the CPU. Copies take place as late as they may."""
+
+    def __init__(self, group, folder):
+        self._group, self._pending = group, []
+        self._memory = [torch.from_file(f"{folder}/{rank}", True, SHARED, dtype=torch.uint8)
+                        for rank in distributed.get_process_group_ranks(group)]
+
+    def views(self, shape, dtype, offset=0, by_rows=False):
+        length = torch.Size(shape).numel() * dtype.itemsize
+        found = [memory[offset:offset + length].view(dtype).view(shape) for memory in self._memory]
+        return [row for view in found for row in view] if by_rows else found
+
+    @contextlib.contextmanager
+    def call(self):
+        self.barrier()
+        yield
+        assert not self._pending, "nobody waited for copies"
+
+    def barrier(self):
+        distributed.barrier(self._group)
+
+    def send(self, copies):
+        self._pending += [(there, here) for there, here in copies]
+        return [id(there) for there, _ in copies]
+
+    def wait(self, sent):
+        while sent in [id(there) for there, _ in self._pending]:
+            there, here = self._pending.pop(0)
+            there.copy_(here)
+
+
+def rows_of(x):
+    return x.reshape(x.shape[:-1].numel(), x.shape[-1])
+
+
+def product(x, mat2, bias, out_dtype, added=None):
+    beta = 0.0 if added is None else 1.0
+    return torch.ops.hgemm.gemm(x, mat2, added, bias, 1.0, beta, "none", out_dtype, False)
+
+
+def of_parts(x, mat2, bias, out_dtype, parts):
+    """Of so many parts of the rows: how many rows a product has may change bits."""
+    return torch.cat([product(part, mat2, bias, out_dtype) for part in x.split(max(1, -(-len(x) // parts)))])
+
+
+def gathered(case, size, way):
+    operands = case.operands(size)
+    whole = torch.cat([rows_of(x) for x, *_ in operands])
+    parts = size if way in ("more", "many") else 1
+    return [of_parts(whole, mat2, bias, case.out_dtype, parts) for _, mat2, bias, _ in operands]
+
+
+def add(parts):
+    total, *others = parts
+    for other in others:
+        total = total + other
+    return total
+
+
+def sums(case, size, way):
+    """All rows of the result. In float32, one rank after the other; with many rows their owner's sum is the last."""
+    operands = [(rows_of(x), mat2, bias if rank == 0 else None) for rank, (x, mat2, bias, _) in
+                enumerate(case.operands(size))]
+    dtype = case.out_dtype or case.dtype
+    if size == 1:
+        return product(*operands[0], dtype)
+    if way != "many" or case.k == 0:
+        parts = size if way == "more" else 1
+        return add([of_parts(*each, torch.float32, parts) for each in operands]).to(dtype)
+    rows, found = len(operands[0][0]), []
+    block = -(-rows // size)
+    for owner in range(size):
+        first, end = owner * block, min(rows, (owner + 1) * block)
+        middle = min(end, first + block // 2)
+        for piece in (slice(first, middle), slice(middle, end)):
+            if piece.start < piece.stop:
+                x, mat2, bias = operands[owner]
+                others = add([product(x[piece], mat2, bias, torch.float32) for rank, (x, mat2, bias)
+                              in enumerate(operands) if rank != owner])
+                found.append(product(x[piece], mat2, bias, dtype, others))
+    return torch.cat(found) if found else torch.empty(0, case.n, dtype=dtype)
+
+
+def expected_of(case, size, way):
+    """For each rank."""
+    if case.what == "gather":
+        return gathered(case, size, way)
+    total = sums(case, size, way)
+    return total.chunk(size) if case.what == "scatter" else [total] * size
