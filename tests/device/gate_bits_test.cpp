@@ -1,5 +1,5 @@
-// Gated results of forced kernels: NaN and infinities, and the bits of batch-invariant mode, which are
-// those of any other way.
+// Gated results of forced kernels: NaN and infinities, and the bits of batch-invariant mode, which
+// are those of any other way.
 #include "../gate_rules.hpp"
 #include "../handle_scopes.hpp"
 #include "gpu.hpp"
@@ -28,15 +28,15 @@ bool is_by_kernel(Library& library, const GemmCase& g)
     return library.explain(trial.args()).find("kernel=sm90_gated") != std::string::npos;
 }
 
-constexpr const char* kernels[] = {"sm90_gated_128x256_2x1", "sm90_gated_128x176_2x1",
-                                   "sm90_gated_128x128_2x1"};
+constexpr const char* with_gates[] = {"sm90_gated_128x256_2x1", "sm90_gated_128x176_2x1",
+                                      "sm90_gated_128x128_2x1"};
 
 }  // namespace
 
 TEST(DeviceKernels, gated_values)
 {
     NEEDS_BACKEND("sm90");
-    for (const char* kernel : kernels) {
+    for (const char* kernel : with_gates) {
         Library library(Cuda::get(), "", kernel);
         ASSERT_TRUE(library.created()) << library.story();
         check_gate_values(library, false);
@@ -49,7 +49,7 @@ TEST(DeviceKernels, gated_bits)
     Library any(Cuda::get(), "sm90");
     const InMode in_mode(any, HGEMM_MODE_BATCH_INVARIANT);
     int compared = 0;
-    for (const char* kernel : kernels) {
+    for (const char* kernel : with_gates) {
         Library forced(Cuda::get(), "", kernel);
         ASSERT_TRUE(forced.created()) << forced.story();
         const InMode forced_in_mode(forced, HGEMM_MODE_BATCH_INVARIANT);
