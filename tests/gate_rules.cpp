@@ -181,30 +181,39 @@ namespace {
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float specials[] = {NAN, inf, -inf, 0.0f, -0.0f, 1.5f, -1.5f, 0x1p100f, -0x1p100f};
 constexpr int64_t count = std::size(specials);
+constexpr int64_t length_of_specials = 88;  // all pairs, and some again; a multiple of 8
+static_assert(length_of_specials >= count * count);
 
 // Of the pairs of special numbers that lie along a row of the product, the one at a place in it.
 double special(int64_t block, int64_t place)
 {
     const int64_t pair = place / (2 * block) * block + place % block;
-    return specials[place / block % 2 == 0 ? pair % count : pair / count];
+    return specials[(place / block % 2 == 0 ? pair : pair / count) % count];
 }
 
-void check_specials(Library& library, GemmCase g)
+// By products with 1, so that all kernels with gates serve them, and D's type is that of A and B or fp32.
+void check_special_products(Library& library, GemmCase g, hgemm_type_t type_d)
 {
-    g.m = 3;
-    g.data = Data::Integers;
-    g.type_ab = HGEMM_BF16;
+    g.transb = HGEMM_TRANS;
+    g.k = 64;
+    g.type_d = type_d;
+    g.aligned = true;
+    expect_gate(library, g, [&](Trial& trial) {
+        trial.fill_a([](int64_t, int64_t, int64_t p) { return p == 0 ? 1.0 : 0.0; });
+        trial.fill_b([block = g.gate.block](int64_t, int64_t p, int64_t j) {
+            return p == 0 ? special(block, j) : 0.0;
+        });
+    });
+}
+
+// By C alone, which keeps the signs of zeros.
+void check_special_sums(Library& library, GemmCase g)
+{
     g.type_c = g.type_d = HGEMM_F32;
     g.in_place = false;
     const Trial::Generator value = [block = g.gate.block](int64_t, int64_t, int64_t j) {
         return special(block, j);
     };
-    const auto ones = [](auto...) { return 1.0; };
-    g.k = 1;
-    expect_gate(library, g, [&](Trial& trial) {
-        trial.fill_a(ones);
-        trial.fill_b(value);
-    });
     g.k = 0;
     g.beta = 1;
     expect_gate(library, g, [&](Trial& trial) { trial.fill_c(value); });
@@ -228,17 +237,24 @@ void check_specials(Library& library, GemmCase g)
 
 }  // namespace
 
-void check_gate_values(Library& library)
+void check_gate_values(Library& library, bool has_c)
 {
     for (const hgemm_activation_t activation : activations)
         for (const hgemm_gate_t& gate : numbers)
-            for (const int64_t block : {int64_t{1}, count * count}) {
-                if (gate.slope != 0 && activation != HGEMM_ACTIVATION_SILU)
+            for (const int64_t block : {int64_t{1}, length_of_specials}) {
+                const bool is_by_erf = activation == HGEMM_ACTIVATION_GELU_ERF;
+                if ((gate.slope != 0 && activation != HGEMM_ACTIVATION_SILU) || (is_by_erf && !has_c))
                     continue;
-                GemmCase g = gate_case(1, 1, count * count, 1, block);
+                GemmCase g = gate_case(1, 3, length_of_specials, 64, block);
                 g.activation = activation;
                 set_numbers(g, gate);
-                check_specials(library, g);
+                g.data = Data::Integers;
+                g.type_ab = HGEMM_BF16;
+                check_special_products(library, g, HGEMM_BF16);
+                if (!has_c)
+                    continue;
+                check_special_products(library, g, HGEMM_F32);
+                check_special_sums(library, g);
             }
 }
 

@@ -32,11 +32,12 @@ GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grou
                           : g_.room + *std::max_element(g_.rows.begin(), g_.rows.end());
     const int64_t matrices = contiguous() ? 1 : groups();
     const int64_t length = along_k() ? g_.k : g_.n, lda = g_.k + g_.pad, ldb = length + g_.pad,
-                  ldd = g_.n + g_.pad, lines_b = along_k() ? g_.n : g_.k;
+                  ldd = g_.width() + g_.pad, lines_b = along_k() ? g_.n : g_.k;
     a_ = Buffer(memory, g_.type_ab, {lines_, g_.k, lda, matrices, lines_ * lda}, g_.shift, Guard::Pads);
     b_ = Buffer(memory, g_.type_ab, {lines_b, length, ldb, groups(), lines_b * ldb + g_.pad}, g_.shift,
                 Guard::Pads);
-    d_ = Buffer(memory, g_.type_d, {lines_, g_.n, ldd, matrices, lines_ * ldd}, g_.shift, Guard::Pads);
+    d_ =
+        Buffer(memory, g_.type_d, {lines_, g_.width(), ldd, matrices, lines_ * ldd}, g_.shift, Guard::Pads);
     const size_t count = g_.rows.size() + (contiguous() && !g_.ends ? 1 : 0);
     sizes_ = Block(memory, count * (g_.narrow ? sizeof(int32_t) : sizeof(int64_t)), Guard::Fence);
     fill();
@@ -53,7 +54,7 @@ void GroupedTrial::fill()
                     buffer->set(z, i, j, static_cast<double>(random.below(5) - 2));
     for (int64_t z = 0; z < d_.extent().batch; ++z)
         for (int64_t i = 0; i < lines_; ++i)
-            for (int64_t j = 0; j < g_.n; ++j) {
+            for (int64_t j = 0; j < g_.width(); ++j) {
                 if (g_.beta != 0)
                     d_.set(z, i, j, static_cast<double>(random.below(9) - 4));
                 before_.push_back(d_.get(z, i, j));
@@ -84,7 +85,7 @@ void GroupedTrial::set_rows(const std::vector<int64_t>& rows)
     send_sizes();
     for (int64_t z = 0; z < d_.extent().batch; ++z)
         for (int64_t i = 0; i < lines_; ++i)
-            for (int64_t j = 0; j < g_.n; ++j)
+            for (int64_t j = 0; j < g_.width(); ++j)
                 d_.set(z, i, j, before(z, i, j));
     d_.upload();
 }
@@ -104,6 +105,8 @@ std::vector<hgemm_args_t> GroupedTrial::problems() const
         p.k = g_.k;
         p.alpha = g_.alpha;
         p.beta = g_.beta;
+        p.activation = g_.activation;
+        p.gate = g_.gate;
         p.a = a_.ptr(z);
         p.b = b_.ptr(z);
         p.c = p.d = d_.ptr(z);
@@ -128,6 +131,9 @@ hgemm_grouped_args_t GroupedTrial::args() const
     args.k = g_.k;
     args.alpha = g_.alpha;
     args.beta = g_.beta;
+    const bool is_host = g_.grouping == HGEMM_GROUPED_HOST;
+    args.activation = is_host ? HGEMM_ACTIVATION_NONE : g_.activation;
+    args.gate = is_host ? hgemm_gate_t{} : g_.gate;
     args.a = g_.null_operands ? nullptr : a_.ptr();
     args.lda = a_.extent().ld;
     args.stride_a = a_.extent().stride;
@@ -157,10 +163,11 @@ hgemm_status_t GroupedTrial::start(Library& library) const
 }
 
 // What D should hold, line by line. A matrix at a time: element by element takes longer than the kernels.
-Dense GroupedTrial::expected() const
+GroupedTrial::Lines GroupedTrial::expected() const
 {
-    Dense d(lines_ * d_.extent().batch, g_.n);
-    d.values = before_;
+    const int64_t lines = lines_ * d_.extent().batch;
+    Lines d{Dense(lines, g_.width()), Dense(lines, g_.width())};
+    d.value.values = before_;
     for (int64_t group = 0; group < groups(); ++group) {
         const int64_t z = contiguous() ? 0 : group,
                       first = contiguous() ? offsets_[static_cast<size_t>(group)] : 0;
@@ -173,9 +180,18 @@ Dense GroupedTrial::expected() const
                 b(p, j) = along_k() ? b_.get(group, j, p) : b_.get(group, p, j);
         const Dense sum = multiply(a, b, Arithmetic::of_cpu()).sum;
         for (int64_t i = 0; i < a.rows; ++i)
-            for (int64_t j = 0; j < g_.n; ++j) {
-                double& value = d(z * lines_ + first + i, j);
-                value = double{g_.alpha} * sum(i, j) + (g_.beta != 0 ? double{g_.beta} * value : 0);
+            for (int64_t j = 0; j < g_.width(); ++j) {
+                double& value = d.value(z * lines_ + first + i, j);
+                const auto product = [&](int64_t column) { return double{g_.alpha} * sum(i, column); };
+                if (g_.gate.block == 0) {
+                    value = product(j) + (g_.beta != 0 ? double{g_.beta} * value : 0);
+                    continue;
+                }
+                const int64_t place = place_of_gate(g_.gate.block, j);
+                const Estimate wanted =
+                    gated(g_.gate, g_.activation, {product(place), 0}, {product(place + g_.gate.block), 0});
+                value = wanted.value;
+                d.error(z * lines_ + first + i, j) = wanted.error;
             }
     }
     return d;
@@ -196,13 +212,13 @@ void GroupedTrial::expect_right()
     for (Buffer* buffer : {&a_, &b_, &d_})
         buffer->download();
     EXPECT_EQ(a_.damage(true) + b_.damage(true) + d_.damage(false), "");
-    const Dense right = expected();
+    const Lines right = expected();
     int64_t wrong = 0, line = 0;
     for (const int64_t group : owners()) {
         const int64_t z = line / lines_, row = line % lines_;
-        for (int64_t j = 0; j < g_.n; ++j) {
-            const double result = d_.get(z, row, j), value = right(line, j);
-            if (matches(g_.type_d, result, value, 0) || wrong++ > 0)
+        for (int64_t j = 0; j < g_.width(); ++j) {
+            const double result = d_.get(z, row, j), value = right.value(line, j);
+            if (matches(g_.type_d, result, value, right.error(line, j)) || wrong++ > 0)
                 continue;
             ADD_FAILURE() << "matrix " << z << " row " << row << " (group " << group << ") column " << j
                           << " is " << result << ", should be " << value;
@@ -217,13 +233,14 @@ std::string GroupedCase::describe() const
     char text[256];
     std::snprintf(text, sizeof text,
                   "%s, %zu groups, %" PRId64 " rows, n %" PRId64 " k %" PRId64
-                  " %s to %s b %s alpha %g beta %g room %" PRId64 " shift %" PRId64 " pad %" PRId64,
+                  " %s to %s b %s alpha %g beta %g room %" PRId64 " shift %" PRId64 " pad %" PRId64
+                  " gate block %" PRId64,
                   grouping == HGEMM_GROUPED_CONTIGUOUS ? "contiguous"
                   : grouping == HGEMM_GROUPED_MASKED   ? "masked"
                                                        : "host",
                   rows.size(), std::accumulate(rows.begin(), rows.end(), int64_t{0}), n, k,
                   name_of(type_ab), name_of(type_d), transb == HGEMM_TRANS ? "t" : "n", double{alpha},
-                  double{beta}, room, shift, pad);
+                  double{beta}, room, shift, pad, gate.block);
     return text;
 }
 
@@ -263,6 +280,26 @@ std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
     return cases;
 }
 
+std::vector<GroupedCase> gated_cases(hgemm_grouping_t grouping)
+{
+    constexpr hgemm_activation_t activations[] = {HGEMM_ACTIVATION_SILU, HGEMM_ACTIVATION_RELU,
+                                                  HGEMM_ACTIVATION_NONE, HGEMM_ACTIVATION_GELU_ERF,
+                                                  HGEMM_ACTIVATION_GELU_TANH};
+    std::vector<GroupedCase> cases = grouped_cases(grouping);
+    std::erase_if(cases, [](const GroupedCase& g) { return g.n % 4 != 0; });
+    for (size_t i = 0; i < cases.size(); ++i) {
+        GroupedCase& g = cases[i];
+        g.beta = 0;
+        const int64_t blocks[] = {g.n / 2, 1, g.n % 16 == 0 ? 8 : g.n / 4};
+        g.activation = activations[i % 5];
+        g.gate.block = blocks[i / 2 % 3];
+        g.gate.limit = i % 3 == 0 ? 6.0f : 0.0f;
+        g.gate.slope = g.activation == HGEMM_ACTIVATION_SILU ? 1.5f : 0.0f;
+        g.gate.offset = i % 4 == 0 ? 1.0f : 0.0f;
+    }
+    return cases;
+}
+
 bool check_grouped(Library& library, const GroupedCase& grouped)
 {
     SCOPED_TRACE(grouped.describe());
@@ -278,8 +315,9 @@ bool check_grouped(Library& library, const GroupedCase& grouped)
 bool check_grouped(Library& library, hgemm_grouping_t grouping)
 {
     bool supported = true;
-    for (const GroupedCase& grouped : grouped_cases(grouping))
-        supported = check_grouped(library, grouped) && supported;
+    for (const auto& cases : {grouped_cases(grouping), gated_cases(grouping)})
+        for (const GroupedCase& grouped : cases)
+            supported = check_grouped(library, grouped) && supported;
     return supported;
 }
 

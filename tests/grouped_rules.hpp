@@ -24,7 +24,10 @@ struct GroupedCase {
     bool null_operands = false;
     bool ends = false,
          narrow = false;  // contiguous groups by ends, which have no room before; sizes of 32 bits
+    hgemm_activation_t activation = HGEMM_ACTIVATION_NONE;
+    hgemm_gate_t gate = {};
 
+    int64_t width() const { return gate.block != 0 ? n / 2 : n; }  // of D
     std::string describe() const;
 };
 
@@ -54,9 +57,12 @@ private:
     std::vector<hgemm_args_t> problems() const;
     double before(int64_t z, int64_t row, int64_t j) const
     {
-        return before_[static_cast<size_t>((z * lines_ + row) * g_.n + j)];
+        return before_[static_cast<size_t>((z * lines_ + row) * g_.width() + j)];
     }
-    Dense expected() const;
+    struct Lines {
+        Dense value, error;
+    };
+    Lines expected() const;
     std::vector<int64_t> owners() const;
 
     GroupedCase g_;
@@ -69,6 +75,9 @@ private:
 
 // Sizes, types, layouts and alignments, for kernels that take groups of any size.
 std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping);
+
+// The same with gates.
+std::vector<GroupedCase> gated_cases(hgemm_grouping_t grouping);
 
 // Runs the grouped GEMM. False if it is not supported.
 bool check_grouped(Library& library, const GroupedCase& grouped);

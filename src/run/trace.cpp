@@ -2,6 +2,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,12 @@ bool is_shared(const Problem& p)
             (p.c.ptr && is(p.c.array, p.c.batch_stride)));
 }
 
+// As hgemm-bench has them: in front of the others, and without numbers.
+bool has_plain_gates(const Problem& p)
+{
+    return p.gate == Gate{p.n / 2, std::numeric_limits<float>::infinity(), 1.0f, -0.0f};
+}
+
 // The words of hgemm-bench's --output for what is done with the product. Where it has none for something
 // that kernels depend on, the word is one that it refuses, so that nobody measures another product.
 std::string describe_output(const Problem& p)
@@ -55,7 +62,7 @@ std::string describe_output(const Problem& p)
         {p.c.ptr || p.c.array, "beta"},
         {p.bias.along == BiasAlong::Columns, "bias"},
         {p.bias.along == BiasAlong::Rows, "bias_rows"},
-        {p.is_gated(), "gate"},
+        {p.is_gated(), has_plain_gates(p) ? "gated" : "gate"},
         {p.triangle != Triangle::Whole, "triangle"},
         {p.activation == Activation::Relu, "relu"},
         {p.activation == Activation::GeluTanh, "gelu"},

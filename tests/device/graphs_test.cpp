@@ -58,9 +58,7 @@ public:
     {
         graph_ = Cuda::get()->capture(
             stream,
-            [&] {
-                EXPECT_EQ(library_.start(trial_.args()), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-            },
+            [&] { EXPECT_EQ(library_.start(trial_.args()), HGEMM_STATUS_SUCCESS) << hgemm_last_error(); },
             mode);
     }
     void launch(CUstream_st* stream) { Cuda::get()->launch(graph_, stream); }
@@ -178,6 +176,21 @@ TEST_P(DeviceGraphs, of_triangles_run_beside_each_other)
     }
 }
 
+// Sums of gates, and of what they gate, lie in memory of the graph's own; or there is one kernel.
+TEST_P(DeviceGraphs, of_gates_run_beside_each_other)
+{
+    for (const hgemm_mode_t mode : {HGEMM_MODE_DEFAULT, HGEMM_MODE_TREE})
+        for (const bool halves : {false, true}) {
+            const auto library = make_lender();
+            ASSERT_EQ(hgemm_set_mode(library->handle(), mode), HGEMM_STATUS_SUCCESS);
+            GemmCase g = cases_with_workspace()[0];
+            g.k = 1024;
+            g.activation = HGEMM_ACTIVATION_SILU;
+            g.gate.block = halves ? g.n / 2 : 4;
+            EXPECT_EQ(count_wrong(g, *library), 0) << "mode " << mode << " block " << g.gate.block;
+        }
+}
+
 // A graph does not use what the caller's other calls use, but has the same plan as they.
 TEST_P(DeviceGraphs, leave_the_callers_workspace_alone)
 {
@@ -232,7 +245,8 @@ TEST_P(DeviceGraphs, give_their_workspace_back)
     EXPECT_GE(Cuda::get()->free_bytes() + (size_t{48} << 20), free_before);
 }
 
-// Whatever the capture forbids, the first product of a stream that blocks, on a handle made for it, is in it.
+// Whatever the capture forbids, the first product of a stream that blocks, on a handle made for it, is in
+// it.
 TEST_P(DeviceGraphs, begin_with_the_first_call)
 {
     using enum Cuda::Capture;
@@ -247,7 +261,8 @@ TEST_P(DeviceGraphs, begin_with_the_first_call)
             CUgraphExec_st* const graph = cuda.capture(
                 stream,
                 [&] {
-                    EXPECT_EQ(hgemm_create_sized(&handle, 0, 0), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+                    EXPECT_EQ(hgemm_create_sized(&handle, 0, 0), HGEMM_STATUS_SUCCESS)
+                        << hgemm_last_error();
                     EXPECT_EQ(hgemm_set_workspace_per_stream(handle, limit), HGEMM_STATUS_SUCCESS);
                     EXPECT_EQ(hgemm_set_stream(handle, stream), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
                     EXPECT_EQ(hgemm_gemm_ex(handle, &trial.args()), HGEMM_STATUS_SUCCESS)

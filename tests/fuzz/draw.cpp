@@ -57,7 +57,6 @@ private:
     void make_special();
     void set_pointers();
     void make_lists();
-    void spoil_gate();
     void draw_gate();
     template <typename Pointer>
     void spoil(Field field, Pointer& pointer);
@@ -351,43 +350,11 @@ void Draw::set_pointers()
     spoil(Field::Beta, g_.beta_device);
 }
 
-void Draw::spoil_gate()
-{
-    constexpr float numbers[] = {-1, NAN, INFINITY, -INFINITY};
-    switch (input_.below(8)) {
-    case 0:
-    case 1: g_.gate.block = draw_odd_integer(input_); break;
-    case 2: g_.gate.limit = input_.pick(numbers); break;
-    case 3: g_.gate.slope = input_.pick(numbers); break;
-    case 4: g_.gate.offset = input_.pick(numbers); break;
-    case 5: g_.gate.block = 0; break;
-    case 6: g_.activation = HGEMM_ACTIVATION_RELU; break;
-    default: g_.uplo = HGEMM_UPPER; break;
-    }
-}
-
-// Of lines of the product that are there already, so that this comes behind all other choices.
+// Behind all other choices.
 void Draw::draw_gate()
 {
-    const int64_t line = p_.line();
-    if (!is_general() || p_.is_array() || p_.is_null || g_.size < sizeof g_ || !input_.one_in(4))
+    if (!is_general() || !draw_gates(input_, p_))
         return;
-    constexpr float limits[] = {0, 2, 0, 8}, slopes[] = {0, 2, 0.5f, 1}, offsets[] = {0, 1, 0, -2};
-    const int64_t blocks[] = {line / 2, 1, 2, line / 4};
-    const int64_t block = input_.pick(blocks);
-    if (g_.uplo != HGEMM_UPLO_NONE || block < 1 || line % (2 * block) != 0)
-        return;
-    g_.gate.block = block;
-    g_.gate.limit = input_.pick(limits);
-    g_.gate.offset = input_.pick(offsets);
-    if (g_.activation == HGEMM_ACTIVATION_SILU)
-        g_.gate.slope = input_.pick(slopes);
-    g_.gate.unused = input_.byte();
-    // C as narrow as D is refused.
-    if (!p_.separate_c && p_.reads_c() && !g_.beta_device && !input_.one_in(4))
-        g_.beta = 0;
-    if (input_.one_in(8))
-        spoil_gate();
     // Lines of D that are as short as they may be.
     if (odd_[0] == Field::last && p_.is_gated() && p_.has_memory && input_.one_in(2)) {
         g_.ldd = std::max<int64_t>(p_.extent_d().length, 1);

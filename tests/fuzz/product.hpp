@@ -103,5 +103,7 @@ struct Product {
 
 Product draw_product(Input& input, test::Form form);
 int64_t draw_odd_integer(Input& input);
+// Gates along lines of a product that is there already, now and then wrong ones. False: none.
+bool draw_gates(Input& input, Product& product);
 
 }  // namespace hg::fuzz

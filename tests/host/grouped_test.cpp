@@ -133,6 +133,23 @@ TEST_F(Grouped, WrongMembersAreNamed)
     wrong("(args->ldd) is 7", [](auto& g) { g.ldd = 7; });
     wrong("(args->ldd) is 7", [](auto& g) { g.ldd = 7, g.beta = 1; });
     wrong("(args->offsets) is NULL", [](auto& g) { g.offsets = nullptr; });
+    wrong("(args->activation) is 1, must be 0 without args->gate.block",
+          [](auto& g) { g.activation = HGEMM_ACTIVATION_RELU; });
+    wrong("(args->activation) is 7", [](auto& g) {
+        g.gate.block = 4;
+        g.activation = static_cast<hgemm_activation_t>(7);
+    });
+    wrong("(args->beta) is 1, must be 0 with args->gate.block",
+          [](auto& g) { g.gate.block = 4, g.beta = 1; });
+    wrong("(args->gate.block) is 3, twice of it must divide", [](auto& g) { g.gate.block = 3; });
+    wrong("(args->gate.block) is 0, so the other members", [](auto& g) { g.gate.limit = 4; });
+    wrong("(args->gate.limit) is -1, must be finite", [](auto& g) { g.gate = {4, -1, 0, 0, 0}; });
+    wrong("(args->gate.slope) is 1, must be 0 without", [](auto& g) { g.gate = {4, 0, 1, 0, 0}; });
+    wrong("(args->ldd) is 3, must be at least n / 2 = 4", [](auto& g) { g.gate.block = 4, g.ldd = 3; });
+    refused(HGEMM_GROUPED_K, "(args->gate.block) is 4, must be 0 for groups of k", [](auto& g) {
+        g.gate.block = 4;
+        g.transb = HGEMM_NO_TRANS;
+    });
     wrong("(args->problems) is NULL", [](auto& g) { g.grouping = HGEMM_GROUPED_HOST; });
     refused(HGEMM_GROUPED_MASKED, "(args->counts) is NULL", [](auto& g) { g.counts = nullptr; });
     offsets[1] = counts[1] = 6;

@@ -140,6 +140,13 @@ TEST_F(Log, names_no_other_product)
         {" --output beta", [](hgemm_args_t& g) { g.beta = 1; }},
         {" --output bias", [](hgemm_args_t& g) { g.bias = g.a, g.bias_mode = HGEMM_BIAS_M; }},
         {" --output bias_rows", [](hgemm_args_t& g) { g.bias = g.a, g.bias_mode = HGEMM_BIAS_N; }},
+        {" --output gated+silu",
+         [](hgemm_args_t& g) { g.gate.block = g.m / 2, g.activation = HGEMM_ACTIVATION_SILU; }},
+        {" --output gate",
+         [](hgemm_args_t& g) {
+             g.gate = {g.m / 2, 7, 0, 0, 0};
+         }},
+        {" --output gate", [](hgemm_args_t& g) { g.gate.block = 1; }},
         {" --output gelu", [](hgemm_args_t& g) { g.activation = HGEMM_ACTIVATION_GELU_TANH; }},
         {" --output gelu_erf", [](hgemm_args_t& g) { g.activation = HGEMM_ACTIVATION_GELU_ERF; }}};
     std::vector<uint16_t> matrix(3 * 256);

@@ -195,29 +195,36 @@ TEST_P(OlderCallers, are_served)
 
 INSTANTIATE_TEST_SUITE_P(, OlderCallers, testing::Values(args_of_0_1, args_without_gate));
 
-// hgemm_grouped_args_t had 160 bytes in version 0.1.
-TEST_F(StructSizes, of_groups_of_an_older_caller_are_served)
+// hgemm_grouped_args_t had 160 bytes in version 0.1, and 200 before it had gates.
+class OlderCallersOfGroups : public StructSizes, public testing::WithParamInterface<size_t> {};
+
+TEST_P(OlderCallersOfGroups, are_served)
 {
-    constexpr size_t of_0_1 = 160;
-    static_assert(of_0_1 == offsetof(hgemm_grouped_args_t, ends));
+    const size_t size = GetParam();
     std::vector<uint16_t> matrix(3 * 256, 0x3c00);
     const int64_t offsets[] = {0, 16};
     hgemm_grouped_args_t now;
-    hgemm_grouped_args_init(&now, of_0_1);
+    hgemm_grouped_args_init(&now, size);
     now.group_count = 1;
     now.m = now.n = now.k = now.lda = now.ldb = now.ldd = 16;
     now.a = &matrix[0];
     now.b = &matrix[256];
     now.d = &matrix[512];
     now.offsets = offsets;
-    auto* const older = place<uint64_t>(of_0_1 / sizeof(uint64_t));
-    std::memcpy(older, &now, of_0_1);
+    auto* const older = place<uint64_t>(size / sizeof(uint64_t));
+    std::memcpy(older, &now, size);
     const auto* args = reinterpret_cast<const hgemm_grouped_args_t*>(older);
     EXPECT_EQ(hgemm_grouped_ex(library.handle(), args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
     EXPECT_EQ(matrix[512], 0x4c00);  // 16
-    older[0] = of_0_1 - 8;
+    older[0] = 152;
     expect_invalid(hgemm_grouped_ex(library.handle(), args), 2, "is 152, must be a multiple of 8 from 160");
 }
+
+INSTANTIATE_TEST_SUITE_P(, OlderCallersOfGroups,
+                         testing::Values(offsetof(hgemm_grouped_args_t, ends),
+                                         offsetof(hgemm_grouped_args_t, activation)));
+static_assert(offsetof(hgemm_grouped_args_t, ends) == 160 &&
+              offsetof(hgemm_grouped_args_t, activation) == 200);
 
 }  // namespace
 }  // namespace hg::test

@@ -12,11 +12,11 @@
 namespace hg::bench {
 namespace {
 
-constexpr int64_t max_products = int64_t{1} << 25;   // multiplied in float64 for one product
-constexpr int64_t small_result = int64_t{1} << 21;   // elements; all rows of it are read back
-constexpr int64_t rows_looked_at = 64;               // of larger ones
-constexpr unsigned char poison = 0xff;               // bytes of a NaN of every type
-constexpr int64_t phase_c = Numbers::period / 2;     // of C, one number after the other through its gaps
+constexpr int64_t max_products = int64_t{1} << 25;  // multiplied in float64 for one product
+constexpr int64_t small_result = int64_t{1} << 21;  // elements; all rows of it are read back
+constexpr int64_t rows_looked_at = 64;              // of larger ones
+constexpr unsigned char poison = 0xff;              // bytes of a NaN of every type
+constexpr int64_t phase_c = Numbers::period / 2;    // of C, one number after the other through its gaps
 
 // A walk through the repeated numbers.
 struct Walk {
@@ -98,63 +98,87 @@ void Expectation::choose()
 {
     const Product& p = product_;
     test::Random random(2);
-    const bool all_rows = p.rows() * p.n <= small_result || p.rows() <= rows_looked_at;
+    const bool all_rows = p.rows() * p.columns() <= small_result || p.rows() <= rows_looked_at;
     for (int64_t i = 0; i < (all_rows ? p.rows() : rows_looked_at); ++i)
         rows_.push_back(all_rows ? i : i == 0 ? p.rows() - 1 : random.below(p.rows()));
     const int64_t budget = std::max<int64_t>(64, max_products / p.k);
     const auto rows = static_cast<int64_t>(rows_.size());
-    if (rows * p.n <= budget) {
+    if (rows * p.columns() <= budget) {
         for (size_t row = 0; row < rows_.size(); ++row)
-            for (int64_t column = 0; column < p.n; ++column)
+            for (int64_t column = 0; column < p.columns(); ++column)
                 samples_.push_back({row, column});
         return;
     }
     for (size_t row = 0; row < rows_.size() && rows <= budget / 2; ++row)
-        samples_.push_back({row, p.n - 1});
+        samples_.push_back({row, p.columns() - 1});
     while (static_cast<int64_t>(samples_.size()) < budget)
-        samples_.push_back({static_cast<size_t>(random.below(rows)), random.below(p.n)});
+        samples_.push_back({static_cast<size_t>(random.below(rows)), random.below(p.columns())});
+}
+
+Expectation::Sum Expectation::sum_at(int64_t row, int64_t column) const
+{
+    const Product& p = product_;
+    const float* values = numbers_.values();
+    const int64_t problem = row / p.m, row_of_a = row % p.m;
+    Walk a(operands_.phase_a + problem * p.a_stride() + row_of_a * (p.a_along_k() ? p.lda() : 1),
+           p.a_along_k() ? 1 : p.lda());
+    Walk b(operands_.phase_b + problem * p.b_stride() + column * (p.b_along_k() ? p.ldb() : 1),
+           p.b_along_k() ? 1 : p.ldb());
+    Sum sum;
+    for (int64_t i = 0; i < p.k; ++i) {
+        const double product = static_cast<double>(values[a.at]) * static_cast<double>(values[b.at]);
+        sum.value += product;
+        sum.magnitude += std::fabs(product);
+        a.advance();
+        b.advance();
+    }
+    return sum;
 }
 
 void Expectation::add_up(Sample& s) const
 {
     const Product& p = product_;
-    const float* values = numbers_.values();
-    const int64_t row = rows_[s.row], problem = row / p.m, row_of_a = row % p.m;
-    Walk a(operands_.phase_a + problem * p.a_stride() + row_of_a * (p.a_along_k() ? p.lda() : 1),
-           p.a_along_k() ? 1 : p.lda());
-    Walk b(operands_.phase_b + problem * p.b_stride() + s.column * (p.b_along_k() ? p.ldb() : 1),
-           p.b_along_k() ? 1 : p.ldb());
-    for (int64_t i = 0; i < p.k; ++i) {
-        const double product = static_cast<double>(values[a.at]) * static_cast<double>(values[b.at]);
-        s.sum += product;
-        s.magnitude += std::fabs(product);
-        a.advance();
-        b.advance();
-    }
+    const int64_t row = rows_[s.row];
+    s.sum = sum_at(row, s.column);
+    if (p.output.has(Output::Gated))
+        s.gated = sum_at(row, p.n / 2 + s.column);
     if (p.output.has(Output::Beta))
-        s.c = p.output.beta() * values[Walk(phase_c + row * p.ldd() + s.column, 0).at];
+        s.c = p.output.beta() * numbers_.values()[Walk(phase_c + row * p.ldd() + s.column, 0).at];
     if (p.output.has(Output::Bias))
-        s.bias = values[Walk(operands_.phase_bias + s.column, 0).at];
+        s.bias = numbers_.values()[Walk(operands_.phase_bias + s.column, 0).at];
+}
+
+test::Estimate Expectation::estimate(const Sample& s, const Result& result) const
+{
+    const auto steps = static_cast<double>((product_.k + arithmetic_.step - 1) / arithmetic_.step);
+    const double added = std::fabs(s.c) + std::fabs(s.bias);
+    // A bias is added, and rounded, as C is.
+    const double roundings = product_.output.has(Output::Bias) ? 4 : 3;
+    const auto before = [&](const Sum& sum) {
+        return test::Estimate{sum.value + s.c + s.bias,
+                              steps * arithmetic_.factor * 0x1p-23 * sum.magnitude +
+                                  static_cast<double>(result.split) * 0x1p-24 * (sum.magnitude + added) +
+                                  roundings * 0x1p-24 * (std::fabs(sum.value) + added)};
+    };
+    const test::Estimate exact = before(s.sum);
+    if (product_.output.has(Output::Gated))
+        return test::gated({}, result.activation, exact, before(s.gated));
+    return {test::activate(result.activation, exact.value),
+            test::activated_error(result.activation, exact.value, exact.error)};
 }
 
 // |value - exact| / bound; infinite if the value is not a number.
 double Expectation::error(const Sample& s, const Result& result, double value) const
 {
     const test::Format& format = test::format_of(product_.type_d());
-    const auto steps = static_cast<double>((product_.k + arithmetic_.step - 1) / arithmetic_.step);
-    const double exact = s.sum + s.c + s.bias, added = std::fabs(s.c) + std::fabs(s.bias);
-    // A bias is added, and rounded, as C is.
-    const double roundings = product_.output.has(Output::Bias) ? 4 : 3;
-    const double before = steps * arithmetic_.factor * 0x1p-23 * s.magnitude +
-                          static_cast<double>(result.split) * 0x1p-24 * (s.magnitude + added) +
-                          roundings * 0x1p-24 * (std::fabs(s.sum) + added);
+    const test::Estimate wanted = estimate(s, result);
     // GELU is x / 2 * (1 + tanh(u)).
     const bool approximate =
         result.tanh == Tanh::Approximate && result.activation == HGEMM_ACTIVATION_GELU_TANH;
-    const double bound = test::activated_error(result.activation, exact, before) +
-                         (approximate ? 0x1p-12 * std::fabs(exact) : 0) + format.unit() * std::fabs(value) +
-                         format.smallest() / 2;
-    const double ratio = std::fabs(value - test::activate(result.activation, exact)) / bound;
+    const double exact = s.sum.value + s.c + s.bias;
+    const double bound = wanted.error + (approximate ? 0x1p-12 * std::fabs(exact) : 0) +
+                         format.unit() * std::fabs(value) + format.smallest() / 2;
+    const double ratio = std::fabs(value - wanted.value) / bound;
     return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
 }
 
@@ -168,7 +192,7 @@ void Expectation::prepare(test::Memory& memory) const
             memory.fill(static_cast<char*>(result) - guard, poison, span + 2 * guard);
     for (int64_t row = 0; p.output.has(Output::Beta) && row < p.rows(); ++row)
         copy_numbers(memory, static_cast<char*>(operands_.d) + static_cast<size_t>(row * p.ldd()) * element,
-                     numbers_, p.type_d(), phase_c + row * p.ldd(), p.n);
+                     numbers_, p.type_d(), phase_c + row * p.ldd(), p.columns());
 }
 
 // The lines that are looked at, with the gap behind each.
@@ -192,7 +216,8 @@ void Expectation::judge(test::Memory& memory, const Result& result, Verdict& ver
 {
     const Product& p = product_;
     const size_t element = test::bytes_of(p.type_d()), guard = Operands::guard * element;
-    const size_t length = static_cast<size_t>(p.n) * element, line = static_cast<size_t>(p.ldd()) * element;
+    const size_t length = static_cast<size_t>(p.columns()) * element,
+                 line = static_cast<size_t>(p.ldd()) * element;
     const char* const begin = static_cast<const char*>(result.begin);
     const char* const end = begin + static_cast<size_t>(p.rows()) * line;
     verdict.guards_intact = verdict.guards_intact &&

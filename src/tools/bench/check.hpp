@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/tools/bench/data.hpp"
+#include "src/tools/support/reference.hpp"
 
 #include <functional>
 #include <limits>
@@ -42,11 +43,15 @@ public:
                   Tanh tanh = Tanh::Exact) const;
 
 private:
+    // A sum of products of elements.
+    struct Sum {
+        double value = 0, magnitude = 0;
+    };
     struct Sample {
         size_t row;  // of rows_
         int64_t column;
-        double sum = 0, magnitude = 0;  // of the products of elements
-        double c = 0, bias = 0;         // what is added, C as scaled
+        Sum sum{}, gated{};      // the second of what the first gates
+        double c = 0, bias = 0;  // what is added, C as scaled
     };
     // D or aux, and how it was computed.
     struct Result {
@@ -57,6 +62,9 @@ private:
     };
     void choose();
     void add_up(Sample& sample) const;
+    Sum sum_at(int64_t row, int64_t column) const;
+    // The result of a sample, with the error that it may have before it is rounded to D's type.
+    test::Estimate estimate(const Sample& sample, const Result& result) const;
     void prepare(test::Memory& memory) const;
     std::vector<unsigned char> lines_of(test::Memory& memory, const Result& result) const;
     void judge(test::Memory& memory, const Result& result, Verdict& verdict) const;

@@ -60,7 +60,7 @@ inline std::string wrong_with_output(const std::string& text)
 inline void add_outputs(CLI::App& app, Selection& selection)
 {
     app.add_option("--output", selection.outputs,
-                   "plain, or of f32, beta, bias, relu, gelu, silu, aux, symmetric, joined by '+'")
+                   "plain, or of f32, beta, bias, relu, gelu, silu, aux, symmetric, gated, joined by '+'")
         ->delimiter(',')
         ->check(CLI::Validator(wrong_with_output, "OUTPUT"));
 }

@@ -98,8 +98,10 @@ Arms Comparison::arms_for(const Product& product)
         arms.invariant = [&, product](const Operands& operands) {
             invariant_->multiply(product, operands);
         };
-    if (Cublas* cublas = device_.cublas_for(product))
-        arms.standard = [=](const Operands& operands) { cublas->multiply(product, operands); };
+    if (Cublas* cublas = device_.cublas_for(product.ungated()))
+        arms.standard = [=, other = product.ungated()](const Operands& operands) {
+            cublas->multiply(other, operands);
+        };
     return arms;
 }
 
@@ -114,11 +116,12 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
         m.invariant_kernel = other.kernel;
         m.invariant_error = device_.check(expectation, sets[0], other.split, arms.invariant).any_error();
     }
+    const Expectation of_others = device_.expect(m.product.ungated(), sets[0]);
     if (arms.standard)
         m.default_error =
-            device_.check(expectation, sets[0], device_.max_slices(m.product), arms.standard).any_error();
+            device_.check(of_others, sets[0], device_.max_slices(m.product), arms.standard).any_error();
     m.launches = device_.launches(m.product, sets, arms.list(Arms::Which::All));
-    find_best(sets, expectation, arms, m);
+    find_best(sets, of_others, arms, m);
     if (m.best_rank < 0)
         return;
     arms.best = [&lt = *arms.algorithms, which = static_cast<size_t>(m.best_rank)](const Operands& o) {
@@ -126,7 +129,7 @@ void Comparison::check(const std::vector<Operands>& sets, Arms& arms, Measuremen
             throw std::runtime_error("cublasLtMatmul refuses what it ran before");
     };
     m.best_error =
-        device_.check(expectation, sets[0], device_.max_slices(m.product), arms.best, Tanh::Approximate)
+        device_.check(of_others, sets[0], device_.max_slices(m.product), arms.best, Tanh::Approximate)
             .any_error();
 }
 
@@ -134,15 +137,15 @@ void Comparison::find_best(const std::vector<Operands>& sets, const Expectation&
                            Measurement& m)
 {
     if (options_.device.baseline == mma_sync_baseline) {
-        MmaSync found = find_mma_sync(device_, m.product, sets, expectation);
+        MmaSync found = find_mma_sync(device_, m.product.ungated(), sets, expectation);
         arms.algorithms = std::move(found.algorithms);
         m.best_rank = found.fastest;
         m.best_tried = found.tried;
         m.no_best = found.why_none;
         if (m.best_rank >= 0)
             m.best_algorithm = arms.algorithms->configuration(static_cast<size_t>(m.best_rank)).text();
-    } else if (const CublasLt* cublaslt = device_.cublaslt_for(m.product)) {
-        arms.algorithms = cublaslt->algorithms(m.product, sets, options_.algorithms);
+    } else if (const CublasLt* cublaslt = device_.cublaslt_for(m.product.ungated())) {
+        arms.algorithms = cublaslt->algorithms(m.product.ungated(), sets, options_.algorithms);
         m.best_rank = fastest(device_.timer(), sets, *arms.algorithms);
     }
     if (arms.algorithms)

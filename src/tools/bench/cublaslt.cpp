@@ -91,7 +91,8 @@ CublasLt::Algorithms::~Algorithms()
 bool CublasLt::serves(const Product& p)
 {
     const bool aux = p.output.has(Output::Gelu) && p.ldd() % 8 == 0;
-    return p.batch <= INT32_MAX && !p.output.has(Output::Silu) && (aux || !p.output.has(Output::Aux));
+    return p.batch <= INT32_MAX && !p.output.has(Output::Silu | Output::Gated) &&
+           (aux || !p.output.has(Output::Aux));
 }
 
 // Column-major, transpose(D) = transpose(B) * transpose(A): B comes first.

@@ -53,7 +53,8 @@ std::vector<Operands> Arena::operands(const Product& p, int count)
     const int64_t a_size = aligned(p.a_span() + p.offset), b_size = aligned(p.b_span() + p.offset);
     const bool biased = p.output.has(Output::Bias);
     const int64_t bias_size = biased ? aligned(p.n + p.offset) : 0;
-    const int64_t d_size = aligned(p.d_span() + p.offset + 2 * Operands::guard);
+    // Room for what other libraries compute as well.
+    const int64_t d_size = aligned(p.ungated().d_span() + p.offset + 2 * Operands::guard);
     const int64_t inputs = a_size + b_size + bias_size, results = p.results();
     const auto element = static_cast<int64_t>(test::bytes_of(p.type_d()));
     const auto output_bytes = static_cast<size_t>(count * results * d_size * element);
@@ -79,7 +80,7 @@ int rotating_sets(const Product& product, int64_t l2_bytes, size_t free_bytes, i
 {
     const auto element = static_cast<int64_t>(test::bytes_of(product.type_d()));
     const double bytes = static_cast<double>(2 * (product.a_span() + product.b_span()) +
-                                             product.results() * element * product.d_span());
+                                             product.results() * element * product.ungated().d_span());
     const double wanted = std::max(180e6, 3 * static_cast<double>(l2_bytes));
     const double fitting = 0.8 * static_cast<double>(free_bytes) / bytes;
     const double count = std::min(std::ceil(wanted / bytes), std::floor(fitting));

@@ -47,7 +47,8 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.c = args.d = o.d;
     args.lda = p.ldb();
     args.ldb = p.lda();
-    args.ldc = args.ldd = args.ldaux = p.ldd();
+    args.ldc = args.ldaux = p.n + p.pad;
+    args.ldd = p.ldd();
     args.batch_count = p.batch;
     args.stride_a = p.b_stride();
     args.stride_b = p.a_stride();
@@ -57,6 +58,7 @@ hgemm_args_t args_of(const Product& p, const Operands& o)
     args.bias = args.bias_mode == HGEMM_BIAS_NONE ? nullptr : o.bias;
     args.activation = p.output.activation();
     args.aux = o.aux;
+    args.gate.block = p.output.has(Output::Gated) ? p.n / 2 : 0;
     args.uplo = p.output.has(Output::Symmetric) ? HGEMM_BOTH : HGEMM_UPLO_NONE;
     return args;
 }

@@ -11,8 +11,8 @@ namespace hg::bench {
 namespace {
 
 constexpr unsigned activations = Output::Relu | Output::Gelu | Output::Silu;
-constexpr const char* names[] = {"f32",  "beta", "bias", "relu",
-                                 "gelu", "silu", "aux",  "symmetric"};  // by bit
+constexpr const char* names[] = {"f32",  "beta", "bias",      "relu", "gelu",
+                                 "silu", "aux",  "symmetric", "gated"};  // by bit
 
 unsigned word_of(const std::string& text)
 {
@@ -39,6 +39,16 @@ Output::Output(const std::string& text)
         throw std::runtime_error(fmt::format("'{}' has more than one of relu, gelu and silu", text));
     if (has(Symmetric) && has(~unsigned{Symmetric | F32}))
         throw std::runtime_error(fmt::format("'{}' has more than symmetric and f32", text));
+    if (has(Gated) && has(~unsigned{Gated | F32 | activations}))
+        throw std::runtime_error(fmt::format("'{}' has more than gated, f32 and an activation", text));
+}
+
+Output Output::ungated() const
+{
+    Output output = *this;
+    if (has(Gated))
+        output.words_ &= F32;
+    return output;
 }
 
 std::string Output::text() const

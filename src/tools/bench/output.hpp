@@ -19,8 +19,9 @@ public:
         Relu = 8,   // the activations exclude each other
         Gelu = 16,  // by tanh
         Silu = 32,
-        Aux = 64,        // the value before the activation is stored too, in D's type
-        Symmetric = 128  // B is A, and libhgemm computes one half of D and mirrors it; of others only F32
+        Aux = 64,         // the value before the activation is stored too, in D's type
+        Symmetric = 128,  // B is A, and libhgemm computes one half of D and mirrors it; of others only F32
+        Gated = 256       // columns in front gate the others: D is half as wide; beside F32 and activations
     };
 
     Output() = default;
@@ -29,6 +30,8 @@ public:
 
     std::string text() const;
     bool plain() const { return words_ == 0; }
+    // What a library without gates computes instead: the product.
+    Output ungated() const;
     bool has(unsigned any_of) const { return (words_ & any_of) != 0; }
     float beta() const { return has(Beta) ? 0.5f : 0.0f; }
     hgemm_activation_t activation() const;

@@ -16,11 +16,12 @@ double Product::flops() const
 double Product::bytes() const
 {
     const auto problems = static_cast<double>(batch), rows = static_cast<double>(m),
-               columns = static_cast<double>(n), depth = static_cast<double>(k);
+               columns = static_cast<double>(n), depth = static_cast<double>(k),
+               columns_of_d = static_cast<double>(this->columns());
     const auto element = static_cast<double>(test::bytes_of(type_d()));
     const auto passes = static_cast<double>(results() + output.has(Output::Beta));
     const double rows_read = output.has(Output::Symmetric) ? rows : rows + columns;
-    return problems * (2 * rows_read * depth + passes * element * rows * columns) +
+    return problems * (2 * rows_read * depth + passes * element * rows * columns_of_d) +
            (output.has(Output::Bias) ? 2 * columns : 0);
 }
 

@@ -28,13 +28,21 @@ struct Product {
     bool b_along_k() const { return layout[1] == 'n'; }
     int64_t lda() const { return (a_along_k() ? k : m) + pad; }
     int64_t ldb() const { return (b_along_k() ? k : n) + pad; }
-    int64_t ldd() const { return n + pad; }
+    int64_t columns() const { return output.has(Output::Gated) ? n / 2 : n; }  // of D
+    int64_t ldd() const { return columns() + pad; }
     int64_t a_stride() const { return (a_along_k() ? m : k) * lda(); }  // elements from problem to problem
     int64_t b_stride() const { return (b_along_k() ? n : k) * ldb(); }
     int64_t d_stride() const { return m * ldd(); }
     int64_t a_span() const { return batch * a_stride(); }  // elements that all of A occupies
     int64_t b_span() const { return batch * b_stride(); }
     int64_t d_span() const { return batch * d_stride(); }
+    // The same without gates, which is what other libraries compute.
+    Product ungated() const
+    {
+        Product product = *this;
+        product.output = output.ungated();
+        return product;
+    }
     int64_t rows() const { return batch * m; }  // of all D, lines of ldd() one after the other
     int64_t results() const
     {

@@ -200,6 +200,9 @@ Product checked(Product product)
         throw std::runtime_error(
             "a symmetric output needs as many rows as columns, and layout tn or nt; this is " +
             product.shape() + " " + product.layout);
+    if (product.output.has(Output::Gated) && product.n % 2 != 0)
+        throw std::runtime_error("a gated output needs an even number of columns; this is " +
+                                 product.shape());
     return product;
 }
 

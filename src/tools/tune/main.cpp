@@ -42,7 +42,9 @@ std::vector<Product> products_of(const Selection& selection)
 {
     std::vector<Product> products = select(selection);
     for (const Product& product : products)
-        if (product.output.has(Output::Symmetric))
+        if (product.output.has(Output::Gated))
+            throw std::runtime_error("gated outputs are not tuned: leave --output gated out");
+        else if (product.output.has(Output::Symmetric))
             throw std::runtime_error(
                 "a symmetric output is computed by several kernels, which are tuned each by "
                 "itself: leave --output symmetric out");

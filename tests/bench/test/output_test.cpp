@@ -41,11 +41,12 @@ TEST(Outputs, name_what_they_do_not_understand)
 {
     EXPECT_EQ(message_of("bias+tanh"),
               "no output 'tanh'; plain is known, and f32, beta, bias, relu, gelu, silu, aux, symmetric, "
-              "joined by '+'");
+              "gated, joined by '+'");
     for (const char* text : {"", "+", "bias+", "+bias", "bias gelu", "Bias"})
         EXPECT_EQ(message_of(text).rfind("no output '", 0), 0u) << text;
     EXPECT_EQ(message_of("relu+silu"), "'relu+silu' has more than one of relu, gelu and silu");
     EXPECT_EQ(message_of("beta+symmetric"), "'beta+symmetric' has more than symmetric and f32");
+    EXPECT_EQ(message_of("gated+aux"), "'gated+aux' has more than gated, f32 and an activation");
 }
 
 TEST(Outputs, move_bytes)
@@ -118,6 +119,28 @@ TEST_F(HostOutputs, symmetric_ones_are_right)
             EXPECT_EQ(args_of(product, operands).uplo, HGEMM_BOTH);
         }
     EXPECT_EQ(product_of("symmetric").bytes(), 2 * (24 * 16 + 24 * 40));
+}
+
+// Other libraries' product has room where D is, and is judged as what it is.
+TEST_F(HostOutputs, gated_ones_are_right)
+{
+    for (const char* output : {"gated", "f32+gated", "silu+gated", "f32+gelu+gated", "relu+gated"})
+        for (const char* layout : {"tn", "nt"}) {
+            Product product = product_of(output, HGEMM_F16, layout);
+            product.batch = 2;
+            EXPECT_TRUE(verdict_of(product, product).right()) << output << " " << layout;
+            product.pad = 3;
+            EXPECT_TRUE(verdict_of(product, product).right()) << output << " " << layout;
+            EXPECT_TRUE(verdict_of(product.ungated(), product.ungated()).right());
+            EXPECT_FALSE(verdict_of(product, product.ungated()).right());
+            const Operands operands = f16_.operands(product, 1)[0];
+            EXPECT_EQ(args_of(product, operands).gate.block, product.n / 2);
+            ours_.multiply(product.ungated(), operands);
+        }
+    EXPECT_FALSE(verdict_of(product_of("gated"), product_of("relu+gated")).right());
+    EXPECT_TRUE(product_of("silu+gated").ungated().output.plain());
+    EXPECT_EQ(product_of("silu+gated").bytes(), 2 * (24 * 16 + 40 * 16 + 24 * 20));
+    EXPECT_EQ(product_of("silu+gated").flops(), product_of("plain").flops());
 }
 
 TEST_F(HostOutputs, are_wrong_without_one_of_their_words)
