@@ -5,7 +5,6 @@ import unittest
 import warnings
 
 from test_torch import ACTIVATIONS, DTYPES, assert_close, functional, ht, random, torch
-from hgemm.torch import _moe
 
 # All ways that gates are told apart and bounded; gpt-oss has the last one.
 FORMS = ({}, {"gate_block": 1}, {"gate_block": 4}, {"limit": 0.75}, {"slope": 1.702}, {"offset": -0.5},
@@ -261,7 +260,7 @@ class Experts(unittest.TestCase):
             sums = torch.zeros(4, 8)
             for k in range(3):
                 sums = sums + weights[:, k, None].float() * rows[places[:, k]].float()
-            found = _moe._sum_of_rows(rows, places, weights)
+            found = torch.ops.hgemm.sum_rows(rows, weights, places.view(-1), places.view(-1), places)
             torch.testing.assert_close(found.float(), sums.bfloat16().float(), rtol=2**-8, atol=2**-12)
 
     def test_batch_invariance(self):
@@ -321,6 +320,11 @@ class Compiler(unittest.TestCase):
             check(torch.ops.hgemm.grouped_gated_mm.default,
                   (a, groups, int32([4, 9]), "silu", 4, 0.0, 0.0, 0.0, False))
         check(torch.ops.hgemm.route.default, (layer()[2], 6))
+        order, tokens, places, _ = torch.ops.hgemm.route(layer()[2], 6)
+        places = places.view(19, 3)
+        check(torch.ops.hgemm.spread_rows.default, (random(19, 8, grad=True), tokens, places))
+        for weights in (None, torch.rand(19, 3, requires_grad=True), torch.rand(19, 3).half().requires_grad_()):
+            check(torch.ops.hgemm.sum_rows.default, (random(57, 8, grad=True), weights, order, tokens, places))
 
     def test_compile(self):
         def model(x, weights, indices, w13, w2):
@@ -328,15 +332,16 @@ class Compiler(unittest.TestCase):
             return ht.moe(x + y, weights, indices, w13, w2, limit=3.0)
 
         for dynamic in (False, True):
+            torch._dynamo.reset()
             compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=dynamic)
-            for tokens in (19, 23):
-                operands = with_gradients(*layer(tokens=tokens))
+            for tokens, router in ((19, torch.float32), (23, torch.float32), (19, torch.bfloat16)):
+                operands = with_gradients(*layer(tokens=tokens, router=router))
                 both = [f(*operands) for f in (model, compiled)]
                 torch.testing.assert_close(*both, rtol=0, atol=0)
                 leaves = without_indices(*operands)
                 torch.testing.assert_close(*[torch.autograd.grad(y.sum(), leaves) for y in both], rtol=0, atol=0)
-                with torch.no_grad():
-                    torch.testing.assert_close(compiled(*operands), both[0], rtol=0, atol=0)
+            with torch.no_grad():
+                torch.testing.assert_close(compiled(*operands), both[0], rtol=0, atol=0)
 
     def test_transforms(self):
         from torch.func import grad, jacrev, vmap
