@@ -3,8 +3,10 @@
 import inspect
 import unittest
 import warnings
+from unittest import mock
 
 from test_torch import ACTIVATIONS, DTYPES, assert_close, functional, ht, random, torch
+from hgemm.torch import _extension, _gates
 
 # All ways that gates are told apart and bounded; gpt-oss has the last one.
 FORMS = ({}, {"gate_block": 1}, {"gate_block": 4}, {"limit": 0.75}, {"slope": 1.702}, {"offset": -0.5},
@@ -87,6 +89,23 @@ class Linear(unittest.TestCase):
         x, weight = torch.full((1, 64), 64.0).half(), torch.full((2, 64), 32.0).half()
         weight[1] = 2.0**-14
         self.assertEqual(ht.gated_linear(x, weight, activation=None).item(), 131072 / 4)
+
+    def test_both_ways(self):
+        """The extension's, if there is one, and that in Python give the same bits, also of batches of rows."""
+        calls = []
+
+        def serve(*arguments, original=_gates.serve_gated):
+            calls.append(original(*arguments))
+            return calls[-1]
+
+        x, weight = random(3, 5, 40), random(48, 40) / 6
+        ht.gated_linear(x, weight)  # from then on the extension has a handle
+        for form in forms():
+            with mock.patch.object(_gates, "serve_gated", serve):
+                ours = ht.gated_linear(x, weight, **form)
+            with mock.patch.object(_gates, "serve_gated", lambda *_: None):
+                self.assertTrue(torch.equal(ht.gated_linear(x, weight, **form), ours))
+        self.assertEqual([result is not None for result in calls], [_extension.enabled] * len(calls))
 
     def test_batch_invariance(self):
         x, weight = random(40, 512, dtype=torch.bfloat16), random(96, 512, dtype=torch.bfloat16) / 20

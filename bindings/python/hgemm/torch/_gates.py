@@ -14,7 +14,7 @@ from .. import c
 from .._operand import ACTIVATIONS, activation_of, gemm_args
 from . import _autograd, _extension, _groups, _handles, _ops
 from ._autograd import _SATURATED, _transformed
-from ._extension import is_transformed, refuse_forward_mode
+from ._extension import ACTIVATION_SHIFT, LINEAR, is_transformed, refuse_forward_mode, serve_gated
 from ._ops import _Kind, _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
 
@@ -238,6 +238,11 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
     _require(input.shape[-1] == weight.shape[1], ValueError,
              f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
     gate = gate_of(weight.shape[0], "weight", activation, gate_block, limit, slope, offset)
+    if bias is None:
+        form = mode.now.batch_invariant | LINEAR | ACTIVATIONS[activation] << ACTIVATION_SHIFT
+        result = serve_gated(input, weight, form, *gate[1:])
+        if result is not None:
+            return result
     a, b = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), weight.t()
     refuse_forward_mode(a, b, bias)
     try:
