@@ -80,9 +80,13 @@ class Linear(unittest.TestCase):
     def test_sizes_of_zero(self):
         for m, k, f in ((0, 4, 3), (5, 0, 3), (5, 4, 0), (1, 1, 1), (1, 4, 8)):
             x, weight = random(m, k), random(2 * f, k)
+            x, weight = x.requires_grad_(), weight.requires_grad_()
             result = ht.gated_linear(x, weight, offset=1.0)
             self.assertEqual(result.shape, (m, f))
-            assert_close(result, gated(x.double() @ weight.double().t(), offset=1.0) if f else result)
+            if f > 0:
+                assert_close(result, gated(x.double() @ weight.double().t(), offset=1.0))
+            grads = torch.autograd.grad(result.sum(), (x, weight))
+            self.assertEqual([grad.shape for grad in grads], [x.shape, weight.shape])
 
     def test_rounds_once(self):
         """The product is beyond float16, the gated result is not."""
@@ -162,6 +166,13 @@ class LinearGradients(unittest.TestCase):
             self.assertTrue(grad.isfinite().all())
             torch.testing.assert_close(grad.double(), theirs, rtol=0.02, atol=1e-6)
 
+    def test_beyond_float32(self):
+        """As above, of a product that is infinite in float32 as well."""
+        for activation in ("silu", "gelu_tanh", "gelu_erf", "relu", "none"):
+            found = _gates.product_gradient(_gates.Gate(activation, 1, 0.0, 0.0, 0.0), torch.tensor([[torch.inf, 3.0]]),
+                                            torch.tensor([[2.0]]).bfloat16())
+            self.assertEqual(found.tolist(), [[6.0, torch.inf]])
+
     def test_of_gradients(self):
         for form in forms():
             if form["activation"] == "relu" or "limit" in form:
@@ -234,6 +245,15 @@ def by_tokens(x, weights, indices, w13, w2, **form):
 
 def without_indices(x, weights, indices, w13, w2):
     return x, weights, w13, w2
+
+
+    def test_sizes_of_zero(self):
+        for m, k, f in ((0, 4, 3), (5, 0, 3), (5, 4, 0)):
+            a, b = random(m, k, grad=True), random(2, k, 2 * f, grad=True)
+            result = ht.grouped_gated_mm(a, b, offs=int32([m // 2, m]))
+            self.assertEqual(result.shape, (m, f))
+            self.assertFalse(result.any())
+            self.assertEqual([x.shape for x in torch.autograd.grad(result.sum(), (a, b))], [a.shape, b.shape])
 
 
 class Experts(unittest.TestCase):

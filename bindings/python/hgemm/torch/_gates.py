@@ -96,8 +96,6 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
          offset: float, batch_invariant: bool) -> Tensor:
     plan = _plan(kind(a), kind(b), kind_or_none(bias), Gate(activation, block, limit, slope, offset))
     result = a.new_empty(plan.shape)
-    if result.numel() == 0:
-        return result
     args = c.Args.from_buffer_copy(plan.args)
     if plan.copy_a:
         a = a.contiguous()
@@ -122,8 +120,7 @@ def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, gate: Gate) -> _groups._Plan:
 def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                  offset: float, batch_invariant: bool) -> Tensor:
     plan = _plan_by_rows(kind(a), kind(b), kind(ends), Gate(activation, block, limit, slope, offset))
-    result = a.new_empty(plan.shape)
-    return result if result.numel() == 0 else _groups._run(plan, a, b, ends, result, batch_invariant)
+    return _groups._run(plan, a, b, ends, a.new_empty(plan.shape), batch_invariant)
 
 
 for _key in ("CPU", "CUDA"):
@@ -200,7 +197,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
 
 def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     a, b, ends = ctx.saved_tensors
-    product = _groups.grouped_mm(a, b, ends, True, ctx.batch_invariant, torch.float32)
+    product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32)
     of_product = product_gradient(ctx.gate, product, grad)
     return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None
 

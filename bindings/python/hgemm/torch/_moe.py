@@ -163,6 +163,6 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
     refuse_forward_mode(x, router_weights, w13, w2)
     order, tokens, places, ends = ROUTE(router_indices, w13.shape[0])
     places = places.view(router_indices.shape)
-    inner = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate)
-    rows = _groups.grouped_mm(inner, w2.transpose(1, 2), ends, False, mode.batch_invariant)
+    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate)
+    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, mode.batch_invariant)
     return sum_rows(rows, router_weights, order, tokens, places)
