@@ -46,6 +46,15 @@ void serve_add(Value* stack, std::uint64_t, std::uint64_t)
     answer(stack, product(a, b, added, options), {a, b, added});
 }
 
+// Tensor a, Tensor b, int form, int block, float limit, float slope, float offset
+void serve_gated(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor a = tensor(stack[0]), b = tensor(stack[1]);
+    const auto real = [&](int index) { return static_cast<float>(number(stack[index])); };
+    const hgemm_gate_t gate{integer(stack[3]), real(4), real(5), real(6), 0};
+    answer(stack, product(a, b, nullptr, {.form = integer(stack[2]), .gate = gate}), {a, b});
+}
+
 template <typename Function>
 bool look_up(void* library, const char* name, Function*& function)
 {
@@ -97,7 +106,8 @@ bool implement(const char* key)
 {
     Library library = nullptr;
     return !(api.init_library("hgemm", key, "libhgemm_torch", 0, &library) ||
-             api.implement(library, "_serve", serve) || api.implement(library, "_serve_add", serve_add));
+             api.implement(library, "_serve", serve) || api.implement(library, "_serve_add", serve_add) ||
+             api.implement(library, "_serve_gated", serve_gated));
 }
 
 constexpr std::pair<std::string_view, Form> FORMS[] = {{"BATCH_INVARIANT", BATCH_INVARIANT},

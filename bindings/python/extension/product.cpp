@@ -156,12 +156,13 @@ private:
         args_.alpha = static_cast<float>(options_.alpha);
         args_.a = a_.data;
         args_.b = y.data;
-        args_.ldd = std::max<std::int64_t>(1, args_.n);
+        args_.gate = options_.gate;
+        args_.ldd = std::max<std::int64_t>(1, columns());
         args_.activation = options_.activation();
         args_.batch_count = left.batch;
         args_.stride_a = left.batch_stride;
         args_.stride_b = right.batch_stride;
-        args_.stride_d = options_.has(BATCHED) ? args_.m * args_.n : 0;
+        args_.stride_d = options_.has(BATCHED) ? args_.m * columns() : 0;
         return read_operand(left, args_.transa, args_.lda) && read_operand(right, args_.transb, args_.ldb);
     }
 
@@ -200,12 +201,15 @@ private:
         return !api.current_stream(key.device, &key.stream);
     }
 
+    // Of the result.
+    std::int64_t columns() const { return args_.gate.block != 0 ? args_.n / 2 : args_.n; }
+
     Tensor allocate() const
     {
         std::array<std::int64_t, MAX_DIMENSIONS> sizes, strides;
         const std::int64_t last = a_.dimensions - 1;
         std::copy_n(a_.sizes, last, sizes.begin());
-        sizes[last] = args_.n;
+        sizes[last] = columns();
         std::int64_t step = 1;
         for (std::int64_t i = last; i >= 0; --i) {
             strides[i] = step;

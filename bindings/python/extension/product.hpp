@@ -21,6 +21,7 @@ static_assert(BATCH_INVARIANT == std::int64_t{true});
 struct Options {
     std::int64_t form;
     double alpha = 1, beta = 0;
+    hgemm_gate_t gate{};
 
     bool has(Form flag) const { return (form & flag) != 0; }
     hgemm_activation_t activation() const
@@ -29,10 +30,10 @@ struct Options {
     }
 };
 
-// activation(alpha * a @ b + beta * added): a new, contiguous tensor. added may be null: a matrix of the
-// result's shape or, if beta is 1, a row. Null where hgemm.torch's own code has to find out what to do,
-// because a matrix is to be copied, an argument is wrong, no handle is there yet, or the library has
-// refused the product.
+// activation(alpha * a @ b + beta * added), or with a gate half of it: a new, contiguous tensor. added may
+// be null: a matrix of the product's shape or, if beta is 1, a row. Null where hgemm.torch's own code has
+// to find out what to do, because a matrix is to be copied, an argument is wrong, no handle is there yet,
+// or the library has refused the product.
 Tensor product(Tensor a, Tensor b, Tensor added, const Options& options);
 
 }  // namespace hgemm_torch

@@ -3,9 +3,10 @@
 import inspect
 import unittest
 import warnings
+from unittest import mock
 
 from test_torch import ACTIVATIONS, DTYPES, assert_close, functional, ht, random, torch
-from hgemm.torch import _moe
+from hgemm.torch import _extension, _gates
 
 # All ways that gates are told apart and bounded; gpt-oss has the last one.
 FORMS = ({}, {"gate_block": 1}, {"gate_block": 4}, {"limit": 0.75}, {"slope": 1.702}, {"offset": -0.5},
@@ -79,15 +80,36 @@ class Linear(unittest.TestCase):
     def test_sizes_of_zero(self):
         for m, k, f in ((0, 4, 3), (5, 0, 3), (5, 4, 0), (1, 1, 1), (1, 4, 8)):
             x, weight = random(m, k), random(2 * f, k)
+            x, weight = x.requires_grad_(), weight.requires_grad_()
             result = ht.gated_linear(x, weight, offset=1.0)
             self.assertEqual(result.shape, (m, f))
-            assert_close(result, gated(x.double() @ weight.double().t(), offset=1.0) if f else result)
+            if f > 0:
+                assert_close(result, gated(x.double() @ weight.double().t(), offset=1.0))
+            grads = torch.autograd.grad(result.sum(), (x, weight))
+            self.assertEqual([grad.shape for grad in grads], [x.shape, weight.shape])
 
     def test_rounds_once(self):
         """The product is beyond float16, the gated result is not."""
         x, weight = torch.full((1, 64), 64.0).half(), torch.full((2, 64), 32.0).half()
         weight[1] = 2.0**-14
         self.assertEqual(ht.gated_linear(x, weight, activation=None).item(), 131072 / 4)
+
+    def test_both_ways(self):
+        """The extension's, if there is one, and that in Python give the same bits, also of batches of rows."""
+        calls = []
+
+        def serve(*arguments, original=_gates.serve_gated):
+            calls.append(original(*arguments))
+            return calls[-1]
+
+        x, weight = random(3, 5, 40), random(48, 40) / 6
+        ht.gated_linear(x, weight)  # from then on the extension has a handle
+        for form in forms():
+            with mock.patch.object(_gates, "serve_gated", serve):
+                ours = ht.gated_linear(x, weight, **form)
+            with mock.patch.object(_gates, "serve_gated", lambda *_: None):
+                self.assertTrue(torch.equal(ht.gated_linear(x, weight, **form), ours))
+        self.assertEqual([result is not None for result in calls], [_extension.enabled] * len(calls))
 
     def test_batch_invariance(self):
         x, weight = random(40, 512, dtype=torch.bfloat16), random(96, 512, dtype=torch.bfloat16) / 20
@@ -143,6 +165,13 @@ class LinearGradients(unittest.TestCase):
                                           torch.full((1, 1), 2.0**-12).double())
             self.assertTrue(grad.isfinite().all())
             torch.testing.assert_close(grad.double(), theirs, rtol=0.02, atol=1e-6)
+
+    def test_beyond_float32(self):
+        """As above, of a product that is infinite in float32 as well."""
+        for activation in ("silu", "gelu_tanh", "gelu_erf", "relu", "none"):
+            found = _gates.product_gradient(_gates.Gate(activation, 1, 0.0, 0.0, 0.0), torch.tensor([[torch.inf, 3.0]]),
+                                            torch.tensor([[2.0]]).bfloat16())
+            self.assertEqual(found.tolist(), [[6.0, torch.inf]])
 
     def test_of_gradients(self):
         for form in forms():
@@ -218,6 +247,15 @@ def without_indices(x, weights, indices, w13, w2):
     return x, weights, w13, w2
 
 
+    def test_sizes_of_zero(self):
+        for m, k, f in ((0, 4, 3), (5, 0, 3), (5, 4, 0)):
+            a, b = random(m, k, grad=True), random(2, k, 2 * f, grad=True)
+            result = ht.grouped_gated_mm(a, b, offs=int32([m // 2, m]))
+            self.assertEqual(result.shape, (m, f))
+            self.assertFalse(result.any())
+            self.assertEqual([x.shape for x in torch.autograd.grad(result.sum(), (a, b))], [a.shape, b.shape])
+
+
 class Experts(unittest.TestCase):
     def test_all_forms(self):
         for dtype, bound in zip(DTYPES, (1e-3, 8e-3)):
@@ -261,7 +299,7 @@ class Experts(unittest.TestCase):
             sums = torch.zeros(4, 8)
             for k in range(3):
                 sums = sums + weights[:, k, None].float() * rows[places[:, k]].float()
-            found = _moe._sum_of_rows(rows, places, weights)
+            found = torch.ops.hgemm.sum_rows(rows, weights, places.view(-1), places.view(-1), places)
             torch.testing.assert_close(found.float(), sums.bfloat16().float(), rtol=2**-8, atol=2**-12)
 
     def test_batch_invariance(self):
@@ -321,6 +359,11 @@ class Compiler(unittest.TestCase):
             check(torch.ops.hgemm.grouped_gated_mm.default,
                   (a, groups, int32([4, 9]), "silu", 4, 0.0, 0.0, 0.0, False))
         check(torch.ops.hgemm.route.default, (layer()[2], 6))
+        order, tokens, places, _ = torch.ops.hgemm.route(layer()[2], 6)
+        places = places.view(19, 3)
+        check(torch.ops.hgemm.spread_rows.default, (random(19, 8, grad=True), tokens, places))
+        for weights in (None, torch.rand(19, 3, requires_grad=True), torch.rand(19, 3).half().requires_grad_()):
+            check(torch.ops.hgemm.sum_rows.default, (random(57, 8, grad=True), weights, order, tokens, places))
 
     def test_compile(self):
         def model(x, weights, indices, w13, w2):
@@ -328,15 +371,16 @@ class Compiler(unittest.TestCase):
             return ht.moe(x + y, weights, indices, w13, w2, limit=3.0)
 
         for dynamic in (False, True):
+            torch._dynamo.reset()
             compiled = torch.compile(model, fullgraph=True, backend="aot_eager", dynamic=dynamic)
-            for tokens in (19, 23):
-                operands = with_gradients(*layer(tokens=tokens))
+            for tokens, router in ((19, torch.float32), (23, torch.float32), (19, torch.bfloat16)):
+                operands = with_gradients(*layer(tokens=tokens, router=router))
                 both = [f(*operands) for f in (model, compiled)]
                 torch.testing.assert_close(*both, rtol=0, atol=0)
                 leaves = without_indices(*operands)
                 torch.testing.assert_close(*[torch.autograd.grad(y.sum(), leaves) for y in both], rtol=0, atol=0)
-                with torch.no_grad():
-                    torch.testing.assert_close(compiled(*operands), both[0], rtol=0, atol=0)
+            with torch.no_grad():
+                torch.testing.assert_close(compiled(*operands), both[0], rtol=0, atol=0)
 
     def test_transforms(self):
         from torch.func import grad, jacrev, vmap

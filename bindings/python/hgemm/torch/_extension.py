@@ -18,7 +18,8 @@ from torch.autograd import forward_ad
 from .. import c
 
 _OPERATORS = {"_serve": "Tensor a, Tensor b, int form",
-              "_serve_add": "Tensor a, Tensor b, Tensor added, int form, float alpha, float beta"}
+              "_serve_add": "Tensor a, Tensor b, Tensor added, int form, float alpha, float beta",
+              "_serve_gated": "Tensor a, Tensor b, int form, int block, float limit, float slope, float offset"}
 
 
 def _load() -> CDLL | None:
@@ -69,6 +70,7 @@ if library is not None:
         _definitions.impl(_name, torch.library.fallthrough_kernel, "Autograd")
     # What the overloads call: half a microsecond less.
     _serve, _serve_add = torch.ops.hgemm._serve.default._op, torch.ops.hgemm._serve_add.default._op
+    _serve_gated = torch.ops.hgemm._serve_gated.default._op
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,3 +145,10 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
         return _serve(a, b, form) if added is None else _serve_add(a, b, added, form, float(alpha), float(beta))
     except NotImplementedError:  # neither on the CPU nor on a CUDA device, or sparse
         return None
+
+
+def serve_gated(a: Tensor, b: Tensor, form: int, block: int, limit: float, slope: float, offset: float) -> Tensor | None:
+    """As serve_plain(), of a gated product."""
+    if not enabled or not is_plain(a, b) or needs_gradient(a, b) or forward_ad._current_level >= 0:
+        return None
+    return _serve_gated(a, b, form, block, limit, slope, offset)

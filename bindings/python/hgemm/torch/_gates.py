@@ -14,7 +14,7 @@ from .. import c
 from .._operand import ACTIVATIONS, activation_of, gemm_args
 from . import _autograd, _extension, _groups, _handles, _ops
 from ._autograd import _SATURATED, _transformed
-from ._extension import is_transformed, refuse_forward_mode
+from ._extension import ACTIVATION_SHIFT, LINEAR, is_transformed, refuse_forward_mode, serve_gated
 from ._ops import _Kind, _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
 
@@ -96,8 +96,6 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
          offset: float, batch_invariant: bool) -> Tensor:
     plan = _plan(kind(a), kind(b), kind_or_none(bias), Gate(activation, block, limit, slope, offset))
     result = a.new_empty(plan.shape)
-    if result.numel() == 0:
-        return result
     args = c.Args.from_buffer_copy(plan.args)
     if plan.copy_a:
         a = a.contiguous()
@@ -122,8 +120,7 @@ def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, gate: Gate) -> _groups._Plan:
 def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                  offset: float, batch_invariant: bool) -> Tensor:
     plan = _plan_by_rows(kind(a), kind(b), kind(ends), Gate(activation, block, limit, slope, offset))
-    result = a.new_empty(plan.shape)
-    return result if result.numel() == 0 else _groups._run(plan, a, b, ends, result, batch_invariant)
+    return _groups._run(plan, a, b, ends, a.new_empty(plan.shape), batch_invariant)
 
 
 for _key in ("CPU", "CUDA"):
@@ -200,7 +197,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
 
 def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     a, b, ends = ctx.saved_tensors
-    product = _groups.grouped_mm(a, b, ends, True, ctx.batch_invariant, torch.float32)
+    product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32)
     of_product = product_gradient(ctx.gate, product, grad)
     return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None
 
@@ -238,6 +235,11 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
     _require(input.shape[-1] == weight.shape[1], ValueError,
              f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
     gate = gate_of(weight.shape[0], "weight", activation, gate_block, limit, slope, offset)
+    if bias is None:
+        form = mode.now.batch_invariant | LINEAR | ACTIVATIONS[activation] << ACTIVATION_SHIFT
+        result = serve_gated(input, weight, form, *gate[1:])
+        if result is not None:
+            return result
     a, b = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), weight.t()
     refuse_forward_mode(a, b, bias)
     try:

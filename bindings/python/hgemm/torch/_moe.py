@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import _autograd, _extension, _gates, _groups, _ops
-from ._extension import refuse_forward_mode
+from ._autograd import _transformed
+from ._extension import is_transformed, refuse_forward_mode
 from ._ops import _require, require_dimensions
 from ._overrides import mode
 
@@ -17,6 +18,10 @@ from ._overrides import mode
 # order: where in indices the row's is; tokens: whose row it is; places: of the rows, in the order of indices; ends:
 # where each expert's rows end.
 _ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor order, Tensor tokens, Tensor places, Tensor ends)")
+# x[tokens]. Torch's own gradient of that adds in any order.
+_ops._library.define("spread_rows(Tensor x, Tensor tokens, Tensor places) -> Tensor")
+# The sum of each token's rows, times weights (T, top_k) if there are any.
+_ops._library.define("sum_rows(Tensor rows, Tensor? weights, Tensor order, Tensor tokens, Tensor places) -> Tensor")
 
 
 def _narrowest(experts: int) -> torch.dtype:
@@ -36,9 +41,22 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor, Tensor, Tenso
     return order, order // indices.shape[1], places, ends
 
 
+def _spread(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    return x.index_select(0, tokens)
+
+
+def _sum(rows: Tensor, weights: Tensor | None, order: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    """In the order of the token's choice, in float32, rounded once, whatever T is."""
+    wide = rows if weights is None or weights.dtype == rows.dtype else rows.float()
+    weights = None if weights is None else weights.to(wide.dtype)
+    return functional.embedding_bag(places, wide, mode="sum", per_sample_weights=weights).to(rows.dtype)
+
+
 for _key in ("CPU", "CUDA"):
-    _ops._library.impl("route", _extension.untraced(_route), _key)
-ROUTE = torch.ops.hgemm.route.default
+    for _name, _kernel in (("route", _route), ("spread_rows", _spread), ("sum_rows", _sum)):
+        _ops._library.impl(_name, _extension.untraced(_kernel), _key)
+ROUTE, SPREAD = torch.ops.hgemm.route.default, torch.ops.hgemm.spread_rows.default
+SUM = torch.ops.hgemm.sum_rows.default
 
 
 @torch.library.register_fake("hgemm::route")
@@ -47,57 +65,59 @@ def _fake(indices: Tensor, experts: int) -> tuple[Tensor, Tensor, Tensor, Tensor
     return order, tokens, places, indices.new_empty(experts, dtype=torch.int32)
 
 
-def _sum_of_rows(rows: Tensor, places: Tensor, weights: Tensor | None) -> Tensor:
-    """Of (T, top_k) rows: a token's, in the order of its choice, in float32, rounded once, whatever T is."""
-    wide = rows if weights is None or weights.dtype == rows.dtype else rows.float()
-    weights = None if weights is None else weights.to(wide.dtype)
-    return functional.embedding_bag(places, wide, mode="sum", per_sample_weights=weights).to(rows.dtype)
+@torch.library.register_fake("hgemm::spread_rows")
+def _fake_spread(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    return x.new_empty(tokens.shape[0], x.shape[1])
 
 
-class _Spread(torch.autograd.Function):
-    """x[tokens]. Torch's own gradient of that adds in any order."""
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-        return x.index_select(0, tokens)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[1:])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-        tokens, places = ctx.saved_tensors
-        return _Combine.apply(grad, None, tokens, tokens, places), None, None
+@torch.library.register_fake("hgemm::sum_rows")
+def _fake_sum(rows: Tensor, weights: Tensor | None, order: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    return rows.new_empty(places.shape[0], rows.shape[1])
 
 
-class _Combine(torch.autograd.Function):
-    """The sum of each token's rows, times weights (T, top_k) if there are any."""
-    generate_vmap_rule = True
+def _save_spread(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[1:])
 
-    @staticmethod
-    def forward(rows: Tensor, weights: Tensor | None, order: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-        return _sum_of_rows(rows, places, weights)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+def _spread_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    tokens, places = ctx.saved_tensors
+    return sum_rows(grad, None, tokens, tokens, places), None, None
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-        rows, weights, order, tokens, places = ctx.saved_tensors
-        of_rows = of_weights = None
-        if ctx.needs_input_grad[0]:
-            of_rows = _Spread.apply(grad, tokens, places)
-            if weights is not None:
-                of_rows = (of_rows * weights.reshape(-1).index_select(0, order).unsqueeze(1)).to(rows.dtype)
-        if weights is not None and ctx.needs_input_grad[1]:
-            chosen = rows.index_select(0, places.reshape(-1)).unflatten(0, places.shape)
-            wide = torch.float32 if weights.dtype == torch.float32 else None
-            of_weights = _autograd.gemm(chosen, grad.unsqueeze(2), None, None, 1.0, 0.0, "none", wide,
-                                        mode.batch_invariant).squeeze(2).to(weights.dtype)
-        return of_rows, of_weights, None, None, None
+
+def _save_sum(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+    ctx.batch_invariant = mode.batch_invariant
+
+
+def _sum_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    rows, weights, order, tokens, places = ctx.saved_tensors
+    of_rows = of_weights = None
+    if ctx.needs_input_grad[0]:
+        of_rows = spread_rows(grad, tokens, places)
+        if weights is not None:
+            of_rows = (of_rows * weights.reshape(-1).index_select(0, order).unsqueeze(1)).to(rows.dtype)
+    if weights is not None and ctx.needs_input_grad[1]:
+        chosen = rows.index_select(0, places.reshape(-1)).unflatten(0, places.shape)
+        wide = torch.float32 if weights.dtype == torch.float32 else None
+        of_weights = _autograd.gemm(chosen, grad.unsqueeze(2), None, None, 1.0, 0.0, "none", wide,
+                                    ctx.batch_invariant).squeeze(2).to(weights.dtype)
+    return of_rows, of_weights, None, None, None
+
+
+torch.library.register_autograd("hgemm::spread_rows", _spread_backward, setup_context=_save_spread)
+torch.library.register_autograd("hgemm::sum_rows", _sum_backward, setup_context=_save_sum)
+_transformed_spread = _transformed(SPREAD, _save_spread, _spread_backward)
+_transformed_sum = _transformed(SUM, _save_sum, _sum_backward)
+
+
+def spread_rows(*arguments: Any) -> Tensor:
+    """The operator hgemm::spread_rows."""
+    return (_transformed_spread if is_transformed() else SPREAD)(*arguments)
+
+
+def sum_rows(*arguments: Any) -> Tensor:
+    """The operator hgemm::sum_rows."""
+    return (_transformed_sum if is_transformed() else SUM)(*arguments)
 
 
 def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
@@ -143,6 +163,6 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
     refuse_forward_mode(x, router_weights, w13, w2)
     order, tokens, places, ends = ROUTE(router_indices, w13.shape[0])
     places = places.view(router_indices.shape)
-    inner = _gates.by_rows(_Spread.apply(x, tokens, places), w13.transpose(1, 2), ends, gate)
-    rows = _groups.grouped_mm(inner, w2.transpose(1, 2), ends, False, mode.batch_invariant)
-    return _Combine.apply(rows, router_weights, order, tokens, places)
+    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate)
+    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, mode.batch_invariant)
+    return sum_rows(rows, router_weights, order, tokens, places)
