@@ -83,12 +83,27 @@ void check_kernel(const std::string& kernel)
 TEST(DeviceKernels, gated)
 {
     NEEDS_BACKEND("sm90");
-    for (const char* kernel :
-         {"128x256_2x1/stream_k=0", "128x256_2x1/stream_k=1", "128x176_2x1", "128x128_2x1/stream_k=0",
-          "128x128_2x1/stream_k=1", "splitk_192x144", "splitk_192x112", "splitk_128x144",
-          "splitk_128x112_1x2", "splitk_128x96", "splitk_64x144", "splitk_64x112_1x2", "splitk_64x96",
-          "splitk_64x32_occ2/split=1", "splitk_64x32_occ2/split=2", "splitk_64x16_occ2/split=3",
-          "splitk_64x8_occ2"})
+    for (const char* kernel : {"128x256_2x1/stream_k=0",
+                               "128x256_2x1/stream_k=1",
+                               "128x224",
+                               "128x176_2x1",
+                               "128x128_2x1/stream_k=0",
+                               "128x128_2x1/stream_k=1",
+                               "splitk_192x144",
+                               "splitk_192x112",
+                               "splitk_128x144",
+                               "splitk_128x112_1x2",
+                               "splitk_128x112_2x1",
+                               "splitk_128x96",
+                               "splitk_64x144",
+                               "splitk_64x112_1x2",
+                               "splitk_64x96",
+                               "splitk_64x64",
+                               "splitk_128x64_1x2",
+                               "splitk_64x32_occ2/split=1",
+                               "splitk_64x32_occ2/split=2",
+                               "splitk_64x16_occ2/split=3",
+                               "splitk_64x8_occ2"})
         check_kernel(std::string("sm90_gated_") + kernel);
 }
 
