@@ -184,8 +184,8 @@ def main():
     begin, out = time.monotonic(), open(arguments.csv, "w")
     device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                             capture_output=True, text=True).stdout.strip()
-    out.write(f"# {device}, PyTorch {torch.__version__}, Triton {triton.__version__}, {time.strftime('%Y-%m-%d')}; bf16;"
-              " ratio: median over rounds of its time by hgemm's\nwhat,layer,rows,arm,us,ratio,error\n")
+    out.write(f"# {device}, PyTorch {torch.__version__}, Triton {triton.__version__}, {time.strftime('%Y-%m-%d')}; "
+              "bf16; ratio: median over rounds of its time by hgemm's\nwhat,layer,rows,arm,us,ratio,error\n")
     for what, make, layers, rows in (("dense", dense, DENSE, DENSE_ROWS), ("moe", experts, EXPERTS, TOKENS)):
         if arguments.only not in (None, what):
             continue

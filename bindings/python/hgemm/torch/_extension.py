@@ -147,7 +147,8 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
         return None
 
 
-def serve_gated(a: Tensor, b: Tensor, form: int, block: int, limit: float, slope: float, offset: float) -> Tensor | None:
+def serve_gated(a: Tensor, b: Tensor, form: int, block: int, limit: float, slope: float,
+                offset: float) -> Tensor | None:
     """As serve_plain(), of a gated product."""
     if not enabled or not is_plain(a, b) or needs_gradient(a, b) or forward_ad._current_level >= 0:
         return None

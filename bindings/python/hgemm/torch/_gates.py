@@ -217,7 +217,7 @@ def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate) -> Tensor:
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
                  gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
                  offset: float = 0.0) -> Tensor:
-    """``activation(gate) * (other + offset)``, where ``gate`` and ``other`` are halves of ``linear(input, weight, bias)``.
+    """``activation(gate) * (other + offset)``, of the halves ``gate`` and ``other`` of ``linear(input, weight, bias)``.
 
     ``input``: (..., K), ``weight``: (2 F, K), ``bias``: (2 F,); the result is (..., F). All is computed in float32 and
     rounded once. Without ``gate_block`` the first F rows of ``weight`` are those of the gates. Else ``gate_block`` rows
@@ -252,7 +252,7 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
 def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, activation: Optional[str] = "silu",
                      gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
                      offset: float = 0.0) -> Tensor:
-    """:func:`grouped_mm` of rows of ``mat_a``, (M, K), by ``mat_b``, (G, K, 2 F), gated as by :func:`gated_linear`: (M, F).
+    """:func:`grouped_mm` of ``mat_a``, (M, K), by ``mat_b``, (G, K, 2 F), gated as by :func:`gated_linear`: (M, F).
 
     Without ``gate_block`` the first F columns of each matrix of ``mat_b`` are those of the gates. Fused on GPUs of
     compute capability 9.0 where they are contiguous along K, as the transposed view of weights (G, 2 F, K) is.

@@ -14,10 +14,11 @@ from ._extension import is_transformed, refuse_forward_mode
 from ._ops import _require, require_dimensions
 from ._overrides import mode
 
-# indices (T, top_k): of the experts of each token. A row for each index, sorted by expert, and by token for each expert.
+# indices (T, top_k): of the experts of each token. There is a row for each, sorted by expert, and then by token.
 # order: where in indices the row's is; tokens: whose row it is; places: of the rows, in the order of indices; ends:
 # where each expert's rows end.
-_ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor order, Tensor tokens, Tensor places, Tensor ends)")
+_ops._library.define("route(Tensor indices, SymInt experts) -> "
+                     "(Tensor order, Tensor tokens, Tensor places, Tensor ends)")
 # x[tokens]. Torch's own gradient of that adds in any order.
 _ops._library.define("spread_rows(Tensor x, Tensor tokens, Tensor places) -> Tensor")
 # The sum of each token's rows, times weights (T, top_k) if there are any.
@@ -150,7 +151,7 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
     """A layer of experts: for each token the sum, over its ``top_k`` experts, of weight * ``w2[expert] @ gated``.
 
     ``x``: (T, H). ``router_indices``: int64 or int32, (T, top_k), the experts of each token. ``router_weights``:
-    (T, top_k), of float32 or a half type. ``w13``: (E, 2 F, H), and ``w2``: (E, H, F), as of torch.nn.functional.linear.
+    (T, top_k), of float32 or a half type. ``w13``: (E, 2 F, H), and ``w2``: (E, H, F), rows as of :func:`linear`.
     ``gated`` is :func:`gated_linear` of the token and ``w13[expert]``, with the same ``activation``, ``gate_block``,
     ``limit``, ``slope`` and ``offset``. The result is (T, H).
 
