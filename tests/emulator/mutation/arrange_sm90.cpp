@@ -11,6 +11,7 @@
 #include "arch/sm90/params.hpp"
 
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -185,6 +186,47 @@ Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int 
     std::memset(params.arrivals, 0, bytes);
     if (streams)
         params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
+// Plan and parameters are the library's own. Shape 0: all gates in front of a line, tiles of all kinds.
+// Then blocks of eight, two problems; gates and others that take turns, an alpha of 0. With swap_ab in two
+// slices.
+Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
+    const Variant variant = variant_of(name);
+    const bool along_m = config.gates == Gates::AlongM;
+    const int64_t lines = (along_m ? config.tile_n : config.tile_m * config.cluster_m) + 5;
+    const int64_t columns = 2 * config.gates_of_tile() - 8, block = shape == 0   ? columns
+                                                                    : shape == 1 ? 8
+                                                                                 : 1;
+    Setup setup;
+    Asked asked{variant.bf16 ? Type::BF16 : Type::F16};
+    asked.nothing = shape == 2;
+    hg::Problem p =
+        make_problem(machine, setup, lines, 2 * columns, shape == 2 ? 2 * tile_k : 3 * tile_k - 24,
+                     shape == 1 ? 2 : 1, variant, asked);
+    constexpr hg::Activation activations[] = {hg::Activation::Silu, hg::Activation::GeluTanh,
+                                              hg::Activation::Relu};
+    p.activation = activations[shape];
+    p.gate = {block, shape == 0 ? 1.5f : std::numeric_limits<float>::infinity(), 1.25f,
+              shape == 1 ? 0.5f : -0.0f};
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.split = along_m ? 2 : 0;
+    options.stream_k = hg::StreamK::Off;
+    options.workspace = size_t{1} << 30;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = 4;
+    hg::Plan plan{};
+    Params params;
+    if (!choose(p, device, options, plan) || pack_gated_product(p, plan, params) != hg::ok)
+        throw std::runtime_error("no launch of " + name);
     set_launch(setup, kernel, plan, params);
     return setup;
 }

@@ -58,6 +58,7 @@ void set_parameters(Setup& setup, const Params& params)
 Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape);
+Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_pair(emu::Machine& machine, const std::string& name, int shape);

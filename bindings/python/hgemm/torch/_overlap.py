@@ -14,6 +14,9 @@ from ._ranks import Group, exchange, gather
 
 #: Up to so many rows in all, there is one product: several would each read the matrix.
 FEW = 512
+#: Where all ranks get all rows, two read each other's sums of few rows, and more of them those of up to so many. Above,
+#: each would read too much, and all exchange what each adds.
+READ_BY_MANY = 64
 #: So many rows of a rank's block are halved, so that one half is added, and gathered, beside the product of the other.
 HALVED = 2048
 
@@ -135,7 +138,7 @@ def _multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, o
     block = -(-rows // size)
     sums_at = -(-4 * size * block * columns // 256) * 256  # behind what ranks add
     peers = _peers.find(group_of(name), x.device, sums_at + block * columns * out.itemsize)
-    if peers is None:
+    if peers is None or (size > 2 and not scatter and READ_BY_MANY < rows <= FEW):
         partial = _new(x, rows, mat2, torch.float32)
         _multiply(x, mat2, added, partial, batch_invariant)
         parts = exchange(partial, group_of(name), size)
