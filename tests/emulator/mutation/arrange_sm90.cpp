@@ -207,8 +207,10 @@ Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int sha
     Setup setup;
     Asked asked{variant.bf16 ? Type::BF16 : Type::F16};
     asked.nothing = shape == 2;
+    // Each slice fills all stages twice, and some again.
+    const int64_t k_tiles = (along_m ? 2 : 1) * (2 * stage_count(config, Major::K) + 2);
     hg::Problem p =
-        make_problem(machine, setup, lines, 2 * columns, shape == 2 ? 2 * tile_k : 3 * tile_k - 24,
+        make_problem(machine, setup, lines, 2 * columns, k_tiles * tile_k - (shape == 2 ? 0 : 24),
                      shape == 1 ? 2 : 1, variant, asked);
     constexpr hg::Activation activations[] = {hg::Activation::Silu, hg::Activation::GeluTanh,
                                               hg::Activation::Relu};

@@ -28,7 +28,7 @@ const std::vector<Kernel>& kernels()
         {"sm90_triangle_128x128_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_triangle},
         {"sm90_gated_128x176_2x1_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_gated},
         {"sm90_gated_128x224_f16_kk", 90, "sm90_f16_other.fatbin", 3, arrange_sm90_gated},
-        {"sm90_gated_splitk_64x64_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_gated},
+        {"sm90_gated_splitk_128x64_1x2_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_gated},
         {"sm90_gated_splitk_64x8_occ2_f16_kk", 90, "sm90_f16_other.fatbin", 3, arrange_sm90_gated},
         {"sm100_2cta_512x256", 100, "sm100_sm100.fatbin", 7, arrange_sm100},
         {"sm100_2cta_256x128", 100, "sm100_sm100.fatbin", 7, arrange_sm100},
