@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -167,6 +168,16 @@ TEST(Gate, NumbersThatAreNotGivenChangeNothing)
     EXPECT_TRUE(std::signbit(to_problem(g).gate.offset)) << "-0 keeps the sign of a zero";
     g.gate = {n / 2, 3, 2, 1, 77};
     EXPECT_EQ(to_problem(g).gate, (Gate{n / 2, 3, 2, 1}));
+}
+
+// Else a gate of 0 would become infinity times 0.
+TEST(Gate, SlopesTimesLog2EAreFinite)
+{
+    hgemm_args_t g = gated();
+    g.activation = HGEMM_ACTIVATION_SILU;
+    g.gate.slope = FLT_MAX;
+    EXPECT_TRUE(std::isfinite(to_problem(g).gate.slope * 1.4426950409f));
+    EXPECT_GT(to_problem(g).gate.slope, 1e38f);
 }
 
 // A problem whose D has so many columns; a block of 0 is the whole of these.
