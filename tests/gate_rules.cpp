@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cfloat>
 #include <cmath>
 #include <functional>
 #include <iterator>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace hg::test {
 namespace {
@@ -19,6 +21,8 @@ constexpr hgemm_activation_t activations[] = {HGEMM_ACTIVATION_NONE, HGEMM_ACTIV
 
 // Without a block: nothing else; a limit; an offset; as gpt-oss has it.
 constexpr hgemm_gate_t numbers[] = {{}, {0, 5, 0, 0, 0}, {0, 0, 0, -0.5f, 0}, {0, 7, 1.702f, 1, 0}};
+
+constexpr hgemm_gate_t steepest = {0, 0, FLT_MAX, 0, 0};
 
 void set_numbers(GemmCase& g, const hgemm_gate_t& gate)
 {
@@ -239,8 +243,9 @@ void check_special_sums(Library& library, GemmCase g)
 
 void check_gate_values(Library& library, bool has_c)
 {
+    const std::vector<hgemm_gate_t> gates{numbers[0], numbers[1], numbers[2], numbers[3], steepest};
     for (const hgemm_activation_t activation : activations)
-        for (const hgemm_gate_t& gate : numbers)
+        for (const hgemm_gate_t& gate : gates)
             for (const int64_t block : {int64_t{1}, length_of_specials}) {
                 const bool is_by_erf = activation == HGEMM_ACTIVATION_GELU_ERF;
                 if ((gate.slope != 0 && activation != HGEMM_ACTIVATION_SILU) || (is_by_erf && !has_c))

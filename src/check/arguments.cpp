@@ -207,11 +207,11 @@ Status Checker::check_gate() const
     if (gate.block < 0)
         return fail_argument(position_, "args->gate.block", "is %" PRId64 ", must be at least 0",
                              gate.block);
-    if (gate.block > 0 && (gate.block > line.inner / 2 || line.inner % (2 * gate.block) != 0))
-        if (line.inner > 0)
-            return fail_argument(position_, "args->gate.block",
-                                 "is %" PRId64 ", twice of it must divide args->%s = %" PRId64, gate.block,
-                                 line.inner_name, line.inner);
+    if (gate.block > 0 && line.inner > 0 &&
+        (gate.block > line.inner / 2 || line.inner % (2 * gate.block) != 0))
+        return fail_argument(position_, "args->gate.block",
+                             "is %" PRId64 ", twice of it must divide args->%s = %" PRId64, gate.block,
+                             line.inner_name, line.inner);
     if (!(gate.limit >= 0.0f && gate.limit <= FLT_MAX))
         return bad_member("args->gate.limit", gate.limit, "finite and at least 0");
     if (!(gate.slope >= 0.0f && gate.slope <= FLT_MAX))

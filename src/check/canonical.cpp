@@ -2,6 +2,7 @@
 
 #include "src/check/request.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace hg {
@@ -26,11 +27,13 @@ Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_
 
 }  // namespace
 
-// An infinite limit and an offset of -0 are neutral.
+// An infinite limit and an offset of -0 are neutral. Any slope so steep makes a step at 0, and kernels
+// multiply it by log2(e), which must not overflow.
 Gate to_gate(const hgemm_gate_t& gate)
 {
-    constexpr float none = std::numeric_limits<float>::infinity();
-    return {gate.block, gate.limit != 0.0f ? gate.limit : none, gate.slope != 0.0f ? gate.slope : 1.0f,
+    constexpr float none = std::numeric_limits<float>::infinity(), steepest = 0x1p127f;
+    return {gate.block, gate.limit != 0.0f ? gate.limit : none,
+            gate.slope != 0.0f ? std::min(gate.slope, steepest) : 1.0f,
             gate.offset != 0.0f ? gate.offset : -0.0f};
 }
 

@@ -76,6 +76,12 @@ GateCut cut_gates(const Problem& p, size_t room)
     return cut;
 }
 
+bool is_too_large(const Problem& p, const GateCut& cut)
+{
+    return static_cast<double>(cut.rows * cut.columns) * static_cast<double>(matrices_of(p, cut)) >
+           max_elements;
+}
+
 Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece, int index, float* sums)
 {
     const int64_t column = first_column(p, cut, piece, index);

@@ -19,12 +19,6 @@ struct GateCut {
     bool two;    // matrices, and products: see above
     int64_t ld;  // of a matrix of sums
     size_t sums_bytes;
-
-    // The pass numbers the elements of a part with 31 bits.
-    bool is_too_large() const
-    {
-        return static_cast<double>(rows * columns) * static_cast<double>(problems) > 0x1p30;
-    }
 };
 
 struct GatePiece {
@@ -53,6 +47,9 @@ inline bool has_halves(const Problem& p) { return 2 * p.gate.block == p.n; }
 // Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. The rows of groups are
 // not cut.
 GateCut cut_gates(const Problem& p, size_t room);
+
+// Has a part more elements than the pass can number?
+bool is_too_large(const Problem& p, const GateCut& cut);
 
 template <typename Visit>
 void for_each_gate_piece(const Problem& p, const GateCut& cut, Visit visit)

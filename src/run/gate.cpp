@@ -64,7 +64,7 @@ Status plan_parts(hg::Handle& handle, const Problem& p, Way& way)
     way.by_kernel = false;
     return plan_in_workspace(handle, way.needs, [&](size_t room, Needs& needs, size_t& kept) {
         way.cut = cut_gates(p, room);
-        if (way.cut.is_too_large())
+        if (is_too_large(p, way.cut))
             return fail(HGEMM_STATUS_NOT_SUPPORTED, "gates of so many rows of groups are not served");
         kept = way.cut.sums_bytes;
         return needs_of_parts(handle, p, way, needs);
@@ -98,16 +98,14 @@ void take_kernel(const Plan& plan, Way& way)
 Status search_way(hg::Handle& handle, const Problem& p, Way& way)
 {
     Plan plan{};
-    const bool found = find_kernel(handle, p, plan);
-    if (found && plan.why == Why::Forced) {
+    if (!find_kernel(handle, p, plan))
+        return plan_parts(handle, p, way);
+    const KeptError kept;  // of parts that are refused
+    const bool in_parts = plan.why != Why::Forced && plan_parts(handle, p, way) == ok &&
+                          way.needs.bytes <= handle.workspace().bytes &&
+                          way.needs.predicted_us < plan.predicted_us;
+    if (!in_parts)
         take_kernel(plan, way);
-        return ok;
-    }
-    const Status status = plan_parts(handle, p, way);
-    const bool fits = status == ok && way.needs.bytes <= handle.workspace().bytes;
-    if (!found || (fits && way.needs.predicted_us < plan.predicted_us))
-        return status;
-    take_kernel(plan, way);
     return ok;
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -167,6 +168,16 @@ TEST(Gate, NumbersThatAreNotGivenChangeNothing)
     EXPECT_TRUE(std::signbit(to_problem(g).gate.offset)) << "-0 keeps the sign of a zero";
     g.gate = {n / 2, 3, 2, 1, 77};
     EXPECT_EQ(to_problem(g).gate, (Gate{n / 2, 3, 2, 1}));
+}
+
+// Else a gate of 0 would become infinity times 0.
+TEST(Gate, SlopesTimesLog2EAreFinite)
+{
+    hgemm_args_t g = gated();
+    g.activation = HGEMM_ACTIVATION_SILU;
+    g.gate.slope = FLT_MAX;
+    EXPECT_TRUE(std::isfinite(to_problem(g).gate.slope * 1.4426950409f));
+    EXPECT_GT(to_problem(g).gate.slope, 1e38f);
 }
 
 // A problem whose D has so many columns; a block of 0 is the whole of these.
@@ -331,6 +342,40 @@ TEST(Gate, SumsFitInTheRoomIfAnyDo)
                 EXPECT_LE(least, static_cast<size_t>(
                                      std::max<int64_t>(256, 64 * std::max<int64_t>(p.gate.block, 8))));
             }
+}
+
+// The groups' rows lie in one matrix of sums, however many groups there are.
+TEST(Gate, ContiguousGroupsShareOneMatrix)
+{
+    Problem p = problem_of(32'768, 64, 8);
+    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0};
+    for (const int64_t groups : {1, 600, 100'000}) {
+        p.batch = groups;
+        const GateCut cut = cut_gates(p, size_t{1} << 34);
+        EXPECT_EQ(cut.sums_bytes, size_t{32'768 * 64 * 2 * 4});
+        EXPECT_FALSE(is_too_large(p, cut)) << groups;
+    }
+    p.groups.by = GroupsBy::Counts;
+    EXPECT_TRUE(is_too_large(p, cut_gates(p, size_t{1} << 34))) << "a matrix each";
+}
+
+// The widest tiles have 80 gates, of which no 32 follow each other.
+TEST(Gate, KernelsForGroupsHaveTilesThatFindTheGates)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = problem_of(16'384, 1024, 0);
+    p.k = p.a.row_stride = p.b.row_stride = 1024;
+    p.batch = 8;
+    p.b.batch_stride = p.n * p.k;
+    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0};
+    const std::string prefix = "sm90_gated_grouped_";
+    EXPECT_EQ(choose(h100, p).kernel, prefix + "128x160_1x2");
+    for (const int64_t block : {32, 128}) {
+        p.gate.block = block;
+        EXPECT_EQ(choose(h100, p).kernel, prefix + "128x128_1x2") << block;
+    }
+    EXPECT_NE(choose(h100, p, "", (prefix + "128x160_1x2").c_str()).status, ok);
+    EXPECT_EQ(choose(h100, p, "", (prefix + "64x128").c_str()).kernel, prefix + "64x128");
 }
 
 TEST(Gate, PartsAreFewWhereThereIsRoom)

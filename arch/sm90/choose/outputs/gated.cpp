@@ -16,7 +16,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -106,18 +105,29 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
     return true;
 }
 
+// As the kernel without gates is planned or, where its tiles do not find the gates, as the widest whose
+// tiles do.
 bool plan_gated_groups(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    Options like = o;
-    for (int i = 0; i < grouped_count; ++i)
-        if (std::strcmp(o.kernel, kernels[first_gated_grouped + i].name) == 0)
-            like = force(o, kernels[first_grouped + i].name);
-    const bool forced_away = *o.kernel && std::strcmp(o.kernel, like.kernel) == 0;
-    if (forced_away || !choose_groups(without_gates(p), device, like, plan) || plan.repacks())
-        return false;
-    const int index = plan.kernel - first_grouped;
-    plan.kernel = first_gated_grouped + index;
-    return finds_gates(gated_grouped_configs[index], p);
+    const Problem product = without_gates(p);
+    const auto plan_as = [&](const Options& like) {
+        Plan next = plan;
+        if (!choose_groups(product, device, like, next) || next.repacks())
+            return false;
+        const int index = next.kernel - first_grouped;
+        if (!finds_gates(gated_grouped_configs[index], p))
+            return false;
+        plan = next;
+        plan.kernel = first_gated_grouped + index;
+        return true;
+    };
+    if (!*o.kernel && plan_as(o))
+        return true;
+    for (int index = grouped_count - 1; index >= 0; --index)
+        if (!is_forced_away(o, kernels[first_gated_grouped + index]) &&
+            plan_as(force(o, kernels[first_grouped + index].name)))
+            return true;
+    return false;
 }
 
 // With swap_ab a B of more bytes is read more slowly than by a product whose sums are gated in a pass: 16
