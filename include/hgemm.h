@@ -153,18 +153,19 @@ typedef HGEMM_ENUM(hgemm_uplo) {
 } hgemm_uplo_t;
 
 /**
- * A gated result, as SwiGLU, GeGLU and their like have it: in a line of the product, one half of the elements are
- * gates of the other half. D = activation(gate) * (other + offset) has half as many. A line is a row of a
- * row-major result, and a column of a column-major one.
+ * A gated result, as in SwiGLU and GeGLU. Half of the elements of each line of the product are gates. Each
+ * gate has one up element in the other half of the line. D = activation(gate) * (up + offset), with lines
+ * half as long. A line is a row of a row-major product, and a column of a column-major one. The product
+ * includes alpha, beta * C and the bias.
  */
 typedef struct hgemm_gate {
-    /* 0: no gates. Else `block` elements of a line are gates of the next `block`, the next `block` are gates
-       again, and so on. Half of a line: all gates lie in front. 1: gates and others take turns. Twice of it
-       must divide the length of a line. */
+    /* 0: no gates. Else the first `block` elements of a line are gates, the next `block` are their up
+       elements, the next `block` are gates again, and so on. Half of a line: all gates come first. 1: gates
+       and up elements alternate. 2 * block must divide the length of a line. */
     int64_t block;
-    float limit;     /* above 0: larger gates count as limit, and others are clamped to -limit ... limit */
+    float limit;     /* 0: none; else gates are at most limit, up elements clamped to -limit ... limit */
     float slope;     /* at least 0; of HGEMM_ACTIVATION_SILU, x / (1 + exp(-slope * x)); 0 counts as 1 */
-    float offset;    /* added to what is gated */
+    float offset;    /* added to each up element */
     uint32_t unused; /* not read */
 } hgemm_gate_t;
 
@@ -483,9 +484,9 @@ typedef struct hgemm_args {
        are those of the whole product. NOT_SUPPORTED for pointer arrays. */
     hgemm_uplo_t uplo;
     uint32_t unused_too; /* not read */
-    /* With a block: D is m x n / 2, if it is column-major m / 2 x n. C, the bias and aux are those of the
-       whole m x n product; aux receives the values before limit, activation and offset. NOT_SUPPORTED for
-       pointer arrays. */
+    /* If gate.block is not 0, D is m x n / 2 (row-major) or m / 2 x n (column-major). C, the bias and aux
+       belong to the m x n product. aux receives the product, before limit, activation and offset. A C that is
+       read must not be D. uplo must be 0. NOT_SUPPORTED for pointer arrays. */
     hgemm_gate_t gate;
 } hgemm_args_t;
 
@@ -566,10 +567,12 @@ typedef struct hgemm_grouped_args {
     const int32_t *counts_i32;  /* as counts */
     hgemm_op_t transa;          /* of k groups; of others HGEMM_NO_TRANS or 0. 0 counts as HGEMM_NO_TRANS */
     uint32_t flags;             /* must be 0 */
-    hgemm_activation_t activation; /* of gates; NONE without them */
+    hgemm_activation_t activation; /* of the gates; NONE if gate.block is 0 */
     uint32_t unused;               /* not read */
-    /* With a block: D_g is gated and n / 2 wide. Of contiguous and masked groups, with beta = 0. Fast on compute
-       capability 9.0 where B is contiguous along k, and D is of A's type and aligned to 16 bytes. */
+    /* If gate.block is not 0, D_g has n / 2 columns. beta must be 0, and the groups contiguous or masked.
+       With HGEMM_GROUPED_HOST each entry of `problems` has its own gate. Fastest on compute capability 9.0
+       where B is contiguous along k, lines of A, B and D are aligned to 16 bytes, type_d is type_ab, and the
+       activation is not HGEMM_ACTIVATION_GELU_ERF. */
     hgemm_gate_t gate;
 } hgemm_grouped_args_t;
 
