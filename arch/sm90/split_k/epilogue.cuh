@@ -24,7 +24,6 @@
 #include "arch/sm90/split_k/staging.cuh"
 
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 
 namespace hg::sm90 {
@@ -405,7 +404,7 @@ private:
     }
 
     const uint32_t to_;  // typed_place(): the address for block 0
-    const std::conditional_t<C.is_gated(), GatedVectors<C>, NoGates> gated_;
+    const GatedVectors<C> gated_;
     uint32_t properties_;
     OutputColumn<T> column_;       // General and Aligned, if finds_early
     const float* bias_ = nullptr;  // a warp's staged elements; null: none

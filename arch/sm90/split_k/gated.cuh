@@ -16,8 +16,13 @@ namespace hg::sm90 {
 
 // A thread's vectors of a tile: one in every step-th row of D. Computed before the main loop: afterwards
 // all threads would wait for the parameters.
-template <Config C>
+template <Config C, bool = C.is_gated()>
 struct GatedVectors {
+    __device__ GatedVectors(const Params&, const TileCoord&) {}  // without gates there is nothing
+};
+
+template <Config C>
+struct GatedVectors<C, true> {
     static constexpr bool along_m = C.gates == Gates::AlongM;
     static constexpr int half = C.gates_of_tile(), vectors = half / epilogue_vector;
     static constexpr int rows = along_m ? C.tile_n : C.tile_m, step = 128 * C.consumers / vectors;
@@ -70,11 +75,6 @@ struct GatedVectors {
             }
         });
     }
-};
-
-// Of kernels without gates.
-struct NoGates {
-    __device__ NoGates(const Params&, const TileCoord&) {}
 };
 
 }  // namespace hg::sm90
