@@ -40,10 +40,10 @@ std::vector<GemmCase> cases()
                                          {150, 256, 72, 128}, {200, 320, 136, 64}, {64, 512, 64, 256}};
     std::vector<GemmCase> cases;
     for (const GatedShape& shape : shapes)
-        for (unsigned i = 0; i < (thinning() > 1 ? 2u : 5u); ++i) {
+        for (unsigned i = 0; i < (thinning() > 1 ? 1u : 5u); ++i) {
             const auto form = static_cast<unsigned>(cases.size());
             GemmCase g = case_of(form, shape.lines, shape.length, shape.k, shape.block);
-            if (i % 2 == 1) {
+            if (form % 2 == 1) {
                 g.batch = Batch::Strided;
                 g.batch_count = 3;
                 g.b.step = form % 3 == 0 ? 0 : 1;
@@ -66,11 +66,13 @@ void check_kernel(const std::string& kernel)
     Library library(Cuda::get(), "", kernel);
     ASSERT_TRUE(library.created()) << library.story();
     Suite suite(library);
+    const bool streams = kernel.ends_with("/stream_k=1");
     int served = 0;
     for (const GemmCase& g : cases())
         if (is_served(library, g)) {
             suite.check(g);
-            suite.check(g);  // words in memory are 0 again
+            if (streams)
+                suite.check(g);  // words in memory are 0 again
             ++served;
         }
     EXPECT_GT(served, 0) << kernel;
