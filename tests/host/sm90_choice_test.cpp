@@ -275,5 +275,28 @@ TEST(Sm90, ExceptionsAreReadAsTransposes)
     EXPECT_NE(why(16384, 512, 128), Why::Tuned);
 }
 
+// A kernel that was planned before, and is slower, shares K tiles: nothing of its plan is left.
+TEST(Sm90Choice, PlansOfGatedKernelsAreTheirOwn)
+{
+    int whole = 0;
+    for (const int64_t m : {64, 256, 512, 700, 1024, 2048})
+        for (const int64_t n : {7168, 12288, 28672}) {
+            Problem p = linear_layer(m, n, 4096);
+            p.d.ld = n / 2;
+            p.gate = {n / 2, 7.0f, 1.0f, -0.0f};
+            p.activation = Activation::Silu;
+            Plan plan{};
+            Options options{};
+            options.workspace = size_t{192} << 20;
+            options.counters = 1 << 20;
+            if (!sm90::choose(p, h200, options, plan) || plan.sm90.stream_k)
+                continue;
+            ++whole;
+            EXPECT_EQ(plan.sm90.stream_k_tiles, 0) << m << " x " << n;
+            EXPECT_LT(plan.workspace, 1000u) << m << " x " << n;
+        }
+    EXPECT_GT(whole, 10);
+}
+
 }  // namespace
 }  // namespace hg
