@@ -276,7 +276,7 @@ TEST(Sm90, ExceptionsAreReadAsTransposes)
 }
 
 // A kernel that was planned before, and is slower, shares K tiles: nothing of its plan is left.
-TEST(Sm90Choice, PlansOfGatedKernelsAreTheirOwn)
+TEST(Sm90, PlansOfGatedKernelsAreTheirOwn)
 {
     int whole = 0;
     for (const int64_t m : {64, 256, 512, 700, 1024, 2048})
