@@ -427,13 +427,16 @@ class Refusals(unittest.TestCase):
             (ValueError, "gate_block: -1, must be positive", {"gate_block": -1}),
             (ValueError, "gate_block: 48, must be positive", {"gate_block": 48}),
             (TypeError, "gate_block: 1.5, must be an integer", {"gate_block": 1.5}),
-            (ValueError, "weight: gives 47 columns, must be gates and as many others", {"weight": weight[:47]}),
-            (ValueError, "limit: -1.0, must not be negative", {"limit": -1}),
+            (ValueError, "weight: gives 47 columns, must be gates and as many up elements", {"weight": weight[:47]}),
+            (ValueError, "limit: -1.0, must be positive in float32", {"limit": -1}),
+            (ValueError, "limit: 0.0, must be positive in float32", {"limit": 0.0}),
+            (ValueError, "limit: 1e-300, must be positive in float32", {"limit": 1e-300}),
             (ValueError, "limit: nan, must be finite in float32", {"limit": float("nan")}),
             (ValueError, r"limit: 1e\+300, must be finite in float32", {"limit": 1e300}),
             (TypeError, "limit: 'x', must be a number", {"limit": "x"}),
             (ValueError, "slope: 2.0, must be None but for silu", {"slope": 2.0, "activation": "relu"}),
-            (ValueError, "slope: 0.0, must not be 0", {"slope": 0.0}),
+            (ValueError, "slope: 0.0, must be positive", {"slope": 0.0}),
+            (ValueError, "slope: -1.0, must be positive", {"slope": -1.0}),
             (ValueError, "slope: inf, must be finite", {"slope": float("inf")}),
             (ValueError, "offset: inf, must be finite", {"offset": float("inf")}),
             (TypeError, "input: is builtins.list, must be a torch.Tensor", {"input": [1]}),
@@ -458,7 +461,7 @@ class Refusals(unittest.TestCase):
             (ValueError, r"offs: its shape is \(1,\), must be \(2,\)", {"offs": offs[:1]}),
             (TypeError, "offs: is torch.float32, must be torch.int32", {"offs": offs.float()}),
             (TypeError, "mat_a: is torch.float32", {"mat_a": a.float()}),
-            (ValueError, "limit: -0.5, must not be negative", {"limit": -0.5})))
+            (ValueError, "limit: -0.5, must be positive", {"limit": -0.5})))
 
     def test_experts(self):
         x, weights, indices, w13, w2 = layer()

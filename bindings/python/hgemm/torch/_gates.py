@@ -18,9 +18,9 @@ from ._extension import ACTIVATION_SHIFT, LINEAR, is_transformed, refuse_forward
 from ._ops import _Kind, _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
 
-_LARGEST = torch.finfo(torch.float32).max
+_LARGEST, _SMALLEST = torch.finfo(torch.float32).max, 2.0**-149
 _ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offset, bool batch_invariant"
-# activation(gates) * (others + offset) of a @ b + bias: (M, K) by (K, 2 F) is (M, F). `block` columns are gates of the
+# activation(gates) * (ups + offset) of a @ b + bias: (M, K) by (K, 2 F) is (M, F). `block` columns are gates of the
 # next `block`. A limit of 0 is none, and a slope of 0 is 1.
 _ops._library.define(f"gated(Tensor a, Tensor b, Tensor? bias, {_ARGUMENTS}) -> Tensor")
 # The same of the products by groups of rows, as grouped_mm.
@@ -52,12 +52,18 @@ def _finite(name: str, value: Any) -> float:
     return number
 
 
+def _positive(name: str, value: Any) -> float:
+    number = _finite(name, value)
+    _require(number >= _SMALLEST, ValueError, f"{name}: {number}, must be positive in float32")
+    return number
+
+
 def gate_of(columns: int, weight: str, activation: Optional[str], block: Optional[int], limit: Optional[float],
             slope: Optional[float], offset: float) -> Gate:
     """From arguments of functions, for so many columns. Raises what is wrong with one; `weight` has the columns."""
     _require(activation in ACTIVATIONS, ValueError,
              f"activation: {activation!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
-    _require(columns % 2 == 0, ValueError, f"{weight}: gives {columns} columns, must be gates and as many others")
+    _require(columns % 2 == 0, ValueError, f"{weight}: gives {columns} columns, must be gates and as many up elements")
     if block is None:
         block = max(columns // 2, 1)
     else:
@@ -65,15 +71,9 @@ def gate_of(columns: int, weight: str, activation: Optional[str], block: Optiona
         _require(block > 0 and columns % (2 * block) == 0, ValueError,
                  f"gate_block: {block}, must be positive, and twice of it must divide {columns}, the columns of "
                  f"{weight}")
-    limit = 0.0 if limit is None else _finite("limit", limit)
-    _require(limit >= 0, ValueError, f"limit: {limit}, must not be negative")
-    if slope is None:
-        slope = 0.0
-    else:
-        _require(activation == "silu", ValueError, f"slope: {slope}, must be None but for silu")
-        slope = _finite("slope", slope)
-        _require(slope != 0, ValueError, "slope: 0.0, must not be 0")
-    return Gate(activation or "none", block, limit, slope, _finite("offset", offset))
+    _require(slope is None or activation == "silu", ValueError, f"slope: {slope}, must be None but for silu")
+    return Gate(activation or "none", block, 0.0 if limit is None else _positive("limit", limit),
+                0.0 if slope is None else _positive("slope", slope), _finite("offset", offset))
 
 
 def _shape(a: _Kind, b: _Kind, bias: _Kind | None) -> tuple[int, ...]:
@@ -158,17 +158,17 @@ def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
 def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
     """Of the product, in float32, from that of the gated result: computed in float32, and rounded once."""
     half = grad.dtype
-    gates, others = product.unflatten(-1, (-1, 2, gate.block)).unbind(-2)
+    gates, ups = product.unflatten(-1, (-1, 2, gate.block)).unbind(-2)
     grad = grad.float().unflatten(-1, (-1, gate.block))
-    inner_gates, inner_others = gates, others
+    inner_gates, inner_ups = gates, ups
     if gate.limit:
-        inner_gates, inner_others = gates.clamp(max=gate.limit), others.clamp(-gate.limit, gate.limit)
-    activated, of_gates = _activate(gate, inner_gates, grad * (inner_others + gate.offset))
-    of_others = grad * activated
+        inner_gates, inner_ups = gates.clamp(max=gate.limit), ups.clamp(-gate.limit, gate.limit)
+    activated, of_gates = _activate(gate, inner_gates, grad * (inner_ups + gate.offset))
+    of_ups = grad * activated
     if gate.limit:
         of_gates = torch.where(gates <= gate.limit, of_gates, 0)
-        of_others = torch.where(others.abs() <= gate.limit, of_others, 0)
-    return torch.stack((of_gates.to(half), of_others.to(half)), -2).flatten(-3)
+        of_ups = torch.where(ups.abs() <= gate.limit, of_ups, 0)
+    return torch.stack((of_gates.to(half), of_ups.to(half)), -2).flatten(-3)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -217,15 +217,15 @@ def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate) -> Tensor:
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
                  gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
                  offset: float = 0.0) -> Tensor:
-    """``activation(gate) * (other + offset)``, of the halves ``gate`` and ``other`` of ``linear(input, weight, bias)``.
+    """``activation(gate) * (up + offset)``, of the halves ``gate`` and ``up`` of ``linear(input, weight, bias)``.
 
     ``input``: (..., K), ``weight``: (2 F, K), ``bias``: (2 F,); the result is (..., F). All is computed in float32 and
     rounded once. Without ``gate_block`` the first F rows of ``weight`` are those of the gates. Else ``gate_block`` rows
-    are of gates, the next ``gate_block`` of what they gate, and so on: with 1 they alternate.
+    are of gates, the next ``gate_block`` of their up elements, and so on: with 1 they alternate.
 
-    ``activation``: "silu", "gelu_tanh", "gelu_erf", "relu" or None. ``limit``: larger gates count as it, and others are
-    clamped to -limit ... limit. ``slope``: of silu, ``x * sigmoid(slope * x)``. Nothing but the arguments is kept for
-    the gradient, which computes the product again.
+    ``activation``: "silu", "gelu_tanh", "gelu_erf", "relu" or None. ``limit``: larger gates count as it, and up
+    elements are clamped to -limit ... limit. ``slope``: of silu, ``x * sigmoid(slope * x)``. Both are positive or None.
+    Nothing but the arguments is kept for the gradient, which computes the product again.
     """
     require_tensors(input=input)
     require_dimensions(2, weight=weight)
