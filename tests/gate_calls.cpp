@@ -2,6 +2,7 @@
 #include "conformance.hpp"
 #include "gate_rules.hpp"
 #include "handle_scopes.hpp"
+#include "library_rules.hpp"
 
 #include <gtest/gtest.h>
 
@@ -158,42 +159,22 @@ void check_gate_repeats(Library& library)
     EXPECT_EQ(trial.judge(library.arithmetic()).message, "");
 }
 
-namespace {
-
-void expect_gate_refused(
-    Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text,
-    void (*change)(hgemm_args_t&) = [](hgemm_args_t&) {})
-{
-    Trial trial(g, library.memory());
-    trial.upload();
-    hgemm_args_t args = trial.args();
-    change(args);
-    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &args), status) << g.print();
-    EXPECT_NE(std::string(hgemm_last_error()).find(text), std::string::npos) << hgemm_last_error();
-    trial.download();
-    EXPECT_EQ(trial.judge_memory(true).message, "");
-}
-
-}  // namespace
-
 void check_gate_refusals(Library& library)
 {
     GemmCase g = gate_case(9, 20, 16, 16);
     const auto invalid = HGEMM_STATUS_INVALID_ARGUMENT;
-    expect_gate_refused(library, g, invalid, "(args->gate.block) is -1, must be at least 0",
-                        [](hgemm_args_t& args) { args.gate.block = -1; });
-    expect_gate_refused(library, g, invalid,
-                        "(args->gate.block) is 5, twice of it must divide args->n = 32",
-                        [](hgemm_args_t& args) { args.gate.block = 5; });
-    expect_gate_refused(
-        library, g, invalid, "(args->gate.limit) is inf, must be finite and at least 0",
-        [](hgemm_args_t& args) { args.gate.limit = std::numeric_limits<float>::infinity(); });
-    expect_gate_refused(library, g, invalid, "(args->d) overlaps args->a",
-                        [](hgemm_args_t& args) { args.a = args.d; });
+    expect_refused(library, g, invalid, "(args->gate.block) is -1, must be at least 0",
+                   [](hgemm_args_t& args) { args.gate.block = -1; });
+    expect_refused(library, g, invalid, "(args->gate.block) is 5, twice of it must divide args->n = 32",
+                   [](hgemm_args_t& args) { args.gate.block = 5; });
+    expect_refused(library, g, invalid, "(args->gate.limit) is inf, must be finite and at least 0",
+                   [](hgemm_args_t& args) { args.gate.limit = std::numeric_limits<float>::infinity(); });
+    expect_refused(library, g, invalid, "(args->d) overlaps args->a",
+                   [](hgemm_args_t& args) { args.a = args.d; });
     g.batch = Batch::Arrays;
     g.batch_count = 2;
-    expect_gate_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED,
-                        "args->gate.block is 16, and batches of pointer arrays have no gates");
+    expect_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED,
+                   "args->gate.block is 16, and batches of pointer arrays have no gates");
     // Whatever kernel there is does without a workspace, or there is none.
     hgemm_handle_t without = nullptr;
     ASSERT_EQ(hgemm_create_sized(
@@ -214,7 +195,7 @@ void check_gate_refusals(Library& library)
     EXPECT_EQ(trial.judge_memory(true).message, "");
     hgemm_destroy(without);
     const WithWorkspace workspace(library, 256);
-    expect_gate_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL, "of workspace for gates, has 256");
+    expect_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL, "of workspace for gates, has 256");
 }
 
 }  // namespace hg::test

@@ -1,11 +1,13 @@
 #include "library_rules.hpp"
 
 #include "conformance.hpp"
+#include "trial.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -293,6 +295,19 @@ void check_far_offsets(Library& library)
         check_far_case(library, trans, near, near, far + 3, 0, 1);
         check_far_case(library, trans, near, near, near, stride, 2);
     }
+}
+
+void expect_refused(Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text,
+                    void (*change)(hgemm_args_t&))
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    hgemm_args_t args = trial.args();
+    change(args);
+    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &args), status) << g.print();
+    EXPECT_NE(std::string(hgemm_last_error()).find(text), std::string::npos) << hgemm_last_error();
+    trial.download();
+    EXPECT_EQ(trial.judge_memory(true).message, "");
 }
 
 }  // namespace hg::test

@@ -2,10 +2,12 @@
 // reported to GoogleTest.
 #pragma once
 
+#include "gemm_case.hpp"
 #include "library.hpp"
 
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace hg::test {
 
@@ -24,5 +26,9 @@ void check_threads(const MakeLibrary& make);
 void check_far_offsets(Library& library);
 // Grouped GEMMs equal the GEMMs of their groups. False if the grouping is not supported.
 bool check_grouped(Library& library, hgemm_grouping_t grouping);
+// The call, once changed, is refused with an error that has this text, and writes nothing.
+void expect_refused(
+    Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text,
+    void (*change)(hgemm_args_t&) = [](hgemm_args_t&) {});
 
 }  // namespace hg::test

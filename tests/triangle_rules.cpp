@@ -2,6 +2,7 @@
 
 #include "conformance.hpp"
 #include "handle_scopes.hpp"
+#include "library_rules.hpp"
 
 #include <gtest/gtest.h>
 
@@ -125,20 +126,6 @@ void expect_bits_of_whole(Library& library, const GemmCase& g, hgemm_mode_t mode
     EXPECT_EQ(wrong, 0) << g.print() << ": " << library.explain(half.args());
 }
 
-void expect_triangle_refused(
-    Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text,
-    void (*change)(hgemm_args_t&) = [](hgemm_args_t&) {})
-{
-    Trial trial(g, library.memory());
-    trial.upload();
-    hgemm_args_t args = trial.args();
-    change(args);
-    EXPECT_EQ(hgemm_gemm_ex(library.handle(), &args), status) << g.print();
-    EXPECT_NE(std::string(hgemm_last_error()).find(text), std::string::npos) << hgemm_last_error();
-    trial.download();
-    EXPECT_EQ(trial.judge_memory(true).message, "");
-}
-
 }  // namespace
 
 void check_triangles(Library& library)
@@ -225,24 +212,21 @@ void check_triangle_refusals(Library& library)
 {
     GemmCase g = triangle_case(1, 20, 16);
     const auto invalid = HGEMM_STATUS_INVALID_ARGUMENT;
-    expect_triangle_refused(library, g, invalid,
-                            "(args->uplo) is 120, must be 0 (none), 121 (upper), 122 (lower) or 123 (both)",
-                            [](hgemm_args_t& args) { args.uplo = static_cast<hgemm_uplo_t>(120); });
-    expect_triangle_refused(library, g, invalid,
-                            "(args->uplo) is 122, so args->m = 19 must equal args->n = 20",
-                            [](hgemm_args_t& args) { --args.m; });
-    expect_triangle_refused(library, g, invalid, "(args->uplo) is 122, so args->activation must be 0",
-                            [](hgemm_args_t& args) { args.activation = HGEMM_ACTIVATION_RELU; });
-    expect_triangle_refused(library, g, invalid, "(args->d) overlaps args->a",
-                            [](hgemm_args_t& args) { args.a = args.d; });
+    expect_refused(library, g, invalid,
+                   "(args->uplo) is 120, must be 0 (none), 121 (upper), 122 (lower) or 123 (both)",
+                   [](hgemm_args_t& args) { args.uplo = static_cast<hgemm_uplo_t>(120); });
+    expect_refused(library, g, invalid, "(args->uplo) is 122, so args->m = 19 must equal args->n = 20",
+                   [](hgemm_args_t& args) { --args.m; });
+    expect_refused(library, g, invalid, "(args->uplo) is 122, so args->activation must be 0",
+                   [](hgemm_args_t& args) { args.activation = HGEMM_ACTIVATION_RELU; });
+    expect_refused(library, g, invalid, "(args->d) overlaps args->a",
+                   [](hgemm_args_t& args) { args.a = args.d; });
     g.batch = Batch::Arrays;
     g.batch_count = 2;
-    expect_triangle_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED,
-                            "batches of pointer arrays have no triangles");
+    expect_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED, "batches of pointer arrays have no triangles");
     g = triangle_case(1, 20, 16);
     const WithWorkspace workspace(library, 256);
-    expect_triangle_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL,
-                            "of workspace for a triangle, has 256");
+    expect_refused(library, g, HGEMM_STATUS_WORKSPACE_TOO_SMALL, "of workspace for a triangle, has 256");
     // Nothing is to be done.
     Trial trial(g, library.memory());
     hgemm_args_t args = trial.args();

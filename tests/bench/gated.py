@@ -20,7 +20,7 @@ import triton.language as tl
 from torch.nn import functional
 
 import hgemm.torch as ht
-from grouped import graph_of, time_us
+from grouped import in_turn
 
 # F, K, and the gates' block, which is None where all gates lie in front.
 DENSE = {"llama-8b": (14336, 4096, None), "llama-70b-tp8": (3584, 8192, None), "qwen3-14b": (17408, 5120, None),
@@ -148,12 +148,7 @@ def measure(what, name, rows, made, rounds, out):
     for arm, error in errors.items():
         if not error < 0.02:
             raise AssertionError(f"{what} {name} {rows}: {arm} differs by {error:.3g} from float32")
-    launches = sets * max(1, (4 if flops > 1e12 else 8) // sets)
-    replays = {arm: graph_of(run, launches) for arm, run in arms.items()}
-    times = {arm: [] for arm in arms}
-    for i in range(rounds):
-        for arm, replay in (replays.items() if i % 2 == 0 else reversed(replays.items())):
-            times[arm].append(time_us(replay, launches))
+    times = in_turn(arms, sets * max(1, (4 if flops > 1e12 else 8) // sets), rounds)
     us = {arm: statistics.median(t) for arm, t in times.items()}
     ratios = {arm: statistics.median(x / y for x, y in zip(t, times["hgemm"])) for arm, t in times.items()}
     text = "  ".join(f"{arm} {us[arm]:.1f}" + ("" if arm == "hgemm" else f" x{ratios[arm]:.3f}") for arm in us)

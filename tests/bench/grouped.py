@@ -140,6 +140,16 @@ def time_us(replay, launches):
     return begin.elapsed_time(end) * 1e3 / launches
 
 
+def in_turn(arms, launches, rounds):
+    """Microseconds of each arm in each round. Who is first changes from round to round."""
+    replays = {arm: graph_of(run, launches) for arm, run in arms.items()}
+    times = {arm: [] for arm in arms}
+    for i in range(rounds):
+        for arm, replay in (replays.items() if i % 2 == 0 else reversed(replays.items())):
+            times[arm].append(time_us(replay, launches))
+    return times
+
+
 class Operands:
     """So many sets of one layer that none is in L2 when its turn comes."""
 
@@ -212,12 +222,7 @@ def measure(args, name, rows, transposed, out):
             x.d[0].fill_(float("nan"))
             arms[arm](0)
             errors[arm] = x.error()
-    launches = x.sets * max(1, 8 // x.sets)
-    replays = {arm: graph_of(run, launches) for arm, run in arms.items()}
-    times = {arm: [] for arm in arms}
-    for _ in range(args.rounds):
-        for arm, replay in replays.items():
-            times[arm].append(time_us(replay, launches))
+    times = in_turn(arms, x.sets * max(1, 8 // x.sets), args.rounds)
     us = {arm: statistics.median(t) for arm, t in times.items()}
     flops, moved = 2.0 * rows * n * k, 2.0 * (sum(r > 0 for r in x.rows) * n * k + rows * (n + k))
     layout = "tn" if transposed else "tt"

@@ -17,7 +17,7 @@ import torch
 from torch.optim._muon import _zeropower_via_newtonschulz
 
 import hgemm.torch as ht
-from grouped import graph_of, time_us
+from grouped import in_turn
 
 # Experts, rows of D, columns of D; tokens in all.
 GRADIENTS = ((8, 4096, 14336, 8192), (8, 28672, 4096, 8192), (32, 2048, 7168, 16384), (128, 2048, 768, 16384),
@@ -85,12 +85,7 @@ def measure(what, sizes, made, rounds, out):
     bound = 0.03 if what == "newton_schulz" else 0.004
     if not worst < bound:
         raise AssertionError(f"{what} of {sizes} differs by {worst:.3g} from what it should be")
-    launches = sets * max(1, 8 // sets)
-    replays = {arm: graph_of(run, launches) for arm, run in arms.items()}
-    times = {arm: [] for arm in arms}
-    for i in range(rounds):
-        for arm, replay in (replays.items() if i % 2 == 0 else reversed(replays.items())):
-            times[arm].append(time_us(replay, launches))
+    times = in_turn(arms, sets * max(1, 8 // sets), rounds)
     us = {arm: statistics.median(t) for arm, t in times.items()}
     ratios = {arm: statistics.median(x / y for x, y in zip(t, times["hgemm"])) for arm, t in times.items()}
     text = "  ".join(f"{arm} {us[arm]:.1f}" + ("" if arm == "hgemm" else f" x{ratios[arm]:.3f}") for arm in us)

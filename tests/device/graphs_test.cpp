@@ -176,7 +176,7 @@ TEST_P(DeviceGraphs, of_triangles_run_beside_each_other)
     }
 }
 
-// Sums of gates, and of what they gate, lie in memory of the graph's own; or there is one kernel.
+// Sums of gates and of up elements lie in memory of the graph's own; or there is one kernel.
 TEST_P(DeviceGraphs, of_gates_run_beside_each_other)
 {
     for (const hgemm_mode_t mode : {HGEMM_MODE_DEFAULT, HGEMM_MODE_TREE})
