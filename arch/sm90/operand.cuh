@@ -1,7 +1,7 @@
 // Loads and prefetches of an operand's part of a stage.
 //
-// In gated kernels the operand along which gates lie has gates in its first half, and in its second half what
-// they gate, wherever both lie in memory. So a tile has them at a fixed distance.
+// In gated kernels the operand along which gates lie has gates in its first half, and in its second half
+// what they gate, wherever both lie in memory. So a tile has them at a fixed distance.
 #pragma once
 
 #include "arch/common/ptx/tma.cuh"
@@ -13,7 +13,7 @@
 
 namespace hg::sm90 {
 
-// The row of the tensor map at which the gates of a tile begin, or if half is 1 what they gate. `n`: the
+// The row of the tensor map at which the gates of a tile begin, or if half is 1 their up elements. `n`: the
 // tile's first column of the product.
 __device__ inline int32_t gate_row(const GateLayout& gate, int32_t n, int half)
 {

@@ -129,7 +129,7 @@ namespace {
 // Where gates and others take turns, two rows of B are one of the tensor map.
 bool are_pairs(const Problem& p) { return p.gate.block == 1; }
 
-// How many gates of a tile lie together. Behind the last ones in front of a line is what they gate, which
+// How many gates of a tile lie together. Behind the last ones in front of a line are up elements, which
 // no one reads.
 int64_t gates_of_box(const Config& c, const Problem& p)
 {

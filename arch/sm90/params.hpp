@@ -43,11 +43,11 @@ constexpr int64_t global_partial_words(const Config& c, int64_t clusters, int sp
 // uniform registers that TMA reads them from.
 constexpr uint64_t evict_normal = 0x1000000000000000, evict_first = 0x12F0000000000000;
 
-// Where gated kernels find gates and what they gate: operand.cuh.
+// Where gated kernels find gates and their up elements: operand.cuh.
 struct GateLayout {
     Gate gate;
     Divisor block;            // gates that lie together
-    int32_t rows, k;          // of the tensor map, from a gate to what it gates
+    int32_t rows, k;          // of the tensor map, from a gate to its up element
     int32_t boxes, box_step;  // of a half of a tile; rows of B from one to the next
     int32_t box_bytes;
 };

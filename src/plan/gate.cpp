@@ -21,7 +21,7 @@ int64_t matrices_of(const Problem& p, const GateCut& cut)
     return p.groups.contiguous() ? 1 : cut.problems;
 }
 
-// From the sums of a part's gates to those of what they gate.
+// From the sums of a part's gates to those of their up elements.
 int64_t apart_of(const Problem& p, const GateCut& cut)
 {
     return cut.two ? matrices_of(p, cut) * cut.rows * cut.ld : p.gate.block;
@@ -68,7 +68,7 @@ GateCut cut_gates(const Problem& p, size_t room)
         cut.columns = all;
     cut.two = has_halves(p) && cut.columns < all;
     cut.ld = round_up(cut.two ? cut.columns : 2 * cut.columns, vector);
-    const int64_t problem = cut.rows * cut.ld * (cut.two ? 2 : 1) / 2;
+    const int64_t problem = cut.rows * cut.ld * cut.products() / 2;
     if (cut.rows == p.m && cut.columns == all && !p.is_grouped())
         cut.problems = std::clamp<int64_t>(elements / problem, 1, p.batch);
     cut.sums_bytes =
@@ -85,9 +85,7 @@ bool is_too_large(const Problem& p, const GateCut& cut)
 Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece, int index, float* sums)
 {
     const int64_t column = first_column(p, cut, piece, index);
-    Problem product = p;
-    product.gate = {};
-    product.activation = Activation::None;
+    Problem product = p.without_gates();
     product.aux = {};
     product.batch = piece.problems;
     product.m = piece.rows;

@@ -2,7 +2,7 @@
 // it.
 //
 // A block is one matrix of twice as many columns as its part of D has. But if lines are cut in which all
-// gates lie in front, it has two matrices: the gates of some columns of D, and what they gate.
+// gates lie in front, it has two matrices: the gates of some columns of D, and their up elements.
 #pragma once
 
 #include "src/plan/problem.hpp"
@@ -19,6 +19,8 @@ struct GateCut {
     bool two;    // matrices, and products: see above
     int64_t ld;  // of a matrix of sums
     size_t sums_bytes;
+
+    constexpr int products() const { return two ? 2 : 1; }
 };
 
 struct GatePiece {
@@ -26,8 +28,9 @@ struct GatePiece {
 };
 
 // Element (i, j) of D in problem z has its gate at sums + z * problem_stride + i * ld + place(j), and what
-// that gates `apart` elements further. place(j) is j, or if block is not 0 the place of gate number j in a
-// line. aux, if there is one, has gates at the same places, and what they gate gate.block elements further.
+// its up element `apart` elements further. place(j) is j, or if block is not 0 the place of gate number j
+// in a line. aux, if there is one, has gates at the same places, and up elements gate.block elements
+// further.
 struct GatePass {
     const float* sums;
     int64_t ld, problem_stride, apart, block;
@@ -41,7 +44,7 @@ struct GatePass {
     constexpr int64_t place(int64_t j) const { return block == 0 ? j : j + j / block * block; }
 };
 
-// Do all gates lie in front of what they gate?
+// Do all gates lie in front of all up elements?
 inline bool has_halves(const Problem& p) { return 2 * p.gate.block == p.n; }
 
 // Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. The rows of groups are

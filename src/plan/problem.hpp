@@ -8,9 +8,10 @@
 // A column-major call becomes this by transposing the equation, which swaps A with B and m with n. Whether
 // A or B is transposed is only a choice of strides. A matrix-vector product has n = 1.
 //
-// Columns may be gates of others. D then has half as many columns as the product, C, aux and the bias:
+// Half of the columns may be gates of the others, the up elements. D then has half as many columns as the
+// product, C, aux and the bias:
 //
-//     D[i][j] = activation(gate) * (other + offset)
+//     D[i][j] = activation(gate) * (up + offset)
 //
 // Where no kernel does so, src/run/gate.cpp computes the product in the workspace.
 //
@@ -73,8 +74,8 @@ struct Problem {
     Gate gate;
     float alpha, beta;                        // not used where the pointer below is set:
     const float *alpha_device, *beta_device;  // null, or the address of the value
-    // Set: m counts the rows of all contiguous groups, or the room of each masked one; or k counts that of all
-    // groups.
+    // Set: m counts the rows of all contiguous groups, or the room of each masked one; or k counts that of
+    // all groups.
     Groups groups;
     Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, gate, array or group
     bool mirrored;      // the other half of D becomes the triangle's transpose
@@ -98,6 +99,15 @@ struct Problem {
     bool is_grouped() const { return groups.sizes; }
 
     bool is_gated() const { return gate.block != 0; }
+
+    // The product of which the gates are.
+    Problem without_gates() const
+    {
+        Problem product = *this;
+        product.gate = {};
+        product.activation = Activation::None;
+        return product;
+    }
 
     // Of D.
     int64_t columns() const { return is_gated() ? n / 2 : n; }

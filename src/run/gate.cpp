@@ -47,7 +47,7 @@ Status needs_of_parts(hg::Handle& handle, const Problem& p, Way& way, Needs& nee
     Status status = ok;
     way.launches = 0;
     for_each_gate_piece(p, way.cut, [&](const GatePiece& piece) {
-        for (int i = 0; status == ok && i < (way.cut.two ? 2 : 1); ++i) {
+        for (int i = 0; status == ok && i < way.cut.products(); ++i) {
             Needs of_part;
             status = needs_of(handle, product_of(p, way.cut, piece, i, any_sums()), of_part);
             needs.include(of_part);
@@ -71,17 +71,10 @@ Status plan_parts(hg::Handle& handle, const Problem& p, Way& way)
     });
 }
 
-Problem without_gates(const Problem& p)
-{
-    Problem product = p;
-    product.gate = {};
-    return product;
-}
-
 // A kernel for the whole problem. Not where the product's K is summed in parts.
 bool find_kernel(hg::Handle& handle, const Problem& p, Plan& plan)
 {
-    return !composite_of(handle, without_gates(p)) &&
+    return !composite_of(handle, p.without_gates()) &&
            try_plan(p, handle.device, handle.planning_options(), handle.served_by(), plan) &&
            plan.workspace <= handle.workspace().bytes;
 }
@@ -154,7 +147,7 @@ Status run_piece(hg::Handle& handle, const Problem& p, const GateCut& cut, const
     auto* const sums = static_cast<float*>(handle.workspace().ptr);
     const Reserved reserved(handle, cut.sums_bytes);
     Status status = ok;
-    for (int i = 0; status == ok && i < (cut.two ? 2 : 1); ++i)
+    for (int i = 0; status == ok && i < cut.products(); ++i)
         status = run_part(handle, product_of(p, cut, piece, i, sums));
     const int gater = find_gater(handle);
     return status == ok ? handle.backends[gater]->apply_gates(handle, handle.states[gater],

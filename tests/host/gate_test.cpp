@@ -254,7 +254,7 @@ std::map<int64_t, Element> sums_of(const Problem& p, const GateCut& cut, const G
 {
     std::map<int64_t, Element> sums;
     float* const base = reinterpret_cast<float*>(0x100000);
-    for (int index = 0; index < (cut.two ? 2 : 1); ++index) {
+    for (int index = 0; index < cut.products(); ++index) {
         const Problem part = product_of(p, cut, piece, index, base);
         EXPECT_FALSE(part.is_gated() || part.aux.ptr || part.activation != Activation::None);
         for (int64_t z = 0; z < part.batch; ++z)

@@ -1,4 +1,4 @@
-// The pass that gates sums. Each thread reads gates and what they gate, and writes D and aux.
+// The pass that gates sums. Each thread reads gates and their up elements, and writes D and aux.
 #pragma once
 
 #include "arch/common/elements.cuh"

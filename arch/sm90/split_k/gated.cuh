@@ -1,5 +1,5 @@
 // How split-K kernels store a gated D: a tile of floats in shared memory has gates in its first half along
-// D's rows, and behind it what they gate.
+// D's rows, and behind it their up elements.
 #pragma once
 
 #include "arch/common/elements.cuh"

@@ -64,7 +64,7 @@ struct Estimate {
 // further.
 constexpr int64_t place_of_gate(int64_t block, int64_t j) { return j + j / block * block; }
 
-// activation(gate) * (other + offset) with their limit, from two elements of the product.
+// activation(gate) * (up + offset) with their limit, from two elements of the product.
 //
 // What lies within x - e ... x + e lies within the clamped ends of that afterwards. SiLU of slope s is that
 // of slope 1, of s * x and divided by s. The sum with the offset and the product are rounded to fp32, if

@@ -40,7 +40,8 @@ constexpr bool is_like(const Config& gated, const Config& other)
 {
     return gated.schedule == other.schedule && gated.tile_m == other.tile_m &&
            gated.tile_n == other.tile_n && gated.cluster_m == other.cluster_m &&
-           gated.cluster_n == other.cluster_n;
+           gated.cluster_n == other.cluster_n && gated.stages == other.stages &&
+           gated.consumers == other.consumers && gated.ctas_per_sm == other.ctas_per_sm;
 }
 
 static_assert([] {
@@ -66,14 +67,6 @@ const char* refusal_of_gates(const Facts& f)
     return f.output.tma && p.d.type == p.type_ab ? nullptr : "TMA cannot store D in the type of A and B";
 }
 
-Problem without_gates(const Problem& p)
-{
-    Problem product = p;
-    product.gate = {};
-    product.activation = Activation::None;
-    return product;
-}
-
 // Options that force kernel `like`.
 Options force(const Options& o, const char* like)
 {
@@ -95,7 +88,7 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
     like.split = along_m ? o.split : 1;
     if ((o.swap_ab != SwapAb::Free && o.swap_ab != like.swap_ab) || (o.split > 0 && o.split != like.split))
         return false;
-    const Problem product = without_gates(p);
+    const Problem product = p.without_gates();
     if (!choose_gemm(Facts(product), device, like, plan))
         return false;
     plan.kernel = first_gated + index;
@@ -109,7 +102,7 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
 // tiles do.
 bool plan_gated_groups(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    const Problem product = without_gates(p);
+    const Problem product = p.without_gates();
     const auto plan_as = [&](const Options& like) {
         Plan next = plan;
         if (!choose_groups(product, device, like, next) || next.repacks())
@@ -161,7 +154,7 @@ double expected_us(const Facts& product, int index, const Device& device, int sm
 bool plan_best(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     constexpr int few = 3;
-    const Problem whole = without_gates(p);
+    const Problem whole = p.without_gates();
     const Facts product(whole);
     std::array<std::pair<double, int>, gated_count> order;
     int count = 0;
