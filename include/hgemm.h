@@ -526,7 +526,7 @@ typedef HGEMM_ENUM(hgemm_grouping) {
 } hgemm_grouping_t;
 
 /**
- * D_g = alpha * A_g * op(B_g) + beta * D_g for g = 0 ... group_count - 1, row-major. The groups share
+ * D_g = alpha * A_g * op(B_g) + beta * D_g + bias_g for g = 0 ... group_count - 1, row-major. The groups share
  * n, k and the types; op(B_g) is k x n at b + g * stride_b. Groups may be empty.
  * Several masked ones need a stride_d other than 0.
  *
@@ -574,6 +574,12 @@ typedef struct hgemm_grouped_args {
        where B is contiguous along k, lines of A, B and D are aligned to 16 bytes, type_d is type_ab, and the
        activation is not HGEMM_ACTIVATION_GELU_ERF. */
     hgemm_gate_t gate;
+    /* Not NULL: the n elements at bias + g * stride_bias are added to each row of group g, before the gates. NULL
+       for groups of k. With HGEMM_GROUPED_HOST each entry of `problems` has its own. */
+    const void *bias;
+    int64_t stride_bias;    /* 0: all groups have the same */
+    hgemm_type_t bias_type; /* not read without a bias */
+    uint32_t unused_too;    /* not read */
 } hgemm_grouped_args_t;
 
 /** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */

@@ -38,6 +38,7 @@ GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grou
                 Guard::Pads);
     d_ =
         Buffer(memory, g_.type_d, {lines_, g_.width(), ldd, matrices, lines_ * ldd}, g_.shift, Guard::Pads);
+    bias_ = Buffer(memory, g_.type_bias, {1, g_.n, g_.n, groups(), g_.n + g_.pad}, g_.shift, Guard::Pads);
     const size_t count = g_.rows.size() + (contiguous() && !g_.ends ? 1 : 0);
     sizes_ = Block(memory, count * (g_.narrow ? sizeof(int32_t) : sizeof(int64_t)), Guard::Fence);
     fill();
@@ -47,7 +48,7 @@ GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grou
 void GroupedTrial::fill()
 {
     Random random(32);
-    for (Buffer* buffer : {&a_, &b_})
+    for (Buffer* buffer : {&a_, &b_, &bias_})
         for (int64_t z = 0; z < buffer->extent().batch; ++z)
             for (int64_t i = 0; i < buffer->extent().lines; ++i)
                 for (int64_t j = 0; j < buffer->extent().length; ++j)
@@ -59,7 +60,7 @@ void GroupedTrial::fill()
                     d_.set(z, i, j, static_cast<double>(random.below(9) - 4));
                 before_.push_back(d_.get(z, i, j));
             }
-    for (Buffer* buffer : {&a_, &b_, &d_})
+    for (Buffer* buffer : {&a_, &b_, &d_, &bias_})
         buffer->upload();
 }
 
@@ -113,6 +114,11 @@ std::vector<hgemm_args_t> GroupedTrial::problems() const
         p.lda = a_.extent().ld;
         p.ldb = b_.extent().ld;
         p.ldc = p.ldd = d_.extent().ld;
+        if (g_.bias) {
+            p.bias_mode = HGEMM_BIAS_N;
+            p.bias_type = g_.type_bias;
+            p.bias = bias_.ptr(z);
+        }
     }
     return list;
 }
@@ -143,6 +149,11 @@ hgemm_grouped_args_t GroupedTrial::args() const
     args.d = d_.ptr();
     args.ldd = d_.extent().ld;
     args.stride_d = d_.extent().stride;
+    if (g_.bias && !is_host) {
+        args.bias = bias_.ptr();
+        args.stride_bias = bias_.extent().stride;
+        args.bias_type = g_.type_bias;
+    }
     const bool masked = g_.grouping == HGEMM_GROUPED_MASKED;
     if (g_.narrow)
         (masked    ? args.counts_i32
@@ -182,7 +193,9 @@ GroupedTrial::Lines GroupedTrial::expected() const
         for (int64_t i = 0; i < a.rows; ++i)
             for (int64_t j = 0; j < g_.width(); ++j) {
                 double& value = d.value(z * lines_ + first + i, j);
-                const auto product = [&](int64_t column) { return double{g_.alpha} * sum(i, column); };
+                const auto product = [&](int64_t column) {
+                    return double{g_.alpha} * sum(i, column) + (g_.bias ? bias_.get(group, 0, column) : 0);
+                };
                 if (g_.gate.block == 0) {
                     value = product(j) + (g_.beta != 0 ? double{g_.beta} * value : 0);
                     continue;
@@ -209,9 +222,9 @@ std::vector<int64_t> GroupedTrial::owners() const
 
 void GroupedTrial::expect_right()
 {
-    for (Buffer* buffer : {&a_, &b_, &d_})
+    for (Buffer* buffer : {&a_, &b_, &d_, &bias_})
         buffer->download();
-    EXPECT_EQ(a_.damage(true) + b_.damage(true) + d_.damage(false), "");
+    EXPECT_EQ(a_.damage(true) + b_.damage(true) + d_.damage(false) + bias_.damage(true), "");
     const Lines right = expected();
     int64_t wrong = 0, line = 0;
     for (const int64_t group : owners()) {
@@ -234,13 +247,14 @@ std::string GroupedCase::describe() const
     std::snprintf(text, sizeof text,
                   "%s, %zu groups, %" PRId64 " rows, n %" PRId64 " k %" PRId64
                   " %s to %s b %s alpha %g beta %g room %" PRId64 " shift %" PRId64 " pad %" PRId64
-                  " gate block %" PRId64,
+                  " gate block %" PRId64 "%s%s",
                   grouping == HGEMM_GROUPED_CONTIGUOUS ? "contiguous"
                   : grouping == HGEMM_GROUPED_MASKED   ? "masked"
                                                        : "host",
                   rows.size(), std::accumulate(rows.begin(), rows.end(), int64_t{0}), n, k,
                   name_of(type_ab), name_of(type_d), transb == HGEMM_TRANS ? "t" : "n", double{alpha},
-                  double{beta}, room, shift, pad, gate.block);
+                  double{beta}, room, shift, pad, gate.block, bias ? " bias " : "",
+                  bias ? name_of(type_bias) : "");
     return text;
 }
 
@@ -300,6 +314,22 @@ std::vector<GroupedCase> gated_cases(hgemm_grouping_t grouping)
     return cases;
 }
 
+std::vector<GroupedCase> biased_cases(hgemm_grouping_t grouping)
+{
+    constexpr hgemm_type_t types[] = {HGEMM_F16, HGEMM_BF16, HGEMM_F32};
+    const std::vector<GroupedCase> plain = grouped_cases(grouping), gated = gated_cases(grouping);
+    std::vector<GroupedCase> cases;
+    for (size_t i = 1; i < plain.size(); i += 2)
+        cases.push_back(plain[i]);
+    for (size_t i = 2; i < gated.size(); i += 4)
+        cases.push_back(gated[i]);
+    for (size_t i = 0; i < cases.size(); ++i) {
+        cases[i].bias = true;
+        cases[i].type_bias = types[i % 3];
+    }
+    return cases;
+}
+
 bool check_grouped(Library& library, const GroupedCase& grouped)
 {
     SCOPED_TRACE(grouped.describe());
@@ -315,7 +345,7 @@ bool check_grouped(Library& library, const GroupedCase& grouped)
 bool check_grouped(Library& library, hgemm_grouping_t grouping)
 {
     bool supported = true;
-    for (const auto& cases : {grouped_cases(grouping), gated_cases(grouping)})
+    for (const auto& cases : {grouped_cases(grouping), gated_cases(grouping), biased_cases(grouping)})
         for (const GroupedCase& grouped : cases)
             supported = check_grouped(library, grouped) && supported;
     return supported;

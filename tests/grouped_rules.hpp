@@ -26,6 +26,8 @@ struct GroupedCase {
          narrow = false;  // contiguous groups by ends, which have no room before; sizes of 32 bits
     hgemm_activation_t activation = HGEMM_ACTIVATION_NONE;
     hgemm_gate_t gate = {};
+    bool bias = false;
+    hgemm_type_t type_bias = HGEMM_F16;
 
     int64_t width() const { return gate.block != 0 ? n / 2 : n; }  // of D
     std::string describe() const;
@@ -68,7 +70,7 @@ private:
     GroupedCase g_;
     std::vector<int64_t> offsets_;
     int64_t lines_;
-    Buffer a_, b_, d_;
+    Buffer a_, b_, d_, bias_;
     std::vector<double> before_;  // D
     Block sizes_;
 };
@@ -78,6 +80,9 @@ std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping);
 
 // The same with gates.
 std::vector<GroupedCase> gated_cases(hgemm_grouping_t grouping);
+
+// Some of both, with a bias for each group.
+std::vector<GroupedCase> biased_cases(hgemm_grouping_t grouping);
 
 // Runs the grouped GEMM. False if it is not supported.
 bool check_grouped(Library& library, const GroupedCase& grouped);

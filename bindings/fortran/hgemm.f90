@@ -86,6 +86,10 @@ module libhgemm
         integer(c_int) :: activation
         integer(c_int32_t) :: unused
         type(hgemm_gate_t) :: gate
+        type(c_ptr) :: bias
+        integer(c_int64_t) :: stride_bias
+        integer(c_int) :: bias_type
+        integer(c_int32_t) :: unused_too
     end type
 
     type, bind(c) :: hgemm_tune_options_t

@@ -37,6 +37,11 @@ hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, GroupSiz
     args.b = displaced(g.b, 2 * group * g.stride_b);
     args.d = displaced(g.d, bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd));
     args.c = args.d;
+    if (g.bias) {
+        args.bias_mode = HGEMM_BIAS_N;
+        args.bias_type = g.bias_type;
+        args.bias = displaced(g.bias, bytes_of(static_cast<Type>(g.bias_type)) * group * g.stride_bias);
+    }
     return args;
 }
 

@@ -37,6 +37,9 @@ Status check_stride(const char* name, int64_t stride, int64_t count, int64_t ele
 Status check_strides(const hgemm_grouped_args_t& g)
 {
     Status status = is_of_k(g) ? ok : check_stride("args->stride_b", g.stride_b, g.group_count, 2);
+    if (status == ok && g.bias)
+        status = check_stride("args->stride_bias", g.stride_bias, g.group_count,
+                              bytes_of(static_cast<Type>(g.bias_type)));
     if (status != ok || (!is_masked(g) && !is_of_k(g)))
         return status;
     if (is_masked(g))
@@ -174,6 +177,16 @@ Status check_gates(const hgemm_grouped_args_t& g)
     return ok;
 }
 
+Status check_bias(const hgemm_grouped_args_t& g)
+{
+    if (g.bias && is_of_k(g))
+        return fail_argument(2, "args->bias", "is %p, must be NULL for groups of k", g.bias);
+    if (g.bias && (g.bias_type < HGEMM_F16 || g.bias_type > HGEMM_F32))
+        return fail_argument(2, "args->bias_type", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
+                             static_cast<int>(g.bias_type));
+    return ok;
+}
+
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
 {
     if (Status status = copy_struct(args, "hgemm_grouped_args", g); status != ok)
@@ -199,7 +212,9 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
     if (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32)
         return fail_argument(2, "args->type_d", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
                              static_cast<int>(g.type_d));
-    const Status status = check_gates(g);
+    Status status = check_gates(g);
+    if (status == ok)
+        status = check_bias(g);
     return status == ok ? check_count(g) : status;
 }
 
@@ -237,6 +252,8 @@ Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
     if (g.beta != 0.0f)
         p.c = p.d;
     p.groups = groups;
+    if (g.bias)
+        p.bias = {g.bias, g.stride_bias, static_cast<Type>(g.bias_type), BiasAlong::Columns};
     if (g.gate.block != 0) {
         p.gate = to_gate(g.gate);
         p.activation = static_cast<Activation>(g.activation);
@@ -272,6 +289,10 @@ Request to_request(const hgemm_grouped_args_t& g, const Groups& groups)
     r.c = groups.sizes;
     r.ldc = static_cast<int64_t>(groups.by);
     r.stride_c = groups.narrow;
+    r.bias_mode = g.bias ? HGEMM_BIAS_N : HGEMM_BIAS_NONE;
+    r.bias_type = g.bias_type;
+    r.bias = g.bias;
+    r.stride_bias = g.stride_bias;
     r.activation = g.activation;
     r.gate = g.gate;
     return r;
@@ -360,7 +381,7 @@ extern "C" void hgemm_grouped_args_init(hgemm_grouped_args_t* args, size_t size)
     defaults.grouping = HGEMM_GROUPED_CONTIGUOUS;
     defaults.transa = HGEMM_NO_TRANS;
     defaults.transb = HGEMM_TRANS;
-    defaults.type_ab = defaults.type_d = HGEMM_F16;
+    defaults.type_ab = defaults.type_d = defaults.bias_type = HGEMM_F16;
     defaults.alpha = 1;
     std::memcpy(args, &defaults, std::min(size, sizeof defaults));
 }

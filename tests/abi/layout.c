@@ -150,6 +150,10 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, activation);
     MEMBER(hgemm_grouped_args_t, unused);
     MEMBER(hgemm_grouped_args_t, gate);
+    MEMBER(hgemm_grouped_args_t, bias);
+    MEMBER(hgemm_grouped_args_t, stride_bias);
+    MEMBER(hgemm_grouped_args_t, bias_type);
+    MEMBER(hgemm_grouped_args_t, unused_too);
 
     SIZE(hgemm_tune_options_t);
     MEMBER(hgemm_tune_options_t, size);

@@ -50,7 +50,10 @@ TEST(DeviceGroups, each_kernel_forced)
         SCOPED_TRACE(name);
         int supported = 0;
         for (const hgemm_grouping_t grouping : groupings) {
-            const std::vector<GroupedCase> cases = grouped_cases(grouping);
+            std::vector<GroupedCase> cases = grouped_cases(grouping);
+            for (const GroupedCase& biased : biased_cases(grouping))
+                if (biased.gate.block == 0)
+                    cases.push_back(biased);
             for (size_t i = 0; i < cases.size(); i += thinning())
                 supported += check_grouped(library, cases[i]);
         }

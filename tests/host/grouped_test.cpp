@@ -146,6 +146,23 @@ TEST_F(Grouped, WrongMembersAreNamed)
     wrong("(args->gate.limit) is -1, must be finite", [](auto& g) { g.gate = {4, -1, 0, 0, 0}; });
     wrong("(args->gate.slope) is 1, must be 0 without", [](auto& g) { g.gate = {4, 0, 1, 0, 0}; });
     wrong("(args->ldd) is 3, must be at least n / 2 = 4", [](auto& g) { g.gate.block = 4, g.ldd = 3; });
+    wrong("(args->bias_type) is 0, must be 1 (F16), 2 (BF16) or 3 (F32)", [&](auto& g) {
+        g.bias = a.data();
+        g.bias_type = static_cast<hgemm_type_t>(0);
+    });
+    wrong("(args->bias) is", [&](auto& g) {
+        g.bias = reinterpret_cast<const char*>(a.data()) + 2;
+        g.bias_type = HGEMM_F32;
+    });
+    wrong("(args->stride_bias) is 4611686018427387904, too large: 2 groups", [&](auto& g) {
+        g.bias = a.data();
+        g.stride_bias = int64_t{1} << 62;
+    });
+    wrong("overlaps", [&](auto& g) { g.bias = d.data(); });
+    refused(HGEMM_GROUPED_K, "must be NULL for groups of k", [&](auto& g) {
+        g.bias = a.data();
+        g.transb = HGEMM_NO_TRANS;
+    });
     refused(HGEMM_GROUPED_K, "(args->gate.block) is 4, must be 0 for groups of k", [](auto& g) {
         g.gate.block = 4;
         g.transb = HGEMM_NO_TRANS;

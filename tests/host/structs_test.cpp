@@ -195,7 +195,7 @@ TEST_P(OlderCallers, are_served)
 
 INSTANTIATE_TEST_SUITE_P(, OlderCallers, testing::Values(args_of_0_1, args_without_gate));
 
-// hgemm_grouped_args_t had 160 bytes in version 0.1, and 200 before it had gates.
+// hgemm_grouped_args_t had 160 bytes in version 0.1, 200 before it had gates, and 232 before it had a bias.
 class OlderCallersOfGroups : public StructSizes, public testing::WithParamInterface<size_t> {};
 
 TEST_P(OlderCallersOfGroups, are_served)
@@ -222,9 +222,11 @@ TEST_P(OlderCallersOfGroups, are_served)
 
 INSTANTIATE_TEST_SUITE_P(, OlderCallersOfGroups,
                          testing::Values(offsetof(hgemm_grouped_args_t, ends),
-                                         offsetof(hgemm_grouped_args_t, activation)));
+                                         offsetof(hgemm_grouped_args_t, activation),
+                                         offsetof(hgemm_grouped_args_t, bias)));
 static_assert(offsetof(hgemm_grouped_args_t, ends) == 160 &&
-              offsetof(hgemm_grouped_args_t, activation) == 200);
+              offsetof(hgemm_grouped_args_t, activation) == 200 &&
+              offsetof(hgemm_grouped_args_t, bias) == 232);
 
 }  // namespace
 }  // namespace hg::test

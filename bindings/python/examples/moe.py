@@ -8,18 +8,20 @@ function that computes their experts; register() adds one. After it
 
     AutoModelForCausalLM.from_pretrained(name, experts_implementation="hgemm")
 
-uses it. For each layer the program prints how far transformers' own functions and hgemm.torch.moe() are from float64,
-as norms of differences over those of the results.
+uses it, also for gpt-oss, whose experts have biases and a gate of their own. For each layer the program prints how far
+transformers' own functions and hgemm.torch.moe() are from float64, as norms of differences over those of the results.
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import MixtralConfig, PreTrainedConfig, Qwen3MoeConfig
+from transformers import GptOssConfig, MixtralConfig, PreTrainedConfig, Qwen3MoeConfig
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssExperts, GptOssMLP
 from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock
 from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeSparseMoeBlock
 
@@ -29,14 +31,29 @@ WIDTHS = {"hidden_size": 128, "hidden_act": "silu"}
 LAYERS = {"Mixtral": (MixtralSparseMoeBlock, MixtralConfig(
               **WIDTHS, intermediate_size=256, num_local_experts=8, num_experts_per_tok=2)),
           "Qwen3 MoE": (Qwen3MoeSparseMoeBlock, Qwen3MoeConfig(
-              **WIDTHS, moe_intermediate_size=64, num_experts=32, num_experts_per_tok=8, norm_topk_prob=True))}
+              **WIDTHS, moe_intermediate_size=64, num_experts=32, num_experts_per_tok=8, norm_topk_prob=True)),
+          "gpt-oss": (GptOssMLP, GptOssConfig(
+              **WIDTHS, intermediate_size=128, num_local_experts=32, num_experts_per_tok=4))}
+
+
+def gate_of(module: Any) -> dict[str, Any]:
+    """How the module's experts gate, as arguments of moe()."""
+    if isinstance(module, GptOssExperts):
+        return {"gate_block": 1, "slope": module.alpha, "limit": module.limit, "offset": 1.0}
+    if not module.is_concatenated:
+        raise ValueError(f"{type(module).__name__}: its gates are not known here")
+    return {"activation": module.config.hidden_act}
+
+
+def experts(module: Any, hidden_states: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
+    w13, w2 = module.gate_up_proj, module.down_proj
+    if module.is_transposed:  # views, of which nothing is copied
+        w13, w2 = w13.transpose(1, 2), w2.transpose(1, 2)
+    b13, b2 = (module.gate_up_proj_bias, module.down_proj_bias) if module.has_bias else (None, None)
+    return hgemm.torch.moe(hidden_states, weights, indices, w13, w2, b13=b13, b2=b2, **gate_of(module))
 
 
 def register() -> None:
-    def experts(self: torch.nn.Module, hidden_states: Tensor, indices: Tensor, weights: Tensor) -> Tensor:
-        return hgemm.torch.moe(hidden_states, weights, indices, self.gate_up_proj, self.down_proj,
-                               activation=self.config.hidden_act)
-
     ALL_EXPERTS_FUNCTIONS.register("hgemm", experts)
 
 
@@ -53,14 +70,18 @@ def compare(kind: type[torch.nn.Module], config: PreTrainedConfig, tokens: int, 
     module, x = layer(kind, config).bfloat16().to(device), torch.randn(1, tokens, config.hidden_size)
     x = x.bfloat16().to(device)
     # The router is the same for all, so that all choose the same experts.
-    logits, weights, indices = module.gate(x[0])
-    module.gate.forward = lambda rows: (logits, weights.to(rows.dtype), indices)
-    results = {}
-    for way in ("eager", "grouped_mm", "hgemm"):
+    router = module.router if kind is GptOssMLP else module.gate
+    logits, weights, indices = router(x[0])
+    router.forward = lambda rows: (logits, weights.to(rows.dtype), indices)
+
+    def run(way: str, rows: Tensor) -> Tensor:
         config._experts_implementation = way
-        results[way] = module(x).double()
-    config._experts_implementation = "eager"
-    right = module.double()(x.double())
+        result = module(rows)
+        return (result[0] if isinstance(result, tuple) else result).double()
+
+    results = {way: run(way, x) for way in ("eager", "grouped_mm", "hgemm")}
+    module.double()
+    right = run("eager", x.double())
     return {way: ((result - right).norm() / right.norm()).item() for way, result in results.items()}
 
 

@@ -205,7 +205,8 @@ class GroupedArgs(_Struct):
                 ("ldb", c_int64), ("stride_b", c_int64), ("d", c_void_p), ("ldd", c_int64), ("stride_d", c_int64),
                 ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args)),
                 ("ends", c_void_p), ("ends_i32", c_void_p), ("offsets_i32", c_void_p), ("counts_i32", c_void_p),
-                ("transa", c_int), ("flags", c_uint32), ("activation", c_int), ("unused", c_uint32), ("gate", Gate)]
+                ("transa", c_int), ("flags", c_uint32), ("activation", c_int), ("unused", c_uint32), ("gate", Gate),
+                ("bias", c_void_p), ("stride_bias", c_int64), ("bias_type", c_int), ("unused_too", c_uint32)]
 
     def __init__(self) -> None:
         super().__init__()

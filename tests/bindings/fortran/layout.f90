@@ -142,6 +142,10 @@ program layout
     call member('hgemm_grouped_args_t.activation', c_loc(grouped%activation))
     call member('hgemm_grouped_args_t.unused', c_loc(grouped%unused))
     call member('hgemm_grouped_args_t.gate', c_loc(grouped%gate))
+    call member('hgemm_grouped_args_t.bias', c_loc(grouped%bias))
+    call member('hgemm_grouped_args_t.stride_bias', c_loc(grouped%stride_bias))
+    call member('hgemm_grouped_args_t.bias_type', c_loc(grouped%bias_type))
+    call member('hgemm_grouped_args_t.unused_too', c_loc(grouped%unused_too))
 
     call size_of('hgemm_tune_options_t', c_sizeof(options))
     origin = address(c_loc(options))

@@ -35,7 +35,7 @@ class Experts(unittest.TestCase):
     def test_program(self):
         with contextlib.redirect_stdout(io.StringIO()) as output:
             moe.main(["--tokens", "8"])
-        self.assertEqual([line.split()[0] for line in output.getvalue().splitlines()], ["layer", "Mixtral", "Qwen3"])
+        self.assertEqual([line.split()[0] for line in output.getvalue().splitlines()], ["layer", "Mixtral", "Qwen3", "gpt-oss"])
 
     @torch.no_grad()
     def test_model(self):

@@ -149,12 +149,15 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
 
     ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written. If mat_b is
     (K, N), the groups are of K: the result (G, M, N) has the product of each group's columns of mat_a and rows of
-    mat_b, as gradients of weights are. Its ``out_dtype`` may be torch.float32. Without ``offs`` both are batches. For
-    other forms, a bias or an ``out_dtype`` of another type call torch's.
+    mat_b, as gradients of weights are. Its ``out_dtype`` may be torch.float32. Without ``offs`` both are batches.
+    ``bias``: (G, N), of mat_a's type or float32, is added to the rows of each group of rows. For other forms, or an
+    ``out_dtype`` of another type, call torch's.
     """
     require_tensors(mat_a=mat_a, mat_b=mat_b)
-    _ops._require(bias is None, ValueError, "bias: is not served, must be None")
     of_k = offs is not None and mat_a.dim() == mat_b.dim() == 2
+    if bias is not None:
+        _ops._require(offs is not None and not of_k, ValueError, "bias: must be None unless groups are of rows")
+        require_tensors(bias=bias)
     _ops._require(of_k or out_dtype in (None, mat_a.dtype), TypeError,
                   f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
     if offs is None:
@@ -163,4 +166,4 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
     require_tensors(offs=offs)
     if of_k:
         return _groups.grouped_mm_k(mat_a, mat_b, offs, out_dtype, mode.batch_invariant)
-    return _groups.grouped_mm(mat_a, mat_b, offs, False, mode.batch_invariant)
+    return _groups.grouped_mm(mat_a, mat_b, offs, False, mode.batch_invariant, None, bias)

@@ -24,7 +24,7 @@ _ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offs
 # next `block`. A limit of 0 is none, and a slope of 0 is 1.
 _ops._library.define(f"gated(Tensor a, Tensor b, Tensor? bias, {_ARGUMENTS}) -> Tensor")
 # The same of the products by groups of rows, as grouped_mm.
-_ops._library.define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor ends, {_ARGUMENTS}) -> Tensor")
+_ops._library.define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor ends, {_ARGUMENTS}, Tensor? bias=None) -> Tensor")
 
 
 class Gate(NamedTuple):
@@ -110,17 +110,18 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
 
 
 @lru_cache(maxsize=4096)
-def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, gate: Gate) -> _groups._Plan:
-    plan = _groups._plan_by_rows(a, b, ends)
+def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, bias: _Kind | None, gate: Gate) -> _groups._Plan:
+    plan = _groups._plan_by_rows(a, b, ends, None, bias)
     args = c.GroupedArgs.from_buffer_copy(plan.args)
     gate.write(args)
     return plan._replace(args=args, shape=(plan.shape[0], plan.shape[1] // 2))
 
 
 def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
-                 offset: float, batch_invariant: bool) -> Tensor:
-    plan = _plan_by_rows(kind(a), kind(b), kind(ends), Gate(activation, block, limit, slope, offset))
-    return _groups._run(plan, a, b, ends, a.new_empty(plan.shape), batch_invariant)
+                 offset: float, batch_invariant: bool, bias: Tensor | None = None) -> Tensor:
+    gate = Gate(activation, block, limit, slope, offset)
+    plan = _plan_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias), gate)
+    return _groups._run(plan, a, b, ends, a.new_empty(plan.shape), batch_invariant, bias)
 
 
 for _key in ("CPU", "CUDA"):
@@ -135,8 +136,9 @@ def _fake(a: Tensor, b: Tensor, bias: Tensor | None, *_: Any) -> Tensor:
 
 
 @torch.library.register_fake("hgemm::grouped_gated_mm")
-def _fake_by_rows(a: Tensor, b: Tensor, ends: Tensor, *_: Any) -> Tensor:
-    rows, columns = _groups._shape_by_rows(kind(a), kind(b), kind(ends))
+def _fake_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
+                  offset: float, batch_invariant: bool, bias: Tensor | None = None) -> Tensor:
+    rows, columns = _groups._shape_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias))
     return a.new_empty((rows, columns // 2))
 
 
@@ -195,23 +197,33 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     return grad_a, grad_b, grad_bias, None, None, None, None, None, None
 
 
+def _save_by_rows(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    a, b, ends, *gate, ctx.batch_invariant, bias = inputs
+    ctx.gate = Gate(*gate)
+    ctx.save_for_backward(a, b, ends, bias)
+
+
 def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    a, b, ends = ctx.saved_tensors
-    product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32)
+    a, b, ends, bias = ctx.saved_tensors
+    product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32, bias)
     of_product = product_gradient(ctx.gate, product, grad)
-    return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None
+    of_bias = None
+    if ctx.needs_input_grad[9]:
+        of_bias = _groups.bias_gradient(of_product, ends, bias.dtype, ctx.batch_invariant)
+    return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None, of_bias
 
 
 torch.library.register_autograd("hgemm::gated", _backward, setup_context=_save)
-torch.library.register_autograd("hgemm::grouped_gated_mm", _backward_by_rows, setup_context=_save)
+torch.library.register_autograd("hgemm::grouped_gated_mm", _backward_by_rows, setup_context=_save_by_rows)
 _transformed_gated = _transformed(GATED, _save, _backward)
-_transformed_by_rows = _transformed(GROUPED_GATED_MM, _save, _backward_by_rows)
+_transformed_by_rows = _transformed(GROUPED_GATED_MM, _save_by_rows, _backward_by_rows)
 
 
-def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate) -> Tensor:
+def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, bias: Tensor | None) -> Tensor:
     """The operator hgemm::grouped_gated_mm."""
-    refuse_forward_mode(a, b)
-    return (_transformed_by_rows if is_transformed() else GROUPED_GATED_MM)(a, b, ends, *gate, mode.batch_invariant)
+    refuse_forward_mode(a, b, bias)
+    operator = _transformed_by_rows if is_transformed() else GROUPED_GATED_MM
+    return operator(a, b, ends, *gate, mode.batch_invariant, bias)
 
 
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
@@ -249,16 +261,19 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
     return result.reshape(*input.shape[:-1], weight.shape[0] // 2)
 
 
-def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, activation: Optional[str] = "silu",
-                     gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
-                     offset: float = 0.0) -> Tensor:
+def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, bias: Optional[Tensor] = None,
+                     activation: Optional[str] = "silu", gate_block: Optional[int] = None,
+                     limit: Optional[float] = None, slope: Optional[float] = None, offset: float = 0.0) -> Tensor:
     """:func:`grouped_mm` of ``mat_a``, (M, K), by ``mat_b``, (G, K, 2 F), gated as by :func:`gated_linear`: (M, F).
 
-    Without ``gate_block`` the first F columns of each matrix of ``mat_b`` are those of the gates. Fused on GPUs of
-    compute capability 9.0 where they are contiguous along K, as the transposed view of weights (G, 2 F, K) is.
+    ``bias``: (G, 2 F), for the rows of each group, before they are gated. Without ``gate_block`` the first F columns of
+    each matrix of ``mat_b`` are those of the gates. Fused on GPUs of compute capability 9.0 without a bias, where
+    matrices of ``mat_b`` are contiguous along K, as the transposed view of weights (G, 2 F, K) is.
     ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written.
     """
     require_tensors(mat_a=mat_a, mat_b=mat_b, offs=offs)
-    _groups._shape_by_rows(kind(mat_a), kind(mat_b), kind(offs))
+    if bias is not None:
+        require_tensors(bias=bias)
+    _groups._shape_by_rows(kind(mat_a), kind(mat_b), kind(offs), kind_or_none(bias))
     gate = gate_of(mat_b.shape[2], "mat_b", activation, gate_block, limit, slope, offset)
-    return by_rows(mat_a, mat_b, offs, gate)
+    return by_rows(mat_a, mat_b, offs, gate, bias)

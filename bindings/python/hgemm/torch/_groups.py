@@ -13,11 +13,12 @@ from .._operand import leading
 from . import _extension, _handles, _ops
 from ._autograd import _transformed
 from ._extension import is_transformed, refuse_forward_mode
-from ._ops import _require, _Kind, kind
+from ._ops import _require, _Kind, kind, kind_or_none
 
-# Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), for each group g. clear: rows of no group are 0.
+# Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), plus bias[g] (N), for each group g. clear: rows of no
+# group are 0.
 _ops._library.define("grouped_mm(Tensor a, Tensor b, Tensor ends, bool clear, bool batch_invariant, "
-                     "ScalarType? out_dtype=None) -> Tensor")
+                     "ScalarType? out_dtype=None, Tensor? bias=None) -> Tensor")
 # Columns ends[g - 1] to ends[g] - 1 of a (M, K) by these rows of b (K, N): (groups, M, N).
 _ops._library.define("grouped_mm_k(Tensor a, Tensor b, Tensor ends, ScalarType? out_dtype, bool batch_invariant) "
                      "-> Tensor")
@@ -44,10 +45,20 @@ def _check(a: _Kind, b: _Kind, ends: _Kind, dimensions: int) -> None:
         _require(other.device == a.device, ValueError, f"{name}: is on {other.device}, must be on {a.device} as mat_a")
 
 
-def _shape_by_rows(a: _Kind, b: _Kind, ends: _Kind) -> tuple[int, ...]:
+def _check_bias(a: _Kind, b: _Kind, bias: _Kind) -> None:
+    wanted = b.shape[0], b.shape[2]
+    _require(bias.dtype in (a.dtype, torch.float32), TypeError,
+             f"bias: is {bias.dtype}, must be {a.dtype} as mat_a or torch.float32")
+    _require(bias.shape == wanted, ValueError, f"bias: its shape is {tuple(bias.shape)}, must be {tuple(wanted)}")
+    _require(bias.device == a.device, ValueError, f"bias: is on {bias.device}, must be on {a.device} as mat_a")
+
+
+def _shape_by_rows(a: _Kind, b: _Kind, ends: _Kind, bias: _Kind | None = None) -> tuple[int, ...]:
     _check(a, b, ends, 3)
     _require(ends.shape == b.shape[:1], ValueError,
              f"offs: its shape is {tuple(ends.shape)}, must be {tuple(b.shape[:1])}")
+    if bias is not None:
+        _check_bias(a, b, bias)
     return a.shape[0], b.shape[2]
 
 
@@ -60,8 +71,8 @@ def _shape_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) 
 
 
 @lru_cache(maxsize=4096)
-def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None = None) -> _Plan:
-    shape = _shape_by_rows(a, b, ends)
+def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None, bias: _Kind | None) -> _Plan:
+    shape = _shape_by_rows(a, b, ends, bias)
     lda = leading(a.operand, c.Layout.ROW_MAJOR)
     operand, copy_b = _ops._readable(b)
     ldb = leading(operand, c.Layout.ROW_MAJOR)
@@ -72,6 +83,8 @@ def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None
     args.lda = max(1, a.shape[1]) if lda is None else lda
     args.ldb = leading(operand, c.Layout.COL_MAJOR) if ldb is None else ldb
     args.ldd, args.stride_b = max(1, b.shape[2]), operand.strides[0]
+    if bias is not None:
+        args.bias_type, args.stride_bias = _ops._TYPES[bias.dtype], b.shape[2]
     return _Plan(args, shape, lda is None, copy_b)
 
 
@@ -94,13 +107,17 @@ def _plan_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) -
     return _Plan(args, shape, copy_a, copy_b)
 
 
-def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_invariant: bool) -> Tensor:
+def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_invariant: bool,
+         bias: Tensor | None = None) -> Tensor:
     if plan.copy_a:
         a = a.contiguous()
     if plan.copy_b:
         b = b.contiguous()
     args = c.GroupedArgs.from_buffer_copy(plan.args)
     args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), out.data_ptr()
+    if bias is not None:
+        bias = bias.contiguous()
+        args.bias = bias.data_ptr()
     ends = ends.contiguous()
     setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
     _handles.call(c.hgemm_grouped_ex, args, a.device, batch_invariant)
@@ -108,10 +125,10 @@ def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_inv
 
 
 def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
-                out_dtype: torch.dtype | None = None) -> Tensor:
-    plan = _plan_by_rows(kind(a), kind(b), kind(ends), out_dtype)
+                out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
+    plan = _plan_by_rows(kind(a), kind(b), kind(ends), out_dtype, kind_or_none(bias))
     out = (a.new_zeros if clear else a.new_empty)(plan.shape, dtype=out_dtype)
-    return _run(plan, a, b, ends, out, batch_invariant)
+    return _run(plan, a, b, ends, out, batch_invariant, bias)
 
 
 def in_lines(x: Tensor) -> Tensor:
@@ -138,8 +155,8 @@ GROUPED_MM, GROUPED_MM_K = torch.ops.hgemm.grouped_mm.default, torch.ops.hgemm.g
 
 @torch.library.register_fake("hgemm::grouped_mm")
 def _fake(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
-          out_dtype: torch.dtype | None = None) -> Tensor:
-    return a.new_empty(_shape_by_rows(kind(a), kind(b), kind(ends)), dtype=out_dtype)
+          out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
+    return a.new_empty(_shape_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias)), dtype=out_dtype)
 
 
 @torch.library.register_fake("hgemm::grouped_mm_k")
@@ -148,7 +165,8 @@ def _fake_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, b
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    a, b, ends, _, ctx.batch_invariant, _ = inputs
+    a, b, ends, _, ctx.batch_invariant, _, bias = inputs
+    ctx.bias_dtype = getattr(bias, "dtype", None)
     ctx.save_for_backward(a, b, ends)
 
 
@@ -171,9 +189,17 @@ def gradients_by_rows(ctx: Any, a: Tensor, b: Tensor, ends: Tensor,
     return grad_a, grad_b
 
 
+def bias_gradient(grad: Tensor, ends: Tensor, dtype: torch.dtype, batch_invariant: bool) -> Tensor:
+    """The sums of each group's rows, in float32 and a fixed order: a product by a line of ones."""
+    ones = grad.new_ones(1, grad.shape[0])
+    return grouped_mm_k(ones, grad, ends, torch.float32, batch_invariant).squeeze(1).to(dtype)
+
+
 def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     a, b, ends = ctx.saved_tensors
-    return *gradients_by_rows(ctx, a, b, ends, grad.to(a.dtype)), None, None, None, None
+    half = grad.to(a.dtype)
+    of_bias = bias_gradient(half, ends, ctx.bias_dtype, ctx.batch_invariant) if ctx.needs_input_grad[6] else None
+    return *gradients_by_rows(ctx, a, b, ends, half), None, None, None, None, of_bias
 
 
 def _backward_k(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
@@ -195,11 +221,11 @@ _transformed_by_k = _transformed(GROUPED_MM_K, _save_k, _backward_k)
 
 
 def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
-               out_dtype: torch.dtype | None = None) -> Tensor:
+               out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
     """The operator hgemm::grouped_mm."""
-    refuse_forward_mode(a, b)
+    refuse_forward_mode(a, b, bias)
     operator = _transformed_by_rows if is_transformed() else GROUPED_MM
-    return operator(a, b, ends, clear, batch_invariant, out_dtype)
+    return operator(a, b, ends, clear, batch_invariant, out_dtype, bias)
 
 
 def grouped_mm_k(*arguments: Any) -> Tensor:

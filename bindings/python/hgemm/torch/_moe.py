@@ -145,25 +145,38 @@ def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor)
         _require(other.device == x.device, ValueError, f"{name}: is on {other.device}, must be on {x.device} as x")
 
 
+def _check_bias(name: str, bias: Tensor, x: Tensor, shape: tuple[int, int]) -> None:
+    require_dimensions(2, **{name: bias})
+    _require(bias.dtype in (x.dtype, torch.float32), TypeError,
+             f"{name}: is {bias.dtype}, must be {x.dtype} as x or torch.float32")
+    _require(bias.shape == shape, ValueError, f"{name}: its shape is {tuple(bias.shape)}, must be {tuple(shape)}")
+    _require(bias.device == x.device, ValueError, f"{name}: is on {bias.device}, must be on {x.device} as x")
+
+
 def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, w2: Tensor, *,
-        activation: Optional[str] = "silu", gate_block: Optional[int] = None, limit: Optional[float] = None,
-        slope: Optional[float] = None, offset: float = 0.0) -> Tensor:
+        b13: Optional[Tensor] = None, b2: Optional[Tensor] = None, activation: Optional[str] = "silu",
+        gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
+        offset: float = 0.0) -> Tensor:
     """A layer of experts: for each token the sum, over its ``top_k`` experts, of weight * ``w2[expert] @ gated``.
 
     ``x``: (T, H). ``router_indices``: int64 or int32, (T, top_k), the experts of each token. ``router_weights``:
     (T, top_k), of float32 or a half type. ``w13``: (E, 2 F, H), and ``w2``: (E, H, F), rows as of :func:`linear`.
-    ``gated`` is :func:`gated_linear` of the token and ``w13[expert]``, with the same ``activation``, ``gate_block``,
-    ``limit``, ``slope`` and ``offset``. The result is (T, H).
+    ``b13``: (E, 2 F), and ``b2``: (E, H), are biases of the two products, of float32 or of the type of ``x``.
+    ``gated`` is :func:`gated_linear` of the token, ``w13[expert]`` and ``b13[expert]``, with the same ``activation``,
+    ``gate_block``, ``limit``, ``slope`` and ``offset``. The result is (T, H).
 
     The same call gives the same bits, and so do its gradients. Under :func:`batch_invariant` a token's bits do not
     depend on the other tokens. Nothing waits for the device, so that CUDA graphs can have it. There indices outside of
     0 ... E - 1 give undefined values; on CPU tensors they are refused.
     """
     _check(x, router_weights, router_indices, w13, w2)
+    for name, bias, weight in (("b13", b13, w13), ("b2", b2, w2)):
+        if bias is not None:
+            _check_bias(name, bias, x, (weight.shape[0], weight.shape[1]))
     gate = _gates.gate_of(w13.shape[1], "w13", activation, gate_block, limit, slope, offset)
-    refuse_forward_mode(x, router_weights, w13, w2)
+    refuse_forward_mode(x, router_weights, w13, w2, b13, b2)
     order, tokens, places, ends = ROUTE(router_indices, w13.shape[0])
     places = places.view(router_indices.shape)
-    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate)
-    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, mode.batch_invariant)
+    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate, b13)
+    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, mode.batch_invariant, None, b2)
     return sum_rows(rows, router_weights, order, tokens, places)

@@ -186,6 +186,10 @@ pub struct hgemm_grouped_args_t {
     pub activation: hgemm_activation_t,
     pub unused: u32,
     pub gate: hgemm_gate_t,
+    pub bias: *const c_void,
+    pub stride_bias: i64,
+    pub bias_type: hgemm_type_t,
+    pub unused_too: u32,
 }
 
 #[repr(C)]

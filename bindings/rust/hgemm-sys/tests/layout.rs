@@ -152,7 +152,11 @@ fn constants_and_structs_are_those_of_c() {
         flags,
         activation,
         unused,
-        gate
+        gate,
+        bias,
+        stride_bias,
+        bias_type,
+        unused_too
     );
     members!(
         lines,
