@@ -1,5 +1,6 @@
 #include "grouped_rules.hpp"
 
+#include "conformance.hpp"
 #include "library_rules.hpp"
 #include "src/tools/support/reference.hpp"
 
@@ -319,9 +320,9 @@ std::vector<GroupedCase> biased_cases(hgemm_grouping_t grouping)
     constexpr hgemm_type_t types[] = {HGEMM_F16, HGEMM_BF16, HGEMM_F32};
     const std::vector<GroupedCase> plain = grouped_cases(grouping), gated = gated_cases(grouping);
     std::vector<GroupedCase> cases;
-    for (size_t i = 1; i < plain.size(); i += 2)
+    for (size_t i = 1; i < plain.size(); i += 2 * thinning())
         cases.push_back(plain[i]);
-    for (size_t i = 2; i < gated.size(); i += 4)
+    for (size_t i = 2; i < gated.size(); i += 4 * thinning())
         cases.push_back(gated[i]);
     for (size_t i = 0; i < cases.size(); ++i) {
         cases[i].bias = true;
