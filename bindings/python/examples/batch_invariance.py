@@ -17,7 +17,6 @@ import csv
 import ctypes
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import timing
+from launch import launch
 
 WAYS = {
     "cublas": "PyTorch as it is: by cuBLAS, and on the CPU by what PyTorch has there",
@@ -241,7 +241,8 @@ def work(options: argparse.Namespace, way: str) -> int:
             except NotRun as error:
                 row["remark"] = f"not run: {error}"
             except Exception as error:  # others go on
-                row["remark"] = f"failed: {' '.join(str(error).split())}"
+                where = f"rank {tensor_parallel.rank()}: " if options.gpus > 1 else ""
+                row["remark"] = f"failed: {where}{' '.join(str(error).split())}"
             if failed(row) or tensor_parallel.rank() == 0:
                 print(json.dumps(row), flush=True)
             if failed(row) and options.gpus > 1:
@@ -271,24 +272,27 @@ def run(way: str, models: list[str], gpus: int, arguments: list[str]) -> list[di
         environment = environment_of(way)
     except (ImportError, ValueError) as error:
         return [{"model": name, "way": way, "remark": f"not run: {error}"} for name in models]
-    start = [sys.executable]
-    if gpus > 1:
-        start += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
-    command = [*start, os.path.abspath(__file__), *arguments, "--worker", way]
-    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    ended = launch([sys.executable, os.path.abspath(__file__), *arguments, "--worker", way], gpus, environment)
     rows = {name: {"model": name, "way": way} for name in models}
-    for line in process.stdout.splitlines():
-        if line.startswith("{"):
-            row = json.loads(line)  # the first process prints all of them, others what failed there
+    silent = []  # those that failed and did not say why in a row
+    for process in ended:
+        printed = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]
+        for row in printed:  # the first process prints all of them, others what failed there
             merged = rows[row["model"]]
             remarks = [one["remark"] for one in (merged, row) if "remark" in one]
             merged |= row | ({"remark": "; ".join(remarks)} if remarks else {})
-    missing = [row for row in rows.values() if len(row) == 2]
-    if process.returncode and not missing and not any(map(failed, rows.values())):
-        missing = [rows[models[-1]]]
-    for row in missing:
-        row["remark"] = f"failed: ended with {process.returncode}"
+        if process.failure and not any(map(failed, printed)):
+            silent.append(process.failure)
+    add_failures(list(rows.values()), silent)
     return list(rows.values())
+
+
+def add_failures(rows: list[dict[str, Any]], failures: list[str]) -> None:
+    """Of processes, to the remarks of rows that have failed or are missing; if there is none, to that of the last."""
+    unfinished = [row for row in rows if failed(row) or len(row) == 2]
+    for row in unfinished or (rows[-1:] if failures else []):
+        said = [row["remark"].removeprefix("failed: ")] if "remark" in row else []
+        row["remark"] = "failed: " + ("; ".join(failures + said) or "its process ended before")
 
 
 def text_of(value: Any) -> str:

@@ -26,7 +26,7 @@ def rank() -> int:
 
 @contextmanager
 def group(processes: int, device: str) -> Iterator[None]:
-    """This process is one of them, and ``cuda`` is its own GPU."""
+    """This process is one of them, as launch.py or torchrun starts them, and ``cuda`` is its own GPU."""
     if processes == 1:
         yield
         return
@@ -34,8 +34,9 @@ def group(processes: int, device: str) -> Iterator[None]:
     if device == "cuda":
         place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(place)
-    # Where one process fails, the others end soon.
-    distributed.init_process_group("nccl" if place else "gloo", device_id=place, timeout=timedelta(minutes=3))
+    # launch.py says where they meet; torchrun does not, but has the default in its environment.
+    distributed.init_process_group("nccl" if place else "gloo", init_method=os.environ.get("INIT_METHOD"), rank=rank(),
+                                   world_size=processes, device_id=place, timeout=timedelta(minutes=3))
     yield
     distributed.barrier()  # one that leaves closes connections which another may still read
     distributed.destroy_process_group()  # neither after an error: they might wait for the others

@@ -3,10 +3,13 @@
 import argparse
 import csv
 import importlib.util
+import io
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -21,6 +24,7 @@ PROGRAM = SOURCE / "bindings/python/examples/batch_invariance.py"
 VIRTUAL = "EMU_ARCH" in os.environ
 sys.path.insert(0, str(PROGRAM.parent))
 import batch_invariance  # noqa: E402
+import launch  # noqa: E402
 import product_overrides as overrides  # noqa: E402
 import tensor_parallel  # noqa: E402
 import timing  # noqa: E402
@@ -136,9 +140,8 @@ class Times(unittest.TestCase):
 class TensorParallel(unittest.TestCase):
     def test_sum_of_parts(self):
         """Two processes compute what one does, but for rounding: they run parts_equal_whole()."""
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=300)
-        self.assertEqual((done.returncode, done.stdout.count("equal")), (0, 4), done.stdout)
+        ended = launch.launch([sys.executable, __file__], 2, os.environ)
+        self.assertEqual([(each.failure, each.stdout.count("equal")) for each in ended], [("", 2)] * 2)
 
     def test_program(self):
         status, rows, text = run("--gpus", "2", "--ways", "rows,hgemm-default", "--models", "llama", "--layers", "1",
@@ -152,6 +155,83 @@ class TensorParallel(unittest.TestCase):
         model = Model("llama", layers=1, small=True, length=64, grouped=False, device="cpu", dtype=torch.bfloat16)
         with mock.patch.object(tensor_parallel.distributed, "get_world_size", lambda: 3):
             self.assertRaisesRegex(ValueError, "2 key heads do not go", tensor_parallel.split, model.model)
+
+
+@unittest.skipIf(VIRTUAL, "for the CPU")
+class Launch(unittest.TestCase):
+    def launch(self, processes, program):
+        """What has ended, what it said on stderr, and how long it took."""
+        started = time.monotonic()
+        with mock.patch.object(sys, "stderr", io.StringIO()) as said:
+            ended = launch.launch([sys.executable, "-c", program], processes, os.environ)
+        return ended, said.getvalue(), time.monotonic() - started
+
+    def test_ranks(self):
+        ended, said, _ = self.launch(3, "import os, sys; print(*(os.environ[name] for name in ('RANK', 'LOCAL_RANK', "
+                                        "'WORLD_SIZE'))); print('said', file=sys.stderr)")
+        self.assertEqual(ended, [launch.Ended(rank, f"{rank} {rank} 3\n") for rank in range(3)])
+        self.assertEqual(said, "said\n" * 3)
+
+    def test_one_fails(self):
+        """It is named, and others that would sleep on are ended, also one that does not want to."""
+        program = """
+import os, signal, sys, time
+rank = int(os.environ["RANK"])
+if rank == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(f"{os.environ['INIT_METHOD'].removeprefix('file://')}.{rank}", "w").close()
+while not all(os.path.exists(f"{os.environ['INIT_METHOD'].removeprefix('file://')}.{each}") for each in range(3)):
+    time.sleep(0.01)
+if rank == 1:
+    HOW
+print("slept", flush=True)
+time.sleep(500)
+"""
+        for how, failure in (("sys.exit('first\\nno heads\\n')", "rank 1 ended with status 1: no heads"),
+                             ("os._exit(7)", "rank 1 ended with status 7"),
+                             ("os.kill(os.getpid(), signal.SIGKILL)", "rank 1 was ended by SIGKILL"),
+                             ("os.kill(os.getpid(), 40)", "rank 1 was ended by signal 40")):
+            with mock.patch.object(launch, "GRACE", 0.5):
+                ended, _, seconds = self.launch(3, program.replace("HOW", how))
+            self.assertEqual([each.failure for each in ended], ["", failure, ""])
+            self.assertLess(seconds, 100)
+
+    def test_one_is_killed_in_a_group(self):
+        """The other waits for its part of a sum."""
+        ended, _, seconds = self.launch(2, f"""
+import os, sys
+sys.path.insert(0, {str(PROGRAM.parent)!r})
+import tensor_parallel
+with tensor_parallel.group(2, "cpu"):
+    for step in range(1000):
+        if (step, tensor_parallel.rank()) == (3, 1):
+            os.abort()
+        tensor_parallel.agree(step)
+""")
+        self.assertRegex(ended[1].failure, "^rank 1 was ended by SIGABRT")
+        self.assertLess(seconds, 120)
+
+    def test_remarks(self):
+        """Of what processes print and how they end."""
+        whole, part = {"model": "llama", "way": "rows", "differ": 0}, {"model": "qwen3-moe", "way": "rows", "differ": 1}
+        broken = {"model": "llama", "way": "rows", "remark": "failed: rank 1: no heads"}
+        killed, ended = "rank 1 was ended by SIGKILL: word", "rank 0 ended with status 1"
+        for printed, failures, remarks in (
+                (([whole, part], []), ("", ""), (None, None)),
+                (([whole, part], []), ("", killed), (None, f"failed: {killed}")),
+                (([whole], []), ("", killed), (None, f"failed: {killed}")),
+                (([], []), (ended, killed), (f"failed: {ended}; {killed}",) * 2),
+                (([], [broken]), ("", "rank 1 ended with status 1"),
+                 (broken["remark"], "failed: its process ended before")),
+                (([whole], [broken]), (ended, "rank 1 ended with status 1"),
+                 (f"failed: {ended}; rank 1: no heads", f"failed: {ended}")),
+                (([], []), ("", ""), ("failed: its process ended before",) * 2)):
+            results = [launch.Ended(rank, "".join(f"{json.dumps(row)}\n" for row in rows), failure)
+                       for rank, (rows, failure) in enumerate(zip(printed, failures))]
+            with mock.patch.object(batch_invariance, "launch", lambda *_: results):
+                rows = batch_invariance.run("rows", ["llama", "qwen3-moe"], 2, [])
+            self.assertEqual(tuple(row.get("remark") for row in rows), remarks)
+            self.assertEqual(batch_invariance.exit_status(rows), 2)
 
 
 def parts_equal_whole():
