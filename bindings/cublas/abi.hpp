@@ -11,7 +11,8 @@
 namespace hg::shim {
 
 // cublasStatus_t
-constexpr int status_success = 0, status_not_initialized = 1, status_not_supported = 15;
+constexpr int status_success = 0, status_not_initialized = 1, status_execution_failed = 13,
+              status_not_supported = 15;
 
 // cudaDataType
 constexpr int r_32f = 0, r_16f = 2, r_16bf = 14;
@@ -114,6 +115,13 @@ using GemmBatchedEx = int(void* handle, int transa, int transb, Int m, Int n, In
                           const void* const* a, int type_a, Int lda, const void* const* b, int type_b,
                           Int ldb, const void* beta, void* const* c, int type_c, Int ldc, Int batch,
                           int compute, int algorithm);
+// Everything but the matrices lies in host memory: arrays with an element for each group.
+template <typename Int>
+using GemmGroupedBatchedEx = int(void* handle, const int* transa, const int* transb, const Int* m,
+                                 const Int* n, const Int* k, const void* alpha, const void* const* a,
+                                 int type_a, const Int* lda, const void* const* b, int type_b,
+                                 const Int* ldb, const void* beta, void* const* c, int type_c,
+                                 const Int* ldc, Int groups, const Int* sizes, int compute);
 template <typename Int>
 using SgemmEx = int(void* handle, int transa, int transb, Int m, Int n, Int k, const float* alpha,
                     const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb,

@@ -19,7 +19,7 @@ const char* name_of(Product product);
 // What became of a call.
 struct Outcome {
     Reason reason;
-    bool refused;         // in strict mode
+    bool refused;         // in strict mode, or failed
     bool left_to_cublas;  // a half-precision product in batch-invariant mode with cuBLAS's bits
 };
 

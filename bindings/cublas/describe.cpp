@@ -42,6 +42,12 @@ std::string describe(const GemmCall& g)
            " " + data_type(g.type_b) + " " + data_type(g.type_c) + " compute " + std::to_string(g.compute);
 }
 
+std::string describe(const GroupedCall& g)
+{
+    return std::to_string(g.groups) + " groups " + data_type(g.type_a) + " " + data_type(g.type_b) + " " +
+           data_type(g.type_c) + " compute " + std::to_string(g.compute);
+}
+
 std::string describe(const LtCall& call)
 {
     const auto m = static_cast<int64_t>(call.d.rows), n = static_cast<int64_t>(call.d.columns);

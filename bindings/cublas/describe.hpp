@@ -8,6 +8,7 @@
 namespace hg::shim {
 
 std::string describe(const GemmCall& call);
+std::string describe(const GroupedCall& call);
 std::string describe(const LtCall& call);
 std::string describe(const hgemm_args_t& args);
 

@@ -183,9 +183,32 @@ bool set_mode(Engine& engine, hgemm_mode_t mode)
     return true;
 }
 
+hgemm_status_t run(hgemm_handle_t handle, std::span<const hgemm_args_t> products)
+{
+    if (products.size() == 1)
+        return hgemm_gemm_ex(handle, &products[0]);
+    hgemm_grouped_args_t groups;
+    hgemm_grouped_args_init(&groups, sizeof groups);
+    groups.grouping = HGEMM_GROUPED_HOST;
+    groups.group_count = std::ssize(products);
+    groups.problems = products.data();
+    return hgemm_grouped_ex(handle, &groups);
+}
+
+// libhgemm checks and plans all products before the first one runs. If it fails later, and a product that
+// has run has added to its C, cuBLAS must not add to it again.
+Reason why_not(hgemm_status_t status, std::span<const hgemm_args_t> products)
+{
+    const bool ran_none = products.size() == 1 || status == HGEMM_STATUS_INVALID_ARGUMENT ||
+                          status == HGEMM_STATUS_NOT_SUPPORTED ||
+                          status == HGEMM_STATUS_WORKSPACE_TOO_SMALL;
+    const bool adds = std::ranges::any_of(products, [](const hgemm_args_t& g) { return g.beta != 0; });
+    return !ran_none && adds ? Reason::Halfway : Reason::Refused;
+}
+
 }  // namespace
 
-Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
+Reason multiply(void* handle, const Place& place, std::span<const hgemm_args_t> products)
 {
     Entry& entry = find_entry(handle);
     const std::lock_guard lock(entry.mutex);
@@ -195,12 +218,15 @@ Reason multiply(void* handle, const Place& place, const hgemm_args_t& args)
     if (!engine->handle)
         return Reason::NoHandle;
     const Workspace workspace = choose_workspace(place, entry.workspace);
-    const bool done = set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
-                      set_sm_count(*engine, place.sm_count) && set_mode(*engine, place.mode) &&
-                      hgemm_gemm_ex(engine->handle, &args) == HGEMM_STATUS_SUCCESS;
-    if (!done && logs(LogLevel::Calls))
+    Reason reason = Reason::Refused;
+    if (set_stream(*engine, place.stream) && set_workspace(*engine, workspace) &&
+        set_sm_count(*engine, place.sm_count) && set_mode(*engine, place.mode)) {
+        const hgemm_status_t status = run(engine->handle, products);
+        reason = status == HGEMM_STATUS_SUCCESS ? Reason::None : why_not(status, products);
+    }
+    if (reason != Reason::None && logs(LogLevel::Calls))
         log_line("declined: %s", hgemm_last_error());
-    return done ? Reason::None : Reason::Refused;
+    return reason;
 }
 
 // If there is no memory for an entry, the workspace is not noted, and GEMMs go to the real library.

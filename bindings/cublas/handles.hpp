@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 
 namespace hg::shim {
 
@@ -24,8 +25,9 @@ struct Place {
     Workspace workspace;
 };
 
-// Runs the GEMM on the caller's stream. Returns None, or why it was not done.
-Reason multiply(void* handle, const Place& place, const hgemm_args_t& args);
+// Runs the products of a call on the caller's stream: all of them or none. Returns None, or why it was not
+// done; Halfway if some of several may have been.
+Reason multiply(void* handle, const Place& place, std::span<const hgemm_args_t> products);
 
 // Notes the workspace that the caller set, perhaps one of 0 bytes.
 void set_workspace(void* handle, Workspace workspace);

@@ -32,8 +32,8 @@ __attribute__((visibility("default"))) const char *hgemm_shim_get(const char *va
 /** The same as hgemm_shim_set("HGEMM_SHIM", mode): not HGEMM_SHIM_MODE, which is younger. */
 __attribute__((visibility("default"))) int hgemm_shim_set_mode(const char *mode);
 
-/** Calls so far that libhgemm served, and that went to the real library. Those that failed in strict mode
-    are neither. A forked child counts from 0. */
+/** Calls so far that libhgemm served, and that went to the real library. Those that the shim let fail, as in
+    strict mode, are neither. A forked child counts from 0. */
 __attribute__((visibility("default"))) uint64_t hgemm_shim_served(void);
 __attribute__((visibility("default"))) uint64_t hgemm_shim_passed_on(void);
 

@@ -65,6 +65,25 @@ DEFINE_GEMM_STRIDED_BATCHED_EX(cublasGemmStridedBatchedEx_64, int64_t)
 DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx, int)
 DEFINE_GEMM_BATCHED_EX(cublasGemmBatchedEx_64, int64_t)
 
+#define DEFINE_GEMM_GROUPED_BATCHED_EX(name, Int)                                                          \
+    HGEMM_SHIM_EXPORT name(void* handle, const int* transa, const int* transb, const Int* m, const Int* n, \
+                           const Int* k, const void* alpha, const void* const* a, int type_a,              \
+                           const Int* lda, const void* const* b, int type_b, const Int* ldb,               \
+                           const void* beta, void* const* c, int type_c, const Int* ldc, Int groups,       \
+                           const Int* sizes, int compute)                                                  \
+    {                                                                                                      \
+        const auto call = [&] {                                                                            \
+            return call_real(real(Library::Blas).name, handle, transa, transb, m, n, k, alpha, a, type_a,  \
+                             lda, b, type_b, ldb, beta, c, type_c, ldc, groups, sizes, compute);           \
+        };                                                                                                 \
+        return serve(Product::name, handle,                                                                \
+                     GroupedCall{transa, transb, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,  \
+                                 type_c, ldc, groups, sizes, compute},                                     \
+                     RealCall(call));                                                                      \
+    }
+DEFINE_GEMM_GROUPED_BATCHED_EX(cublasGemmGroupedBatchedEx, int)
+DEFINE_GEMM_GROUPED_BATCHED_EX(cublasGemmGroupedBatchedEx_64, int64_t)
+
 #define DEFINE_SGEMM_EX(name, Int)                                                                         \
     HGEMM_SHIM_EXPORT name(void* handle, int transa, int transb, Int m, Int n, Int k, const float* alpha,  \
                            const void* a, int type_a, Int lda, const void* b, int type_b, Int ldb,         \

@@ -12,7 +12,7 @@ constexpr int library_count = 2;
 
 struct Real {
     int major = 0;          // 0: not found
-    bool complete = false;  // has all functions of its library
+    bool complete = false;  // has all functions of its library, but perhaps no groups
 #define HGEMM_REAL(library, name, type) type* name = nullptr;
 #include "functions.def"
 #undef HGEMM_REAL

@@ -7,6 +7,7 @@
 #include "src/base/convert.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace hg::shim {
 namespace {
@@ -72,35 +73,11 @@ void set_matrices(const GemmCall& g, hgemm_args_t& args)
     args.stride_c = args.stride_d = g.stride_c;
 }
 
-}  // namespace
+bool has_no_output(const GemmCall& g) { return g.m == 0 || g.n == 0 || g.batch == 0; }
 
-const char* text_of(Reason reason) { return texts[static_cast<int>(reason)]; }
-
-bool passes_in_strict_mode(Reason reason)
+// A sound call that changes C.
+Reason translate(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
 {
-    return in_strict_mode[static_cast<int>(reason)] == Strict::Passes;
-}
-
-bool is_half(const GemmCall& g) { return is_half(g.type_a) || is_half(g.type_b); }
-
-void use_symmetry(hgemm_args_t& g)
-{
-    const bool is_same =
-        g.a && g.a == g.b && g.lda == g.ldb && (g.batch_count == 1 || g.stride_a == g.stride_b);
-    const bool is_transpose = (g.transa == HGEMM_NO_TRANS) != (g.transb == HGEMM_NO_TRANS);
-    // A C need not be symmetric, nor a bias.
-    const bool is_alone = !g.beta_device && g.beta == 0 && g.bias_mode == HGEMM_BIAS_NONE &&
-                          g.activation == HGEMM_ACTIVATION_NONE && !g.aux;
-    if (is_same && is_transpose && is_alone && g.m == g.n)
-        g.uplo = HGEMM_BOTH;
-}
-
-Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
-{
-    if (!is_sound(g))
-        return Reason::Arguments;
-    if (g.m == 0 || g.n == 0 || g.k == 0 || g.batch == 0)
-        return Reason::Empty;
     if (g.compute != compute_32f)
         return Reason::Compute;
     hgemm_args_init(&args, sizeof args);
@@ -121,6 +98,101 @@ Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
     args.k = g.k;
     set_matrices(g, args);
     return Reason::None;
+}
+
+bool has_all_arrays(const GroupedCall& g)
+{
+    for (const PerGroup& list : {g.m, g.n, g.k, g.lda, g.ldb, g.ldc, g.sizes})
+        if (list.is_null())
+            return false;
+    return g.transa && g.transb && g.alpha && g.beta && g.a && g.b && g.c;
+}
+
+// A group as a batch; its pointers begin at `first`.
+GemmCall group_of(const GroupedCall& g, int64_t i, int64_t first)
+{
+    GemmCall group{};
+    group.transa = g.transa[i];
+    group.transb = g.transb[i];
+    group.m = g.m[i];
+    group.n = g.n[i];
+    group.k = g.k[i];
+    group.alpha = static_cast<const float*>(g.alpha) + i;
+    group.a = g.a + first;
+    group.type_a = g.type_a;
+    group.lda = g.lda[i];
+    group.b = g.b + first;
+    group.type_b = g.type_b;
+    group.ldb = g.ldb[i];
+    group.beta = static_cast<const float*>(g.beta) + i;
+    group.c = const_cast<void**>(g.c + first);
+    group.type_c = g.type_c;
+    group.ldc = g.ldc[i];
+    group.kind = Batch::Arrays;
+    group.batch = g.sizes[i];
+    group.compute = g.compute;
+    group.algorithm = algo_default;
+    return group;
+}
+
+}  // namespace
+
+const char* text_of(Reason reason) { return texts[static_cast<int>(reason)]; }
+
+bool passes_in_strict_mode(Reason reason)
+{
+    return in_strict_mode[static_cast<int>(reason)] == Strict::Passes;
+}
+
+bool is_half(const GemmCall& g) { return is_half(g.type_a) || is_half(g.type_b); }
+bool is_half(const GroupedCall& g) { return is_half(g.type_a) || is_half(g.type_b); }
+
+void use_symmetry(hgemm_args_t& g)
+{
+    const bool is_same =
+        g.a && g.a == g.b && g.lda == g.ldb && (g.batch_count == 1 || g.stride_a == g.stride_b);
+    const bool is_transpose = (g.transa == HGEMM_NO_TRANS) != (g.transb == HGEMM_NO_TRANS);
+    // A C need not be symmetric, nor a bias.
+    const bool is_alone = !g.beta_device && g.beta == 0 && g.bias_mode == HGEMM_BIAS_NONE &&
+                          g.activation == HGEMM_ACTIVATION_NONE && !g.aux;
+    if (is_same && is_transpose && is_alone && g.m == g.n)
+        g.uplo = HGEMM_BOTH;
+}
+
+Reason route(const GemmCall& g, int pointer_mode, hgemm_args_t& args)
+{
+    if (!is_sound(g))
+        return Reason::Arguments;
+    if (has_no_output(g) || g.k == 0)
+        return Reason::Empty;
+    return translate(g, pointer_mode, args);
+}
+
+// Wrong arguments of any group come before other reasons, for cuBLAS to refuse them in strict mode too. Of
+// alpha and beta in device memory and of an fp32 C it says that it does not support them.
+Reason route(const GroupedCall& g, int pointer_mode, std::vector<hgemm_args_t>& problems)
+{
+    if (!has_all_arrays(g) || g.groups < 0)
+        return Reason::Arguments;
+    Reason reason = pointer_mode == pointers_host ? Reason::None : Reason::Scalars;
+    if (g.type_c != g.type_a)
+        reason = Reason::Types;
+    bool multiplies = false;
+    int64_t first = 0, next = 0;
+    for (int64_t i = 0; i < g.groups; ++i, first = next) {
+        const GemmCall group = group_of(g, i, first);
+        if (!is_sound(group) || __builtin_add_overflow(first, group.batch, &next))
+            return Reason::Arguments;
+        if (has_no_output(group))
+            continue;
+        multiplies = multiplies || group.k > 0;
+        hgemm_args_t args;
+        if (reason == Reason::None)
+            reason = translate(group, pointer_mode, args);
+        if (reason == Reason::None)
+            problems.push_back(args);
+    }
+    return multiplies ? reason : Reason::Empty;
 }
 
 }  // namespace hg::shim

@@ -5,6 +5,8 @@
 #include "abi.hpp"
 #include "hgemm.h"
 
+#include <vector>
+
 namespace hg::shim {
 
 enum class Reason {
@@ -50,6 +52,44 @@ Reason route(const GemmCall& call, int pointer_mode, hgemm_args_t& args);
 
 // Is A or B fp16 or bf16?
 bool is_half(const GemmCall& call);
+
+// An array of int or int64_t with an element for each group.
+class PerGroup {
+public:
+    PerGroup(const int* list) : narrow_(list) {}
+    PerGroup(const int64_t* list) : wide_(list) {}
+    int64_t operator[](int64_t group) const { return wide_ ? wide_[group] : narrow_[group]; }
+    bool is_null() const { return !wide_ && !narrow_; }
+
+private:
+    const int* narrow_ = nullptr;
+    const int64_t* wide_ = nullptr;
+};
+
+// cublasGemmGroupedBatchedEx. a, b and c are arrays of pointers to the problems of all groups.
+struct GroupedCall {
+    const int *transa, *transb;
+    PerGroup m, n, k;
+    const void* alpha;
+    const void* const* a;
+    int type_a;
+    PerGroup lda;
+    const void* const* b;
+    int type_b;
+    PerGroup ldb;
+    const void* beta;
+    void* const* c;
+    int type_c;
+    PerGroup ldc;
+    int64_t groups;
+    PerGroup sizes;
+    int compute;
+};
+
+// A problem for each group that changes C, a batch of arrays of pointers.
+Reason route(const GroupedCall& call, int pointer_mode, std::vector<hgemm_args_t>& problems);
+
+bool is_half(const GroupedCall& call);
 
 // Has libhgemm compute one half of D, and mirror it, if D is a matrix times its transpose and no more.
 void use_symmetry(hgemm_args_t& args);

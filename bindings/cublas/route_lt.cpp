@@ -26,6 +26,12 @@ bool has_room(const LtMatrix& x)
     return x.ld >= 1 && static_cast<uint64_t>(x.ld) >= line;
 }
 
+// Of another one, the layout's rows, columns and ld may not be what they are named.
+bool is_known_batch(const LtMatrix& x)
+{
+    return x.batch_mode == batch_strided || x.batch_mode == batch_pointer_array;
+}
+
 bool is_plain_order(const LtMatrix& x) { return x.order == order_col || x.order == order_row; }
 
 bool is_sound(const LtCall& call, const Operand& a, const Operand& b)
@@ -81,7 +87,7 @@ bool set_batch(const LtCall& call, hgemm_args_t& args)
     args.stride_b = call.b.stride;
     args.stride_c = call.c.stride;
     args.stride_d = call.d.stride;
-    return call.d.batch_mode == batch_strided;
+    return true;
 }
 
 }  // namespace
@@ -107,6 +113,9 @@ Reason route(const LtCall& call, hgemm_args_t& args)
     if (!is_plain_order(call.a) || !is_plain_order(call.b) || !is_plain_order(call.d) ||
         call.c.order != call.d.order || call.transc != op_n || call.fill != fill_full)
         return Reason::Order;
+    for (const LtMatrix* x : {&call.a, &call.b, &call.c, &call.d})
+        if (!is_known_batch(*x))
+            return Reason::Batch;
     if (call.scaled)
         return Reason::Scaling;
     if (!is_op(call.transa) || !is_op(call.transb))

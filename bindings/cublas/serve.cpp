@@ -6,7 +6,9 @@
 #include "verify.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace hg::shim {
 namespace {
@@ -30,22 +32,45 @@ Reason check_state(Library library, const Settings& settings)
     return check_version(real(library));
 }
 
-Reason prepare(void* handle, const GemmCall& call, const Settings& settings, Place& place,
-               hgemm_args_t& args)
+// How the handle of a call of libcublas is set.
+Reason read_handle(void* handle, const Settings& settings, Place& place, int& pointer_mode)
 {
     if (const Reason reason = check_state(Library::Blas, settings); reason != Reason::None)
         return reason;
     const Real& cublas = real(Library::Blas);
-    int pointer_mode = 0, math = 0;
     if (cublas.cublasGetPointerMode_v2(handle, &pointer_mode) != status_success ||
         cublas.cublasGetStream_v2(handle, &place.stream) != status_success)
         return Reason::Arguments;
-    if (call.follows_math_mode &&
-        (cublas.cublasGetMathMode(handle, &math) != status_success || (math & 15) == math_pedantic))
-        return Reason::Compute;
     cublas.cublasGetSmCountTarget(handle, &place.sm_count);
     place.mode = settings.mode;
+    return Reason::None;
+}
+
+bool is_pedantic(void* handle)
+{
+    int math = 0;
+    return real(Library::Blas).cublasGetMathMode(handle, &math) != status_success ||
+           (math & 15) == math_pedantic;
+}
+
+Reason prepare(void* handle, const GemmCall& call, const Settings& settings, Place& place,
+               hgemm_args_t& args)
+{
+    int pointer_mode = 0;
+    const Reason reason = read_handle(handle, settings, place, pointer_mode);
+    if (reason != Reason::None)
+        return reason;
+    if (call.follows_math_mode && is_pedantic(handle))
+        return Reason::Compute;
     return route(call, pointer_mode, args);
+}
+
+Reason prepare(void* handle, const GroupedCall& call, const Settings& settings, Place& place,
+               std::vector<hgemm_args_t>& products)
+{
+    int pointer_mode = 0;
+    const Reason reason = read_handle(handle, settings, place, pointer_mode);
+    return reason == Reason::None ? route(call, pointer_mode, products) : reason;
 }
 
 // cuBLAS refuses other workspaces, which libhgemm would accept.
@@ -77,13 +102,13 @@ void note(Product product, const Call& call, const Outcome& outcome)
     const bool first = count(product, outcome);
     if (!logs(LogLevel::Calls) && !(first && outcome.refused))
         return;
-    const char* verdict = outcome.reason == Reason::None ? ""
-                          : outcome.refused              ? "refused (HGEMM_SHIM_STRICT): "
-                                                         : "passed on: ";
+    const char* verdict = outcome.reason == Reason::None      ? ""
+                          : outcome.reason == Reason::Halfway ? "failed: "
+                          : outcome.refused                   ? "refused (HGEMM_SHIM_STRICT): "
+                                                              : "passed on: ";
     quietly([&] {
-        const std::string why = outcome.refused && outcome.reason == Reason::Refused
-                                    ? std::string(": ") + hgemm_last_error()
-                                    : "";
+        const bool by_hgemm = outcome.reason == Reason::Refused || outcome.reason == Reason::Halfway;
+        const std::string why = outcome.refused && by_hgemm ? std::string(": ") + hgemm_last_error() : "";
         log_line("%s %s: %s%s%s", name_of(product), describe(call).c_str(), verdict,
                  text_of(outcome.reason), why.c_str());
     });
@@ -91,17 +116,18 @@ void note(Product product, const Call& call, const Outcome& outcome)
 
 template <typename Call>
 int finish(Product product, void* handle, const Call& call, const Settings& settings, Reason reason,
-           const Place& place, hgemm_args_t& args, const RealCall& real_call)
+           const Place& place, std::span<hgemm_args_t> products, const RealCall& real_call)
 {
     if (reason == Reason::None && settings.syrk)
-        use_symmetry(args);
+        for (hgemm_args_t& args : products)
+            use_symmetry(args);
     std::optional<int> compared;  // the real library's status; D is its result
     if (reason == Reason::None && settings.serving == Serving::Verify)
-        compared = verify(product, handle, place, args, real_call, reason);
+        compared = verify(product, handle, place, products, real_call, reason);
     else if (reason == Reason::None)
-        reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, args); });
-    const bool half = is_half(call);
-    const bool refused = half && settings.strict && !passes_in_strict_mode(reason);
+        reason = quietly(Reason::NoHandle, [&] { return multiply(handle, place, products); });
+    const bool half = is_half(call), failed = reason == Reason::Halfway;
+    const bool refused = failed || (half && settings.strict && !passes_in_strict_mode(reason));
     const bool from_cublas =
         compared || reason == Reason::Off || (!refused && !passes_in_strict_mode(reason));
     note(product, call, {reason, refused, half && settings.is_batch_invariant() && from_cublas});
@@ -109,6 +135,8 @@ int finish(Product product, void* handle, const Call& call, const Settings& sett
         return *compared;
     if (reason == Reason::None)
         return status_success;
+    if (failed)
+        return status_execution_failed;
     return refused ? status_not_supported : real_call();
 }
 
@@ -131,7 +159,17 @@ int serve(Product product, void* handle, const GemmCall& call, const RealCall& r
     hgemm_args_t args;
     const Reason reason =
         quietly(Reason::NoHandle, [&] { return prepare(handle, call, settings, place, args); });
-    return finish(product, handle, call, settings, reason, place, args, real_call);
+    return finish(product, handle, call, settings, reason, place, {&args, 1}, real_call);
+}
+
+int serve(Product product, void* handle, const GroupedCall& call, const RealCall& real_call)
+{
+    const Settings settings = current_settings();
+    Place place;
+    std::vector<hgemm_args_t> products;
+    const Reason reason =
+        quietly(Reason::NoHandle, [&] { return prepare(handle, call, settings, place, products); });
+    return finish(product, handle, call, settings, reason, place, products, real_call);
 }
 
 int serve(void* handle, const LtPlace& lt, LtCall& call, const RealCall& real_call)
@@ -141,7 +179,7 @@ int serve(void* handle, const LtPlace& lt, LtCall& call, const RealCall& real_ca
     hgemm_args_t args;
     const Reason reason =
         quietly(Reason::NoHandle, [&] { return prepare(handle, lt, call, settings, place, args); });
-    return finish(Product::cublasLtMatmul, handle, call, settings, reason, place, args, real_call);
+    return finish(Product::cublasLtMatmul, handle, call, settings, reason, place, {&args, 1}, real_call);
 }
 
 }  // namespace hg::shim

@@ -9,6 +9,7 @@
 namespace hg::shim {
 
 int serve(Product product, void* handle, const GemmCall& call, const RealCall& real_call);
+int serve(Product product, void* handle, const GroupedCall& call, const RealCall& real_call);
 
 // The arguments of cublasLtMatmul beside the operands.
 struct LtPlace {

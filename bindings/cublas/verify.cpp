@@ -13,6 +13,8 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <span>
+#include <vector>
 
 namespace hg::shim {
 namespace {
@@ -30,18 +32,43 @@ struct Differences {
 };
 constinit Lazy<Differences> found;
 
-// D before the call and as each library made it, and libhgemm's product without C where that may explain
-// what cuBLAS did.
-struct Results {
+// One product of a call: its D before the call and as each library made it, and libhgemm's product without
+// C where that may explain what cuBLAS did.
+struct Compared {
+    Compared(const hgemm_args_t& g, void* stream) : args(g), output(g, stream) {}
+
+    const hgemm_args_t& args;
+    Output output;
     Bytes before, ours, theirs, product;
 };
+using Calls = std::vector<Compared>;
 
-Difference compare(const Output& output, const Results& r, const hgemm_args_t& args, const Causes& causes)
+bool read_all(Calls& all, Bytes Compared::*to)
+{
+    return std::ranges::all_of(all, [&](Compared& c) { return c.output.read(c.*to); });
+}
+
+bool write_all(const Calls& all, Bytes Compared::*from)
+{
+    return std::ranges::all_of(all, [&](const Compared& c) { return c.output.write(c.*from); });
+}
+
+// False if the results cannot be kept.
+bool keep_before(std::span<const hgemm_args_t> products, void* stream, Calls& all)
+{
+    for (const hgemm_args_t& args : products)
+        if (!all.emplace_back(args, stream).output.find())
+            return false;
+    return read_all(all, &Compared::before);
+}
+
+Difference compare(const Compared& c, const Causes& causes)
 {
     Difference result{.calls = 1};
     double largest = 0, difference = 0;
-    output.each([&](size_t problem, size_t at) {
-        const float o = output.decode(&r.ours[at]), t = output.decode(&r.theirs[at]);
+    c.output.each([&](size_t problem, size_t at) {
+        const auto value = [&](const Bytes& of) { return c.output.decode(&of[at]); };
+        const float o = value(c.ours), t = value(c.theirs);
         if (std::isfinite(o) != std::isfinite(t)) {
             ++result.only_one_is;
         } else if (std::isfinite(t)) {
@@ -50,8 +77,8 @@ Difference compare(const Output& output, const Results& r, const hgemm_args_t& a
         }
         if (o == t || (std::isnan(o) && std::isnan(t)))
             return;
-        const bool twice = !r.product.empty() && t == round_again(args, output.decode(&r.product[at]),
-                                                                  output.decode(&r.before[at]));
+        const bool twice =
+            !c.product.empty() && t == round_again(c.args, value(c.product), value(c.before));
         ++result.causes[static_cast<size_t>(causes.of({problem, o, t}, twice))];
     });
     result.largest = difference == 0 ? 0 : difference / largest;
@@ -71,48 +98,50 @@ void record(const std::string& shape, const Difference& d)
 }
 
 // alpha * A * B, rounded, in the place of D. Nothing where it explains nothing or was not computed.
-void read_product(void* handle, const Place& place, const hgemm_args_t& args, const Output& output,
-                  Bytes& product)
+void read_product(void* handle, const Place& place, Compared& c)
 {
-    if (!may_round_twice(args))
+    if (!may_round_twice(c.args))
         return;
-    hgemm_args_t alone = args;
+    hgemm_args_t alone = c.args;
     alone.beta = 0;
     const bool multiplied = quietly([&] {
-        if (multiply(handle, place, alone) == Reason::None && output.read(product))
+        if (multiply(handle, place, {&alone, 1}) == Reason::None && c.output.read(c.product))
             return;
-        product.clear();
+        c.product.clear();
     });
     if (!multiplied)
-        product.clear();
+        c.product.clear();
 }
 
 }  // namespace
 
-std::optional<int> verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
-                          const RealCall& real_call, Reason& reason)
+std::optional<int> verify(Product product, void* handle, const Place& place,
+                          std::span<const hgemm_args_t> products, const RealCall& real_call, Reason& reason)
 {
-    Output output(args, place.stream);
-    Results results;
+    Calls all;
     const bool compares = !driver::is_capturing(place.stream);
     reason = quietly(Reason::NoHandle, [&] {
-        const bool ready = !compares || (output.find() && output.read(results.before));
-        return ready ? multiply(handle, place, args) : Reason::NoHandle;
+        const bool ready = !compares || keep_before(products, place.stream, all);
+        return ready ? multiply(handle, place, products) : Reason::NoHandle;
     });
     if (!compares || reason != Reason::None)
         return {};
-    const bool have_ours = output.read(results.ours);
+    const bool have_ours = read_all(all, &Compared::ours);
     if (have_ours)
-        read_product(handle, place, args, output, results.product);
+        for (Compared& c : all)
+            read_product(handle, place, c);
     // If D cannot be restored, the real library would read libhgemm's result as its C.
-    if (!output.write(results.before))
+    if (!write_all(all, &Compared::before)) {
+        if (have_ours)
+            write_all(all, &Compared::ours);
         return {};
+    }
     const int status = real_call();
-    if (have_ours && status == status_success && output.read(results.theirs))
+    if (have_ours && status == status_success && read_all(all, &Compared::theirs))
         quietly([&] {
-            const Causes causes(product, args, place.stream);
-            record(std::string(name_of(product)) + " " + describe(args),
-                   compare(output, results, args, causes));
+            for (const Compared& c : all)
+                record(std::string(name_of(product)) + " " + describe(c.args),
+                       compare(c, Causes(product, c.args, place.stream)));
         });
     return status;
 }

@@ -7,6 +7,7 @@
 #include "real_call.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace hg::shim {
@@ -14,8 +15,9 @@ namespace hg::shim {
 // Runs both.
 // @return the real library's status; nothing if it was not called. Then D is libhgemm's result, or `reason`
 // says why there is none.
-std::optional<int> verify(Product product, void* handle, const Place& place, const hgemm_args_t& args,
-                          const RealCall& real_call, Reason& reason);
+std::optional<int> verify(Product product, void* handle, const Place& place,
+                          std::span<const hgemm_args_t> products, const RealCall& real_call,
+                          Reason& reason);
 
 // Lines of the summary, each with a newline before it: the largest difference of each shape.
 std::string differences();

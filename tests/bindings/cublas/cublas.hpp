@@ -33,6 +33,8 @@ hg::shim::GemmStridedBatchedEx<int> cublasGemmStridedBatchedEx;
 hg::shim::GemmStridedBatchedEx<int64_t> cublasGemmStridedBatchedEx_64;
 hg::shim::GemmBatchedEx<int> cublasGemmBatchedEx;
 hg::shim::GemmBatchedEx<int64_t> cublasGemmBatchedEx_64;
+hg::shim::GemmGroupedBatchedEx<int> cublasGemmGroupedBatchedEx;
+hg::shim::GemmGroupedBatchedEx<int64_t> cublasGemmGroupedBatchedEx_64;
 hg::shim::SgemmEx<int> cublasSgemmEx;
 hg::shim::SgemmEx<int64_t> cublasSgemmEx_64;
 hg::shim::Hgemm<int> cublasHgemm;

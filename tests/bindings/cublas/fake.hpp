@@ -31,6 +31,8 @@ extern "C" {
 // D = alpha * op(A) * op(B) + beta * C, waiting for the stream first.
 int fake_multiply(const FakeProduct& product, void* stream);
 void fake_record(const char* name);
+// From the device, behind what is on the stream.
+void fake_read(void* host, const void* device, size_t bytes, void* stream);
 
 // Names of the functions called since the last time, with a blank behind each.
 size_t fake_calls(char* text, size_t length);

@@ -55,6 +55,51 @@ int multiply(void* handle, FakeProduct p)
     return fake_multiply(p, h.stream);
 }
 
+#ifndef FAKE_IS_OLDER_THAN_12_5
+
+// Which types the real library documents for groups.
+int judge_groups(int a, int b, int c, int compute)
+{
+    const bool halves = a == f16 || a == bf16;
+    return a != c || (halves && compute != compute_32f) ? not_supported : judge_types(a, b, c, compute);
+}
+
+template <typename Int>
+int multiply_groups(void* handle, const int* transa, const int* transb, const Int* m, const Int* n,
+                    const Int* k, const void* alpha, const void* const* a, int type_a, const Int* lda,
+                    const void* const* b, int type_b, const Int* ldb, const void* beta, void* const* c,
+                    int type_c, const Int* ldc, Int groups, const Int* sizes, int compute)
+{
+    if (!handle)
+        return not_initialized;
+    if (!transa || !transb || !m || !n || !k || !a || !lda || !b || !ldb || !c || !ldc || !sizes ||
+        groups < 0)
+        return invalid;
+    for (Int i = 0; i < groups; ++i)
+        if (const int status = judge(handle, transa[i], transb[i], m[i], n[i], k[i], alpha, lda[i], ldb[i],
+                                     beta, ldc[i], sizes[i]);
+            status != success)
+            return status;
+    const auto& h = *static_cast<FakeHandle*>(handle);
+    if (const int status = judge_groups(type_a, type_b, type_c, compute); status != success)
+        return status;
+    if (h.pointer_mode == 1)
+        return not_supported;
+    const auto next = [&](auto& list) {
+        const void* pointer = nullptr;
+        fake_read(&pointer, list++, sizeof pointer, h.stream);
+        return pointer;
+    };
+    for (Int i = 0; i < groups; ++i)
+        for (Int j = 0; j < sizes[i]; ++j)
+            multiply(handle, {transa[i], transb[i], m[i], n[i], k[i], static_cast<const float*>(alpha) + i,
+                              static_cast<const float*>(beta) + i, false, false, next(a), lda[i], next(b),
+                              ldb[i], next(c), ldc[i], nullptr, 0, type_a, type_c});
+    return success;
+}
+
+#endif
+
 }  // namespace
 
 extern "C" {
@@ -195,6 +240,21 @@ FAKE_STRIDED_EX(cublasGemmStridedBatchedEx_64, Int64)
     }
 FAKE_BATCHED_EX(cublasGemmBatchedEx, int)
 FAKE_BATCHED_EX(cublasGemmBatchedEx_64, Int64)
+
+#ifndef FAKE_IS_OLDER_THAN_12_5
+#define FAKE_GROUPED(name, Int)                                                                            \
+    int name(void* handle, const int* transa, const int* transb, const Int* m, const Int* n, const Int* k, \
+             const void* alpha, const void* const* a, int type_a, const Int* lda, const void* const* b,    \
+             int type_b, const Int* ldb, const void* beta, void* const* c, int type_c, const Int* ldc,     \
+             Int groups, const Int* sizes, int compute)                                                    \
+    {                                                                                                      \
+        fake_record(#name);                                                                                \
+        return multiply_groups(handle, transa, transb, m, n, k, alpha, a, type_a, lda, b, type_b, ldb,     \
+                               beta, c, type_c, ldc, groups, sizes, compute);                              \
+    }
+FAKE_GROUPED(cublasGemmGroupedBatchedEx, int)
+FAKE_GROUPED(cublasGemmGroupedBatchedEx_64, Int64)
+#endif
 
 #define FAKE_HGEMM(name, Int)                                                                              \
     int name(void* handle, int transa, int transb, Int m, Int n, Int k, const void* alpha, const void*,    \

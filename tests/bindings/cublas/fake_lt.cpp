@@ -80,7 +80,8 @@ class Copied {
 public:
     Copied(const void* device, int type, int64_t rows, int64_t columns, int64_t ld)
         : type_(type_of(type)), ld_(ld),
-          bytes_(static_cast<size_t>((columns - 1) * ld + rows) * hg::test::bytes_of(type_)),
+          bytes_(static_cast<size_t>(columns == 0 ? 0 : (columns - 1) * ld + rows) *
+                 hg::test::bytes_of(type_)),
           device_(reinterpret_cast<unsigned long long>(device))
     {
         bytes_held_.resize(bytes_);
@@ -156,6 +157,13 @@ size_t fake_calls(char* text, size_t length)
     text[end] = '\0';
     called.clear();
     return end;
+}
+
+void fake_read(void* host, const void* device, size_t bytes, void* stream)
+{
+    driver<int (*)(void*)>("cuStreamSynchronize")(stream);
+    driver<int (*)(void*, unsigned long long, size_t)>("cuMemcpyDtoH_v2")(
+        host, reinterpret_cast<unsigned long long>(device), bytes);
 }
 
 void fake_set_nested(int value) { nested = value; }

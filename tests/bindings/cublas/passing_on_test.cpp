@@ -157,6 +157,11 @@ TEST_F(LtShim, passes_on_what_it_does_not_know)
     set_layout(a_, layout_batch_count, 2);
     passed("batch counts that differ", 7);
     set_layout(a_, layout_batch_count, 1);
+    for (void* layout : {a_, b_, c_, d_})
+        set_layout(layout, layout_batch_mode, 2);
+    passed("groups");
+    for (void* layout : {a_, b_, c_, d_})
+        set_layout(layout, layout_batch_mode, batch_strided);
     EXPECT_EQ(multiply(), 0);
     EXPECT_EQ(calls(), "");
 }

@@ -151,6 +151,18 @@ TEST(ShimProcess, passes_everything_on_to_a_version_that_it_does_not_know)
     EXPECT_TRUE(o.says(one_served)) << o.text;
 }
 
+// Before 12.5 cuBLAS has no groups: all else is served.
+TEST(ShimProcess, serves_a_cublas_without_groups)
+{
+    const Outcome o = run(linked + "groups", "LD_LIBRARY_PATH=" OLD_CUBLAS ":$LD_LIBRARY_PATH "
+                                             "FAKE_CUBLAS_MAJOR=12 HGEMM_SHIM_LOG=summary");
+    EXPECT_EQ(o.status, 0);
+    EXPECT_TRUE(o.says("groups 1\nright\n")) << o.text;
+    EXPECT_TRUE(o.says("1 products of cuBLAS served, 1 passed on")) << o.text;
+    const Outcome now = run(linked + "groups");
+    EXPECT_TRUE(now.says("groups 7\nright\n")) << now.text;
+}
+
 TEST(ShimProcess, survives_a_fork)
 {
     const Outcome after = run(linked + "fork-after");

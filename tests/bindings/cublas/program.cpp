@@ -51,6 +51,19 @@ void set_log(const char* level)
         std::printf("set %d\n", set("HGEMM_SHIM_LOG", level));
 }
 
+// A wrong call, found as by a program that also runs with a cuBLAS without the function.
+void call_groups()
+{
+    void* handle = nullptr;
+    cublasCreate_v2(&handle);
+    using Groups = hg::shim::GemmGroupedBatchedEx<int>;
+    if (auto* const groups = reinterpret_cast<Groups*>(dlsym(RTLD_DEFAULT, "cublasGemmGroupedBatchedEx")))
+        std::printf("groups %d\n",
+                    groups(handle, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 2,
+                           nullptr, nullptr, 2, nullptr, nullptr, nullptr, 2, nullptr, -1, nullptr, 68));
+    cublasDestroy_v2(handle);
+}
+
 // What goes through the shim without a GPU: handles found in its list, algorithms remembered.
 bool call_without_device()
 {
@@ -81,6 +94,8 @@ int main(int, char** arguments)
     }
     if (what == "log-later")
         set_log("summary");
+    if (what == "groups")
+        call_groups();
     if (what == "fork-before")
         fork_and_wait([] { std::printf("child: %s\n", plugin_product()); });
     std::printf("%s\n", plugin_product());

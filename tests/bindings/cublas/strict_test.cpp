@@ -97,6 +97,20 @@ TEST_F(StrictShim, lets_cublas_refuse_a_workspace)
     EXPECT_EQ(calls(), "cublasLtMatmul ");
 }
 
+// Layouts with arrays of sizes (CUBLASLT_BATCH_MODE_GROUPED), whatever is read as their size.
+TEST_F(StrictShim, refuses_layouts_of_groups)
+{
+    for (const int64_t ld : {1000, 0}) {
+        for (void* layout : {a_, b_, c_, d_}) {
+            set_layout(layout, layout_batch_mode, 2);
+            set_layout(layout, layout_ld, ld);
+        }
+        EXPECT_EQ(multiply(), refused);
+    }
+    EXPECT_EQ(calls(), "");
+    EXPECT_EQ(passed_on(), 0u);
+}
+
 TEST_F(StrictShim, refuses_what_verify_cannot_compare)
 {
     ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM", "verify"), 0);

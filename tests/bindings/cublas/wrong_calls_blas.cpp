@@ -5,7 +5,9 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <stdexcept>
+#include <string_view>
 
 namespace hg::test {
 namespace {
@@ -20,7 +22,7 @@ void find(void* library, const char* name, Function*& function)
         throw std::runtime_error(std::string("the library has no ") + name);
 }
 
-constexpr float one = 1;
+constexpr float ones[] = {1, 1};  // for two groups
 constexpr uint16_t half_one = 0x3c00;
 
 // A call, and how the handle is set while it is made.
@@ -55,6 +57,23 @@ int gemm_ex(GemmBatchedEx<Int>* f, void* handle, const GemmCall& g)
              static_cast<const void* const*>(g.a), g.type_a, i(g.lda), static_cast<const void* const*>(g.b),
              g.type_b, i(g.ldb), g.beta, static_cast<void* const*>(g.c), g.type_c, i(g.ldc), i(g.batch),
              g.compute, g.algorithm);
+}
+
+// The batch as two groups.
+template <typename Int>
+int gemm_ex(GemmGroupedBatchedEx<Int>* f, void* handle, const GemmCall& g)
+{
+    const auto two = [](int64_t value) {
+        return std::array{static_cast<Int>(value), static_cast<Int>(value)};
+    };
+    const std::array transa{g.transa, g.transa}, transb{g.transb, g.transb};
+    const auto m = two(g.m), n = two(g.n), k = two(g.k), lda = two(g.lda), ldb = two(g.ldb),
+               ldc = two(g.ldc);
+    const std::array sizes{static_cast<Int>(g.batch / 2), static_cast<Int>(g.batch - g.batch / 2)};
+    return f(handle, transa.data(), transb.data(), m.data(), n.data(), k.data(), g.alpha,
+             static_cast<const void* const*>(g.a), g.type_a, lda.data(),
+             static_cast<const void* const*>(g.b), g.type_b, ldb.data(), g.beta,
+             static_cast<void* const*>(g.c), g.type_c, ldc.data(), 2, sizes.data(), g.compute);
 }
 
 template <typename Int>
@@ -115,6 +134,8 @@ constexpr Function functions[] = {
     FUNCTION(cublasGemmStridedBatchedEx_64, int64_t, Strided, false, gemm_ex),
     FUNCTION(cublasGemmBatchedEx, int, Arrays, false, gemm_ex),
     FUNCTION(cublasGemmBatchedEx_64, int64_t, Arrays, false, gemm_ex),
+    FUNCTION(cublasGemmGroupedBatchedEx, int, Arrays, false, gemm_ex),
+    FUNCTION(cublasGemmGroupedBatchedEx_64, int64_t, Arrays, false, gemm_ex),
     FUNCTION(cublasSgemmEx, int, One, false, gemm_ex),
     FUNCTION(cublasSgemmEx_64, int64_t, One, false, gemm_ex),
     FUNCTION(cublasHgemm, int, One, true, hgemm),
@@ -140,7 +161,7 @@ Setting right_call(const Function& f, const Given& given)
     g.b = arrays ? given.pointers(1) : given.operand(1);
     g.c = arrays ? given.pointers(2) : given.operand(2);
     g.type_a = g.type_b = g.type_c = r_16f;
-    g.alpha = g.beta = f.is_half ? static_cast<const void*>(&half_one) : &one;
+    g.alpha = g.beta = f.is_half ? static_cast<const void*>(&half_one) : ones;
     g.kind = f.kind;
     g.batch = f.kind == Batch::One ? 1 : 2;
     g.compute = compute_32f;
@@ -152,6 +173,7 @@ enum Where {
     Everywhere,
     Batched,
     Ex,
+    Grouped,
     Alone  // in cublasGemmEx: ends processes
 };
 
@@ -213,6 +235,10 @@ constexpr Change changes[] = {
     {"algorithm -3", Ex, [](Setting& s) { s.call.algorithm = -3; }},
     {"algorithm 23", Ex, [](Setting& s) { s.call.algorithm = 23; }},
     {"algorithm 115", Ex, [](Setting& s) { s.call.algorithm = 115; }},
+    {"c f32", Grouped, [](Setting& s) { s.call.type_c = r_32f; }},
+    {"scalars on the device", Grouped, [](Setting& s) { s.pointer_mode = pointers_device; }},
+    {"groups without alpha", Grouped, [](Setting& s) { s.call.alpha = nullptr; }},
+    {"groups without a", Grouped, [](Setting& s) { s.call.a = nullptr; }},
     {"b at an odd address", Alone, [](Setting& s) { s.call.b = static_cast<const char*>(s.call.b) + 1; }},
     {"alpha null", Alone, [](Setting& s) { s.call.alpha = nullptr; }},
     {"beta null", Alone, [](Setting& s) { s.call.beta = nullptr; }},
@@ -231,6 +257,7 @@ bool applies(const Change& change, const Function& f)
     case Everywhere: return true;
     case Batched: return f.kind != Batch::One;
     case Ex: return !f.is_half;
+    case Grouped: return std::string_view(f.name).starts_with("cublasGemmGrouped");
     case Alone: return &f == functions;
     }
     return false;
