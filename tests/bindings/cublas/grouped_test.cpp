@@ -143,7 +143,39 @@ uint64_t launches() { return emulator<decltype(emu_calls)>("emu_calls")("cuLaunc
 
 constexpr const char* name = "cublasGemmGroupedBatchedEx ";
 
-TEST_F(Shim, serves_groups)
+// What a call finds depends on the variables.
+class GroupedModes : public Shim {
+protected:
+    void TearDown() override
+    {
+        EXPECT_EQ(hgemm_shim_set("HGEMM_SHIM_STRICT", "off"), 0);
+        EXPECT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "default"), 0);
+        EXPECT_EQ(emulator<decltype(emu_set_faults)>("emu_set_faults")(""), 0);
+        Shim::TearDown();
+    }
+};
+
+// Groups that are served.
+class GroupedShim : public GroupedModes {
+protected:
+    void SetUp() override
+    {
+        GroupedModes::SetUp();
+        ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "batch-invariant"), 0);
+    }
+};
+
+TEST_F(Shim, leaves_groups_to_cublas_unless_it_is_asked)
+{
+    const Groups groups(*memory_, all_kinds);
+    EXPECT_EQ(groups.call(handle_), 0);
+    EXPECT_EQ(groups.wrong(), 0);
+    EXPECT_EQ(calls(), name);
+    EXPECT_EQ(served(), 0u);
+    EXPECT_NE(summary().find("groups, of which cuBLAS may be faster"), std::string::npos) << summary();
+}
+
+TEST_F(GroupedShim, serves_groups)
 {
     for (const int type : {r_16f, r_16bf}) {
         const Groups narrow(*memory_, all_kinds, type), wide(*memory_, all_kinds, type);
@@ -164,7 +196,7 @@ TEST_F(Shim, serves_groups)
 }
 
 // A product launches one kernel or, where its operands are copied first, two.
-TEST_F(Shim, launches_nothing_for_groups_that_change_nothing)
+TEST_F(GroupedShim, launches_nothing_for_groups_that_change_nothing)
 {
     const std::vector<Group> three = {{{29, 17, 37, 2}, op_n, op_n, 2, 1, 2},
                                       {{13, 29, 37, 1}, op_n, op_n, 2, 0},
@@ -187,7 +219,7 @@ TEST_F(Shim, launches_nothing_for_groups_that_change_nothing)
     EXPECT_EQ(calls(), "");
 }
 
-TEST_F(Shim, records_groups_into_a_graph)
+TEST_F(GroupedShim, records_groups_into_a_graph)
 {
     CUstream_st* stream = Cuda::get()->create_stream();
     cublasSetStream_v2(handle_, stream);
@@ -260,17 +292,6 @@ TEST_F(Shim, wrong_groups_get_the_real_status)
     EXPECT_EQ(none.call(handle_), 0);
     EXPECT_EQ(passed_on(), 26u);
 }
-
-class GroupedModes : public Shim {
-protected:
-    void TearDown() override
-    {
-        EXPECT_EQ(hgemm_shim_set("HGEMM_SHIM_STRICT", "off"), 0);
-        EXPECT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "default"), 0);
-        EXPECT_EQ(emulator<decltype(emu_set_faults)>("emu_set_faults")(""), 0);
-        Shim::TearDown();
-    }
-};
 
 TEST_F(GroupedModes, strict_mode_refuses_half_precision_groups)
 {
@@ -371,23 +392,27 @@ TEST_F(GroupedModes, verify_compares_each_group)
 }
 
 // cuBLAS may compute all groups again, but not add to C again.
-TEST_F(GroupedModes, says_so_if_a_later_group_cannot_be_launched)
+TEST_F(GroupedShim, says_so_if_a_later_group_cannot_be_launched)
 {
-    const auto fail_second_launch = [] {
-        EXPECT_EQ(emulator<decltype(emu_set_faults)>("emu_set_faults")("cuLaunchKernelEx:2=LAUNCH_FAILED"),
-                  0);
+    const Groups first(*memory_, {{{29, 17, 37}}});
+    const uint64_t before = launches();
+    EXPECT_EQ(first.call(handle_), 0);
+    const std::string fault =
+        "cuLaunchKernelEx:" + std::to_string(launches() - before + 1) + "=LAUNCH_FAILED";
+    const auto fail_second_group = [&] {
+        EXPECT_EQ(emulator<decltype(emu_set_faults)>("emu_set_faults")(fault.c_str()), 0);
     };
     const Groups again(*memory_, {{{29, 17, 37}, op_n, op_n, 2, 0}, {{29, 29, 37}, op_n, op_n, 2, 0}});
-    fail_second_launch();
+    fail_second_group();
     EXPECT_EQ(again.call(handle_), 0);
     EXPECT_EQ(again.wrong(), 0);
     EXPECT_EQ(calls(), name);
     const Groups adding(*memory_, {{{29, 17, 37}}, {{29, 29, 37}}});
-    fail_second_launch();
+    fail_second_group();
     EXPECT_EQ(adding.call(handle_), status_execution_failed);
     EXPECT_EQ(adding.operands[0].wrong(), 0);
     EXPECT_EQ(calls(), "");
-    EXPECT_EQ(served(), 0u);
+    EXPECT_EQ(served(), 1u);
     EXPECT_EQ(passed_on(), 1u);
     EXPECT_NE(summary().find("1: libhgemm failed after it may have added to C"), std::string::npos)
         << summary();
