@@ -1,7 +1,11 @@
 """For test_torch_overlap.py: operands, the memory that its processes share, and the results that they must have."""
 
 import contextlib
+import time
+import weakref
+from types import SimpleNamespace
 from typing import NamedTuple
+from unittest import mock
 
 import torch
 from torch import distributed
@@ -50,6 +54,8 @@ CASES = [case for dtype in (torch.float16, torch.bfloat16) for case in (
     Case("all", dtype), Case("all", dtype, (12, 2), bias=dtype), Case("all", dtype, (13,), out_dtype=torch.float32),
     Case("all", dtype, (5, 1), 7, 9, torch.float32, torch.float32), Case("all", dtype, (1,)), Case("all", dtype, (0,)),
     Case("all", dtype, k=0, bias=dtype))]
+
+
 class SharedMemory:
     """As Peers, on the CPU. Copies take place as late as they may."""
 
@@ -80,6 +86,49 @@ class SharedMemory:
         while sent in [id(there) for there, _ in self._pending]:
             there, here = self._pending.pop(0)
             there.copy_(here)
+
+
+class SymmetricMemory:
+    """As torch's, on the CPU, for _peers: ``room`` is the most that this rank can allocate at once. In the rendezvous
+    each rank waits for all others by a file, as torch's do by a store."""
+
+    def __init__(self, file, size, room, meets=True):
+        self._store, self._size, self._room, self._meets = distributed.FileStore(file, size), size, room, meets
+        self._made = []
+        self.tried, self.met = [], 0  # bytes of each allocation; how many times all ranks came
+
+    def empty(self, bytes, *, dtype, device):
+        self.tried.append(bytes)
+        if bytes > self._room:
+            raise torch.OutOfMemoryError(f"this rank has no {bytes} bytes")
+        memory = torch.empty(bytes, dtype=dtype, device=device)
+        self._made.append(weakref.ref(memory))
+        return memory
+
+    def rendezvous(self, memory, group):
+        self.met += 1
+        self._store.add("came", 1)
+        until = time.monotonic() + 60
+        while self._store.add("came", 0) < self.met * self._size:
+            if time.monotonic() > until:
+                raise RuntimeError("a rank does not come")
+            time.sleep(0.001)
+        if not self._meets:
+            raise RuntimeError("this rank cannot reach the others")
+        return SimpleNamespace(world_size=self._size)
+
+    def alive(self):
+        return sum(made().numel() for made in self._made if made() is not None)
+
+    @contextlib.contextmanager
+    def in_place(self, rank):
+        """Of torch's, and of devices, of which each rank has its own."""
+        from torch.distributed import _symmetric_memory as symmetric
+        of_cuda = {"get_device_properties": lambda _: SimpleNamespace(uuid=rank), "device": mock.MagicMock(),
+                   "Event": mock.Mock(), "Stream": mock.Mock(), "is_current_stream_capturing": lambda: False}
+        with mock.patch.multiple(symmetric, empty=self.empty, rendezvous=self.rendezvous), \
+                mock.patch.multiple(torch.cuda, **of_cuda):
+            yield
 
 
 def rows_of(x):

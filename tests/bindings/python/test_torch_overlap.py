@@ -1,5 +1,6 @@
 """Products that gather before or add up after, in processes on the CPU: by gloo, and by memory that they share."""
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -22,7 +23,7 @@ if not distributed.is_available() or not distributed.is_gloo_available():
 
 import hgemm.torch.distributed as htd
 from hgemm.torch import _overlap, _peers
-from overlap_cases import CASES, SHARED, SharedMemory, add, expected_of, product
+from overlap_cases import CASES, SHARED, SharedMemory, SymmetricMemory, add, expected_of, product
 
 PROCESSES = 4
 #: Ranks of the processes of each group, by its name. Those of 2 are not the first.
@@ -92,11 +93,11 @@ def layers(group, rank, size):
 def compiled(group, rank, size):
     found = []
     for case in (CASES[1], CASES[7], CASES[13]):
-        x, mat2, bias, grad = case.operands(size)[rank]
-        x, mat2 = x.requires_grad_(), mat2.requires_grad_()
+        *operands, grad = case.operands(size)[rank]
+        x, mat2, bias = leaves = [each.requires_grad_() for each in operands]
         function = torch.compile(FUNCTIONS[case.what], backend="aot_eager", fullgraph=True)
         y = function(x, mat2, group, bias=bias)
-        found.append((case, (y.detach(), *torch.autograd.grad(y, (x, mat2), grad))))
+        found.append((case, (y.detach(), *torch.autograd.grad(y, leaves, grad))))
     return found
 
 
@@ -111,6 +112,34 @@ def once_only(group):
     return "nothing was refused"
 
 
+def agreements(group, rank, size, folder):
+    """What all ranks find where the last has less memory: whether they share memory, bytes of the buffers that they
+    ask for, MiB of each allocation, how often all met, MiB that stay, and what is said."""
+    found, log = {}, logging.getLogger("hgemm.torch.distributed")
+    for name, room, meets in (("some", 9 << 20, True), ("none", 0, True), ("no way", 9 << 20, False)):
+        last = rank == size - 1
+        symmetric = SymmetricMemory(f"{folder}/{name}", size, room if last else 1 << 30, meets or not last)
+        with symmetric.in_place(rank), mock.patch.object(_peers, "IN_TURN", 2 << 20), \
+                unittest.TestCase().assertLogs(log, logging.DEBUG) as logged:
+            space = _peers._Space(group, torch.device("cpu"))
+            asked = [space.of(group, mib << 20) for mib in ((2, 3, 9, 16, 17, 5, 1) if space.used else ())]
+        said = [(record.levelname, record.getMessage().partition(": ")[2]) for record in logged.records]
+        found[name] = (space.used, [peers and peers.bytes >> 20 for peers in asked],
+                       [bytes >> 20 for bytes in symmetric.tried], symmetric.met, symmetric.alive() >> 20, said)
+    return found
+
+
+def without_memory(group, rank, size, folder):
+    """A product by collectives, since a rank has no memory for its buffer, and as it has to be."""
+    symmetric = SymmetricMemory(f"{folder}/product", size, (4 if rank == 0 else 64) << 20)
+    x, mat2 = torch.randn(1 << 10, 1 << 10).half(), torch.randn(1 << 10, 8).half()
+    with symmetric.in_place(rank), unittest.TestCase().assertLogs("hgemm.torch.distributed"):
+        space = _peers._Space(group, torch.device("cpu"))
+        with mock.patch.object(_peers, "find", lambda group, _, bytes: space.of(group, bytes)):
+            y = htd.all_gather_matmul(x, mat2, group)
+    return y, htd.all_gather_matmul(x, mat2, group), symmetric.met
+
+
 def found_in(name, group, folder):
     rank, size = distributed.get_rank(group), distributed.get_world_size(group)
     shared = SharedMemory(group, f"{folder}/{name}") if size > 1 else None
@@ -123,6 +152,9 @@ def found_in(name, group, folder):
             found["layers"] = layers(group, rank, size)  # of the last
     found["refusals"], found["once"] = refusals(group, rank, size), once_only(group)
     found["transport"] = htd.transport("cpu", group)
+    if size > 1:
+        found["memory"] = agreements(group, rank, size, f"{folder}/{name}")
+        found["without memory"] = without_memory(group, rank, size, f"{folder}/{name}")
     if name == "3":
         found["compiled"] = compiled(group, rank, size)
     return found
@@ -216,6 +248,34 @@ class Forward(unittest.TestCase):
                 self.assert_bits(ours, expected, case)
 
 
+class Memory(unittest.TestCase):
+    """A rank that has no memory for a buffer keeps no other waiting, and all do without."""
+
+    def test_agreement(self):
+        reached, none = ("DEBUG", "the ranks reach each other's memory"), "as a rank has no memory for one"
+        for name in ("2", "3", "4"):
+            for rank, each in enumerate(of_ranks(name, "memory")):
+                last = rank == int(name) - 1
+                used, asked, tried, met, alive, said = each["some"]
+                self.assertEqual((used, asked, tried), (True, [2, 4, None, None, None, 8, 2], [4, 8, 4, 16, 8]))
+                self.assertEqual((met, alive), (4, 24))
+                refused = [("DEBUG", "this rank has no 16777216 bytes")] if last else []
+                self.assertEqual(said[:-1], [reached, *refused])
+                self.assertEqual(said[-1][0], "WARNING")
+                self.assertIn("buffers of 16777216 bytes or more, " + none, said[-1][1])
+                refused = [("DEBUG", "this rank has no 4194304 bytes")] if last else []
+                collectives = ("DEBUG", "collectives, as they have no symmetric memory")
+                self.assertEqual(each["none"], (False, [], [4], 0, 0, [*refused, collectives]))
+                refused = [("DEBUG", "this rank cannot reach the others")] if last else []
+                self.assertEqual(each["no way"], (False, [], [4], 1, 0, [*refused, collectives]))
+
+    def test_collectives(self):
+        for name in ("2", "3", "4"):
+            for ours, expected, met in of_ranks(name, "without memory"):
+                self.assertTrue(torch.equal(ours, expected))
+                self.assertEqual(met, 1)
+
+
 class Backward(unittest.TestCase):
     def test_gradients(self):
         for name in GROUPS:
@@ -281,7 +341,7 @@ class Backward(unittest.TestCase):
     def test_compiled(self):
         for rank, each in enumerate(of_ranks("3", "compiled")):
             for case, result in each:
-                for ours, expected in zip(result, of_ranks("3", ("collectives", case))[rank][:3], strict=True):
+                for ours, expected in zip(result, of_ranks("3", ("collectives", case))[rank], strict=True):
                     self.assertTrue(torch.equal(ours, expected), case)
 
     def test_only_once(self):

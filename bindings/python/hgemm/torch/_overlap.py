@@ -28,6 +28,8 @@ _ops._library.define("all_gather_gradients(Tensor x, Tensor? mat2, Tensor left, 
                      "bool batch_invariant) -> (Tensor, Tensor)")
 _ops._library.define("matmul_reduce(Tensor x, Tensor mat2, Tensor? bias, str group, ScalarType? out_dtype, "
                      "bool scatter, bool batch_invariant) -> Tensor")
+# float32 values of several ranks, in their order.
+_ops._library.define("sum_of_ranks(Tensor values, str group) -> Tensor")
 
 
 def group_of(name: str) -> Group:
@@ -236,6 +238,10 @@ def matmul_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_
     return out
 
 
+def sum_of_ranks(values: Tensor, group: str) -> Tensor:
+    return _add([*gather(values[None], group_of(group), place_in(group)[1])])
+
+
 for _key in ("CPU", "CUDA"):
-    for _kernel in (all_gather_matmul, all_gather_gradients, matmul_reduce):
+    for _kernel in (all_gather_matmul, all_gather_gradients, matmul_reduce, sum_of_ranks):
         _ops._library.impl(_kernel.__name__, _extension.untraced(_kernel), _key)

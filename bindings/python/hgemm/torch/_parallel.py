@@ -13,11 +13,12 @@ from . import _ops, _overlap  # noqa: F401  defines the operators
 from ._extension import is_plain, needs_gradient, refuse_forward_mode
 from ._ops import GEMM, Names, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
-from ._ranks import Group, gather, known, place
+from ._ranks import Group, known, place
 
 _GATHER = torch.ops.hgemm.all_gather_matmul.default
 _GATHER_GRADIENTS = torch.ops.hgemm.all_gather_gradients.default
 _REDUCE = torch.ops.hgemm.matmul_reduce.default
+_SUM_OF_RANKS = torch.ops.hgemm.sum_of_ranks.default
 _OF = Names("x", "mat2")
 
 
@@ -40,6 +41,11 @@ def _fake_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_d
                  batch_invariant: bool) -> Tensor:
     rows = len(x) // _overlap.place_in(group)[1] if scatter else len(x)
     return x.new_empty((rows, mat2.shape[1]), dtype=out_dtype)
+
+
+@torch.library.register_fake("hgemm::sum_of_ranks")
+def _fake_sum(values: Tensor, group: str) -> Tensor:
+    return torch.empty_like(values)
 
 
 def _save(ctx: Any, x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, batch_invariant: bool) -> None:
@@ -98,18 +104,10 @@ class _Reduce(torch.autograd.Function):
             of_mat2 = _product(x.t(), half, ctx) if need_mat2 else None
         if need_bias:
             of_bias = grad.sum(0, dtype=torch.float32)
-            if ctx.scatter:
-                of_bias = _sum_of_ranks(of_bias, ctx.group)
+            if ctx.scatter and ctx.group:
+                of_bias = _SUM_OF_RANKS(of_bias, ctx.group)
             of_bias = of_bias.to(ctx.bias_dtype)
         return of_x if need_x else None, of_mat2, of_bias, None, None, None, None
-
-
-def _sum_of_ranks(values: Tensor, name: str) -> Tensor:
-    size = _overlap.place_in(name)[1]
-    total, *others = gather(values[None], _overlap.group_of(name), size) if size > 1 else [values]
-    for other in others:
-        total = total + other
-    return total
 
 
 def _product(a: Tensor, b: Tensor, ctx: Any) -> Tensor:

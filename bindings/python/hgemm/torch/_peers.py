@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -25,6 +25,14 @@ _log = logging.getLogger("hgemm.torch.distributed")
 #: Up to so many bytes, there are buffers that calls take in turn.
 IN_TURN = 64 << 20
 
+_Made = TypeVar("_Made")
+
+
+def _allocate(device: torch.device, bytes: int) -> Tensor:
+    """This rank's memory for Peers. No other rank is asked."""
+    from torch.distributed import _symmetric_memory as symmetric
+    return symmetric.empty(bytes * (4 if bytes <= IN_TURN else 1), dtype=torch.uint8, device=device)
+
 
 class Peers:
     """A buffer in each rank's device, of so many bytes.
@@ -33,18 +41,19 @@ class Peers:
     its beginning: what it writes before its barrier has been read before the barrier of the call before. Graphs have
     two buffers of their own, since they are replayed at any time, and a barrier before their first call."""
 
-    def __init__(self, group: Any, device: torch.device, bytes: int) -> None:
+    def __init__(self, group: Any, memory: Tensor, bytes: int) -> None:
+        """``memory``: of _allocate(). Waits for all ranks of the group."""
         from torch.distributed import _symmetric_memory as symmetric
-        self.bytes, self._device, self._in_turn = bytes, device, bytes <= IN_TURN
-        self._memory = symmetric.empty(bytes * (4 if self._in_turn else 1), dtype=torch.uint8, device=device)
-        self._handle = symmetric.rendezvous(self._memory, group)
+        self.bytes, self._device, self._in_turn = bytes, memory.device, bytes <= IN_TURN
+        self._memory = memory
+        self._handle = symmetric.rendezvous(memory, group)
         self._ranks = range(self._handle.world_size)
         self._views: dict[Any, list[Tensor]] = {}  # those of former calls, which take time to make
         self._turn = self._start = 0
         self._capture = 0  # that of the last call
         self._last = torch.cuda.Event()  # the end of the last call that no graph has captured
         self._last.record()
-        self._side = torch.cuda.Stream(device)
+        self._side = torch.cuda.Stream(memory.device)
 
     def views(self, shape: tuple[int, ...], dtype: torch.dtype, offset: int = 0,
               by_rows: bool = False) -> list[Tensor]:
@@ -116,7 +125,10 @@ class _Space:
     def __init__(self, group: Any, device: torch.device) -> None:
         # Those whose calls take turns and others, each larger than the one before: graphs use the smaller ones.
         self._made: dict[bool, list[Peers]] = {True: [], False: []}
+        self._refused: int | None = None  # the least size that a rank had no memory for
         self._group, self._device = group.group_name, device
+        with torch.inference_mode(False):  # written to in any mode
+            self._able = torch.ones(1, dtype=torch.int32, device=device)  # now: later a rank's memory may be full
         each = self._of_all(group, (_machine(), str(torch.cuda.get_device_properties(device).uuid)))
         reason = None
         if len({machine for machine, _ in each}) > 1:
@@ -137,27 +149,44 @@ class _Space:
             distributed.all_gather_object(each, own, group=group)
         return each
 
+    def _made_by_all(self, group: Any, make: Callable[[], _Made]) -> _Made | None:
+        """What this rank makes; None in all ranks if one of them cannot."""
+        made = None
+        try:
+            made = make()
+        except RuntimeError as error:
+            self._say(str(error))  # not the error: its frames hold memory
+        self._able.fill_(made is not None)
+        distributed.all_reduce(self._able, distributed.ReduceOp.MIN, group=group)
+        return made if self._able.item() else None
+
     def _grow(self, group: Any, bytes: int) -> bool:
         """All ranks have the buffer, or none."""
         made = None
-        try:
-            with torch.cuda.device(self._device):
-                made = Peers(group, self._device, bytes)
-        except RuntimeError as error:
-            self._say(error)
-        if made is None or not all(self._of_all(group, made is not None)):
-            return False
-        self._made[bytes <= IN_TURN].append(made)
-        return True
+        with torch.cuda.device(self._device):
+            # All have memory before one waits for the others: a rank without memory would not come.
+            memory = self._made_by_all(group, lambda: _allocate(self._device, bytes))
+            if memory is not None:
+                made = self._made_by_all(group, lambda: Peers(group, memory, bytes))
+        if made is not None:
+            self._made[bytes <= IN_TURN].append(made)
+        return made is not None
 
-    def of(self, group: Any, bytes: int) -> Peers:
+    def of(self, group: Any, bytes: int) -> Peers | None:
+        """None: a rank has no memory for so many bytes. No rank asks for as many again."""
         made = self._made[bytes <= IN_TURN]
-        if not made or made[-1].bytes < bytes:
-            _refuse_capture()
-            if not self._grow(group, 1 << (bytes - 1).bit_length()):
-                raise torch.cuda.OutOfMemoryError(f"hgemm.torch.distributed: a rank has no memory for {bytes} bytes "
-                                                  "that its peers can write")
-        return made[-1]
+        if made and made[-1].bytes >= bytes:
+            return made[-1]
+        bytes = 1 << (bytes - 1).bit_length()
+        if self._refused is not None and bytes >= self._refused:
+            return None
+        _refuse_capture()
+        if self._grow(group, bytes):
+            return made[-1]
+        self._refused = bytes
+        _log.warning("group %s on %s: collectives for calls that need buffers of %d bytes or more, as a rank has no "
+                     "memory for one that its peers can write", self._group, self._device, bytes)
+        return None
 
 
 def _refuse_capture() -> None:
@@ -170,7 +199,8 @@ _spaces: WeakKeyDictionary[Any, dict[torch.device, _Space]] = WeakKeyDictionary(
 
 
 def find(group: Any, device: torch.device, bytes: int) -> Peers | None:
-    """None: the ranks cannot reach each other's memory. All ranks ask together and get the same answer."""
+    """None: the ranks cannot reach each other's memory, or one has none for so many bytes. All ranks ask together and
+    get the same answer."""
     if device.type != "cuda":
         return None
     spaces = _spaces.setdefault(group, {})

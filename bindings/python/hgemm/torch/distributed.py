@@ -9,7 +9,7 @@ The other functions move rows and sums between ranks while they multiply.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +21,22 @@ from ._parallel import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatt
 from ._ranks import Group, compare, exchange, gather, known, place
 from ._tree import TREE_MM
 
-__all__ = ["ColumnParallelLinear", "RowParallelLinear", "all_gather_matmul", "matmul_all_reduce",
-           "matmul_reduce_scatter", "row_parallel_linear", "transport"]
+if TYPE_CHECKING:
+    from ._styles import ColwiseParallel, RowwiseParallel
+
+__all__ = ["ColumnParallelLinear", "ColwiseParallel", "RowParallelLinear", "RowwiseParallel", "all_gather_matmul",
+           "matmul_all_reduce", "matmul_reduce_scatter", "row_parallel_linear", "transport"]
 
 _WANTED = "a multiple of 64 that is at least 512"
 _ORDERS = ("tree", "fast")
+
+
+def __getattr__(name: str) -> Any:
+    """The styles import torch.distributed.tensor, which takes time."""
+    if name not in ("ColwiseParallel", "RowwiseParallel"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _styles
+    return getattr(_styles, name)
 
 
 def transport(device: torch.device | str, group: Group = None) -> str:
