@@ -181,7 +181,8 @@ def refusals(mesh, mesh_2d, sub):
         "rows": lambda: call(x[:3, :16 // size], both[1](output_layouts=Shard(0))),
         "elsewhere": lambda: call(elsewhere, both[0]()),
     }
-    return {name: refusal(attempt) for name, attempt in attempts.items()}
+    return {name: refusal(attempt).replace(str(mesh), "<mesh>").replace(str(sub), "<other mesh>")
+            for name, attempt in attempts.items()}
 
 
 def _with_double_bias():
@@ -369,8 +370,7 @@ class Refusals(unittest.TestCase):
             "dimension": "ValueError: input_layouts: is Shard(dim=2), must be of one of the tensor's 2 dimensions",
             "uneven": "ValueError: input: its dimension 0 is 17, must be a multiple of the 4 ranks",
             "rows": "ValueError: input: its dimension 0 is 3, must be a multiple of the 4 ranks",
-            "elsewhere": "ValueError: input: is a DTensor of DeviceMesh((tp=2), 'cpu', stride=(1,)), must be of "
-                         "DeviceMesh((tp=4), 'cpu', stride=(1,))",
+            "elsewhere": "ValueError: input: is a DTensor of <other mesh>, must be of <mesh>",
         }
         for each in found:
             self.assertEqual(each["refusals"], expected)
