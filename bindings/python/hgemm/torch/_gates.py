@@ -208,10 +208,10 @@ _transformed_gated = _transformed(GATED, _save, _backward)
 _transformed_by_rows = _transformed(GROUPED_GATED_MM, _save, _backward_by_rows)
 
 
-def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate) -> Tensor:
+def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_invariant: bool) -> Tensor:
     """The operator hgemm::grouped_gated_mm."""
     refuse_forward_mode(a, b)
-    return (_transformed_by_rows if is_transformed() else GROUPED_GATED_MM)(a, b, ends, *gate, mode.batch_invariant)
+    return (_transformed_by_rows if is_transformed() else GROUPED_GATED_MM)(a, b, ends, *gate, batch_invariant)
 
 
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
@@ -261,4 +261,4 @@ def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, activation: 
     require_tensors(mat_a=mat_a, mat_b=mat_b, offs=offs)
     _groups._shape_by_rows(kind(mat_a), kind(mat_b), kind(offs))
     gate = gate_of(mat_b.shape[2], "mat_b", activation, gate_block, limit, slope, offset)
-    return by_rows(mat_a, mat_b, offs, gate)
+    return by_rows(mat_a, mat_b, offs, gate, mode.batch_invariant)

@@ -145,6 +145,16 @@ def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor)
         _require(other.device == x.device, ValueError, f"{name}: is on {other.device}, must be on {x.device} as x")
 
 
+def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor, gate: _gates.Gate,
+            batch_invariant: bool) -> Tensor:
+    """The operators of a layer whose arguments fit each other."""
+    order, tokens, places, ends = ROUTE(indices, w13.shape[0])
+    places = places.view(indices.shape)
+    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate, batch_invariant)
+    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, batch_invariant)
+    return sum_rows(rows, weights, order, tokens, places)
+
+
 def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, w2: Tensor, *,
         activation: Optional[str] = "silu", gate_block: Optional[int] = None, limit: Optional[float] = None,
         slope: Optional[float] = None, offset: float = 0.0) -> Tensor:
@@ -162,8 +172,4 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
     _check(x, router_weights, router_indices, w13, w2)
     gate = _gates.gate_of(w13.shape[1], "w13", activation, gate_block, limit, slope, offset)
     refuse_forward_mode(x, router_weights, w13, w2)
-    order, tokens, places, ends = ROUTE(router_indices, w13.shape[0])
-    places = places.view(router_indices.shape)
-    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate)
-    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, mode.batch_invariant)
-    return sum_rows(rows, router_weights, order, tokens, places)
+    return experts(x, router_weights, router_indices, w13, w2, gate, mode.batch_invariant)
