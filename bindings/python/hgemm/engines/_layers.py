@@ -17,25 +17,36 @@ UNQUANTIZED = ("UnquantizedLinearMethod", "UnquantizedEmbeddingMethod")
 
 def watch(plugin: Plugin) -> None:
     """Tells of those that there are, and of others as they are made."""
-    linear = getattr(importlib.import_module(plugin.engine.layers), "LinearBase", None)
-    if linear is None:
-        from ._plugin import Refused
-        raise Refused(f"{plugin.engine.layers} has no class LinearBase")
+    engine = plugin.engine
+    rules: dict[Any, Callable[[Any], str | None]] = {
+        _required(engine.layers, "LinearBase"): functools.partial(why_not, plugin)}
     try:
-        heads = getattr(importlib.import_module(plugin.engine.heads), "ParallelLMHead", None)
+        heads = getattr(importlib.import_module(engine.heads), "ParallelLMHead", None)
     except ImportError:  # then no model of the engine has one
         heads = None
-    bases = tuple(base for base in (linear, heads) if base is not None)
+    if heads is not None:
+        rules[heads] = functools.partial(why_not, plugin)
+    if engine.experts:
+        rules[_required(*engine.experts.layers)] = engine.experts.why_not
+    bases = tuple(rules)
 
     def tell(layer: Any, name: str | None) -> None:
-        why = why_not(plugin, layer)
+        why = next(rule for base, rule in rules.items() if isinstance(layer, base))(layer)
         if why:
-            plugin.left(f"layer {name or type(layer).__name__}", why)
+            plugin.left(f"layer {name or getattr(layer, 'layer_name', type(layer).__name__)}", why)
     for base in bases:
         _watch_class(base, tell)
     for layer in gc.get_objects():
         if issubclass(type(layer), bases):
             tell(layer, getattr(layer, "prefix", None))
+
+
+def _required(module: str, name: str) -> Any:
+    found = getattr(importlib.import_module(module), name, None)
+    if found is None:
+        from ._plugin import Refused
+        raise Refused(f"{module} has no class {name}")
+    return found
 
 
 def _watch_class(base: Any, tell: Callable[[Any, str | None], None]) -> None:

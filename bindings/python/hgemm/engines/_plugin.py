@@ -42,6 +42,16 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Experts:
+    """How an engine computes layers of experts in its batch-invariant mode: by a method of a class."""
+    module: str                  # of the method
+    signatures: dict[str, str]   # its name, "Class.method", and its arguments
+    layers: tuple[str, str]      # the module of the class of such layers, and its name
+    why_not: Callable[[Any], str | None]  # why a layer of that class is not served
+    replacements: Callable[[Plugin, dict[str, Callable[..., Any]]], dict[str, Callable[..., Any]]]
+
+
+@dataclass(frozen=True)
 class Engine:
     """An engine as it is in the versions that the plug-in knows."""
     name: str
@@ -56,6 +66,7 @@ class Engine:
     check: Callable[[], None] = lambda: None  # of settings that bypass the plug-in, when the engine's mode starts
     served_schemes: tuple[str, ...] = ()  # of quantized layers, if they multiply as half precision in the engine's mode
     own_kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)  # classes of layers that bypass it; versions
+    experts: Experts | None = None  # None: the engine computes them itself
 
 
 _counts: Counter[str] = Counter()
@@ -95,8 +106,15 @@ def without_annotations(function: Callable[..., Any]) -> str:
     return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
 
 
-def exchange(before: Any, after: Any) -> list[str]:
-    """Wherever a module has it, by whatever name. Returns the modules' names."""
+def find(module: Any, name: str) -> Any:
+    """A function, or "Class.method"; None if there is none."""
+    for part in name.split("."):
+        module = getattr(module, part, None)
+    return module
+
+
+def exchange(before: Any, after: Any, owner: Any = None) -> list[str]:
+    """Wherever a module has it, by whatever name; owner: the class whose method it is. Returns the modules' names."""
     found = []
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType):
@@ -104,7 +122,16 @@ def exchange(before: Any, after: Any) -> list[str]:
                 if value is before:
                     setattr(module, attribute, after)
                     found.append(name)
+    if inspect.isclass(owner) and vars(owner).get(before.__name__) is before:
+        setattr(owner, before.__name__, after)
+        found.append(owner.__module__)
     return found
+
+
+class _Replaced(NamedTuple):
+    owner: Any  # a module or a class
+    before: Callable[..., Any]
+    after: Callable[..., Any]
 
 
 class Plugin:
@@ -113,7 +140,7 @@ class Plugin:
     def __init__(self, engine: Engine, setting: Setting) -> None:
         self.engine, self.setting = engine, setting
         self.logger = logging.getLogger(f"{engine.name}.hgemm")  # so that the engine's settings of the log hold
-        self.replaced: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+        self.replaced: dict[str, _Replaced] = {}
         self.places: dict[str, set[str]] = {}
         self.begun = False
 
@@ -151,64 +178,82 @@ class Plugin:
         self.logger.info("hgemm: libhgemm computes torch's products of float16 and bfloat16 CUDA tensors in %s %s",
                          self.engine.name, self.version)
 
-    def differences(self) -> tuple[ModuleType | None, list[str]]:
-        """The engine's module, and what is not as in the versions that are known."""
+    @staticmethod
+    def differences(name: str, signatures: dict[str, str]) -> list[str]:
+        """What is not as in the versions that are known, of functions of the module of this name."""
         try:
-            module = importlib.import_module(self.engine.module)
+            module = importlib.import_module(name)
         except ImportError as error:
-            return None, [f"{self.engine.module} cannot be imported: {error}"]
+            return [f"{name} cannot be imported: {error}"]
         found = []
-        for name, signature in {**self.engine.signatures, self.engine.starts: ""}.items():
-            function = getattr(module, name, None)
-            if not inspect.isfunction(function):
-                found.append(f"{self.engine.module} has no function {name}")
+        for function, signature in signatures.items():
+            there = find(module, function)
+            if not inspect.isfunction(there):
+                found.append(f"{name} has no function {function}")
                 continue
-            actual = without_annotations(function)
+            actual = without_annotations(there)
             if signature and actual != signature:
-                found.append(f"{name} has the arguments {actual}, not {signature}")
-        return module, found
+                found.append(f"{function} has the arguments {actual}, not {signature}")
+        return found
 
     def replace(self) -> None:
         """The engine's functions, in its module and in all that have imported them."""
-        known = " and ".join(self.engine.versions)
-        module, differences = self.differences()
-        if self.version.partition("+")[0] not in self.engine.versions:
-            raise Refused(f"{self.engine.name} {self.version} is not known, {known} are; "
+        engine = self.engine
+        if self.version.partition("+")[0] not in engine.versions:
+            differences = self.differences(engine.module, {**engine.signatures, engine.starts: ""})
+            if engine.experts:
+                differences += self.differences(engine.experts.module, engine.experts.signatures)
+            raise Refused(f"{engine.name} {self.version} is not known, {' and '.join(engine.versions)} are; "
                           f"what differs: {'; '.join(differences) or 'nothing that was looked at'}")
-        if differences or module is None:
-            raise Refused(f"{self.engine.name} {self.version} is not as {self.engine.name} {known} should be: "
-                          f"{'; '.join(differences)}")
-        originals = {name: getattr(module, name) for name in self.engine.signatures}
-        for name, function in originals.items():
-            if hasattr(function, "__wrapped__") or function.__code__.co_filename != module.__file__:
-                file = inspect.unwrap(function).__code__.co_filename
-                raise Refused(f"{name} is not {self.engine.name}'s own any more: another plug-in has replaced it"
-                              f"{'' if file == module.__file__ else f', by one in {file}'}")
-        for name, function in self.engine.replacements(self, originals).items():
-            self.replaced[name] = originals[name], functools.wraps(originals[name])(function)
+        self.take(engine.module, engine.signatures, engine.replacements, (engine.starts,))
+        module = sys.modules[engine.module]
         start = getattr(module, self.engine.starts)
 
         @functools.wraps(start)
         def starts(*arguments: Any, **others: Any) -> Any:
             if self.replaced:  # before the engine registers them for operators of torch
                 with self.refusing():
-                    self.begin(module)
+                    self.begin()
             return start(*arguments, **others)
         self.exchange_all()
         exchange(start, starts)
 
+    def take(self, name: str, signatures: dict[str, str], replacements: Callable[..., Any],
+             others: tuple[str, ...] = ()) -> None:
+        """Prepares what exchange_all() does with functions of the module of this name. others: it has to have too."""
+        differences = self.differences(name, {**signatures, **dict.fromkeys(others, "")})
+        if differences:
+            engine = self.engine
+            raise Refused(f"{engine.name} {self.version} is not as {engine.name} {' and '.join(engine.versions)} "
+                          f"should be: {'; '.join(differences)}")
+        module = sys.modules[name]
+        originals = {function: find(module, function) for function in signatures}
+        for title, function in originals.items():
+            if hasattr(function, "__wrapped__") or function.__code__.co_filename != module.__file__:
+                file = inspect.unwrap(function).__code__.co_filename
+                raise Refused(f"{title} is not {self.engine.name}'s own any more: another plug-in has replaced it"
+                              f"{'' if file == module.__file__ else f', by one in {file}'}")
+        for title, function in replacements(self, originals).items():
+            owner = find(module, title.rpartition(".")[0]) if "." in title else module
+            original = originals[title]
+            self.replaced[title] = _Replaced(owner, original, functools.wraps(original)(function))
+
     def exchange_all(self) -> None:
-        for name, (before, after) in self.replaced.items():
-            self.places.setdefault(name, set()).update(exchange(before, after))
+        for name, (owner, before, after) in self.replaced.items():
+            self.places.setdefault(name, set()).update(exchange(before, after, owner))
 
     # ---- When the engine starts its batch-invariant mode, on its device
 
-    def begin(self, module: ModuleType) -> None:
+    def begin(self) -> None:
         if self.begun:
             return
-        for name, (_, after) in self.replaced.items():
-            if getattr(module, name) is not after:
+        for name, (owner, before, after) in self.replaced.items():
+            if getattr(owner, before.__name__) is not after:
                 raise Refused(f"another plug-in has replaced {name} after that of libhgemm")
+        experts = self.engine.experts
+        if experts and not experts.signatures.keys() & self.replaced.keys():
+            # Not before, since processes that compute nothing would import them too.
+            self.take(experts.module, experts.signatures, experts.replacements)
         self.exchange_all()
         device = self.device()
         self.engine.check()
@@ -239,8 +284,8 @@ class Plugin:
         return f"{name} by its kernels for {backend}"
 
     def restore(self) -> None:
-        for before, after in self.replaced.values():
-            exchange(after, before)
+        for owner, before, after in self.replaced.values():
+            exchange(after, before, owner)
         self.replaced.clear()
 
 

@@ -27,14 +27,19 @@ def _why_not(a: Tensor, b: Tensor, bias: Tensor | None, out_dtype: torch.dtype |
     return ""
 
 
-class Products:
+def teller(left: Callable[[str, str], None]) -> Any:
     """left: is told which function leaves a product to the engine, and why; raises an error if it is strict. A graph
     that torch.compile makes keeps what it was told while tracing."""
+    def tell(name: str, why: str) -> None:
+        left(name, why)
+    return torch.compiler.assume_constant_result(tell)
+
+
+class Products:
+    """left: as teller() has it."""
 
     def __init__(self, left: Callable[[str, str], None]) -> None:
-        def tell(name: str, why: str) -> None:
-            left(name, why)
-        self._tell: Any = torch.compiler.assume_constant_result(tell)
+        self._tell = teller(left)
 
     def __call__(self, name: str, a: Tensor, b: Tensor, bias: Tensor | None = None,
                  out_dtype: torch.dtype | None = None, out: Tensor | None = None) -> Tensor | None:

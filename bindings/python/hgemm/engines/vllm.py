@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import _plugin
+from . import _plugin, _vllm_experts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -67,6 +67,7 @@ ENGINE = _plugin.Engine(
     prepare=_prepare,
     served_schemes=("CompressedTensorsWNA16",),
     own_kernels={"DeepSeekV2FusedQkvAProjLinear": ("0.32.0", "0.33.0"), "GateLinear": ("0.32.0",)},
+    experts=_vllm_experts.EXPERTS,
 )
 
 

@@ -219,11 +219,11 @@ _transformed_gated = _transformed(GATED, _save, _backward)
 _transformed_by_rows = _transformed(GROUPED_GATED_MM, _save_by_rows, _backward_by_rows)
 
 
-def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, bias: Tensor | None) -> Tensor:
+def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_invariant: bool, bias: Tensor | None) -> Tensor:
     """The operator hgemm::grouped_gated_mm."""
     refuse_forward_mode(a, b, bias)
     operator = _transformed_by_rows if is_transformed() else GROUPED_GATED_MM
-    return operator(a, b, ends, *gate, mode.batch_invariant, bias)
+    return operator(a, b, ends, *gate, batch_invariant, bias)
 
 
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
@@ -276,4 +276,4 @@ def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, bias: Option
         require_tensors(bias=bias)
     _groups._shape_by_rows(kind(mat_a), kind(mat_b), kind(offs), kind_or_none(bias))
     gate = gate_of(mat_b.shape[2], "mat_b", activation, gate_block, limit, slope, offset)
-    return by_rows(mat_a, mat_b, offs, gate, bias)
+    return by_rows(mat_a, mat_b, offs, gate, mode.batch_invariant, bias)

@@ -153,6 +153,16 @@ def _check_bias(name: str, bias: Tensor, x: Tensor, shape: tuple[int, int]) -> N
     _require(bias.device == x.device, ValueError, f"{name}: is on {bias.device}, must be on {x.device} as x")
 
 
+def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor, b13: Tensor | None,
+            b2: Tensor | None, gate: _gates.Gate, batch_invariant: bool) -> Tensor:
+    """The operators of a layer whose arguments fit each other."""
+    order, tokens, places, ends = ROUTE(indices, w13.shape[0])
+    places = places.view(indices.shape)
+    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate, batch_invariant, b13)
+    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, batch_invariant, None, b2)
+    return sum_rows(rows, weights, order, tokens, places)
+
+
 def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, w2: Tensor, *,
         b13: Optional[Tensor] = None, b2: Optional[Tensor] = None, activation: Optional[str] = "silu",
         gate_block: Optional[int] = None, limit: Optional[float] = None, slope: Optional[float] = None,
@@ -175,8 +185,4 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
             _check_bias(name, bias, x, (weight.shape[0], weight.shape[1]))
     gate = _gates.gate_of(w13.shape[1], "w13", activation, gate_block, limit, slope, offset)
     refuse_forward_mode(x, router_weights, w13, w2, b13, b2)
-    order, tokens, places, ends = ROUTE(router_indices, w13.shape[0])
-    places = places.view(router_indices.shape)
-    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate, b13)
-    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, mode.batch_invariant, None, b2)
-    return sum_rows(rows, router_weights, order, tokens, places)
+    return experts(x, router_weights, router_indices, w13, w2, b13, b2, gate, mode.batch_invariant)

@@ -100,15 +100,24 @@ class Child:
     def module(self) -> Any:
         return importlib.import_module(self.engine.module)
 
-    def refusal(self) -> str:
+    def begin(self) -> None:
+        """As when the engine starts its mode, also where there is no device."""
+        import torch
+        self.plugin.load()
+        plugins = sys.modules["hgemm.engines._plugin"]
+        if not torch.cuda.is_available():
+            plugins.Plugin.device = lambda plugin: "no device"
+        plugins._active[self.name].begin()
+
+    def refusal(self, begin: bool = False) -> str:
         try:
-            self.plugin.load()
+            self.begin() if begin else self.plugin.load()
         except (RuntimeError, SystemExit) as error:
             return str(error)
         raise AssertionError("nothing was refused")
 
-    def require_refusal(self, text: str) -> str:
-        refusal = self.refusal()
+    def require_refusal(self, text: str, begin: bool = False) -> str:
+        refusal = self.refusal(begin)
         if text not in refusal:
             raise AssertionError(f"{text!r} is not in: {refusal}")
         return refusal
@@ -211,10 +220,7 @@ def starts(child: Child) -> str:
 def layers(child: Child) -> str:
     """Of the engine's own class, as they are made once its mode has started."""
     import torch
-    if not torch.cuda.is_available():
-        sys.modules["hgemm.engines._plugin"].Plugin.device = lambda plugin: "no device"
-    child.plugin.load()
-    sys.modules["hgemm.engines._plugin"]._active[child.name].begin(child.module)
+    child.begin()
     linear = importlib.import_module(child.engine.layers)
     told = []
     for dtype in (torch.bfloat16, torch.float32):
@@ -230,6 +236,63 @@ def layers(child: Child) -> str:
     if told[0] != "served" or "layer model.gate" not in told[1] or "torch.float32" not in told[1]:
         raise AssertionError(told)
     return f"bfloat16: {told[0]}; float32: {told[1]}"
+
+
+@check
+def experts(child: Child) -> str:
+    """vLLM's own layer, from its class RoutedExperts down to the method that is replaced."""
+    if child.engine.experts is None:
+        return "remain the engine's"
+    import torch
+    import vllm_layer
+    vllm_layer.use_cpu()
+    child.plugin.load()
+    early = vllm_layer.imported()
+    child.begin()
+    layer, operands, graphs = vllm_layer.layer(), vllm_layer.tokens(), []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+    try:
+        whole = layer.forward_modular(*operands)
+    except RuntimeError as error:
+        if "no batch-invariant mode" not in str(error):
+            raise
+        return f"refused: {error}"
+    right = vllm_layer.exact(layer, *operands)
+    error = float((whole.double() - right).norm() / right.norm())
+    compiled = torch.compile(layer.forward_modular, backend=backend, fullgraph=True, dynamic=True)
+    for run in (layer.forward_modular, compiled):
+        for part in (slice(0, 8), slice(0, 40), slice(5, 8), slice(33, 40)):
+            if not torch.equal(run(*(operand[part] for operand in operands)), whole[part]):
+                raise AssertionError(f"tokens {part} differ from those of all")
+    operators = [str(node.target) for graph in graphs for node in graph.graph.nodes if "hgemm" in str(node.target)]
+    if error > 5e-3 or len(graphs) != 1 or len(operators) != 5 or early:
+        raise AssertionError(f"error {error}, {len(graphs)} graphs, operators {operators}, imported early: {early}")
+    refused = {}
+    for name, form in (("swigluoai", {"activation": "swigluoai"}), ("swiglustep", {"activation": "swiglustep"}),
+                       ("LoRA", {"is_lora_enabled": True}),
+                       ("expert_map", {"expert_map": torch.arange(vllm_layer.EXPERTS)}),
+                       ("router weights", {"on_input": True}), ("float32", {"dtype": torch.float32})):
+        try:
+            vllm_layer.layer(**form)
+        except RuntimeError as refusal:
+            if f"layer {vllm_layer.NAME} of vllm is not served" not in str(refusal) or name not in str(refusal):
+                raise
+            refused[name] = str(refusal)
+    if len(refused) != 5 or "swigluoai" in refused:
+        raise AssertionError(refused)
+    return f"error {error:.1e}, one graph with {', '.join(operators)}; refused: {', '.join(refused)}"
+
+
+@check
+def experts_with_other_arguments(child: Child) -> str:
+    if child.engine.experts is None:
+        return "remain the engine's"
+    Edited.at(child.engine.experts.module, [("apply_router_weight_on_input: bool,\n    ):",
+                                             "apply_router_weight_on_input: bool,\n        scale=1,\n    ):")])
+    return child.require_refusal("TritonExperts.apply has the arguments (self, output", begin=True)
 
 
 @check

@@ -41,6 +41,14 @@ class Tile(NamedTuple):
 DEFAULT = {torch.bfloat16: Tile(128, 128, 64, 8, 3), torch.float16: Tile(128, 256, 64, 8, 3)}
 
 
+class TritonExperts:
+    """The plug-in replaces its method; no experts are computed here."""
+
+    def apply(self, output, hidden_states, w1, w2, topk_weights, topk_ids, activation, global_num_experts, expert_map,
+              a1q_scale, a2_scale, workspace13, workspace2, expert_tokens_meta, apply_router_weight_on_input):
+        raise NotImplementedError
+
+
 def _platform() -> Any:
     on_gpu = torch.cuda.is_available()
     capability = Capability(*torch.cuda.get_device_capability()) if on_gpu else Capability(9, 0)
@@ -55,7 +63,7 @@ def _environment() -> dict[str, dict[str, Any]]:
     device = torch.cuda.get_device_properties(0) if on_gpu else None
     return {
         "vllm": {}, "vllm.utils": {}, "vllm.model_executor": {}, "vllm.model_executor.determinism": {},
-        "vllm.envs": {"VLLM_BATCH_INVARIANT": True},
+        "vllm.envs": {"VLLM_BATCH_INVARIANT": True, "environment_variables": {}},
         "vllm.platforms": {"current_platform": _platform()},
         "vllm.platforms.interface": {"DeviceCapability": Capability},
         "vllm.triton_utils": {"tl": tl, "triton": triton},
@@ -65,6 +73,10 @@ def _environment() -> dict[str, dict[str, Any]]:
         # The plug-in looks at layers as they are made; none is made here.
         "vllm.model_executor.layers": {},
         "vllm.model_executor.layers.linear": {"LinearBase": type("LinearBase", (), {})},
+        "vllm.model_executor.layers.fused_moe": {}, "vllm.model_executor.layers.fused_moe.experts": {},
+        "vllm.model_executor.layers.fused_moe.routed_experts": {"RoutedExperts": type("RoutedExperts", (), {})},
+        "vllm.model_executor.layers.fused_moe.experts.triton_moe": {"TritonExperts": TritonExperts,
+                                                                    "__file__": __file__},
         "vllm.utils.torch_utils": {"is_torch_equal_or_newer": lambda version: True},
     }
 
