@@ -5,4 +5,5 @@ set -euo pipefail
 python=$1/venv/bin/python
 [ -x "$python" ] && "$python" -c 'import hgemm' 2>/dev/null ||
     { printf 'python: Skipped\nThere is no wheel to test; the test python.wheel says why\n'; exit 77; }
+unset PYTHONDONTWRITEBYTECODE  # peers.sh leaves it to the first import to compile a module
 exec "$python" "${@:2}"
