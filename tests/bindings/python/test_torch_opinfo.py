@@ -152,10 +152,11 @@ class Samples(unittest.TestCase):
             self.same(call, written)
 
     def test_operators_of_torch(self):
+        """Both types get each sample. What is changed and often wrong gets them in turn."""
         for op in OPERATORS:
             before = served()
-            for dtype in HALF:
-                for sample in op.sample_inputs(DEVICE, dtype, requires_grad=True):
+            for turn, dtype in enumerate(HALF):
+                for number, sample in enumerate(op.sample_inputs(DEVICE, dtype, requires_grad=True)):
                     with self.subTest(op=op.full_name, dtype=dtype, sample=sample.summary()):
                         seen["samples"] += 1
                         calls = [Call(op, sample), Call(op, sample).where(by_columns), Call(op, sample.noncontiguous())]
@@ -163,7 +164,7 @@ class Samples(unittest.TestCase):
                             self.check(call)
                             if op.supports_out:
                                 self.check_out(call)
-                        for call in calls[0].changed() if op.full_name not in OTHER else ():
+                        for call in calls[0].changed() if op.full_name not in OTHER and number % 2 == turn else ():
                             self.check(call)
             self.assertGreater(served(), before, op.full_name)
 
@@ -175,9 +176,10 @@ class Samples(unittest.TestCase):
                     self.assertFalse(self.same(call, call.run))
 
     def test_opcheck(self):
+        """The types in turn: the operator does not tell them apart."""
         for op in OPERATORS:
-            for dtype in HALF if op.full_name in ("mm", "bmm", "addmm", "baddbmm") else ():
-                for sample in op.sample_inputs(DEVICE, dtype, requires_grad=True):
+            for turn, dtype in enumerate(HALF) if op.full_name in ("mm", "bmm", "addmm", "baddbmm") else ():
+                for sample in list(op.sample_inputs(DEVICE, dtype, requires_grad=True))[turn::2]:
                     for call in (Call(op, sample), Call(op, sample.noncontiguous())):
                         *added, a, b = (x for x in call.values if isinstance(x, torch.Tensor))
                         c = added[0].expand(*a.shape[:-1], b.shape[-1]) if added else None

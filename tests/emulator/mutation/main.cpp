@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -139,28 +140,41 @@ std::string try_mutant(const Subject& subject, const Mutant& mutant, int seeds)
     return "";
 }
 
-// At most so many mutants of each kind and change, evenly spread over the kernel.
-std::vector<Mutant> sample(const std::vector<Mutant>& mutants, int most)
+std::vector<Mutant> mutants_of(const Subject& subject, const std::string& instruction)
 {
-    std::map<std::string, std::vector<const Mutant*>> alike;
-    for (const Mutant& mutant : mutants)
-        alike[mutant.kind + mutant.change].push_back(&mutant);
-    std::vector<Mutant> chosen;
-    for (const auto& [name, list] : alike) {
-        const size_t count = most ? std::min<size_t>(most, list.size()) : list.size();
-        for (size_t i = 0; i < count; ++i)
-            chosen.push_back(*list[i * list.size() / count]);
+    std::vector<Mutant> mutants = find_mutants(subject.lines, facts_of(subject));
+    std::erase_if(mutants, [&](const Mutant& mutant) {
+        return subject.lines[mutant.line].find(instruction) == std::string::npos;
+    });
+    return mutants;
+}
+
+// At most so many mutants of each kind and change, by subject. Each kind begins with another of the
+// subjects that have it, and those of one subject are evenly spread over it.
+std::vector<std::vector<Mutant>> sample(const std::vector<std::vector<Mutant>>& mutants, size_t most)
+{
+    std::map<std::string, std::map<size_t, std::vector<const Mutant*>>> alike;
+    for (size_t subject = 0; subject < mutants.size(); ++subject)
+        for (const Mutant& mutant : mutants[subject])
+            alike[mutant.kind + mutant.change][subject].push_back(&mutant);
+    std::vector<std::vector<Mutant>> chosen(mutants.size());
+    size_t turn = 0;
+    for (const auto& [name, subjects] : alike) {
+        for (size_t i = 0; i < subjects.size(); ++i) {
+            const auto& [subject, list] = *std::next(subjects.begin(), (turn + i) % subjects.size());
+            const size_t share = (most + subjects.size() - 1 - i) / subjects.size();
+            const size_t count = std::min(share, list.size());
+            for (size_t j = 0; j < count; ++j)
+                chosen[subject].push_back(*list[j * list.size() / count]);
+        }
+        ++turn;
     }
     return chosen;
 }
 
-std::vector<Result> try_all(const Subject& subject, const Options& options)
+std::vector<Result> try_all(const Subject& subject, const std::vector<Mutant>& mutants,
+                            const Options& options)
 {
-    std::vector<Mutant> mutants = find_mutants(subject.lines, facts_of(subject));
-    std::erase_if(mutants, [&](const Mutant& mutant) {
-        return subject.lines[mutant.line].find(options.instruction) == std::string::npos;
-    });
-    mutants = sample(mutants, options.sample);
     std::vector<Task> tasks;
     std::vector<Result> results;
     for (const Mutant& mutant : mutants) {
@@ -193,14 +207,20 @@ std::vector<Result> try_all(const Subject& subject, const Options& options)
 
 int run(const Options& options)
 {
-    std::vector<Result> results;
+    std::vector<Subject> subjects;
+    std::vector<std::vector<Mutant>> mutants;
     for (const Kernel& kernel : kernels()) {
         if (!std::string(kernel.name).starts_with(options.filter))
             continue;
-        const Subject subject = make_subject(kernel, options);
-        for (Result& result : try_all(subject, options))
-            results.push_back(std::move(result));
+        subjects.push_back(make_subject(kernel, options));
+        mutants.push_back(mutants_of(subjects.back(), options.instruction));
     }
+    if (options.sample > 0)
+        mutants = sample(mutants, static_cast<size_t>(options.sample));
+    std::vector<Result> results;
+    for (size_t i = 0; i < subjects.size(); ++i)
+        for (Result& result : try_all(subjects[i], mutants[i], options))
+            results.push_back(std::move(result));
     if (!options.list.empty()) {
         std::ofstream file(options.list);
         write_list(file, results);
@@ -236,7 +256,8 @@ int main(int count, char** values)
                    "the folder with the library's kernels and their PTX, if not arch/ of that");
     app.add_option("--kernel", options.filter, "only kernels whose name begins with this");
     app.add_option("--instruction", options.instruction, "only mutants of lines that contain this");
-    app.add_option("--sample", options.sample, "so many of each kind of mutant a kernel; 0: all");
+    app.add_option("--sample", options.sample,
+                   "so many mutants of each kind and change, of all these kernels together; 0: all");
     app.add_option("--seeds", options.seeds, "orders to try before a mutant counts as missed");
     app.add_option("--jobs", options.at_once, "processes at once");
     app.add_option("--seconds", options.seconds,

@@ -23,7 +23,7 @@ fi
 
 # Compiled fast rather than for speed, in a folder that is kept: what has not changed is not compiled again.
 "${pip[@]}" wheel --no-deps --no-build-isolation --config-settings=build-dir="$work/build" \
-    --config-settings=cmake.build-type=Debug -w "$work/dist" "$source"
+    --config-settings=cmake.build-type=Debug --config-settings=cmake.define.CMAKE_UNITY_BUILD=ON -w "$work/dist" "$source"
 wheel=("$work"/dist/*)
 name=$(basename "${wheel[0]}")
 [[ ${#wheel[@]} = 1 && $name = ptxrace-*-py3-none-linux_*.whl ]] || { echo "built: ${wheel[*]}"; exit 1; }
