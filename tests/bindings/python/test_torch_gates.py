@@ -68,8 +68,8 @@ class Linear(unittest.TestCase):
         """As linear has it, and then options by name that the others have as well."""
         ours, grouped, layer = (inspect.signature(f).parameters for f in (ht.gated_linear, ht.grouped_gated_mm, ht.moe))
         self.assertEqual(list(ours)[:3], ["input", "weight", "bias"])
-        self.assertEqual(list(ours)[3:], list(grouped)[3:])
-        self.assertEqual(list(ours)[3:], list(layer)[5:])
+        self.assertEqual(list(ours)[3:], list(grouped)[4:])
+        self.assertEqual(list(ours)[3:], list(layer)[7:])
 
     def test_operands_of_any_strides(self):
         x, weight = random(24, 48), random(32, 48) / 6

@@ -201,7 +201,7 @@ class Refusals(unittest.TestCase):
                 (TypeError, "mat_b: is torch.bfloat16, must be .* as mat_a", (a, b.bfloat16()), {"offs": ends}),
                 (TypeError, "mat_a: is torch.float32", (a.float(), b.float()), {"offs": ends}),
                 (TypeError, "out_dtype: is torch.bfloat16", (a, b), {"offs": ends, "out_dtype": torch.bfloat16}),
-                (ValueError, "bias: is not served", (a, b), {"offs": ends, "bias": b[0]}),
+                (ValueError, "bias: must be None unless groups are of rows", (a, b), {"offs": ends, "bias": b[0]}),
                 (ValueError, "mat_a: 2 dimensions, must be 3", (a, b), {}),
                 (ValueError, "mat_a: 3 dimensions, must be 2", (a[None], b), {"offs": ends})):
             with self.subTest(text), self.assertRaisesRegex(kind, f"^{text}"):

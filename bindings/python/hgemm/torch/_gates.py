@@ -208,7 +208,7 @@ def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32, bias)
     of_product = product_gradient(ctx.gate, product, grad)
     of_bias = None
-    if ctx.needs_input_grad[9]:
+    if bias is not None and ctx.needs_input_grad[9]:  # torch drops arguments that are their defaults
         of_bias = _groups.bias_gradient(of_product, ends, bias.dtype, ctx.batch_invariant)
     return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None, of_bias
 

@@ -198,7 +198,9 @@ def bias_gradient(grad: Tensor, ends: Tensor, dtype: torch.dtype, batch_invarian
 def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     a, b, ends = ctx.saved_tensors
     half = grad.to(a.dtype)
-    of_bias = bias_gradient(half, ends, ctx.bias_dtype, ctx.batch_invariant) if ctx.needs_input_grad[6] else None
+    of_bias = None
+    if ctx.bias_dtype is not None and ctx.needs_input_grad[6]:  # torch drops arguments that are their defaults
+        of_bias = bias_gradient(half, ends, ctx.bias_dtype, ctx.batch_invariant)
     return *gradients_by_rows(ctx, a, b, ends, half), None, None, None, None, of_bias
 
 
