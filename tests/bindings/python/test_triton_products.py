@@ -40,6 +40,17 @@ def let_numpy_index():
     interpreter._patch_lang_tensor = patch
 
 
+def let_numpy_add_in_any_order():
+    """Its BLAS may add in another order for another row of a tile. In float64 sums of a tile's products are exact."""
+    import numpy
+    from triton.runtime import interpreter
+
+    def create_dot(self, a, b, d, *_):
+        sums = numpy.matmul(a.data, b.data, dtype=numpy.float64)
+        return interpreter.TensorHandle(sums.astype(d.data.dtype) + d.data, d.dtype.scalar)
+    interpreter.InterpreterBuilder.create_dot = create_dot
+
+
 class Call:
     """In place of a kernel: keeps its arguments."""
     def __getitem__(self, grid):
@@ -134,4 +145,5 @@ class Interpreted(unittest.TestCase):
 if __name__ == "__main__":
     if INTERPRETED:
         let_numpy_index()
+        let_numpy_add_in_any_order()
     unittest.main(defaultTest="Interpreted" if INTERPRETED else "OnSm90")
