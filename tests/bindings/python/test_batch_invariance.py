@@ -78,13 +78,12 @@ class OnTheCpu(unittest.TestCase):
         self.assertGreater(seen[2]["largest"], 0)
 
     def test_what_cannot_be_run(self):
-        status, rows, text = run("--ways", "shim", "--models", "llama", "--layers", "1", "--batches", "2")
-        self.assertEqual((status, rows["llama", "shim"]["differ"]), (2, ""))
+        status, rows, text = run("--ways", "triton,shim", "--models", "llama", "--layers", "1", "--batches", "2")
+        self.assertEqual(status, 2)
         self.assertIn("Nothing is proved", text)
-        self.assertEqual(rows["llama", "shim"]["remark"], "not run: it needs a GPU")
-        for way in ("triton", "cublas-no-split-k", "shim-default"):
-            with self.assertRaisesRegex(batch_invariance.NotRun, "needs a GPU"), batch_invariance.multiply_by(way, False):
-                pass
+        for row in rows.values():
+            self.assertRegex(row["remark"], "^not run: ")
+            self.assertEqual(row["differ"], "")
 
     def test_wrong_options(self):
         for options in (["--ways", "magic"], ["--batches", "0"], ["--models", "gpt"], ["--gpus", "0"],
