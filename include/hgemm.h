@@ -119,8 +119,7 @@ typedef HGEMM_ENUM(hgemm_mode) {
      * pairwise. Where k is never halved the bits are those of HGEMM_MODE_BATCH_INVARIANT.
      *
      * A product whose k is halved needs a workspace, and is several launches. NOT_SUPPORTED, if k is halved:
-     * batches of pointer arrays, groups whose sizes are in device memory, k above 2^26. Always, on a GPU:
-     * groups of k, and tuning.
+     * groups whose sizes are in device memory, k above 2^26. Always, on a GPU: groups of k, and tuning.
      */
     HGEMM_MODE_TREE = 2
 } hgemm_mode_t;
@@ -476,17 +475,17 @@ typedef struct hgemm_args {
     const void *bias;    /* m or n elements, contiguous; NULL without a mode */
     int64_t stride_bias; /* between problems of a batch */
     hgemm_activation_t activation;
-    void *aux; /* not NULL: m x n of type_d, receives the value before the activation */
+    void *aux; /* not NULL: m x n of type_d, receives the value before the activation; NULL with arrays */
     int64_t ldaux, stride_aux;
     uint32_t flags;  /* must be 0 */
     uint32_t unused; /* not read */
     /* Not 0: that half of a D that is known to be symmetric, where m = n, without bias, activation and aux. The ops
-       are those of the whole product. NOT_SUPPORTED for pointer arrays. */
+       are those of the whole product. */
     hgemm_uplo_t uplo;
     uint32_t unused_too; /* not read */
     /* If gate.block is not 0, D is m x n / 2 (row-major) or m / 2 x n (column-major). C, the bias and aux
        belong to the m x n product. aux receives the product, before limit, activation and offset. A C that is
-       read must not be D. uplo must be 0. NOT_SUPPORTED for pointer arrays. */
+       read must not be D. uplo must be 0. */
     hgemm_gate_t gate;
 } hgemm_args_t;
 

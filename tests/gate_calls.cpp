@@ -171,10 +171,6 @@ void check_gate_refusals(Library& library)
                    [](hgemm_args_t& args) { args.gate.limit = std::numeric_limits<float>::infinity(); });
     expect_refused(library, g, invalid, "(args->d) overlaps args->a",
                    [](hgemm_args_t& args) { args.a = args.d; });
-    g.batch = Batch::Arrays;
-    g.batch_count = 2;
-    expect_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED,
-                   "args->gate.block is 16, and batches of pointer arrays have no gates");
     // Whatever kernel there is does without a workspace, or there is none.
     hgemm_handle_t without = nullptr;
     ASSERT_EQ(hgemm_create_sized(

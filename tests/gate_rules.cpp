@@ -130,6 +130,15 @@ void check_batches(Library& library, unsigned form, int64_t block)
     g.b.step = 3;
     g.aligned = true;
     expect_gate(library, g);
+    g = gate_case(form, 33, 24, 24, block);
+    g.batch = Batch::Arrays;
+    g.batch_count = 3;
+    expect_gate(library, g);
+    g.in_place = false;
+    g.beta = 1;
+    g.bias = HGEMM_BIAS_N;
+    g.d.gap = g.d.shift = g.c.gap = 1;
+    expect_gate(library, g);
 }
 
 // Large enough for several tiles, which GPUs read and write by vectors if D and aux allow it. Every number

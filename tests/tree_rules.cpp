@@ -188,6 +188,47 @@ void check_tree_results(Library& library)
     }
 }
 
+// A batch of pointer arrays has the bits of one with strides, also where D is cut into blocks.
+void check_tree_arrays(Library& library)
+{
+    size_t bytes = size_t{1} << 20;  // then the least that suffices
+    for (const bool ample : {true, false}) {
+        const WithWorkspace workspace(library, bytes);
+        GemmCase g = results_case(HGEMM_BF16);
+        g.batch_count = 3;
+        g.beta = -0.5f;
+        g.bias = HGEMM_BIAS_N;
+        g.a.gap = g.d.gap = 1;
+        g.batch = Batch::Strided;
+        Trial strided(g, library.memory());
+        g.batch = Batch::Arrays;
+        Trial arrays(g, library.memory());
+        // A pointer array has A backwards, and C and D beginning at the second one (Trial::slot).
+        const int64_t count = g.batch_count;
+        strided.fill_a(
+            [=, a = Trial::data_a(g)](int64_t z, int64_t i, int64_t p) { return a(count - 1 - z, i, p); });
+        strided.fill_c([=, c = Trial::data_c(g)](int64_t z, int64_t i, int64_t j) {
+            return c((z + 1) % count, i, j);
+        });
+        const InMode in_mode(library, HGEMM_MODE_TREE);
+        for (Trial* const trial : {&strided, &arrays}) {
+            trial->upload();
+            ASSERT_EQ(library.run(trial->args()), HGEMM_STATUS_SUCCESS) << library.story();
+            trial->download();
+            EXPECT_EQ(trial->judge(library.arithmetic()).message, "") << library.explain(trial->args());
+        }
+        for (int64_t z = 0; z < g.batch_count; ++z)
+            for (int64_t i = 0; i < g.m; ++i)
+                for (int64_t j = 0; j < g.n; ++j)
+                    ASSERT_EQ(arrays.result(z, i, j), strided.result(z, i, j)) << bytes;
+        if (ample) {
+            const WithWorkspace none(library, 256);
+            EXPECT_EQ(hgemm_workspace_size(library.handle(), &arrays.args(), &bytes), HGEMM_STATUS_SUCCESS)
+                << hgemm_last_error();
+        }
+    }
+}
+
 void check_long_k(Library& library)
 {
     GemmCase g = results_case(HGEMM_BF16);
@@ -243,14 +284,6 @@ void check_tree_refusals(Library& library)
         const InMode in_mode(library, HGEMM_MODE_TREE);
         EXPECT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
     }
-    g.batch = Batch::Arrays;
-    g.batch_count = 3;
-    {
-        const InMode in_mode(library, HGEMM_MODE_TREE);
-        expect_refused(library, g, HGEMM_STATUS_NOT_SUPPORTED, "pointer arrays with k = 1024");
-    }
-    g.k = 520;
-    expect_right_in_tree(library, g);
 }
 
 }  // namespace hg::test

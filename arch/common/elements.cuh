@@ -1,5 +1,5 @@
-// Elements of C, D, bias and aux: their types, loads and stores of one element and of whole vectors of
-// eight, and the activations.
+// Elements of matrices: where those of a problem begin, their types, loads and stores of one element and of
+// whole vectors of eight, and the activations.
 #pragma once
 
 #include "arch/common/ptx/global.cuh"
@@ -15,6 +15,15 @@
 namespace hg {
 
 constexpr int epilogue_vector = 8;
+
+// Where problem z begins: `stride` bytes behind the one before, or as far behind array[z] as ptr is behind
+// address 0.
+template <typename T>
+__device__ inline T* problem_base(T* ptr, T* const* array, int32_t z, int64_t stride)
+{
+    const int64_t place = array ? reinterpret_cast<int64_t>(array[z]) : z * stride;
+    return reinterpret_cast<T*>(reinterpret_cast<int64_t>(ptr) + place);
+}
 
 __device__ inline int64_t device_bytes_of(Type t) { return t == Type::F32 ? 4 : 2; }
 

@@ -19,14 +19,6 @@ __device__ inline Scalars load_scalars(const OutputParams& p)
     return {p.alpha_device ? *p.alpha_device : p.alpha, p.beta_device ? *p.beta_device : p.beta};
 }
 
-template <typename T>
-__device__ inline T* problem_base(T* ptr, T* const* array, int64_t element_offset, int64_t element_bytes,
-                                  int32_t z)
-{
-    return array ? array[z]
-                 : reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(ptr) + element_offset * element_bytes);
-}
-
 // The base addresses of the output of problem z and of what its epilogue reads; null: absent.
 struct OutputBases {
     char* d;
@@ -40,8 +32,8 @@ struct OutputBases {
         const int64_t bytes = device_bytes_of(p.type_d), bytes_c = device_bytes_of(p.type_c);
         const int64_t bytes_bias = device_bytes_of(p.type_bias);
         const bool reads_c = s.beta != 0.0f && (p.c || p.c_array);
-        d = static_cast<char*>(problem_base(p.d, p.d_array, z * p.stride_d, bytes, z));
-        c = reads_c ? static_cast<const char*>(problem_base(p.c, p.c_array, z * p.stride_c, bytes_c, z))
+        d = static_cast<char*>(problem_base(p.d, p.d_array, z, p.stride_d * bytes));
+        c = reads_c ? static_cast<const char*>(problem_base(p.c, p.c_array, z, p.stride_c * bytes_c))
                     : nullptr;
         bias = static_cast<const char*>(p.bias) + z * p.stride_bias * bytes_bias;
         aux = p.aux ? static_cast<char*>(p.aux) + z * p.stride_aux * bytes : nullptr;

@@ -6,8 +6,8 @@
 
 namespace hg {
 
-// D[i][j] = activation(alpha * acc + beta * C[i][j] + bias), row-major, strides in elements. An array
-// pointer, if set, holds one base address per problem, instead of ptr + z * stride.
+// D[i][j] = activation(alpha * acc + beta * C[i][j] + bias), row-major, strides in elements. Where d_array
+// or c_array is set, d or c is what is added to each address in it: see problem_base().
 struct OutputParams {
     void* d;
     void* const* d_array;

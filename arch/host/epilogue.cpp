@@ -113,7 +113,7 @@ void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t
         for (int64_t e = 0; e < count; ++e)
             values[e] += operand[e];
     }
-    if (p_.aux.ptr || p_.aux.array)
+    if (p_.aux.exists())
         put(p_.aux, z, i, j, along, count, values);
     activate(p_.activation, values, count);
     put(p_.d, z, i, j, along, count, values);

@@ -36,7 +36,7 @@ void activate(Activation activation, float* values, int64_t count, float slope =
 template <class View>
 auto* base(const View& x, int64_t z, int64_t& offset)
 {
-    offset = x.array ? 0 : z * x.batch_stride;
+    offset = x.array ? x.offset : z * x.batch_stride;
     return x.array ? x.array[z] : x.ptr;
 }
 

@@ -46,7 +46,9 @@ void gate_run(const GatePass& pass, int64_t z, int64_t i, int64_t j, int64_t cou
             from_float(pass.aux.type, others + e, 1, pass.aux.ptr, to + pass.gate.block, 1);
         }
     gate_values(pass, count, gates, others);
-    from_float(pass.d.type, gates, count, pass.d.ptr, z * pass.d.batch_stride + i * pass.d.ld + j, 1);
+    int64_t first;
+    void* const d = base(pass.d, z, first);
+    from_float(pass.d.type, gates, count, d, first + i * pass.d.ld + j, 1);
 }
 
 }  // namespace

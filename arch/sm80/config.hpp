@@ -65,10 +65,10 @@ struct Smem {
     alignas(128) uint16_t b[C.stages][C.tile_n * C.tile_k];
 };
 
-// Element (row, k) of an operand is at base + row * row_stride + k * k_stride.
+// Element (row, k) of an operand is at problem_base() + row * row_stride + k * k_stride.
 struct OperandParams {
     const uint16_t* ptr;
-    const uint16_t* const* array;  // null, or one base per problem
+    const uint16_t* const* array;
     int64_t row_stride, k_stride, batch_stride;
     uintptr_t begin, end;  // without `array`: where the operands of all problems lie in memory
 };

@@ -47,7 +47,7 @@ struct KRange {
 // The first element of an operand of problem z.
 __device__ inline const uint16_t* problem_operand(const OperandParams& p, int32_t z)
 {
-    return p.array ? p.array[z] : p.ptr + z * p.batch_stride;
+    return problem_base(p.ptr, p.array, z, 2 * p.batch_stride);
 }
 
 // A tile: rows row ... end - 1 of A and D, or fewer if it has fewer, and columns from `column` on.

@@ -16,7 +16,7 @@ constexpr int group_m = 8;  // rows of tiles walked together
 OperandParams pack_operand(const Operand& o, const Problem& p, int64_t rows)
 {
     OperandParams params{};
-    params.ptr = static_cast<const uint16_t*>(o.ptr);
+    params.ptr = base_of<const uint16_t>(o);
     params.array = reinterpret_cast<const uint16_t* const*>(o.array);
     params.row_stride = o.row_stride;
     params.k_stride = o.k_stride;

@@ -26,8 +26,8 @@ public:
         : chunks_(p, problem_operand(p, z), row, k, rows, thread), begin_(p.begin), end_(p.end)
     {
         if (p.array) {
-            begin_ = address(p.array[z]);
-            end_ = address(p.array[z] + extent(p, rows, ks));
+            begin_ = address(problem_operand(p, z));
+            end_ = address(problem_operand(p, z) + extent(p, rows, ks));
         }
     }
 

@@ -281,7 +281,7 @@ namespace {
 
 DirectOperand pack_direct_operand(const Operand& o, int64_t rows)
 {
-    return {static_cast<const uint16_t*>(o.ptr),
+    return {base_of<const uint16_t>(o),
             reinterpret_cast<const uint16_t* const*>(o.array),
             o.batch_stride,
             o.row_stride,

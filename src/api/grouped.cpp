@@ -243,12 +243,12 @@ Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
     p.alpha = g.alpha;
     p.beta = g.beta;
     if (reads_operands(g)) {
-        p.a = {g.a, nullptr, a_along_k ? g.lda : 1, a_along_k ? 1 : g.lda, masked ? g.stride_a : 0};
-        p.b = {g.b, nullptr, along_k ? g.ldb : 1, along_k ? 1 : g.ldb, of_k ? 0 : g.stride_b};
+        p.a = {g.a, nullptr, a_along_k ? g.lda : 1, a_along_k ? 1 : g.lda, masked ? g.stride_a : 0, 0};
+        p.b = {g.b, nullptr, along_k ? g.ldb : 1, along_k ? 1 : g.ldb, of_k ? 0 : g.stride_b, 0};
     } else {
         p.multiply_nothing();
     }
-    p.d = {g.d, nullptr, g.ldd, masked || of_k ? g.stride_d : 0, static_cast<Type>(g.type_d)};
+    p.d = {g.d, nullptr, g.ldd, masked || of_k ? g.stride_d : 0, static_cast<Type>(g.type_d), 0};
     if (g.beta != 0.0f)
         p.c = p.d;
     p.groups = groups;

@@ -100,12 +100,12 @@ Problem to_problem(const VectorCall& v)
     p.alpha = v.alpha;
     p.beta = v.beta;
     if (reads) {
-        p.a = {v.a, nullptr, v.transposed ? v.lda : 1, v.transposed ? 1 : v.lda, 0};
-        p.b = {first_element(v.x, k, v.incx), nullptr, k, v.incx, 0};
+        p.a = {v.a, nullptr, v.transposed ? v.lda : 1, v.transposed ? 1 : v.lda, 0, 0};
+        p.b = {first_element(v.x, k, v.incx), nullptr, k, v.incx, 0, 0};
     } else {
         p.multiply_nothing();
     }
-    p.d = {const_cast<void*>(first_element(v.y, p.m, v.incy)), nullptr, v.incy, 0, v.type};
+    p.d = {const_cast<void*>(first_element(v.y, p.m, v.incy)), nullptr, v.incy, 0, v.type, 0};
     if (v.beta != 0.0f)
         p.c = p.d;
     p.simplify();

@@ -190,10 +190,7 @@ Status Checker::check_uplo() const
                                                                       : nullptr;
     if (name)
         return bad("is %d, so %s must be 0", static_cast<int>(g_.uplo), name);
-    return arrays_ ? fail(HGEMM_STATUS_NOT_SUPPORTED,
-                          "%s is %d, and batches of pointer arrays have no triangles", this->name(),
-                          static_cast<int>(g_.uplo))
-                   : ok;
+    return ok;
 }
 
 // A member of args->gate by its own name.
@@ -223,11 +220,7 @@ Status Checker::check_gate() const
     if (gate.block == 0 && (gate.limit != 0.0f || gate.slope != 0.0f || gate.offset != 0.0f))
         return fail_argument(position_, "args->gate.block",
                              "is 0, so the other members of args->gate must be 0 as well");
-    return arrays_ && gate.block > 0
-               ? fail(HGEMM_STATUS_NOT_SUPPORTED,
-                      "args->gate.block is %" PRId64 ", and batches of pointer arrays have no gates",
-                      gate.block)
-               : ok;
+    return ok;
 }
 
 Status Checker::check_scalar()

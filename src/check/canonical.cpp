@@ -16,13 +16,13 @@ Matrix to_c(const hgemm_args_t& g, bool arrays)
     void* ptr = arrays ? nullptr : const_cast<void*>(g.c);
     if (!ptr && !g.c_array)
         ptr = reinterpret_cast<void*>(anywhere);
-    return {ptr, const_cast<void* const*>(g.c_array), g.ldc, g.stride_c, static_cast<Type>(g.type_c)};
+    return {ptr, const_cast<void* const*>(g.c_array), g.ldc, g.stride_c, static_cast<Type>(g.type_c), 0};
 }
 
 Operand to_operand(const void* ptr, const void* const* array, int64_t ld, int64_t batch_stride,
                    bool contiguous_k)
 {
-    return {ptr, array, contiguous_k ? ld : 1, contiguous_k ? 1 : ld, batch_stride};
+    return {ptr, array, contiguous_k ? ld : 1, contiguous_k ? 1 : ld, batch_stride, 0};
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Problem to_problem(const hgemm_args_t& g)
     }
     if (reads_c(g))
         p.c = to_c(g, arrays);
-    p.d = {arrays ? nullptr : g.d, g.d_array, g.ldd, g.stride_d, static_cast<Type>(g.type_d)};
+    p.d = {arrays ? nullptr : g.d, g.d_array, g.ldd, g.stride_d, static_cast<Type>(g.type_d), 0};
 
     if (g.bias_mode != HGEMM_BIAS_NONE) {
         const bool along_rows = (g.bias_mode == HGEMM_BIAS_M) != column;
@@ -75,7 +75,7 @@ Problem to_problem(const hgemm_args_t& g)
     if (g.gate.block != 0)
         p.gate = to_gate(g.gate);
     if (g.aux)
-        p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d)};
+        p.aux = {g.aux, nullptr, g.ldaux, g.stride_aux, static_cast<Type>(g.type_d), 0};
     if (g.uplo != HGEMM_UPLO_NONE) {
         // Of both halves the upper one is computed.
         p.triangle = (g.uplo == HGEMM_LOWER) != column ? Triangle::Lower : Triangle::Upper;

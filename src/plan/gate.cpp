@@ -1,7 +1,5 @@
 #include "src/plan/gate.hpp"
 
-#include "src/base/displaced.hpp"
-
 #include <numeric>
 
 namespace hg {
@@ -36,15 +34,6 @@ int64_t problem_stride_of(const Problem& p, const GateCut& cut)
 int64_t first_column(const Problem& p, const GateCut& cut, const GatePiece& piece, int index)
 {
     return cut.two ? piece.column + index * p.gate.block : 2 * piece.column;
-}
-
-// `column`: of the product.
-Matrix matrix_of(const Matrix& x, const GatePiece& piece, int64_t column)
-{
-    Matrix part = x;
-    part.ptr =
-        displaced(x.ptr, bytes_of(x.type) * (piece.problem * x.batch_stride + piece.row * x.ld + column));
-    return part;
 }
 
 }  // namespace
@@ -90,13 +79,11 @@ Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece,
     product.batch = piece.problems;
     product.m = piece.rows;
     product.n = cut.two ? piece.columns : 2 * piece.columns;
-    product.a.ptr = displaced(p.a.ptr, 2 * (piece.problem * p.a.batch_stride + piece.row * p.a.row_stride));
-    product.b.ptr = displaced(p.b.ptr, 2 * (piece.problem * p.b.batch_stride + column * p.b.row_stride));
-    product.c = matrix_of(p.c, piece, column);
-    const int64_t bias =
-        piece.problem * p.bias.batch_stride + (p.bias.along == BiasAlong::Rows ? piece.row : column);
-    product.bias.ptr = displaced(p.bias.ptr, bias * bytes_of(p.bias.type));
-    product.d = {sums + index * apart_of(p, cut), nullptr, cut.ld, problem_stride_of(p, cut), Type::F32};
+    product.a = p.a.from(piece.problem, piece.row);
+    product.b = p.b.from(piece.problem, column);
+    product.c = p.c.from(piece.problem, piece.row, column);
+    product.bias = p.bias.from(piece.problem, piece.row, column);
+    product.d = {sums + index * apart_of(p, cut), nullptr, cut.ld, problem_stride_of(p, cut), Type::F32, 0};
     product.simplify();
     return product;
 }
@@ -110,8 +97,8 @@ GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, c
             has_halves(p) ? 0 : p.gate.block,
             p.gate,
             p.activation,
-            matrix_of(p.d, piece, piece.column),
-            matrix_of(p.aux, piece, first_column(p, cut, piece, 0)),
+            p.d.from(piece.problem, piece.row, piece.column),
+            p.aux.from(piece.problem, piece.row, first_column(p, cut, piece, 0)),
             piece.rows,
             piece.columns,
             p.groups.contiguous() ? 1 : piece.problems,

@@ -1,6 +1,7 @@
 #include "src/plan/problem.hpp"
 
 #include "src/base/decimal.hpp"
+#include "src/base/displaced.hpp"
 
 #include <algorithm>
 #include <cinttypes>
@@ -11,11 +12,41 @@ namespace hg {
 
 const char* name_of(Type t) { return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32"; }
 
+Operand Operand::from(int64_t problem, int64_t row, int64_t k) const
+{
+    Operand part = *this;
+    const int64_t elements = row * row_stride + k * k_stride;
+    part.ptr = displaced(ptr, 2 * (problem * batch_stride + elements));
+    if (array) {
+        part.array += problem;
+        part.offset += elements;
+    }
+    return part;
+}
+
+Matrix Matrix::from(int64_t problem, int64_t row, int64_t column) const
+{
+    Matrix part = *this;
+    const int64_t elements = row * ld + column;
+    part.ptr = displaced(ptr, bytes_of(type) * (problem * batch_stride + elements));
+    if (array) {
+        part.array += problem;
+        part.offset += elements;
+    }
+    return part;
+}
+
+Bias Bias::from(int64_t problem, int64_t row, int64_t column) const
+{
+    Bias part = *this;
+    const int64_t first = problem * batch_stride + (along == BiasAlong::Rows ? row : column);
+    part.ptr = displaced(ptr, first * bytes_of(type));
+    return part;
+}
+
 void Problem::simplify()
 {
-    const auto is_column = [](const Matrix& matrix) {
-        return (!matrix.ptr && !matrix.array) || matrix.ld == 1;
-    };
+    const auto is_column = [](const Matrix& matrix) { return !matrix.exists() || matrix.ld == 1; };
     if (!is_grouped() && !is_gated() && n == 1 && m > 1 && d.ld == 1 && is_column(c) && is_column(aux)) {
         std::swap(m, n);
         std::swap(a, b);

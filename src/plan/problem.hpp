@@ -33,13 +33,17 @@ constexpr int64_t bytes_of(Type t) { return t == Type::F32 ? 4 : 2; }
 const char* name_of(Type t);
 
 // Element (row r, k index p) of problem z is at base(z) + r * row_stride + p * k_stride, in elements.
-// base(z) is array[z] where array is set, else ptr + z * batch_stride.
+// base(z) is array[z] + offset where array is set, else ptr + z * batch_stride.
 struct Operand {
     const void* ptr;
     const void* const* array;
     int64_t row_stride, k_stride, batch_stride;
+    int64_t offset;
 
     bool operator==(const Operand&) const = default;
+
+    // The operand that begins at problem `problem`, row `row` and K `k` of this one.
+    Operand from(int64_t problem, int64_t row, int64_t k = 0) const;
 };
 
 // Element (i, j) of problem z is at base(z) + i * ld + j. ptr and array are both null when unused.
@@ -48,8 +52,13 @@ struct Matrix {
     void* const* array;
     int64_t ld, batch_stride;
     Type type;
+    int64_t offset;
 
     bool operator==(const Matrix&) const = default;
+
+    bool exists() const { return ptr || array; }
+    // The matrix that begins at problem `problem`, row `row` and column `column` of this one.
+    Matrix from(int64_t problem, int64_t row, int64_t column) const;
 };
 
 struct Bias {
@@ -59,6 +68,9 @@ struct Bias {
     BiasAlong along;
 
     bool operator==(const Bias&) const = default;
+
+    // The bias of what begins at problem `problem`, row `row` and column `column`.
+    Bias from(int64_t problem, int64_t row, int64_t column) const;
 };
 
 // What is computed of D: all, or what is on the diagonal and on one side of it.
@@ -77,7 +89,7 @@ struct Problem {
     // Set: m counts the rows of all contiguous groups, or the room of each masked one; or k counts that of
     // all groups.
     Groups groups;
-    Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, gate, array or group
+    Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, gate or group
     bool mirrored;      // the other half of D becomes the triangle's transpose
 
     // Makes this a problem that reads neither A nor B; beta must be set. The sum 0 times this alpha is a
@@ -99,6 +111,8 @@ struct Problem {
     bool is_grouped() const { return groups.sizes; }
 
     bool is_gated() const { return gate.block != 0; }
+
+    bool has_arrays() const { return a.array || b.array || c.array || d.array; }
 
     // The product of which the gates are.
     Problem without_gates() const

@@ -1,7 +1,5 @@
 #include "src/plan/tree.hpp"
 
-#include "src/base/displaced.hpp"
-
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
@@ -15,23 +13,6 @@ constexpr int64_t max_elements = int64_t{1} << 30;
 constexpr int64_t sums_alignment = 256;  // bytes
 constexpr int64_t vector = 8;            // elements
 constexpr int64_t min_elements = vector * vector;
-
-Operand operand_of(const Operand& o, int64_t elements)
-{
-    Operand moved = o;
-    moved.ptr = displaced(o.ptr, 2 * elements);
-    return moved;
-}
-
-Matrix matrix_of(const Matrix& x, const TreePart& part)
-{
-    Matrix moved = x;
-    const int64_t first = part.problem * x.batch_stride + part.row * x.ld + part.column;
-    moved.ptr = displaced(x.ptr, first * bytes_of(x.type));
-    return moved;
-}
-
-bool has_arrays(const Problem& p) { return p.a.array || p.b.array || p.c.array || p.d.array; }
 
 // Less than all: whole tiles, or at least whole vectors.
 int64_t round_down(int64_t size)
@@ -65,8 +46,6 @@ const char* refusal_of_tree(const Problem& p)
 {
     if (p.is_grouped())
         return "groups whose sizes are in device memory";
-    if (has_arrays(p))
-        return "a batch of pointer arrays";
     if (p.is_gated())
         return "gates";
     return nullptr;
@@ -88,9 +67,12 @@ Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
     find_block(p, elements, tree);
     const int64_t problem = tree.rows * tree.ld, problems = elements / problem;
     // Launches of either way: products and sums. The second way has whole problems in a part.
-    tree.by_leaf = tree.rows == p.m && tree.columns == p.n && p.batch > 1 && problems > 1 &&
-                   (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2;
-    tree.problems = tree.by_leaf ? std::min(problems, p.batch) : 1;
+    // A pointer array has no stride from leaf to leaf.
+    const bool whole = tree.rows == p.m && tree.columns == p.n;
+    tree.by_leaf =
+        p.has_arrays() || (whole && p.batch > 1 && problems > 1 &&
+                           (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2);
+    tree.problems = tree.by_leaf && whole ? std::min(problems, p.batch) : 1;
     tree.sums_bytes = static_cast<size_t>((tree.problems * problem * bytes + sums_alignment - 1) /
                                           sums_alignment * sums_alignment);
     return ok;
@@ -107,19 +89,17 @@ Problem product_of_leaves(const Problem& p, const Tree& tree, const TreePart& pa
     leaves.alpha = p.alpha;
     leaves.alpha_device = p.alpha_device;
     const int64_t k = index * tree.leaf_k;
-    leaves.a =
-        operand_of(p.a, part.problem * p.a.batch_stride + part.row * p.a.row_stride + k * p.a.k_stride);
-    leaves.b =
-        operand_of(p.b, part.problem * p.b.batch_stride + part.column * p.b.row_stride + k * p.b.k_stride);
+    leaves.a = p.a.from(part.problem, part.row, k);
+    leaves.b = p.b.from(part.problem, part.column, k);
     float* const to = sums.ptr + index * sums.leaf_stride;
     if (tree.by_leaf) {
         leaves.batch = part.problems;
-        leaves.d = {to, nullptr, sums.ld, sums.problem_stride, Type::F32};
+        leaves.d = {to, nullptr, sums.ld, sums.problem_stride, Type::F32, 0};
     } else {
         leaves.batch = tree.leaves;
         leaves.a.batch_stride = tree.leaf_k * p.a.k_stride;
         leaves.b.batch_stride = tree.leaf_k * p.b.k_stride;
-        leaves.d = {to, nullptr, sums.ld, sums.leaf_stride, Type::F32};
+        leaves.d = {to, nullptr, sums.ld, sums.leaf_stride, Type::F32, 0};
     }
     return leaves;
 }
@@ -133,12 +113,10 @@ Problem output_of(const Problem& p, const TreePart& part)
     output.a = output.b = {};
     output.alpha = 1.0f;
     output.alpha_device = nullptr;
-    output.c = matrix_of(p.c, part);
-    output.d = matrix_of(p.d, part);
-    output.aux = matrix_of(p.aux, part);
-    const int64_t first =
-        part.problem * p.bias.batch_stride + (p.bias.along == BiasAlong::Rows ? part.row : part.column);
-    output.bias.ptr = displaced(p.bias.ptr, first * bytes_of(p.bias.type));
+    output.c = p.c.from(part.problem, part.row, part.column);
+    output.d = p.d.from(part.problem, part.row, part.column);
+    output.aux = p.aux.from(part.problem, part.row, part.column);
+    output.bias = p.bias.from(part.problem, part.row, part.column);
     return output;
 }
 

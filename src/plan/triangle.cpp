@@ -1,18 +1,15 @@
 #include "src/plan/triangle.hpp"
 
-#include "src/base/displaced.hpp"
-
 #include <cstdint>
 #include <utility>
 
 namespace hg {
 namespace {
 
-// `row`, `step`: of the operand's own rows.
+// Of several blocks of a problem, each `piece.step` rows and columns further on, a batch.
 Operand operand_of(const Operand& o, const TrianglePiece& piece, int64_t row)
 {
-    Operand part = o;
-    part.ptr = displaced(o.ptr, 2 * (piece.problem * o.batch_stride + row * o.row_stride));
+    Operand part = o.from(piece.problem, row);
     if (piece.count > 1)
         part.batch_stride = piece.step * o.row_stride;
     return part;
@@ -20,8 +17,7 @@ Operand operand_of(const Operand& o, const TrianglePiece& piece, int64_t row)
 
 Matrix matrix_of(const Matrix& x, const TrianglePiece& piece, int64_t row, int64_t column)
 {
-    Matrix part = x;
-    part.ptr = displaced(x.ptr, bytes_of(x.type) * (piece.problem * x.batch_stride + row * x.ld + column));
+    Matrix part = x.from(piece.problem, row, column);
     if (piece.count > 1)
         part.batch_stride = piece.step * (x.ld + 1);
     return part;
@@ -52,9 +48,7 @@ Problem problem_of(const Problem& triangle, const TrianglePiece& piece)
 
 TriangleMove move_of_blocks(const Problem& triangle, const TrianglePiece& piece, const Matrix& blocks)
 {
-    return {blocks.ptr,
-            blocks.ld,
-            blocks.batch_stride,
+    return {blocks,
             matrix_of(triangle.d, piece, piece.row, piece.column),
             piece.rows,
             piece.batch(),
@@ -64,10 +58,7 @@ TriangleMove move_of_blocks(const Problem& triangle, const TrianglePiece& piece,
 
 TriangleMove mirror_of(const Problem& triangle)
 {
-    const Matrix& d = triangle.d;
-    return {
-        d.ptr, d.ld, d.batch_stride, d, triangle.n, triangle.batch, triangle.triangle == Triangle::Upper,
-        true};
+    return {triangle.d, triangle.d, triangle.n, triangle.batch, triangle.triangle == Triangle::Upper, true};
 }
 
 }  // namespace hg

@@ -17,19 +17,17 @@
 
 namespace hg {
 
-// From the workspace to D, or from one half of D to the other: element (i, j) of problem z is read at from
-// + z * from_stride + i * from_ld + j, in elements, and written to (i, j), or if it is mirrored to (j, i).
+// From the workspace to D, or from one half of D to the other: element (i, j) of a problem of `from` is
+// written to (i, j) of `to`, or if it is mirrored to (j, i).
 struct TriangleMove {
-    const void* from;
-    int64_t from_ld, from_stride;
-    Matrix to;
+    Matrix from, to;
     int64_t n, batch;
     bool upper;
     bool mirrored;  // and not the diagonal
 };
 
 // One launch: `problems` of the batch from `problem` on, or `count` equal parts of one problem, each `step`
-// rows and columns further on.
+// rows and columns further on. Pointer arrays have no such steps: a part of some problems.
 struct TrianglePiece {
     int64_t row, rows, column, columns;  // in the upper half
     int64_t count, step;
@@ -41,11 +39,12 @@ struct TrianglePiece {
 
 // Calls visit(piece) for every launch. Those on the diagonal have `most` parts or problems.
 template <typename Visit>
-void for_each_launch(TrianglePiece piece, int64_t batch, int64_t most, Visit visit)
+void for_each_launch(const Problem& p, TrianglePiece piece, int64_t most, Visit visit)
 {
+    const int64_t batch = p.batch;
     const int64_t at_once = piece.on_diagonal ? most : std::max(batch, piece.count);
     const int64_t parts = piece.count, first = piece.row, distance = piece.column - piece.row;
-    const bool by_problem = batch >= parts;
+    const bool by_problem = batch >= parts || p.has_arrays();
     const int64_t outer = by_problem ? parts : batch, inner = by_problem ? batch : parts;
     for (int64_t i = 0; i < outer; ++i)
         for (int64_t j = 0; j < inner; j += at_once) {
@@ -59,13 +58,14 @@ void for_each_launch(TrianglePiece piece, int64_t batch, int64_t most, Visit vis
         }
 }
 
-// Every launch of a triangle of n rows with blocks of `block`: first the largest ones.
+// Every launch of a triangle with blocks of `block`: first the largest ones.
 template <typename Visit>
-void for_each_piece(int64_t n, int64_t batch, int64_t block, int64_t most, Visit visit)
+void for_each_piece(const Problem& p, int64_t block, int64_t most, Visit visit)
 {
+    const int64_t n = p.n;
     const auto launch = [&](TrianglePiece piece) {
         if (piece.count > 0 && piece.rows > 0 && piece.columns > 0)
-            for_each_launch(piece, batch, most, visit);
+            for_each_launch(p, piece, most, visit);
     };
     int64_t h = block;
     while (2 * h < n)

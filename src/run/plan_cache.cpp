@@ -22,10 +22,12 @@ Problem shape_of(const Problem& problem)
     for (Operand* operand : {&shape.a, &shape.b}) {
         operand->ptr = alignment(operand->ptr);
         operand->array = presence(operand->array);
+        operand->offset = 0;
     }
     for (Matrix* matrix : {&shape.c, &shape.d, &shape.aux}) {
         matrix->ptr = alignment(matrix->ptr);
         matrix->array = presence(matrix->array);
+        matrix->offset = 0;
     }
     shape.bias.ptr = presence(shape.bias.ptr);
     shape.alpha_device = presence(shape.alpha_device);

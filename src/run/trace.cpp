@@ -29,7 +29,7 @@ bool is_strided(const Problem& p)
 bool mixes_types(const Problem& p)
 {
     const Type d = p.d.type;
-    return (d != p.type_ab && d != Type::F32) || ((p.c.ptr || p.c.array) && p.c.type != d) ||
+    return (d != p.type_ab && d != Type::F32) || (p.c.exists() && p.c.type != d) ||
            (p.bias.along != BiasAlong::None && p.bias.type != p.type_ab);
 }
 
@@ -59,7 +59,7 @@ std::string describe_output(const Problem& p)
         {is_strided(p), "strided"},
         {mixes_types(p), "mixed_types"},
         {p.d.type == Type::F32, "f32"},
-        {p.c.ptr || p.c.array, "beta"},
+        {p.c.exists(), "beta"},
         {p.bias.along == BiasAlong::Columns, "bias"},
         {p.bias.along == BiasAlong::Rows, "bias_rows"},
         {p.is_gated(), has_plain_gates(p) ? "gated" : "gate"},

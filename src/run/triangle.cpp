@@ -66,7 +66,7 @@ Matrix blocks_of(const hg::Handle& handle, const Problem& p, int64_t block)
     constexpr int64_t vector = 8;  // elements
     const int64_t ld = round_up(block, vector);
     void* const ptr = handle.workspace().ptr;
-    return {ptr ? ptr : reinterpret_cast<void*>(workspace_alignment), nullptr, ld, block * ld, p.d.type};
+    return {ptr ? ptr : reinterpret_cast<void*>(workspace_alignment), nullptr, ld, block * ld, p.d.type, 0};
 }
 
 // Blocks may take so many bytes, but room for one there must be.
@@ -106,7 +106,7 @@ Problem whole_of(const Problem& p)
 Status find_mirrors(hg::Handle& handle, const Problem& p, Cut& cut)
 {
     cut.mirrors = p.mirrored;
-    if (!p.mirrored || cut.block < p.n || p.a != p.b || p.c.ptr)
+    if (!p.mirrored || cut.block < p.n || p.a != p.b || p.c.exists())
         return ok;
     const Problem whole = whole_of(p);
     if (composite_of(handle, whole))
@@ -136,7 +136,7 @@ Status count_products(hg::Handle& handle, const Problem& p, Cut& cut, Needs& nee
     const Reserved reserved(handle, cut.blocks_bytes);
     Status status = ok;
     cut.launches = cut.elements = 0;
-    for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
+    for_each_piece(p, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
         const Problem product = product_of(p, cut, piece, blocks);
         Needs of_piece;
         if (status == ok)
@@ -167,7 +167,7 @@ Problem key_of(const Problem& p)
 {
     Problem key = p;
     if (p.a == p.b)
-        key.b.ptr = nullptr;
+        key.b.ptr = nullptr, key.b.array = nullptr;
     return key;
 }
 
@@ -283,7 +283,7 @@ Status run_triangle(hg::Handle& handle, const Problem& p)
         return run_plan(handle, p, cut.plan);
     const Matrix blocks = blocks_of(handle, p, cut.block);
     if (status == ok)
-        for_each_piece(p.n, p.batch, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
+        for_each_piece(p, cut.block, cut.at_once, [&](const TrianglePiece& piece) {
             if (status == ok)
                 status = run_piece(handle, p, cut, piece, blocks);
         });

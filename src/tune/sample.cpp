@@ -211,7 +211,7 @@ Status Sample::read_products(hgemm_stream_t stream, const Problem& p, Part& part
 
 Status Sample::read_added(hgemm_stream_t stream, const Problem& p, Part& part) const
 {
-    const bool has_c = p.c.ptr || p.c.array, has_bias = p.bias.along != BiasAlong::None;
+    const bool has_c = p.c.exists(), has_bias = p.bias.along != BiasAlong::None;
     if (has_c || has_bias)
         part.added.assign(part.rows.size() * columns_.size(), 0);
     float beta = p.beta;

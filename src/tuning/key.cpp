@@ -103,7 +103,7 @@ std::string tuning_key(const Problem& p, Mode mode)
     std::string key = sizes;
     key += describe("a", p.a, p.batch) + describe("b", p.b, p.batch);
     key += describe("d", p.d, p.batch, p.type_ab).word_if_any();
-    if (p.c.ptr || p.c.array)
+    if (p.c.exists())
         key += describe("c", p.c, p.batch, p.d.type)
                    .add(p.batch > 1 && !p.c.array && p.c.batch_stride == 0, "shared")
                    .word();

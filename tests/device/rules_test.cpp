@@ -76,6 +76,7 @@ TEST_P(DeviceRules, tree)
     const auto library = make(GetParam());
     check_tree_bits(*library);
     check_tree_results(*library);
+    check_tree_arrays(*library);
     check_long_k(*library);
     check_tree_refusals(*library);
 }

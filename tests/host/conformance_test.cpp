@@ -57,6 +57,7 @@ TEST(HostRules, far_offsets) { check_far_offsets(*make()); }
 TEST(HostRules, threads) { check_threads(make); }
 TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
 TEST(HostRules, tree_results) { check_tree_results(*make()); }
+TEST(HostRules, tree_arrays) { check_tree_arrays(*make()); }
 TEST(HostRules, tree_refusals) { check_tree_refusals(*make()); }
 TEST(HostRules, triangle_results) { check_triangles(*make()); }
 TEST(HostRules, triangle_bits) { check_triangle_bits(*make()); }

@@ -54,9 +54,9 @@ inline Problem linear_layer(int64_t m, int64_t n, int64_t k)
     p.k = k;
     p.batch = 1;
     p.type_ab = p.d.type = Type::F16;
-    p.a = {reinterpret_cast<void*>(0x1000), nullptr, k, 1, 0};
-    p.b = {reinterpret_cast<void*>(0x2000), nullptr, k, 1, 0};
-    p.d = {reinterpret_cast<void*>(0x4000), nullptr, n, 0, Type::F16};
+    p.a = {reinterpret_cast<void*>(0x1000), nullptr, k, 1, 0, 0};
+    p.b = {reinterpret_cast<void*>(0x2000), nullptr, k, 1, 0, 0};
+    p.d = {reinterpret_cast<void*>(0x4000), nullptr, n, 0, Type::F16, 0};
     p.alpha = 1;
     return p;
 }

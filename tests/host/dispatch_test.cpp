@@ -146,7 +146,7 @@ TEST(Dispatch, LegalityOfEachOperand)
         return kernel.substr(0, 4);
     };
     EXPECT_EQ(kernel([](Problem&) {}), "sm90");
-    EXPECT_EQ(kernel([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 512, 0}; }), "sm90");
+    EXPECT_EQ(kernel([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 512, 0, 0}; }), "sm90");
     EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm90");
     EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "direct");
     EXPECT_EQ(kernel([](Problem& p) { p.b.k_stride = 2; }), "direct");
@@ -183,15 +183,15 @@ TEST(Dispatch, LegalityOfDirectKernels)
     const auto nothing = [](Problem&) {};
     EXPECT_TRUE(serves(nothing));
     EXPECT_TRUE(serves([](Problem& p) { p.a.k_stride = 3; }));
-    EXPECT_TRUE(serves([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 1001, 0}; }));
+    EXPECT_TRUE(serves([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 1001, 0, 0}; }));
     EXPECT_FALSE(serves([](Problem& p) { p.a.k_stride = p.b.k_stride = 3; }));
     EXPECT_FALSE(serves([](Problem& p) { p.k = 0; }));
     EXPECT_FALSE(serves([](Problem& p) { p.n = int64_t{1} << 31; }));
     EXPECT_FALSE(serves(nothing, "sm90_direct_64x16", Mode::BatchInvariant));
     // Tiles of 32 rows need a K-major operand.
     const auto along_rows = [](Problem& p) {
-        p.a = {p.a.ptr, nullptr, 1, 1001, 0};
-        p.b = {p.b.ptr, nullptr, 1, 1001, 0};
+        p.a = {p.a.ptr, nullptr, 1, 1001, 0, 0};
+        p.b = {p.b.ptr, nullptr, 1, 1001, 0, 0};
     };
     EXPECT_TRUE(serves(along_rows));
     EXPECT_FALSE(serves(along_rows, "sm90_direct_32x16"));
@@ -201,8 +201,8 @@ TEST(Dispatch, LegalityOfDirectKernels)
     // Offsets in a tile have 31 bits, and vectors may reach into the next row.
     EXPECT_FALSE(serves([](Problem& p) { p.a.row_stride = p.b.row_stride = int64_t{1} << 24; }));
     EXPECT_FALSE(serves([](Problem& p) {
-        p.a = {p.a.ptr, nullptr, 3, 3, 0};
-        p.b = {p.b.ptr, nullptr, 1, 8, 0};
+        p.a = {p.a.ptr, nullptr, 3, 3, 0, 0};
+        p.b = {p.b.ptr, nullptr, 1, 8, 0, 0};
     }));
 }
 
@@ -216,7 +216,7 @@ TEST(Dispatch, LegalityOfSm100)
         return choose(b200, p, "", "", size_t{64} << 20).kernel.substr(0, 6);
     };
     EXPECT_EQ(kernel([](Problem&) {}), "sm100_");
-    EXPECT_EQ(kernel([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 512, 0}; }), "sm100_");
+    EXPECT_EQ(kernel([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 512, 0, 0}; }), "sm100_");
     EXPECT_EQ(kernel([](Problem& p) { p.d.ld = 513; }), "sm100_");
     EXPECT_EQ(kernel([](Problem& p) { p.a.row_stride = 513; }), "sm80_u");
     EXPECT_EQ(kernel([](Problem& p) { p.k = 0; }), "sm80_a");

@@ -234,12 +234,12 @@ using Element = std::array<int64_t, 3>;
 Problem with_strides(Problem p, int64_t batch)
 {
     p.batch = batch;
-    p.a = {address(0x1000), nullptr, 100, 1, 100 * p.m + 7};
-    p.b = {address(0x2000), nullptr, 50, 1, 50 * p.n + 9};
-    p.c = {address(0x3000), nullptr, p.n + 3, p.m * (p.n + 3) + 5, Type::F16};
+    p.a = {address(0x1000), nullptr, 100, 1, 100 * p.m + 7, 0};
+    p.b = {address(0x2000), nullptr, 50, 1, 50 * p.n + 9, 0};
+    p.c = {address(0x3000), nullptr, p.n + 3, p.m * (p.n + 3) + 5, Type::F16, 0};
     p.bias = {address(0x4000), p.n + 1, Type::BF16, BiasAlong::Columns};
-    p.aux = {address(0x5000), nullptr, p.n + 2, p.m * (p.n + 2) + 1, Type::F16};
-    p.d = {address(0x6000), nullptr, p.n / 2 + 1, p.m * (p.n / 2 + 1) + 3, Type::F16};
+    p.aux = {address(0x5000), nullptr, p.n + 2, p.m * (p.n + 2) + 1, Type::F16, 0};
+    p.d = {address(0x6000), nullptr, p.n / 2 + 1, p.m * (p.n / 2 + 1) + 3, Type::F16, 0};
     p.beta = 1;
     return p;
 }

@@ -30,8 +30,8 @@ void add(std::ostream& out, const char* name, const Device& device, int64_t m, i
 void add_majors(std::ostream& out, int64_t m, int64_t n, int64_t k)
 {
     Problem nn = linear_layer(m, n, k), tt = nn, nt = nn;
-    nn.a = nt.a = {nn.a.ptr, nullptr, 1, m, 0};
-    tt.b = nt.b = {nn.b.ptr, nullptr, 1, n, 0};
+    nn.a = nt.a = {nn.a.ptr, nullptr, 1, m, 0, 0};
+    tt.b = nt.b = {nn.b.ptr, nullptr, 1, n, 0, 0};
     add(out, "h200/nn", h200, nn);
     add(out, "h200/nt", h200, nt);
     add(out, "h200/tt", h200, tt);
@@ -58,11 +58,11 @@ void add_lines(std::ostream& out, const std::string& name, const Device& device)
         {1, 1001, 1000}, {2, 4097, 4097}, {4, 777, 12000}, {1, 50257, 768}, {1, 57344, 8192}};
     for (const auto& [m, n, k] : shapes) {
         Problem p = linear_layer(m, n, k);
-        p.b = {p.b.ptr, nullptr, 1, n, 0};
+        p.b = {p.b.ptr, nullptr, 1, n, 0, 0};
         add(out, (name + "/tt").c_str(), device, p);
     }
     Problem vector = linear_layer(4097, 1, 4097);
-    vector.a = {vector.a.ptr, nullptr, 1, 4097, 0};
+    vector.a = {vector.a.ptr, nullptr, 1, 4097, 0, 0};
     add(out, (name + "/nn").c_str(), device, vector);
 }
 

@@ -75,8 +75,8 @@ Problem plain_problem(int64_t m, int64_t n, int64_t k)
     Problem p{};
     p.m = m, p.n = n, p.k = k, p.batch = 1;
     p.type_ab = p.d.type = p.c.type = p.aux.type = Type::F16;
-    p.a = {nullptr, nullptr, k, 1, 0};
-    p.b = {nullptr, nullptr, k, 1, 0};
+    p.a = {nullptr, nullptr, k, 1, 0, 0};
+    p.b = {nullptr, nullptr, k, 1, 0, 0};
     p.d.ld = n;
     p.alpha = 1;
     return p;
@@ -201,10 +201,10 @@ TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
         EXPECT_EQ(chosen(plain_problem(m, 3000, 40), invariant), "host_packed");
     // The large operand is contiguous in no dimension; the few rows may have any strides.
     Problem p = plain_problem(8, 300, 40);
-    p.b = {nullptr, nullptr, 80, 2, 0};
+    p.b = {nullptr, nullptr, 80, 2, 0, 0};
     EXPECT_EQ(chosen(p), "host_packed");
-    p.b = {nullptr, nullptr, 1, 300, 0};
-    p.a = {nullptr, nullptr, 1000, -3, 0};
+    p.b = {nullptr, nullptr, 1, 300, 0, 0};
+    p.a = {nullptr, nullptr, 1000, -3, 0, 0};
     EXPECT_EQ(chosen(p), "host_rows");
 }
 
@@ -276,8 +276,8 @@ TEST_P(HostBlocks, ProductsBeyondOneBlockAreExactForAnyThreads)
         const bool ta = form & 1, tb = form & 2;
         Problem p = plain_problem(m, n, k);
         p.d.type = Type::F32;
-        p.a = {a.data(), nullptr, ta ? 1 : k, ta ? m : 1, 0};
-        p.b = {b.data(), nullptr, tb ? 1 : k, tb ? n : 1, 0};
+        p.a = {a.data(), nullptr, ta ? 1 : k, ta ? m : 1, 0, 0};
+        p.b = {b.data(), nullptr, tb ? 1 : k, tb ? n : 1, 0, 0};
         std::vector<int> wanted(m * n);
         for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j < n; ++j)

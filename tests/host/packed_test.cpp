@@ -32,7 +32,7 @@ uint16_t packed_element(Type type, float x)
 // An operand of rows with `k` elements, at an odd address.
 struct PackedOperand {
     PackedOperand(int64_t rows, int64_t k, Strides strides, const std::function<uint16_t()>& draw)
-        : operand{nullptr, nullptr, k + 3, 1, 0}
+        : operand{nullptr, nullptr, k + 3, 1, 0, 0}
     {
         if (strides == Strides::Across)
             operand.row_stride = 1, operand.k_stride = rows + 1;

@@ -80,8 +80,8 @@ public:
         p.alpha = 1;
         Operand& few = shape_.few_is_a ? p.a : p.b;
         Operand& many = shape_.few_is_a ? p.b : p.a;
-        few = {few_.data(), nullptr, few_stride, shape_.rows * few_stride, 0};
-        many = {many_.data(), nullptr, shape_.along_k ? line_ : 1, shape_.along_k ? 1 : line_, 0};
+        few = {few_.data(), nullptr, few_stride, shape_.rows * few_stride, 0, 0};
+        many = {many_.data(), nullptr, shape_.along_k ? line_ : 1, shape_.along_k ? 1 : line_, 0, 0};
         p.d.ld = p.n + 3;
         std::vector<float> d(p.m * p.d.ld, NAN), results;
         p.d.ptr = d.data();
@@ -270,8 +270,8 @@ TEST(RowsBatch, ProblemsAreDividedAmongThreadsAsOne)
     p.type_ab = Type::F16;
     p.d.type = Type::F32;
     p.alpha = 1;
-    p.a = {few.data(), nullptr, depth, 1, depth};
-    p.b = {many.data(), nullptr, depth, 1, columns * depth};
+    p.a = {few.data(), nullptr, depth, 1, depth, 0};
+    p.b = {many.data(), nullptr, depth, 1, columns * depth, 0};
     p.d.ld = p.d.batch_stride = columns;
     std::vector<float> d(batch * columns);
     p.d.ptr = d.data();

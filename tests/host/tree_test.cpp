@@ -49,9 +49,9 @@ Problem problem_of(int64_t m, int64_t n, int64_t k, int64_t batch)
     p.k = k;
     p.batch = batch;
     p.type_ab = Type::F16;
-    p.a = {reinterpret_cast<void*>(uintptr_t{0x1002}), nullptr, k + 1, 1, m * (k + 1) + 3};
-    p.b = {reinterpret_cast<void*>(uintptr_t{0x2000}), nullptr, k, 1, n * k};
-    p.d = {reinterpret_cast<void*>(uintptr_t{0x3000}), nullptr, n, m * n, Type::F16};
+    p.a = {reinterpret_cast<void*>(uintptr_t{0x1002}), nullptr, k + 1, 1, m * (k + 1) + 3, 0};
+    p.b = {reinterpret_cast<void*>(uintptr_t{0x2000}), nullptr, k, 1, n * k, 0};
+    p.d = {reinterpret_cast<void*>(uintptr_t{0x3000}), nullptr, n, m * n, Type::F16, 0};
     p.alpha = 1;
     return p;
 }
@@ -127,10 +127,30 @@ TEST(Tree, RefusesWhatItDoesNotServe)
         EXPECT_NE(std::string(error_text()).find(text), std::string::npos) << error_text();
     };
     refused(problem_of(1, 1, 2 * max_tree_k, 1), "k = 134217728, at most 67108864");
-    void* const nowhere[] = {nullptr};
-    Problem p = problem_of(1, 1, 1024, 1);
-    p.d.array = nowhere;
-    refused(p, "a batch of pointer arrays with k = 1024");
+}
+
+TEST(Tree, PointerArraysRunLeafByLeaf)
+{
+    void* const pointers[4] = {};
+    Problem p = problem_of(16, 24, 1024, 4);
+    p.a.array = pointers;
+    p.b.array = pointers;
+    p.d.array = pointers;
+    for (const size_t room : {size_t{1} << 20, size_t{2048}}) {
+        Tree tree{};
+        ASSERT_EQ(plan_tree(p, 2, room, tree), ok) << error_text();
+        EXPECT_TRUE(tree.by_leaf);
+        EXPECT_EQ(tree.problems, room > 2048 ? 4 : 1);
+        const TreePart part{2, 1, 8, 8, 16, 8};
+        const Problem leaf = product_of_leaves(p, tree, part, 1, tree.sums_of(part, nullptr));
+        EXPECT_EQ(leaf.a.array, pointers + 2);
+        EXPECT_EQ(leaf.a.offset, 8 * p.a.row_stride + 512);
+        EXPECT_EQ(leaf.b.array, pointers + 2);
+        EXPECT_EQ(leaf.b.offset, 16 * p.b.row_stride + 512);
+        const Problem output = output_of(p, part);
+        EXPECT_EQ(output.d.array, pointers + 2);
+        EXPECT_EQ(output.d.offset, 8 * p.d.ld + 16);
+    }
 }
 
 // Of problems of any size a plan looks at few parts.

@@ -6,17 +6,31 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 namespace hg {
 namespace {
 
-// How often each element (i, j) of each problem is computed.
-std::vector<int> count_elements(int64_t n, int64_t batch, int64_t block, int64_t most)
+// A negative batch: one of pointer arrays.
+Problem problem_of_size(int64_t n, int64_t batch)
 {
-    std::vector<int> counts(static_cast<size_t>(batch * n * n));
-    for_each_piece(n, batch, block, most, [&](const TrianglePiece& piece) {
+    static void* const pointers[1] = {};
+    Problem p{};
+    p.m = p.n = n;
+    p.batch = std::abs(batch);
+    p.d.array = batch < 0 ? pointers : nullptr;
+    return p;
+}
+
+// How often each element (i, j) of each problem is computed.
+std::vector<int> count_elements(const Problem& p, int64_t block, int64_t most)
+{
+    const int64_t n = p.n;
+    std::vector<int> counts(static_cast<size_t>(p.batch * n * n));
+    for_each_piece(p, block, most, [&](const TrianglePiece& piece) {
         EXPECT_TRUE(piece.count == 1 || piece.problems == 1);
+        EXPECT_TRUE(piece.count == 1 || !p.has_arrays());
         EXPECT_LE(piece.on_diagonal ? piece.batch() : 0, most);
         for (int64_t z = piece.problem; z < piece.problem + piece.problems; ++z)
             for (int64_t part = 0; part < piece.count; ++part)
@@ -32,10 +46,11 @@ TEST(Triangle, PiecesCoverTheUpperHalfOnce)
 {
     for (const int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 40})
         for (const int64_t block : {1, 2, 3, 8, 40, 64})
-            for (const int64_t batch : {1, 3})
+            for (const int64_t batch : {1, 3, -3})
                 for (const int64_t most : {1, 2, 100}) {
-                    const std::vector<int> counts = count_elements(n, batch, block, most);
-                    for (int64_t z = 0; z < batch; ++z)
+                    const Problem p = problem_of_size(n, batch);
+                    const std::vector<int> counts = count_elements(p, block, most);
+                    for (int64_t z = 0; z < p.batch; ++z)
                         for (int64_t i = 0; i < n; ++i)
                             for (int64_t j = 0; j < n; ++j) {
                                 const bool computed = i <= j || i / block == j / block;
@@ -49,7 +64,7 @@ TEST(Triangle, LaunchesAreFew)
 {
     const auto launches = [](int64_t n, int64_t batch, int64_t block) {
         int count = 0;
-        for_each_piece(n, batch, block, INT64_MAX, [&](const TrianglePiece&) { ++count; });
+        for_each_piece(problem_of_size(n, batch), block, INT64_MAX, [&](const TrianglePiece&) { ++count; });
         return count;
     };
     EXPECT_EQ(launches(4096, 1, 4096), 1);
@@ -67,9 +82,9 @@ TEST(Triangle, LowerPiecesAreTransposedOnes)
     p.k = 4;
     p.batch = 2;
     p.type_ab = Type::BF16;
-    p.a = {reinterpret_cast<void*>(uintptr_t{0x1000}), nullptr, 5, 1, 100};
-    p.b = {reinterpret_cast<void*>(uintptr_t{0x2000}), nullptr, 1, 9, 200};
-    p.d = {reinterpret_cast<void*>(uintptr_t{0x3000}), nullptr, 10, 300, Type::F32};
+    p.a = {reinterpret_cast<void*>(uintptr_t{0x1000}), nullptr, 5, 1, 100, 0};
+    p.b = {reinterpret_cast<void*>(uintptr_t{0x2000}), nullptr, 1, 9, 200, 0};
+    p.d = {reinterpret_cast<void*>(uintptr_t{0x3000}), nullptr, 10, 300, Type::F32, 0};
     p.triangle = Triangle::Lower;
     p.mirrored = true;
     const Problem part = problem_of(p, {0, 2, 2, 3, 1, 0, false, 1, 1});

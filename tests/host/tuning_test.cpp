@@ -15,8 +15,8 @@ TEST(TuningKey, NamesWhatSpeedDependsOn)
     const std::string plain = "64x4096x7168,f16,tn";
     EXPECT_EQ(key([](Problem&) {}), plain);
     EXPECT_EQ(key([](Problem&) {}, Mode::BatchInvariant), plain + ",invariant");
-    EXPECT_EQ(key([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 64, 0}; }), "64x4096x7168,f16,nn");
-    EXPECT_EQ(key([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 4096, 0}; }), "64x4096x7168,f16,tt");
+    EXPECT_EQ(key([](Problem& p) { p.a = {p.a.ptr, nullptr, 1, 64, 0, 0}; }), "64x4096x7168,f16,nn");
+    EXPECT_EQ(key([](Problem& p) { p.b = {p.b.ptr, nullptr, 1, 4096, 0, 0}; }), "64x4096x7168,f16,tt");
     EXPECT_EQ(key([](Problem& p) { p.a.k_stride = 3; }), "64x4096x7168,f16,sn");
     EXPECT_EQ(key([](Problem& p) { p.a.ptr = reinterpret_cast<void*>(0x1002); }), plain + ",a=2");
     EXPECT_EQ(key([](Problem& p) { p.b.row_stride = 7172; }), plain + ",b=8");

@@ -73,7 +73,8 @@ __device__ inline void gate_element(const GateParams& p, const GateUnit& at)
     }
     with_gate_function(p.activation, p.gate.slope,
                        [&](auto activation) { gate = gated(gate, other, p.gate, activation); });
-    store_element(gate, p.d, at.z * p.stride_d + at.i * p.ldd + at.j, p.type_d);
+    void* const d = problem_base(p.d, p.d_array, at.z, p.stride_d * device_bytes_of(p.type_d));
+    store_element(gate, d, at.i * p.ldd + at.j, p.type_d);
 }
 
 // The whole kernel.

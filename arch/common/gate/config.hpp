@@ -15,7 +15,8 @@ constexpr int gate_threads = 256, gate_ctas_per_sm = 4;
 struct GateParams {
     const float* sums;
     void* d;
-    void* aux;  // null: no aux
+    void* const* d_array;  // see problem_base()
+    void* aux;             // null: no aux
     int64_t ld, problem_stride, apart;
     int64_t ldd, stride_d, ldaux, stride_aux, aux_apart;
     Divisor units_of_row, units_of_problem;

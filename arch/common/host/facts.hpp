@@ -27,6 +27,18 @@ inline bool is_vector_aligned(const void* ptr, int64_t line, int64_t batch, int6
            batch * element_bytes % 16 == 0;
 }
 
+// The pointer that kernels take beside an array, if there is one: see problem_base().
+template <typename T>
+T* base_of(const Operand& o)
+{
+    return static_cast<T*>(o.array ? reinterpret_cast<const void*>(2 * o.offset) : o.ptr);
+}
+template <typename T>
+T* base_of(const Matrix& m)
+{
+    return static_cast<T*>(m.array ? reinterpret_cast<void*>(bytes_of(m.type) * m.offset) : m.ptr);
+}
+
 struct OperandFacts {
     Major major;   // the contiguous dimension
     int64_t line;  // line_stride()
@@ -79,8 +91,7 @@ inline bool is_tma_matrix(const Matrix& matrix, int64_t batch)
 }
 
 inline OutputFacts::OutputFacts(const Problem& p)
-    : columns(p.columns()), reads_c(p.c.ptr || p.c.array), aux(p.aux.ptr),
-      bias(p.bias.along != BiasAlong::None)
+    : columns(p.columns()), reads_c(p.c.exists()), aux(p.aux.ptr), bias(p.bias.along != BiasAlong::None)
 {
     const int64_t bytes = bytes_of(p.d.type);
     const bool aligned_rows = is_vector_aligned(p.d.ptr, p.d.ld, p.batch > 1 ? p.d.batch_stride : 0, bytes);

@@ -13,7 +13,7 @@ constexpr int64_t vector = 8;  // elements
 
 bool is_aligned(const Matrix& x, int64_t batch)
 {
-    return is_vector_aligned(x.ptr, x.ld, batch > 1 ? x.batch_stride : 0, bytes_of(x.type));
+    return !x.array && is_vector_aligned(x.ptr, x.ld, batch > 1 ? x.batch_stride : 0, bytes_of(x.type));
 }
 
 // Can all accesses be vectors?
@@ -31,7 +31,8 @@ GateParams pack_gates(const GatePass& pass)
 {
     GateParams p{};
     p.sums = pass.sums;
-    p.d = pass.d.ptr;
+    p.d = base_of<void>(pass.d);
+    p.d_array = pass.d.array;
     p.aux = pass.aux.ptr;
     p.ld = pass.ld;
     p.problem_stride = pass.problem_stride;

@@ -18,9 +18,9 @@ constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit -
 inline OutputParams pack_output(const Problem& p)
 {
     OutputParams o{};
-    o.d = p.d.ptr;
+    o.d = base_of<void>(p.d);
     o.d_array = p.d.array;
-    o.c = p.c.ptr;
+    o.c = base_of<const void>(p.c);
     o.c_array = const_cast<const void* const*>(p.c.array);
     o.bias = p.bias.ptr;
     o.aux = p.aux.ptr;

@@ -61,8 +61,12 @@ Operand copy_of(const CopyLines& lines, void* workspace, int64_t offset)
 {
     const int64_t pitch = lines.pitch();
     void* const ptr = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(workspace) + offset);
-    return {ptr, nullptr, lines.along_k ? pitch : 1, lines.along_k ? 1 : pitch,
-            lines.copies > 1 ? lines.count * pitch : 0};
+    return {ptr,
+            nullptr,
+            lines.along_k ? pitch : 1,
+            lines.along_k ? 1 : pitch,
+            lines.copies > 1 ? lines.count * pitch : 0,
+            0};
 }
 
 // Problems of a batch that are contiguous in memory are copied as one: fewer partial tiles, and fewer ends
@@ -85,7 +89,7 @@ RepackOperand pack_lines(const Operand& o, const CopyLines& separate, const Oper
                                   : repack_threads / bit_ceil(std::min(lines.count, max_side_by_side));
     const int64_t across = repack_threads / along * (by_line ? repack_rows : 1);
     RepackOperand r{};
-    r.ptr = static_cast<const uint16_t*>(o.ptr);
+    r.ptr = base_of<const uint16_t>(o);
     r.array = reinterpret_cast<const uint16_t* const*>(o.array);
     r.batch_stride = o.batch_stride;
     r.row_stride = lines.stride;

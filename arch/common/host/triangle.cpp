@@ -2,7 +2,6 @@
 
 #include "arch/common/divisor.hpp"
 #include "arch/common/host/facts.hpp"
-#include "src/base/displaced.hpp"
 #include "src/plan/problem.hpp"
 
 #include <algorithm>
@@ -26,10 +25,13 @@ TriangleParams pack_triangle(const TriangleMove& move, int64_t first, int64_t co
 {
     const int64_t bytes = bytes_of(move.to.type), tiles = tiles_of(move), chunks = triangle_chunks(tiles);
     TriangleParams p{};
-    p.from = displaced(move.from, first * move.from_stride * bytes);
-    p.to = displaced(move.to.ptr, first * move.to.batch_stride * bytes);
-    p.from_ld = move.from_ld;
-    p.from_stride = move.from_stride;
+    const Matrix from = move.from.from(first, 0, 0), to = move.to.from(first, 0, 0);
+    p.from = base_of<const void>(from);
+    p.from_array = from.array;
+    p.to = base_of<void>(to);
+    p.to_array = to.array;
+    p.from_ld = from.ld;
+    p.from_stride = from.batch_stride;
     p.to_ld = move.to.ld;
     p.to_stride = move.to.batch_stride;
     p.n = static_cast<int32_t>(move.n);
@@ -38,7 +40,8 @@ TriangleParams pack_triangle(const TriangleMove& move, int64_t first, int64_t co
     p.chunks_of_problem = divisor(static_cast<int32_t>(chunks));
     p.chunks_of_pair = divisor(static_cast<int32_t>(tiles + 1));
     p.words = move.to.type == Type::F32;
-    p.vectors = is_vector_aligned(p.from, p.from_ld, count > 1 ? p.from_stride : 0, bytes) &&
+    p.vectors = !from.array && !to.array &&
+                is_vector_aligned(p.from, p.from_ld, count > 1 ? p.from_stride : 0, bytes) &&
                 is_vector_aligned(p.to, p.to_ld, count > 1 ? p.to_stride : 0, bytes);
     p.upper = move.upper;
     p.mirrored = move.mirrored;

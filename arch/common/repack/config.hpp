@@ -12,8 +12,8 @@ constexpr int repack_line = 64;  // elements, of which the lines of a copy begin
 constexpr int repack_ctas_per_sm = 3, repack_rows = 4, repack_vector = 8;
 
 // The copy is row-major: a row is the contiguous dimension of the copy, K or not. Element i of row r of
-// problem z is at base(z) + r * row_stride + i * element_stride, base(z) as in Operand; its copy is at to +
-// (z * rows + r) * to_stride + i.
+// problem z is at base(z) + r * row_stride + i * element_stride, base(z) by problem_base(); its copy is at
+// to + (z * rows + r) * to_stride + i.
 struct RepackOperand {
     const uint16_t* ptr;
     const uint16_t* const* array;

@@ -52,7 +52,7 @@ __device__ inline RepackPart repack_part(const RepackOperand& o, uint32_t tile)
     part.vector += by_row ? thread & (along - 1) : thread >> log2_across;
     part.first = int64_t{rest - z * o.tiles_across} * (by_row ? across * repack_rows : across);
     part.first += by_row ? thread >> o.log2_along : thread & (across - 1);
-    part.base = o.array ? o.array[z] : o.ptr + z * o.batch_stride;
+    part.base = problem_base(o.ptr, o.array, z, 2 * o.batch_stride);
     part.to = o.to + (z * o.rows + part.first) * o.to_stride + part.vector * repack_vector;
     return part;
 }

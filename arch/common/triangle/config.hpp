@@ -15,11 +15,13 @@ constexpr int triangle_tile = 64;  // rows and columns that a CTA moves at a tim
 template <typename Element>
 using TriangleTile = Element[triangle_tile][triangle_tile + 4 / sizeof(Element)];
 
-// Element (i, j) of problem z is read at from + z * from_stride + i * from_ld + j, in elements, and written
-// to (i, j) of `to`, or if it is mirrored to (j, i).
+// Element (i, j) of a problem is read at problem_base() + i * from_ld + j, in elements, and written to (i,
+// j) of `to`, or if it is mirrored to (j, i).
 struct TriangleParams {
     const void* from;
+    const void* const* from_array;
     void* to;
+    void* const* to_array;
     int64_t from_ld, from_stride, to_ld, to_stride;
     int32_t n;       // rows and columns of a problem
     int32_t tiles;   // of a row

@@ -7,6 +7,7 @@
 // Barriers: __syncthreads() before and after threads read what others have put into shared memory.
 #pragma once
 
+#include "arch/common/elements.cuh"
 #include "arch/common/ptx/global.cuh"
 #include "arch/common/triangle/config.hpp"
 
@@ -171,10 +172,12 @@ __device__ inline void move_triangle_of(const TriangleParams& p, void* shared)
             continue;
         const int32_t i0 = (p.upper ? row : column) * triangle_tile;
         const int32_t j0 = (p.upper ? column : row) * triangle_tile;
-        const Element* const from =
-            static_cast<const Element*>(p.from) + z * p.from_stride + i0 * p.from_ld + j0;
-        Element* const to = static_cast<Element*>(p.to) + z * p.to_stride +
-                            (p.mirrored ? j0 * p.to_ld + i0 : i0 * p.to_ld + j0);
+        constexpr int64_t bytes = sizeof(Element);
+        const void* const from_base = problem_base(p.from, p.from_array, z, p.from_stride * bytes);
+        void* const to_base = problem_base(p.to, p.to_array, z, p.to_stride * bytes);
+        const Element* const from = static_cast<const Element*>(from_base) + i0 * p.from_ld + j0;
+        Element* const to =
+            static_cast<Element*>(to_base) + (p.mirrored ? j0 * p.to_ld + i0 : i0 * p.to_ld + j0);
         const bool is_whole = max(i0, j0) + triangle_tile <= p.n;
         if (p.vectors && is_whole && i0 != j0)
             move_vectors(p, from, to, static_cast<uint4*>(shared));

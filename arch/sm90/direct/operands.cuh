@@ -14,7 +14,7 @@ __device__ inline uint4 load_vector(uintptr_t address) { return *reinterpret_cas
 
 __device__ inline const uint16_t* first_element(const DirectOperand& o, int32_t z)
 {
-    return o.array ? o.array[z] : o.ptr + z * o.batch_stride;
+    return problem_base(o.ptr, o.array, z, 2 * o.batch_stride);
 }
 
 // The vectors of A that a lane loads for a step: `along` of them along K, in `lines` rows (K-major) or K's
