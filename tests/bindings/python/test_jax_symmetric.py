@@ -1,9 +1,16 @@
-"""hgemm.jax.syrk, syrkx and newton_schulz on JAX's default device: the CPU, or a GPU where JAX has one."""
+"""hgemm.jax.syrk, syrkx and newton_schulz on JAX's default device: the CPU, or a GPU where JAX has one. And the example
+that trains by them."""
 
+import contextlib
+import importlib.util
+import io
 import re
+import sys
 import unittest
+from unittest import mock
 
-from test_jax import DTYPES, ON_GPU, UNIT, bits, double, random, rng, turned  # first: it sets what JAX reads, or skips
+# First: it sets what JAX reads, or skips.
+from test_jax import DTYPES, ON_GPU, SOURCE, UNIT, bits, double, random, rng, turned
 
 import jax
 import jax.export
@@ -168,7 +175,7 @@ class NewtonSchulz(unittest.TestCase):
 
     def test_orthogonal_matrices(self):
         for shape, dtype in (((48, 200), "float32"), ((200, 48), "float16"), ((300, 520), "bfloat16"),
-                             ((2, 2, 60, 24), "float32"), ((0, 8, 8), "float32")):
+                             ((256, 512), "float16"), ((2, 2, 60, 24), "float32"), ((0, 8, 8), "float32")):
             ours = hj.newton_schulz(random(*shape, dtype=dtype))
             self.assertEqual((ours.dtype, ours.shape), (jnp.bfloat16, shape))
             values = np.linalg.svd(double(ours), compute_uv=False)
@@ -190,7 +197,7 @@ class NewtonSchulz(unittest.TestCase):
 
     def test_zeros(self):
         result, pull = jax.vjp(lambda x: hj.newton_schulz(x, 1), jnp.zeros((4, 8)))
-        self.assertFalse(result.any())
+        self.assertFalse(result.any() or hj.newton_schulz(jnp.zeros((4, 8), "float16")).any())
         self.assertTrue(np.isfinite(pull(result)[0]).all())
 
     def test_gradients_and_jit(self):
@@ -237,6 +244,26 @@ class WrongArguments(unittest.TestCase):
                 (lambda: hj.newton_schulz(a, 5, (1, 2)), ValueError, "coefficients: 2 of them, must be 3")):
             with self.subTest(text), self.assertRaisesRegex(kind, f"^{text}"):
                 call()
+
+
+@unittest.skipUnless(importlib.util.find_spec("optax"), "optax is not installed")
+class Example(unittest.TestCase):
+    def test_a_network_learns_both_ways(self):
+        from optax.contrib import _muon
+        with mock.patch.object(sys, "path", [str(SOURCE / "bindings/python/examples"), *sys.path]):
+            import optax_muon
+        printed = io.StringIO()
+        with mock.patch.object(_muon, "orthogonalize_via_newton_schulz", _muon.orthogonalize_via_newton_schulz), \
+                mock.patch.object(hj, "newton_schulz", wraps=hj.newton_schulz) as products, \
+                contextlib.redirect_stdout(printed):
+            optax_muon.main(["--steps", "12", "--width", "64"])
+        self.assertEqual(products.call_count, 3)  # once for each matrix, when the step is traced
+        rows = [[float(x) for x in line.split()] for line in printed.getvalue().splitlines()[1:]]
+        self.assertEqual([row[0] for row in rows], [*range(12)])
+        self.assertEqual(rows[0][1], rows[0][2])
+        for _, optaxs, ours in rows:
+            self.assertLess(abs(optaxs - ours), 0.02 * optaxs)
+        self.assertLess(rows[-1][2], 0.9 * rows[0][2])
 
 
 if __name__ == "__main__":
