@@ -11,7 +11,7 @@ from unittest import mock
 
 from test_torch import DTYPES, assert_close, ht, random, torch
 from hgemm import c
-from hgemm.torch import _handles
+from hgemm.torch import _handles, _symmetric
 from torch.optim import _muon
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -202,7 +202,9 @@ class Torch(unittest.TestCase):
                 (lambda: ht.syrkx(a, b.to("meta")), ValueError, "b: is on meta, must be on cpu as a"),
                 (lambda: ht.newton_schulz(a[0]), ValueError, "x: 1 dimensions, must be 2 or 3"),
                 (lambda: ht.newton_schulz(a.int()), TypeError, "x: is torch.int32, must be of a floating type"),
-                (lambda: ht.newton_schulz([a]), TypeError, "x: is builtins.list, must be a torch.Tensor"),
+                (lambda: ht.newton_schulz(1), TypeError, "x: is builtins.int, must be a torch.Tensor"),
+                (lambda: ht.newton_schulz([a, 1]), TypeError, r"x\[1\]: is builtins.int, must be a torch.Tensor"),
+                (lambda: ht.newton_schulz((a[0],)), ValueError, r"x\[0\]: 1 dimensions, must be 2 or 3"),
                 (lambda: ht.newton_schulz(a, 5, (1, 2)), ValueError, "coefficients: 2 of them, must be 3")):
             with self.subTest(text), self.assertRaisesRegex(kind, f"^{text}"):
                 call()
@@ -233,6 +235,21 @@ class NewtonSchulz(unittest.TestCase):
             self.assertEqual(ours.shape, x.shape)
             for each, alone in zip(ours, x):
                 torch.testing.assert_close(each.double(), self.torchs(alone).double(), rtol=0.02, atol=0.01)
+
+    def test_lists_of_shapes(self):
+        shapes = ((24, 40), (40, 24), (3, 24, 40), (16, 16), (2, 40, 24), (0, 16, 16), (24, 40))
+        tensors = [random(*shape, dtype=(torch.float32, torch.bfloat16)[i % 2]) for i, shape in enumerate(shapes)]
+        with mock.patch.object(_symmetric, "_orthogonal", wraps=_symmetric._orthogonal) as batches:
+            results = ht.newton_schulz(tensors)
+        self.assertEqual([tuple(call.args[0].shape) for call in batches.mock_calls], [(8, 24, 40), (1, 16, 16)])
+        self.assertIsInstance(results, list)
+        for x, ours in zip(tensors, results, strict=True):
+            self.assertEqual((ours.dtype, ours.shape), (torch.bfloat16, x.shape))
+            torch.testing.assert_close(ours.double(), ht.newton_schulz(x).double(), rtol=0.02, atol=0.01)
+        self.assertEqual(ht.newton_schulz([]), [])
+        with ht.batch_invariant():
+            for x, ours in zip(tensors, ht.newton_schulz(tuple(tensors))):
+                self.assertTrue(torch.equal(ours, ht.newton_schulz(x)))
 
     def test_zeros_and_other_arguments(self):
         self.assertFalse(ht.newton_schulz(torch.zeros(4, 8)).any())

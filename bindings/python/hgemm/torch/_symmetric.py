@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch
@@ -133,27 +134,57 @@ def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = Non
 _SMALL_GRAM = 2048**2
 
 
-def newton_schulz(x: Tensor, steps: int = 5, coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
-                  eps: float = 1e-7) -> Tensor:
+def newton_schulz(x: Tensor | Sequence[Tensor], steps: int = 5,
+                  coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+                  eps: float = 1e-7) -> Tensor | list[Tensor]:
     """The orthogonalisation of torch.optim.Muon: x's singular vectors, with singular values between 0.6 and 1.3.
 
     ``x``: (M, N), or a batch of matrices, (batch, M, N), each orthogonalised by itself, of any floating type; the
-    result is bfloat16, and equals torch's up to rounding. A step makes a polynomial of x and of its Gram matrix
-    A = x @ x.mT (where M > N, of the transpose): ``coefficients[0] * x + (coefficients[1] * A + coefficients[2] *
-    A @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed where they are large.
-    ``eps``: the least norm by which x is divided.
+    result is bfloat16, and equals torch's up to rounding. Or a list or tuple of such tensors, and the result a list:
+    matrices of one shape and device, or of the transposed shape, are one batch. A step makes a polynomial of x and of
+    its Gram matrix A = x @ x.mT (where M > N, of the transpose): ``coefficients[0] * x + (coefficients[1] * A +
+    coefficients[2] * A @ A) @ x``. Both A and the polynomial of A are symmetric, so that half of them is computed
+    where they are large. ``eps``: the least norm by which x is divided.
     """
-    require_tensors(x=x)
-    _require(x.dim() in (2, 3), ValueError, f"x: {x.dim()} dimensions, must be 2 or 3")
-    _require(x.is_floating_point(), TypeError, f"x: is {x.dtype}, must be of a floating type")
+    several = isinstance(x, (list, tuple))
+    for name, tensor in ((f"x[{i}]", each) for i, each in enumerate(x)) if several else (("x", x),):
+        require_tensors(**{name: tensor})
+        _require(tensor.dim() in (2, 3), ValueError, f"{name}: {tensor.dim()} dimensions, must be 2 or 3")
+        _require(tensor.is_floating_point(), TypeError, f"{name}: is {tensor.dtype}, must be of a floating type")
     _require(len(coefficients) == 3, ValueError, f"coefficients: {len(coefficients)} of them, must be 3")
+    if several:
+        return _orthogonal_list(x, steps, coefficients, eps)
+    tall = _is_tall(x)
+    result = _orthogonal(x.bfloat16().mT if tall else x.bfloat16(), steps, coefficients, eps)
+    return result.mT if tall else result
+
+
+def _is_tall(x: Tensor) -> bool:
+    return x.shape[-2] > x.shape[-1]
+
+
+def _orthogonal_list(tensors: Sequence[Tensor], steps: int, coefficients: tuple[float, float, float],
+                     eps: float) -> list[Tensor]:
+    """Tensors of like shapes as one batch, of matrices that are not tall."""
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    for i, x in enumerate(tensors):
+        alike.setdefault((min(x.shape[-2:]), max(x.shape[-2:]), x.device), []).append(i)
+    results = list(tensors)
+    for places in alike.values():
+        wide = [tensors[i].mT if _is_tall(tensors[i]) else tensors[i] for i in places]
+        parts = [x.bfloat16() if x.dim() == 3 else x.bfloat16()[None] for x in wide]
+        batch = _orthogonal(torch.cat(parts) if len(parts) > 1 else parts[0], steps, coefficients, eps)
+        for i, part in zip(places, batch.split([len(part) for part in parts])):
+            result = part if tensors[i].dim() == 3 else part[0]
+            results[i] = result.mT if _is_tall(tensors[i]) else result
+    return results
+
+
+def _orthogonal(x: Tensor, steps: int, coefficients: tuple[float, float, float], eps: float) -> Tensor:
+    """Of matrices of bfloat16 with M <= N."""
     a, b, c = coefficients
-    tall = x.shape[-2] > x.shape[-1]
-    result = x.bfloat16()
-    if tall:
-        result = result.mT
-    norm = result.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
-    result = (result / norm).bfloat16()
+    norm = x.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
+    result = (x / norm).bfloat16()
     for _ in range(steps):
         gram = syrk(result)
         if gram.numel() > _SMALL_GRAM:
@@ -161,4 +192,4 @@ def newton_schulz(x: Tensor, steps: int = 5, coefficients: tuple[float, float, f
         else:
             update = _autograd.gemm(gram, gram.mT, gram, None, float(c), float(b), "none", None, mode.batch_invariant)
         result = _autograd.gemm(update, result, result, None, 1.0, float(a), "none", None, mode.batch_invariant)
-    return result.mT if tall else result
+    return result
