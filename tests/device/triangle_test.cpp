@@ -65,14 +65,16 @@ TEST(DeviceKernels, triangle)
         Library library(Cuda::get(), "", std::string("sm90_triangle_128x128") + way);
         ASSERT_TRUE(library.created()) << library.story();
         Suite suite(library);
+        const bool streams = std::string_view(way) == "/stream_k=1";
         int served = 0;
         for (const GemmCase& g : cases())
             if (is_served(library, g)) {
                 suite.check(g);
-                suite.check(g);  // words in memory are 0 again
+                if (streams)
+                    suite.check(g);  // words in memory are 0 again
                 ++served;
             }
-        if (std::string_view(way) == "/stream_k=0") {
+        if (!streams) {
             EXPECT_EQ(served, static_cast<int>(cases().size()));
         }
         EXPECT_GT(served, 20) << way;
