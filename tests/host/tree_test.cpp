@@ -142,7 +142,8 @@ TEST(Tree, PointerArraysRunLeafByLeaf)
         EXPECT_TRUE(tree.by_leaf);
         EXPECT_EQ(tree.problems, room > 2048 ? 4 : 1);
         const TreePart part{2, 1, 8, 8, 16, 8};
-        const Problem leaf = product_of_leaves(p, tree, part, 1, tree.sums_of(part, nullptr));
+        const Problem leaf = product_of_leaves(
+            p, tree, part, 1, tree.sums_of(part, reinterpret_cast<float*>(uintptr_t{256})));
         EXPECT_EQ(leaf.a.array, pointers + 2);
         EXPECT_EQ(leaf.a.offset, 8 * p.a.row_stride + 512);
         EXPECT_EQ(leaf.b.array, pointers + 2);
