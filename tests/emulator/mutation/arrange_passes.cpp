@@ -22,18 +22,18 @@ void* changed_result(emu::Machine& machine, Setup& setup, int64_t elements)
 
 }  // namespace
 
-// Shape 0: by vectors, from the upper half of two matrices to the lower one, tiles of all kinds. Then by
-// elements: the lower half of a block of floats to a matrix whose rows are not aligned; and a matrix in a
-// pointer array, from half to half. A CTA has several tiles.
+// Shape 0: by vectors, from the upper half of two matrices to the lower one, tiles of all kinds. Then
+// floats by elements: the lower half of a block to a matrix whose rows are not aligned; and a matrix in a
+// pointer array, from half to half. One CTA has all tiles.
 Setup arrange_sm80_triangle(emu::Machine& machine, const std::string& name, int shape)
 {
     const hg::KernelInfo& kernel = info_of(hg::sm80::kernels, name);
     const bool copies = shape == 1;
-    const int64_t n = 3 * hg::triangle_tile - (copies ? 27 : 24), batch = shape == 0 ? 2 : 1;
-    const int64_t ld = n + (copies ? 1 : 8), words = copies ? 2 : 1;
+    const int64_t n = 4 * hg::triangle_tile - (copies ? 27 : 24), batch = shape == 0 ? 2 : 1;
+    const int64_t ld = n + (copies ? 1 : 8), words = shape == 0 ? 1 : 2;
     Setup setup;
     hg::Matrix d{};
-    d.type = copies ? Type::F32 : Type::F16;
+    d.type = shape == 0 ? Type::F16 : Type::F32;
     d.ld = ld;
     d.batch_stride = n * ld;
     d.ptr = changed_result(machine, setup, words * batch * n * ld);
@@ -41,7 +41,7 @@ Setup arrange_sm80_triangle(emu::Machine& machine, const std::string& name, int 
     if (copies)
         move.from.ptr = random_halves(machine, static_cast<size_t>(words * n * ld), false);
     if (shape == 2) {
-        void* const first = static_cast<uint16_t*>(d.ptr) - 8;
+        void* const first = static_cast<float*>(d.ptr) - 8;
         auto* const array = reinterpret_cast<void**>(random_halves(machine, sizeof(void*) / 2, false));
         *array = first;
         move.from.ptr = move.to.ptr = nullptr;
@@ -49,7 +49,7 @@ Setup arrange_sm80_triangle(emu::Machine& machine, const std::string& name, int 
         move.from.offset = move.to.offset = 8;
     }
     const hg::TriangleParams params = hg::pack_triangle(move, 0, batch);
-    setup.launch.grid.x = 2;
+    setup.launch.grid.x = 1;
     setup.launch.block.x = kernel.threads;
     setup.launch.dynamic_shared = kernel.smem_bytes;
     set_parameters(setup, params);
