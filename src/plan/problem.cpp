@@ -12,28 +12,30 @@ namespace hg {
 
 const char* name_of(Type t) { return t == Type::F16 ? "f16" : t == Type::BF16 ? "bf16" : "f32"; }
 
+namespace {
+
+// The operand or matrix that begins at problem `problem`, so many elements further on.
+template <typename View>
+View moved(View x, int64_t problem, int64_t elements, int64_t bytes_of_element)
+{
+    x.ptr = displaced(x.ptr, bytes_of_element * (problem * x.batch_stride + elements));
+    if (x.array) {
+        x.array += problem;
+        x.offset += elements;
+    }
+    return x;
+}
+
+}  // namespace
+
 Operand Operand::from(int64_t problem, int64_t row, int64_t k) const
 {
-    Operand part = *this;
-    const int64_t elements = row * row_stride + k * k_stride;
-    part.ptr = displaced(ptr, 2 * (problem * batch_stride + elements));
-    if (array) {
-        part.array += problem;
-        part.offset += elements;
-    }
-    return part;
+    return moved(*this, problem, row * row_stride + k * k_stride, 2);
 }
 
 Matrix Matrix::from(int64_t problem, int64_t row, int64_t column) const
 {
-    Matrix part = *this;
-    const int64_t elements = row * ld + column;
-    part.ptr = displaced(ptr, bytes_of(type) * (problem * batch_stride + elements));
-    if (array) {
-        part.array += problem;
-        part.offset += elements;
-    }
-    return part;
+    return moved(*this, problem, row * ld + column, bytes_of(type));
 }
 
 Bias Bias::from(int64_t problem, int64_t row, int64_t column) const

@@ -112,7 +112,7 @@ struct Problem {
 
     bool is_gated() const { return gate.block != 0; }
 
-    bool has_arrays() const { return a.array || b.array || c.array || d.array; }
+    constexpr bool has_arrays() const { return a.array || b.array || c.array || d.array; }
 
     // The product of which the gates are.
     Problem without_gates() const

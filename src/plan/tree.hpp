@@ -29,13 +29,15 @@ constexpr int64_t count_leaves(int64_t k)
 
 // In the default mode such a cut is faster where K is very long and D small, so that few CTAs would share
 // it: K at least four times as long as D has elements, of which a side has 256 at most. With 32 leaves, or
-// 64 of 2048 and more: tests/bench/results/h200_deep_d.csv.
+// 64 of 2048 and more: tests/bench/results/h200_deep_d.csv. Not of pointer arrays, whose leaves are a
+// launch each.
 constexpr int64_t least_default_leaves = 32, most_default_leaves = 64;
 constexpr bool gains_by_leaves(const Problem& p)
 {
     constexpr int64_t least_k = 32768, most_rows = 256, k_of_an_element = 4;
-    return p.batch == 1 && least_k <= p.k && p.k <= max_tree_k && std::max(p.m, p.n) <= most_rows &&
-           p.k / k_of_an_element >= p.m * p.n && count_leaves(p.k) >= least_default_leaves;
+    return p.batch == 1 && !p.has_arrays() && least_k <= p.k && p.k <= max_tree_k &&
+           std::max(p.m, p.n) <= most_rows && p.k / k_of_an_element >= p.m * p.n &&
+           count_leaves(p.k) >= least_default_leaves;
 }
 constexpr int64_t default_leaves(int64_t k)
 {

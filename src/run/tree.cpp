@@ -122,7 +122,7 @@ bool may_cut_k(const hg::Handle& handle, const Problem& problem)
     const auto sums_bytes =
         static_cast<size_t>(most_default_leaves * problem.m * (problem.n + 8)) * sizeof(float);
     return handle.backends[0]->cuts_deep_k && !handle.options.is_forced() && !refusal_of_tree(problem) &&
-           !problem.has_arrays() && 2 * sums_bytes <= handle.workspace().bytes &&
+           2 * sums_bytes <= handle.workspace().bytes &&
            !(handle.tuning && !handle.tuning->find(tuning_key(problem, Mode::Default)).empty());
 }
 

@@ -113,6 +113,9 @@ TEST(Tree, LeavesInTheDefaultMode)
     EXPECT_FALSE(gains(16, 16, 16384) || gains(128, 128, 32768) || gains(257, 1, 65536));
     EXPECT_FALSE(gains(16, 16, 500000)) << "halved five times, but not into multiples of 64";
     EXPECT_FALSE(gains_by_leaves(problem_of(16, 16, 32768, 2)));
+    Problem array = problem_of(16, 16, 32768, 1);
+    array.d.array = &array.d.ptr;
+    EXPECT_FALSE(gains_by_leaves(array));
     EXPECT_EQ(default_leaves(32768), 32);
     EXPECT_EQ(default_leaves(65536), 32);
     EXPECT_EQ(default_leaves(131072), 64);

@@ -6,20 +6,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 namespace hg {
 namespace {
 
-// A negative batch: one of pointer arrays.
 Problem problem_of_size(int64_t n, int64_t batch)
 {
-    static void* const pointers[1] = {};
     Problem p{};
     p.m = p.n = n;
-    p.batch = std::abs(batch);
-    p.d.array = batch < 0 ? pointers : nullptr;
+    p.batch = batch;
     return p;
 }
 
@@ -42,21 +38,28 @@ std::vector<int> count_elements(const Problem& p, int64_t block, int64_t most)
     return counts;
 }
 
+void expect_upper_half_once(const Problem& p, int64_t block, int64_t most)
+{
+    const std::vector<int> counts = count_elements(p, block, most);
+    for (int64_t z = 0; z < p.batch; ++z)
+        for (int64_t i = 0; i < p.n; ++i)
+            for (int64_t j = 0; j < p.n; ++j) {
+                const bool computed = i <= j || i / block == j / block;
+                ASSERT_EQ(counts[static_cast<size_t>((z * p.n + i) * p.n + j)], computed)
+                    << p.n << " in blocks of " << block << ": " << i << ", " << j;
+            }
+}
+
 TEST(Triangle, PiecesCoverTheUpperHalfOnce)
 {
     for (const int64_t n : {1, 2, 7, 8, 9, 15, 16, 17, 31, 40})
         for (const int64_t block : {1, 2, 3, 8, 40, 64})
-            for (const int64_t batch : {1, 3, -3})
+            for (const int64_t batch : {1, 3})
                 for (const int64_t most : {1, 2, 100}) {
-                    const Problem p = problem_of_size(n, batch);
-                    const std::vector<int> counts = count_elements(p, block, most);
-                    for (int64_t z = 0; z < p.batch; ++z)
-                        for (int64_t i = 0; i < n; ++i)
-                            for (int64_t j = 0; j < n; ++j) {
-                                const bool computed = i <= j || i / block == j / block;
-                                ASSERT_EQ(counts[static_cast<size_t>((z * n + i) * n + j)], computed)
-                                    << n << " in blocks of " << block << ": " << i << ", " << j;
-                            }
+                    Problem p = problem_of_size(n, batch);
+                    expect_upper_half_once(p, block, most);
+                    p.d.array = &p.d.ptr;
+                    expect_upper_half_once(p, block, most);
                 }
 }
 

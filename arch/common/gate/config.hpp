@@ -15,7 +15,7 @@ constexpr int gate_threads = 256, gate_ctas_per_sm = 4;
 struct GateParams {
     const float* sums;
     void* d;
-    void* const* d_array;  // see problem_base()
+    void* const* d_array;  // see problem_base(); null with `vectors`
     void* aux;             // null: no aux
     int64_t ld, problem_stride, apart;
     int64_t ldd, stride_d, ldaux, stride_aux, aux_apart;

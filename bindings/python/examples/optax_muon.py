@@ -20,7 +20,7 @@ from optax.contrib import _muon
 import hgemm.jax
 
 INPUTS, OUTPUTS, SAMPLES = 64, 16, 1024
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # as optax has them: it hands them on as an array that is not known yet
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # optax's own, which it hands on as a traced array
 
 
 def network(width: int, seed: int) -> list[Array]:

@@ -313,7 +313,6 @@ TEST_F(GroupedModes, strict_mode_refuses_half_precision_groups)
     EXPECT_EQ(calls(), "");
 }
 
-// If the first group had run, cuBLAS would add to it once more.
 TEST_F(GroupedModes, tree_mode_serves_groups_whose_k_it_halves)
 {
     ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "tree"), 0);
@@ -321,6 +320,18 @@ TEST_F(GroupedModes, tree_mode_serves_groups_whose_k_it_halves)
     const Groups groups(*memory_, {{{24, 17, 40}}, {{9, 33, 512}}, {{9, 33, 1024}}});
     EXPECT_EQ(groups.call(handle_), 0);
     EXPECT_EQ(groups.wrong(), 0);
+    EXPECT_EQ(calls(), "");
+}
+
+// If the first group had run, cuBLAS would add to it once more. Tree mode does not serve so large a k.
+TEST_F(GroupedModes, no_group_runs_if_one_is_refused)
+{
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_MODE", "tree"), 0);
+    ASSERT_EQ(hgemm_shim_set("HGEMM_SHIM_STRICT", "on"), 0);
+    Groups groups(*memory_, {{{24, 17, 40}}, {{9, 33, 64}}});
+    groups.k[1] = groups.ldb[1] = int64_t{1} << 27;
+    EXPECT_EQ(groups.call(handle_), not_supported);
+    EXPECT_EQ(groups.changed(), 0);
     EXPECT_EQ(calls(), "");
 }
 

@@ -147,36 +147,39 @@ def newton_schulz(x: Tensor | Sequence[Tensor], steps: int = 5,
     where they are large. ``eps``: the least norm by which x is divided.
     """
     several = isinstance(x, (list, tuple))
-    for name, tensor in ((f"x[{i}]", each) for i, each in enumerate(x)) if several else (("x", x),):
+    for name, tensor in [(f"x[{i}]", each) for i, each in enumerate(x)] if several else [("x", x)]:
         require_tensors(**{name: tensor})
         _require(tensor.dim() in (2, 3), ValueError, f"{name}: {tensor.dim()} dimensions, must be 2 or 3")
         _require(tensor.is_floating_point(), TypeError, f"{name}: is {tensor.dtype}, must be of a floating type")
     _require(len(coefficients) == 3, ValueError, f"coefficients: {len(coefficients)} of them, must be 3")
     if several:
         return _orthogonal_list(x, steps, coefficients, eps)
-    tall = _is_tall(x)
-    result = _orthogonal(x.bfloat16().mT if tall else x.bfloat16(), steps, coefficients, eps)
-    return result.mT if tall else result
+    return _turned_as(x, _orthogonal(_wide(x).bfloat16(), steps, coefficients, eps))
 
 
-def _is_tall(x: Tensor) -> bool:
-    return x.shape[-2] > x.shape[-1]
+def _wide(x: Tensor) -> Tensor:
+    """x, or its transpose, so that M <= N."""
+    return x.mT if x.shape[-2] > x.shape[-1] else x
+
+
+def _turned_as(x: Tensor, result: Tensor) -> Tensor:
+    """What was made of _wide(x), in the shape of x."""
+    return result if result.shape == x.shape else result.mT
 
 
 def _orthogonal_list(tensors: Sequence[Tensor], steps: int, coefficients: tuple[float, float, float],
                      eps: float) -> list[Tensor]:
-    """Tensors of like shapes as one batch, of matrices that are not tall."""
+    """Tensors of one shape, or of the transposed shape, as one batch."""
     alike: dict[tuple[Any, ...], list[int]] = {}
     for i, x in enumerate(tensors):
-        alike.setdefault((min(x.shape[-2:]), max(x.shape[-2:]), x.device), []).append(i)
+        alike.setdefault((*_wide(x).shape[-2:], x.device), []).append(i)
     results = list(tensors)
     for places in alike.values():
-        wide = [tensors[i].mT if _is_tall(tensors[i]) else tensors[i] for i in places]
-        parts = [x.bfloat16() if x.dim() == 3 else x.bfloat16()[None] for x in wide]
+        parts = [_wide(tensors[i]).bfloat16() for i in places]
+        parts = [part if part.dim() == 3 else part[None] for part in parts]
         batch = _orthogonal(torch.cat(parts) if len(parts) > 1 else parts[0], steps, coefficients, eps)
         for i, part in zip(places, batch.split([len(part) for part in parts])):
-            result = part if tensors[i].dim() == 3 else part[0]
-            results[i] = result.mT if _is_tall(tensors[i]) else result
+            results[i] = _turned_as(tensors[i], part if tensors[i].dim() == 3 else part[0])
     return results
 
 
