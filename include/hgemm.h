@@ -91,7 +91,8 @@ typedef HGEMM_ENUM(hgemm_status) {
     HGEMM_STATUS_DRIVER_ERROR = 6,        /* the CUDA driver answered with an error */
     HGEMM_STATUS_LAUNCH_FAILED = 7,       /* the CUDA driver refused a kernel launch */
     HGEMM_STATUS_WORKSPACE_TOO_SMALL = 8, /* hgemm_workspace_size() tells what is needed */
-    HGEMM_STATUS_INTERNAL = 9             /* a defect of this library; please report it */
+    HGEMM_STATUS_INTERNAL = 9,            /* a defect of this library; please report it */
+    HGEMM_STATUS_TIMED_OUT = 10           /* a flag was not raised in time; see hgemm_read_error() */
 } hgemm_status_t;
 
 /** Storage order of every matrix of a call; CBLAS's values. */
@@ -587,6 +588,109 @@ HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
 /** A refused call runs no group. hgemm_last_error() says args->problems[2].lda for what is wrong in an
     entry. As a product of hgemm_gemm_ex() may, it may use the handle's workspace: see hgemm_set_workspace(). */
 HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
+
+/* ---- Several streams and GPUs ----------------------------------------------------------------- */
+
+/**
+ * A counting semaphore in device memory, at a multiple of 16 bytes. All of it must be 0 at first. On the host it
+ * lies in host memory.
+ *
+ * A raise adds 1 to `raised`. What lay before the raise on its stream is then visible to all GPUs that reach
+ * the memory, and to the CPU: a release at system scope. A wait waits until one raise is not taken yet, an
+ * acquire, and adds 1 to `taken`. So what follows the wait on its stream follows what lay before the raise. Counts
+ * go on, modulo 2^32, so that captured calls may be replayed. Streams, other GPUs and processes may raise a flag,
+ * and programs themselves, by such an atomic addition. But who waits for several should have a flag for each:
+ * of two raises of one flag nobody knows whose they are. One stream at a time may wait for a flag.
+ *
+ * A flag in a peer's memory needs native atomics between the two GPUs, as NVLink has.
+ */
+typedef struct hgemm_flag {
+    uint32_t raised, taken;
+    uint32_t internal[2];
+} hgemm_flag_t;
+
+/**
+ * What hgemm_exchange() does, in this order:
+ *   1. raises `raise_count` flags;
+ *   2. takes a raise of each of `wait_count` flags;
+ *   3. adds up `part_count` matrices and the bias, and stores the sum in `d_count` places, if that is not 0;
+ *   4. raises `raise_after_count` flags.
+ * Parts and places may lie in the memory of other GPUs that this one reaches. They are row-major, and all parts
+ * have one type and one ld, all places another. Parts are added in fp32 and in the order in which they stand here,
+ * pairwise with HGEMM_MODE_TREE, and the sum is rounded once. So the ranks of a tensor-parallel layer get
+ * the same bits in each run, whichever is the first.
+ * Fill with hgemm_exchange_args_init(), then set what differs.
+ */
+typedef struct hgemm_exchange_args {
+    size_t size;                 /* sizeof(hgemm_exchange_args_t) as the caller was compiled; 1024 at most */
+    hgemm_flag_t *const *raise;  /* host array of device pointers, as are the other arrays */
+    int64_t raise_count;         /* 64 at most, as are the other counts */
+    hgemm_flag_t *const *wait;   /* all different, in memory of this device; they need no native atomics */
+    int64_t wait_count;
+    int64_t limit_us;            /* the longest that a wait lasts, in microseconds; 0: for ever */
+    uint32_t *error;             /* memory of this device, 0 at first; NULL only if limit_us is 0: hgemm_read_error() */
+    int64_t rows, columns;       /* columns: 2^30 at most */
+    const void *const *parts;
+    int64_t part_count;          /* from 1 on; in HGEMM_MODE_TREE a power of two */
+    int64_t ld_part;             /* at least max(1, columns) */
+    void *const *d;              /* may be parts, if types and lds agree */
+    int64_t d_count;
+    int64_t ldd;                 /* at least max(1, columns) */
+    hgemm_type_t type_part, type_d; /* F16, BF16 or F32 */
+    const void *bias;       /* NULL: none. `columns` elements, the last that are added to each row */
+    hgemm_type_t bias_type; /* not read without a bias */
+    uint32_t unused;        /* not read */
+    hgemm_flag_t *const *raise_after;
+    int64_t raise_after_count;
+} hgemm_exchange_args_t;
+
+/** Fill the first `size` bytes with defaults: F32, everything else 0. NULL does nothing. */
+HGEMM_API void hgemm_exchange_args_init(hgemm_exchange_args_t *args, size_t size);
+
+/** On a GPU, asynchronous on the handle's stream; may be captured. While it waits it takes at most a quarter of
+    the handle's SMs, see hgemm_set_sm_count(), so that what it waits for may run on this GPU too: on another
+    stream, where nothing that runs is in its way. CUDA may wait for all that runs when a kernel is launched for
+    the first time, and streams that share a hardware queue (CUDA_DEVICE_MAX_CONNECTIONS) wait for each other.
+    On the host it returns when all is done. Overlaps are not looked for. */
+HGEMM_API hgemm_status_t hgemm_exchange(hgemm_handle_t handle, const hgemm_exchange_args_t *args);
+
+/**
+ * How hgemm_gemm_blocks() cuts a product: block i has the rows i * rows to (i + 1) * rows - 1 of op(A) and D, the last
+ * one perhaps fewer. Blocks follow each other on the handle's stream: first, first + 1, ..., the last one, 0, ...,
+ * first - 1. Each takes a raise of its flag, so that its rows of A may come from elsewhere meanwhile, is
+ * computed, and raises its other flag. Arrays are host memory, with an entry for each block.
+ * Fill with hgemm_blocks_init(), then set what differs.
+ */
+typedef struct hgemm_blocks {
+    size_t size;  /* sizeof(hgemm_blocks_t) as the caller was compiled; 1024 at most */
+    int64_t rows; /* of a block, at least 1 */
+    int64_t first;
+    hgemm_flag_t *const *wait;  /* NULL, or NULL for a block: it waits for nothing */
+    hgemm_flag_t *const *raise; /* NULL, or NULL for a block: it raises nothing */
+    void *const *d; /* not NULL: where each block's D begins, perhaps in another GPU's memory; args->d is not read */
+    int64_t limit_us; /* as of hgemm_exchange_args_t, for each wait */
+    uint32_t *error;
+} hgemm_blocks_t;
+
+/** Fill the first `size` bytes with defaults: all 0. NULL does nothing. */
+HGEMM_API void hgemm_blocks_init(hgemm_blocks_t *blocks, size_t size);
+
+/** The product of hgemm_gemm_ex(handle, args) in blocks of rows, whose bits are those of products of so many rows.
+    No batch, and neither uplo nor gates. A wait takes one thread block; see hgemm_exchange() on what it waits
+    for. To leave SMs to what runs beside the products, call hgemm_set_sm_count() before. Overlaps of one block's
+    D with what other blocks read or write are not looked for. */
+HGEMM_API hgemm_status_t hgemm_gemm_blocks(hgemm_handle_t handle, const hgemm_args_t *args,
+                                           const hgemm_blocks_t *blocks);
+
+/**
+ * After the caller has synchronised with the stream: did all waits with this `error` end by raises?
+ * Where one does not end in time, it sets *error, and nothing that has the same `error` waits, raises or stores
+ * sums any more. Products of later blocks still run, and what they write is worth nothing. To go on, set *error and
+ * all flags to 0. Copies four bytes from the device, and waits for that.
+ * @return SUCCESS; TIMED_OUT: the text names the block, if it was one; INVALID_ARGUMENT; NOT_SUPPORTED
+ *   while the handle's stream is captured; DRIVER_ERROR.
+ */
+HGEMM_API hgemm_status_t hgemm_read_error(hgemm_handle_t handle, const uint32_t *error);
 
 /* ---- Tuning ----------------------------------------------------------------------------------- */
 

@@ -120,27 +120,24 @@ concept Element = std::same_as<T, Half> || std::same_as<T, Bfloat16> || std::sam
 template <typename T>
 concept HalfElement = std::same_as<T, Half> || std::same_as<T, Bfloat16>;
 
-// hgemm_args_t with its defaults.
-inline hgemm_args_t make_args()
+namespace detail {
+
+template <typename Struct>
+Struct initialised(void (*init)(Struct*, size_t))
 {
-    hgemm_args_t args;
-    hgemm_args_init(&args, sizeof args);
-    return args;
+    Struct value;
+    init(&value, sizeof value);
+    return value;
 }
 
-inline hgemm_grouped_args_t make_grouped_args()
-{
-    hgemm_grouped_args_t args;
-    hgemm_grouped_args_init(&args, sizeof args);
-    return args;
-}
+}  // namespace detail
 
-inline hgemm_tune_options_t make_tune_options()
-{
-    hgemm_tune_options_t options;
-    hgemm_tune_options_init(&options, sizeof options);
-    return options;
-}
+// The structs of the C API with their defaults.
+inline hgemm_args_t make_args() { return detail::initialised(hgemm_args_init); }
+inline hgemm_grouped_args_t make_grouped_args() { return detail::initialised(hgemm_grouped_args_init); }
+inline hgemm_exchange_args_t make_exchange_args() { return detail::initialised(hgemm_exchange_args_init); }
+inline hgemm_blocks_t make_blocks() { return detail::initialised(hgemm_blocks_init); }
+inline hgemm_tune_options_t make_tune_options() { return detail::initialised(hgemm_tune_options_init); }
 
 // A matrix in memory that the handle computes on: elements that lie in `data`, stored lines `ld` apart. The
 // span says how much memory there is; it is never read through, so device memory is as good.
@@ -348,6 +345,14 @@ public:
     // The general forms; nothing is known of what their pointers point to.
     Status run(const hgemm_args_t& args) { return to_status(hgemm_gemm_ex(handle_, &args)); }
     Status run(const hgemm_grouped_args_t& args) { return to_status(hgemm_grouped_ex(handle_, &args)); }
+
+    // Across streams and GPUs. See hgemm_exchange(), hgemm_gemm_blocks() and hgemm_read_error().
+    Status exchange(const hgemm_exchange_args_t& args) { return to_status(hgemm_exchange(handle_, &args)); }
+    Status run(const hgemm_args_t& args, const hgemm_blocks_t& blocks)
+    {
+        return to_status(hgemm_gemm_blocks(handle_, &args, &blocks));
+    }
+    Status read_error(const uint32_t* error) { return to_status(hgemm_read_error(handle_, error)); }
 
     // Measures which kernel later calls use; also for grouped products. The texts of the report are the
     // handle's, until it tunes again or ends.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The code blocks of README.md and of the pages under bindings/: prints path:line: and what is wrong, and then fails.
+"""The code blocks of README.md and of the pages in src/ and under bindings/: prints path:line: and what is wrong, and
+then fails.
 
-A block between fences names its language. Of C and C++ the whole programs, those with a main(), are compiled beside
+A block between fences names its language. Of C and C++ those with a main(), or that include hgemm.h, are compiled beside
 include/. Of Python, CMake and the shell all blocks are parsed. readme.sh runs the programs in C.
 
 usage: page_code.py <C compiler> <C++ compiler> [<folder of CUDA's headers>...]
@@ -75,7 +76,8 @@ def main(cc, cxx, *cuda):
     parsers = {"python": check_python, "cmake": check_cmake, "bash": check_shell, "sh": check_shell,
                "fortran": check_nothing, "rust": check_nothing, "text": check_nothing, "toml": check_nothing}
     checked, failed = Counter(), False
-    for page in (SOURCE / "README.md", *sorted((SOURCE / "bindings").rglob("*.md"))):
+    for page in (SOURCE / "README.md", *sorted((SOURCE / "src").glob("*.md")),
+                 *sorted((SOURCE / "bindings").rglob("*.md"))):
         for line, language, text in blocks(page):
             place = f"{page.relative_to(SOURCE)}:{line}"
             answer = None
@@ -83,7 +85,7 @@ def main(cc, cxx, *cuda):
                 answer = parsers[language](text)
             elif language not in programs:
                 answer = f"the language is {language!r}, must be one of {', '.join([*programs, *parsers])}"
-            elif not re.search(r"\bmain\s*\(", text):
+            elif not re.search(r"\bmain\s*\(|#include <hgemm\.h>", text):
                 continue
             elif not cuda and re.search(r"#include <cuda", text):
                 print(f"{place}: not compiled, for lack of CUDA's headers")

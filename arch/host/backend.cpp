@@ -2,6 +2,7 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
+#include "arch/host/exchange.hpp"
 #include "arch/host/gate.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
@@ -11,6 +12,7 @@
 #include "arch/host/rows/rows.hpp"
 #include "arch/host/tree.hpp"
 #include "arch/host/triangle.hpp"
+#include "src/plan/exchange.hpp"
 #include "src/plan/gate.hpp"
 #include "src/plan/tree.hpp"
 #include "src/run/handle.hpp"
@@ -199,6 +201,12 @@ Status apply_gates(Handle& handle, void* state, const GatePass& pass)
     return ok;
 }
 
+Status exchange(Handle& handle, void* state, const Exchange& what)
+{
+    exchange(**static_cast<SharedPool*>(state), what, handle.sm_count());
+    return ok;
+}
+
 }  // namespace
 
 const Backend host_backend = {
@@ -219,6 +227,7 @@ const Backend host_backend = {
     .sum_leaves = sum_leaves,
     .move_triangle = move_triangle,
     .apply_gates = apply_gates,
+    .exchange = exchange,
     .remark = remark,
 };
 

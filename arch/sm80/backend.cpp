@@ -1,7 +1,9 @@
 // The sm80 backend: mma.sync kernels, for Ampere and Ada, and the general path of every later GPU.
 #include "arch/sm80/backend.hpp"
 
+#include "arch/common/exchange/config.hpp"
 #include "arch/common/gate/config.hpp"
+#include "arch/common/host/exchange.hpp"
 #include "arch/common/host/gate.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
@@ -13,6 +15,7 @@
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
+#include "src/plan/exchange.hpp"
 #include "src/plan/gate.hpp"
 #include "src/plan/tree.hpp"
 #include "src/plan/triangle.hpp"
@@ -207,6 +210,52 @@ Status apply_gates(Handle& handle, void* state, const GatePass& pass)
     return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
 }
 
+// While CTAs wait they take a quarter of the SMs, so that what they wait for can run on this device too.
+int64_t most_waiting_ctas(const Handle& handle) { return std::max(1, handle.sm_count() / 4); }
+
+Status launch_exchange(Handle& handle, void* state, const Exchange& what, int64_t row, bool waits)
+{
+    const ExchangeParams params = pack_exchange(what, row, waits);
+    const int64_t most = params.wait_count > 0 ? most_waiting_ctas(handle) : handle.sm_count();
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = exchange_kernel;
+    plan.grid = std::clamp<int64_t>(ceil_div(params.units, exchange_threads), 1, most);
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+}
+
+// The flags of an exchange alone.
+Exchange flags_of(const Exchange& what)
+{
+    Exchange flags = what;
+    flags.rows = 0;
+    flags.raise_after = {};
+    return flags;
+}
+
+// A long sum takes all SMs, behind a kernel that waits.
+Status exchange(Handle& handle, void* state, const Exchange& what)
+{
+    Exchange after{};
+    after.raise = what.raise_after;
+    after.error = what.error;
+    if (what.rows == 0 && what.raise.empty() && what.wait.empty())
+        return launch_exchange(handle, state, after, 0, true);
+    constexpr int64_t units_of_thread = 4, unit = 4;
+    const int64_t few = most_waiting_ctas(handle) * exchange_threads * units_of_thread * unit;
+    const bool apart = !what.wait.empty() && what.rows * what.columns > few;
+    Status status = apart ? launch_exchange(handle, state, flags_of(what), 0, true) : ok;
+    int64_t row = 0;
+    do {
+        if (status == ok)
+            status = launch_exchange(handle, state, what, row, !apart);
+        row += rows_at_once(what);
+    } while (row < what.rows);
+    if (status != ok || what.raise_after.empty() || !what.wait.empty())
+        return status;
+    return launch_exchange(handle, state, after, 0, true);
+}
+
 }  // namespace
 }  // namespace sm80
 
@@ -231,6 +280,7 @@ const Backend sm80_backend = {
     .sum_leaves = sm80::sum_leaves,
     .move_triangle = sm80::move_triangle,
     .apply_gates = sm80::apply_gates,
+    .exchange = sm80::exchange,
 };
 
 }  // namespace hg

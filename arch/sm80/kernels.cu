@@ -1,7 +1,9 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
 // for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack,
-// sm80_tree, sm80_triangle and sm80_gate serve all types.
+// sm80_tree, sm80_triangle, sm80_gate and sm80_exchange serve all types.
+#include "arch/common/exchange/add.cuh"
+#include "arch/common/exchange/config.hpp"
 #include "arch/common/gate/apply.cuh"
 #include "arch/common/gate/config.hpp"
 #include "arch/common/repack/config.hpp"
@@ -82,4 +84,10 @@ extern "C" __global__ void __launch_bounds__(gate_threads, gate_ctas_per_sm)
     sm80_gate(const __grid_constant__ GateParams p)
 {
     apply_gates(p);
+}
+
+extern "C" __global__ void __launch_bounds__(exchange_threads)
+    sm80_exchange(const __grid_constant__ ExchangeParams p)
+{
+    exchange(p);
 }

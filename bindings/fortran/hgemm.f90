@@ -14,7 +14,7 @@ module libhgemm
         HGEMM_STATUS_SUCCESS = 0, HGEMM_STATUS_NOT_INITIALIZED = 1, HGEMM_STATUS_INVALID_ARGUMENT = 2, &
         HGEMM_STATUS_NOT_SUPPORTED = 3, HGEMM_STATUS_ALLOC_FAILED = 4, HGEMM_STATUS_NO_DEVICE = 5, &
         HGEMM_STATUS_DRIVER_ERROR = 6, HGEMM_STATUS_LAUNCH_FAILED = 7, &
-        HGEMM_STATUS_WORKSPACE_TOO_SMALL = 8, HGEMM_STATUS_INTERNAL = 9
+        HGEMM_STATUS_WORKSPACE_TOO_SMALL = 8, HGEMM_STATUS_INTERNAL = 9, HGEMM_STATUS_TIMED_OUT = 10
     integer(c_int), parameter :: HGEMM_ROW_MAJOR = 101, HGEMM_COL_MAJOR = 102
     integer(c_int), parameter :: HGEMM_NO_TRANS = 111, HGEMM_TRANS = 112, HGEMM_CONJ_TRANS = 113
     integer(c_int), parameter :: HGEMM_F16 = 1, HGEMM_BF16 = 2, HGEMM_F32 = 3
@@ -90,6 +90,39 @@ module libhgemm
         integer(c_int64_t) :: stride_bias
         integer(c_int) :: bias_type
         integer(c_int32_t) :: unused_too
+    end type
+
+    type, bind(c) :: hgemm_flag_t
+        integer(c_int32_t) :: raised, taken
+        integer(c_int32_t) :: internal(2)
+    end type
+
+    type, bind(c) :: hgemm_exchange_args_t
+        integer(c_size_t) :: size
+        type(c_ptr) :: raise
+        integer(c_int64_t) :: raise_count
+        type(c_ptr) :: wait
+        integer(c_int64_t) :: wait_count, limit_us
+        type(c_ptr) :: error
+        integer(c_int64_t) :: rows, columns
+        type(c_ptr) :: parts
+        integer(c_int64_t) :: part_count, ld_part
+        type(c_ptr) :: d
+        integer(c_int64_t) :: d_count, ldd
+        integer(c_int) :: type_part, type_d
+        type(c_ptr) :: bias
+        integer(c_int) :: bias_type
+        integer(c_int32_t) :: unused
+        type(c_ptr) :: raise_after
+        integer(c_int64_t) :: raise_after_count
+    end type
+
+    type, bind(c) :: hgemm_blocks_t
+        integer(c_size_t) :: size
+        integer(c_int64_t) :: rows, first
+        type(c_ptr) :: wait, raise, d
+        integer(c_int64_t) :: limit_us
+        type(c_ptr) :: error
     end type
 
     type, bind(c) :: hgemm_tune_options_t
@@ -477,6 +510,40 @@ module libhgemm
             import
             type(c_ptr), value :: handle
             type(hgemm_grouped_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        ! ---- Several streams and GPUs
+        subroutine hgemm_exchange_args_init(args, size) bind(c, name='hgemm_exchange_args_init')
+            import
+            type(hgemm_exchange_args_t), intent(inout) :: args
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_exchange(handle, args) bind(c, name='hgemm_exchange') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_exchange_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        subroutine hgemm_blocks_init(blocks, size) bind(c, name='hgemm_blocks_init')
+            import
+            type(hgemm_blocks_t), intent(inout) :: blocks
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_gemm_blocks(handle, args, blocks) bind(c, name='hgemm_gemm_blocks') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_args_t), intent(in) :: args
+            type(hgemm_blocks_t), intent(in) :: blocks
+            integer(c_int) :: status
+        end function
+
+        function hgemm_read_error(handle, error) bind(c, name='hgemm_read_error') result(status)
+            import
+            type(c_ptr), value :: handle, error
             integer(c_int) :: status
         end function
 

@@ -89,14 +89,14 @@ function type_of(declaration) {
     return declaration
 }
 
-# An argument of a type of C. Addresses of elements, and of arrays of addresses, are passed on as they are;
-# through any other pointer the function reads or writes while it runs.
+# An argument of a type of C. Addresses of elements and of words of device memory, and of arrays of addresses, are
+# passed on as they are; through any other pointer the function reads or writes while it runs.
 function attributes_of(type,    pointed, is_read_only) {
     if (type in fortran)
         return fortran[type] ", value"
     if (type == "char *")
         return "character(kind=c_char), intent(inout)"
-    if (type ~ /void \*$|float16_t \*$|half_t \*$|\*const \*$/)
+    if (type ~ /void \*$|float16_t \*$|half_t \*$|uint32_t \*$|\*const \*$/)
         return "type(c_ptr), value"
     pointed = type
     is_read_only = sub(/^const /, "", pointed)
@@ -105,7 +105,7 @@ function attributes_of(type,    pointed, is_read_only) {
         fail("what is " type " in Fortran?")
     if (is_read_only)
         return fortran[pointed] ", intent(in)"
-    return fortran[pointed] ", intent(" (pointed ~ /_(args|options|report)_t$/ ? "inout)" : "out)")
+    return fortran[pointed] ", intent(" (pointed ~ /_(args|blocks|options|report)_t$/ ? "inout)" : "out)")
 }
 
 function write_function(text,    name, type, arguments, n, i, names, attributes, lists, order, kinds, kind) {

@@ -2,7 +2,10 @@
 
 #include "src/check/canonical.hpp"
 #include "src/check/request.hpp"
+#include "src/plan/problem.hpp"
+#include "src/run/composite.hpp"
 #include "src/run/execute.hpp"
+#include "src/run/lending.hpp"
 
 namespace hg {
 namespace {
@@ -80,6 +83,33 @@ Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& cop
 Status run_checked(hg::Handle& handle, const hgemm_args_t& args)
 {
     return is_empty(args) ? ok : execute(handle, args, to_problem(args));
+}
+
+Status prepare_product(hg::Handle& handle, const hgemm_args_t* args)
+{
+    hgemm_args_t checked;
+    Status status = check_args(args, pointers_of(handle), checked);
+    if (status != ok || is_empty(checked))
+        return status;
+    const Problem problem = to_problem(checked);
+    if (problem.changes_nothing())
+        return ok;
+    if (const Composite* const composite = composite_of(handle, problem))
+        return prepare_composite(handle, *composite, problem);
+    Plan decided;
+    status = decide(handle, problem, decided);
+    if (status == ok)
+        status = check_workspace(handle, decided);
+    return status == ok ? provide_workspace(handle, decided.workspace, decided.counts) : status;
+}
+
+Status run_product(hg::Handle& handle, const hgemm_args_t* args)
+{
+    hgemm_args_t checked;
+    Status status = check_args(args, pointers_of(handle), checked);
+    if (status == ok && !repeat(handle, checked, status))
+        status = run_checked(handle, checked);
+    return status;
 }
 
 }  // namespace hg

@@ -32,6 +32,10 @@ inline constexpr size_t first_bytes<hgemm_args_t> = 280;
 template <>
 inline constexpr size_t first_bytes<hgemm_grouped_args_t> = 160;
 template <>
+inline constexpr size_t first_bytes<hgemm_exchange_args_t> = sizeof(hgemm_exchange_args_t);
+template <>
+inline constexpr size_t first_bytes<hgemm_blocks_t> = sizeof(hgemm_blocks_t);
+template <>
 inline constexpr size_t first_bytes<hgemm_tune_options_t> = 40;
 template <>
 inline constexpr size_t first_bytes<hgemm_tune_report_t> = 112;
@@ -110,5 +114,9 @@ Status check_args(const hgemm_args_t* args, Pointers pointers, hgemm_args_t& cop
 
 // Plans and runs checked arguments.
 Status run_checked(Handle& handle, const hgemm_args_t& args);
+
+// For calls that run several products: finds all that could refuse one, before any runs; and runs one.
+Status prepare_product(Handle& handle, const hgemm_args_t* args);
+Status run_product(Handle& handle, const hgemm_args_t* args);
 
 }  // namespace hg

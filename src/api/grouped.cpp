@@ -104,34 +104,6 @@ Status check_problem_sizes(const hgemm_grouped_args_t& g)
     return ok;
 }
 
-// Everything that could refuse the problem, before anything runs.
-Status check_problem(Handle& handle, const hgemm_args_t* args)
-{
-    hgemm_args_t checked;
-    Status status = check_args(args, pointers_of(handle), checked);
-    if (status != ok || is_empty(checked))
-        return status;
-    const Problem problem = to_problem(checked);
-    if (problem.changes_nothing())
-        return ok;
-    if (const Composite* const composite = composite_of(handle, problem))
-        return prepare_composite(handle, *composite, problem);
-    Plan decided;
-    status = decide(handle, problem, decided);
-    if (status == ok)
-        status = check_workspace(handle, decided);
-    return status == ok ? provide_workspace(handle, decided.workspace, decided.counts) : status;
-}
-
-Status run_problem(Handle& handle, const hgemm_args_t* args)
-{
-    hgemm_args_t checked;
-    Status status = check_args(args, pointers_of(handle), checked);
-    if (status == ok && !repeat(handle, checked, status))
-        status = run_checked(handle, checked);
-    return status;
-}
-
 // Calls `step` for each problem in order, up to the first that fails. `sizes`: of groups that are not
 // described on the host.
 Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g, const GroupSizes* sizes,
@@ -153,8 +125,8 @@ Status for_each_problem(Handle& handle, const hgemm_grouped_args_t& g, const Gro
 // A refused call writes nothing, so every problem is checked before the first one runs.
 Status run_all(Handle& handle, const hgemm_grouped_args_t& g, const GroupSizes* sizes)
 {
-    const Status status = for_each_problem(handle, g, sizes, check_problem);
-    return status == ok ? for_each_problem(handle, g, sizes, run_problem) : status;
+    const Status status = for_each_problem(handle, g, sizes, prepare_product);
+    return status == ok ? for_each_problem(handle, g, sizes, run_product) : status;
 }
 
 Status check_count(const hgemm_grouped_args_t& g)

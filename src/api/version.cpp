@@ -45,6 +45,7 @@ extern "C" const char* hgemm_status_string(hgemm_status_t status)
     case HGEMM_STATUS_LAUNCH_FAILED: return "HGEMM_STATUS_LAUNCH_FAILED";
     case HGEMM_STATUS_WORKSPACE_TOO_SMALL: return "HGEMM_STATUS_WORKSPACE_TOO_SMALL";
     case HGEMM_STATUS_INTERNAL: return "HGEMM_STATUS_INTERNAL";
+    case HGEMM_STATUS_TIMED_OUT: return "HGEMM_STATUS_TIMED_OUT";
     }
     return "unknown hgemm_status_t";
 }

@@ -9,6 +9,7 @@
 namespace hg {
 
 struct Backend;
+struct Exchange;
 struct GatePass;
 struct Handle;
 struct LeafSums;
@@ -188,6 +189,8 @@ struct Backend {
     Status (*move_triangle)(Handle&, void* state, const TriangleMove&) = nullptr;
     // If set: gates what lies in the workspace, on the handle's stream.
     Status (*apply_gates)(Handle&, void* state, const GatePass&) = nullptr;
+    // If set: exchanges data with other streams and GPUs, on the handle's stream.
+    Status (*exchange)(Handle&, void* state, const Exchange&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.
     const char* (*remark)() = nullptr;
 };

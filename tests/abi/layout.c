@@ -20,6 +20,7 @@ int main(void)
     VALUE(HGEMM_STATUS_LAUNCH_FAILED);
     VALUE(HGEMM_STATUS_WORKSPACE_TOO_SMALL);
     VALUE(HGEMM_STATUS_INTERNAL);
+    VALUE(HGEMM_STATUS_TIMED_OUT);
 
     VALUE(HGEMM_ROW_MAJOR);
     VALUE(HGEMM_COL_MAJOR);
@@ -154,6 +155,45 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, stride_bias);
     MEMBER(hgemm_grouped_args_t, bias_type);
     MEMBER(hgemm_grouped_args_t, unused_too);
+
+    SIZE(hgemm_flag_t);
+    MEMBER(hgemm_flag_t, raised);
+    MEMBER(hgemm_flag_t, taken);
+    MEMBER(hgemm_flag_t, internal);
+
+    SIZE(hgemm_exchange_args_t);
+    MEMBER(hgemm_exchange_args_t, size);
+    MEMBER(hgemm_exchange_args_t, raise);
+    MEMBER(hgemm_exchange_args_t, raise_count);
+    MEMBER(hgemm_exchange_args_t, wait);
+    MEMBER(hgemm_exchange_args_t, wait_count);
+    MEMBER(hgemm_exchange_args_t, limit_us);
+    MEMBER(hgemm_exchange_args_t, error);
+    MEMBER(hgemm_exchange_args_t, rows);
+    MEMBER(hgemm_exchange_args_t, columns);
+    MEMBER(hgemm_exchange_args_t, parts);
+    MEMBER(hgemm_exchange_args_t, part_count);
+    MEMBER(hgemm_exchange_args_t, ld_part);
+    MEMBER(hgemm_exchange_args_t, d);
+    MEMBER(hgemm_exchange_args_t, d_count);
+    MEMBER(hgemm_exchange_args_t, ldd);
+    MEMBER(hgemm_exchange_args_t, type_part);
+    MEMBER(hgemm_exchange_args_t, type_d);
+    MEMBER(hgemm_exchange_args_t, bias);
+    MEMBER(hgemm_exchange_args_t, bias_type);
+    MEMBER(hgemm_exchange_args_t, unused);
+    MEMBER(hgemm_exchange_args_t, raise_after);
+    MEMBER(hgemm_exchange_args_t, raise_after_count);
+
+    SIZE(hgemm_blocks_t);
+    MEMBER(hgemm_blocks_t, size);
+    MEMBER(hgemm_blocks_t, rows);
+    MEMBER(hgemm_blocks_t, first);
+    MEMBER(hgemm_blocks_t, wait);
+    MEMBER(hgemm_blocks_t, raise);
+    MEMBER(hgemm_blocks_t, d);
+    MEMBER(hgemm_blocks_t, limit_us);
+    MEMBER(hgemm_blocks_t, error);
 
     SIZE(hgemm_tune_options_t);
     MEMBER(hgemm_tune_options_t, size);

@@ -1,4 +1,5 @@
 // What a handle promises beside right results, on every GPU backend.
+#include "../exchange_rules.hpp"
 #include "../gate_rules.hpp"
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
@@ -79,6 +80,23 @@ TEST_P(DeviceRules, tree)
     check_tree_arrays(*library);
     check_long_k(*library);
     check_tree_refusals(*library);
+}
+
+TEST_P(DeviceRules, exchange)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_exchange_sums(*library);
+    check_exchange_flags(*library);
+    check_exchange_refusals(*library);
+}
+
+TEST_P(DeviceRules, blocks)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_blocks(*library);
+    check_late_blocks(*library);
 }
 
 TEST_P(DeviceRules, triangle)

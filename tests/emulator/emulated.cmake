@@ -99,10 +99,11 @@ if(HGEMM_EMBED_PTX)
     emulated_conformance(sm_90 alone 20 "DeviceKernels.alone" EMU_SM_COUNT=132)
     # Kernels of two graphs in turns, as a GPU runs them.
     emulated_conformance(sm_90 graphs 2 "DeviceGraphs.run_beside_each_other/*:DeviceGraphs.leave*" EMU_OVERLAP=1)
+    emulated_conformance(sm_90 exchange 2 "DeviceExchange.*/sm90" EMU_OVERLAP=1 EMU_SM_COUNT=8)
     # Each backend on a device of its own. Groups of sm100 are those of sm80.
     foreach(backend IN LISTS known_targets)
         string(REPLACE sm sm_ architecture ${backend})
-        set(rules gemv workspace sm_count tree grouped*)
+        set(rules gemv workspace sm_count tree exchange blocks grouped*)
         if(backend STREQUAL sm100)
             list(REMOVE_ITEM rules grouped*)
         endif()

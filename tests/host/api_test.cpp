@@ -350,13 +350,14 @@ TEST_F(Api, errors_belong_to_their_thread)
 
 TEST_F(Api, status_names)
 {
-    static constexpr const char* names[] = {
-        "SUCCESS",   "NOT_INITIALIZED", "INVALID_ARGUMENT", "NOT_SUPPORTED",       "ALLOC_FAILED",
-        "NO_DEVICE", "DRIVER_ERROR",    "LAUNCH_FAILED",    "WORKSPACE_TOO_SMALL", "INTERNAL"};
-    for (int i = 0; i < 10; ++i)
+    static constexpr const char* names[] = {"SUCCESS",       "NOT_INITIALIZED", "INVALID_ARGUMENT",
+                                            "NOT_SUPPORTED", "ALLOC_FAILED",    "NO_DEVICE",
+                                            "DRIVER_ERROR",  "LAUNCH_FAILED",   "WORKSPACE_TOO_SMALL",
+                                            "INTERNAL",      "TIMED_OUT"};
+    for (int i = 0; i < 11; ++i)
         EXPECT_EQ(hgemm_status_string(static_cast<hgemm_status_t>(i)),
                   std::string("HGEMM_STATUS_") + names[i]);
-    for (const int i : {-1, 10, 1 << 30})
+    for (const int i : {-1, 11, 1 << 30})
         EXPECT_STRNE(hgemm_status_string(static_cast<hgemm_status_t>(i)), "");
 }
 

@@ -1,5 +1,6 @@
 // The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
+#include "../exchange_rules.hpp"
 #include "../gate_rules.hpp"
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
@@ -55,6 +56,11 @@ TEST(HostRules, workspace) { check_workspace(*make()); }
 TEST(HostRules, sm_count) { check_sm_count(*make()); }
 TEST(HostRules, far_offsets) { check_far_offsets(*make()); }
 TEST(HostRules, threads) { check_threads(make); }
+TEST(HostRules, exchange_sums) { check_exchange_sums(*make()); }
+TEST(HostRules, exchange_flags) { check_exchange_flags(*make()); }
+TEST(HostRules, exchange_refusals) { check_exchange_refusals(*make()); }
+TEST(HostRules, blocks) { check_blocks(*make()); }
+TEST(HostRules, late_blocks) { check_late_blocks(*make()); }
 TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
 TEST(HostRules, tree_results) { check_tree_results(*make()); }
 TEST(HostRules, tree_arrays) { check_tree_arrays(*make()); }

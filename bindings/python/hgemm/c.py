@@ -13,12 +13,14 @@ import math
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int, c_int64, c_size_t,
                     c_uint32, c_void_p, sizeof)
-from enum import IntEnum
 from functools import lru_cache
 from importlib.util import find_spec
 from operator import index
 from pathlib import Path
 from typing import Any
+
+from ._constants import (Activation as Activation, Bias as Bias, Grouping as Grouping, Layout as Layout,
+                         LogLevel as LogLevel, Mode as Mode, Op as Op, Status as Status, Type as Type, Uplo as Uplo)
 
 
 def _package() -> Path:
@@ -29,78 +31,6 @@ def _package() -> Path:
 
 
 PACKAGE = _package()
-
-
-class Status(IntEnum):
-    SUCCESS = 0
-    NOT_INITIALIZED = 1
-    INVALID_ARGUMENT = 2
-    NOT_SUPPORTED = 3
-    ALLOC_FAILED = 4
-    NO_DEVICE = 5
-    DRIVER_ERROR = 6
-    LAUNCH_FAILED = 7
-    WORKSPACE_TOO_SMALL = 8
-    INTERNAL = 9
-
-
-class Layout(IntEnum):
-    ROW_MAJOR = 101
-    COL_MAJOR = 102
-
-
-class Op(IntEnum):
-    NO_TRANS = 111
-    TRANS = 112
-    CONJ_TRANS = 113
-
-
-class Type(IntEnum):
-    F16 = 1
-    BF16 = 2
-    F32 = 3
-
-
-class Mode(IntEnum):
-    DEFAULT = 0
-    BATCH_INVARIANT = 1
-    TREE = 2
-
-
-class Activation(IntEnum):
-    NONE = 0
-    RELU = 1
-    GELU_TANH = 2
-    GELU_ERF = 3
-    SILU = 4
-
-
-class Bias(IntEnum):
-    NONE = 0
-    M = 1
-    N = 2
-
-
-class Uplo(IntEnum):
-    NONE = 0
-    UPPER = 121
-    LOWER = 122
-    BOTH = 123
-
-
-class LogLevel(IntEnum):
-    OFF = 0
-    ERROR = 1
-    PLAN = 2
-    TRACE = 3
-
-
-class Grouping(IntEnum):
-    CONTIGUOUS = 1
-    MASKED = 2
-    HOST = 3
-    K = 4
-
 
 DEVICE_HOST = -1
 DEVICE_CURRENT = -2
@@ -211,6 +141,38 @@ class GroupedArgs(_Struct):
     def __init__(self) -> None:
         super().__init__()
         hgemm_grouped_args_init(byref(self), sizeof(self))
+
+
+class Flag(_Struct):
+    """hgemm_flag_t, which must lie at a multiple of 16 bytes."""
+    _fields_ = [("raised", c_uint32), ("taken", c_uint32), ("internal", c_uint32 * 2)]
+
+
+class ExchangeArgs(_Struct):
+    """hgemm_exchange_args_t; ``ExchangeArgs()`` has the defaults of hgemm_exchange_args_init().
+
+    ``raise_`` is C's ``raise``, a word of Python's own.
+    """
+    _fields_ = [("size", c_size_t), ("raise_", c_void_p), ("raise_count", c_int64), ("wait", c_void_p),
+                ("wait_count", c_int64), ("limit_us", c_int64), ("error", c_void_p), ("rows", c_int64),
+                ("columns", c_int64), ("parts", c_void_p), ("part_count", c_int64), ("ld_part", c_int64),
+                ("d", c_void_p), ("d_count", c_int64), ("ldd", c_int64), ("type_part", c_int), ("type_d", c_int),
+                ("bias", c_void_p), ("bias_type", c_int), ("unused", c_uint32), ("raise_after", c_void_p),
+                ("raise_after_count", c_int64)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_exchange_args_init(byref(self), sizeof(self))
+
+
+class Blocks(_Struct):
+    """hgemm_blocks_t; ``Blocks()`` has the defaults of hgemm_blocks_init(). ``raise_`` is C's ``raise``."""
+    _fields_ = [("size", c_size_t), ("rows", c_int64), ("first", c_int64), ("wait", c_void_p), ("raise_", c_void_p),
+                ("d", c_void_p), ("limit_us", c_int64), ("error", c_void_p)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_blocks_init(byref(self), sizeof(self))
 
 
 class TuneOptions(_Struct):
@@ -380,6 +342,13 @@ hgemm_explain = _call("hgemm_explain", _handle, POINTER(Args), c_char_p, c_size_
 # Grouped products
 hgemm_grouped_args_init = _function("hgemm_grouped_args_init", None, POINTER(GroupedArgs), c_size_t)
 hgemm_grouped_ex = _call("hgemm_grouped_ex", _handle, POINTER(GroupedArgs))
+
+# Several streams and GPUs
+hgemm_exchange_args_init = _function("hgemm_exchange_args_init", None, POINTER(ExchangeArgs), c_size_t)
+hgemm_exchange = _call("hgemm_exchange", _handle, POINTER(ExchangeArgs))
+hgemm_blocks_init = _function("hgemm_blocks_init", None, POINTER(Blocks), c_size_t)
+hgemm_gemm_blocks = _call("hgemm_gemm_blocks", _handle, POINTER(Args), POINTER(Blocks))
+hgemm_read_error = _call("hgemm_read_error", _handle, c_void_p)
 
 # Tuning
 hgemm_tune_options_init = _function("hgemm_tune_options_init", None, POINTER(TuneOptions), c_size_t)

@@ -5,6 +5,9 @@ program layout
     type(hgemm_gate_t), target :: gate
     type(hgemm_args_t), target :: args
     type(hgemm_grouped_args_t), target :: grouped
+    type(hgemm_flag_t), target :: flag
+    type(hgemm_exchange_args_t), target :: exchange
+    type(hgemm_blocks_t), target :: blocks
     type(hgemm_tune_options_t), target :: options
     type(hgemm_tune_report_t), target :: report
     integer(c_intptr_t) :: origin
@@ -19,6 +22,7 @@ program layout
     call value('HGEMM_STATUS_LAUNCH_FAILED', HGEMM_STATUS_LAUNCH_FAILED)
     call value('HGEMM_STATUS_WORKSPACE_TOO_SMALL', HGEMM_STATUS_WORKSPACE_TOO_SMALL)
     call value('HGEMM_STATUS_INTERNAL', HGEMM_STATUS_INTERNAL)
+    call value('HGEMM_STATUS_TIMED_OUT', HGEMM_STATUS_TIMED_OUT)
     call value('HGEMM_ROW_MAJOR', HGEMM_ROW_MAJOR)
     call value('HGEMM_COL_MAJOR', HGEMM_COL_MAJOR)
     call value('HGEMM_NO_TRANS', HGEMM_NO_TRANS)
@@ -146,6 +150,48 @@ program layout
     call member('hgemm_grouped_args_t.stride_bias', c_loc(grouped%stride_bias))
     call member('hgemm_grouped_args_t.bias_type', c_loc(grouped%bias_type))
     call member('hgemm_grouped_args_t.unused_too', c_loc(grouped%unused_too))
+
+    call size_of('hgemm_flag_t', c_sizeof(flag))
+    origin = address(c_loc(flag))
+    call member('hgemm_flag_t.raised', c_loc(flag%raised))
+    call member('hgemm_flag_t.taken', c_loc(flag%taken))
+    call member('hgemm_flag_t.internal', c_loc(flag%internal))
+
+    call size_of('hgemm_exchange_args_t', c_sizeof(exchange))
+    origin = address(c_loc(exchange))
+    call member('hgemm_exchange_args_t.size', c_loc(exchange%size))
+    call member('hgemm_exchange_args_t.raise', c_loc(exchange%raise))
+    call member('hgemm_exchange_args_t.raise_count', c_loc(exchange%raise_count))
+    call member('hgemm_exchange_args_t.wait', c_loc(exchange%wait))
+    call member('hgemm_exchange_args_t.wait_count', c_loc(exchange%wait_count))
+    call member('hgemm_exchange_args_t.limit_us', c_loc(exchange%limit_us))
+    call member('hgemm_exchange_args_t.error', c_loc(exchange%error))
+    call member('hgemm_exchange_args_t.rows', c_loc(exchange%rows))
+    call member('hgemm_exchange_args_t.columns', c_loc(exchange%columns))
+    call member('hgemm_exchange_args_t.parts', c_loc(exchange%parts))
+    call member('hgemm_exchange_args_t.part_count', c_loc(exchange%part_count))
+    call member('hgemm_exchange_args_t.ld_part', c_loc(exchange%ld_part))
+    call member('hgemm_exchange_args_t.d', c_loc(exchange%d))
+    call member('hgemm_exchange_args_t.d_count', c_loc(exchange%d_count))
+    call member('hgemm_exchange_args_t.ldd', c_loc(exchange%ldd))
+    call member('hgemm_exchange_args_t.type_part', c_loc(exchange%type_part))
+    call member('hgemm_exchange_args_t.type_d', c_loc(exchange%type_d))
+    call member('hgemm_exchange_args_t.bias', c_loc(exchange%bias))
+    call member('hgemm_exchange_args_t.bias_type', c_loc(exchange%bias_type))
+    call member('hgemm_exchange_args_t.unused', c_loc(exchange%unused))
+    call member('hgemm_exchange_args_t.raise_after', c_loc(exchange%raise_after))
+    call member('hgemm_exchange_args_t.raise_after_count', c_loc(exchange%raise_after_count))
+
+    call size_of('hgemm_blocks_t', c_sizeof(blocks))
+    origin = address(c_loc(blocks))
+    call member('hgemm_blocks_t.size', c_loc(blocks%size))
+    call member('hgemm_blocks_t.rows', c_loc(blocks%rows))
+    call member('hgemm_blocks_t.first', c_loc(blocks%first))
+    call member('hgemm_blocks_t.wait', c_loc(blocks%wait))
+    call member('hgemm_blocks_t.raise', c_loc(blocks%raise))
+    call member('hgemm_blocks_t.d', c_loc(blocks%d))
+    call member('hgemm_blocks_t.limit_us', c_loc(blocks%limit_us))
+    call member('hgemm_blocks_t.error', c_loc(blocks%error))
 
     call size_of('hgemm_tune_options_t', c_sizeof(options))
     origin = address(c_loc(options))

@@ -31,11 +31,18 @@ module operands
     real, parameter :: wanted_relu(m, n) = max(product_values - 3, 0), &
         wanted_rows(n, m) = transpose(product_values)
     integer(c_int64_t), target :: offsets(3) = [0, 1, 3]
+    ! On the heap, whose memory is as aligned as a flag must be.
+    type(hgemm_flag_t), pointer :: flag
+    integer(c_int32_t), target :: error = 0
+    real(c_float), target :: part(m, n) = real(product_values)
+    type(c_ptr), target :: flags(1), parts(2), places(2)
     integer :: failures = 0
 
     type(c_ptr) :: handle, stream, address
     type(hgemm_args_t) :: args
     type(hgemm_grouped_args_t) :: grouped
+    type(hgemm_exchange_args_t) :: exchange
+    type(hgemm_blocks_t) :: blocks
     type(hgemm_tune_options_t) :: options
     type(hgemm_tune_report_t) :: report
     integer(c_int) :: status, number
@@ -47,6 +54,9 @@ contains
     subroutine prepare()
         call fill(h, f16)
         call fill(b, bf16)
+        allocate (flag)
+        flag = hgemm_flag_t(0, 0, 0)
+        flags = c_loc(flag)
         call clear()
     end subroutine
 
@@ -132,6 +142,33 @@ contains
         args%bias_type = HGEMM_F32
         args%bias = c_loc(bias)
         args%activation = HGEMM_ACTIVATION_RELU
+    end subroutine
+
+    ! D = part + part, by a handle that raises the flag that it waits for.
+    subroutine describe_exchange()
+        parts = c_loc(part)
+        places = c_loc(D)
+        exchange%raise = c_loc(flags)
+        exchange%raise_count = 1
+        exchange%wait = c_loc(flags)
+        exchange%wait_count = 1
+        exchange%limit_us = 1000000
+        exchange%error = c_loc(error)
+        exchange%rows = n
+        exchange%columns = m
+        exchange%parts = c_loc(parts)
+        exchange%part_count = 2
+        exchange%ld_part = m
+        exchange%d = c_loc(places)
+        exchange%d_count = 1
+        exchange%ldd = m
+    end subroutine
+
+    ! Two blocks of describe_relu's product, of two rows and of one.
+    subroutine describe_blocks()
+        places = [c_loc(D(1, 1)), c_loc(D(3, 1))]
+        blocks%rows = 2
+        blocks%d = c_loc(places)
     end subroutine
 
     ! Row-major: the transpose of each Fortran array. Two groups, of one row and of two.

@@ -12,6 +12,7 @@ from hgemm import c
 SOURCE = Path(os.environ.get("HGEMM_SOURCE", Path(__file__).parents[3]))
 HEADER = SOURCE / "include/hgemm.h"
 STRUCTS = {"hgemm_gate_t": c.Gate, "hgemm_args_t": c.Args, "hgemm_grouped_args_t": c.GroupedArgs,
+           "hgemm_flag_t": c.Flag, "hgemm_exchange_args_t": c.ExchangeArgs, "hgemm_blocks_t": c.Blocks,
            "hgemm_tune_options_t": c.TuneOptions, "hgemm_tune_report_t": c.TuneReport}
 ENUMS = {"hgemm_status_t": c.Status, "hgemm_layout_t": c.Layout, "hgemm_op_t": c.Op, "hgemm_type_t": c.Type,
          "hgemm_mode_t": c.Mode, "hgemm_activation_t": c.Activation, "hgemm_bias_t": c.Bias,
@@ -77,7 +78,8 @@ class Header(unittest.TestCase):
         ours += [f"HGEMM_DEVICE_{name} = {getattr(c, 'DEVICE_' + name)}" for name in ("HOST", "CURRENT")]
         for name, struct in STRUCTS.items():
             ours.append(f"{name}: {ctypes.sizeof(struct)} bytes")
-            ours += [f"{name}.{field} at {getattr(struct, field).offset}" for field, _ in struct._fields_]
+            ours += [f"{name}.{field.rstrip('_')} at {getattr(struct, field).offset}"  # raise_: a keyword in C's name
+                     for field, _ in struct._fields_]
         ours[ours.index("HGEMM_NONE = 0")] = "HGEMM_UPLO_NONE = 0"  # the other values have CBLAS's names
         self.assertEqual(sorted(ours), sorted(line for line in lines if line))
 
@@ -90,6 +92,10 @@ class Header(unittest.TestCase):
         self.assertEqual((args.size, args.layout, args.alpha, args.beta, args.batch_count),
                          (ctypes.sizeof(c.Args), c.Layout.COL_MAJOR, 1, 0, 1))
         self.assertEqual((grouped.grouping, grouped.transb), (c.Grouping.CONTIGUOUS, c.Op.TRANS))
+        exchange, blocks = c.ExchangeArgs(), c.Blocks()
+        self.assertEqual((exchange.size, exchange.wait_count, exchange.type_part, exchange.type_d, exchange.d_count),
+                         (ctypes.sizeof(c.ExchangeArgs), 0, c.Type.F32, c.Type.F32, 0))
+        self.assertEqual((blocks.size, blocks.rows, blocks.first), (ctypes.sizeof(c.Blocks), 0, 0))
         self.assertEqual(c.TuneOptions().size, ctypes.sizeof(c.TuneOptions))
         self.assertEqual(c.TuneReport().size, ctypes.sizeof(c.TuneReport))
 

@@ -40,6 +40,7 @@ pub const HGEMM_STATUS_DRIVER_ERROR: hgemm_status_t = 6;
 pub const HGEMM_STATUS_LAUNCH_FAILED: hgemm_status_t = 7;
 pub const HGEMM_STATUS_WORKSPACE_TOO_SMALL: hgemm_status_t = 8;
 pub const HGEMM_STATUS_INTERNAL: hgemm_status_t = 9;
+pub const HGEMM_STATUS_TIMED_OUT: hgemm_status_t = 10;
 
 pub type hgemm_layout_t = c_int;
 pub const HGEMM_ROW_MAJOR: hgemm_layout_t = 101;
@@ -190,6 +191,55 @@ pub struct hgemm_grouped_args_t {
     pub stride_bias: i64,
     pub bias_type: hgemm_type_t,
     pub unused_too: u32,
+}
+
+/// Aligned as the library wants it, which C's is not by itself.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_flag_t {
+    pub raised: u32,
+    pub taken: u32,
+    pub internal: [u32; 2],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_exchange_args_t {
+    pub size: usize,
+    pub raise: *const *mut hgemm_flag_t,
+    pub raise_count: i64,
+    pub wait: *const *mut hgemm_flag_t,
+    pub wait_count: i64,
+    pub limit_us: i64,
+    pub error: *mut u32,
+    pub rows: i64,
+    pub columns: i64,
+    pub parts: *const *const c_void,
+    pub part_count: i64,
+    pub ld_part: i64,
+    pub d: *const *mut c_void,
+    pub d_count: i64,
+    pub ldd: i64,
+    pub type_part: hgemm_type_t,
+    pub type_d: hgemm_type_t,
+    pub bias: *const c_void,
+    pub bias_type: hgemm_type_t,
+    pub unused: u32,
+    pub raise_after: *const *mut hgemm_flag_t,
+    pub raise_after_count: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_blocks_t {
+    pub size: usize,
+    pub rows: i64,
+    pub first: i64,
+    pub wait: *const *mut hgemm_flag_t,
+    pub raise: *const *mut hgemm_flag_t,
+    pub d: *const *mut c_void,
+    pub limit_us: i64,
+    pub error: *mut u32,
 }
 
 #[repr(C)]
@@ -356,6 +406,13 @@ extern "C" {
     ) -> hgemm_status_t;
     pub fn hgemm_grouped_args_init(args: *mut hgemm_grouped_args_t, size: usize);
     pub fn hgemm_grouped_ex(handle: hgemm_handle_t, args: *const hgemm_grouped_args_t) -> hgemm_status_t;
+    pub fn hgemm_exchange_args_init(args: *mut hgemm_exchange_args_t, size: usize);
+    pub fn hgemm_exchange(handle: hgemm_handle_t, args: *const hgemm_exchange_args_t) -> hgemm_status_t;
+    pub fn hgemm_blocks_init(blocks: *mut hgemm_blocks_t, size: usize);
+    pub fn hgemm_gemm_blocks(
+        handle: hgemm_handle_t, args: *const hgemm_args_t, blocks: *const hgemm_blocks_t,
+    ) -> hgemm_status_t;
+    pub fn hgemm_read_error(handle: hgemm_handle_t, error: *const u32) -> hgemm_status_t;
     pub fn hgemm_tune_options_init(options: *mut hgemm_tune_options_t, size: usize);
     pub fn hgemm_tune_report_init(report: *mut hgemm_tune_report_t, size: usize);
     pub fn hgemm_tune(

@@ -35,6 +35,7 @@ fn constants_and_structs_are_those_of_c() {
         HGEMM_STATUS_LAUNCH_FAILED,
         HGEMM_STATUS_WORKSPACE_TOO_SMALL,
         HGEMM_STATUS_INTERNAL,
+        HGEMM_STATUS_TIMED_OUT,
         HGEMM_ROW_MAJOR,
         HGEMM_COL_MAJOR,
         HGEMM_NO_TRANS,
@@ -157,6 +158,45 @@ fn constants_and_structs_are_those_of_c() {
         stride_bias,
         bias_type,
         unused_too
+    );
+    members!(lines, hgemm_flag_t, raised, taken, internal);
+    members!(
+        lines,
+        hgemm_exchange_args_t,
+        size,
+        raise,
+        raise_count,
+        wait,
+        wait_count,
+        limit_us,
+        error,
+        rows,
+        columns,
+        parts,
+        part_count,
+        ld_part,
+        d,
+        d_count,
+        ldd,
+        type_part,
+        type_d,
+        bias,
+        bias_type,
+        unused,
+        raise_after,
+        raise_after_count
+    );
+    members!(
+        lines,
+        hgemm_blocks_t,
+        size,
+        rows,
+        first,
+        wait,
+        raise,
+        d,
+        limit_us,
+        error
     );
     members!(
         lines,

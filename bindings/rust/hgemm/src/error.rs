@@ -17,6 +17,7 @@ pub enum Status {
     LaunchFailed,
     WorkspaceTooSmall,
     Internal,
+    TimedOut,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub(crate) fn check(status: sys::hgemm_status_t) -> Result<()> {
         sys::HGEMM_STATUS_DRIVER_ERROR => Status::DriverError,
         sys::HGEMM_STATUS_LAUNCH_FAILED => Status::LaunchFailed,
         sys::HGEMM_STATUS_WORKSPACE_TOO_SMALL => Status::WorkspaceTooSmall,
+        sys::HGEMM_STATUS_TIMED_OUT => Status::TimedOut,
         _ => Status::Internal,
     };
     // SAFETY: the text lives until this thread's next call of the library.
