@@ -4,10 +4,11 @@
     torchrun --nproc-per-node 2 overlap.py [--csv FILE] [--revision NAME] [--rounds R] [--tokens N,...]
 
 Needs PyTorch with CUDA and NCCL, and a GPU for each rank. bf16. Layers of K x N over P ranks: the rows are gathered for
-N / P columns in each rank (gather), the sums of K / P are scattered (scatter) or all are given to all (all).
+N / P columns in each rank (gather), the sums of K / P are scattered (scatter) or all are given to all (all), also with
+the bits of one GPU (tree).
 Medians of CUDA graphs that take turns, of the slower rank. The columns, in microseconds:
 
-    ours        all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce
+    ours        all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce, row_parallel_linear
     cublas      NCCL's collective and torch.mm, one after the other;  hgemm: with hgemm.torch.mm
     product     the product alone, by the faster of both;  transfer: NCCL's collective alone
     fused       torch.ops.symm_mem.fused_all_gather_matmul, fused_matmul_reduce_scatter
@@ -54,7 +55,8 @@ def gather_arms(tokens, k, n, size, name):
             "fused": lambda: torch.ops.symm_mem.fused_all_gather_matmul(x, [weight.t()], 0, name, return_A=False)[1][0]}
 
 
-def reduce_arms(tokens, k, n, size, name, scatter):
+def reduce_arms(tokens, k, n, size, name, what):
+    scatter = what == "scatter"
     x, weight = random(tokens, k // size), random(n, k // size) / k**0.5
     whole, part = torch.zeros_like(random(tokens, n)), random(tokens // size, n)
 
@@ -65,7 +67,8 @@ def reduce_arms(tokens, k, n, size, name, scatter):
         distributed.reduce_scatter_tensor(block, partial)
         return block
 
-    ours = htd.matmul_reduce_scatter if scatter else htd.matmul_all_reduce
+    ours = {"scatter": htd.matmul_reduce_scatter, "all": htd.matmul_all_reduce,
+            "tree": lambda x, mat2: htd.row_parallel_linear(x, mat2.t())}[what]
     arms = {"ours": lambda: ours(x, weight.t()),
             "cublas": lambda: reduce(torch.mm(x, weight.t()), torch.empty_like(part)),
             "hgemm": lambda: reduce(ht.mm(x, weight.t()), torch.empty_like(part)),
@@ -77,12 +80,12 @@ def reduce_arms(tokens, k, n, size, name, scatter):
 
 
 def cases(size, name):
-    for what in ("gather", "scatter", "all"):
+    for what in ("gather", "scatter", "all", "tree"):
         for wide, long in LAYERS:
             k, n = (wide, long) if what == "gather" else (long, wide)
             for tokens in TOKENS:
                 make = gather_arms if what == "gather" else reduce_arms
-                more = () if what == "gather" else (what == "scatter",)
+                more = () if what == "gather" else (what,)
                 yield what, tokens, k, n, lambda: make(tokens, k, n, size, name, *more)
 
 

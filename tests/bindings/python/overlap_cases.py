@@ -11,8 +11,10 @@ import torch
 from torch import distributed
 
 import hgemm.torch  # noqa: F401  defines the operators
+from hgemm.torch._exchange import Meeting, bytes_of_flags
 
 SHARED = 1 << 20  # bytes that each process of a group shares
+WIDTH = 4  # of which a multiple is the number of columns that a rank owns
 
 
 class Case(NamedTuple):
@@ -56,13 +58,15 @@ CASES = [case for dtype in (torch.float16, torch.bfloat16) for case in (
     Case("all", dtype, k=0, bias=dtype))]
 
 
-class SharedMemory:
+class SharedMemory(Meeting):
     """As Peers, on the CPU. Copies take place as late as they may."""
 
     def __init__(self, group, folder):
         self._group, self._pending = group, []
-        self._memory = [torch.from_file(f"{folder}/{rank}", True, SHARED, dtype=torch.uint8)
-                        for rank in distributed.get_process_group_ranks(group)]
+        ranks = distributed.get_process_group_ranks(group)
+        self._memory = [torch.from_file(f"{folder}/{rank}", True, SHARED + bytes_of_flags(len(ranks)),
+                                        dtype=torch.uint8) for rank in ranks]
+        super().__init__([memory.data_ptr() + SHARED for memory in self._memory], distributed.get_rank(group))
 
     def views(self, shape, dtype, offset=0, by_rows=False):
         length = torch.Size(shape).numel() * dtype.itemsize
@@ -89,8 +93,8 @@ class SharedMemory:
 
 
 class SymmetricMemory:
-    """As torch's, on the CPU, for _peers: ``room`` is the most that this rank can allocate at once. In the rendezvous
-    each rank waits for all others by a file, as torch's do by a store."""
+    """As torch's, on the CPU, for _peers: ``room`` is the most that this rank can allocate at once for buffers, which
+    have flags behind them. In the rendezvous each rank waits for all others by a file, as torch's do by a store."""
 
     def __init__(self, file, size, room, meets=True):
         self._store, self._size, self._room, self._meets = distributed.FileStore(file, size), size, room, meets
@@ -98,9 +102,10 @@ class SymmetricMemory:
         self.tried, self.met = [], 0  # bytes of each allocation; how many times all ranks came
 
     def empty(self, bytes, *, dtype, device):
-        self.tried.append(bytes)
-        if bytes > self._room:
-            raise torch.OutOfMemoryError(f"this rank has no {bytes} bytes")
+        buffers = bytes - bytes_of_flags(self._size)
+        self.tried.append(buffers)
+        if buffers > self._room:
+            raise torch.OutOfMemoryError(f"this rank has no {buffers} bytes")
         memory = torch.empty(bytes, dtype=dtype, device=device)
         self._made.append(weakref.ref(memory))
         return memory
@@ -115,7 +120,8 @@ class SymmetricMemory:
             time.sleep(0.001)
         if not self._meets:
             raise RuntimeError("this rank cannot reach the others")
-        return SimpleNamespace(world_size=self._size)
+        return SimpleNamespace(world_size=self._size, rank=0,
+                               get_buffer=lambda rank, shape, dtype, start: memory[start:start + shape[0]])
 
     def alive(self):
         return sum(made().numel() for made in self._made if made() is not None)
@@ -145,10 +151,17 @@ def of_parts(x, mat2, bias, out_dtype, parts):
     return torch.cat([product(part, mat2, bias, out_dtype) for part in x.split(max(1, -(-len(x) // parts)))])
 
 
+def of_columns(x, mat2, bias, size):
+    """Of so many parts of the columns, in float32."""
+    width = -(-mat2.shape[1] // (WIDTH * size)) * WIDTH
+    biases = [None] * size if bias is None else bias.split(width)
+    return torch.cat([product(x, part, bias, torch.float32) for part, bias in zip(mat2.split(width, 1), biases)], 1)
+
+
 def gathered(case, size, way):
     operands = case.operands(size)
     whole = torch.cat([rows_of(x) for x, *_ in operands])
-    parts = size if way in ("more", "many") else 1
+    parts = size if way in ("rows", "columns", "many") else 1
     return [of_parts(whole, mat2, bias, case.out_dtype, parts) for _, mat2, bias, _ in operands]
 
 
@@ -166,8 +179,10 @@ def sums(case, size, way):
     dtype = case.out_dtype or case.dtype
     if size == 1:
         return product(*operands[0], dtype)
+    if way == "columns" and case.what == "all":
+        return add([of_columns(*each, size) for each in operands]).to(dtype)
     if way != "many" or case.k == 0:
-        parts = size if way == "more" else 1
+        parts = size if way in ("rows", "columns") and case.what == "scatter" else 1
         return add([of_parts(*each, torch.float32, parts) for each in operands]).to(dtype)
     rows, found = len(operands[0][0]), []
     block = -(-rows // size)

@@ -25,12 +25,15 @@ if not distributed.is_available() or not distributed.is_gloo_available():
 import hgemm
 import hgemm.torch as ht
 import hgemm.torch.distributed as htd
+from hgemm.torch import _peers, _reduce, _tree_reduce
+from overlap_cases import SHARED, SharedMemory
 
 HALF = (torch.float16, torch.bfloat16)
 PROCESSES = 8
 #: Ranks of the processes of each group, by its name. Those of 4 are not the first.
 GROUPS = {"1": [0], "2": [0, 1], "4": [4, 5, 6, 7], "8": [*range(8)], "3": [0, 1, 2]}
 SIZES = ("1", "2", "4", "8")
+READ = (0, 1 << 20)
 
 
 class Case(NamedTuple):
@@ -160,16 +163,29 @@ def once_only(group, rank, size):
     return "nothing was refused"
 
 
-def found_in(name, group):
+def by_memory(group, folder):
+    """Results by memory that the processes share, of which each reads all or adds a part for all, by how many rows are
+    read."""
+    rank, size = distributed.get_rank(group), distributed.get_world_size(group)
+    memory, found = SharedMemory(group, folder), {}
+    with mock.patch.object(_peers, "find", lambda *_: memory):
+        for rows in READ:
+            with mock.patch.object(_reduce, "READ_BY_ALL", rows):
+                found |= {(rows, case): forward(case, group, rank, size) for case in FORWARD}
+    return found
+
+
+def found_in(name, group, folder):
     rank, size = distributed.get_rank(group), distributed.get_world_size(group)
     if name == "3":
         return {"odd size": refusal(lambda: forward(FORWARD[0], group, rank, size))}
     found = {case: forward(case, group, rank, size) for case in FORWARD}
     found |= {("gradients", case): backward(case, group, rank, size) for case in BACKWARD}
     if size > 1:
+        found |= by_memory(group, f"{folder}/memory{name}")
         found["refusals"] = refusals(group, rank, size)
     if name == "4":
-        with mock.patch.object(htd, "_add_pairwise", add_in_a_row):
+        with mock.patch.object(_tree_reduce, "add_pairwise", add_in_a_row):
             found["in a row"] = forward(FORWARD[3], group, rank, size)
         found["compiled"], found["once"] = compiled(group, rank, size), once_only(group, rank, size)
     return found
@@ -182,7 +198,7 @@ def process(rank, folder):
         distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=PROCESSES,
                                        timeout=timedelta(seconds=90))
         groups = {name: distributed.new_group(ranks) for name, ranks in GROUPS.items()}
-        found = {name: found_in(name, groups[name]) for name, ranks in GROUPS.items() if rank in ranks}
+        found = {name: found_in(name, groups[name], folder) for name, ranks in GROUPS.items() if rank in ranks}
         found["default"] = forward(FORWARD[1], None, rank, PROCESSES)
         if rank not in GROUPS["2"]:
             found["stranger"] = refusal(lambda: forward(FORWARD[1], groups["2"], 0, 2))
@@ -201,6 +217,11 @@ def setUpModule():
     """Forked before this process has threads."""
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME="lo"):
+        for name, ranks in GROUPS.items():
+            os.mkdir(f"{folder}/memory{name}")
+            for rank in ranks:
+                with open(f"{folder}/memory{name}/{rank}", "wb") as file:
+                    file.truncate(2 * SHARED)
         processes = [context.Process(target=process, args=(rank, folder), daemon=True) for rank in range(PROCESSES)]
         for each in processes:
             each.start()
@@ -241,8 +262,9 @@ class Forward(Test):
         for case in FORWARD:
             expected = by_the_library(case)
             for name in SIZES:
-                for rank, result in enumerate(of_ranks(name, case)):
-                    self.assert_same_bits(result, share_of(expected, case, rank, int(name)), (case, name, rank))
+                for key in (case, *((rows, case) for rows in READ if name != "1")):
+                    for rank, result in enumerate(of_ranks(name, key)):
+                        self.assert_same_bits(result, share_of(expected, case, rank, int(name)), (key, name, rank))
 
     def test_default_group(self):
         expected = by_the_library(FORWARD[1])

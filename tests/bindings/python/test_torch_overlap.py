@@ -22,14 +22,15 @@ if not distributed.is_available() or not distributed.is_gloo_available():
     sys.exit(77)
 
 import hgemm.torch.distributed as htd
-from hgemm.torch import _overlap, _peers
-from overlap_cases import CASES, SHARED, SharedMemory, SymmetricMemory, add, expected_of, product
+from hgemm.torch import _peers, _reduce
+from overlap_cases import CASES, SHARED, WIDTH, SharedMemory, SymmetricMemory, add, expected_of, product
 
 PROCESSES = 4
 #: Ranks of the processes of each group, by its name. Those of 2 are not the first.
 GROUPS = {"1": [0], "2": [2, 3], "3": [0, 1, 2], "4": [0, 1, 2, 3]}
-#: How ranks exchange: by collectives, or by memory, with few rows, with more and with many.
-WAYS = {"collectives": {}, "few": {}, "more": {"FEW": 0}, "many": {"FEW": 0, "HALVED": 0}}
+#: How ranks exchange: by collectives, or by memory: read by all, added for all, by blocks of rows or columns, halved.
+WAYS = {"collectives": {}, "few": {}, "for all": {"READ_BY_ALL": 0}, "rows": {"FEW": 0},
+        "columns": {"FEW": 0, "LEAST": 0, "ALIGNED": WIDTH}, "many": {"FEW": 0, "HALVED": 0}}
 FUNCTIONS = {"gather": htd.all_gather_matmul, "scatter": htd.matmul_reduce_scatter, "all": htd.matmul_all_reduce}
 
 
@@ -146,8 +147,8 @@ def found_in(name, group, folder):
     found = {}
     for way, constants in WAYS.items():
         memory = None if way == "collectives" else shared
-        constants = {"FEW": _overlap.FEW, **constants}
-        with mock.patch.object(_peers, "find", lambda *_: memory), mock.patch.multiple(_overlap, **constants):
+        constants = {"FEW": _reduce.FEW, **constants}
+        with mock.patch.object(_peers, "find", lambda *_: memory), mock.patch.multiple(_reduce, **constants):
             found |= {(way, case): run(case, group, rank, size) for case in CASES}
             found["layers"] = layers(group, rank, size)  # of the last
     found["refusals"], found["once"] = refusals(group, rank, size), once_only(group)
@@ -190,7 +191,7 @@ def setUpModule():
             os.mkdir(f"{folder}/{name}")
             for rank in ranks:
                 with open(f"{folder}/{name}/{rank}", "wb") as file:
-                    file.truncate(SHARED)
+                    file.truncate(2 * SHARED)
         processes = [context.Process(target=process, args=(rank, folder), daemon=True) for rank in range(PROCESSES)]
         for each in processes:
             each.start()

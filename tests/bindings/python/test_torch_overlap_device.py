@@ -31,10 +31,12 @@ if not distributed.is_available() or not distributed.is_nccl_available():
 import hgemm
 import hgemm.torch as ht
 import hgemm.torch.distributed as htd
-from hgemm.torch import _overlap, _peers
+from hgemm.torch import _peers, _reduce
+from hgemm.torch._tree_reduce import add_pairwise
 
 RANKS = min(8, torch.cuda.device_count())
-K, N = 1024, 768  # in each rank
+K, N = 1024, 1088 * RANKS  # in each rank
+_reduce.LEAST = 1 << 29  # so that some products have blocks of columns
 
 
 def gathered(x):
@@ -55,16 +57,25 @@ def add(parts):
     return total
 
 
-def sums(x, mat2, bias, out_dtype):
-    """All rows of the result. How many rows a product has may change its bits."""
+def partial(x, mat2, bias, scatter):
+    """This rank's, by blocks as the library computes them: how large a product is may change its bits."""
+    rows, width = -(-len(x) // RANKS), _reduce.width_of(mat2.shape[1], RANKS)
+    if scatter and len(x) > _reduce.FEW:
+        return torch.cat([product(each, mat2, bias, torch.float32) for each in x.split(rows)])
+    if not scatter and len(x) >= _reduce.FEW and x.numel() * width >= _reduce.LEAST:
+        biases = [None] * RANKS if bias is None else bias.split(width)
+        return torch.cat([product(x, part, of_part, torch.float32)
+                          for part, of_part in zip(mat2.split(width, 1), biases)], 1)
+    return product(x, mat2, bias, torch.float32)
+
+
+def sums(x, mat2, bias, out_dtype, scatter):
+    """All rows of the result."""
     rank, rows = distributed.get_rank(), len(x)
     block, bias = -(-rows // RANKS), bias if rank == 0 else None
-    if rows <= _overlap.FEW:
-        return add(gathered(product(x, mat2, bias, torch.float32)[None])).to(out_dtype)
+    if block < _reduce.HALVED:
+        return add(gathered(partial(x, mat2, bias, scatter)[None])).to(out_dtype)
     blocks = x.split(block)
-    if block < _overlap.HALVED:
-        part = torch.cat([product(each, mat2, bias, torch.float32) for each in blocks])
-        return add(gathered(part[None])).to(out_dtype)
     pieces = [piece for each in blocks for piece in (each[:block // 2], each[block // 2:])]
     all_parts = [gathered(product(piece, mat2, bias, torch.float32)[None]) for piece in pieces]
     found = []
@@ -80,12 +91,21 @@ def by_collectives(what, x, mat2, bias=None, out_dtype=None):
     if what == "gather":
         whole = gathered(x)
         return torch.cat([product(part, mat2, bias, out_dtype) for part in
-                          whole.split(len(x) if len(whole) > _overlap.FEW else len(whole))])
-    total = sums(x, mat2, bias, out_dtype or x.dtype)
+                          whole.split(len(x) if len(whole) > _reduce.FEW else len(whole))])
+    if what == "tree":
+        total = add_pairwise(gathered(ht.tree_mm(x, mat2, out_dtype=torch.float32)[None]))
+        return (total if bias is None else total + bias.float()).to(out_dtype or x.dtype)
+    total = sums(x, mat2, bias, out_dtype or x.dtype, what == "scatter")
     return total.chunk(RANKS)[distributed.get_rank()] if what == "scatter" else total
 
 
+def in_tree_order(x, mat2, bias=None, out_dtype=None):
+    return htd.row_parallel_linear(x, mat2.t(), bias, out_dtype=out_dtype)
+
+
 FUNCTIONS = {"gather": htd.all_gather_matmul, "scatter": htd.matmul_reduce_scatter, "all": htd.matmul_all_reduce}
+if RANKS & (RANKS - 1) == 0:
+    FUNCTIONS["tree"] = in_tree_order
 
 
 def operands(what, rows, dtype=torch.bfloat16, seed=0):
@@ -105,7 +125,7 @@ def same(ours, expected, about):
 def bits():
     for what, function in FUNCTIONS.items():
         for rows in (RANKS, 24 * RANKS, 96 * RANKS, 520 * RANKS, 2100 * RANKS,
-                     *((1, 7, 1001, 2099 * RANKS + 1) if what == "all" else ())):
+                     *((1, 7, 1001, 2099 * RANKS + 1) if what in ("all", "tree") else ())):
             for dtype in (torch.float16, torch.bfloat16):
                 x, mat2, bias = operands(what, rows, dtype)
                 for arguments in ({}, {"bias": bias}, {"out_dtype": torch.float32}, {"bias": bias.float()}):

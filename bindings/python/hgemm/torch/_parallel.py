@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import _ops, _overlap  # noqa: F401  defines the operators
+from . import _ops, _overlap
 from ._extension import is_plain, needs_gradient, refuse_forward_mode
 from ._ops import GEMM, Names, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
-from ._ranks import Group, known, place
+from ._ranks import Group, known, place, place_in
 
 _GATHER = torch.ops.hgemm.all_gather_matmul.default
 _GATHER_GRADIENTS = torch.ops.hgemm.all_gather_gradients.default
@@ -25,13 +25,13 @@ _OF = Names("x", "mat2")
 @torch.library.register_fake("hgemm::all_gather_matmul")
 def _fake_gather(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None,
                  batch_invariant: bool) -> Tensor:
-    return x.new_empty((len(x) * _overlap.place_in(group)[1], mat2.shape[1]), dtype=out_dtype)
+    return x.new_empty((len(x) * place_in(group)[1], mat2.shape[1]), dtype=out_dtype)
 
 
 @torch.library.register_fake("hgemm::all_gather_gradients")
 def _fake_gradients(x: Tensor, mat2: Tensor | None, left: Tensor, group: str, by_columns: bool,
                     batch_invariant: bool) -> tuple[Tensor, Tensor]:
-    rows, shape = len(x) * _overlap.place_in(group)[1], (left.shape[0], x.shape[1])
+    rows, shape = len(x) * place_in(group)[1], (left.shape[0], x.shape[1])
     return (x.new_empty((0,) if mat2 is None else (rows, mat2.shape[1])),
             x.new_empty(shape[::-1]).t() if by_columns else x.new_empty(shape))
 
@@ -39,7 +39,7 @@ def _fake_gradients(x: Tensor, mat2: Tensor | None, left: Tensor, group: str, by
 @torch.library.register_fake("hgemm::matmul_reduce")
 def _fake_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dtype: torch.dtype | None, scatter: bool,
                  batch_invariant: bool) -> Tensor:
-    rows = len(x) // _overlap.place_in(group)[1] if scatter else len(x)
+    rows = len(x) // place_in(group)[1] if scatter else len(x)
     return x.new_empty((rows, mat2.shape[1]), dtype=out_dtype)
 
 

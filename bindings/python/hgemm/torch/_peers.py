@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, distributed
 
 from .._driver import capture_of
+from ._exchange import Meeting, bytes_of_flags
 
 _log = logging.getLogger("hgemm.torch.distributed")
 
@@ -28,17 +29,25 @@ IN_TURN = 64 << 20
 _Made = TypeVar("_Made")
 
 
-def _allocate(device: torch.device, bytes: int) -> Tensor:
-    """This rank's memory for Peers. No other rank is asked."""
+def _bytes_of_buffers(bytes: int) -> int:
+    return bytes * (4 if bytes <= IN_TURN else 1)
+
+
+def _allocate(device: torch.device, bytes: int, ranks: int) -> Tensor:
+    """This rank's memory for Peers: buffers, then flags. No other rank is asked."""
     from torch.distributed import _symmetric_memory as symmetric
-    return symmetric.empty(bytes * (4 if bytes <= IN_TURN else 1), dtype=torch.uint8, device=device)
+    memory = symmetric.empty(_bytes_of_buffers(bytes) + bytes_of_flags(ranks), dtype=torch.uint8, device=device)
+    memory[_bytes_of_buffers(bytes):].zero_()
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()  # before another rank raises one
+    return memory
 
 
-class Peers:
+class Peers(Meeting):
     """A buffer in each rank's device, of so many bytes.
 
-    Up to IN_TURN bytes there are more, which calls take in turn. A call with a barrier in its midst then needs none at
-    its beginning: what it writes before its barrier has been read before the barrier of the call before. Graphs have
+    Up to IN_TURN bytes there are more, which calls take in turn. A call with a barrier, or an add(), in its midst then
+    needs none at its beginning: what it writes before has been read before that of the call before. Graphs have
     two buffers of their own, since they are replayed at any time, and a barrier before their first call."""
 
     def __init__(self, group: Any, memory: Tensor, bytes: int) -> None:
@@ -48,8 +57,11 @@ class Peers:
         self._memory = memory
         self._handle = symmetric.rendezvous(memory, group)
         self._ranks = range(self._handle.world_size)
+        flags = [self._handle.get_buffer(rank, (bytes_of_flags(len(self._ranks)),), torch.uint8,
+                                         _bytes_of_buffers(bytes)).data_ptr() for rank in self._ranks]
+        super().__init__(flags, self._handle.rank)
         self._views: dict[Any, list[Tensor]] = {}  # those of former calls, which take time to make
-        self._turn = self._start = 0
+        self._turns, self._start = [0, 0], 0  # of calls, and of those that graphs capture
         self._capture = 0  # that of the last call
         self._last = torch.cuda.Event()  # the end of the last call that no graph has captured
         self._last.record()
@@ -83,8 +95,9 @@ class Peers:
             if not capture:
                 stream.wait_event(self._last)
             if self._in_turn:
-                self._turn = 1 - self._turn
-                self._start = self.bytes * (self._turn + (2 if capture else 0))
+                kind = int(capture != 0)
+                self._turns[kind] = 1 - self._turns[kind]
+                self._start = self.bytes * (self._turns[kind] + 2 * kind)
             if not self._in_turn or (capture and capture != self._capture):
                 self.barrier()
             self._capture = capture or self._capture
@@ -165,7 +178,8 @@ class _Space:
         made = None
         with torch.cuda.device(self._device):
             # All have memory before one waits for the others: a rank without memory would not come.
-            memory = self._made_by_all(group, lambda: _allocate(self._device, bytes))
+            ranks = distributed.get_world_size(group)
+            memory = self._made_by_all(group, lambda: _allocate(self._device, bytes, ranks))
             if memory is not None:
                 made = self._made_by_all(group, lambda: Peers(group, memory, bytes))
         if made is not None:

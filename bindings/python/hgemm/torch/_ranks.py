@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.distributed_c10d import _resolve_process_group
 
 from . import _ops
 
@@ -54,3 +55,31 @@ def compare(own: str, group: Group, size: int) -> None:
     for rank, other in enumerate(each):
         _ops._require(other == each[0], ValueError,
                       f"weight: is {each[0]} in rank 0, and {other} in rank {rank}, must be alike")
+
+
+def group_of(name: str) -> Group:
+    return _resolve_process_group(name)  # type: ignore[arg-type]
+
+
+def place_in(name: str) -> tuple[int, int]:
+    """As place(), by the name that operators are given."""
+    if not name:
+        return 0, 1
+    group: Any = group_of(name)
+    return group.rank(), group.size()
+
+
+def multiply(a: Tensor, b: Tensor, bias: Tensor | None, out: Tensor, batch_invariant: bool,
+              added: Tensor | None = None) -> None:
+    if out.numel() > 0:
+        beta = 0.0 if added is None else 1.0
+        _ops.run(a, b, added, bias, 1.0, beta, "none", out.dtype, batch_invariant, out)
+
+
+def new(x: Tensor, rows: int, mat2: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x.new_empty((rows, mat2.shape[1]), dtype=dtype)
+
+
+def product(a: Tensor, b: Tensor, bias: Tensor | None, dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
+    """In C++ where it can be, which takes less of the host's time."""
+    return _ops.gemm(a, b, None, bias, 1.0, 0.0, "none", None if dtype == a.dtype else dtype, batch_invariant)

@@ -18,8 +18,9 @@ from torch.autograd.function import once_differentiable
 from . import _ops, _peers
 from ._ops import Names, require_dimensions, require_tensors
 from ._parallel import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
-from ._ranks import Group, compare, exchange, gather, known, place
+from ._ranks import Group, compare, gather, known, place
 from ._tree import TREE_MM
+from ._tree_reduce import TREE_REDUCE
 
 if TYPE_CHECKING:
     from ._styles import ColwiseParallel, RowwiseParallel
@@ -61,34 +62,6 @@ def _is_subtree(part: int, size: int) -> bool:
     return size == 1 or (part % 64 == 0 and part >= 512)
 
 
-def _add_pairwise(parts: Tensor) -> Tensor:
-    """As the upper levels of the tree: neighbours first, each sum rounded to float32."""
-    while len(parts) > 1:
-        parts = parts[0::2] + parts[1::2]
-    return parts[0]
-
-
-def _add_bias(block: Tensor, bias: Tensor, start: int) -> None:
-    """``start``: of the block, among all elements."""
-    width = len(bias)
-    shifted = bias.float().roll(-start % width)  # that of the block's first element first
-    rows, rest = divmod(len(block), width)
-    block[:rows * width].view(rows, width).add_(shifted)
-    block[rows * width:].add_(shifted[:rest])
-
-
-def _add_ranks(partial: Tensor, bias: Tensor | None, dtype: torch.dtype, group: Group, scatter: bool) -> Tensor:
-    rank, size = _place(group)
-    shape = (partial.shape[0] // size if scatter else partial.shape[0], partial.shape[1])
-    if partial.numel() == 0:
-        return partial.new_empty(shape, dtype=dtype)
-    block = _add_pairwise(exchange(partial, group, size))
-    if bias is not None:
-        _add_bias(block, bias, rank * len(block))
-    block = block.to(dtype)
-    return block.view(shape) if scatter else gather(block, group, size)[:partial.numel()].view(shape)
-
-
 class _RowParallel(torch.autograd.Function):
     """Of matrices. The result, or each rank's rows of it, is taken to be used alike in all ranks."""
 
@@ -97,9 +70,8 @@ class _RowParallel(torch.autograd.Function):
                 scatter: bool) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.bias_dtype, ctx.group, ctx.scatter = getattr(bias, "dtype", None), group, scatter
-        if _place(group)[1] == 1:
-            return TREE_MM(x, weight.t(), bias, dtype)
-        return _add_ranks(TREE_MM(x, weight.t(), None, torch.float32), bias, dtype, group, scatter)
+        name = "" if _place(group)[1] == 1 else known(group).group_name
+        return TREE_REDUCE(x, weight.t(), bias, name, dtype, scatter)
 
     @staticmethod
     @once_differentiable
