@@ -12,7 +12,7 @@
 namespace hg {
 namespace {
 
-constexpr int64_t chunk = 256;  // elements of a row that are added up at a time
+constexpr int64_t sums_at_once = 256;  // elements of a row that are added up at a time
 
 void raise_flags(std::span<hgemm_flag_t* const> flags)
 {
@@ -55,7 +55,7 @@ bool take_flags(const Exchange& what)
     return true;
 }
 
-using Sums = float[log2_parts + 1][chunk];
+using Sums = float[log2_parts + 1][sums_at_once];
 
 void load(const Exchange& what, size_t part, int64_t from, int64_t count, float* values)
 {
@@ -93,8 +93,8 @@ void add_rows(const Exchange& what, int64_t begin, int64_t end)
 {
     Sums sums;
     for (int64_t i = begin; i < end; ++i)
-        for (int64_t j = 0; j < what.columns; j += chunk) {
-            const int64_t count = std::min(chunk, what.columns - j);
+        for (int64_t j = 0; j < what.columns; j += sums_at_once) {
+            const int64_t count = std::min(sums_at_once, what.columns - j);
             if (what.pairwise)
                 add_pairwise(what, i * what.ld_part + j, count, sums);
             else

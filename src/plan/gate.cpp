@@ -1,17 +1,13 @@
 #include "src/plan/gate.hpp"
 
+#include "src/plan/sums.hpp"
+
 #include <numeric>
 
 namespace hg {
 namespace {
 
-// The pass numbers the elements of a part with 31 bits.
-constexpr int64_t max_elements = int64_t{1} << 30;
-constexpr int64_t vector = 8;            // elements
-constexpr int64_t sums_alignment = 256;  // bytes
 constexpr int64_t bytes_of_element = 2 * sizeof(float);
-
-int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 // How many matrices of sums a part has, or half of so many: contiguous groups share one.
 int64_t matrices_of(const Problem& p, const GateCut& cut)
@@ -41,10 +37,11 @@ int64_t first_column(const Problem& p, const GateCut& cut, const GatePiece& piec
 GateCut cut_gates(const Problem& p, size_t room)
 {
     constexpr int64_t few_columns = 1024;
-    const int64_t all = p.columns(), unit = has_halves(p) ? vector : std::lcm(p.gate.block, vector);
+    const int64_t all = p.columns(),
+                  unit = has_halves(p) ? sums_vector : std::lcm(p.gate.block, sums_vector);
     const int64_t bytes = static_cast<int64_t>(room) / sums_alignment * sums_alignment;
-    const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, vector, max_elements);
-    GateCut cut{p.m, round_up(all, vector), p.is_grouped() ? p.batch : 1, false, 0, 0};
+    const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, sums_vector, max_sums);
+    GateCut cut{p.m, round_up(all, sums_vector), p.is_grouped() ? p.batch : 1, false, 0, 0};
     if (const int64_t rows = p.m * matrices_of(p, cut); cut.columns > elements / rows)
         cut.columns = elements / rows / unit * unit;
     if (p.is_grouped())
@@ -56,7 +53,7 @@ GateCut cut_gates(const Problem& p, size_t room)
     if (cut.columns > all)
         cut.columns = all;
     cut.two = has_halves(p) && cut.columns < all;
-    cut.ld = round_up(cut.two ? cut.columns : 2 * cut.columns, vector);
+    cut.ld = round_up(cut.two ? cut.columns : 2 * cut.columns, sums_vector);
     const int64_t problem = cut.rows * cut.ld * cut.products() / 2;
     if (cut.rows == p.m && cut.columns == all && !p.is_grouped())
         cut.problems = std::clamp<int64_t>(elements / problem, 1, p.batch);
@@ -68,7 +65,7 @@ GateCut cut_gates(const Problem& p, size_t room)
 bool is_too_large(const Problem& p, const GateCut& cut)
 {
     return static_cast<double>(cut.rows * cut.columns) * static_cast<double>(matrices_of(p, cut)) >
-           max_elements;
+           max_sums;
 }
 
 Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece, int index, float* sums)

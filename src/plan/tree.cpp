@@ -1,5 +1,7 @@
 #include "src/plan/tree.hpp"
 
+#include "src/plan/sums.hpp"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
@@ -8,20 +10,16 @@
 namespace hg {
 namespace {
 
-// Kernels number the elements of a part with 31 bits.
-constexpr int64_t max_elements = int64_t{1} << 30;
-constexpr int64_t sums_alignment = 256;  // bytes
-constexpr int64_t vector = 8;            // elements
-constexpr int64_t min_elements = vector * vector;
+constexpr int64_t min_elements = sums_vector * sums_vector;
 
 // Less than all: whole tiles, or at least whole vectors.
 int64_t round_down(int64_t size)
 {
     constexpr int64_t tile = 128;
-    return size >= tile ? size / tile * tile : size / vector * vector;
+    return size >= tile ? size / tile * tile : size / sums_vector * sums_vector;
 }
 
-int64_t round_to_vectors(int64_t size) { return (size + vector - 1) / vector * vector; }
+int64_t round_to_vectors(int64_t size) { return round_up(size, sums_vector); }
 
 // The largest block of up to so many elements, as square as possible: then the fewest elements of A and B
 // are read again for other blocks.
@@ -62,8 +60,7 @@ Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
     tree.leaves = leaves;
     tree.leaf_k = p.k / tree.leaves;
     const int64_t bytes = tree.leaves * int64_t{sizeof(float)};  // of an element of D
-    const auto elements =
-        std::clamp<int64_t>(static_cast<int64_t>(room) / bytes, min_elements, max_elements);
+    const auto elements = std::clamp<int64_t>(static_cast<int64_t>(room) / bytes, min_elements, max_sums);
     find_block(p, elements, tree);
     const int64_t problem = tree.rows * tree.ld, problems = elements / problem;
     // Launches of either way: products and sums. The second way has whole problems in a part.
@@ -73,8 +70,7 @@ Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
         p.has_arrays() || (whole && p.batch > 1 && problems > 1 &&
                            (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2);
     tree.problems = tree.by_leaf && whole ? std::min(problems, p.batch) : 1;
-    tree.sums_bytes = static_cast<size_t>((tree.problems * problem * bytes + sums_alignment - 1) /
-                                          sums_alignment * sums_alignment);
+    tree.sums_bytes = static_cast<size_t>(round_up(tree.problems * problem * bytes, sums_alignment));
     return ok;
 }
 

@@ -5,6 +5,7 @@
 #include "src/plan/backend.hpp"
 #include "src/plan/dispatch.hpp"
 #include "src/plan/problem.hpp"
+#include "src/plan/sums.hpp"
 #include "src/plan/triangle.hpp"
 #include "src/run/execute.hpp"
 #include "src/run/reserved.hpp"
@@ -57,8 +58,6 @@ Cut cut_of(const Plan& plan)
 }
 
 int find_mover(const hg::Handle& handle) { return find_backend(handle, &Backend::move_triangle); }
-
-int64_t round_up(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 // Blocks of D in the workspace. Before there is one plans depend on its alignment alone.
 Matrix blocks_of(const hg::Handle& handle, const Problem& p, int64_t block)

@@ -5,6 +5,7 @@
 #include "arch/common/params.hpp"
 #include "arch/common/tile_order.hpp"
 #include "src/plan/backend.hpp"
+#include "src/plan/sums.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +14,6 @@
 namespace hg {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 inline OutputParams pack_output(const Problem& p)
 {
