@@ -595,12 +595,12 @@ HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_gro
  * A counting semaphore in device memory, at a multiple of 16 bytes. All of it must be 0 at first. On the host it
  * lies in host memory.
  *
- * A raise adds 1 to `raised`. What lay before the raise on its stream is then visible to all GPUs that reach
- * the memory, and to the CPU: a release at system scope. A wait waits until one raise is not taken yet, an
- * acquire, and adds 1 to `taken`. So what follows the wait on its stream follows what lay before the raise. Counts
- * go on, modulo 2^32, so that captured calls may be replayed. Streams, other GPUs and processes may raise a flag,
- * and programs themselves, by such an atomic addition. But who waits for several should have a flag for each:
- * of two raises of one flag nobody knows whose they are. One stream at a time may wait for a flag.
+ * A raise adds 1 to `raised`, a release at system scope. A wait lasts until `raised` differs from `taken`, an
+ * acquire, and then adds 1 to `taken`. So writes that precede the raise on its stream are visible to all that
+ * follows the wait on its stream, between GPUs and processes too. Counts go on, modulo 2^32, so that captured
+ * calls may be replayed. Streams, other GPUs and processes may raise a flag, and programs themselves, by such an
+ * atomic addition. But who waits for several should have a flag for each: of two raises of one flag nobody knows
+ * whose they are. One stream at a time may wait for a flag.
  *
  * A flag in a peer's memory needs native atomics between the two GPUs, as NVLink has.
  */
@@ -613,7 +613,7 @@ typedef struct hgemm_flag {
  * What hgemm_exchange() does, in this order:
  *   1. raises `raise_count` flags;
  *   2. takes a raise of each of `wait_count` flags;
- *   3. adds up `part_count` matrices and the bias, and stores the sum in `d_count` places, if that is not 0;
+ *   3. if `d_count` is not 0: adds up `part_count` matrices and the bias, and stores the sum in `d_count` places;
  *   4. raises `raise_after_count` flags.
  * Parts and places may lie in the memory of other GPUs that this one reaches. They are row-major, and all parts
  * have one type and one ld, all places another. Parts are added in fp32 and in the order in which they stand here,
@@ -631,7 +631,7 @@ typedef struct hgemm_exchange_args {
     uint32_t *error;             /* memory of this device, 0 at first; NULL only if limit_us is 0: hgemm_read_error() */
     int64_t rows, columns;       /* columns: 2^30 at most */
     const void *const *parts;
-    int64_t part_count;          /* from 1 on; in HGEMM_MODE_TREE a power of two */
+    int64_t part_count;          /* of a sum at least 1; in HGEMM_MODE_TREE a power of two */
     int64_t ld_part;             /* at least max(1, columns) */
     void *const *d;              /* may be parts, if types and lds agree */
     int64_t d_count;
@@ -667,7 +667,7 @@ typedef struct hgemm_blocks {
     int64_t first;
     hgemm_flag_t *const *wait;  /* NULL, or NULL for a block: it waits for nothing */
     hgemm_flag_t *const *raise; /* NULL, or NULL for a block: it raises nothing */
-    void *const *d; /* not NULL: where each block's D begins, perhaps in another GPU's memory; args->d is not read */
+    void *const *d; /* NULL: D is args->d. Else where each block's D begins, perhaps in another GPU's memory */
     int64_t limit_us; /* as of hgemm_exchange_args_t, for each wait */
     uint32_t *error;
 } hgemm_blocks_t;
@@ -683,7 +683,7 @@ HGEMM_API hgemm_status_t hgemm_gemm_blocks(hgemm_handle_t handle, const hgemm_ar
                                            const hgemm_blocks_t *blocks);
 
 /**
- * After the caller has synchronised with the stream: did all waits with this `error` end by raises?
+ * After the caller has synchronised with all that waits: did all waits with this `error` end by raises?
  * Where one does not end in time, it sets *error, and nothing that has the same `error` waits, raises or stores
  * sums any more. Products of later blocks still run, and what they write is worth nothing. To go on, set *error and
  * all flags to 0. Copies four bytes from the device, and waits for that.

@@ -270,6 +270,20 @@ class Memory(unittest.TestCase):
                 refused = [("DEBUG", "this rank cannot reach the others")] if last else []
                 self.assertEqual(each["no way"], (False, [], [4], 1, 0, [*refused, collectives]))
 
+    def test_turns(self):
+        """Calls, and those that graphs capture, use two buffers each in turn, whatever lies between."""
+        bytes, found = 256, []
+        with tempfile.TemporaryDirectory() as folder:
+            symmetric = SymmetricMemory(f"{folder}/turns", 1, 1 << 20)
+            with symmetric.in_place(0), mock.patch.object(torch.cuda, "current_stream"), \
+                    mock.patch.object(_peers, "capture_of", lambda stream: 7), \
+                    mock.patch.object(_peers.Peers, "barrier"):
+                peers = _peers.Peers(None, _peers._allocate(torch.device("cpu"), bytes, 1), bytes)
+                for capturing in (False, True, False, True, True, False):
+                    with mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: capturing), peers.call():
+                        found.append(peers._start // bytes)
+        self.assertEqual(found, [1, 3, 0, 2, 3, 1])
+
     def test_collectives(self):
         for name in ("2", "3", "4"):
             for ours, expected, met in of_ranks(name, "without memory"):
