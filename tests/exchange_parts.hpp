@@ -49,8 +49,10 @@ private:
 
 class ErrorWord {
 public:
-    explicit ErrorWord(Library& library) : library_(library), block_(library.memory(), 16) { clear(); }
-    void clear() { library_.memory().fill(block_.get(), 0, block_.bytes()); }
+    explicit ErrorWord(Library& library) : library_(library), block_(library.memory(), 16)
+    {
+        library.memory().fill(block_.get(), 0, block_.bytes());
+    }
     uint32_t* get() const { return block_.get<uint32_t>(); }
     hgemm_status_t status() const { return hgemm_read_error(library_.handle(), get()); }
 

@@ -6,7 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace hg::test {
@@ -235,6 +238,36 @@ void check_exchange_flags(Library& library)
     after.expect(3, 0);
     check_late_flags(library);
     check_long_sum(library);
+}
+
+void check_exchange_threads(const std::function<std::unique_ptr<Library>()>& make)
+{
+    const auto library = make(), other = make();
+    const Flags flags(*library, 2);
+    const ErrorWord error(*library);
+    for (const bool raises : {true, false}) {
+        hgemm_exchange_args_t wait = default_exchange();
+        wait.wait = flags.array();
+        wait.wait_count = 1;
+        wait.error = error.get();
+        hgemm_status_t status = HGEMM_STATUS_INTERNAL;
+        std::thread waiter([&] { status = hgemm_exchange(library->handle(), &wait); });
+        hgemm_exchange_args_t ends = default_exchange();
+        ends.error = error.get();
+        if (raises) {
+            ends.raise = flags.array();
+            ends.raise_count = 1;
+        } else {
+            ends.wait = flags.array() + 1;
+            ends.wait_count = 1;
+            ends.limit_us = 1000;
+        }
+        EXPECT_EQ(run(*other, ends), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        waiter.join();
+        EXPECT_EQ(status, HGEMM_STATUS_SUCCESS);
+        EXPECT_EQ(flags.read(0).taken, 1u);
+        EXPECT_EQ(error.status(), raises ? HGEMM_STATUS_SUCCESS : HGEMM_STATUS_TIMED_OUT);
+    }
 }
 
 }  // namespace hg::test

@@ -4,6 +4,9 @@
 
 #include "library.hpp"
 
+#include <functional>
+#include <memory>
+
 namespace hg::test {
 
 // Sums have the bits of additions in order, or pairwise in tree mode, whatever types, places and alignment
@@ -11,6 +14,9 @@ namespace hg::test {
 void check_exchange_sums(Library& library);
 // Flags count what is raised and taken, and a wait that nobody ends does not last.
 void check_exchange_flags(Library& library);
+// On the host, whose calls block: a thread's wait ends when another one raises its flag, and without a
+// raise when a wait with the same error was too long.
+void check_exchange_threads(const std::function<std::unique_ptr<Library>()>& make);
 // Blocks have the bits of products of their rows, in every layout, and pass their flags on.
 void check_blocks(Library& library);
 // A block whose rows do not come is named.

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 namespace hg {
@@ -104,13 +103,7 @@ Status check_and_run(Handle& handle, const hgemm_args_t& args, const hgemm_block
 
 using namespace hg;
 
-extern "C" void hgemm_blocks_init(hgemm_blocks_t* blocks, size_t size)
-{
-    if (!blocks)
-        return;
-    std::memset(blocks, 0, size);
-    std::memcpy(blocks, &size, std::min(size, sizeof size));
-}
+extern "C" void hgemm_blocks_init(hgemm_blocks_t* blocks, size_t size) { fill_struct(blocks, size); }
 
 extern "C" hgemm_status_t hgemm_gemm_blocks(hgemm_handle_t handle, const hgemm_args_t* args,
                                             const hgemm_blocks_t* blocks)

@@ -6,9 +6,7 @@
 #include "src/run/exchange.hpp"
 #include "src/run/handle.hpp"
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 namespace hg {
@@ -87,13 +85,9 @@ using namespace hg;
 
 extern "C" void hgemm_exchange_args_init(hgemm_exchange_args_t* args, size_t size)
 {
-    if (!args)
-        return;
-    std::memset(args, 0, size);
     hgemm_exchange_args_t defaults{};
-    defaults.size = size;
     defaults.type_part = defaults.type_d = defaults.bias_type = HGEMM_F32;
-    std::memcpy(args, &defaults, std::min(size, sizeof defaults));
+    fill_struct(args, size, defaults);
 }
 
 extern "C" hgemm_status_t hgemm_exchange(hgemm_handle_t handle, const hgemm_exchange_args_t* args)

@@ -89,6 +89,18 @@ Status copy_struct(const Struct* value, const char* name, Struct& copy, const St
     return ok;
 }
 
+// Fills the first `size` bytes of the caller's struct with defaults, and with 0 what this version does not
+// know. NULL does nothing.
+template <typename Struct>
+void fill_struct(Struct* value, size_t size, Struct defaults = {})
+{
+    if (!value)
+        return;
+    defaults.size = size;
+    std::memset(value, 0, size);
+    std::memcpy(value, &defaults, std::min(size, sizeof defaults));
+}
+
 // How the pointers of a call can be checked.
 inline Pointers pointers_of(const Handle& handle)
 {

@@ -13,9 +13,7 @@
 #include "src/run/execute.hpp"
 #include "src/run/lending.hpp"
 
-#include <algorithm>
 #include <cinttypes>
-#include <cstring>
 
 namespace hg {
 namespace {
@@ -345,17 +343,13 @@ using namespace hg;
 
 extern "C" void hgemm_grouped_args_init(hgemm_grouped_args_t* args, size_t size)
 {
-    if (!args)
-        return;
-    std::memset(args, 0, size);
     hgemm_grouped_args_t defaults{};
-    defaults.size = size;
     defaults.grouping = HGEMM_GROUPED_CONTIGUOUS;
     defaults.transa = HGEMM_NO_TRANS;
     defaults.transb = HGEMM_TRANS;
     defaults.type_ab = defaults.type_d = defaults.bias_type = HGEMM_F16;
     defaults.alpha = 1;
-    std::memcpy(args, &defaults, std::min(size, sizeof defaults));
+    fill_struct(args, size, defaults);
 }
 
 extern "C" hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t* args)

@@ -9,10 +9,8 @@
 #include "src/run/handle.hpp"
 #include "src/run/lending.hpp"
 
-#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
 
 namespace hg {
 namespace {
@@ -117,13 +115,8 @@ HGEMM_CBLAS_FORMS(bgemm, hgemm_bfloat16_t, HGEMM_BF16)
 
 extern "C" void hgemm_args_init(hgemm_args_t* args, size_t size)
 {
-    if (!args)
-        return;
-    std::memset(args, 0, size);
-    hgemm_args_t defaults =
-        basic_args(HGEMM_F16, HGEMM_COL_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 0, 0, 0, 1, 0);
-    defaults.size = size;
-    std::memcpy(args, &defaults, std::min(size, sizeof defaults));
+    fill_struct(args, size,
+                basic_args(HGEMM_F16, HGEMM_COL_MAJOR, HGEMM_NO_TRANS, HGEMM_NO_TRANS, 0, 0, 0, 1, 0));
 }
 
 extern "C" hgemm_status_t hgemm_gemm_ex(hgemm_handle_t handle, const hgemm_args_t* args)

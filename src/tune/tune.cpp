@@ -227,15 +227,6 @@ Status tune(Handle& handle, const std::optional<Problem>& problem, const hgemm_t
     return status;
 }
 
-template <typename Struct>
-void fill_struct(Struct* value, size_t size)
-{
-    if (!value)
-        return;
-    std::memset(value, 0, size);
-    std::memcpy(value, &size, std::min(size, sizeof size));
-}
-
 }  // namespace
 }  // namespace hg
 

@@ -61,6 +61,7 @@ TEST(HostRules, exchange_flags) { check_exchange_flags(*make()); }
 TEST(HostRules, exchange_refusals) { check_exchange_refusals(*make()); }
 TEST(HostRules, blocks) { check_blocks(*make()); }
 TEST(HostRules, late_blocks) { check_late_blocks(*make()); }
+TEST(HostRules, exchange_threads) { check_exchange_threads(make); }
 TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
 TEST(HostRules, tree_results) { check_tree_results(*make()); }
 TEST(HostRules, tree_arrays) { check_tree_arrays(*make()); }

@@ -63,6 +63,11 @@ def width_of(columns: int, size: int) -> int:
     return -(-columns // (ALIGNED * size)) * ALIGNED
 
 
+def behind(added: int) -> int:
+    """The byte of a buffer where sums begin: behind so many float32 values that ranks add."""
+    return -(-4 * added // 256) * 256
+
+
 def add(parts: list[Tensor], out: Tensor | None = None) -> Tensor:
     """In float32, one after the other. The last sum is rounded to the type of ``out``."""
     total = parts[0]
@@ -81,7 +86,7 @@ def multiply_and_add(x: Tensor, mat2: Tensor, bias: Tensor | None, name: str, ou
     s = _Sum(x, mat2, bias if rank == 0 else None, rank, size, batch_invariant, out, None)
     way = _way_of(s, scatter)
     added = size * (rows * s.width if way is _multiply_columns else s.block * columns)
-    sums_at = -(-4 * added // 256) * 256  # behind what ranks add
+    sums_at = behind(added)
     shape = (size * s.block, columns)
     peers = _peers.find(group_of(name), x.device, sums_at + (0 if scatter else shape[0] * columns * out.itemsize))
     if peers is None:

@@ -9,7 +9,7 @@ from .. import c
 from . import _extension, _ops, _peers
 from ._peers import Peers
 from ._ranks import exchange, gather, group_of, place_in
-from ._reduce import add_whole
+from ._reduce import add_whole, behind
 
 # x @ mat2, summed over the ranks, and the bias, which each rank has whole. group: its name; "" is this process alone.
 _ops._library.define("tree_reduce(Tensor x, Tensor mat2, Tensor? bias, str group, ScalarType out_dtype, bool scatter)"
@@ -69,7 +69,7 @@ def tree_reduce(x: Tensor, mat2: Tensor, bias: Tensor | None, group: str, out_dt
         return out
     if bias is not None:
         bias = bias.contiguous()
-    sums_at = -(-4 * len(x) * columns // 256) * 256  # behind what ranks add
+    sums_at = behind(len(x) * columns)
     sums = 0 if scatter else -(-len(x) // size) * size * columns * out.itemsize
     peers = _peers.find(group_of(group), x.device, sums_at + sums)
     if peers is None:
