@@ -12,7 +12,7 @@ answers() {
     shift 2
     cmake -S "$source" -B "$work/build" --fresh -DHGEMM_TESTS=OFF "$@" >"$work/log" 2>&1 || outcome=fails
     # CMake breaks the lines of its messages.
-    if [ "$outcome" != "$wanted" ] || ! tr -s '\n ' ' ' <"$work/log" | grep -Eq -- "$text"; then
+    if [ "$outcome" != "$wanted" ] || ! tr -s '\n ' ' ' <"$work/log" | grep -E -- "$text" >/dev/null; then
         cat "$work/log" >&2
         echo "cmake $*: $outcome; wanted: $wanted, with: $text" >&2
         exit 1

@@ -28,7 +28,7 @@ answers() {
     shift 2
     PATH=$work/bin "$tests/$1" "${@:2}" >"$work/out" 2>"$work/err" || status=$?
     [ "$status" -eq "$wanted" ] || fail "$*: exit $status, not $wanted"
-    cat "$work/out" "$work/err" | grep -Eq -- "$text" || fail "$*: no line has: $text"
+    grep -Eq -- "$text" "$work/out" "$work/err" || fail "$*: no line has: $text"
     if grep -q "apt-get was called" "$work/err"; then fail "$*: calls apt-get"; fi
 }
 
@@ -56,3 +56,10 @@ answers 0 "^Would be built: its kernels for the GPUs of this machine" demo --hel
 answers 98 "^cmake .*build/demo .*-DHGEMM_CUDA=AUTO -DHGEMM_ARCHS=native" demo
 if grep -q EMBED_PTX "$work/out"; then fail "the demo builds with PTX"; fi
 answers 98 "^cmake .*build (-G Ninja )?-D.*-DHGEMM_EMBED_PTX=ON" check
+
+# grep -q stops reading at the first line that it finds. Whoever still writes is killed, and pipefail makes a failure of it.
+mapfile -t scripts < <(grep -rlI --exclude-dir=.git --exclude-dir="build*" "^set .*pipefail" "$1")
+[ ${#scripts[@]} -gt 20 ] || fail "found ${#scripts[@]} scripts with pipefail"
+if grep -nE '[^|]\| *(head\b|[ef]?grep +(-[A-Za-z]* +)*-[A-Za-z]*[qm])' "${scripts[@]}"; then fail "a pipe into what stops reading early"; fi
+
+answers 2 "unknown 'gcc', known" configurations gcc

@@ -36,7 +36,7 @@ done
 
 cd "$work"
 [[ $("$work/venv/bin/ptxrace" --version) =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]
-"$work/venv/bin/ptxrun" --help | grep -q OFFSET=ITEM
-"$work/venv/bin/python" -m ptxrace devices | grep -q sm_100
+[[ $("$work/venv/bin/ptxrun" --help) = *OFFSET=ITEM* ]]
+[[ $("$work/venv/bin/python" -m ptxrace devices) = *sm_100* ]]
 PTXRACE_EXAMPLES=$source/examples PTXRACE_NVCC=$nvcc "$work/venv/bin/python" -m pytest -q -p no:cacheprovider \
     "$source/test/package_test.py"
