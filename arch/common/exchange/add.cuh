@@ -226,6 +226,40 @@ __device__ inline void exchange_all(const ExchangeParams& p)
         exchange_units<Pairwise, Width>(p, unit, threads);
 }
 
+// One part, as it is: by 16 bytes, of which a thread has room for more than where it adds.
+__device__ inline bool is_copy(const ExchangeParams& p)
+{
+    return p.part_count == 1 && !p.bias && p.type_part == p.type_d && p.width > 1;
+}
+
+__device__ inline void copy_all(const ExchangeParams& p)
+{
+    constexpr int units = 8;
+    const int32_t bytes = device_bytes_of(p.type_d);
+    const auto step = static_cast<int32_t>(gridDim.x) * exchange_threads;
+#pragma unroll 1
+    for (auto first = static_cast<int32_t>(blockIdx.x * exchange_threads + threadIdx.x); first < p.units;
+         first += units * step) {
+        uint4 v[units];
+#pragma unroll
+        for (int u = 0; u < units; ++u)
+            if (const int32_t unit = first + u * step; unit < p.units) {
+                const ExchangeUnit at(p, unit, p.width);
+                v[u] = *reinterpret_cast<const uint4*>(static_cast<const char*>(p.parts[0]) +
+                                                       (at.i * p.ld_part + at.j) * bytes);
+            }
+#pragma unroll
+        for (int u = 0; u < units; ++u)
+            if (const int32_t unit = first + u * step; unit < p.units) {
+                const ExchangeUnit at(p, unit, p.width);
+#pragma unroll 1
+                for (int32_t place = 0; place < p.d_count; ++place)
+                    *reinterpret_cast<uint4*>(static_cast<char*>(p.d[place]) +
+                                              (at.i * p.ldd + at.j) * bytes) = v[u];
+            }
+    }
+}
+
 template <int Width>
 __device__ inline void exchange_of_width(const ExchangeParams& p)
 {
@@ -235,12 +269,9 @@ __device__ inline void exchange_of_width(const ExchangeParams& p)
         exchange_all<false, Width>(p);
 }
 
-// What lies before it, in this kernel and in those before it on the stream, is seen by who takes the flag.
-__device__ inline void raise(Flag* flag)
-{
-    ptx::fence_system();
-    ptx::add_release_system(&flag->raised, 1);
-}
+// What lies before it is seen by who takes the flag: in this thread, in threads that it has synchronised
+// with, and in kernels before this one on the stream.
+__device__ inline void raise(Flag* flag) { ptx::add_release_system(&flag->raised, 1); }
 
 // The whole kernel.
 __device__ inline void exchange(const ExchangeParams& p)
@@ -250,7 +281,9 @@ __device__ inline void exchange(const ExchangeParams& p)
         raise(p.raise[thread]);
     if (!take_flags(p))
         return;
-    if (p.width == 8)
+    if (is_copy(p))
+        copy_all(p);
+    else if (p.width == 8)
         exchange_of_width<8>(p);
     else if (p.width == 4)
         exchange_of_width<4>(p);
@@ -259,13 +292,10 @@ __device__ inline void exchange(const ExchangeParams& p)
     if (p.raise_after_count == 0)
         return;
     __syncthreads();
-    if (thread == 0) {
-        ptx::fence_system();
-        if (comes_last(&p.counters->stored))
+    if (thread == 0 && comes_last(&p.counters->stored))
 #pragma unroll 1
-            for (int32_t i = 0; i < p.raise_after_count; ++i)
-                raise(p.raise_after[i]);
-    }
+        for (int32_t i = 0; i < p.raise_after_count; ++i)
+            raise(p.raise_after[i]);
 }
 
 }  // namespace hg

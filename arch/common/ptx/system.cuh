@@ -20,9 +20,6 @@ __device__ inline void add_release_system(uint32_t* word, uint32_t value)
     asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
-// fence.acq_rel.sys;   sm_70
-__device__ inline void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-
 // mov.u64 now, %globaltimer;   sm_30. Nanoseconds, in steps of up to a microsecond.
 __device__ inline uint64_t nanoseconds()
 {

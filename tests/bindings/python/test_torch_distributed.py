@@ -33,7 +33,7 @@ PROCESSES = 8
 #: Ranks of the processes of each group, by its name. Those of 4 are not the first.
 GROUPS = {"1": [0], "2": [0, 1], "4": [4, 5, 6, 7], "8": [*range(8)], "3": [0, 1, 2]}
 SIZES = ("1", "2", "4", "8")
-READ = (0, 1 << 20)
+SPARED = (-1, 1 << 30)
 
 
 class Case(NamedTuple):
@@ -164,14 +164,14 @@ def once_only(group, rank, size):
 
 
 def by_memory(group, folder):
-    """Results by memory that the processes share, of which each reads all or adds a part for all, by how many rows are
-    read."""
+    """Results by memory that the processes share, of which each reads all or adds a part for all, by how many bytes that
+    is to spare."""
     rank, size = distributed.get_rank(group), distributed.get_world_size(group)
     memory, found = SharedMemory(group, folder), {}
     with mock.patch.object(_peers, "find", lambda *_: memory):
-        for rows in READ:
-            with mock.patch.object(_reduce, "READ_BY_ALL", rows):
-                found |= {(rows, case): forward(case, group, rank, size) for case in FORWARD}
+        for bytes in SPARED:
+            with mock.patch.object(_reduce, "WORTH_A_MEETING", bytes):
+                found |= {(bytes, case): forward(case, group, rank, size) for case in FORWARD}
     return found
 
 
@@ -262,7 +262,7 @@ class Forward(Test):
         for case in FORWARD:
             expected = by_the_library(case)
             for name in SIZES:
-                for key in (case, *((rows, case) for rows in READ if name != "1")):
+                for key in (case, *((bytes, case) for bytes in SPARED if name != "1")):
                     for rank, result in enumerate(of_ranks(name, key)):
                         self.assert_same_bits(result, share_of(expected, case, rank, int(name)), (key, name, rank))
 

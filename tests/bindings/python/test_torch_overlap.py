@@ -29,7 +29,7 @@ PROCESSES = 4
 #: Ranks of the processes of each group, by its name. Those of 2 are not the first.
 GROUPS = {"1": [0], "2": [2, 3], "3": [0, 1, 2], "4": [0, 1, 2, 3]}
 #: How ranks exchange: by collectives, or by memory: read by all, added for all, by blocks of rows or columns, halved.
-WAYS = {"collectives": {}, "few": {}, "for all": {"READ_BY_ALL": 0}, "rows": {"FEW": 0},
+WAYS = {"collectives": {}, "few": {}, "for all": {"WORTH_A_MEETING": -1}, "rows": {"FEW": 0},
         "columns": {"FEW": 0, "LEAST": 0, "ALIGNED": WIDTH}, "many": {"FEW": 0, "HALVED": 0}}
 FUNCTIONS = {"gather": htd.all_gather_matmul, "scatter": htd.matmul_reduce_scatter, "all": htd.matmul_all_reduce}
 

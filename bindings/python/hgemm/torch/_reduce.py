@@ -15,8 +15,8 @@ from ._ranks import exchange, gather, group_of, multiply, new, place_in
 
 #: Up to so many rows in all, there is one product: several would each read the matrix.
 FEW = 512
-#: Up to so many rows, ranks that all get all rows read all of each other's sums.
-READ_BY_ALL = 64
+#: Ranks that all get all rows wait once more for each other, and copy, where that spares each so many bytes of NVLink.
+WORTH_A_MEETING = 2 << 20
 #: Products of blocks of columns are at least so large, in multiplications: smaller ones do not fill a device. Ranks own
 #: multiples of ALIGNED columns.
 LEAST, ALIGNED = 12 << 30, 64
@@ -120,10 +120,16 @@ def _multiply_whole(peers: Peers, s: _Sum) -> None:
         add_whole(peers, parts, s.rows_of(s.rank), s.sums, s.out)
 
 
+def _spared(out: Tensor, size: int) -> int:
+    """Bytes that need not reach a rank if it reads of its own rows alone what all others have, in float32, and gets the
+    results of the others' rows."""
+    return out.numel() * (size - 1) * (4 * size - 4 - out.itemsize) // size
+
+
 def add_whole(peers: Peers, parts: list[Tensor], own: slice, sums: list[Tensor], out: Tensor,
               bias: Tensor | None = None, mode: int = c.Mode.DEFAULT) -> None:
     """All ranks get all rows. own: those that this rank adds for all, where there are many."""
-    if len(out) <= READ_BY_ALL:
+    if _spared(out, len(parts)) <= WORTH_A_MEETING:
         peers.add(parts, [out], bias, mode)
     else:
         peers.add([part[own] for part in parts], [each[own][:len(parts[0][own])] for each in sums], bias, mode,
