@@ -130,6 +130,8 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     if (plan.sm90.stream_k) {
         const auto sums = static_cast<size_t>(stream_k_bytes(c, plan.grid / c.ctas()));
         product.partials = reinterpret_cast<float*>(static_cast<char*>(workspace) + plan.workspace - sums);
+    } else if (is_tree(plan.kernel)) {
+        product.partials = static_cast<float*>(workspace);
     } else if (c.is_global() && plan.split > 1) {
         product.partials = reinterpret_cast<float*>(product.arrivals + arrival_words(c, plan.tiles));
     }
@@ -172,6 +174,7 @@ const Backend sm90_backend = {
     .takes_groups = true,
     .takes_k_groups = true,
     .takes_triangles = true,
+    .takes_leaves = true,
     .takes_gates = true,
     .predict_plan = sm90::predict_plan,
     .cuts_deep_k = true,

@@ -29,6 +29,7 @@ struct Config {
     int ctas_per_sm;
     bool triangle = false;  // computes the tiles on one side of the diagonal of D alone
     Gates gates = Gates::None;
+    bool tree = false;  // adds up leaves of K pairwise: persistent/leaves.cuh
 
     constexpr bool is_gated() const { return gates != Gates::None; }
     // Gates of a tile.
@@ -53,6 +54,9 @@ struct Config {
     // Consumers that share a tile; each stores its own rows.
     constexpr int consumers_per_tile() const { return schedule == Schedule::PingPong ? 1 : consumers; }
 };
+
+// Leaves that a tree kernel adds up in registers.
+constexpr int leaves_of_quad = 4;
 
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;

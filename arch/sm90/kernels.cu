@@ -1,7 +1,8 @@
 // Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
 // the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, for a GROUPED
-// kk and kn, where groups are rows, and mn, where they divide K, for a TRIANGLE kk and mn, for a GATED and
-// a GATED_GROUPED kk. A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves both types.
+// kk and kn, where groups are rows, and mn, where they divide K, for a TRIANGLE kk and mn, for a TREE all,
+// for a GATED and a GATED_GROUPED kk. A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves
+// both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -85,6 +86,14 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
     ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
     ENTRY(name, mn, Params, run, Major::MN, Major::MN)
 
+#define TREE_ENTRIES(name, schedule, ...)                                                                  \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false, sm90::Gates::None,  \
+                                         true};                                                            \
+    ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
+    ENTRY(name, kn, Params, run, Major::K, Major::MN)                                                      \
+    ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                      \
+    ENTRY(name, mn, Params, run, Major::MN, Major::MN)
+
 #define GATED_ENTRIES(name, gates, schedule, ...)                                                          \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
                                          sm90::Gates::gates};                                              \
@@ -114,6 +123,7 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
     IN(PART_OF_##schedule##_##tile_m)(KERNEL_ENTRIES, name, schedule, tile_m, __VA_ARGS__)
 #define GROUPED(...)       IN_other(GROUPED_ENTRIES, __VA_ARGS__)
 #define TRIANGLE(...)      IN_other(TRIANGLE_ENTRIES, __VA_ARGS__)
+#define TREE(...)          IN_other(TREE_ENTRIES, __VA_ARGS__)
 #define GATED_GROUPED(...) IN_other(GATED_GROUPED_ENTRIES, __VA_ARGS__)
 #define GATED(...)         IN_other(GATED_ENTRIES, __VA_ARGS__)
 #define DIRECT(...)        IN_other(DIRECT_ENTRIES, __VA_ARGS__)

@@ -1,6 +1,6 @@
 // The host's view of kernels.def. Kernels are numbered by their index in `kernels`: KERNEL, GROUPED,
-// TRIANGLE, GATED, GATED_GROUPED, DIRECT, GEMV, and last sm90_repack, the copy kernel that runs before a
-// GEMM whose operands TMA cannot read.
+// TRIANGLE, TREE, GATED, GATED_GROUPED, DIRECT, GEMV, and last sm90_repack, the copy kernel that runs
+// before a GEMM whose operands TMA cannot read.
 #pragma once
 
 #include "arch/common/repack/config.hpp"
@@ -18,6 +18,7 @@ namespace hg::sm90 {
 #define KERNEL(name, schedule, ...)        constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
 #define GROUPED(name, schedule, ...)       KERNEL(name, schedule, __VA_ARGS__)
 #define TRIANGLE(name, schedule, ...)      KERNEL(name, schedule, __VA_ARGS__, true)
+#define TREE(name, schedule, ...)          KERNEL(name, schedule, __VA_ARGS__, false, Gates::None, true)
 #define GATED(name, gates, schedule, ...)  KERNEL(name, schedule, __VA_ARGS__, false, Gates::gates)
 #define GATED_GROUPED(name, schedule, ...) KERNEL(name, schedule, __VA_ARGS__, false, Gates::AlongN)
 #include "arch/sm90/kernels.def"
@@ -34,6 +35,11 @@ constexpr Config grouped_configs[] = {
 
 #define TRIANGLE(name, ...) name##_config,
 constexpr Config triangle_configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+#define TREE(name, ...) name##_config,
+constexpr Config tree_configs[] = {
 #include "arch/sm90/kernels.def"
 };
 
@@ -79,6 +85,7 @@ constexpr KernelInfo direct_info_of(const char* name)
 #define KERNEL(name, ...)         info_of<name##_config>(#name),
 #define GROUPED(name, ...)        info_of<name##_config>(#name),
 #define TRIANGLE(name, ...)       info_of<name##_config>(#name),
+#define TREE(name, ...)           info_of<name##_config>(#name),
 #define GATED(name, ...)          info_of<name##_config>(#name),
 #define GATED_GROUPED(name, ...)  info_of<name##_config>(#name),
 #define DIRECT(name, majors, ...) direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
@@ -92,9 +99,10 @@ constexpr int gemm_count = sizeof configs / sizeof configs[0];
 constexpr int grouped_count = sizeof grouped_configs / sizeof grouped_configs[0];
 constexpr int direct_count = sizeof direct_configs / sizeof direct_configs[0];
 constexpr int triangle_count = sizeof triangle_configs / sizeof triangle_configs[0];
+constexpr int tree_count = sizeof tree_configs / sizeof tree_configs[0];
 constexpr int gated_count = sizeof gated_configs / sizeof gated_configs[0];
 constexpr int first_grouped = gemm_count, first_triangle = first_grouped + grouped_count;
-constexpr int first_gated = first_triangle + triangle_count,
+constexpr int first_tree = first_triangle + triangle_count, first_gated = first_tree + tree_count,
               first_gated_grouped = first_gated + gated_count;
 constexpr int first_direct = first_gated_grouped + grouped_count;
 static_assert(std::size(gated_grouped_configs) == grouped_count);
@@ -102,7 +110,8 @@ constexpr int repack_kernel = first_direct + direct_count;
 static_assert(repack_line % span_elements == 0);  // copies are aligned as TMA's boxes want them
 
 constexpr bool is_grouped(int kernel) { return first_grouped <= kernel && kernel < first_triangle; }
-constexpr bool is_triangle(int kernel) { return first_triangle <= kernel && kernel < first_gated; }
+constexpr bool is_triangle(int kernel) { return first_triangle <= kernel && kernel < first_tree; }
+constexpr bool is_tree(int kernel) { return first_tree <= kernel && kernel < first_gated; }
 constexpr bool is_gated(int kernel) { return first_gated <= kernel && kernel < first_gated_grouped; }
 constexpr bool is_gated_grouped(int kernel)
 {
@@ -117,6 +126,7 @@ constexpr const Config& config_of(int kernel)
 {
     return is_grouped(kernel)         ? grouped_configs[kernel - first_grouped]
            : is_triangle(kernel)      ? triangle_configs[kernel - first_triangle]
+           : is_tree(kernel)          ? tree_configs[kernel - first_tree]
            : is_gated(kernel)         ? gated_configs[kernel - first_gated]
            : is_gated_grouped(kernel) ? gated_grouped_configs[kernel - first_gated_grouped]
                                       : configs[kernel];

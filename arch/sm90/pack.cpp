@@ -112,10 +112,12 @@ void pack_schedule(const Facts& facts, const Plan& plan, const Config& c, Params
 
 Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
 {
-    const Config& c = configs[plan.kernel];
+    const Config& c = config_of(plan.kernel);
     const Facts facts(p);
     const Mma mma(p, plan.swap_ab);
     pack_schedule(facts, plan, c, params);
+    params.leaves = static_cast<int32_t>(p.leaves);
+    params.stored_levels = stored_levels(params.leaves);
     Status status = pack_operand(mma.a, p, mma.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
     if (status == ok)
         status = pack_operand(mma.b, p, mma.n, c.tile_n / c.cluster_m, tile_k / c.cluster_m, params.b);

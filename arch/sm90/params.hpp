@@ -21,6 +21,19 @@ constexpr int64_t stream_k_bytes(const Config& c, int64_t clusters)
     return 2 * clusters * c.ctas() * c.consumers_per_tile() * partial_floats(c) * 4;
 }
 
+// Tree kernels: sums of 1, 2, 4, ... quads of a tile may wait in the workspace, one of each.
+constexpr int stored_levels(int64_t leaves)
+{
+    int levels = 0;
+    for (int64_t quads = leaves / leaves_of_quad; quads > 1; quads /= 2)
+        ++levels;
+    return levels;
+}
+constexpr int64_t tree_bytes(const Config& c, int64_t ctas, int stored_levels)
+{
+    return ctas * stored_levels * c.consumers * partial_floats(c) * 4;
+}
+
 // Counters that are 0 between kernels. Stream-K, for so many clusters of tiles: arrivals of each consumer's
 // share of a tile.
 constexpr int64_t stream_k_words(const Config& c, int64_t tiles)
@@ -77,7 +90,8 @@ struct Params {
     uint64_t d_policy;                   // L2 policy of the output
     int32_t prefetched;                  // K tiles of a CTA's first tile to prefetch into L2
     int32_t stream_k_tiles;  // stream-K: tiles, the first ones, whose K tiles the clusters share evenly
-    float* partials;         // stream-K: partial sums; SplitKGlobal: partial sums, 0 between launches
+    float*
+        partials;  // partial sums of stream-K, tree and SplitKGlobal kernels; of these 0 between launches
     uint32_t* arrivals;      // stream-K, SplitKGlobal: 0 between launches
     uint32_t* tile_counter;  // dynamic scheduler: tiles fetched, 0 between launches; null: static
     Divisor cluster;         // SplitK: CTAs of a cluster
@@ -96,6 +110,7 @@ struct Params {
     bool upper;                            // of these: tiles lie above the diagonal, else below
     bool mirrored;                         // and each is stored a second time, transposed
     GateLayout gate;                       // gated kernels
+    int32_t leaves, stored_levels;         // tree kernels: parts of K, and sums that wait in the workspace
 };
 
 }  // namespace hg::sm90

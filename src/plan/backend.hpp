@@ -175,6 +175,8 @@ struct Backend {
     bool takes_k_groups = false;
     // Has kernels for problems of which one half of D is asked for.
     bool takes_triangles = false;
+    // Has kernels for problems with leaves.
+    bool takes_leaves = false;
     // Has kernels for problems with gates.
     bool takes_gates = false;
     // If set: microseconds that the cost model expects of a plan that choose() has made for the problem and

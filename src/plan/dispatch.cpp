@@ -141,7 +141,7 @@ bool find_plan(const Problem& problem, const Device& device, Options options,
             (problem.is_grouped() &&
              !(problem.groups.of_k ? backend->takes_k_groups : backend->takes_groups)) ||
             (problem.triangle != Triangle::Whole && !backend->takes_triangles) ||
-            (problem.is_gated() && !backend->takes_gates))
+            (problem.leaves > 1 && !backend->takes_leaves) || (problem.is_gated() && !backend->takes_gates))
             continue;
         if (!backend->choose(problem, device, options, next)) {
             refusal = next.refusal;

@@ -70,7 +70,7 @@ uint64_t hash_of(const Matrix& m)
 uint64_t hash_of(const Problem& p, const Workspace& workspace)
 {
     uint64_t hash = mix(workspace.bytes, workspace.counter_words);
-    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.gate.block, p.bias.batch_stride})
+    for (const int64_t size : {p.m, p.n, p.k, p.batch, p.leaves, p.gate.block, p.bias.batch_stride})
         hash = mix(hash, static_cast<uint64_t>(size));
     for (const uint64_t part : {hash_of(p.a), hash_of(p.b), hash_of(p.c), hash_of(p.d), hash_of(p.aux)})
         hash = mix(hash, part);

@@ -1,6 +1,7 @@
 #include "src/run/tree.hpp"
 
 #include "src/plan/backend.hpp"
+#include "src/plan/dispatch.hpp"
 #include "src/plan/tree.hpp"
 #include "src/run/composite.hpp"
 #include "src/run/execute.hpp"
@@ -27,17 +28,25 @@ Problem first_product(const Problem& problem, const Tree& tree)
     return product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place()));
 }
 
-// What all products need beside the sums. Those of a part differ in no size or alignment.
+// What all products need beside the sums, and how long they take. Those of a part differ in no size or
+// alignment.
 Status needs_of_products(hg::Handle& handle, const Problem& problem, const Tree& tree, Needs& needs)
 {
     const Reserved reserved(handle, tree.sums_bytes);
-    return for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
+    int64_t elements = 0;  // of D, in the parts that are asked about
+    const Status status = for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
         Needs of_part;
-        const Status status = needs_of(
+        const Status planned = needs_of(
             handle, product_of_leaves(problem, tree, part, 0, tree.sums_of(part, any_place())), of_part);
         needs.include(of_part);
-        return status;
+        elements += part.problems * part.rows * part.columns;
+        return planned;
     });
+    const double all = static_cast<double>(problem.batch) * static_cast<double>(problem.m) *
+                       static_cast<double>(problem.n);
+    needs.predicted_us *=
+        static_cast<double>(tree.products_of_part()) * all / static_cast<double>(elements);
+    return status;
 }
 
 int64_t leaves_of(const hg::Handle& handle, const Problem& problem)
@@ -57,6 +66,77 @@ Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& n
     });
 }
 
+// By one kernel, or by products of the leaves and their sum.
+struct TreeWay {
+    Plan kernel{};  // backend: null if it is not by a kernel
+    Tree tree{};    // only where there is none
+    Needs needs;
+};
+
+// The problem as a kernel is asked for it.
+Problem with_leaves(const hg::Handle& handle, const Problem& problem)
+{
+    Problem whole = problem;
+    whole.leaves = leaves_of(handle, problem);
+    return whole;
+}
+
+// Products write the sums of leaves, and another kernel reads them: together three times as long as memory
+// would take to read them once (H200, 22 products of 64 to 8192 rows: tests/bench/results/h200_tree.csv).
+bool is_faster(const hg::Handle& handle, const Problem& problem, const Plan& kernel, const TreeWay& parts)
+{
+    constexpr double us_of_launch = 2, reads = 3;
+    const double sums = static_cast<double>(parts.tree.leaves * problem.batch * bytes_of(Type::F32)) *
+                        static_cast<double>(problem.m) * static_cast<double>(problem.n);
+    const auto bandwidth = static_cast<double>(handle.device.memory_bandwidth);
+    if (parts.needs.bytes > handle.workspace().bytes)
+        return true;
+    return parts.needs.predicted_us > 0 && bandwidth > 0 &&
+           kernel.predicted_us < parts.needs.predicted_us + 1e6 * reads * sums / bandwidth + us_of_launch;
+}
+
+// A kernel for the whole problem; false where there is none.
+bool find_tree_kernel(const hg::Handle& handle, const Problem& whole, Plan& plan)
+{
+    Plan found{};
+    if (handle.options.mode != Mode::Tree ||
+        !try_plan(whole, handle.device, handle.planning_options(), handle.served_by(), found) ||
+        found.workspace > handle.workspace().bytes)
+        return false;
+    plan = found;
+    return true;
+}
+
+Status search_tree_way(hg::Handle& handle, const Problem& problem, TreeWay& way)
+{
+    Plan found{};
+    const bool has_kernel = find_tree_kernel(handle, with_leaves(handle, problem), found);
+    const bool forced = has_kernel && found.why == Why::Forced;
+    const Status status = forced ? ok : plan_all(handle, problem, way.tree, way.needs);
+    if (forced || (status == ok && has_kernel && is_faster(handle, problem, found, way)))
+        way.kernel = found;
+    return status;
+}
+
+Status find_tree_way(hg::Handle& handle, const Problem& problem, TreeWay& way)
+{
+    const Problem whole = with_leaves(handle, problem);
+    const Plan* const known = handle.cache->find_plan(whole, handle.workspace());
+    if (known)
+        way.kernel = *known;
+    Status status = ok;
+    if (!known) {
+        status = search_tree_way(handle, problem, way);
+        if (status == ok)
+            handle.cache->keep_plan(whole, handle.workspace(), way.kernel);
+    } else if (!known->backend) {
+        status = plan_all(handle, problem, way.tree, way.needs);
+    }
+    if (way.kernel.backend)
+        way.needs = {way.kernel.workspace, way.kernel.counts, way.kernel.predicted_us};
+    return status;
+}
+
 // Products of all leaves of a part, then their sum.
 Status run_leaves(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
 {
@@ -74,46 +154,61 @@ Status run_leaves(hg::Handle& handle, const Problem& problem, const Tree& tree, 
 
 Status check_tree(hg::Handle& handle, const Problem& problem, Needs& needs)
 {
-    Tree tree;
-    return plan_all(handle, problem, tree, needs);
+    TreeWay way;
+    const Status status = find_tree_way(handle, problem, way);
+    needs = way.needs;
+    return status;
 }
 
-Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
+Status explain_parts(hg::Handle& handle, const Problem& problem, const TreeWay& way, char* text,
+                     size_t length)
 {
-    Tree tree;
-    Needs needs;
-    Status status = plan_all(handle, problem, tree, needs);
-    if (status != ok)
-        return status;
+    const Tree& tree = way.tree;
     const Reserved reserved(handle, tree.sums_bytes);
     Plan decided;
-    status = decide(handle, first_product(problem, tree), decided);
+    const Status status = decide(handle, first_product(problem, tree), decided);
     char product[512];
     decided.print(product, sizeof product);
     std::snprintf(
         text, length,
         "tree of %" PRId64 " leaves of k=%" PRId64 " workspace=%zu, added up by %s after products "
         "of %s for %" PRId64 " x %" PRId64 " of %" PRId64 " problems, each %s",
-        tree.leaves, tree.leaf_k, needs.bytes, handle.backends[find_adder(handle)]->name,
+        tree.leaves, tree.leaf_k, way.needs.bytes, handle.backends[find_adder(handle)]->name,
         tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.columns, tree.problems, product);
     return status;
 }
 
+Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)
+{
+    TreeWay way;
+    const Status status = find_tree_way(handle, problem, way);
+    if (status != ok || !way.kernel.backend)
+        return status == ok ? explain_parts(handle, problem, way, text, length) : status;
+    const int64_t leaves = leaves_of(handle, problem);
+    char plan[512];
+    way.kernel.print(plan, sizeof plan);
+    std::snprintf(text, length, "tree of %" PRId64 " leaves of k=%" PRId64 ", %s", leaves,
+                  problem.k / leaves, plan);
+    return ok;
+}
+
 Status run_tree(hg::Handle& handle, const Problem& problem)
 {
-    Tree tree;
-    Needs needs;
-    Status status = plan_all(handle, problem, tree, needs);
+    TreeWay way;
+    Status status = find_tree_way(handle, problem, way);
     if (status == ok)
-        status = provide(handle, tree_composite, needs);
+        status = provide(handle, tree_composite, way.needs);
     if (status != ok)
         return status;
+    const bool in_parts = !way.kernel.backend;
     log_composite(handle, tree_composite, problem,
-                  handle.context
-                      ? " key=" + tuning_key(first_product(problem, tree), handle.planning_options().mode)
-                      : "");
-    return for_each_part(problem, tree, Parts::All,
-                         [&](const TreePart& part) { return run_leaves(handle, problem, tree, part); });
+                  in_parts && handle.context ? " key=" + tuning_key(first_product(problem, way.tree),
+                                                                    handle.planning_options().mode)
+                                             : "");
+    if (!in_parts)
+        return run_plan(handle, with_leaves(handle, problem), way.kernel);
+    return for_each_part(problem, way.tree, Parts::All,
+                         [&](const TreePart& part) { return run_leaves(handle, problem, way.tree, part); });
 }
 
 // Not where a kernel was forced or tuned, or the workspace is small.

@@ -127,8 +127,6 @@ private:
 
 class DeviceExchange : public testing::TestWithParam<const char*> {};
 
-}  // namespace
-
 // The product is on its stream before what it waits for.
 TEST_P(DeviceExchange, streams)
 {
@@ -163,4 +161,5 @@ TEST_P(DeviceExchange, graphs)
 INSTANTIATE_TEST_SUITE_P(, DeviceExchange, testing::ValuesIn(backends),
                          [](const auto& info) { return std::string(info.param); });
 
+}  // namespace
 }  // namespace hg::test

@@ -203,6 +203,8 @@ bool choose(const Problem& p, const Device& device, const Options& options, Plan
         return choose_groups(p, device, options, plan);
     if (p.triangle != Triangle::Whole)
         return choose_triangle(p, device, options, plan);
+    if (p.leaves > 1)
+        return choose_tree(p, device, options, plan);
     const Facts facts(p);
     if (!*options.kernel && prefers_gemv(facts) &&
         choose_direct(facts, device, options, DirectFamily::Gemv, plan))

@@ -19,9 +19,11 @@ double predict_plan(const Problem& problem, const Device& device, const Plan& pl
 
 // Fills the plan; false with plan.refusal set when no kernel, or not the forced one, fits the problem.
 bool choose(const Problem& problem, const Device& device, const Options& options, Plan& plan);
-// Parts of that: a KERNEL, one for half of a symmetric D, and one for a gated D.
+// Parts of that: a KERNEL, and those for half of a symmetric D, for a K that is cut into leaves, and for a
+// gated D.
 bool choose_gemm(const Facts& facts, const Device& device, const Options& options, Plan& plan);
 bool choose_gated(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 bool choose_triangle(const Problem& problem, const Device& device, const Options& options, Plan& plan);
+bool choose_tree(const Problem& problem, const Device& device, const Options& options, Plan& plan);
 
 }  // namespace hg::sm90

@@ -103,7 +103,7 @@ LastTile last_tile(const Config& c, const Facts& f, const Plan& plan)
 void decide_details(const Facts& f, int sm_count, Plan& plan)
 {
     const Problem& p = f.problem;
-    const Config& c = configs[plan.kernel];
+    const Config& c = config_of(plan.kernel);
     const Mma mma(p, plan.swap_ab);
     const int cluster_tile_m = c.tile_m * c.cluster_m, cluster_tile_n = c.tile_n * c.cluster_n;
     Plan::Sm90& details = plan.sm90;

@@ -32,7 +32,7 @@ struct LastTile {
 };
 LastTile last_tile(const Config& config, const Facts& facts, const Plan& plan);
 
-// Fills plan.sm90 for a kernel of the table's KERNEL lines.
+// Fills plan.sm90 for a kernel of the table's KERNEL and TREE lines.
 void decide_details(const Facts& facts, int sm_count, Plan& plan);
 // The same for groups, whose rows are one problem, and triangles, which have an order of tiles of their
 // own.

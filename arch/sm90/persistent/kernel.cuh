@@ -19,6 +19,7 @@
 #include "arch/sm90/persistent/epilogue.cuh"
 #include "arch/sm90/persistent/epilogue_fused.cuh"
 #include "arch/sm90/persistent/gated.cuh"
+#include "arch/sm90/persistent/leaves.cuh"
 #include "arch/sm90/persistent/scheduler.cuh"
 #include "arch/sm90/persistent/staging.cuh"
 #include "arch/sm90/persistent/stream_k.cuh"
@@ -80,7 +81,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
                               int consumer, int first_block)
 {
     const auto at = Block::of<C>(smem, work.at, consumer, first_block);
-    if (work.k_tiles() != k_tiles) {
+    if (!C.tree && work.k_tiles() != k_tiles) {
         if (!fix_up<C>(p, StreamKRuns::of<C>(p, k_tiles), coord, work, acc, smem.broadcast[consumer],
                        consumer))
             return;
@@ -114,6 +115,29 @@ __device__ inline void consume_cooperative(const Params& p, Smem<C, MB>& smem, i
         multiply_tile<C, T, MA, MB>(
             acc, coord, stages, ring, work.k_tiles(), consumer * C.blocks(), [](int32_t) {}, [] {});
         finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
+    });
+}
+
+// The same of a tree: what the epilogue gets has been multiplied by alpha.
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void consume_leaves(const Params& p, Smem<C, MB>& smem, int consumer)
+{
+    const Stages<C, MB> stages(smem);
+    const auto coord = ClusterCoord::here<C>();
+    ptx::wait_for_earlier_grids();
+    Scalars scalars = load_scalars(p.output);
+    const float alpha = scalars.alpha;
+    const int32_t k_tiles = alpha == 0.0f ? 0 : p.k_tiles;
+    scalars.alpha = 1.0f;
+    Lead<C, MB> lead(smem, consumer);
+    auto ring = Ring<Smem<C, MB>::stages>::reader();
+    for_each_work(Scheduler<C, MB>(p, coord, k_tiles, stages.base), [&](const Work& work,
+                                                                        const Scheduler<C, MB>&) {
+        prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, consumer * C.blocks());
+        multiply_leaves<C, T, MA, MB>(
+            p, alpha, coord, stages, ring, lead, k_tiles, consumer, [&](Accumulator<C>& acc) {
+                finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
+            });
     });
 }
 
@@ -199,6 +223,8 @@ __device__ inline void run_persistent(const Params& p, Smem<C, MB>& smem)
         const int consumer = warp / 4 - 1;
         if constexpr (C.schedule == Schedule::PingPong)
             consume_ping_pong<C, T, MA, MB>(p, smem, consumer);
+        else if constexpr (C.tree)
+            consume_leaves<C, T, MA, MB>(p, smem, consumer);
         else
             consume_cooperative<C, T, MA, MB>(p, smem, consumer);
         ptx::launch_dependents();

@@ -13,9 +13,12 @@ namespace {
 
 bool takes_groups(const std::string& kernel) { return kernel.find("_grouped_") != std::string::npos; }
 // They serve nothing else.
-bool is_of_triangles_or_gates(const std::string& kernel)
+bool is_of_some_results(const std::string& kernel)
 {
-    return kernel.find("_triangle_") != std::string::npos || kernel.find("_gated_") != std::string::npos;
+    for (const char* const kind : {"_triangle_", "_gated_", "_tree_"})
+        if (kernel.find(kind) != std::string::npos)
+            return true;
+    return false;
 }
 
 // Has it one of the comma-separated parts of HGEMM_TEST_KERNELS in it?
@@ -44,7 +47,7 @@ std::vector<std::string> names_of(bool grouped)
     std::istringstream rest(text.substr(at + before.size()));
     std::vector<std::string> names;
     for (std::string name; rest >> name;)
-        if (is_asked_for(name) && takes_groups(name) == grouped && !is_of_triangles_or_gates(name))
+        if (is_asked_for(name) && takes_groups(name) == grouped && !is_of_some_results(name))
             names.push_back(name);
     return names;
 }

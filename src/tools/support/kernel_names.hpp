@@ -7,8 +7,8 @@
 namespace hg::test {
 
 // HGEMM_TEST_KERNELS=text: only those with that text in their names, to force kernels in several processes.
-// Of those for groups of rows, which serve nothing else, there is a list of their own. Those for triangles and
-// for gates are in neither: DeviceKernels.triangle, DeviceKernels.gated.
+// Of those for groups of rows, which serve nothing else, there is a list of their own. Those for triangles,
+// gates and trees are in neither: DeviceKernels.triangle, DeviceKernels.gated, DeviceKernels.tree.
 std::vector<std::string> kernel_names();
 std::vector<std::string> grouped_kernel_names();
 // Without HGEMM_TEST_KERNELS, so that some of each kind must be there.

@@ -190,6 +190,42 @@ Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int 
     return setup;
 }
 
+// Plan and parameters are the library's own. Shape 0: 16 leaves, of which quads and pairs of quads wait in
+// the workspace. Then four of two K tiles with a C, two problems.
+Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
+    const Variant variant = variant_of(name);
+    const bool few = shape == 1;
+    const int64_t leaves = few ? 4 : 16, k = leaves * tile_k * (few ? 2 : 1);
+    Setup setup;
+    hg::Problem p = make_problem(machine, setup, 2 * config.tile_m - 24, config.tile_n + 8, k, few ? 2 : 1,
+                                 variant, {variant.bf16 ? Type::BF16 : Type::F16});
+    p.leaves = leaves;
+    if (few) {
+        p.alpha = 0.75f;
+        p.beta = 0.5f;
+        p.c = p.d;
+        p.c.ptr = random_halves(machine, static_cast<size_t>(2 * p.c.batch_stride), variant.bf16);
+    }
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.workspace = size_t{1} << 30;
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = 2;
+    hg::Plan plan{};
+    Params params;
+    if (!choose(p, device, options, plan) || pack_gemm(p, plan, params) != hg::ok)
+        throw std::runtime_error("no launch of " + name);
+    if (plan.workspace > 0)
+        params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
 // Plan and parameters are the library's own. Shape 0: all gates in front of a line, tiles of all kinds.
 // Then blocks of eight, two problems; gates and others that take turns, an alpha of 0. With swap_ab in two
 // slices.

@@ -59,6 +59,7 @@ Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm80_triangle(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape);
+Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape);
