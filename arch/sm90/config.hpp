@@ -92,7 +92,7 @@ constexpr int stagger(const Config& c, Major major)
 {
     constexpr int max_stagger = 3;
     const int spare = stage_count(c, major) - c.consumers, narrow = c.ctas() > 1 ? 96 : 80;
-    if (c.schedule != Schedule::SplitK || c.consumers == 1 || c.tile_n < narrow || spare < 0)
+    if (c.schedule != Schedule::SplitK || c.tree || c.consumers == 1 || c.tile_n < narrow || spare < 0)
         return 0;
     return spare < max_stagger ? spare : max_stagger;
 }

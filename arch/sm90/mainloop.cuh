@@ -234,12 +234,13 @@ __device__ inline void release_stage(const ClusterCoord& coord, uint32_t empty, 
 
 // Consumer: multiplies k_tiles stages; its rows of A begin with block `first_block`. It releases a stage
 // one K tile late, after issuing the wgmma of the next one. A split-K kernel does not release stages that
-// its producer will not fill again, since a neighbour CTA might have exited. multiply_tile() calls `begin`
-// before each K tile and `issued` after issuing the last wgmma.
+// its producer will not fill again, since a neighbour CTA might have exited: `later` K tiles of the slice
+// follow. multiply_tile() calls `begin` before each K tile and `issued` after issuing the last wgmma.
 template <Config C, Type T, Major MA, Major MB, typename Begin, typename Issued>
 __device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& coord,
                                      const Stages<C, MB>& stages, Ring<Smem<C, MB>::stages>& ring,
-                                     int32_t k_tiles, int first_block, Begin begin, Issued issued)
+                                     int32_t k_tiles, int first_block, Begin begin, Issued issued,
+                                     int32_t later = 0)
 {
     if (k_tiles == 0) {
         issued();
@@ -268,7 +269,7 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& co
                                              b + step * k_step<MB>, i > 0 || step > 0);
         ptx::wgmma_commit_group();
         ptx::wgmma_wait_group<1>();
-        if (i > 0 && (!C.is_split() || i - 1 + Smem<C, MB>::stages < k_tiles))
+        if (i > 0 && (!C.is_split() || i - 1 + Smem<C, MB>::stages < k_tiles + later))
             release_stage<C>(coord, previous, lane);
         previous = stages.empty(ring.stage);
     }
@@ -279,7 +280,7 @@ __device__ inline void multiply_tile(Accumulator<C>& acc, const ClusterCoord& co
 #pragma unroll
         for (float& v : block)
             ptx::wgmma_settle(v);
-    if constexpr (!C.is_split())
+    if (!C.is_split() || (C.tree && Smem<C, MB>::stages <= later))
         release_stage<C>(coord, previous, lane);
 }
 

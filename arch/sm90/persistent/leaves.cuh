@@ -9,6 +9,7 @@
 
 #include "arch/common/ptx/barrier.cuh"
 #include "arch/sm90/config.hpp"
+#include "arch/sm90/leaves.cuh"
 #include "arch/sm90/mainloop.cuh"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/persistent/stream_k.cuh"
@@ -24,22 +25,6 @@ __device__ inline float4* branch_of(const Params& p, int consumer, int level)
 {
     const int64_t slot = (int64_t{blockIdx.x} * C.consumers + consumer) * p.stored_levels + level;
     return reinterpret_cast<float4*>(p.partials + slot * partial_floats(C)) + threadIdx.x % 128;
-}
-
-template <Config C, typename Body>
-__device__ inline void for_each_sum(Accumulator<C>& acc, const Accumulator<C>& other, Body body)
-{
-#pragma unroll
-    for (int block = 0; block < C.blocks(); ++block)
-#pragma unroll
-        for (int i = 0; i < C.tile_n / 2; ++i)
-            body(acc[block][i], other[block][i]);
-}
-
-template <Config C>
-__device__ inline void add_right(Accumulator<C>& left, const Accumulator<C>& right)
-{
-    for_each_sum<C>(left, right, [](float& v, float other) { v = __fadd_rn(v, other); });
 }
 
 // Quad number `quad` is in `acc`. Where bit l of the number is 1, a branch of 2^l quads waits for it.
@@ -81,41 +66,24 @@ private:
     uint32_t phase_ = 0;
 };
 
-// As multiply_tile(), of all leaves; `finish` gets the whole sum. alpha times the sum of a leaf is rounded
-// before it is added. Each leaf of four has a loop, and registers, of its own, which are set to 0:
-// registers that are moved, or hold what the quad before has left, would be more than there are.
+// As multiply_tile(), of all leaves; `finish` gets the whole sum.
 template <Config C, Type T, Major MA, Major MB, typename Finish>
 __device__ inline void multiply_leaves(const Params& p, float alpha, const ClusterCoord& coord,
                                        const Stages<C, MB>& stages, Ring<Smem<C, MB>::stages>& ring,
                                        Lead<C, MB>& lead, int32_t k_tiles, int consumer, Finish finish)
 {
-    const int32_t leaf_k_tiles = k_tiles / p.leaves;
-    const auto multiply = [&](Accumulator<C>& acc, auto begin) {
-        for_each_sum<C>(acc, acc, [](float& v, float) { v = 0.0f; });
-        multiply_tile<C, T, MA, MB>(acc, coord, stages, ring, leaf_k_tiles, consumer * C.blocks(), begin,
-                                    [] {});
-        if (alpha != 1.0f)
-            for_each_sum<C>(acc, acc, [&](float& v, float) { v = __fmul_rn(alpha, v); });
-    };
-    const auto none = [](int32_t) {};
+    const Quad quad{alpha, min(p.leaves, leaves_of_quad), k_tiles / p.leaves, 0};
 #pragma unroll 1
-    for (int32_t quad = 0; leaves_of_quad * quad < p.leaves; ++quad) {
-        Accumulator<C> first, second, third, fourth;
-        multiply(first, [&](int32_t k_tile) {
-            if (quad == 0)
-                lead.begin(k_tile, leaf_k_tiles);
+    for (int32_t number = 0; leaves_of_quad * number < p.leaves; ++number) {
+        Accumulator<C> acc;
+        multiply_quad<C, T, MA, MB>(acc, quad, coord, stages, ring, consumer * C.blocks(), [&](int32_t i) {
+            if (number == 0)
+                lead.begin(i, quad.k_tiles);
         });
-        multiply(second, none);
-        add_right<C>(first, second);
-        if (p.leaves > 2) {
-            multiply(third, none);
-            multiply(fourth, none);
-            add_right<C>(third, fourth);
-            add_right<C>(first, third);
-            fold_quad<C>(p, consumer, quad, first);
-        }
-        if (leaves_of_quad * (quad + 1) >= p.leaves)
-            finish(first);
+        if (p.leaves > leaves_of_quad)
+            fold_quad<C>(p, consumer, number, acc);
+        if (leaves_of_quad * (number + 1) >= p.leaves)
+            finish(acc);
     }
 }
 

@@ -21,6 +21,7 @@
 #include "arch/common/ring.cuh"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
+#include "arch/sm90/leaves.cuh"
 #include "arch/sm90/mainloop.cuh"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
@@ -179,17 +180,26 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int con
     const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
     const auto rows = VectorRows::of<C>(p, smem.at, owned);
     ptx::wait_for_earlier_grids();
-    const Scalars scalars = load_scalars(p.output);
-    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
+    Scalars scalars = load_scalars(p.output);
+    const float alpha = scalars.alpha;
+    const int32_t k_tiles = alpha == 0.0f ? 0 : slice.last - slice.first;
+    if constexpr (C.tree)
+        scalars.alpha = 1.0f;  // of what has been multiplied by it
     const BiasShare<C> bias(p, smem.at);
     SplitStore<C, T, MB> out(p, scalars, smem);
     out.prepare(coord, owned);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
     const Stagger<C, MB> stagger(out.is_staggered(), k_tiles, consumer);
-    multiply_tile<C, T, MA, MB>(
-        acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },
-        [&] { stagger.end(); });
+    if constexpr (C.tree) {
+        const int32_t leaves = p.leaves / p.split;
+        multiply_quad<C, T, MA, MB>(acc, Quad{alpha, leaves, k_tiles / leaves, 0}, coord,
+                                    Stages<C, MB>(smem), ring, consumer, [](int32_t) {});
+    } else {
+        multiply_tile<C, T, MA, MB>(
+            acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },
+            [&] { stagger.end(); });
+    }
     ptx::launch_dependents();
     if (out.is_staggered())
         return out.store_staggered(acc[0], stagger.free_stage(ring.stage), rows);

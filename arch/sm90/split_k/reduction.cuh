@@ -57,16 +57,48 @@ __device__ inline void reduce_block(float (&sum)[4], ReductionInputs inputs, int
     }
 }
 
+// The sum of a block as a tree adds up slices that are branches of it: pairwise. The slices are 1, 2, 4
+// or 8.
+__device__ inline void reduce_block_pairwise(float (&sum)[4], ReductionInputs inputs, int32_t split)
+{
+    constexpr int most = 8;
+    static_assert(most == max_cluster);
+    float4 v[most];
+#pragma unroll
+    for (int slice = 0; slice < most; ++slice) {
+        const bool mine = slice == inputs.own_slice || slice >= split;
+        v[slice] = ptx::load_shared_f32x4(mine ? inputs.own : inputs.first);
+        inputs.first += mine ? 0 : inputs.pitch;
+    }
+#pragma unroll
+    for (int step = 1; step < most; step *= 2)
+        if (step < split)
+#pragma unroll
+            for (int i = 0; i < most; i += 2 * step) {
+                v[i].x = __fadd_rn(v[i].x, v[i + step].x);
+                v[i].y = __fadd_rn(v[i].y, v[i + step].y);
+                v[i].z = __fadd_rn(v[i].z, v[i + step].z);
+                v[i].w = __fadd_rn(v[i].w, v[i + step].w);
+            }
+    sum[0] = v[0].x, sum[1] = v[0].y, sum[2] = v[0].z, sum[3] = v[0].w;
+}
+
 // Reduces the owned blocks and stages them for the store.
 template <Config C, Type T, Major MB>
 __device__ inline void reduce_owned(const SplitStore<C, T, MB>& out, const OwnedBlocks& owned,
                                     int32_t split, ReductionInputs inputs)
 {
+    const auto reduce_one = [&](float(&sum)[4]) {
+        if constexpr (C.tree)
+            reduce_block_pairwise(sum, inputs, split);
+        else
+            reduce_block(sum, inputs, split);
+    };
     float sum[4];
     if (!out.is_plain()) [[unlikely]] {
 #pragma unroll 1
         for (int32_t block = owned.first; block < owned.last; ++block) {
-            reduce_block(sum, inputs, split);
+            reduce_one(sum);
             out.stage(block, sum);
             inputs.first += inputs.step, inputs.own += inputs.step;
         }
@@ -76,7 +108,7 @@ __device__ inline void reduce_owned(const SplitStore<C, T, MB>& out, const Owned
     const uint32_t step = out.step();
 #pragma unroll 1
     for (int32_t block = owned.first; block < owned.last; ++block) {
-        reduce_block(sum, inputs, split);
+        reduce_one(sum);
         out.store_fragment(to, sum);
         inputs.first += inputs.step, inputs.own += inputs.step, to += step;
     }

@@ -11,59 +11,116 @@
 #include "arch/sm90/params.hpp"
 #include "src/plan/backend.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace hg::sm90 {
 namespace {
 
-constexpr const Config& tree_config = tree_configs[0];
-
-const char* tree_refusal(const Facts& f, const Options& o)
+constexpr bool are_alike(const Config& a, const Config& b)
 {
-    if (is_forced_away(o, kernels[first_tree]) || o.split > 1 || o.swap_ab == SwapAb::On ||
-        o.stream_k == StreamK::On || !o.takes_cluster(tree_config.ctas()))
-        return "what was forced does not fit";
-    if (f.problem.k % (f.problem.leaves * tile_k) != 0)
-        return "a leaf of k is no multiple of 64";
-    if (const char* const why_not = tma_refusal(f))
-        return why_not;
-    return can_store(tree_config, f, false) ? nullptr : "TMA cannot store D, or load C";
+    return a.is_split() == b.is_split() && a.is_global() == b.is_global() && a.tile_m == b.tile_m &&
+           a.tile_n == b.tile_n && a.cluster_m == b.cluster_m && a.cluster_n == b.cluster_n &&
+           a.ctas_per_sm == b.ctas_per_sm;
 }
 
-// The model and calibrations know the kernel with the same tiles that does not cut K.
-Candidate tree_candidate(const Problem& p)
+// The model and calibrations know the kernel of the same tiles that does not cut K into leaves.
+constexpr auto alike = [] {
+    std::array<int, tree_count> found{};
+    for (int i = 0; i < tree_count; ++i)
+        while (!are_alike(tree_configs[i], configs[found[i]]))
+            ++found[i];
+    return found;
+}();
+
+const char* tree_refusal(const Facts& f)
 {
-    static constexpr int like = kernel_named("sm90_pingpong_128x128_2x1");
-    static_assert(configs[like].tile_m == tree_config.tile_m &&
-                  configs[like].tile_n == tree_config.tile_n &&
-                  configs[like].cluster_m == tree_config.cluster_m &&
-                  configs[like].cluster_n == tree_config.cluster_n);
-    return {like, false, 1, false, count_clusters(p, tree_config, false), false};
+    if (f.problem.k % (f.problem.leaves * tile_k) != 0)
+        return "a leaf of k is no multiple of 64";
+    return tma_refusal(f);
+}
+
+// Slices of a cluster are whole branches of up to four leaves. A persistent kernel has one slice, and
+// stores by TMA alone.
+bool is_possible(const Facts& f, int index, const Candidate& candidate, const Options& o, int sm_count)
+{
+    const Config& c = tree_configs[index];
+    const int64_t leaves = f.problem.leaves, split = candidate.split;
+    if (is_forced_away(o, kernels[first_tree + index]) || o.stream_k == StreamK::On ||
+        candidate.clusters > max_tiles || (o.split > 0 && o.split != split) ||
+        (o.swap_ab != SwapAb::Free && (o.swap_ab == SwapAb::On) != candidate.swap_ab))
+        return false;
+    if (!c.is_split())
+        return split == 1 && !candidate.swap_ab && sm_count >= c.ctas() && o.takes_cluster(c.ctas()) &&
+               can_store(c, f, false);
+    return leaves % split == 0 && leaves / split <= leaves_of_quad &&
+           can_split(c, static_cast<int>(split)) &&
+           o.takes_cluster(c.cluster_ctas(static_cast<int>(split))) &&
+           (o.sm_limit == 0 || candidate.clusters * split <= sm_count);
+}
+
+struct TreeChoice {
+    int index = -1;  // of tree_configs
+    Candidate candidate{};
+    Prediction prediction{};
+};
+
+// Calls visit(index, candidate) for all that could be.
+template <typename Visit>
+void for_each_tree_candidate(const Problem& p, Visit visit)
+{
+    for (int index = 0; index < tree_count; ++index)
+        for (const bool swap_ab : {false, true})
+            for (int split = 1; split <= max_cluster; split *= 2)
+                visit(index, Candidate{alike[index], swap_ab, split, false,
+                                       count_clusters(p, tree_configs[index], swap_ab), false});
+}
+
+TreeChoice best_tree(const Facts& f, const Device& device, const Options& o, int sm_count)
+{
+    constexpr double slower = 1.04;  // than the model says of the kernel alike: H200, 22 products
+    const KernelFactors factors(device, kernels);
+    TreeChoice best;
+    for_each_tree_candidate(f.problem, [&](int index, const Candidate& candidate) {
+        if (!is_possible(f, index, candidate, o, sm_count))
+            return;
+        Prediction prediction = predict(f, candidate, sm_count, factors[candidate.kernel]);
+        prediction.us *= slower;
+        if (best.index < 0 || prediction.us < best.prediction.us)
+            best = {index, candidate, prediction};
+    });
+    return best;
 }
 
 }  // namespace
 
 bool choose_tree(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    constexpr double slower = 1.04;  // than the model says of the other kernel: H200, as many products
     const Facts facts(p);
     const int sm_count = o.sm_count(device);
-    const Candidate candidate = tree_candidate(p);
-    plan.refusal = tree_refusal(facts, o);
-    if (!plan.refusal && (candidate.clusters > max_tiles || sm_count < tree_config.ctas()))
-        plan.refusal = "more than 2^30 tiles, or fewer SMs than a cluster has CTAs";
+    plan.refusal = tree_refusal(facts);
     if (plan.refusal)
         return false;
-    const Factors& factors = KernelFactors(device, kernels)[candidate.kernel];
-    const Prediction prediction = predict(facts, candidate, sm_count, factors);
-    plan.kernel = first_tree;
-    plan.variant = major_variant(p.type_ab, p.a, p.b);
-    plan.split = 1;
-    plan.cluster = tree_config.ctas();
+    const auto [index, candidate, prediction] = best_tree(facts, device, o, sm_count);
+    if (index < 0) {
+        plan.refusal = "no kernel stores D and loads C, or what was forced does not fit";
+        return false;
+    }
+    const Config& c = tree_configs[index];
+    const Mma mma(p, candidate.swap_ab);
+    plan.kernel = first_tree + index;
+    plan.variant = major_variant(p.type_ab, mma.a, mma.b);
+    plan.swap_ab = candidate.swap_ab;
+    plan.split = candidate.split;
+    plan.cluster = c.cluster_ctas(plan.split);
     plan.pdl = o.pdl == Pdl::Free ? prediction.pdl : o.pdl;
     plan.tiles = candidate.clusters;
-    plan.grid = persistent_clusters(p, tree_config, candidate, sm_count) * plan.cluster;
-    plan.predicted_us = slower * prediction.us;
+    plan.grid =
+        (c.is_split() ? candidate.clusters : persistent_clusters(p, c, candidate, sm_count)) * plan.cluster;
+    plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
-    plan.workspace = static_cast<size_t>(tree_bytes(tree_config, plan.grid, stored_levels(p.leaves)));
+    if (!c.is_split())
+        plan.workspace = static_cast<size_t>(tree_bytes(c, plan.grid, stored_levels(p.leaves)));
     decide_details(facts, sm_count, plan);
     return true;
 }
