@@ -29,7 +29,7 @@ struct Config {
     int ctas_per_sm;
     bool triangle = false;  // computes the tiles on one side of the diagonal of D alone
     Gates gates = Gates::None;
-    bool tree = false;  // adds up leaves of K pairwise: persistent/leaves.cuh
+    bool tree = false;  // adds up leaves of K pairwise: tree/branches.cuh
 
     constexpr bool is_gated() const { return gates != Gates::None; }
     // Gates of a tile.
@@ -57,6 +57,9 @@ struct Config {
 
 // Leaves that a tree kernel adds up in registers.
 constexpr int leaves_of_quad = 4;
+// Leaves of a slice of K, all of which a tree kernel adds up in registers.
+// consumer.
+constexpr int max_slice_leaves(const Config& c) { return (c.consumers > 1 ? 1 : 4) * leaves_of_quad; }
 
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;

@@ -301,10 +301,9 @@ __device__ inline void init_barriers(Smem<C, MB>& smem)
         ptx::mbarrier_init(ptx::shared_address(&smem.full[i]), 1);
         ptx::mbarrier_init(ptx::shared_address(&smem.empty[i]), C.readers() * C.senders());
     }
-    if constexpr (C.schedule == Schedule::PingPong || C.tree)
+    if constexpr (C.schedule == Schedule::PingPong) {
         for (uint64_t& barrier : smem.mma_order)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 4);
-    if constexpr (C.schedule == Schedule::PingPong) {
         for (uint64_t& barrier : smem.tile_full)
             ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
     }

@@ -61,7 +61,7 @@ struct alignas(1024) Smem {
     alignas(16) unsigned char incoming[max_incoming_bytes(C) + 16];  // SplitK: partial sums of other slices
     uint64_t full[stages];
     uint64_t empty[stages];
-    uint64_t mma_order[2];                   // PingPong, tree
+    uint64_t mma_order[2];                   // PingPong
     uint64_t c_full[2][staging_buffers(C)];  // fuses_c: boxes of C, for each consumer
     uint64_t tile_full[tile_slots];          // PingPong
     int32_t next_tile[tile_slots];

@@ -82,7 +82,7 @@ Problem with_leaves(const hg::Handle& handle, const Problem& problem)
 }
 
 // Products write the sums of leaves, and another kernel reads them: together three times as long as memory
-// would take to read them once (H200, 22 products of 64 to 8192 rows: tests/bench/results/h200_tree.csv).
+// would take to read them once (H200, 22 products of 64 to 8192 rows).
 bool is_faster(const hg::Handle& handle, const Problem& problem, const Plan& kernel, const TreeWay& parts)
 {
     constexpr double us_of_launch = 2, reads = 3;

@@ -96,9 +96,9 @@ class DeviceGraphs : public testing::TestWithParam<const char*> {
 protected:
     void SetUp() override { NEEDS_BACKEND(GetParam()); }
 
-    static std::unique_ptr<Library> make_lender()
+    static std::unique_ptr<Library> make_lender(const char* kernel = "")
     {
-        auto library = make(GetParam());
+        auto library = std::make_unique<Library>(Cuda::get(), GetParam(), kernel);
         EXPECT_EQ(hgemm_set_workspace_per_stream(library->handle(), limit), HGEMM_STATUS_SUCCESS)
             << hgemm_last_error();
         return library;
@@ -149,17 +149,27 @@ TEST_P(DeviceGraphs, run_beside_each_other)
         EXPECT_EQ(count_wrong(g, *make_lender()), 0) << g.m << " x " << g.n << " x " << g.k;
 }
 
-// Several products and their sum, in memory of the graph's own.
+// Several products and their sum, in memory of the graph's own; or one kernel, with some or none.
 TEST_P(DeviceGraphs, of_trees_run_beside_each_other)
 {
-    for (const bool unaligned : {false, true}) {
-        const auto library = make_lender();
+    const auto check = [](const GemmCase& g, const char* kernel) {
+        const auto library = make_lender(kernel);
         ASSERT_EQ(hgemm_set_mode(library->handle(), HGEMM_MODE_TREE), HGEMM_STATUS_SUCCESS);
-        GemmCase g = cases_with_workspace()[0];
-        g.k = 2048;
-        g.a.gap = unaligned;
-        EXPECT_EQ(count_wrong(g, *library), 0) << "unaligned " << unaligned;
-    }
+        EXPECT_EQ(count_wrong(g, *library), 0) << kernel << " unaligned " << g.a.gap;
+    };
+    const bool has_kernels = std::string(GetParam()) == "sm90";
+    GemmCase g = cases_with_workspace()[0];
+    g.k = 2048;
+    g.a.gap = 1;
+    check(g, "");
+    g.a.gap = 0;
+    g.seed = has_kernels;
+    check(g, "");
+    g.k = 4096;
+    g.aligned = true;
+    g.seed = 0;
+    if (has_kernels)
+        check(g, "sm90_tree_128x128_2x1");
 }
 
 // Blocks on the diagonal lie in memory of the graph's own, and so do the sums of a tree.

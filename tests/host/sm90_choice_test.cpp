@@ -26,6 +26,37 @@ TEST(Sm90, TunedLinesAreForTheirOwnRows)
         EXPECT_NE(why(m), Why::Tuned) << m;
 }
 
+// Slices of few rows are branches with as many leaves as registers have room for. Of many rows, sums of
+// four leaves wait in the workspace.
+TEST(Sm90, Trees)
+{
+    const auto planned = [](int64_t m, int64_t n, int64_t k, int64_t leaves) {
+        Problem p = linear_layer(m, n, k);
+        p.leaves = leaves;
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h200, Options{}, plan)) << plan.refusal;
+        EXPECT_TRUE(sm90::is_tree(plan.kernel));
+        const sm90::Config& c = sm90::config_of(plan.kernel);
+        EXPECT_EQ(c.is_split(), m < 512) << m;
+        EXPECT_EQ(leaves % plan.split, 0) << m;
+        if (c.is_split()) {
+            EXPECT_LE(leaves / plan.split, sm90::max_slice_leaves(c)) << m;
+        }
+        EXPECT_EQ(plan.workspace > 0, !c.is_split() && leaves > 4) << m;
+        return plan;
+    };
+    for (const int64_t m : {1, 8, 16, 64, 128})
+        planned(m, 4096, 14336, 16);
+    // 128 CTAs of two consumers with 64 x 128 sums, of four leaves and of eight.
+    EXPECT_EQ(planned(4096, 4096, 14336, 16).workspace, size_t{128} * 2 * 64 * 128 * sizeof(float) * 2);
+    EXPECT_EQ(planned(4096, 4096, 2048, 4).workspace, 0u);
+    Problem p = linear_layer(64, 4096, 4160);
+    p.leaves = 2;
+    Plan plan{};
+    EXPECT_FALSE(sm90::choose(p, h200, Options{}, plan));
+    EXPECT_STREQ(plan.refusal, "a leaf of k is no multiple of 64");
+}
+
 // Where D is a tile or two and K deep.
 TEST(Sm90, ManySlices)
 {

@@ -19,12 +19,12 @@
 #include "arch/sm90/persistent/epilogue.cuh"
 #include "arch/sm90/persistent/epilogue_fused.cuh"
 #include "arch/sm90/persistent/gated.cuh"
-#include "arch/sm90/persistent/leaves.cuh"
 #include "arch/sm90/persistent/scheduler.cuh"
 #include "arch/sm90/persistent/staging.cuh"
 #include "arch/sm90/persistent/stream_k.cuh"
 #include "arch/sm90/persistent/triangle.cuh"
 #include "arch/sm90/smem.hpp"
+#include "arch/sm90/tree/branches.cuh"
 
 #include <cstdint>
 
@@ -129,13 +129,12 @@ __device__ inline void consume_leaves(const Params& p, Smem<C, MB>& smem, int co
     const float alpha = scalars.alpha;
     const int32_t k_tiles = alpha == 0.0f ? 0 : p.k_tiles;
     scalars.alpha = 1.0f;
-    Lead<C, MB> lead(smem, consumer);
     auto ring = Ring<Smem<C, MB>::stages>::reader();
     for_each_work(Scheduler<C, MB>(p, coord, k_tiles, stages.base), [&](const Work& work,
                                                                         const Scheduler<C, MB>&) {
         prepare_output<C>(p, scalars, smem, work, k_tiles, consumer, consumer * C.blocks());
         multiply_leaves<C, T, MA, MB>(
-            p, alpha, coord, stages, ring, lead, k_tiles, consumer, [&](Accumulator<C>& acc) {
+            p, alpha, coord, stages, ring, k_tiles, consumer, [&](Accumulator<C>& acc) {
                 finish<C, T>(p, scalars, coord, smem, work, k_tiles, acc, consumer, consumer * C.blocks());
             });
     });

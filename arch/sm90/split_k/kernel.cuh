@@ -21,7 +21,6 @@
 #include "arch/common/ring.cuh"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
-#include "arch/sm90/leaves.cuh"
 #include "arch/sm90/mainloop.cuh"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
@@ -30,6 +29,7 @@
 #include "arch/sm90/split_k/reduction.cuh"
 #include "arch/sm90/split_k/stagger.cuh"
 #include "arch/sm90/split_k/staging.cuh"
+#include "arch/sm90/tree/quad.cuh"
 
 #include <cstdint>
 
@@ -193,8 +193,8 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int con
     const Stagger<C, MB> stagger(out.is_staggered(), k_tiles, consumer);
     if constexpr (C.tree) {
         const int32_t leaves = p.leaves / p.split;
-        multiply_quad<C, T, MA, MB>(acc, Quad{alpha, leaves, k_tiles / leaves, 0}, coord,
-                                    Stages<C, MB>(smem), ring, consumer, [](int32_t) {});
+        multiply_slice<C, T, MA, MB>(acc, alpha, leaves, k_tiles / leaves, coord, Stages<C, MB>(smem), ring,
+                                     consumer);
     } else {
         multiply_tile<C, T, MA, MB>(
             acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },

@@ -7,6 +7,7 @@
 #include "arch/sm90/choose/details.hpp"
 #include "arch/sm90/choose/model/model.hpp"
 #include "arch/sm90/choose/model/occupancy.hpp"
+#include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/params.hpp"
 #include "src/plan/backend.hpp"
@@ -40,7 +41,8 @@ const char* tree_refusal(const Facts& f)
     return tma_refusal(f);
 }
 
-// Slices of a cluster are whole branches of up to four leaves. A persistent kernel has one slice, and
+// Slices of a cluster are whole branches of as many leaves as there are
+// registers for. A persistent kernel has one slice, and
 // stores by TMA alone.
 bool is_possible(const Facts& f, int index, const Candidate& candidate, const Options& o, int sm_count)
 {
@@ -53,7 +55,7 @@ bool is_possible(const Facts& f, int index, const Candidate& candidate, const Op
     if (!c.is_split())
         return split == 1 && !candidate.swap_ab && sm_count >= c.ctas() && o.takes_cluster(c.ctas()) &&
                can_store(c, f, false);
-    return leaves % split == 0 && leaves / split <= leaves_of_quad &&
+    return leaves % split == 0 && leaves / split <= max_slice_leaves(c) &&
            can_split(c, static_cast<int>(split)) &&
            o.takes_cluster(c.cluster_ctas(static_cast<int>(split))) &&
            (o.sm_limit == 0 || candidate.clusters * split <= sm_count);
@@ -78,7 +80,8 @@ void for_each_tree_candidate(const Problem& p, Visit visit)
 
 TreeChoice best_tree(const Facts& f, const Device& device, const Options& o, int sm_count)
 {
-    constexpr double slower = 1.04;  // than the model says of the kernel alike: H200, 22 products
+    // Than the model says of the kernel alike (H200, 30 products), and from leaf to leaf.
+    constexpr double slower = 1.04, leaf_us = 0.3;
     const KernelFactors factors(device, kernels);
     TreeChoice best;
     for_each_tree_candidate(f.problem, [&](int index, const Candidate& candidate) {
@@ -86,6 +89,8 @@ TreeChoice best_tree(const Facts& f, const Device& device, const Options& o, int
             return;
         Prediction prediction = predict(f, candidate, sm_count, factors[candidate.kernel]);
         prediction.us *= slower;
+        if (tree_configs[index].is_split())
+            prediction.us += leaf_us * static_cast<double>(f.problem.leaves / candidate.split);
         if (best.index < 0 || prediction.us < best.prediction.us)
             best = {index, candidate, prediction};
     });
