@@ -58,7 +58,6 @@ struct Config {
 // Leaves that a tree kernel adds up in registers.
 constexpr int leaves_of_quad = 4;
 // Leaves of a slice of K, all of which a tree kernel adds up in registers.
-// consumer.
 constexpr int max_slice_leaves(const Config& c) { return (c.consumers > 1 ? 1 : 4) * leaves_of_quad; }
 
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.

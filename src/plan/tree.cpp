@@ -49,14 +49,21 @@ const char* refusal_of_tree(const Problem& p)
     return nullptr;
 }
 
-Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
+Status check_tree_problem(const Problem& p)
 {
     if (const char* const why_not = refusal_of_tree(p))
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "tree mode does not serve %s with k = %" PRId64, why_not,
                     p.k);
-    if (p.k > max_tree_k)
-        return fail(HGEMM_STATUS_NOT_SUPPORTED,
-                    "tree mode does not serve k = %" PRId64 ", at most %" PRId64, p.k, max_tree_k);
+    return p.k <= max_tree_k
+               ? ok
+               : fail(HGEMM_STATUS_NOT_SUPPORTED,
+                      "tree mode does not serve k = %" PRId64 ", at most %" PRId64, p.k, max_tree_k);
+}
+
+Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
+{
+    if (const Status status = check_tree_problem(p); status != ok)
+        return status;
     tree.leaves = leaves;
     tree.leaf_k = p.k / tree.leaves;
     const int64_t bytes = tree.leaves * int64_t{sizeof(float)};  // of an element of D

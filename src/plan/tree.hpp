@@ -74,6 +74,8 @@ struct Tree {
 
 // What of a problem trees do not serve; null: nothing.
 const char* refusal_of_tree(const Problem& problem);
+// The same as a status, and whether K is too large.
+Status check_tree_problem(const Problem& problem);
 
 // For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
 // least eight rows and columns. `leaves`: a power of two, count_leaves() or fewer.

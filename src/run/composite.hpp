@@ -28,6 +28,9 @@ struct Composite {
     Status (*run)(Handle&, const Problem&);
     // One line about how it would run, cut to `length` bytes.
     Status (*explain)(Handle&, const Problem&, char* text, size_t length);
+    // If set: is there one kernel, whose plan is kept, for the problem as `whole` says it? Such a call may
+    // be repeated by what was packed.
+    bool (*is_one_kernel)(Handle&, const Problem&, Problem& whole) = nullptr;
 };
 
 // Null: the problem is served by a kernel.

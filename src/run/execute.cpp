@@ -57,7 +57,8 @@ Status plan(Handle& handle, const Problem& problem, Plan& plan)
         problem.print(asked, sizeof asked);
         plan.print(decided, sizeof decided);
         const Mode mode = handle.planning_options().mode;
-        const std::string key = handle.context ? " key=" + tuning_key(problem, mode) : "";
+        const bool has_key = handle.context && problem.leaves <= 1;
+        const std::string key = has_key ? " key=" + tuning_key(problem, mode) : "";
         handle.log.line("plan %s: %s%s", asked, decided, key.c_str());
     }
     return ok;
@@ -139,11 +140,13 @@ Status execute(Handle& handle, const Request& request, const Problem& problem)
     const driver::Scope scope(handle.context);
     const PlanCache::Launch* prepared = nullptr;
     Status status = scope.status();
+    Problem whole = problem;
     if (status == ok)
         if (const Composite* const composite = composite_of(handle, problem))
-            return composite->run(handle, problem);
+            if (!composite->is_one_kernel || !composite->is_one_kernel(handle, problem, whole))
+                return composite->run(handle, problem);
     if (status == ok)
-        status = prepare(handle, request, problem, prepared);
+        status = prepare(handle, request, whole, prepared);
     return status == ok ? launch_plan(handle, prepared->plan, prepared->packed) : status;
 }
 

@@ -109,6 +109,8 @@ bool find_tree_kernel(const hg::Handle& handle, const Problem& whole, Plan& plan
 
 Status search_tree_way(hg::Handle& handle, const Problem& problem, TreeWay& way)
 {
+    if (const Status refused = check_tree_problem(problem); refused != ok)
+        return refused;
     Plan found{};
     const bool has_kernel = find_tree_kernel(handle, with_leaves(handle, problem), found);
     const bool forced = has_kernel && found.why == Why::Forced;
@@ -192,6 +194,13 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
     return ok;
 }
 
+std::string key_of_leaves(const hg::Handle& handle, const Problem& problem, const TreeWay& way)
+{
+    const bool has_key = handle.log.wants(LogLevel::Plan) && handle.context && !way.kernel.backend;
+    return has_key ? " key=" + tuning_key(first_product(problem, way.tree), handle.planning_options().mode)
+                   : "";
+}
+
 Status run_tree(hg::Handle& handle, const Problem& problem)
 {
     TreeWay way;
@@ -200,15 +209,20 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
         status = provide(handle, tree_composite, way.needs);
     if (status != ok)
         return status;
-    const bool in_parts = !way.kernel.backend;
-    log_composite(handle, tree_composite, problem,
-                  in_parts && handle.context ? " key=" + tuning_key(first_product(problem, way.tree),
-                                                                    handle.planning_options().mode)
-                                             : "");
-    if (!in_parts)
+    log_composite(handle, tree_composite, problem, key_of_leaves(handle, problem, way));
+    if (way.kernel.backend)
         return run_plan(handle, with_leaves(handle, problem), way.kernel);
     return for_each_part(problem, way.tree, Parts::All,
                          [&](const TreePart& part) { return run_leaves(handle, problem, way.tree, part); });
+}
+
+bool is_one_kernel(hg::Handle& handle, const Problem& problem, Problem& whole)
+{
+    TreeWay way;
+    if (find_tree_way(handle, problem, way) != ok || !way.kernel.backend)
+        return false;
+    whole = with_leaves(handle, problem);
+    return true;
 }
 
 // Not where a kernel was forced or tuned, or the workspace is small.
@@ -232,7 +246,10 @@ bool is_tree(const hg::Handle& handle, const Problem& problem)
     }
 }
 
-const Composite tree_composite = {
-    .what = "in tree mode", .check = check_tree, .run = run_tree, .explain = explain_tree};
+const Composite tree_composite = {.what = "in tree mode",
+                                  .check = check_tree,
+                                  .run = run_tree,
+                                  .explain = explain_tree,
+                                  .is_one_kernel = is_one_kernel};
 
 }  // namespace hg

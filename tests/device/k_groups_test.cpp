@@ -92,6 +92,15 @@ TEST_P(DeviceKGroupsOf, sizes_out_of_range)
 }
 
 // On fewer SMs, in batch-invariant mode, and again with other sizes. Tree mode has none.
+void expect_no_tree(Library& library)
+{
+    KGroupsTrial trial(library.memory(), k_case());
+    ASSERT_EQ(hgemm_set_mode(library.handle(), HGEMM_MODE_TREE), HGEMM_STATUS_SUCCESS);
+    EXPECT_EQ(trial.run(library), HGEMM_STATUS_NOT_SUPPORTED);
+    EXPECT_NE(std::string(hgemm_last_error()).find("tree mode does not serve groups"), std::string::npos)
+        << hgemm_last_error();
+}
+
 TEST_P(DeviceKGroupsOf, settings)
 {
     for (const int sm_count : {0, 1, 3}) {
@@ -104,12 +113,11 @@ TEST_P(DeviceKGroupsOf, settings)
             trial.expect_right();
             trial.set_counts({64, 130, 0, 200, 5});
         }
-        ASSERT_EQ(hgemm_set_mode(library->handle(), HGEMM_MODE_TREE), HGEMM_STATUS_SUCCESS);
-        EXPECT_EQ(trial.run(*library), HGEMM_STATUS_NOT_SUPPORTED);
-        EXPECT_NE(std::string(hgemm_last_error()).find("tree mode does not serve groups"),
-                  std::string::npos)
-            << hgemm_last_error();
+        expect_no_tree(*library);
     }
+    Library forced(Cuda::get(), GetParam(),
+                   std::string(GetParam()) == "sm90" ? "sm90_grouped_128x128_1x2" : "");
+    expect_no_tree(forced);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DeviceKGroupsOf, testing::ValuesIn(backends),

@@ -30,14 +30,16 @@ TEST(Sm90, TunedLinesAreForTheirOwnRows)
 // four leaves wait in the workspace.
 TEST(Sm90, Trees)
 {
-    const auto planned = [](int64_t m, int64_t n, int64_t k, int64_t leaves) {
+    const auto planned = [](int64_t m, int64_t n, int64_t k, int64_t leaves, size_t workspace) {
         Problem p = linear_layer(m, n, k);
         p.leaves = leaves;
+        Options options{};
+        options.workspace = workspace;
         Plan plan{};
-        EXPECT_TRUE(sm90::choose(p, h200, Options{}, plan)) << plan.refusal;
+        EXPECT_TRUE(sm90::choose(p, h200, options, plan)) << plan.refusal;
         EXPECT_TRUE(sm90::is_tree(plan.kernel));
         const sm90::Config& c = sm90::config_of(plan.kernel);
-        EXPECT_EQ(c.is_split(), m < 512) << m;
+        EXPECT_EQ(c.is_split(), m < 512 || (workspace == 0 && leaves > 4)) << m;
         EXPECT_EQ(leaves % plan.split, 0) << m;
         if (c.is_split()) {
             EXPECT_LE(leaves / plan.split, sm90::max_slice_leaves(c)) << m;
@@ -45,11 +47,14 @@ TEST(Sm90, Trees)
         EXPECT_EQ(plan.workspace > 0, !c.is_split() && leaves > 4) << m;
         return plan;
     };
+    constexpr size_t ample = 64 << 20;
     for (const int64_t m : {1, 8, 16, 64, 128})
-        planned(m, 4096, 14336, 16);
+        planned(m, 4096, 14336, 16, ample);
     // 128 CTAs of two consumers with 64 x 128 sums, of four leaves and of eight.
-    EXPECT_EQ(planned(4096, 4096, 14336, 16).workspace, size_t{128} * 2 * 64 * 128 * sizeof(float) * 2);
-    EXPECT_EQ(planned(4096, 4096, 2048, 4).workspace, 0u);
+    EXPECT_EQ(planned(4096, 4096, 14336, 16, ample).workspace,
+              size_t{128} * 2 * 64 * 128 * sizeof(float) * 2);
+    EXPECT_EQ(planned(4096, 4096, 2048, 4, 0).workspace, 0u);
+    planned(4096, 4096, 14336, 16, 0);
     Problem p = linear_layer(64, 4096, 4160);
     p.leaves = 2;
     Plan plan{};

@@ -41,6 +41,19 @@ const char* tree_refusal(const Facts& f)
     return tma_refusal(f);
 }
 
+int64_t grid_of(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
+{
+    return c.is_split() ? candidate.clusters * c.cluster_ctas(candidate.split)
+                        : persistent_clusters(p, c, candidate, sm_count) * c.ctas();
+}
+
+size_t workspace_of(const Problem& p, const Config& c, const Candidate& candidate, int sm_count)
+{
+    return c.is_split() ? 0
+                        : static_cast<size_t>(
+                              tree_bytes(c, grid_of(p, c, candidate, sm_count), stored_levels(p.leaves)));
+}
+
 // Slices of a cluster are whole branches of as many leaves as there are
 // registers for. A persistent kernel has one slice, and
 // stores by TMA alone.
@@ -54,7 +67,7 @@ bool is_possible(const Facts& f, int index, const Candidate& candidate, const Op
         return false;
     if (!c.is_split())
         return split == 1 && !candidate.swap_ab && sm_count >= c.ctas() && o.takes_cluster(c.ctas()) &&
-               can_store(c, f, false);
+               workspace_of(f.problem, c, candidate, sm_count) <= o.workspace && can_store(c, f, false);
     return leaves % split == 0 && leaves / split <= max_slice_leaves(c) &&
            can_split(c, static_cast<int>(split)) &&
            o.takes_cluster(c.cluster_ctas(static_cast<int>(split))) &&
@@ -89,8 +102,11 @@ TreeChoice best_tree(const Facts& f, const Device& device, const Options& o, int
             return;
         Prediction prediction = predict(f, candidate, sm_count, factors[candidate.kernel]);
         prediction.us *= slower;
-        if (tree_configs[index].is_split())
-            prediction.us += leaf_us * static_cast<double>(f.problem.leaves / candidate.split);
+        if (const Config& c = tree_configs[index]; c.is_split()) {
+            const int64_t ctas = grid_of(f.problem, c, candidate, sm_count);
+            const int64_t waves = ceil_div(ctas, int64_t{sm_count} * c.ctas_per_sm);
+            prediction.us += leaf_us * static_cast<double>(waves * (f.problem.leaves / candidate.split));
+        }
         if (best.index < 0 || prediction.us < best.prediction.us)
             best = {index, candidate, prediction};
     });
@@ -120,12 +136,10 @@ bool choose_tree(const Problem& p, const Device& device, const Options& o, Plan&
     plan.cluster = c.cluster_ctas(plan.split);
     plan.pdl = o.pdl == Pdl::Free ? prediction.pdl : o.pdl;
     plan.tiles = candidate.clusters;
-    plan.grid =
-        (c.is_split() ? candidate.clusters : persistent_clusters(p, c, candidate, sm_count)) * plan.cluster;
+    plan.grid = grid_of(p, c, candidate, sm_count);
     plan.predicted_us = prediction.us;
     plan.why = *o.kernel ? Why::Forced : Why::Model;
-    if (!c.is_split())
-        plan.workspace = static_cast<size_t>(tree_bytes(c, plan.grid, stored_levels(p.leaves)));
+    plan.workspace = workspace_of(p, c, candidate, sm_count);
     decide_details(facts, sm_count, plan);
     return true;
 }
