@@ -54,9 +54,9 @@ size_t workspace_of(const Problem& p, const Config& c, const Candidate& candidat
                               tree_bytes(c, grid_of(p, c, candidate, sm_count), stored_levels(p.leaves)));
 }
 
-// Slices of a cluster are whole branches of as many leaves as there are
-// registers for. A persistent kernel has one slice, and
-// stores by TMA alone.
+// Slices of a cluster are whole branches of as many leaves as there are registers for. A persistent kernel
+// has one slice, and stores by TMA alone. Where the second tile of its clusters would lie outside of D the
+// model expects too much of it: 128 x 8192 x 14336 99 us, measured 124 (H200).
 bool is_possible(const Facts& f, int index, const Candidate& candidate, const Options& o, int sm_count)
 {
     const Config& c = tree_configs[index];
@@ -66,7 +66,8 @@ bool is_possible(const Facts& f, int index, const Candidate& candidate, const Op
         (o.swap_ab != SwapAb::Free && (o.swap_ab == SwapAb::On) != candidate.swap_ab))
         return false;
     if (!c.is_split())
-        return split == 1 && !candidate.swap_ab && sm_count >= c.ctas() && o.takes_cluster(c.ctas()) &&
+        return split == 1 && !candidate.swap_ab && (*o.kernel || f.problem.m > c.tile_m) &&
+               sm_count >= c.ctas() && o.takes_cluster(c.ctas()) &&
                workspace_of(f.problem, c, candidate, sm_count) <= o.workspace && can_store(c, f, false);
     return leaves % split == 0 && leaves / split <= max_slice_leaves(c) &&
            can_split(c, static_cast<int>(split)) &&
