@@ -63,3 +63,13 @@ mapfile -t scripts < <(grep -rlI --exclude-dir=.git --exclude-dir="build*" "^set
 if grep -nE '[^|]\| *(head\b|[ef]?grep +(-[A-Za-z]* +)*-[A-Za-z]*[qm])' "${scripts[@]}"; then fail "a pipe into what stops reading early"; fi
 
 answers 2 "unknown 'gcc', known" configurations gcc
+
+# What CI leaves out of the long tests is an expression that ctest takes, on each day. Else it would leave out none.
+source <(sed -n "/^long=(/,/')$/p" "$1/.ci/run")
+[ ${#long[@]} -ge 3 ] || fail "no long tests in .ci/run"
+for day in "${!long[@]}"; do
+    left_out=("${long[@]}")
+    unset "left_out[$day]"
+    pairs=$(IFS="|" && tr -cd "(" <<<"(${left_out[*]}")
+    [ ${#pairs} -le 9 ] || fail "day $day: ${#pairs} pairs of parentheses, which ctest refuses"
+done
