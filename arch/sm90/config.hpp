@@ -55,9 +55,10 @@ struct Config {
     constexpr int consumers_per_tile() const { return schedule == Schedule::PingPong ? 1 : consumers; }
 };
 
-// Leaves that a tree kernel adds up in registers.
+// Leaves of a tree that have a main loop each in the code: tree/quad.cuh.
 constexpr int leaves_of_quad = 4;
-// Leaves of a slice of K, all of which a tree kernel adds up in registers.
+// Leaves of a slice of K: a thread, which adds up all in registers, has 168 of them, or 255 with one
+// consumer.
 constexpr int max_slice_leaves(const Config& c) { return (c.consumers > 1 ? 1 : 4) * leaves_of_quad; }
 
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.

@@ -90,8 +90,7 @@ struct Params {
     uint64_t d_policy;                   // L2 policy of the output
     int32_t prefetched;                  // K tiles of a CTA's first tile to prefetch into L2
     int32_t stream_k_tiles;  // stream-K: tiles, the first ones, whose K tiles the clusters share evenly
-    float*
-        partials;  // partial sums of stream-K, tree and SplitKGlobal kernels; of these 0 between launches
+    float* partials;         // partial sums of stream-K and tree; SplitKGlobal: 0 between launches
     uint32_t* arrivals;      // stream-K, SplitKGlobal: 0 between launches
     uint32_t* tile_counter;  // dynamic scheduler: tiles fetched, 0 between launches; null: static
     Divisor cluster;         // SplitK: CTAs of a cluster

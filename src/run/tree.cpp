@@ -66,13 +66,6 @@ Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& n
     });
 }
 
-// By one kernel, or by products of the leaves and their sum.
-struct TreeWay {
-    Plan kernel{};  // backend: null if it is not by a kernel
-    Tree tree{};    // only where there is none
-    Needs needs;
-};
-
 // The problem as a kernel is asked for it.
 Problem with_leaves(const hg::Handle& handle, const Problem& problem)
 {
@@ -83,60 +76,70 @@ Problem with_leaves(const hg::Handle& handle, const Problem& problem)
 
 // Products write the sums of leaves, and another kernel reads them: together three times as long as memory
 // would take to read them once (H200, 22 products of 64 to 8192 rows).
-bool is_faster(const hg::Handle& handle, const Problem& problem, const Plan& kernel, const TreeWay& parts)
+bool is_faster(const hg::Handle& handle, const Problem& problem, const Plan& kernel, const Tree& tree,
+               const Needs& of_parts)
 {
     constexpr double us_of_launch = 2, reads = 3;
-    const double sums = static_cast<double>(parts.tree.leaves * problem.batch * bytes_of(Type::F32)) *
+    const double sums = static_cast<double>(tree.leaves * problem.batch * bytes_of(Type::F32)) *
                         static_cast<double>(problem.m) * static_cast<double>(problem.n);
     const auto bandwidth = static_cast<double>(handle.device.memory_bandwidth);
-    if (parts.needs.bytes > handle.workspace().bytes)
+    if (of_parts.bytes > handle.workspace().bytes)
         return true;
-    return parts.needs.predicted_us > 0 && bandwidth > 0 &&
-           kernel.predicted_us < parts.needs.predicted_us + 1e6 * reads * sums / bandwidth + us_of_launch;
+    return of_parts.predicted_us > 0 && bandwidth > 0 &&
+           kernel.predicted_us < of_parts.predicted_us + 1e6 * reads * sums / bandwidth + us_of_launch;
 }
 
-// A kernel for the whole problem; false where there is none.
-bool find_tree_kernel(const hg::Handle& handle, const Problem& whole, Plan& plan)
+// Leaves plan.backend null where no kernel serves the whole problem, or products of the leaves and their
+// sum are faster.
+Status search_tree_kernel(hg::Handle& handle, const Problem& problem, const Problem& whole, Plan& plan)
 {
     Plan found{};
-    if (handle.options.mode != Mode::Tree ||
+    Status status = check_tree_problem(problem);
+    if (status != ok ||
         !try_plan(whole, handle.device, handle.planning_options(), handle.served_by(), found) ||
         found.workspace > handle.workspace().bytes)
-        return false;
-    plan = found;
-    return true;
-}
-
-Status search_tree_way(hg::Handle& handle, const Problem& problem, TreeWay& way)
-{
-    if (const Status refused = check_tree_problem(problem); refused != ok)
-        return refused;
-    Plan found{};
-    const bool has_kernel = find_tree_kernel(handle, with_leaves(handle, problem), found);
-    const bool forced = has_kernel && found.why == Why::Forced;
-    const Status status = forced ? ok : plan_all(handle, problem, way.tree, way.needs);
-    if (forced || (status == ok && has_kernel && is_faster(handle, problem, found, way)))
-        way.kernel = found;
+        return status;
+    Tree tree;
+    Needs of_parts;
+    const bool forced = found.why == Why::Forced;
+    if (!forced)
+        status = plan_all(handle, problem, tree, of_parts);
+    if (forced || (status == ok && is_faster(handle, problem, found, tree, of_parts)))
+        plan = found;
     return status;
 }
+
+// The same, which is found once. In the default mode there is no such kernel.
+Status find_tree_kernel(hg::Handle& handle, const Problem& problem, Plan& plan)
+{
+    plan = {};
+    if (handle.options.mode != Mode::Tree)
+        return ok;
+    const Problem whole = with_leaves(handle, problem);
+    if (const Plan* const known = handle.cache->find_plan(whole, handle.workspace())) {
+        plan = *known;
+        return ok;
+    }
+    const Status status = search_tree_kernel(handle, problem, whole, plan);
+    if (status == ok)
+        handle.cache->keep_plan(whole, handle.workspace(), plan);
+    return status;
+}
+
+// By one kernel, or by products of the leaves and their sum.
+struct TreeWay {
+    Plan kernel{};  // backend: null if it is not by a kernel
+    Tree tree{};    // only where there is none
+    Needs needs;
+};
 
 Status find_tree_way(hg::Handle& handle, const Problem& problem, TreeWay& way)
 {
-    const Problem whole = with_leaves(handle, problem);
-    const Plan* const known = handle.cache->find_plan(whole, handle.workspace());
-    if (known)
-        way.kernel = *known;
-    Status status = ok;
-    if (!known) {
-        status = search_tree_way(handle, problem, way);
-        if (status == ok)
-            handle.cache->keep_plan(whole, handle.workspace(), way.kernel);
-    } else if (!known->backend) {
-        status = plan_all(handle, problem, way.tree, way.needs);
-    }
-    if (way.kernel.backend)
-        way.needs = {way.kernel.workspace, way.kernel.counts, way.kernel.predicted_us};
-    return status;
+    const Status status = find_tree_kernel(handle, problem, way.kernel);
+    if (status != ok || !way.kernel.backend)
+        return status == ok ? plan_all(handle, problem, way.tree, way.needs) : status;
+    way.needs = {way.kernel.workspace, way.kernel.counts, way.kernel.predicted_us};
+    return ok;
 }
 
 // Products of all leaves of a part, then their sum.
@@ -218,8 +221,8 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
 
 bool is_one_kernel(hg::Handle& handle, const Problem& problem, Problem& whole)
 {
-    TreeWay way;
-    if (find_tree_way(handle, problem, way) != ok || !way.kernel.backend)
+    Plan kernel;
+    if (find_tree_kernel(handle, problem, kernel) != ok || !kernel.backend)
         return false;
     whole = with_leaves(handle, problem);
     return true;

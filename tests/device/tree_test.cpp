@@ -123,7 +123,7 @@ TEST(DeviceKernels, tree)
         for (const GemmCase& g : tree_cases()) {
             const std::vector<double>& wanted = expected[number++];
             if (!is_tree_kernel(kernel, g))
-                continue;  // TMA cannot store D, or load C; a slice would have more than four leaves
+                continue;  // TMA cannot store D, or load C; a slice would have too many leaves
             std::string explained;
             EXPECT_EQ(results_of(kernel, g, explained), wanted) << g.print() << ": " << explained;
             ++served;

@@ -149,6 +149,32 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     return setup;
 }
 
+// Only this kernel, in its own order of tiles.
+static hg::Options forced_options(const hg::KernelInfo& kernel)
+{
+    hg::Options options{};
+    std::strcpy(options.kernel, kernel.name);
+    options.stream_k = hg::StreamK::Off;
+    options.workspace = size_t{1} << 30;
+    return options;
+}
+
+static hg::Device sm90_device(int sm_count)
+{
+    hg::Device device{};
+    device.cc = 90;
+    device.sm_count = sm_count;
+    return device;
+}
+
+// Half of a C of its own, of two problems.
+static void add_half_of_c(emu::Machine& machine, hg::Problem& p, const Variant& variant)
+{
+    p.beta = 0.5f;
+    p.c = p.d;
+    p.c.ptr = random_halves(machine, static_cast<size_t>(2 * p.c.batch_stride), variant.bf16);
+}
+
 // Plan and parameters are the library's own. Shape 0: both halves of D, tiles of all kinds. Then the lower
 // half with a C, two problems; both halves by stream-K.
 Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape)
@@ -164,18 +190,11 @@ Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int 
                                  {variant.bf16 ? Type::BF16 : Type::F16});
     p.triangle = lower ? hg::Triangle::Lower : hg::Triangle::Upper;
     p.mirrored = !lower;
-    if (lower) {
-        p.beta = 0.5f;
-        p.c = p.d;
-        p.c.ptr = random_halves(machine, static_cast<size_t>(2 * p.c.batch_stride), variant.bf16);
-    }
-    hg::Options options{};
-    std::strcpy(options.kernel, kernel.name);
+    if (lower)
+        add_half_of_c(machine, p, variant);
+    hg::Options options = forced_options(kernel);
     options.stream_k = streams ? hg::StreamK::On : hg::StreamK::Off;
-    options.workspace = size_t{1} << 30;
-    hg::Device device{};
-    device.cc = 90;
-    device.sm_count = streams ? 4 : 2;
+    const hg::Device device = sm90_device(streams ? 4 : 2);
     options.counters = counter_words(device, options.workspace);
     hg::Plan plan{};
     Params params;
@@ -190,8 +209,8 @@ Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int 
     return setup;
 }
 
-// Plan and parameters are the library's own. Shape 0: 16 leaves, of which quads and pairs of quads wait in
-// the workspace. Then four of two K tiles with a C, two problems.
+// Plan and parameters are the library's own. Shape 0: 16 leaves, of which quads and pairs of quads wait, of
+// a persistent kernel in the workspace. Then four with a C, two problems. Two slices of a split-K kernel.
 Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm90;
@@ -199,26 +218,21 @@ Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shap
     const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
     const Variant variant = variant_of(name);
     const bool few = shape == 1;
-    const int64_t leaves = few ? 4 : 16, k = leaves * tile_k * (few ? 2 : 1);
+    // Each slice fills all stages, and some again.
+    const int64_t leaves = few ? 4 : 16, leaf_k = (config.is_split() ? 16 : few ? 2 : 1) * tile_k;
     Setup setup;
-    hg::Problem p = make_problem(machine, setup, 2 * config.tile_m - 24, config.tile_n + 8, k, few ? 2 : 1,
-                                 variant, {variant.bf16 ? Type::BF16 : Type::F16});
+    hg::Problem p = make_problem(machine, setup, 2 * config.tile_m - 24, config.tile_n + 8, leaves * leaf_k,
+                                 few ? 2 : 1, variant, {variant.bf16 ? Type::BF16 : Type::F16});
     p.leaves = leaves;
     if (few) {
         p.alpha = 0.75f;
-        p.beta = 0.5f;
-        p.c = p.d;
-        p.c.ptr = random_halves(machine, static_cast<size_t>(2 * p.c.batch_stride), variant.bf16);
+        add_half_of_c(machine, p, variant);
     }
-    hg::Options options{};
-    std::strcpy(options.kernel, kernel.name);
-    options.workspace = size_t{1} << 30;
-    hg::Device device{};
-    device.cc = 90;
-    device.sm_count = 2;
+    hg::Options options = forced_options(kernel);
+    options.split = config.is_split() ? 2 : 1;
     hg::Plan plan{};
     Params params;
-    if (!choose(p, device, options, plan) || pack_gemm(p, plan, params) != hg::ok)
+    if (!choose(p, sm90_device(2), options, plan) || pack_gemm(p, plan, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
     if (plan.workspace > 0)
         params.partials = reinterpret_cast<float*>(random_halves(machine, plan.workspace / 2, false));
@@ -253,17 +267,11 @@ Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int sha
     p.activation = activations[shape];
     p.gate = {block, shape == 0 ? 1.5f : std::numeric_limits<float>::infinity(), 1.25f,
               shape == 1 ? 0.5f : -0.0f};
-    hg::Options options{};
-    std::strcpy(options.kernel, kernel.name);
+    hg::Options options = forced_options(kernel);
     options.split = along_m ? 2 : 0;
-    options.stream_k = hg::StreamK::Off;
-    options.workspace = size_t{1} << 30;
-    hg::Device device{};
-    device.cc = 90;
-    device.sm_count = 4;
     hg::Plan plan{};
     Params params;
-    if (!choose(p, device, options, plan) || pack_gated_product(p, plan, params) != hg::ok)
+    if (!choose(p, sm90_device(4), options, plan) || pack_gated_product(p, plan, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
     set_launch(setup, kernel, plan, params);
     return setup;
@@ -293,15 +301,11 @@ Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int sh
                                  asked[shape]);
     for (hg::Operand* o : {&p.a, &p.b})
         o->ptr = static_cast<const uint16_t*>(o->ptr) + (edge ? 1 : 0);
-    hg::Options options{};
-    std::strcpy(options.kernel, kernel.name);
+    hg::Options options = forced_options(kernel);
     options.split = edge ? 3 : 1;
     options.swap_ab = swap_ab ? hg::SwapAb::On : hg::SwapAb::Off;
-    hg::Device device{};
-    device.cc = 90;
-    device.sm_count = 4;
     hg::Plan plan{};
-    if (!choose_direct(p, device, options, DirectFamily::Direct, plan))
+    if (!choose_direct(p, sm90_device(4), options, DirectFamily::Direct, plan))
         throw std::runtime_error("no launch of " + name);
     DirectParams params;
     pack_direct(p, plan, params);

@@ -28,6 +28,7 @@ const std::vector<Kernel>& kernels()
         {"sm90_direct_64x8_f16_m", 90, "sm90_f16_other.fatbin", 3, arrange_sm90_direct},
         {"sm90_triangle_128x128_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_triangle},
         {"sm90_tree_128x128_2x1_bf16_kk", 90, "sm90_bf16_other.fatbin", 2, arrange_sm90_tree},
+        {"sm90_tree_splitk_64x64_bf16_kn", 90, "sm90_bf16_other.fatbin", 2, arrange_sm90_tree},
         {"sm90_gated_128x176_2x1_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_gated},
         {"sm90_gated_128x224_f16_kk", 90, "sm90_f16_other.fatbin", 3, arrange_sm90_gated},
         {"sm90_gated_splitk_128x64_1x2_bf16_kk", 90, "sm90_bf16_other.fatbin", 3, arrange_sm90_gated},
