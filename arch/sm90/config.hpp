@@ -36,8 +36,10 @@ struct Config {
     constexpr int gates_of_tile() const { return (gates == Gates::AlongM ? tile_m : tile_n) / 2; }
     constexpr bool is_global() const { return schedule == Schedule::SplitKGlobal; }
     constexpr bool is_split() const { return schedule == Schedule::SplitK || is_global(); }
-    // A split-K kernel has registers to spare, so that one warp is enough of a producer.
-    constexpr int threads() const { return 128 * consumers + (is_split() ? 32 : 128); }
+    // Do consumers get registers of the producer's warpgroup? A split-K kernel has registers to spare, so
+    // that one warp is enough of a producer; but not where two consumers keep the sums of many leaves.
+    constexpr bool moves_registers() const { return !is_split() || (tree && consumers > 1); }
+    constexpr int threads() const { return 128 * consumers + (moves_registers() ? 128 : 32); }
     // Threads that synchronise: all but the three idle warps of a producer warpgroup, which exit at once.
     constexpr int working_threads() const { return 128 * consumers + 32; }
     // Blocks of 64 rows of A that one consumer multiplies.
@@ -57,9 +59,11 @@ struct Config {
 
 // Leaves of a tree that have a main loop each in the code: tree/quad.cuh.
 constexpr int leaves_of_quad = 4;
-// Leaves of a slice of K: a thread, which adds up all in registers, has 168 of them, or 255 with one
-// consumer.
-constexpr int max_slice_leaves(const Config& c) { return (c.consumers > 1 ? 1 : 4) * leaves_of_quad; }
+// Leaves of a slice of K: a thread adds up all in registers.
+constexpr int max_slice_leaves = 4 * leaves_of_quad;
+// Registers of a thread where consumers get some of the producer's: together the SM's 65,536 for one
+// producer and two consumer warpgroups.
+constexpr int producer_registers = 40, consumer_registers = 232;
 
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;

@@ -42,7 +42,7 @@ TEST(Sm90, Trees)
         EXPECT_EQ(c.is_split(), m < 512 || (workspace == 0 && leaves > 4)) << m;
         EXPECT_EQ(leaves % plan.split, 0) << m;
         if (c.is_split()) {
-            EXPECT_LE(leaves / plan.split, sm90::max_slice_leaves(c)) << m;
+            EXPECT_LE(leaves / plan.split, sm90::max_slice_leaves) << m;
         }
         EXPECT_EQ(plan.workspace > 0, !c.is_split() && leaves > 4) << m;
         return plan;

@@ -30,9 +30,6 @@
 
 namespace hg::sm90 {
 
-// Per thread: together the SM's 65,536 for one producer and two consumer warpgroups.
-constexpr int producer_registers = 40, consumer_registers = 232;
-
 template <Config C, Major MA, Major MB>
 __device__ inline void produce(const Params& p, Smem<C, MB>& smem)
 {

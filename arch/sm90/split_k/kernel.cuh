@@ -172,6 +172,50 @@ __device__ inline bool sum_slices(const SplitStore<C, T, MB>& out, const float (
     return true;
 }
 
+// From a slice's sums to the output. Returns at once where a CTA owns none of it.
+template <Config C, Type T, Major MB>
+__device__ inline void finish_slice(SplitStore<C, T, MB>& out, const BiasShare<C>& bias,
+                                    float (&acc)[C.tile_n / 2], const ClusterCoord& coord,
+                                    const OwnedBlocks& owned, const VectorRows& rows)
+{
+    ptx::bar_sync(1, 128 * C.consumers);
+    out.stage_bias(bias);
+    if constexpr (C.is_global())
+        return reduce_global(out, acc, owned, rows);
+    if (out.is_unsplit()) {
+        out.stage_all(acc);
+        if (out.store_typed(rows)) [[likely]]
+            return;
+    } else if (!sum_slices(out, acc, coord, owned) || out.store_typed(rows)) {
+        return;
+    }
+    out.store_floats(owned, rows.count);
+}
+
+// A slice of whole leaves. What the output needs is computed when the registers of waiting sums are free.
+template <Config C, Type T, Major MA, Major MB>
+__device__ inline void consume_leaves_of_slice(const Params& p, Smem<C, MB>& smem, int consumer)
+{
+    const auto coord = ClusterCoord::here<C>();
+    const auto slice = Slice::of<C>(p, coord.slice);
+    ptx::wait_for_earlier_grids();
+    Scalars scalars = load_scalars(p.output);
+    const int32_t leaves = p.leaves / p.split,
+                  k_tiles = scalars.alpha == 0.0f ? 0 : (slice.last - slice.first) / leaves;
+    Accumulator<C> acc;
+    auto ring = Ring<Smem<C, MB>::stages>::reader();
+    multiply_slice<C, T, MA, MB>(acc, scalars.alpha, leaves, k_tiles, coord, Stages<C, MB>(smem), ring,
+                                 consumer);
+    scalars.alpha = 1.0f;  // of what has been multiplied by it
+    const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
+    const auto rows = VectorRows::of<C>(p, smem.at, owned);
+    const BiasShare<C> bias(p, smem.at);
+    SplitStore<C, T, MB> out(p, scalars, smem);
+    out.prepare(coord, owned);
+    ptx::launch_dependents();
+    finish_slice(out, bias, acc[0], coord, owned, rows);
+}
+
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int consumer)
 {
@@ -180,49 +224,32 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int con
     const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
     const auto rows = VectorRows::of<C>(p, smem.at, owned);
     ptx::wait_for_earlier_grids();
-    Scalars scalars = load_scalars(p.output);
-    const float alpha = scalars.alpha;
-    const int32_t k_tiles = alpha == 0.0f ? 0 : slice.last - slice.first;
-    if constexpr (C.tree)
-        scalars.alpha = 1.0f;  // of what has been multiplied by it
+    const Scalars scalars = load_scalars(p.output);
+    const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
     const BiasShare<C> bias(p, smem.at);
     SplitStore<C, T, MB> out(p, scalars, smem);
     out.prepare(coord, owned);
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
     const Stagger<C, MB> stagger(out.is_staggered(), k_tiles, consumer);
-    if constexpr (C.tree) {
-        const int32_t leaves = p.leaves / p.split;
-        multiply_slice<C, T, MA, MB>(acc, alpha, leaves, k_tiles / leaves, coord, Stages<C, MB>(smem), ring,
-                                     consumer);
-    } else {
-        multiply_tile<C, T, MA, MB>(
-            acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },
-            [&] { stagger.end(); });
-    }
+    multiply_tile<C, T, MA, MB>(
+        acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },
+        [&] { stagger.end(); });
     ptx::launch_dependents();
     if (out.is_staggered())
         return out.store_staggered(acc[0], stagger.free_stage(ring.stage), rows);
-    ptx::bar_sync(1, 128 * C.consumers);
-    out.stage_bias(bias);
-    if constexpr (C.is_global())
-        return reduce_global(out, acc[0], owned, rows);
-    if (out.is_unsplit()) {
-        out.stage_all(acc[0]);
-        if (out.store_typed(rows)) [[likely]]
-            return;
-    } else if (!sum_slices(out, acc[0], coord, owned) || out.store_typed(rows)) {
-        return;
-    }
-    out.store_floats(owned, rows.count);
+    finish_slice(out, bias, acc[0], coord, owned, rows);
 }
 
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void run_split(const Params& p, Smem<C, MB>& smem)
 {
     const int warp = uniform(threadIdx.x / 32);
-    if (warp == 4 * C.consumers) {
-        produce_slice<C, MA, MB>(p, smem);
+    if (warp >= 4 * C.consumers) {
+        if constexpr (C.moves_registers())
+            ptx::setmaxnreg_dec<producer_registers>();
+        if (warp == 4 * C.consumers)
+            produce_slice<C, MA, MB>(p, smem);
         return;
     }
     if (threadIdx.x == 0) {
@@ -232,7 +259,12 @@ __device__ inline void run_split(const Params& p, Smem<C, MB>& smem)
     if (threadIdx.x == 32)
         prepare_split<C>(p, smem);
     sync_roles<C>(p);
-    consume_slice<C, T, MA, MB>(p, smem, warp / 4);
+    if constexpr (C.moves_registers())
+        ptx::setmaxnreg_inc<consumer_registers>();
+    if constexpr (C.tree)
+        consume_leaves_of_slice<C, T, MA, MB>(p, smem, warp / 4);
+    else
+        consume_slice<C, T, MA, MB>(p, smem, warp / 4);
 }
 
 }  // namespace hg::sm90

@@ -64,17 +64,14 @@ __device__ inline void multiply_quad(Accumulator<C>& first, const Quad& quad, co
     add_right<C>(first, third);
 }
 
-// The same of a slice's 1, 2, 4, 8 or 16 leaves, max_slice_leaves() at most. Sums that wait are moved:
+// The same of a slice's 1, 2, 4, 8 or 16 leaves, max_slice_leaves at most. Sums that wait are moved:
 // tiles are small, so that there are registers enough.
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void multiply_slice(Accumulator<C>& acc, float alpha, int32_t leaves, int32_t k_tiles,
                                       const ClusterCoord& coord, const Stages<C, MB>& stages,
                                       Ring<Smem<C, MB>::stages>& ring, int consumer)
 {
-    constexpr int most = max_slice_leaves(C) / leaves_of_quad;
-    static_assert(most == 1 || most == 4);
-    if constexpr (most == 1)
-        return multiply_quad<C, T, MA, MB>(acc, {alpha, leaves, k_tiles, 0}, coord, stages, ring, consumer);
+    static_assert(max_slice_leaves == 4 * leaves_of_quad);
     const int32_t quads = max(leaves / leaves_of_quad, 1), of_quad = min(leaves, leaves_of_quad);
     Accumulator<C> one, two;  // quads that wait
 #pragma unroll 1

@@ -69,7 +69,7 @@ bool is_possible(const Facts& f, int index, const Candidate& candidate, const Op
         return split == 1 && !candidate.swap_ab && (*o.kernel || f.problem.m > c.tile_m) &&
                sm_count >= c.ctas() && o.takes_cluster(c.ctas()) &&
                workspace_of(f.problem, c, candidate, sm_count) <= o.workspace && can_store(c, f, false);
-    return leaves % split == 0 && leaves / split <= max_slice_leaves(c) &&
+    return leaves % split == 0 && leaves / split <= max_slice_leaves &&
            can_split(c, static_cast<int>(split)) &&
            o.takes_cluster(c.cluster_ctas(static_cast<int>(split))) &&
            (o.sm_limit == 0 || candidate.clusters * split <= sm_count);
