@@ -15,7 +15,8 @@ struct GroupTile {
     int32_t row, end, n, batch;
 };
 
-// The rows of a group in A and D: first ... first + count - 1. Sizes outside of 0 ... m are clamped.
+// The rows of a group in A and D: first ... first + count - 1. Sizes outside of 0 ... m, counted from the
+// origin, are clamped.
 struct GroupRows {
     int32_t first, count;
 
@@ -28,10 +29,12 @@ struct GroupRows {
         return {first, clamp(size_at(groups, end), first, m) - first};
     }
 
+    // Less than 0: it lies before the origin.
     __device__ static int64_t size_at(const Groups& groups, int32_t i)
     {
-        return groups.narrow ? static_cast<const int32_t*>(groups.sizes)[i]
-                             : static_cast<const int64_t*>(groups.sizes)[i];
+        const int64_t size = groups.narrow ? static_cast<const int32_t*>(groups.sizes)[i]
+                                           : static_cast<const int64_t*>(groups.sizes)[i];
+        return size - groups.origin;
     }
 
     __device__ static int32_t clamp(int64_t value, int64_t low, int64_t high)

@@ -25,13 +25,17 @@ struct Groups {
     GroupsBy by;
     int32_t narrow;  // other than 0: `sizes` are of type int32_t
     int32_t of_k;    // other than 0: `sizes` are of K, which all problems' A and B share
+    // Rows of the groups that lie before A and D: sizes count from there. What lies before or behind the
+    // rows of A and D is not computed.
+    int32_t origin;
 
     constexpr bool contiguous() const { return sizes && by != GroupsBy::Counts && !of_k; }
     constexpr bool masked() const { return sizes && by == GroupsBy::Counts; }
     bool operator==(const Groups&) const = default;
 };
 
-// hgemm_gate_t: of the columns of a product, `block` are gates of the next `block`, and so on. D has half as many.
+// hgemm_gate_t: of the columns of a product, `block` are gates of the next `block`, and so on. D has half
+// as many.
 struct Gate {
     int64_t block;  // 0: no gates
     float limit;    // infinity: none

@@ -5,6 +5,7 @@
 #include "arch/common/params.hpp"
 #include "arch/common/types.hpp"
 #include "arch/sm90/config.hpp"
+#include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
 
 #include <cstdint>
@@ -34,6 +35,33 @@ struct TileBias {
 
     // Past the problem's end it loads the last element: the epilogue stores no such row or column.
     __device__ float load(int i) const { return load_element(base, min(first + i, last), type); }
+};
+
+// Where in a line of the product the gate of D's column lies, or if half is 1 its up element.
+__device__ inline int64_t gate_place(const GateLayout& gate, int32_t column, int half)
+{
+    if (gate.gate.block == 1)
+        return 2 * int64_t{column} + half;
+    return column + (gate.block.quotient(column) + int64_t{half}) * gate.gate.block;
+}
+
+// The elements of the bias for gates and up elements of D's columns, those of problem or group `batch`.
+struct GateBias {
+    const OutputParams& output;
+    const GateLayout& gate;
+    int64_t first;  // of the problem, in the bias
+
+    __device__ GateBias(const Params& p, int32_t batch)
+        : output(p.output), gate(p.gate), first(batch * p.output.stride_bias)
+    {
+    }
+
+    // Past the last column it loads the last element: the epilogue stores no such column.
+    __device__ float load(int64_t column, int half) const
+    {
+        const auto existing = static_cast<int32_t>(min(column, output.n / 2 - 1));
+        return load_element(output.bias, first + gate_place(gate, existing, half), output.type_bias);
+    }
 };
 
 // Adds the bias to a warp's 16 x N sums. `bias`: the elements of the tile's columns, or of the warp's rows.

@@ -274,6 +274,7 @@ Status pack_gated_product(const Problem& p, const Plan& plan, Params& params)
     if (status == ok)
         status = pack_gates(c, p, along_m ? params.a : params.b);
     params.tma_store = !c.is_split();
+    params.prefetches_output = false;
     if (status == ok && params.tma_store)
         status = encode_matrix(p.d, p.columns(), p, gated_box_columns(c), 64, params.d);
     return status;

@@ -10,12 +10,12 @@ Status GroupSizes::find(const hgemm_grouped_args_t& g, GroupSizes& sizes)
 {
     const bool masked = g.grouping == HGEMM_GROUPED_MASKED, of_k = g.grouping == HGEMM_GROUPED_K;
     const GroupSizes forms[] = {
-        {"args->offsets", {g.offsets, GroupsBy::Offsets, false, false}},
-        {"args->ends", {g.ends, GroupsBy::Ends, false, false}},
-        {"args->ends_i32", {g.ends_i32, GroupsBy::Ends, true, false}},
-        {"args->offsets_i32", {g.offsets_i32, GroupsBy::Offsets, true, false}},
-        {"args->counts", {g.counts, GroupsBy::Counts, false, false}},
-        {"args->counts_i32", {g.counts_i32, GroupsBy::Counts, true, false}},
+        {"args->offsets", {g.offsets, GroupsBy::Offsets, false, false, 0}},
+        {"args->ends", {g.ends, GroupsBy::Ends, false, false, 0}},
+        {"args->ends_i32", {g.ends_i32, GroupsBy::Ends, true, false, 0}},
+        {"args->offsets_i32", {g.offsets_i32, GroupsBy::Offsets, true, false, 0}},
+        {"args->counts", {g.counts, GroupsBy::Counts, false, false, 0}},
+        {"args->counts_i32", {g.counts_i32, GroupsBy::Counts, true, false, 0}},
     };
     sizes = {masked ? "args->counts" : "args->offsets", {}};
     for (const GroupSizes& form : forms) {

@@ -32,6 +32,19 @@ int64_t first_column(const Problem& p, const GateCut& cut, const GatePiece& piec
     return cut.two ? piece.column + index * p.gate.block : 2 * piece.column;
 }
 
+// Of the groups, what a piece has: rows from its first one on, and if each group has a matrix of its own,
+// groups from the first one on.
+Groups groups_of(const Problem& p, const GatePiece& piece)
+{
+    Groups groups = p.groups;
+    groups.origin = static_cast<int32_t>(piece.row);
+    if (groups.masked()) {
+        const auto bytes = static_cast<int64_t>(groups.narrow ? sizeof(int32_t) : sizeof(int64_t));
+        groups.sizes = static_cast<const char*>(groups.sizes) + piece.problem * bytes;
+    }
+    return groups;
+}
+
 }  // namespace
 
 GateCut cut_gates(const Problem& p, size_t room)
@@ -41,13 +54,11 @@ GateCut cut_gates(const Problem& p, size_t room)
                   unit = has_halves(p) ? sums_vector : std::lcm(p.gate.block, sums_vector);
     const int64_t bytes = static_cast<int64_t>(room) / sums_alignment * sums_alignment;
     const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, sums_vector, max_sums);
-    GateCut cut{p.m, round_up(all, sums_vector), p.is_grouped() ? p.batch : 1, false, 0, 0};
-    if (const int64_t rows = p.m * matrices_of(p, cut); cut.columns > elements / rows)
-        cut.columns = elements / rows / unit * unit;
-    if (p.is_grouped())
-        cut.columns = std::max(cut.columns, unit);
-    else if (const int64_t least = std::min(all, few_columns); cut.columns < least) {
-        cut.columns = std::max(std::min(round_up(least, unit), elements / unit * unit), unit);
+    GateCut cut{p.m, round_up(all, sums_vector), p.groups.contiguous() ? p.batch : 1, false, 0, 0};
+    if (cut.columns > elements / p.m) {
+        const int64_t least = p.is_grouped() ? all : std::min(all, few_columns),
+                      wide = std::min(round_up(least, unit), elements / unit * unit);
+        cut.columns = std::max({elements / p.m / unit * unit, wide, unit});
         cut.rows = std::clamp<int64_t>(elements / cut.columns, 1, p.m);
     }
     if (cut.columns > all)
@@ -55,17 +66,11 @@ GateCut cut_gates(const Problem& p, size_t room)
     cut.two = has_halves(p) && cut.columns < all;
     cut.ld = round_up(cut.two ? cut.columns : 2 * cut.columns, sums_vector);
     const int64_t problem = cut.rows * cut.ld * cut.products() / 2;
-    if (cut.rows == p.m && cut.columns == all && !p.is_grouped())
+    if (cut.rows == p.m && cut.columns == all && !p.groups.contiguous())
         cut.problems = std::clamp<int64_t>(elements / problem, 1, p.batch);
     cut.sums_bytes =
         static_cast<size_t>(round_up(matrices_of(p, cut) * problem * bytes_of_element, sums_alignment));
     return cut;
-}
-
-bool is_too_large(const Problem& p, const GateCut& cut)
-{
-    return static_cast<double>(cut.rows * cut.columns) * static_cast<double>(matrices_of(p, cut)) >
-           max_sums;
 }
 
 Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece, int index, float* sums)
@@ -73,6 +78,8 @@ Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece,
     const int64_t column = first_column(p, cut, piece, index);
     Problem product = p.without_gates();
     product.aux = {};
+    if (p.is_grouped())
+        product.groups = groups_of(p, piece);
     product.batch = piece.problems;
     product.m = piece.rows;
     product.n = cut.two ? piece.columns : 2 * piece.columns;
@@ -99,8 +106,8 @@ GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, c
             piece.rows,
             piece.columns,
             p.groups.contiguous() ? 1 : piece.problems,
-            p.groups,
-            p.batch};
+            p.is_grouped() ? groups_of(p, piece) : p.groups,
+            piece.problems};
 }
 
 }  // namespace hg

@@ -47,12 +47,10 @@ struct GatePass {
 // Do all gates lie in front of all up elements?
 inline bool has_halves(const Problem& p) { return 2 * p.gate.block == p.n; }
 
-// Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. The rows of groups are
-// not cut.
+// Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. Groups are cut by rows
+// before all: what all groups read of B is read again for each block of columns, but for a block of rows
+// only by the groups that have some.
 GateCut cut_gates(const Problem& p, size_t room);
-
-// Has a part more elements than the pass can number?
-bool is_too_large(const Problem& p, const GateCut& cut);
 
 template <typename Visit>
 void for_each_gate_piece(const Problem& p, const GateCut& cut, Visit visit)

@@ -64,8 +64,6 @@ Status plan_parts(hg::Handle& handle, const Problem& p, Way& way)
     way.by_kernel = false;
     return plan_in_workspace(handle, way.needs, [&](size_t room, Needs& needs, size_t& kept) {
         way.cut = cut_gates(p, room);
-        if (is_too_large(p, way.cut))
-            return fail(HGEMM_STATUS_NOT_SUPPORTED, "gates of so many rows of groups are not served");
         kept = way.cut.sums_bytes;
         return needs_of_parts(handle, p, way, needs);
     });

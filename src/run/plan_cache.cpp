@@ -33,6 +33,7 @@ Problem shape_of(const Problem& problem)
     shape.alpha_device = presence(shape.alpha_device);
     shape.beta_device = presence(shape.beta_device);
     shape.groups.sizes = presence(shape.groups.sizes);
+    shape.groups.origin = 0;
     shape.alpha = shape.beta = 1.0f;
     shape.gate.limit = shape.gate.slope = shape.gate.offset = 0.0f;
     return shape;

@@ -59,6 +59,8 @@ TEST(DeviceKernels, gated_bits)
             g.transb = HGEMM_TRANS;
             g.type_d = g.type_ab;
             g.aligned = true;
+            g.bias = form % 4 == 1 ? HGEMM_BIAS_N : HGEMM_BIAS_NONE;
+            g.bias_type = form == 5 ? HGEMM_F32 : g.type_ab;
             if (g.activation == HGEMM_ACTIVATION_GELU_ERF)
                 g.activation = HGEMM_ACTIVATION_GELU_TANH;
             if (!is_by_kernel(forced, g))

@@ -26,6 +26,14 @@ GemmCase case_of(unsigned form, int64_t lines, int64_t length, int64_t k, int64_
     return g;
 }
 
+// An element for each column of the product, before it is cut into gates and up elements.
+void add_bias(GemmCase& g, unsigned form)
+{
+    constexpr hgemm_type_t types[] = {HGEMM_F16, HGEMM_BF16, HGEMM_F32};
+    g.bias = g.d_by_rows() ? HGEMM_BIAS_N : HGEMM_BIAS_M;
+    g.bias_type = types[form / 2 % 3];
+}
+
 struct GatedShape {
     int64_t lines, length, k, block;
 };
@@ -43,10 +51,13 @@ std::vector<GemmCase> cases()
         for (unsigned i = 0; i < (thinning() > 1 ? 1u : 5u); ++i) {
             const auto form = static_cast<unsigned>(cases.size());
             GemmCase g = case_of(form, shape.lines, shape.length, shape.k, shape.block);
+            if (form % 3 != 1)
+                add_bias(g, form);
             if (form % 2 == 1) {
                 g.batch = Batch::Strided;
                 g.batch_count = 3;
                 g.b.step = form % 3 == 0 ? 0 : 1;
+                g.bias_step = form % 4 == 1 ? 0 : 1;
                 g.alpha = -0.5f;
                 g.device_scalars = form % 2 == 1;
             }

@@ -348,15 +348,40 @@ TEST(Gate, SumsFitInTheRoomIfAnyDo)
 TEST(Gate, ContiguousGroupsShareOneMatrix)
 {
     Problem p = problem_of(32'768, 64, 8);
-    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0};
+    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0, 0};
     for (const int64_t groups : {1, 600, 100'000}) {
         p.batch = groups;
         const GateCut cut = cut_gates(p, size_t{1} << 34);
         EXPECT_EQ(cut.sums_bytes, size_t{32'768 * 64 * 2 * 4});
-        EXPECT_FALSE(is_too_large(p, cut)) << groups;
+        EXPECT_EQ(cut.problems, groups);
     }
     p.groups.by = GroupsBy::Counts;
-    EXPECT_TRUE(is_too_large(p, cut_gates(p, size_t{1} << 34))) << "a matrix each";
+    EXPECT_EQ(cut_gates(p, size_t{1} << 30).problems, 64) << "a matrix each";
+}
+
+// A block of columns would read all of A again.
+TEST(Gate, GroupsAreCutByRows)
+{
+    Problem p = problem_of(131'072, 768, 0);
+    p.batch = 128;
+    for (const GroupsBy by : {GroupsBy::Offsets, GroupsBy::Ends, GroupsBy::Counts}) {
+        p.groups = {address(0x8000), by, 1, 0, 0};
+        const GateCut cut = cut_gates(p, size_t{1} << 26);
+        EXPECT_EQ(cut.columns, 768);
+        EXPECT_EQ(cut.rows, (int64_t{1} << 26) / (2 * 4 * 768));
+        int64_t rows = 0;
+        for_each_gate_piece(p, cut, [&](const GatePiece& piece) {
+            const Problem part = product_of(p, cut, piece, 0, nullptr);
+            const GatePass pass = pass_of(p, cut, piece, nullptr);
+            EXPECT_EQ(part.groups.origin, piece.row);
+            EXPECT_EQ(pass.groups, part.groups);
+            EXPECT_EQ(part.groups.sizes,
+                      address(0x8000 + (by == GroupsBy::Counts ? 4 * piece.problem : 0)));
+            EXPECT_EQ(pass.group_count, part.batch);
+            rows += piece.rows * (by == GroupsBy::Counts ? 1 : part.batch);
+        });
+        EXPECT_EQ(rows, 131'072 * 128);
+    }
 }
 
 // The widest tiles have 80 gates, of which no 32 follow each other.
@@ -367,7 +392,7 @@ TEST(Gate, KernelsForGroupsHaveTilesThatFindTheGates)
     p.k = p.a.row_stride = p.b.row_stride = 1024;
     p.batch = 8;
     p.b.batch_stride = p.n * p.k;
-    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0};
+    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0, 0};
     const std::string prefix = "sm90_gated_grouped_";
     EXPECT_EQ(choose(h100, p).kernel, prefix + "128x160_1x2");
     for (const int64_t block : {32, 128}) {

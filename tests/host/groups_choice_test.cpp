@@ -18,7 +18,7 @@ Problem contiguous(int64_t m, int64_t n, int64_t k, int64_t groups)
     Problem p = linear_layer(m, n, k);
     p.batch = groups;
     p.b.batch_stride = n * k;
-    p.groups = {on_device, GroupsBy::Offsets, false, false};
+    p.groups = {on_device, GroupsBy::Offsets, false, false, 0};
     return p;
 }
 
@@ -26,7 +26,7 @@ Problem contiguous(int64_t m, int64_t n, int64_t k, int64_t groups)
 Problem masked(int64_t m, int64_t n, int64_t k, int64_t groups)
 {
     Problem p = contiguous(m, n, k, groups);
-    p.groups = {on_device, GroupsBy::Counts, false, false};
+    p.groups = {on_device, GroupsBy::Counts, false, false, 0};
     p.a.batch_stride = m * k;
     p.d.batch_stride = m * n;
     return p;

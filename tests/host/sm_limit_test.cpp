@@ -98,7 +98,7 @@ TEST(SmLimit, LeavesClustersThatFindPlaces)
     Problem groups = linear_layer(32768, 4096, 4096), unaligned = linear_layer(1023, 1025, 4097);
     groups.batch = 8;
     groups.b.batch_stride = 4096 * 4096;
-    groups.groups = {reinterpret_cast<const int64_t*>(0x1000), GroupsBy::Offsets, false, false};
+    groups.groups = {reinterpret_cast<const int64_t*>(0x1000), GroupsBy::Offsets, false, false, 0};
     Problem columns = linear_layer(4097, 1, 8192);
     columns.a.row_stride = 1, columns.a.k_stride = 4097;
     const Problem problems[] = {linear_layer(4096, 4096, 4096),

@@ -41,10 +41,19 @@ TEST(TuningKey, NamesWhatSpeedDependsOn)
                   p.d.array = &p.d.ptr;
               }),
               "64x4096x7168x2,f16,tn,a=array,b=array,d=array");
-    EXPECT_EQ(key([](Problem& p) { p.groups = {&p.m, GroupsBy::Offsets, false, false}; }), plain + ",offsets");
-    EXPECT_EQ(key([](Problem& p) { p.groups = {&p.m, GroupsBy::Ends, true, false}; }), plain + ",offsets");
-    EXPECT_EQ(key([](Problem& p) { p.groups = {&p.m, GroupsBy::Counts, false, false}; }), plain + ",counts");
-    EXPECT_EQ(key([](Problem& p) { p.groups = {&p.m, GroupsBy::Ends, true, true}; }), plain + ",k");
+    EXPECT_EQ(key([](Problem& p) {
+                  p.groups = {&p.m, GroupsBy::Offsets, false, false, 0};
+              }),
+              plain + ",offsets");
+    EXPECT_EQ(key([](Problem& p) {
+                  p.groups = {&p.m, GroupsBy::Ends, true, false, 0};
+              }),
+              plain + ",offsets");
+    EXPECT_EQ(key([](Problem& p) {
+                  p.groups = {&p.m, GroupsBy::Counts, false, false, 0};
+              }),
+              plain + ",counts");
+    EXPECT_EQ(key([](Problem& p) { p.groups = {&p.m, GroupsBy::Ends, true, true, 0}; }), plain + ",k");
 }
 
 // What the plan cache takes for one shape has one key.
@@ -126,7 +135,7 @@ TEST_F(TuningFile, DecidesForGroups)
     Problem groups = linear_layer(512, 2048, 1024);
     groups.batch = 8;
     groups.b.batch_stride = 2048 * 1024;
-    groups.groups = {&groups.m, GroupsBy::Offsets, false, false};
+    groups.groups = {&groups.m, GroupsBy::Offsets, false, false, 0};
     open();
     const std::string own = kernel_of(plan(groups));
     for (int i = 0; i < handle.backends[0]->kernel_count; ++i) {

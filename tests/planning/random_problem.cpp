@@ -189,7 +189,7 @@ Problem to_groups(Random& random, const Problem& product)
     p.d = {product.d.ptr, nullptr, product.d.ld, masked ? product.d.batch_stride : 0, product.d.type};
     if (p.beta != 0.0f)
         p.c = p.d;
-    p.groups = {sizes, masked ? GroupsBy::Counts : GroupsBy::Offsets, false, false};
+    p.groups = {sizes, masked ? GroupsBy::Counts : GroupsBy::Offsets, false, false, 0};
     p.simplify();
     return p;
 }

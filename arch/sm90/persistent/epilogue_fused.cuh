@@ -25,10 +25,18 @@
 namespace hg::sm90 {
 
 // Stages the bias of a tile before its main loop. The consumer's threads have finished with the bias of the
-// tile before.
+// tile before. That of a gated tile lies as its sums do: gates, then up elements.
 template <Config C>
 __device__ inline void stage_bias(const Params& p, float* staged, const TileCoord& at, int first_block)
 {
+    if constexpr (C.is_gated()) {
+        constexpr int half = C.tile_n / 2;
+        const GateBias bias(p, at.batch);
+#pragma unroll 1
+        for (int i = threadIdx.x % 128; i < C.tile_n; i += 128)
+            staged[i] = bias.load(at.n / 2 + i % half, i / half);
+        return;
+    }
     const auto bias = TileBias::of<C>(p.output, p.swap_ab, at);
     const int first = bias.along_n ? 0 : first_block * 64;
 #pragma unroll 1

@@ -1,7 +1,9 @@
 // Epilogue of the gated kernels: a thread's sums of the first half of a tile's columns are gates of those
 // of the second half. TMA stores the tile of D, half as wide.
 //
-//   named barrier 1 + consumer   the 128 threads of a consumer: a staging buffer is free; it is filled.
+//   named barrier 1 + consumer   the 128 threads of a consumer: the bias is staged; a staging buffer is
+//   free;
+//                                it is filled.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -11,6 +13,7 @@
 #include "arch/common/ptx/tma.cuh"
 #include "arch/common/swizzle.cuh"
 #include "arch/common/types.hpp"
+#include "arch/sm90/bias.cuh"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/mainloop.cuh"
 #include "arch/sm90/params.hpp"
@@ -21,10 +24,25 @@
 
 namespace hg::sm90 {
 
+// Adds what stage_bias() has staged to alpha times the sums, and returns the factor that is left of alpha.
+template <Config C>
+__device__ inline float add_gate_bias(const Params& p, float alpha, float (&acc)[C.tile_n / 2],
+                                      const Block& at)
+{
+    if (p.output.bias_along == BiasAlong::None) [[likely]]
+        return alpha;
+    transform(acc, [=](float sum) { return __fmul_rn(alpha, sum); });
+    ptx::bar_sync(1 + at.consumer, 128);
+    add_bias<C.tile_n>(acc, at.bias, true);
+    return 1.0f;
+}
+
 // Replaces the first half of the sums by elements of D.
 template <Config C>
-__device__ inline void apply_gates(const Params& p, float alpha, float (&acc)[C.tile_n / 2])
+__device__ inline void apply_gates(const Params& p, float alpha, float (&acc)[C.tile_n / 2],
+                                   const Block& at)
 {
+    alpha = add_gate_bias<C>(p, alpha, acc, at);
     constexpr int half = C.tile_n / 4;
     const Gate& gate = p.gate.gate;
     with_short_gate_function(p.output.activation, gate.slope, [&](auto activation) {
@@ -42,7 +60,7 @@ __device__ inline void store_gated_tile(const Params& p, const Scalars& s, Accum
     at.n /= 2;
 #pragma unroll
     for (; at.block < C.blocks(); ++at.block, at.m += 64) {
-        apply_gates<C>(p, s.alpha, acc[at.block]);
+        apply_gates<C>(p, s.alpha, acc[at.block], at);
         store_boxes<C>(
             box_count(width, columns), at,
             [&](unsigned char* box, int i) {
@@ -83,7 +101,7 @@ __device__ inline void store_last_gated_tile(const Params& p, const Scalars& s, 
         ptx::bulk_wait_group_read<0>();
 #pragma unroll
     for (; at.block < C.blocks(); ++at.block, at.m += 64) {
-        apply_gates<C>(p, s.alpha, acc[at.block]);
+        apply_gates<C>(p, s.alpha, acc[at.block], at);
 #pragma unroll
         for (int i = 0; i < box_count(width, columns); ++i) {
             const int start = box_start(width, i, columns);

@@ -186,9 +186,8 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int co
                     begin_loading_c<C>(p, at);
                 }
             }
-            if constexpr (!C.is_gated())
-                if (p.output.bias_along != BiasAlong::None) [[unlikely]]
-                    stage_bias<C>(p, smem.bias[consumer], {tile.row, tile.n, tile.batch}, 0);
+            if (p.output.bias_along != BiasAlong::None) [[unlikely]]
+                stage_bias<C>(p, smem.bias[consumer], {tile.row, tile.n, tile.batch}, 0);
             order.wait();
             multiply_tile<C, T, MA, MB>(
                 acc, coord, stages, ring, p.k_tiles, 0, [](int32_t) {}, [&] { order.pass(); });

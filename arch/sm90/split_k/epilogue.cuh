@@ -293,7 +293,7 @@ public:
     __device__ void store_floats(const OwnedBlocks& owned, int32_t rows) const
     {
         if constexpr (C.is_gated())
-            gated_.template store<T>(s.alpha, smem.staged, owned);
+            gated_.template store<T>(p, smem.at, s.alpha, smem.staged, owned);
         else if (has(General))
             store_general(owned, rows);
         else if (has(SwapAb))

@@ -5,6 +5,7 @@
 #include "arch/common/elements.cuh"
 #include "arch/common/ptx/warp.cuh"
 #include "arch/common/types.hpp"
+#include "arch/sm90/bias.cuh"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/params.hpp"
 #include "arch/sm90/smem.hpp"
@@ -35,13 +36,15 @@ struct GatedVectors<C, true> {
     int vector;
     Gate gate;
     Activation activation;
+    bool biased;
 
     __device__ GatedVectors(const Params& p, const TileCoord& at)
         : row_bytes(2 * p.output.ldd), first(static_cast<int>(threadIdx.x) / vectors),
           vector(static_cast<int>(threadIdx.x) % vectors), gate{0, pinned(p.gate.gate.limit),
                                                                 pinned(p.gate.gate.slope),
                                                                 pinned(p.gate.gate.offset)},
-          activation(static_cast<Activation>(ptx::mov_b32(static_cast<uint32_t>(p.output.activation))))
+          activation(static_cast<Activation>(ptx::mov_b32(static_cast<uint32_t>(p.output.activation)))),
+          biased(p.output.bias_along != BiasAlong::None)
     {
         const int64_t i = along_m ? at.n : at.m, j = (along_m ? at.m : at.n) / 2 + vector * epilogue_vector;
         d = static_cast<char*>(p.output.d) + 2 * (at.batch * p.output.stride_d + i * p.output.ldd + j);
@@ -54,10 +57,29 @@ struct GatedVectors<C, true> {
         return __uint_as_float(ptx::mov_b32(__float_as_uint(value)));
     }
 
+    // The bias of the thread's gates and up elements, or what changes no sum.
+    struct Bias {
+        float gates[8], others[8];
+
+        __device__ Bias(const Params& p, const TileCoord& at, const GatedVectors& vectors)
+        {
+            const bool exists = vectors.biased && vectors.end > 0;
+            const GateBias bias(p, at.batch);
+            const int64_t j = (along_m ? at.m : at.n) / 2 + vectors.vector * epilogue_vector;
+#pragma unroll
+            for (int e = 0; e < 8; ++e) {
+                gates[e] = exists ? bias.load(j + e, 0) : -0.0f;
+                others[e] = exists ? bias.load(j + e, 1) : -0.0f;
+            }
+        }
+    };
+
     // Stores the rows of D that the CTA owns: with gates along N all of them.
     template <Type T>
-    __device__ void store(float alpha, const float* staged, const OwnedBlocks& owned) const
+    __device__ void store(const Params& p, const TileCoord& at, float alpha, const float* staged,
+                          const OwnedBlocks& owned) const
     {
+        const Bias bias(p, at, *this);
         with_short_gate_function(activation, gate.slope, [&](auto function) {
 #pragma unroll 1
             for (int r = first; r < end; r += step) {
@@ -70,7 +92,8 @@ struct GatedVectors<C, true> {
 #pragma unroll
                 for (int e = 0; e < 8; ++e)
                     gates[e] =
-                        gated(__fmul_rn(alpha, gates[e]), __fmul_rn(alpha, others[e]), gate, function);
+                        gated(__fadd_rn(__fmul_rn(alpha, gates[e]), bias.gates[e]),
+                              __fadd_rn(__fmul_rn(alpha, others[e]), bias.others[e]), gate, function);
                 store_vector<T>(gates, d + r * row_bytes, T);
             }
         });

@@ -58,13 +58,19 @@ const char* refusal_of_gates(const Facts& f)
     const Problem& p = f.problem;
     if (p.k == 0)
         return "k is 0";
-    if (f.output.reads_c || f.output.aux || f.output.bias)
-        return "gated kernels have no C, bias or aux";
+    if (f.output.reads_c || f.output.aux || p.bias.along == BiasAlong::Rows)
+        return "gated kernels have no C, no aux, and no bias of rows";
     if (p.activation == Activation::GeluErf)
         return "gated kernels have no GELU by erf";
     if (f.a.major != Major::K || f.b.major != Major::K || !f.a.tma || !f.b.tma)
         return "gated kernels need an A and a B that are contiguous along K and aligned to 16 bytes";
     return f.output.tma && p.d.type == p.type_ab ? nullptr : "TMA cannot store D in the type of A and B";
+}
+
+// A bias is staged before the main loop, and added to the accumulators.
+Epilogue epilogue_of(const Problem& p)
+{
+    return p.bias.along == BiasAlong::None ? Epilogue::Plain : Epilogue::Fused;
 }
 
 // Options that force kernel `like`.
@@ -92,6 +98,7 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
     if (!choose_gemm(Facts(product), device, like, plan))
         return false;
     plan.kernel = first_gated + index;
+    plan.sm90.epilogue = epilogue_of(p);
     plan.sm90.staggered = false;
     // Tiles that overlap would have gates of two blocks.
     (along_m ? plan.sm90.last_m : plan.sm90.last_n) = INT32_MAX;
@@ -112,6 +119,7 @@ bool plan_gated_groups(const Problem& p, const Device& device, const Options& o,
             return false;
         plan = next;
         plan.kernel = first_gated_grouped + index;
+        plan.sm90.epilogue = epilogue_of(p);
         return true;
     };
     if (!*o.kernel && plan_as(o))
