@@ -589,6 +589,67 @@ HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
     entry. As a product of hgemm_gemm_ex() may, it may use the handle's workspace: see hgemm_set_workspace(). */
 HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
 
+/* ---- Mixtures of experts ---------------------------------------------------------------------- */
+
+/**
+ * The rows of a layer of experts. Each of `tokens` tokens has chosen `choices` experts, and each choice gives a row:
+ * first the rows of expert 0, then those of expert 1, and so on. The rows of an expert are in the order of
+ * their choices, whose numbers are token * choices + 0, 1, ... . So two calls with the same experts give the same rows.
+ * Fill with hgemm_route_args_init(), then set what differs.
+ */
+typedef struct hgemm_route_args {
+    size_t size; /* sizeof(hgemm_route_args_t) as the caller was compiled; 1024 at most */
+    int64_t tokens, choices; /* choices at least 1; tokens * choices: 2^30 at most */
+    int64_t experts;         /* 1 to 2^16 */
+    /* The experts of token t: `choices` numbers at t * ld. One of the two, the other is NULL. -1: none, so the choice
+       gets no row; its expert may be on another GPU. Other numbers outside of 0 ... experts - 1 are refused on the
+       host, and count as -1 on a GPU, where they are read when the kernel runs. */
+    const int64_t *chosen;
+    const int32_t *chosen_i32;
+    int64_t ld;             /* at least `choices` */
+    int32_t *ends;          /* of each expert, where its rows end: as ends_i32 of hgemm_grouped_args_t */
+    int32_t *row_of_choice; /* tokens * choices numbers; -1 where there is no row */
+    int32_t *choice_of_row; /* NULL, or tokens * choices numbers; behind the last expert's rows -1 */
+} hgemm_route_args_t;
+
+/** Fill the first `size` bytes with defaults: all 0. NULL does nothing. */
+HGEMM_API void hgemm_route_args_init(hgemm_route_args_t *args, size_t size);
+
+/** On a GPU it uses the handle's workspace where there are more than 8192 choices. Overlaps are not looked for. */
+HGEMM_API hgemm_status_t hgemm_route(hgemm_handle_t handle, const hgemm_route_args_t *args);
+
+/**
+ * Rows of tokens and rows of choices, where hgemm_route() has put them. A and D are row-major.
+ * Fill with hgemm_rows_args_init(), then set what differs.
+ */
+typedef struct hgemm_rows_args {
+    size_t size;                  /* sizeof(hgemm_rows_args_t) as the caller was compiled; 1024 at most */
+    int64_t tokens, choices;      /* as in hgemm_route_args_t */
+    int64_t columns;              /* of A and D; 2^30 at most */
+    const int32_t *row_of_choice; /* tokens * choices numbers; outside of 0 ... tokens * choices - 1: no row */
+    const void *weights;          /* NULL: all are 1. Else of token t `choices` elements at t * ldw */
+    int64_t ldw;                  /* at least `choices`; not read without weights */
+    const void *a;                /* gather: tokens rows; combine: tokens * choices rows */
+    int64_t lda;                  /* at least max(1, columns) */
+    void *d;                      /* gather: tokens * choices rows; combine: tokens rows */
+    int64_t ldd;                  /* at least max(1, columns) */
+    hgemm_type_t type_a, type_d, type_weights; /* F16, BF16 or F32 */
+    uint32_t unused;              /* not read */
+} hgemm_rows_args_t;
+
+/** As hgemm_route_args_init(), but F16 for all types. */
+HGEMM_API void hgemm_rows_args_init(hgemm_rows_args_t *args, size_t size);
+
+/** Of each choice, row row_of_choice[...] of D is the token's row of A, times the choice's weight, rounded once. No two
+    choices may have one row. Rows that no choice has keep what they have. A and D must not overlap. Neither is
+    looked for. */
+HGEMM_API hgemm_status_t hgemm_gather_rows(hgemm_handle_t handle, const hgemm_rows_args_t *args);
+
+/** Row t of D is the sum, over the choices of token t in their order, of weight * A's row row_of_choice[...]. It
+    begins with 0; products and sums are rounded to fp32, and the last sum then once to D's type. What has no row
+    adds nothing. A and D must not overlap, which is not looked for. */
+HGEMM_API hgemm_status_t hgemm_combine_rows(hgemm_handle_t handle, const hgemm_rows_args_t *args);
+
 /* ---- Several streams and GPUs ----------------------------------------------------------------- */
 
 /**

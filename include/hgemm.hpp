@@ -135,6 +135,8 @@ Struct initialised(void (*init)(Struct*, size_t))
 // The structs of the C API with their defaults.
 inline hgemm_args_t make_args() { return detail::initialised(hgemm_args_init); }
 inline hgemm_grouped_args_t make_grouped_args() { return detail::initialised(hgemm_grouped_args_init); }
+inline hgemm_route_args_t make_route_args() { return detail::initialised(hgemm_route_args_init); }
+inline hgemm_rows_args_t make_rows_args() { return detail::initialised(hgemm_rows_args_init); }
 inline hgemm_exchange_args_t make_exchange_args() { return detail::initialised(hgemm_exchange_args_init); }
 inline hgemm_blocks_t make_blocks() { return detail::initialised(hgemm_blocks_init); }
 inline hgemm_tune_options_t make_tune_options() { return detail::initialised(hgemm_tune_options_init); }
@@ -147,8 +149,8 @@ struct Matrix {
     int64_t ld;
 };
 
-// C = activation(alpha * op(A) * op(B) + beta * C) with op(A) m x k and op(B) k x n. With gates C is half as wide,
-// and beta must be 0.
+// C = activation(alpha * op(A) * op(B) + beta * C) with op(A) m x k and op(B) k x n. With gates C is half
+// as wide, and beta must be 0.
 struct Gemm {
     int64_t m = 0, n = 0, k = 0;
     hgemm_layout_t layout = HGEMM_ROW_MAJOR;
@@ -299,9 +301,9 @@ public:
         }
         const int64_t halves = gemm.gate.block == 0 ? 1 : 2;
         const bool by_rows = gemm.layout == HGEMM_ROW_MAJOR;
-        if (Status s = detail::check_span("C", c, gemm.layout, HGEMM_NO_TRANS,
-                                          by_rows ? gemm.m : gemm.m / halves,
-                                          by_rows ? gemm.n / halves : gemm.n);
+        if (Status s =
+                detail::check_span("C", c, gemm.layout, HGEMM_NO_TRANS, by_rows ? gemm.m : gemm.m / halves,
+                                   by_rows ? gemm.n / halves : gemm.n);
             !s)
             return s;
         hgemm_args_t args = make_args();
@@ -345,6 +347,17 @@ public:
     // The general forms; nothing is known of what their pointers point to.
     Status run(const hgemm_args_t& args) { return to_status(hgemm_gemm_ex(handle_, &args)); }
     Status run(const hgemm_grouped_args_t& args) { return to_status(hgemm_grouped_ex(handle_, &args)); }
+
+    // Mixtures of experts. See hgemm_route(), hgemm_gather_rows() and hgemm_combine_rows().
+    Status route(const hgemm_route_args_t& args) { return to_status(hgemm_route(handle_, &args)); }
+    Status gather_rows(const hgemm_rows_args_t& args)
+    {
+        return to_status(hgemm_gather_rows(handle_, &args));
+    }
+    Status combine_rows(const hgemm_rows_args_t& args)
+    {
+        return to_status(hgemm_combine_rows(handle_, &args));
+    }
 
     // Across streams and GPUs. See hgemm_exchange(), hgemm_gemm_blocks() and hgemm_read_error().
     Status exchange(const hgemm_exchange_args_t& args) { return to_status(hgemm_exchange(handle_, &args)); }

@@ -2,17 +2,19 @@
 
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
-#include "arch/host/exchange.hpp"
-#include "arch/host/gate.hpp"
+#include "arch/host/passes/exchange.hpp"
+#include "arch/host/passes/experts.hpp"
+#include "arch/host/passes/gate.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
 #include "arch/host/packed/kernels.hpp"
 #include "arch/host/packed/packed.hpp"
 #include "arch/host/rows/kernels.hpp"
 #include "arch/host/rows/rows.hpp"
-#include "arch/host/tree.hpp"
-#include "arch/host/triangle.hpp"
+#include "arch/host/passes/tree.hpp"
+#include "arch/host/passes/triangle.hpp"
 #include "src/plan/exchange.hpp"
+#include "src/plan/experts.hpp"
 #include "src/plan/gate.hpp"
 #include "src/plan/tree.hpp"
 #include "src/run/handle.hpp"
@@ -207,6 +209,18 @@ Status exchange(Handle& handle, void* state, const Exchange& what)
     return ok;
 }
 
+Status route(Handle&, void*, const Route& what)
+{
+    route(what);
+    return ok;
+}
+
+Status move_rows(Handle& handle, void* state, const RowMove& what)
+{
+    move_rows(**static_cast<SharedPool*>(state), what, handle.sm_count());
+    return ok;
+}
+
 }  // namespace
 
 const Backend host_backend = {
@@ -228,6 +242,8 @@ const Backend host_backend = {
     .move_triangle = move_triangle,
     .apply_gates = apply_gates,
     .exchange = exchange,
+    .route = route,
+    .move_rows = move_rows,
     .remark = remark,
 };
 

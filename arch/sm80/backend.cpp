@@ -2,8 +2,10 @@
 #include "arch/sm80/backend.hpp"
 
 #include "arch/common/exchange/config.hpp"
+#include "arch/common/experts/config.hpp"
 #include "arch/common/gate/config.hpp"
 #include "arch/common/host/exchange.hpp"
+#include "arch/common/host/experts.hpp"
 #include "arch/common/host/gate.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
@@ -16,6 +18,7 @@
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
 #include "src/plan/exchange.hpp"
+#include "src/plan/experts.hpp"
 #include "src/plan/gate.hpp"
 #include "src/plan/tree.hpp"
 #include "src/plan/triangle.hpp"
@@ -256,6 +259,40 @@ Status exchange(Handle& handle, void* state, const Exchange& what)
     return launch_exchange(handle, state, after, 0, true);
 }
 
+// One launch, or one that counts and one that writes.
+Status route(Handle& handle, void* state, const Route& what)
+{
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = route_kernel;
+    plan.grid = count_route_ctas(what, handle.sm_count(), handle.workspace().bytes);
+    RouteParams params = pack_route(what, plan.grid, static_cast<int32_t*>(handle.workspace().ptr));
+    auto& table = *static_cast<KernelTable*>(state);
+    Status status = ok;
+    if (plan.grid > 1) {
+        params.counts_alone = true;
+        status = launch_kernel(table, plan, &params, handle.stream);
+        params.counts_alone = false;
+    }
+    return status == ok ? launch_kernel(table, plan, &params, handle.stream) : status;
+}
+
+Status move_rows(Handle& handle, void* state, const RowMove& what)
+{
+    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : rows_ctas_per_sm);
+    const int64_t at_once = tokens_at_once(what);
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = what.how == Rows::Gather ? gather_kernel : combine_kernel;
+    Status status = ok;
+    for (int64_t first = 0; status == ok && first < what.tokens; first += at_once) {
+        const RowsParams params = pack_rows(what, first, std::min(at_once, what.tokens - first));
+        plan.grid = std::min(ceil_div(params.units, rows_threads), ctas);
+        status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    }
+    return status;
+}
+
 }  // namespace
 }  // namespace sm80
 
@@ -281,6 +318,8 @@ const Backend sm80_backend = {
     .move_triangle = sm80::move_triangle,
     .apply_gates = sm80::apply_gates,
     .exchange = sm80::exchange,
+    .route = sm80::route,
+    .move_rows = sm80::move_rows,
 };
 
 }  // namespace hg

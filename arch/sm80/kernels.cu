@@ -1,9 +1,13 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
 // for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack,
-// sm80_tree, sm80_triangle, sm80_gate and sm80_exchange serve all types.
+// sm80_tree, sm80_triangle, sm80_gate, sm80_exchange, sm80_route, sm80_gather and sm80_combine serve all
+// types.
 #include "arch/common/exchange/add.cuh"
 #include "arch/common/exchange/config.hpp"
+#include "arch/common/experts/config.hpp"
+#include "arch/common/experts/route.cuh"
+#include "arch/common/experts/rows.cuh"
 #include "arch/common/gate/apply.cuh"
 #include "arch/common/gate/config.hpp"
 #include "arch/common/repack/config.hpp"
@@ -90,4 +94,22 @@ extern "C" __global__ void __launch_bounds__(exchange_threads)
     sm80_exchange(const __grid_constant__ ExchangeParams p)
 {
     exchange(p);
+}
+
+extern "C" __global__ void __launch_bounds__(route_threads)
+    sm80_route(const __grid_constant__ RouteParams p)
+{
+    route(p, *reinterpret_cast<RouteShared*>(dynamic_smem));
+}
+
+extern "C" __global__ void __launch_bounds__(rows_threads, rows_ctas_per_sm)
+    sm80_gather(const __grid_constant__ RowsParams p)
+{
+    gather_rows(p);
+}
+
+extern "C" __global__ void __launch_bounds__(rows_threads, rows_ctas_per_sm)
+    sm80_combine(const __grid_constant__ RowsParams p)
+{
+    combine_rows(p);
 }

@@ -1,8 +1,10 @@
 // The host's reading of kernels.def, and last of all the kernels that copy unaligned operands, add up the
-// leaves of a tree, move triangles, gate sums, and exchange data with other streams and GPUs.
+// leaves of a tree, move triangles, gate sums, exchange data with other streams and GPUs, and serve layers
+// of experts.
 #pragma once
 
 #include "arch/common/exchange/config.hpp"
+#include "arch/common/experts/config.hpp"
 #include "arch/common/gate/config.hpp"
 #include "arch/common/repack/config.hpp"
 #include "arch/common/tree/config.hpp"
@@ -32,7 +34,9 @@ constexpr KernelInfo info_of(const char* name)
 
 constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count,
               tree_kernel = kernel_count + 1, triangle_kernel = kernel_count + 2,
-              gate_kernel = kernel_count + 3, exchange_kernel = kernel_count + 4;
+              gate_kernel = kernel_count + 3, exchange_kernel = kernel_count + 4,
+              route_kernel = kernel_count + 5, gather_kernel = kernel_count + 6,
+              combine_kernel = kernel_count + 7;
 
 #define KERNEL(family, name, ...) info_of<name##_config>(#name),
 inline constexpr KernelInfo kernels[] = {
@@ -42,6 +46,9 @@ inline constexpr KernelInfo kernels[] = {
     {"sm80_triangle", 0, 0, 0, 0, triangle_threads, sizeof(TriangleTile<uint32_t>)},
     {"sm80_gate", 0, 0, 0, 0, gate_threads, 0},
     {"sm80_exchange", 0, 0, 0, 0, exchange_threads, 0},
+    {"sm80_route", 0, 0, 0, 0, route_threads, sizeof(RouteShared)},
+    {"sm80_gather", 0, 0, 0, 0, rows_threads, 0},
+    {"sm80_combine", 0, 0, 0, 0, rows_threads, 0},
 };
 #undef KERNEL
 

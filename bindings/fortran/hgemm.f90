@@ -92,6 +92,27 @@ module libhgemm
         integer(c_int32_t) :: unused_too
     end type
 
+    type, bind(c) :: hgemm_route_args_t
+        integer(c_size_t) :: size
+        integer(c_int64_t) :: tokens, choices, experts
+        type(c_ptr) :: chosen, chosen_i32
+        integer(c_int64_t) :: ld
+        type(c_ptr) :: ends, row_of_choice, choice_of_row
+    end type
+
+    type, bind(c) :: hgemm_rows_args_t
+        integer(c_size_t) :: size
+        integer(c_int64_t) :: tokens, choices, columns
+        type(c_ptr) :: row_of_choice, weights
+        integer(c_int64_t) :: ldw
+        type(c_ptr) :: a
+        integer(c_int64_t) :: lda
+        type(c_ptr) :: d
+        integer(c_int64_t) :: ldd
+        integer(c_int) :: type_a, type_d, type_weights
+        integer(c_int32_t) :: unused
+    end type
+
     type, bind(c) :: hgemm_flag_t
         integer(c_int32_t) :: raised, taken
         integer(c_int32_t) :: internal(2)
@@ -510,6 +531,40 @@ module libhgemm
             import
             type(c_ptr), value :: handle
             type(hgemm_grouped_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        ! ---- Mixtures of experts
+        subroutine hgemm_route_args_init(args, size) bind(c, name='hgemm_route_args_init')
+            import
+            type(hgemm_route_args_t), intent(inout) :: args
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_route(handle, args) bind(c, name='hgemm_route') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_route_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        subroutine hgemm_rows_args_init(args, size) bind(c, name='hgemm_rows_args_init')
+            import
+            type(hgemm_rows_args_t), intent(inout) :: args
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_gather_rows(handle, args) bind(c, name='hgemm_gather_rows') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_rows_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        function hgemm_combine_rows(handle, args) bind(c, name='hgemm_combine_rows') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_rows_args_t), intent(in) :: args
             integer(c_int) :: status
         end function
 

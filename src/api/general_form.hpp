@@ -36,6 +36,10 @@ inline constexpr size_t first_bytes<hgemm_exchange_args_t> = sizeof(hgemm_exchan
 template <>
 inline constexpr size_t first_bytes<hgemm_blocks_t> = sizeof(hgemm_blocks_t);
 template <>
+inline constexpr size_t first_bytes<hgemm_route_args_t> = sizeof(hgemm_route_args_t);
+template <>
+inline constexpr size_t first_bytes<hgemm_rows_args_t> = sizeof(hgemm_rows_args_t);
+template <>
 inline constexpr size_t first_bytes<hgemm_tune_options_t> = 40;
 template <>
 inline constexpr size_t first_bytes<hgemm_tune_report_t> = 112;

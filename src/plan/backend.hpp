@@ -13,6 +13,8 @@ struct Exchange;
 struct GatePass;
 struct Handle;
 struct LeafSums;
+struct Route;
+struct RowMove;
 struct TriangleMove;
 
 constexpr int max_backends = 4;  // that serve one device
@@ -193,6 +195,9 @@ struct Backend {
     Status (*apply_gates)(Handle&, void* state, const GatePass&) = nullptr;
     // If set: exchanges data with other streams and GPUs, on the handle's stream.
     Status (*exchange)(Handle&, void* state, const Exchange&) = nullptr;
+    // If set: orders, or moves, the rows of a layer of experts, on the handle's stream.
+    Status (*route)(Handle&, void* state, const Route&) = nullptr;
+    Status (*move_rows)(Handle&, void* state, const RowMove&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.
     const char* (*remark)() = nullptr;
 };

@@ -156,6 +156,35 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, bias_type);
     MEMBER(hgemm_grouped_args_t, unused_too);
 
+    SIZE(hgemm_route_args_t);
+    MEMBER(hgemm_route_args_t, size);
+    MEMBER(hgemm_route_args_t, tokens);
+    MEMBER(hgemm_route_args_t, choices);
+    MEMBER(hgemm_route_args_t, experts);
+    MEMBER(hgemm_route_args_t, chosen);
+    MEMBER(hgemm_route_args_t, chosen_i32);
+    MEMBER(hgemm_route_args_t, ld);
+    MEMBER(hgemm_route_args_t, ends);
+    MEMBER(hgemm_route_args_t, row_of_choice);
+    MEMBER(hgemm_route_args_t, choice_of_row);
+
+    SIZE(hgemm_rows_args_t);
+    MEMBER(hgemm_rows_args_t, size);
+    MEMBER(hgemm_rows_args_t, tokens);
+    MEMBER(hgemm_rows_args_t, choices);
+    MEMBER(hgemm_rows_args_t, columns);
+    MEMBER(hgemm_rows_args_t, row_of_choice);
+    MEMBER(hgemm_rows_args_t, weights);
+    MEMBER(hgemm_rows_args_t, ldw);
+    MEMBER(hgemm_rows_args_t, a);
+    MEMBER(hgemm_rows_args_t, lda);
+    MEMBER(hgemm_rows_args_t, d);
+    MEMBER(hgemm_rows_args_t, ldd);
+    MEMBER(hgemm_rows_args_t, type_a);
+    MEMBER(hgemm_rows_args_t, type_d);
+    MEMBER(hgemm_rows_args_t, type_weights);
+    MEMBER(hgemm_rows_args_t, unused);
+
     SIZE(hgemm_flag_t);
     MEMBER(hgemm_flag_t, raised);
     MEMBER(hgemm_flag_t, taken);

@@ -5,7 +5,8 @@
 
 Needs PyTorch with CUDA, Triton and the package hgemm. bf16; medians of CUDA graphs over operands that are not in a
 cache, of rounds in which all take turns. The ratio is the median over rounds of an arm's time by hgemm's. Each result
-is first compared with float32.
+is first compared with float32. Arms of layers of experts: `hgemm` is hgemm.torch.moe; `hgemm_rows` has products of
+PyTorch, gates of Triton, and the rest as hgemm.torch.moe; `torch_triton` has PyTorch's functions for the rest as well.
 """
 
 import argparse
@@ -26,30 +27,37 @@ from grouped import in_turn
 DENSE = {"llama-8b": (14336, 4096, None), "llama-70b-tp8": (3584, 8192, None), "qwen3-14b": (17408, 5120, None),
          "qwen3-1.7b": (6144, 2048, None), "gpt-oss": (2880, 2880, 1)}
 DENSE_ROWS = (16, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
-# Experts, top_k, H, F, and the gates' block.
-EXPERTS = {"mixtral": (8, 2, 4096, 14336, None), "qwen3-30b-a3b": (128, 8, 2048, 768, None),
-           "deepseek-v3": (64, 8, 7168, 2048, None), "gpt-oss-20b": (32, 4, 2880, 2880, 1)}
+# Experts, top_k, H, F, the gates' block, and whether experts have biases.
+EXPERTS = {"mixtral": (8, 2, 4096, 14336, None, False), "qwen3-30b-a3b": (128, 8, 2048, 768, None, False),
+           "deepseek-v3": (64, 8, 7168, 2048, None, False), "gpt-oss-20b": (32, 4, 2880, 2880, 1, True)}
 TOKENS = (16, 128, 1024, 4096, 16384)
 # What gpt-oss has beside alternating gates.
 SWIGLU_OAI = {"limit": 7.0, "slope": 1.702, "offset": 1.0}
 
 
 @triton.jit
-def gate_kernel(product, result, columns, limit, slope, offset, alternate: tl.constexpr, limited: tl.constexpr,
-                width: tl.constexpr):
-    """A program gates a part of a row. What alternates is loaded as pairs, so that all loads are vectors."""
+def gate_kernel(product, bias, experts, result, columns, limit, slope, offset, alternate: tl.constexpr,
+                limited: tl.constexpr, biased: tl.constexpr, width: tl.constexpr):
+    """A program gates a part of a row, to which it may add its expert's bias. What alternates is loaded as pairs, so
+    that all loads are vectors."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * width + tl.arange(0, width)
     inside = column < columns
     line = product + row * 2 * columns
+    if biased:
+        added = bias + tl.load(experts + row).to(tl.int64) * 2 * columns
     if alternate:
         pair = tl.program_id(1) * 2 * width + tl.arange(0, 2 * width)
-        both = tl.load(line + pair, mask=pair < 2 * columns, other=0.0)
+        both = tl.load(line + pair, mask=pair < 2 * columns, other=0.0).to(tl.float32)
+        if biased:
+            both += tl.load(added + pair, mask=pair < 2 * columns, other=0.0).to(tl.float32)
         gate, other = tl.split(tl.reshape(both, (width, 2)))
     else:
-        gate = tl.load(line + column, mask=inside, other=0.0)
-        other = tl.load(line + columns + column, mask=inside, other=0.0)
-    gate, other = gate.to(tl.float32), other.to(tl.float32)
+        gate = tl.load(line + column, mask=inside, other=0.0).to(tl.float32)
+        other = tl.load(line + columns + column, mask=inside, other=0.0).to(tl.float32)
+        if biased:
+            gate += tl.load(added + column, mask=inside, other=0.0).to(tl.float32)
+            other += tl.load(added + columns + column, mask=inside, other=0.0).to(tl.float32)
     if limited:
         gate = tl.minimum(gate, limit)
         other = tl.minimum(tl.maximum(other, -limit), limit)
@@ -57,12 +65,12 @@ def gate_kernel(product, result, columns, limit, slope, offset, alternate: tl.co
     tl.store(result + row * columns + column, gated.to(result.dtype.element_ty), mask=inside)
 
 
-def gate_by_triton(product, block, limit=0.0, slope=1.0, offset=0.0):
+def gate_by_triton(product, block, limit=0.0, slope=1.0, offset=0.0, bias=None, experts=None):
     rows, columns = product.shape[0], product.shape[1] // 2
     result = product.new_empty(rows, columns)
     width = 1024 if columns >= 1024 else triton.next_power_of_2(columns)
-    gate_kernel[(rows, triton.cdiv(columns, width))](product, result, columns, limit, slope, offset, block == 1,
-                                                     limit != 0, width, num_warps=4)
+    gate_kernel[(rows, triton.cdiv(columns, width))](product, bias, experts, result, columns, limit, slope, offset,
+                                                     block == 1, limit != 0, bias is not None, width, num_warps=4)
     return result
 
 
@@ -102,25 +110,50 @@ def dense(name, rows):
     return arms, sets, errors, 4 * rows * columns * k
 
 
-def moe_by_torch(x, weights, indices, w13, w2, block, options):
-    """As hgemm.torch.moe, but for its products."""
-    order, tokens, places, ends = torch.ops.hgemm.route(indices, w13.shape[0])
-    product = torch._grouped_mm(x.index_select(0, tokens), w13.transpose(1, 2), offs=ends)
-    results = torch._grouped_mm(gate_by_triton(product, block, **options), w2.transpose(1, 2), offs=ends)
+def multiply_by_torch(rows, experts, ends, w13, w2, b13, b2, block, options):
+    product = torch._grouped_mm(rows, w13.transpose(1, 2), offs=ends)
+    gated = gate_by_triton(product, block, **options, bias=b13, experts=experts)
+    results = torch._grouped_mm(gated, w2.transpose(1, 2), offs=ends)
+    return results if b2 is None else results.add_(b2.index_select(0, experts))
+
+
+def moe_by_torch(x, weights, indices, w13, w2, b13, b2, block, options):
+    """By torch's own functions, but for the gates."""
+    keys, order = indices.reshape(-1).to(torch.uint8).sort(stable=True)
+    ends = torch.searchsorted(keys, torch.arange(w13.shape[0], dtype=torch.uint8, device=x.device), right=True,
+                              out_int32=True)
+    places = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=x.device))
+    experts = keys.int() if b2 is not None else None
+    results = multiply_by_torch(x.index_select(0, order // indices.shape[1]), experts, ends, w13, w2, b13, b2, block,
+                                options)
     return functional.embedding_bag(places.view(indices.shape), results, mode="sum", per_sample_weights=weights)
 
 
-def moe_in_float32(x, weights, indices, w13, w2, block, options):
+def moe_by_products(x, weights, indices, w13, w2, b13, b2, block, options):
+    """As hgemm.torch.moe, but for its products and gates."""
+    rows, ends = torch.ops.hgemm.route(indices, w13.shape[0])
+    experts = None
+    if b2 is not None:
+        experts = torch.empty_like(rows).view(-1).scatter_(0, rows.view(-1).long(), indices.reshape(-1).int())
+    results = multiply_by_torch(torch.ops.hgemm.gather_rows(x, None, rows), experts, ends, w13, w2, b13, b2, block,
+                                options)
+    return torch.ops.hgemm.combine_rows(results, weights, rows)
+
+
+def moe_in_float32(x, weights, indices, w13, w2, b13, b2, block, options):
     result = torch.zeros(x.shape, device="cuda")
     for expert in indices.unique().tolist():
         token, choice = (indices == expert).nonzero(as_tuple=True)
-        inner = gate_by_torch(x[token].float() @ w13[expert].float().t(), block, **options)
-        result.index_add_(0, token, inner @ w2[expert].float().t() * weights[token, choice, None].float())
+        product = x[token].float() @ w13[expert].float().t()
+        inner = gate_by_torch(product if b13 is None else product + b13[expert].float(), block, **options)
+        product = inner @ w2[expert].float().t()
+        product = product if b2 is None else product + b2[expert].float()
+        result.index_add_(0, token, product * weights[token, choice, None].float())
     return result
 
 
 def experts(name, tokens):
-    count, top_k, hidden, columns, block = EXPERTS[name]
+    count, top_k, hidden, columns, block, biased = EXPERTS[name]
     options = SWIGLU_OAI if block == 1 else {}
     sets = sets_of(2 * (3 * count * columns * hidden + tokens * top_k * (2 * hidden + columns)))
     layers = []
@@ -128,12 +161,17 @@ def experts(name, tokens):
         weights, indices = torch.randn(tokens, count, device="cuda").softmax(1).topk(top_k)
         layers.append((random(tokens, hidden), (weights / weights.sum(1, keepdim=True)).bfloat16(), indices,
                        random(count, 2 * columns, hidden, scale=hidden**-0.5),
-                       random(count, hidden, columns, scale=columns**-0.5)))
-    arms = {"hgemm": lambda i: ht.moe(*layers[i % sets], gate_block=block, **options),
+                       random(count, hidden, columns, scale=columns**-0.5),
+                       *((random(count, 2 * columns), random(count, hidden)) if biased else (None, None))))
+
+    def ours(x, weights, indices, w13, w2, b13, b2):
+        return ht.moe(x, weights, indices, w13, w2, b13=b13, b2=b2, gate_block=block, **options)
+    arms = {"hgemm": lambda i: ours(*layers[i % sets]),
+            "hgemm_rows": lambda i: moe_by_products(*layers[i % sets], block, options),
             "torch_triton": lambda i: moe_by_torch(*layers[i % sets], block, options)}
     checked = min(tokens, 256)
-    x, weights, indices, w13, w2 = layers[0]
-    right = moe_in_float32(x[:checked], weights[:checked], indices[:checked], w13, w2, block, options)
+    x, weights, indices, *others = layers[0]
+    right = moe_in_float32(x[:checked], weights[:checked], indices[:checked], *others, block, options)
     errors = {}
     for arm, run in arms.items():
         try:
@@ -160,7 +198,7 @@ def measure(what, name, rows, made, rounds, out):
 
 
 def summarize(what, all_ratios):
-    for arm in ("hgemm_triton", "torch_triton", "torch"):
+    for arm in ("hgemm_triton", "hgemm_rows", "torch_triton", "torch"):
         ratios = [r[arm] for r in all_ratios if arm in r]
         if ratios:
             print(f"{what}: {arm} takes {statistics.geometric_mean(ratios):.3f} of hgemm's time over {len(ratios)} "

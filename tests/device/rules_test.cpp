@@ -1,5 +1,6 @@
 // What a handle promises beside right results, on every GPU backend.
 #include "../exchange_rules.hpp"
+#include "../experts_rules.hpp"
 #include "../gate_rules.hpp"
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
@@ -97,6 +98,30 @@ TEST_P(DeviceRules, blocks)
     const auto library = make(GetParam());
     check_blocks(*library);
     check_late_blocks(*library);
+}
+
+TEST_P(DeviceRules, experts_routes)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_routes(*library);
+    check_route_workspaces(*library);
+}
+
+TEST_P(DeviceRules, experts_rows)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_gathered_rows(*library);
+    check_combined_rows(*library);
+}
+
+TEST_P(DeviceRules, experts_calls)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_expert_layers(*library);
+    check_expert_refusals(*library);
 }
 
 TEST_P(DeviceRules, triangle)

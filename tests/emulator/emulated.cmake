@@ -103,14 +103,14 @@ if(HGEMM_EMBED_PTX)
     # Each backend on a device of its own. Groups of sm100 are those of sm80.
     foreach(backend IN LISTS known_targets)
         string(REPLACE sm sm_ architecture ${backend})
-        set(rules gemv workspace sm_count tree exchange blocks grouped*)
+        set(rules gemv workspace sm_count tree exchange blocks experts* grouped*)
         if(backend STREQUAL sm100)
             list(REMOVE_ITEM rules grouped*)
         endif()
         list(TRANSFORM rules REPLACE "(.+)" "DeviceRules.\\1/${backend}")
         list(JOIN rules ":" rules)
         emulated_conformance(${architecture} rules 2 "${rules}")
-        emulated_conformance(${architecture} streams 2 "DeviceStreams.*/${backend}:DeviceGraphs.*/${backend}")
+        emulated_conformance(${architecture} streams 2 "DeviceStreams.*/${backend}:DeviceGraphs.*/${backend}:DeviceExperts.graphs/${backend}")
     endforeach()
     # What a kernel stores to other places than a product's, and what runs as several products.
     emulated_conformance(sm_90 outputs 4

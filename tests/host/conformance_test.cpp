@@ -1,6 +1,7 @@
 // The conformance suite on each kernel of the host backend, through the public functions.
 #include "../conformance.hpp"
 #include "../exchange_rules.hpp"
+#include "../experts_rules.hpp"
 #include "../gate_rules.hpp"
 #include "../k_groups.hpp"
 #include "../library_rules.hpp"
@@ -62,6 +63,12 @@ TEST(HostRules, exchange_refusals) { check_exchange_refusals(*make()); }
 TEST(HostRules, blocks) { check_blocks(*make()); }
 TEST(HostRules, late_blocks) { check_late_blocks(*make()); }
 TEST(HostRules, exchange_threads) { check_exchange_threads(make); }
+TEST(HostRules, experts_routes) { check_routes(*make()); }
+TEST(HostRules, experts_workspaces) { check_route_workspaces(*make()); }
+TEST(HostRules, experts_gather) { check_gathered_rows(*make()); }
+TEST(HostRules, experts_combine) { check_combined_rows(*make()); }
+TEST(HostRules, experts_layers) { check_expert_layers(*make()); }
+TEST(HostRules, experts_refusals) { check_expert_refusals(*make()); }
 TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
 TEST(HostRules, tree_results) { check_tree_results(*make()); }
 TEST(HostRules, tree_arrays) { check_tree_arrays(*make()); }

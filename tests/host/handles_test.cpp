@@ -53,6 +53,14 @@ std::vector<hgemm_status_t> ask_all(hgemm_handle_t h)
     args.lda = args.ldb = args.ldc = args.ldd = 1;
     hgemm_grouped_args_t grouped;
     hgemm_grouped_args_init(&grouped, sizeof grouped);
+    int32_t end;
+    hgemm_route_args_t route;
+    hgemm_route_args_init(&route, sizeof route);
+    route.choices = route.experts = route.ld = 1;
+    route.ends = &end;
+    hgemm_rows_args_t rows;
+    hgemm_rows_args_init(&rows, sizeof rows);
+    rows.choices = rows.lda = rows.ldd = 1;
     hgemm_stream_t stream;
     size_t bytes;
     char text[10];
@@ -73,7 +81,10 @@ std::vector<hgemm_status_t> ask_all(hgemm_handle_t h)
             hgemm_gemm_ex(h, &args),
             hgemm_workspace_size(h, &args, &bytes),
             hgemm_explain(h, &args, text, sizeof text),
-            hgemm_grouped_ex(h, &grouped)};
+            hgemm_grouped_ex(h, &grouped),
+            hgemm_route(h, &route),
+            hgemm_gather_rows(h, &rows),
+            hgemm_combine_rows(h, &rows)};
 }
 
 void expect_answers(hgemm_handle_t handle, hgemm_status_t wanted)

@@ -91,8 +91,8 @@ TEST(Images, HaveTheirKernels)
                                     "sm100_sm100", "sm100_sm110", "sm120_sm120", "sm120_sm90"}) {
         const std::string backend = image.substr(0, image.find('_'));
         std::set<std::string> kernels = kernels_in(image);
-        for (const char* const helper :
-             {"sm80_repack", "sm80_tree", "sm80_triangle", "sm80_gate", "sm80_exchange"})
+        for (const char* const helper : {"sm80_repack", "sm80_tree", "sm80_triangle", "sm80_gate",
+                                         "sm80_exchange", "sm80_route", "sm80_gather", "sm80_combine"})
             EXPECT_EQ(kernels.erase(helper), backend == "sm80" ? 1u : 0u) << image;
         EXPECT_EQ(kernels, entries_of_backend(backend, {"_f16", "_bf16"})) << image;
     }

@@ -143,6 +143,29 @@ class GroupedArgs(_Struct):
         hgemm_grouped_args_init(byref(self), sizeof(self))
 
 
+class RouteArgs(_Struct):
+    """hgemm_route_args_t; ``RouteArgs()`` has the defaults of hgemm_route_args_init()."""
+    _fields_ = [("size", c_size_t), ("tokens", c_int64), ("choices", c_int64), ("experts", c_int64),
+                ("chosen", c_void_p), ("chosen_i32", c_void_p), ("ld", c_int64), ("ends", c_void_p),
+                ("row_of_choice", c_void_p), ("choice_of_row", c_void_p)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_route_args_init(byref(self), sizeof(self))
+
+
+class RowsArgs(_Struct):
+    """hgemm_rows_args_t; ``RowsArgs()`` has the defaults of hgemm_rows_args_init()."""
+    _fields_ = [("size", c_size_t), ("tokens", c_int64), ("choices", c_int64), ("columns", c_int64),
+                ("row_of_choice", c_void_p), ("weights", c_void_p), ("ldw", c_int64), ("a", c_void_p),
+                ("lda", c_int64), ("d", c_void_p), ("ldd", c_int64), ("type_a", c_int), ("type_d", c_int),
+                ("type_weights", c_int), ("unused", c_uint32)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_rows_args_init(byref(self), sizeof(self))
+
+
 class Flag(_Struct):
     """hgemm_flag_t, which must lie at a multiple of 16 bytes."""
     _fields_ = [("raised", c_uint32), ("taken", c_uint32), ("internal", c_uint32 * 2)]
@@ -342,6 +365,13 @@ hgemm_explain = _call("hgemm_explain", _handle, POINTER(Args), c_char_p, c_size_
 # Grouped products
 hgemm_grouped_args_init = _function("hgemm_grouped_args_init", None, POINTER(GroupedArgs), c_size_t)
 hgemm_grouped_ex = _call("hgemm_grouped_ex", _handle, POINTER(GroupedArgs))
+
+# Mixtures of experts
+hgemm_route_args_init = _function("hgemm_route_args_init", None, POINTER(RouteArgs), c_size_t)
+hgemm_route = _call("hgemm_route", _handle, POINTER(RouteArgs))
+hgemm_rows_args_init = _function("hgemm_rows_args_init", None, POINTER(RowsArgs), c_size_t)
+hgemm_gather_rows = _call("hgemm_gather_rows", _handle, POINTER(RowsArgs))
+hgemm_combine_rows = _call("hgemm_combine_rows", _handle, POINTER(RowsArgs))
 
 # Several streams and GPUs
 hgemm_exchange_args_init = _function("hgemm_exchange_args_init", None, POINTER(ExchangeArgs), c_size_t)

@@ -5,6 +5,8 @@ program layout
     type(hgemm_gate_t), target :: gate
     type(hgemm_args_t), target :: args
     type(hgemm_grouped_args_t), target :: grouped
+    type(hgemm_route_args_t), target :: route
+    type(hgemm_rows_args_t), target :: rows
     type(hgemm_flag_t), target :: flag
     type(hgemm_exchange_args_t), target :: exchange
     type(hgemm_blocks_t), target :: blocks
@@ -150,6 +152,37 @@ program layout
     call member('hgemm_grouped_args_t.stride_bias', c_loc(grouped%stride_bias))
     call member('hgemm_grouped_args_t.bias_type', c_loc(grouped%bias_type))
     call member('hgemm_grouped_args_t.unused_too', c_loc(grouped%unused_too))
+
+    call size_of('hgemm_route_args_t', c_sizeof(route))
+    origin = address(c_loc(route))
+    call member('hgemm_route_args_t.size', c_loc(route%size))
+    call member('hgemm_route_args_t.tokens', c_loc(route%tokens))
+    call member('hgemm_route_args_t.choices', c_loc(route%choices))
+    call member('hgemm_route_args_t.experts', c_loc(route%experts))
+    call member('hgemm_route_args_t.chosen', c_loc(route%chosen))
+    call member('hgemm_route_args_t.chosen_i32', c_loc(route%chosen_i32))
+    call member('hgemm_route_args_t.ld', c_loc(route%ld))
+    call member('hgemm_route_args_t.ends', c_loc(route%ends))
+    call member('hgemm_route_args_t.row_of_choice', c_loc(route%row_of_choice))
+    call member('hgemm_route_args_t.choice_of_row', c_loc(route%choice_of_row))
+
+    call size_of('hgemm_rows_args_t', c_sizeof(rows))
+    origin = address(c_loc(rows))
+    call member('hgemm_rows_args_t.size', c_loc(rows%size))
+    call member('hgemm_rows_args_t.tokens', c_loc(rows%tokens))
+    call member('hgemm_rows_args_t.choices', c_loc(rows%choices))
+    call member('hgemm_rows_args_t.columns', c_loc(rows%columns))
+    call member('hgemm_rows_args_t.row_of_choice', c_loc(rows%row_of_choice))
+    call member('hgemm_rows_args_t.weights', c_loc(rows%weights))
+    call member('hgemm_rows_args_t.ldw', c_loc(rows%ldw))
+    call member('hgemm_rows_args_t.a', c_loc(rows%a))
+    call member('hgemm_rows_args_t.lda', c_loc(rows%lda))
+    call member('hgemm_rows_args_t.d', c_loc(rows%d))
+    call member('hgemm_rows_args_t.ldd', c_loc(rows%ldd))
+    call member('hgemm_rows_args_t.type_a', c_loc(rows%type_a))
+    call member('hgemm_rows_args_t.type_d', c_loc(rows%type_d))
+    call member('hgemm_rows_args_t.type_weights', c_loc(rows%type_weights))
+    call member('hgemm_rows_args_t.unused', c_loc(rows%unused))
 
     call size_of('hgemm_flag_t', c_sizeof(flag))
     origin = address(c_loc(flag))

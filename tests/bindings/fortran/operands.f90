@@ -31,6 +31,14 @@ module operands
     real, parameter :: wanted_relu(m, n) = max(product_values - 3, 0), &
         wanted_rows(n, m) = transpose(product_values)
     integer(c_int64_t), target :: offsets(3) = [0, 1, 3]
+    ! Three tokens with two choices of two experts each, the last with one, and the rows that this gives.
+    integer(c_int64_t), target :: chosen(2, m) = reshape([1, 0, 0, 1, -1, 1], [2, 3])
+    integer(c_int32_t), target :: ends(2), row_of_choice(2*m), choice_of_row(2*m)
+    integer(c_int32_t), parameter :: wanted_ends(2) = [2, 5], &
+        wanted_rows_of_choices(2*m) = [2, 0, 1, 3, -1, 4], wanted_choices(2*m) = [1, 2, 0, 3, 5, -1]
+    integer(c_int16_t), target :: gathered(k, 2*m)
+    real(c_float), target :: combined(k, m), weights(2, m) = reshape([1.0, 2.0, 1.0, 0.5, 7.0, 3.0], [2, 3])
+    real, parameter :: wanted_combined(k, m) = transpose(a_values)*spread([3.0, 1.5, 3.0], 1, int(k))
     ! On the heap, whose memory is as aligned as a flag must be.
     type(hgemm_flag_t), pointer :: flag
     integer(c_int32_t), target :: error = 0
@@ -41,6 +49,8 @@ module operands
     type(c_ptr) :: handle, stream, address
     type(hgemm_args_t) :: args
     type(hgemm_grouped_args_t) :: grouped
+    type(hgemm_route_args_t) :: route
+    type(hgemm_rows_args_t) :: rows
     type(hgemm_exchange_args_t) :: exchange
     type(hgemm_blocks_t) :: blocks
     type(hgemm_tune_options_t) :: options
@@ -142,6 +152,44 @@ contains
         args%bias_type = HGEMM_F32
         args%bias = c_loc(bias)
         args%activation = HGEMM_ACTIVATION_RELU
+    end subroutine
+
+    subroutine describe_route()
+        ends = -7
+        choice_of_row = -7
+        row_of_choice = -7
+        route%tokens = m
+        route%choices = 2
+        route%experts = 2
+        route%chosen = c_loc(chosen)
+        route%ld = 2
+        route%ends = c_loc(ends)
+        route%row_of_choice = c_loc(row_of_choice)
+        route%choice_of_row = c_loc(choice_of_row)
+    end subroutine
+
+    ! Rows of A where hgemm_route() has put their choices. No choice has the last row of the result.
+    subroutine describe_gather()
+        gathered = -1
+        rows%tokens = m
+        rows%choices = 2
+        rows%columns = k
+        rows%row_of_choice = c_loc(row_of_choice)
+        rows%a = c_loc(h%At)
+        rows%lda = k
+        rows%d = c_loc(gathered)
+        rows%ldd = k
+    end subroutine
+
+    ! Their sums for each token, with weights, in fp32.
+    subroutine describe_combine()
+        combined = -1
+        rows%weights = c_loc(weights)
+        rows%ldw = 2
+        rows%type_weights = HGEMM_F32
+        rows%a = c_loc(gathered)
+        rows%d = c_loc(combined)
+        rows%type_d = HGEMM_F32
     end subroutine
 
     ! D = part + part, by a handle that raises the flag that it waits for.

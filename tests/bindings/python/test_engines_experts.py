@@ -25,7 +25,8 @@ EXPERTS, HIDDEN, INNER, TOP_K = 8, 64, 32, 3
 MINIMAX = {"gemm1_clamp_limit": 1.5, "gemm1_alpha": 1.702, "gemm1_beta": 1.0}
 FORMS = (("SILU", {}), ("SILU", {"gemm1_clamp_limit": 1.0, "gemm1_alpha": 3.0, "gemm1_beta": 2.0}), ("GELU", {}),
          ("GELU_TANH", {}), ("SWIGLUOAI", MINIMAX), ("SWIGLUOAI_UNINTERLEAVE", MINIMAX))
-OPERATORS = [f"hgemm.{name}.default" for name in ("route", "spread_rows", "grouped_gated_mm", "grouped_mm", "sum_rows")]
+OPERATORS = [f"hgemm.{name}.default" for name in ("route", "gather_rows", "grouped_gated_mm", "grouped_mm",
+                                              "combine_rows")]
 invariant_only = unittest.skipUnless(CPU_IS_INVARIANT, "this CPU has no batch-invariant mode")
 
 
@@ -147,6 +148,25 @@ class Served(Case):
             return error(total, right)
         self.assertLess(self.result(run), 4e-3)
 
+    @invariant_only
+    def test_experts_of_ranks(self):
+        """Each has some experts (expert_map). vLLM adds up their results."""
+        def run(engine):
+            engine.start()
+            layer, operands = layer_of(), tokens()
+            right, total = by_tokens(layer, *operands), 0.0
+            for own in (slice(0, 3), slice(3, EXPERTS)):
+                expert_map = torch.full((EXPERTS,), -1, dtype=torch.int32)
+                expert_map[own] = torch.arange(own.stop - own.start, dtype=torch.int32)
+                part = layer_of(expert_map=expert_map)
+                part.w13_weight, part.w2_weight = (torch.nn.Parameter(w[own].clone(), requires_grad=False)
+                                                   for w in (layer.w13_weight, layer.w2_weight))
+                total = total + part(*operands).double()
+            return error(total, right), engines.counts()
+        differs, counts = self.result(run)
+        self.assertLess(differs, 4e-3)
+        self.assertEqual(counts, {})
+
     def test_graph(self):
         def run(engine):
             engine.pretend_device()
@@ -201,7 +221,6 @@ def other_methods():
 
 class Refusing(Case):
     LAYERS = (({}, ""), ({"dtype": torch.float32}, "the experts are torch.float32"),
-              ({"expert_map": torch.arange(EXPERTS)}, "the experts are divided among ranks (expert_map)"),
               ({"apply_router_weight_on_input": True}, "router weights are applied to the input"),
               ({"config": {"is_lora_enabled": True}}, "the experts may have LoRA adapters"),
               ({"activation": "SWIGLUSTEP"}, "the activation is swiglustep, which is none of silu, gelu, gelu_tanh, "
@@ -223,7 +242,7 @@ class Refusing(Case):
         for text, why in zip(texts[1:], found[1:]):
             self.assertIn(f"layer {NAME} of vllm is not served by libhgemm: {text}", why)
         found, counts = self.result(run, COUNT)
-        self.assertEqual((set(found), sorted(counts.values())), ({""}, [1] * 8))
+        self.assertEqual((set(found), sorted(counts.values())), ({""}, [1] * 7))
 
     def test_layers_that_were_made_before(self):
         def run(engine):
@@ -248,10 +267,9 @@ class Refusing(Case):
             layer = layer_of()
             setattr(layer.quant_method.experts, name, object())
             changed.append((layer, (x, weights, ids)))
-        for name, value in (("expert_map", torch.arange(EXPERTS)), ("apply_router_weight_on_input", True)):
-            layer = layer_of()
-            setattr(layer, name, value)
-            changed.append((layer, (x, weights, ids)))
+        layer = layer_of()
+        layer.apply_router_weight_on_input = True
+        changed.append((layer, (x, weights, ids)))
         found = []
         for layer, operands in changed:
             try:
@@ -265,8 +283,7 @@ class Refusing(Case):
         texts = ("the experts' numbers are torch.uint8", "the router weights are torch.float64",
                  "the experts are quantized", "the product is of torch.bfloat16 and biases of torch.float64",
                  "Int4EmulationTritonExperts prepare the weights first", "the experts may have LoRA adapters",
-                 "the model adds up the experts' results itself", "the experts are divided among ranks (expert_map)",
-                 "router weights are applied to the input")
+                 "the model adds up the experts' results itself", "router weights are applied to the input")
         (served, *found), _ = self.result(self.calls)
         self.assertLess(served, 1e-2)
         for text, why in zip(texts, found, strict=True):

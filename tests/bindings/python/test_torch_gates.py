@@ -285,22 +285,40 @@ class Experts(unittest.TestCase):
 
     def test_route(self):
         indices = torch.tensor([[2, 0], [0, 3], [2, 2]])
-        order, tokens, places, ends = torch.ops.hgemm.route(indices, 5)
-        self.assertEqual(order.tolist(), [1, 2, 0, 4, 5, 3])
-        self.assertEqual(tokens.tolist(), [0, 1, 0, 2, 2, 1])
-        self.assertEqual(places.tolist(), [2, 0, 1, 5, 3, 4])
-        self.assertEqual((ends.dtype, ends.tolist()), (torch.int32, [2, 2, 5, 6, 6]))
+        for each in (indices, indices.int(), torch.cat([indices, indices], 1)[:, :2], indices.t().contiguous().t()):
+            rows, ends = torch.ops.hgemm.route(each, 5)
+            self.assertEqual(rows.tolist(), [[2, 0], [1, 5], [3, 4]])
+            self.assertEqual((ends.dtype, ends.tolist()), (torch.int32, [2, 2, 5, 6, 6]))
+        indices[2, 0] = -1
+        rows, ends = torch.ops.hgemm.route(indices, 5)
+        self.assertEqual((rows.tolist(), ends.tolist()), ([[2, 0], [1, 4], [-1, 3]], [2, 2, 4, 5, 5]))
+
+    def test_choices_of_no_expert(self):
+        """As those of experts that another process has: they add nothing, and have no gradients."""
+        for router in (torch.float32, torch.bfloat16):
+            operands = with_gradients(*layer(router=router))
+            x, weights, indices, w13, w2 = operands
+            absent = torch.rand(indices.shape) < 0.4
+            absent[3] = True
+            leaves, grad = without_indices(*operands), random(19, 32, dtype=torch.bfloat16)
+            ours = ht.moe(x, weights, indices.masked_fill(absent, -1), w13, w2)
+            theirs = ht.moe(x, weights.masked_fill(absent, 0), indices, w13, w2)
+            self.assertFalse(ours[3].any())
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+            found = torch.autograd.grad(ours, leaves, grad)
+            torch.testing.assert_close(found, torch.autograd.grad(theirs, leaves, grad), rtol=0.02, atol=1e-3)
+            self.assertFalse(found[1][absent].any())
 
     def test_order_of_sums(self):
         """That of the token's choice, in float32, rounded once."""
         rows = random(12, 8, dtype=torch.bfloat16)
-        places = torch.randperm(12).view(4, 3)
+        places = torch.randperm(12, dtype=torch.int32).view(4, 3)
         for weights in (torch.rand(4, 3), torch.rand(4, 3).bfloat16()):
             sums = torch.zeros(4, 8)
             for k in range(3):
                 sums = sums + weights[:, k, None].float() * rows[places[:, k]].float()
-            found = torch.ops.hgemm.sum_rows(rows, weights, places.view(-1), places.view(-1), places)
-            torch.testing.assert_close(found.float(), sums.bfloat16().float(), rtol=2**-8, atol=2**-12)
+            found = torch.ops.hgemm.combine_rows(rows, weights, places)
+            torch.testing.assert_close(found, sums.bfloat16(), rtol=0, atol=0)
 
     def test_batch_invariance(self):
         operands = layer(tokens=50, hidden=512, inner=256)
@@ -341,7 +359,7 @@ class Experts(unittest.TestCase):
         results = []
         for function, arguments in ((ht.moe, operands), (by_tokens, doubles)):
             leaves = without_indices(*arguments)
-            first = torch.autograd.grad(function(*arguments).pow(2).sum(), leaves, create_graph=True)
+            first = torch.autograd.grad((function(*arguments) / 4).pow(2).sum(), leaves, create_graph=True)
             results.append(torch.autograd.grad(sum(x.double().pow(2).sum() for x in first), leaves))
         close_in_norm(self, *results, 0.02)
 
@@ -359,11 +377,10 @@ class Compiler(unittest.TestCase):
             check(torch.ops.hgemm.grouped_gated_mm.default,
                   (a, groups, int32([4, 9]), "silu", 4, 0.0, 0.0, 0.0, False))
         check(torch.ops.hgemm.route.default, (layer()[2], 6))
-        order, tokens, places, _ = torch.ops.hgemm.route(layer()[2], 6)
-        places = places.view(19, 3)
-        check(torch.ops.hgemm.spread_rows.default, (random(19, 8, grad=True), tokens, places))
+        rows, _ = torch.ops.hgemm.route(layer()[2], 6)
         for weights in (None, torch.rand(19, 3, requires_grad=True), torch.rand(19, 3).half().requires_grad_()):
-            check(torch.ops.hgemm.sum_rows.default, (random(57, 8, grad=True), weights, order, tokens, places))
+            check(torch.ops.hgemm.gather_rows.default, (random(19, 8, grad=True), weights, rows))
+            check(torch.ops.hgemm.combine_rows.default, (random(57, 8, grad=True), weights, rows))
 
     def test_compile(self):
         def model(x, weights, indices, w13, w2):
@@ -467,8 +484,8 @@ class Refusals(unittest.TestCase):
         x, weights, indices, w13, w2 = layer()
         names = ("x", "router_weights", "router_indices", "w13", "w2")
         self.refused(ht.moe, dict(zip(names, (x, weights, indices, w13, w2))), (
-            (ValueError, "router_indices: has 6, must be from 0 to 5", {"router_indices": indices.clamp(min=6)}),
-            (ValueError, "router_indices: has -2, must be from 0 to 5", {"router_indices": indices - 2 - indices}),
+            (ValueError, "router_indices: has 6, must be from -1 to 5", {"router_indices": indices.clamp(min=6)}),
+            (ValueError, "router_indices: has -2, must be from -1 to 5", {"router_indices": indices - 2 - indices}),
             (TypeError, "router_indices: is torch.float32, must be torch.int32 or torch.int64",
              {"router_indices": indices.float()}),
             (ValueError, r"router_indices: its shape is \(18, 3\), must be \(19, top_k\)",

@@ -27,7 +27,6 @@ GATES: dict[str, Callable[[Any], dict[str, Any]]] = {
 }
 ON_INPUT = "router weights are applied to the input"
 LORA = "the experts may have LoRA adapters"
-DIVIDED = "the experts are divided among ranks (expert_map)"
 
 
 def _no_gate(activation: Any) -> str:
@@ -42,7 +41,7 @@ def why_not_layer(layer: Any) -> str | None:
         return f"the experts are quantized, or a kind of their own, by {method}"
     for found, why in (
             (layer.params_dtype not in (torch.float16, torch.bfloat16), f"the experts are {layer.params_dtype}"),
-            (layer.expert_map is not None, DIVIDED), (layer.apply_router_weight_on_input, ON_INPUT),
+            (layer.apply_router_weight_on_input, ON_INPUT),
             (config.is_lora_enabled, LORA),
             (config.activation.value not in GATES, _no_gate(config.activation))):
         if found:
@@ -51,7 +50,7 @@ def why_not_layer(layer: Any) -> str | None:
 
 
 def _why_not(experts: Any, x: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, ids: Tensor, activation: Any,
-             expert_map: Tensor | None, scale: Tensor | None, on_input: bool) -> str:
+             scale: Tensor | None, on_input: bool) -> str:
     """"": the library has this layer. experts: of class TritonExperts."""
     import torch
 
@@ -67,7 +66,7 @@ def _why_not(experts: Any, x: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, i
              f"the product is of {x.dtype} and biases of {' and '.join(str(bias.dtype) for bias in biases)}"),
             (weights.dtype not in (*HALF, torch.float32), f"the router weights are {weights.dtype}"),
             (ids.dtype not in (torch.int32, torch.int64), f"the experts' numbers are {ids.dtype}"),
-            (expert_map is not None, DIVIDED), (on_input, ON_INPUT),
+            (on_input, ON_INPUT),
             (getattr(experts, "_lora_context", None) is not None, LORA),
             (getattr(experts, "post_gemm2_hook", None) is not None, "the model adds up the experts' results itself"),
             (activation.value not in GATES, _no_gate(activation))):
@@ -84,6 +83,12 @@ def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any
     from ..torch._moe import experts as compute
     from ._products import teller
     tell, original = teller(plugin.left), originals[METHOD]
+
+    def of_this_rank(ids: Tensor, expert_map: Tensor | None) -> Tensor:
+        """Numbers of this rank's experts, -1 of all others."""
+        if expert_map is None:
+            return ids
+        return torch.where(ids < 0, -1, expert_map[ids.clamp(min=0)]).to(ids.dtype)
 
     def write(output: Tensor, experts: Any, x: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, ids: Tensor,
               activation: Any) -> str:
@@ -104,10 +109,10 @@ def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any
               a1q_scale: Tensor | None, a2_scale: Tensor | None, workspace13: Tensor, workspace2: Tensor,
               expert_tokens_meta: Any, apply_router_weight_on_input: bool) -> Any:
         operands = hidden_states, w1, w2, topk_weights, topk_ids, activation
-        why = _why_not(self, *operands, expert_map, a2_scale if a1q_scale is None else a1q_scale,
-                       apply_router_weight_on_input)
+        why = _why_not(self, *operands, a2_scale if a1q_scale is None else a1q_scale, apply_router_weight_on_input)
         if not why:
-            why = (write if torch.compiler.is_compiling() else at_once)(output, self, *operands)
+            run = write if torch.compiler.is_compiling() else at_once
+            why = run(output, self, hidden_states, w1, w2, topk_weights, of_this_rank(topk_ids, expert_map), activation)
         if not why:
             return None
         tell(METHOD, why)

@@ -6,119 +6,132 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from . import _autograd, _extension, _gates, _groups, _ops
+from .. import c
+from . import _autograd, _extension, _gates, _groups, _handles, _ops
 from ._autograd import _transformed
 from ._extension import is_transformed, refuse_forward_mode
 from ._ops import _require, require_dimensions
 from ._overrides import mode
 
-# indices (T, top_k): of the experts of each token. There is a row for each, sorted by expert, and then by token.
-# order: where in indices the row's is; tokens: whose row it is; places: of the rows, in the order of indices; ends:
-# where each expert's rows end.
-_ops._library.define("route(Tensor indices, SymInt experts) -> "
-                     "(Tensor order, Tensor tokens, Tensor places, Tensor ends)")
-# x[tokens]. Torch's own gradient of that adds in any order.
-_ops._library.define("spread_rows(Tensor x, Tensor tokens, Tensor places) -> Tensor")
-# The sum of each token's rows, times weights (T, top_k) if there are any.
-_ops._library.define("sum_rows(Tensor rows, Tensor? weights, Tensor order, Tensor tokens, Tensor places) -> Tensor")
+# indices (T, top_k): of the experts of each token, -1 for none. Each choice has a row; rows are sorted by expert, and
+# then by token and choice. rows (T, top_k): of each choice, -1 where there is none; ends: where each expert's rows end.
+_ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor rows, Tensor ends)")
+# For each choice its token's row of x, times its weight (T, top_k) if there are any. Other rows are not written.
+_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows) -> Tensor")
+# The sums of each token's values, times weights (T, top_k) if there are any.
+_ops._library.define("combine_rows(Tensor values, Tensor? weights, Tensor rows) -> Tensor")
 
 
-def _narrowest(experts: int) -> torch.dtype:
-    """Sorting takes time for each byte."""
-    return torch.uint8 if experts <= 2**8 else torch.int16 if experts <= 2**15 else torch.int32
+def _in_lines(x: Tensor) -> Tensor:
+    """x, or a copy, whose rows are contiguous."""
+    return x if x.shape[1] <= 1 or (x.stride(1) == 1 and x.stride(0) >= x.shape[1]) else x.contiguous()
 
 
-def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _ld(x: Tensor) -> int:
+    return max(1, x.shape[1], x.stride(0) if x.shape[0] > 1 else 0)
+
+
+def _routed(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
+    return (indices.new_empty(indices.shape, dtype=torch.int32), indices.new_empty(experts, dtype=torch.int32))
+
+
+def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
     if indices.device.type == "cpu" and indices.numel() > 0:
         least, most = (x.item() for x in indices.aminmax())
-        _require(0 <= least and most < experts, ValueError,
-                 f"router_indices: has {least if least < 0 else most}, must be from 0 to {experts - 1}")
-    keys, order = indices.reshape(-1).to(_narrowest(experts)).sort(stable=True)
-    numbers = torch.arange(experts, dtype=keys.dtype, device=keys.device)
-    ends = torch.searchsorted(keys, numbers, right=True, out_int32=True)
-    places = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=order.device))
-    return order, order // indices.shape[1], places, ends
+        _require(-1 <= least and most < experts, ValueError,
+                 f"router_indices: has {least if least < -1 else most}, must be from -1 to {experts - 1}")
+    indices = _in_lines(indices)
+    rows, ends = _routed(indices, experts)
+    args = c.RouteArgs()
+    (args.tokens, args.choices), args.experts, args.ld = indices.shape, experts, _ld(indices)
+    setattr(args, "chosen_i32" if indices.dtype == torch.int32 else "chosen", indices.data_ptr())
+    args.row_of_choice, args.ends = rows.data_ptr(), ends.data_ptr()
+    _handles.call(c.hgemm_route, args, indices.device, False)
+    return rows, ends
 
 
-def _spread(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-    return x.index_select(0, tokens)
+def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+    a, rows = _in_lines(a), rows.contiguous()
+    args = c.RowsArgs()
+    (args.tokens, args.choices), args.columns, args.row_of_choice = rows.shape, a.shape[1], rows.data_ptr()
+    args.type_a, args.type_d = _ops._TYPES[a.dtype], _ops._TYPES[d.dtype]
+    args.a, args.lda, args.d, args.ldd = a.data_ptr(), _ld(a), d.data_ptr(), _ld(d)
+    if weights is not None:
+        weights = _in_lines(weights)
+        args.weights, args.ldw, args.type_weights = weights.data_ptr(), _ld(weights), _ops._TYPES[weights.dtype]
+    _handles.call(function, args, a.device, False)
+    return d
 
 
-def _sum(rows: Tensor, weights: Tensor | None, order: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-    """In the order of the token's choice, in float32, rounded once, whatever T is."""
-    wide = rows if weights is None or weights.dtype == rows.dtype else rows.float()
-    weights = None if weights is None else weights.to(wide.dtype)
-    return functional.embedding_bag(places, wide, mode="sum", per_sample_weights=weights).to(rows.dtype)
+def _gather(x: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+    return _move(c.hgemm_gather_rows, x, x.new_empty(rows.numel(), x.shape[1]), weights, rows)
+
+
+def _combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+    """In the order of the token's choices, in float32, rounded once, whatever T is."""
+    return _move(c.hgemm_combine_rows, values, values.new_empty(rows.shape[0], values.shape[1]), weights, rows)
 
 
 for _key in ("CPU", "CUDA"):
-    for _name, _kernel in (("route", _route), ("spread_rows", _spread), ("sum_rows", _sum)):
+    for _name, _kernel in (("route", _route), ("gather_rows", _gather), ("combine_rows", _combine)):
         _ops._library.impl(_name, _extension.untraced(_kernel), _key)
-ROUTE, SPREAD = torch.ops.hgemm.route.default, torch.ops.hgemm.spread_rows.default
-SUM = torch.ops.hgemm.sum_rows.default
+ROUTE, GATHER = torch.ops.hgemm.route.default, torch.ops.hgemm.gather_rows.default
+COMBINE = torch.ops.hgemm.combine_rows.default
+torch.library.register_fake("hgemm::route")(_routed)
 
 
-@torch.library.register_fake("hgemm::route")
-def _fake(indices: Tensor, experts: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    order, tokens, places = (indices.new_empty(indices.numel(), dtype=torch.int64) for _ in range(3))
-    return order, tokens, places, indices.new_empty(experts, dtype=torch.int32)
+@torch.library.register_fake("hgemm::gather_rows")
+def _fake_gather(x: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+    return x.new_empty(rows.numel(), x.shape[1])
 
 
-@torch.library.register_fake("hgemm::spread_rows")
-def _fake_spread(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-    return x.new_empty(tokens.shape[0], x.shape[1])
+@torch.library.register_fake("hgemm::combine_rows")
+def _fake_combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+    return values.new_empty(rows.shape[0], values.shape[1])
 
 
-@torch.library.register_fake("hgemm::sum_rows")
-def _fake_sum(rows: Tensor, weights: Tensor | None, order: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
-    return rows.new_empty(places.shape[0], rows.shape[1])
-
-
-def _save_spread(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[1:])
-
-
-def _spread_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    tokens, places = ctx.saved_tensors
-    return sum_rows(grad, None, tokens, tokens, places), None, None
-
-
-def _save_sum(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
     ctx.batch_invariant = mode.batch_invariant
 
 
-def _sum_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    rows, weights, order, tokens, places = ctx.saved_tensors
-    of_rows = of_weights = None
-    if ctx.needs_input_grad[0]:
-        of_rows = spread_rows(grad, tokens, places)
-        if weights is not None:
-            of_rows = (of_rows * weights.reshape(-1).index_select(0, order).unsqueeze(1)).to(rows.dtype)
-    if weights is not None and ctx.needs_input_grad[1]:
-        chosen = rows.index_select(0, places.reshape(-1)).unflatten(0, places.shape)
-        wide = torch.float32 if weights.dtype == torch.float32 else None
-        of_weights = _autograd.gemm(chosen, grad.unsqueeze(2), None, None, 1.0, 0.0, "none", wide,
-                                    ctx.batch_invariant).squeeze(2).to(weights.dtype)
-    return of_rows, of_weights, None, None, None
+def _gradient_of_weights(ctx: Any, weights: Tensor, of_choices: Tensor, of_tokens: Tensor, rows: Tensor) -> Tensor:
+    """The product of each choice's row and its token's."""
+    chosen = of_choices.index_select(0, rows.reshape(-1).clamp(min=0)).unflatten(0, rows.shape)
+    wide = torch.float32 if weights.dtype == torch.float32 else None
+    products = _autograd.gemm(chosen, of_tokens.unsqueeze(2), None, None, 1.0, 0.0, "none", wide, ctx.batch_invariant)
+    return torch.where(rows >= 0, products.squeeze(2), 0).to(weights.dtype)
 
 
-torch.library.register_autograd("hgemm::spread_rows", _spread_backward, setup_context=_save_spread)
-torch.library.register_autograd("hgemm::sum_rows", _sum_backward, setup_context=_save_sum)
-_transformed_spread = _transformed(SPREAD, _save_spread, _spread_backward)
-_transformed_sum = _transformed(SUM, _save_sum, _sum_backward)
+def _gather_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    x, weights, rows = ctx.saved_tensors
+    of_x = combine_rows(grad, weights, rows) if ctx.needs_input_grad[0] else None
+    needs_weights = weights is not None and ctx.needs_input_grad[1]
+    return of_x, _gradient_of_weights(ctx, weights, grad, x, rows) if needs_weights else None, None
 
 
-def spread_rows(*arguments: Any) -> Tensor:
-    """The operator hgemm::spread_rows."""
-    return (_transformed_spread if is_transformed() else SPREAD)(*arguments)
+def _combine_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    values, weights, rows = ctx.saved_tensors
+    of_values = gather_rows(grad, weights, rows) if ctx.needs_input_grad[0] else None
+    needs_weights = weights is not None and ctx.needs_input_grad[1]
+    return of_values, _gradient_of_weights(ctx, weights, values, grad, rows) if needs_weights else None, None
 
 
-def sum_rows(*arguments: Any) -> Tensor:
-    """The operator hgemm::sum_rows."""
-    return (_transformed_sum if is_transformed() else SUM)(*arguments)
+torch.library.register_autograd("hgemm::gather_rows", _gather_backward, setup_context=_save)
+torch.library.register_autograd("hgemm::combine_rows", _combine_backward, setup_context=_save)
+_transformed_gather = _transformed(GATHER, _save, _gather_backward)
+_transformed_combine = _transformed(COMBINE, _save, _combine_backward)
+
+
+def gather_rows(*arguments: Any) -> Tensor:
+    """The operator hgemm::gather_rows."""
+    return (_transformed_gather if is_transformed() else GATHER)(*arguments)
+
+
+def combine_rows(*arguments: Any) -> Tensor:
+    """The operator hgemm::combine_rows."""
+    return (_transformed_combine if is_transformed() else COMBINE)(*arguments)
 
 
 def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
@@ -156,11 +169,11 @@ def _check_bias(name: str, bias: Tensor, x: Tensor, shape: tuple[int, int]) -> N
 def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor, b13: Tensor | None,
             b2: Tensor | None, gate: _gates.Gate, batch_invariant: bool) -> Tensor:
     """The operators of a layer whose arguments fit each other."""
-    order, tokens, places, ends = ROUTE(indices, w13.shape[0])
-    places = places.view(indices.shape)
-    rows = _gates.by_rows(spread_rows(x, tokens, places), w13.transpose(1, 2), ends, gate, batch_invariant, b13)
-    rows = _groups.grouped_mm(rows, w2.transpose(1, 2), ends, False, batch_invariant, None, b2)
-    return sum_rows(rows, weights, order, tokens, places)
+    rows, ends = ROUTE(indices, w13.shape[0])
+    values = gather_rows(x, None, rows)
+    values = _gates.by_rows(values, w13.transpose(1, 2), ends, gate, batch_invariant, b13)
+    values = _groups.grouped_mm(values, w2.transpose(1, 2), ends, False, batch_invariant, None, b2)
+    return combine_rows(values, weights, rows)
 
 
 def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, w2: Tensor, *,
@@ -169,15 +182,16 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
         offset: float = 0.0) -> Tensor:
     """A layer of experts: for each token the sum, over its ``top_k`` experts, of weight * ``w2[expert] @ gated``.
 
-    ``x``: (T, H). ``router_indices``: int64 or int32, (T, top_k), the experts of each token. ``router_weights``:
-    (T, top_k), of float32 or a half type. ``w13``: (E, 2 F, H), and ``w2``: (E, H, F), rows as of :func:`linear`.
+    ``x``: (T, H). ``router_indices``: int64 or int32, (T, top_k), the experts of each token; -1 is none.
+    ``router_weights``: (T, top_k), of float32 or a half type. ``w13``: (E, 2 F, H), and ``w2``: (E, H, F), rows as of
+    :func:`linear`.
     ``b13``: (E, 2 F), and ``b2``: (E, H), are biases of the two products, of float32 or of the type of ``x``.
     ``gated`` is :func:`gated_linear` of the token, ``w13[expert]`` and ``b13[expert]``, with the same ``activation``,
     ``gate_block``, ``limit``, ``slope`` and ``offset``. The result is (T, H).
 
     The same call gives the same bits, and so do its gradients. Under :func:`batch_invariant` a token's bits do not
-    depend on the other tokens. Nothing waits for the device, so that CUDA graphs can have it. There indices outside of
-    0 ... E - 1 give undefined values; on CPU tensors they are refused.
+    depend on the other tokens. Nothing waits for the device, so that CUDA graphs can have it. There other indices
+    outside of 0 ... E - 1 count as -1; on CPU tensors they are refused.
     """
     _check(x, router_weights, router_indices, w13, w2)
     for name, bias, weight in (("b13", b13, w13), ("b2", b2, w2)):

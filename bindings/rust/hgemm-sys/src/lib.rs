@@ -193,6 +193,41 @@ pub struct hgemm_grouped_args_t {
     pub unused_too: u32,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_route_args_t {
+    pub size: usize,
+    pub tokens: i64,
+    pub choices: i64,
+    pub experts: i64,
+    pub chosen: *const i64,
+    pub chosen_i32: *const i32,
+    pub ld: i64,
+    pub ends: *mut i32,
+    pub row_of_choice: *mut i32,
+    pub choice_of_row: *mut i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_rows_args_t {
+    pub size: usize,
+    pub tokens: i64,
+    pub choices: i64,
+    pub columns: i64,
+    pub row_of_choice: *const i32,
+    pub weights: *const c_void,
+    pub ldw: i64,
+    pub a: *const c_void,
+    pub lda: i64,
+    pub d: *mut c_void,
+    pub ldd: i64,
+    pub type_a: hgemm_type_t,
+    pub type_d: hgemm_type_t,
+    pub type_weights: hgemm_type_t,
+    pub unused: u32,
+}
+
 /// Aligned as the library wants it, which C's is not by itself.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug)]
@@ -406,6 +441,11 @@ extern "C" {
     ) -> hgemm_status_t;
     pub fn hgemm_grouped_args_init(args: *mut hgemm_grouped_args_t, size: usize);
     pub fn hgemm_grouped_ex(handle: hgemm_handle_t, args: *const hgemm_grouped_args_t) -> hgemm_status_t;
+    pub fn hgemm_route_args_init(args: *mut hgemm_route_args_t, size: usize);
+    pub fn hgemm_route(handle: hgemm_handle_t, args: *const hgemm_route_args_t) -> hgemm_status_t;
+    pub fn hgemm_rows_args_init(args: *mut hgemm_rows_args_t, size: usize);
+    pub fn hgemm_gather_rows(handle: hgemm_handle_t, args: *const hgemm_rows_args_t) -> hgemm_status_t;
+    pub fn hgemm_combine_rows(handle: hgemm_handle_t, args: *const hgemm_rows_args_t) -> hgemm_status_t;
     pub fn hgemm_exchange_args_init(args: *mut hgemm_exchange_args_t, size: usize);
     pub fn hgemm_exchange(handle: hgemm_handle_t, args: *const hgemm_exchange_args_t) -> hgemm_status_t;
     pub fn hgemm_blocks_init(blocks: *mut hgemm_blocks_t, size: usize);

@@ -159,6 +159,39 @@ fn constants_and_structs_are_those_of_c() {
         bias_type,
         unused_too
     );
+    members!(
+        lines,
+        hgemm_route_args_t,
+        size,
+        tokens,
+        choices,
+        experts,
+        chosen,
+        chosen_i32,
+        ld,
+        ends,
+        row_of_choice,
+        choice_of_row
+    );
+    members!(
+        lines,
+        hgemm_rows_args_t,
+        size,
+        tokens,
+        choices,
+        columns,
+        row_of_choice,
+        weights,
+        ldw,
+        a,
+        lda,
+        d,
+        ldd,
+        type_a,
+        type_d,
+        type_weights,
+        unused
+    );
     members!(lines, hgemm_flag_t, raised, taken, internal);
     members!(
         lines,

@@ -1,4 +1,4 @@
-#include "arch/host/triangle.hpp"
+#include "arch/host/passes/triangle.hpp"
 
 #include "arch/host/epilogue.hpp"
 #include "src/plan/problem.hpp"

@@ -1,4 +1,4 @@
-#include "arch/host/exchange.hpp"
+#include "arch/host/passes/exchange.hpp"
 
 #include "src/base/convert.hpp"
 

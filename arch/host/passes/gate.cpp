@@ -1,4 +1,4 @@
-#include "arch/host/gate.hpp"
+#include "arch/host/passes/gate.hpp"
 
 #include "arch/host/epilogue.hpp"
 #include "src/base/convert.hpp"

@@ -1,4 +1,4 @@
-#include "arch/host/tree.hpp"
+#include "arch/host/passes/tree.hpp"
 
 #include "arch/host/epilogue.hpp"
 

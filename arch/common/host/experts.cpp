@@ -1,0 +1,89 @@
+#include "arch/common/host/experts.hpp"
+
+#include "arch/common/divisor.hpp"
+#include "arch/common/host/facts.hpp"
+#include "arch/common/host/pack.hpp"
+#include "src/plan/sums.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hg {
+namespace {
+
+constexpr int64_t vector_bytes = 16, vector = 8;  // bytes, elements
+
+// Are all accesses to A and D whole vectors?
+bool takes_vectors(const RowMove& what)
+{
+    return what.columns % vector == 0 && is_vector_aligned(what.a, what.lda, 0, bytes_of(what.type_a)) &&
+           is_vector_aligned(what.d, what.ldd, 0, bytes_of(what.type_d));
+}
+
+template <typename T>
+T* moved(T* pointer, int64_t bytes)
+{
+    return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(pointer) + static_cast<uintptr_t>(bytes));
+}
+
+}  // namespace
+
+int64_t count_route_ctas(const Route& what, int64_t most, size_t workspace)
+{
+    constexpr int64_t choices_of_cta = 4096;
+    if (what.has_few_choices())
+        return 1;
+    const int64_t wanted = ceil_div(what.all_choices(), choices_of_cta),
+                  room = static_cast<int64_t>(workspace) / what.counts_bytes();
+    return std::clamp<int64_t>(std::min(wanted, room), 1, most);
+}
+
+RouteParams pack_route(const Route& what, int64_t ctas, int32_t* counts)
+{
+    RouteParams p{};
+    p.chosen = what.chosen;
+    p.narrow = what.narrow;
+    p.ld = what.ld;
+    p.choices = divisor(static_cast<int32_t>(what.choices));
+    p.all_choices = static_cast<int32_t>(what.all_choices());
+    p.warp_choices = static_cast<int32_t>(round_up(ceil_div(what.all_choices(), ctas * route_warps), 32));
+    p.experts = static_cast<int32_t>(what.experts);
+    p.counts = ctas > 1 ? counts : nullptr;
+    p.ends = what.ends;
+    p.choice_of_row = what.choice_of_row;
+    p.row_of_choice = what.row_of_choice;
+    return p;
+}
+
+int64_t tokens_at_once(const RowMove& what)
+{
+    constexpr int64_t units = int64_t{1} << 30;
+    return std::max<int64_t>(1, units / std::max<int64_t>(1, what.columns));
+}
+
+RowsParams pack_rows(const RowMove& what, int64_t first, int64_t tokens)
+{
+    const bool gathers = what.how == Rows::Gather, vectors = takes_vectors(what);
+    RowsParams p{};
+    p.copies = gathers && vectors && !what.weights && what.type_a == what.type_d;
+    p.width = static_cast<int32_t>(p.copies ? vector_bytes / bytes_of(what.type_a) : vectors ? vector : 1);
+    p.row_of_choice = what.row_of_choice + first * what.choices;
+    if (what.weights)
+        p.weights = moved(what.weights, first * what.ldw * bytes_of(what.type_weights));
+    p.a = gathers ? moved(what.a, first * what.lda * bytes_of(what.type_a)) : what.a;
+    p.d = gathers ? what.d : moved(what.d, first * what.ldd * bytes_of(what.type_d));
+    p.ldw = what.ldw;
+    p.lda = what.lda;
+    p.ldd = what.ldd;
+    p.choices = static_cast<int32_t>(what.choices);
+    const int64_t units = what.columns / p.width;
+    p.units_of_row = divisor(static_cast<int32_t>(units));
+    p.units = static_cast<int32_t>(units * tokens);
+    p.limit = static_cast<int32_t>(what.all_choices());
+    p.type_a = what.type_a;
+    p.type_d = what.type_d;
+    p.type_weights = what.type_weights;
+    return p;
+}
+
+}  // namespace hg

@@ -1,0 +1,43 @@
+// What moves the rows of a layer of experts: hgemm_route(), hgemm_gather_rows() and hgemm_combine_rows().
+#pragma once
+
+#include "src/plan/problem.hpp"
+
+#include <cstdint>
+
+namespace hg {
+
+// The choices of all tokens, sorted by expert. `chosen` has those of token t at t * ld.
+struct Route {
+    int64_t tokens, choices, experts;
+    const void* chosen;  // of type int64_t
+    bool narrow;         // `chosen` are of type int32_t
+    int64_t ld;
+    int32_t *ends, *row_of_choice;
+    int32_t* choice_of_row;  // null: is not written
+
+    constexpr int64_t all_choices() const { return tokens * choices; }
+    // One CTA sorts few choices. For more there are counts in the workspace: so many bytes for each CTA.
+    constexpr bool has_few_choices() const { return all_choices() <= 8192; }
+    constexpr int64_t counts_bytes() const { return experts * static_cast<int64_t>(sizeof(int32_t)); }
+};
+
+enum class Rows { Gather, Combine };
+
+// Rows of tokens become rows of choices (Gather), or the other way round.
+struct RowMove {
+    Rows how;
+    int64_t tokens, choices, columns;
+    const int32_t* row_of_choice;
+    const void* weights;  // null: all are 1
+    int64_t ldw;
+    const void* a;
+    int64_t lda;
+    void* d;
+    int64_t ldd;
+    Type type_a, type_d, type_weights;
+
+    constexpr int64_t all_choices() const { return tokens * choices; }
+};
+
+}  // namespace hg
