@@ -44,7 +44,7 @@ struct GatedVectors<C, true> {
                                                                 pinned(p.gate.gate.slope),
                                                                 pinned(p.gate.gate.offset)},
           activation(static_cast<Activation>(ptx::mov_b32(static_cast<uint32_t>(p.output.activation)))),
-          biased(p.output.bias_along != BiasAlong::None)
+          biased(ptx::mov_b32(p.output.bias_along != BiasAlong::None) != 0)
     {
         const int64_t i = along_m ? at.n : at.m, j = (along_m ? at.m : at.n) / 2 + vector * epilogue_vector;
         d = static_cast<char*>(p.output.d) + 2 * (at.batch * p.output.stride_d + i * p.output.ldd + j);
@@ -63,13 +63,17 @@ struct GatedVectors<C, true> {
 
         __device__ Bias(const Params& p, const TileCoord& at, const GatedVectors& vectors)
         {
-            const bool exists = vectors.biased && vectors.end > 0;
+#pragma unroll
+            for (int e = 0; e < 8; ++e)
+                gates[e] = others[e] = -0.0f;
+            if (!vectors.biased || vectors.end == 0) [[likely]]
+                return;
             const GateBias bias(p, at.batch);
             const int64_t j = (along_m ? at.m : at.n) / 2 + vectors.vector * epilogue_vector;
 #pragma unroll
             for (int e = 0; e < 8; ++e) {
-                gates[e] = exists ? bias.load(j + e, 0) : -0.0f;
-                others[e] = exists ? bias.load(j + e, 1) : -0.0f;
+                gates[e] = bias.load(j + e, 0);
+                others[e] = bias.load(j + e, 1);
             }
         }
     };
