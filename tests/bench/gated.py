@@ -5,8 +5,9 @@
 
 Needs PyTorch with CUDA, Triton and the package hgemm. bf16; medians of CUDA graphs over operands that are not in a
 cache, of rounds in which all take turns. The ratio is the median over rounds of an arm's time by hgemm's. Each result
-is first compared with float32. Arms of layers of experts: `hgemm` is hgemm.torch.moe; `hgemm_rows` has products of
-PyTorch, gates of Triton, and the rest as hgemm.torch.moe; `torch_triton` has PyTorch's functions for the rest as well.
+is first compared with float32. Arms of layers of experts: `hgemm` is hgemm.torch.moe. The others have gates of
+Triton; `hgemm_triton` has all else as hgemm.torch.moe, `hgemm_rows` products of PyTorch, and `torch_triton` PyTorch's
+functions for the rest as well.
 """
 
 import argparse
@@ -110,10 +111,10 @@ def dense(name, rows):
     return arms, sets, errors, 4 * rows * columns * k
 
 
-def multiply_by_torch(rows, experts, ends, w13, w2, b13, b2, block, options):
-    product = torch._grouped_mm(rows, w13.transpose(1, 2), offs=ends)
+def multiply_and_gate(grouped_mm, rows, experts, ends, w13, w2, b13, b2, block, options):
+    product = grouped_mm(rows, w13.transpose(1, 2), offs=ends)
     gated = gate_by_triton(product, block, **options, bias=b13, experts=experts)
-    results = torch._grouped_mm(gated, w2.transpose(1, 2), offs=ends)
+    results = grouped_mm(gated, w2.transpose(1, 2), offs=ends)
     return results if b2 is None else results.add_(b2.index_select(0, experts))
 
 
@@ -124,19 +125,19 @@ def moe_by_torch(x, weights, indices, w13, w2, b13, b2, block, options):
                               out_int32=True)
     places = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=x.device))
     experts = keys.int() if b2 is not None else None
-    results = multiply_by_torch(x.index_select(0, order // indices.shape[1]), experts, ends, w13, w2, b13, b2, block,
-                                options)
+    results = multiply_and_gate(torch._grouped_mm, x.index_select(0, order // indices.shape[1]), experts, ends, w13, w2,
+                                b13, b2, block, options)
     return functional.embedding_bag(places.view(indices.shape), results, mode="sum", per_sample_weights=weights)
 
 
-def moe_by_products(x, weights, indices, w13, w2, b13, b2, block, options):
+def moe_by_products(grouped_mm, x, weights, indices, w13, w2, b13, b2, block, options):
     """As hgemm.torch.moe, but for its products and gates."""
     rows, ends = torch.ops.hgemm.route(indices, w13.shape[0])
     experts = None
     if b2 is not None:
         experts = torch.empty_like(rows).view(-1).scatter_(0, rows.view(-1).long(), indices.reshape(-1).int())
-    results = multiply_by_torch(torch.ops.hgemm.gather_rows(x, None, rows), experts, ends, w13, w2, b13, b2, block,
-                                options)
+    results = multiply_and_gate(grouped_mm, torch.ops.hgemm.gather_rows(x, None, rows), experts, ends, w13, w2, b13,
+                                b2, block, options)
     return torch.ops.hgemm.combine_rows(results, weights, rows)
 
 
@@ -167,7 +168,8 @@ def experts(name, tokens):
     def ours(x, weights, indices, w13, w2, b13, b2):
         return ht.moe(x, weights, indices, w13, w2, b13=b13, b2=b2, gate_block=block, **options)
     arms = {"hgemm": lambda i: ours(*layers[i % sets]),
-            "hgemm_rows": lambda i: moe_by_products(*layers[i % sets], block, options),
+            "hgemm_triton": lambda i: moe_by_products(ht.grouped_mm, *layers[i % sets], block, options),
+            "hgemm_rows": lambda i: moe_by_products(torch._grouped_mm, *layers[i % sets], block, options),
             "torch_triton": lambda i: moe_by_torch(*layers[i % sets], block, options)}
     checked = min(tokens, 256)
     x, weights, indices, *others = layers[0]
