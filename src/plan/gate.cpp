@@ -56,7 +56,7 @@ GateCut cut_gates(const Problem& p, size_t room)
     const int64_t elements = std::clamp<int64_t>(bytes / bytes_of_element, sums_vector, max_sums);
     GateCut cut{p.m, round_up(all, sums_vector), p.groups.contiguous() ? p.batch : 1, false, 0, 0};
     if (cut.columns > elements / p.m) {
-        const int64_t least = p.is_grouped() ? all : std::min(all, few_columns),
+        const int64_t least = std::min(all, few_columns),
                       wide = std::min(round_up(least, unit), elements / unit * unit);
         cut.columns = std::max({elements / p.m / unit * unit, wide, unit});
         cut.rows = std::clamp<int64_t>(elements / cut.columns, 1, p.m);

@@ -47,9 +47,8 @@ struct GatePass {
 // Do all gates lie in front of all up elements?
 inline bool has_halves(const Problem& p) { return 2 * p.gate.block == p.n; }
 
-// Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. Groups are cut by rows
-// before all: what all groups read of B is read again for each block of columns, but for a block of rows
-// only by the groups that have some.
+// Cuts a gated problem so that a part's sums fit in `room` bytes, if there is a way. Blocks of few columns
+// would read all rows of A too often. A block of groups has some of their rows.
 GateCut cut_gates(const Problem& p, size_t room);
 
 template <typename Visit>
