@@ -129,6 +129,7 @@ bool consider(const Asked& asked, const Device& device, const Options& o, const 
         found ? plan.predicted_us - asked.copies_us : std::numeric_limits<double>::infinity();
     Problem expected = p;
     expected.k = expected_k(p);
+    expected.m = expected_m(p);
     const double us =
         predict_candidate(expected, device, candidate, sm_count, o.sm_limit > 0, limit) + asked.copies_us;
     if (found && us >= plan.predicted_us)

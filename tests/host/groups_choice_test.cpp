@@ -52,6 +52,18 @@ TEST(Groups, RowsDecide)
     EXPECT_EQ(kernel_for(masked(1024, 4096, 7168, 32)), "sm90_grouped_128x128_1x2");
 }
 
+// The model counts the rows of one group for each, not those of all: else a kernel that reads element by
+// element would seem faster.
+TEST(Groups, ManyGroupsOfManyRowsBySm80)
+{
+    NEEDS_CUDA_BUILD();
+    for (const int64_t rows : {256, 4096, 32768, 131072, 1048576})
+        for (const int64_t groups : {1, 8, 128, 512}) {
+            const std::string kernel = kernel_for(contiguous(rows, 2048, 768, groups), a100);
+            EXPECT_EQ(kernel.find("_any_"), std::string::npos) << rows << " rows: " << kernel;
+        }
+}
+
 // A kernel that reads D as its C needs registers, which tiles of 160 columns do not leave.
 TEST(Groups, WhatReadsD)
 {

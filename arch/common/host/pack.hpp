@@ -90,8 +90,9 @@ inline int64_t count_tiles(const Problem& p, int64_t m, int64_t n)
     return overflow || tiles > max_tiles ? max_tiles + 1 : tiles;
 }
 
-// The K of a problem; groups of K count as having like shares.
+// The K and the rows of a problem; groups count as having like shares.
 inline int64_t expected_k(const Problem& p) { return p.groups.of_k ? ceil_div(p.k, p.batch) : p.k; }
+inline int64_t expected_m(const Problem& p) { return p.groups.contiguous() ? ceil_div(p.m, p.batch) : p.m; }
 
 // The most tiles that a problem may have. Only the device knows where contiguous groups end; each may need
 // one more tile than its rows would fill.
