@@ -11,12 +11,13 @@
 namespace hg {
 namespace {
 
-constexpr int64_t vector_bytes = 16, vector = 8;  // bytes, elements
+constexpr int64_t bytes_of_unit = 16, columns_of_unit = 8;
 
 // Are all accesses to A and D whole vectors?
 bool takes_vectors(const RowMove& what)
 {
-    return what.columns % vector == 0 && is_vector_aligned(what.a, what.lda, 0, bytes_of(what.type_a)) &&
+    return what.columns % columns_of_unit == 0 &&
+           is_vector_aligned(what.a, what.lda, 0, bytes_of(what.type_a)) &&
            is_vector_aligned(what.d, what.ldd, 0, bytes_of(what.type_d));
 }
 
@@ -66,7 +67,9 @@ RowsParams pack_rows(const RowMove& what, int64_t first, int64_t tokens)
     const bool gathers = what.how == Rows::Gather, vectors = takes_vectors(what);
     RowsParams p{};
     p.copies = gathers && vectors && !what.weights && what.type_a == what.type_d;
-    p.width = static_cast<int32_t>(p.copies ? vector_bytes / bytes_of(what.type_a) : vectors ? vector : 1);
+    p.width = static_cast<int32_t>(p.copies  ? bytes_of_unit / bytes_of(what.type_a)
+                                   : vectors ? columns_of_unit
+                                             : 1);
     p.row_of_choice = what.row_of_choice + first * what.choices;
     if (what.weights)
         p.weights = moved(what.weights, first * what.ldw * bytes_of(what.type_weights));

@@ -10,7 +10,7 @@
 namespace hg {
 namespace {
 
-constexpr int64_t chunk = 256;  // elements of a row that are added at a time
+constexpr int64_t columns_at_once = 256;  // elements of a row that are added at a time
 
 // -1: none.
 int64_t expert_of(const Route& what, int64_t choice)
@@ -49,9 +49,9 @@ void gather_choice(const RowMove& what, int64_t choice)
         return;
     }
     const float weight = weight_of(what, choice);
-    float values[chunk];
-    for (int64_t j = 0; j < what.columns; j += chunk) {
-        const int64_t count = std::min(chunk, what.columns - j);
+    float values[columns_at_once];
+    for (int64_t j = 0; j < what.columns; j += columns_at_once) {
+        const int64_t count = std::min(columns_at_once, what.columns - j);
         to_float(what.type_a, from, j, 1, count, values);
         for (int64_t e = 0; e < count; ++e)
             values[e] *= weight;
@@ -66,7 +66,7 @@ void add_choice(const RowMove& what, int64_t choice, int64_t j, int64_t count, f
     if (!exists(what, row))
         return;
     const float weight = weight_of(what, choice);
-    float values[chunk];
+    float values[columns_at_once];
     to_float(what.type_a, row_of(what, row), j, 1, count, values);
     for (int64_t e = 0; e < count; ++e)
         values[e] *= weight;
@@ -76,9 +76,9 @@ void add_choice(const RowMove& what, int64_t choice, int64_t j, int64_t count, f
 
 void combine_row(const RowMove& what, int64_t token)
 {
-    for (int64_t j = 0; j < what.columns; j += chunk) {
-        const int64_t count = std::min(chunk, what.columns - j);
-        float sums[chunk] = {};
+    for (int64_t j = 0; j < what.columns; j += columns_at_once) {
+        const int64_t count = std::min(columns_at_once, what.columns - j);
+        float sums[columns_at_once] = {};
         for (int64_t c = 0; c < what.choices; ++c)
             add_choice(what, token * what.choices + c, j, count, sums);
         from_float(what.type_d, sums, count, what.d, token * what.ldd + j);
