@@ -592,9 +592,9 @@ HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_gro
 /* ---- Mixtures of experts ---------------------------------------------------------------------- */
 
 /**
- * The rows of a layer of experts. Each of `tokens` tokens has chosen `choices` experts, and each choice gives a row:
- * first the rows of expert 0, then those of expert 1, and so on. The rows of an expert are in the order of
- * their choices, whose numbers are token * choices + 0, 1, ... . So two calls with the same experts give the same rows.
+ * The rows of a layer of experts. Each of `tokens` tokens has `choices` choices, and each choice of an expert gives a
+ * row: first the rows of expert 0, then those of expert 1, and so on. The rows of an expert are in the order of
+ * their choices, whose numbers are token * choices + 0, 1, ... . So the same choices give the same rows.
  * Fill with hgemm_route_args_init(), then set what differs.
  */
 typedef struct hgemm_route_args {
@@ -615,7 +615,8 @@ typedef struct hgemm_route_args {
 /** Fill the first `size` bytes with defaults: all 0. NULL does nothing. */
 HGEMM_API void hgemm_route_args_init(hgemm_route_args_t *args, size_t size);
 
-/** On a GPU it uses the handle's workspace where there are more than 8192 choices. Overlaps are not looked for. */
+/** On a GPU, where there are more than 8192 choices, it uses 4 * experts bytes of the handle's workspace for each 4096
+    choices, as far as there are so many, and is slower with fewer. Overlaps are not looked for. */
 HGEMM_API hgemm_status_t hgemm_route(hgemm_handle_t handle, const hgemm_route_args_t *args);
 
 /**

@@ -17,8 +17,9 @@ struct Route {
     int32_t* choice_of_row;  // null: is not written
 
     constexpr int64_t all_choices() const { return tokens * choices; }
-    // One CTA sorts few choices. For more there are counts in the workspace: so many bytes for each CTA.
-    constexpr bool has_few_choices() const { return all_choices() <= 8192; }
+    // CTAs that sort the choices, if there are so many. With more than one there are counts in the
+    // workspace: so many bytes for each.
+    constexpr int64_t ctas() const { return all_choices() <= 8192 ? 1 : (all_choices() + 4095) / 4096; }
     constexpr int64_t counts_bytes() const { return experts * static_cast<int64_t>(sizeof(int32_t)); }
 };
 

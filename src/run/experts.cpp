@@ -15,8 +15,9 @@ namespace {
 // What its kernels use of the workspace at most.
 size_t needs_of(const hg::Handle& handle, const Route& what)
 {
-    const int64_t bytes = what.has_few_choices() ? 0 : handle.sm_count() * what.counts_bytes();
-    return std::min(static_cast<size_t>(bytes), handle.workspace().bytes);
+    const int64_t ctas = std::min<int64_t>(what.ctas(), handle.sm_count());
+    return ctas > 1 ? std::min(static_cast<size_t>(ctas * what.counts_bytes()), handle.workspace().bytes)
+                    : 0;
 }
 
 size_t needs_of(const hg::Handle&, const RowMove&) { return 0; }

@@ -191,11 +191,13 @@ TEST_P(DeviceGraphs, of_gates_run_beside_each_other)
 {
     for (const hgemm_mode_t mode : {HGEMM_MODE_DEFAULT, HGEMM_MODE_TREE})
         for (const bool halves : {false, true}) {
+            const bool in_parts = mode == HGEMM_MODE_TREE || !halves;
             const auto library = make_lender();
             ASSERT_EQ(hgemm_set_mode(library->handle(), mode), HGEMM_STATUS_SUCCESS);
             GemmCase g = cases_with_workspace()[0];
             g.k = 1024;
-            g.activation = HGEMM_ACTIVATION_SILU;
+            g.activation = in_parts ? HGEMM_ACTIVATION_GELU_ERF : HGEMM_ACTIVATION_SILU;
+            g.seed = !in_parts;
             g.gate.block = halves ? g.n / 2 : 4;
             EXPECT_EQ(count_wrong(g, *library), 0) << "mode " << mode << " block " << g.gate.block;
         }

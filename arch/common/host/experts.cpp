@@ -31,12 +31,8 @@ T* moved(T* pointer, int64_t bytes)
 
 int64_t count_route_ctas(const Route& what, int64_t most, size_t workspace)
 {
-    constexpr int64_t choices_of_cta = 4096;
-    if (what.has_few_choices())
-        return 1;
-    const int64_t wanted = ceil_div(what.all_choices(), choices_of_cta),
-                  room = static_cast<int64_t>(workspace) / what.counts_bytes();
-    return std::clamp<int64_t>(std::min(wanted, room), 1, most);
+    const int64_t room = static_cast<int64_t>(workspace) / what.counts_bytes();
+    return std::clamp<int64_t>(std::min(what.ctas(), room), 1, most);
 }
 
 RouteParams pack_route(const Route& what, int64_t ctas, int32_t* counts)

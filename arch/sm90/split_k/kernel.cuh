@@ -1,6 +1,7 @@
 // Split-K GEMM with one tile per cluster: each slice of K is multiplied by some of its CTAs, which then
 // send their partial sums to the CTAs that own them. An owner owns some blocks of eight columns, with all
-// rows; it adds up the slices in order, so that the bits do not depend on timing, and stores its blocks.
+// rows; it adds up the slices in order, so that the bits do not depend on timing, and stores its blocks. In
+// tree kernels a slice is a branch of the tree, and the owner adds them pairwise.
 //
 // Beside the barriers of mainloop.cuh:
 //   partials_full     all other slices -> owner. Count 1: the owner's arrive, which expects the bytes of

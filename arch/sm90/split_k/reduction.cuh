@@ -1,5 +1,5 @@
-// The sum over slices of K of the owned blocks: adds up, in the order of the slices, the partial sums that
-// kernel.cuh or global.cuh has put into shared memory, and passes them to SplitStore.
+// The sum over slices of K of the owned blocks: adds up, in the order of the slices or pairwise, the
+// partial sums that kernel.cuh or global.cuh has put into shared memory, and passes them to SplitStore.
 #pragma once
 
 #include "arch/common/ptx/warp.cuh"

@@ -277,6 +277,14 @@ class Experts(unittest.TestCase):
                 right = by_tokens(x, weights, indices.long(), w13, w2)
                 close_in_norm(self, [ht.moe(*operands[:2], indices, *operands[3:])], [right], 8e-3)
 
+    def test_operands_of_one_element(self):
+        """That stand for all tokens."""
+        x, _, _, w13, w2 = layer()
+        one, first = torch.full((1, 1), 0.5).expand(19, 1), torch.ones(1, 1, dtype=torch.int64).expand(19, 1)
+        found = ht.moe(x, one, first, w13, w2)
+        torch.testing.assert_close(found, ht.moe(x, one.clone(), first.clone(), w13, w2), rtol=0, atol=0)
+        self.assertTrue(found.any())
+
     def test_an_expert_twice(self):
         x, weights, indices, w13, w2 = layer(tokens=2, top_k=2)
         indices[:] = 3
@@ -305,7 +313,8 @@ class Experts(unittest.TestCase):
             theirs = ht.moe(x, weights.masked_fill(absent, 0), indices, w13, w2)
             self.assertFalse(ours[3].any())
             torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
-            found = torch.autograd.grad(ours, leaves, grad)
+            with torch.autograd.detect_anomaly():
+                found = torch.autograd.grad(ours, leaves, grad)
             torch.testing.assert_close(found, torch.autograd.grad(theirs, leaves, grad), rtol=0.02, atol=1e-3)
             self.assertFalse(found[1][absent].any())
 

@@ -17,15 +17,17 @@ from ._overrides import mode
 # indices (T, top_k): of the experts of each token, -1 for none. Each choice has a row; rows are sorted by expert, and
 # then by token and choice. rows (T, top_k): of each choice, -1 where there is none; ends: where each expert's rows end.
 _ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor rows, Tensor ends)")
-# For each choice its token's row of x, times its weight (T, top_k) if there are any. Other rows are not written.
-_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows) -> Tensor")
+# For each choice its token's row of x, times its weight (T, top_k) if there are any. Other rows are zeros with `clear`,
+# else they are not written.
+_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows, bool clear=False) -> Tensor")
 # The sums of each token's values, times weights (T, top_k) if there are any.
 _ops._library.define("combine_rows(Tensor values, Tensor? weights, Tensor rows) -> Tensor")
 
 
 def _in_lines(x: Tensor) -> Tensor:
-    """x, or a copy, whose rows are contiguous."""
-    return x if x.shape[1] <= 1 or (x.stride(1) == 1 and x.stride(0) >= x.shape[1]) else x.contiguous()
+    """x, or a copy, whose rows are contiguous and lie behind each other."""
+    lines = x.shape[1] <= 1 or x.stride(1) == 1
+    return x if lines and (x.shape[0] <= 1 or x.stride(0) >= max(1, x.shape[1])) else x.contiguous()
 
 
 def _ld(x: Tensor) -> int:
@@ -64,8 +66,9 @@ def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Ten
     return d
 
 
-def _gather(x: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
-    return _move(c.hgemm_gather_rows, x, x.new_empty(rows.numel(), x.shape[1]), weights, rows)
+def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False) -> Tensor:
+    new = x.new_zeros if clear else x.new_empty
+    return _move(c.hgemm_gather_rows, x, new((rows.numel(), x.shape[1])), weights, rows)
 
 
 def _combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
@@ -82,7 +85,7 @@ torch.library.register_fake("hgemm::route")(_routed)
 
 
 @torch.library.register_fake("hgemm::gather_rows")
-def _fake_gather(x: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+def _fake_gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False) -> Tensor:
     return x.new_empty(rows.numel(), x.shape[1])
 
 
@@ -92,7 +95,7 @@ def _fake_combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tenso
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
+    ctx.save_for_backward(*inputs[:3])
     ctx.batch_invariant = mode.batch_invariant
 
 
@@ -108,12 +111,12 @@ def _gather_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     x, weights, rows = ctx.saved_tensors
     of_x = combine_rows(grad, weights, rows) if ctx.needs_input_grad[0] else None
     needs_weights = weights is not None and ctx.needs_input_grad[1]
-    return of_x, _gradient_of_weights(ctx, weights, grad, x, rows) if needs_weights else None, None
+    return of_x, _gradient_of_weights(ctx, weights, grad, x, rows) if needs_weights else None, None, None
 
 
 def _combine_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     values, weights, rows = ctx.saved_tensors
-    of_values = gather_rows(grad, weights, rows) if ctx.needs_input_grad[0] else None
+    of_values = gather_rows(grad, weights, rows, True) if ctx.needs_input_grad[0] else None
     needs_weights = weights is not None and ctx.needs_input_grad[1]
     return of_values, _gradient_of_weights(ctx, weights, values, grad, rows) if needs_weights else None, None
 
@@ -190,8 +193,8 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
     ``gate_block``, ``limit``, ``slope`` and ``offset``. The result is (T, H).
 
     The same call gives the same bits, and so do its gradients. Under :func:`batch_invariant` a token's bits do not
-    depend on the other tokens. Nothing waits for the device, so that CUDA graphs can have it. There other indices
-    outside of 0 ... E - 1 count as -1; on CPU tensors they are refused.
+    depend on the other tokens. Nothing waits for the device, so that CUDA graphs can have it. On a GPU other indices
+    outside of 0 ... E - 1 count as -1; on the CPU they are refused.
     """
     _check(x, router_weights, router_indices, w13, w2)
     for name, bias, weight in (("b13", b13, w13), ("b2", b2, w2)):
