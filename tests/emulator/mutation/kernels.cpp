@@ -16,6 +16,7 @@ const std::vector<Kernel>& kernels()
         {"sm80_any_64x64x32_f16", 80, "sm80_sm80.fatbin", 2, arrange_sm80},
         {"sm80_unaligned_64x64x64_bf16_kn", 80, "sm80_sm80.fatbin", 3, arrange_sm80},
         {"sm80_triangle", 80, "sm80_sm80.fatbin", 3, arrange_sm80_triangle},
+        {"sm80_route", 80, "sm80_sm80.fatbin", 4, arrange_sm80_route},
         {"sm90_coop_128x224_f16_kk", 90, "sm90_f16_persistent.fatbin", 13, arrange_sm90},
         {"sm90_coop_128x256_2x1_bf16_kn", 90, "sm90_bf16_persistent.fatbin", 13, arrange_sm90},
         {"sm90_pingpong_64x256_f16_mk", 90, "sm90_f16_persistent.fatbin", 13, arrange_sm90},

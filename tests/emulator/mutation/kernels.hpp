@@ -57,6 +57,7 @@ void set_parameters(Setup& setup, const Params& params)
 // One for each kind of parameters.
 Setup arrange_sm80(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm80_triangle(emu::Machine& machine, const std::string& name, int shape);
+Setup arrange_sm80_route(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shape);
