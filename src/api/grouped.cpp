@@ -151,10 +151,7 @@ Status check_bias(const hgemm_grouped_args_t& g)
 {
     if (g.bias && is_of_k(g))
         return fail_argument(2, "args->bias", "is %p, must be NULL for groups of k", g.bias);
-    if (g.bias && (g.bias_type < HGEMM_F16 || g.bias_type > HGEMM_F32))
-        return fail_argument(2, "args->bias_type", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
-                             static_cast<int>(g.bias_type));
-    return ok;
+    return g.bias ? check_type(2, "args->bias_type", g.bias_type) : ok;
 }
 
 Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
@@ -179,10 +176,9 @@ Status copy_grouped(const hgemm_grouped_args_t* args, hgemm_grouped_args_t& g)
     if (g.type_ab != HGEMM_F16 && g.type_ab != HGEMM_BF16)
         return fail_argument(2, "args->type_ab", "is %d, must be 1 (F16) or 2 (BF16)",
                              static_cast<int>(g.type_ab));
-    if (g.type_d < HGEMM_F16 || g.type_d > HGEMM_F32)
-        return fail_argument(2, "args->type_d", "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
-                             static_cast<int>(g.type_d));
-    Status status = check_gates(g);
+    Status status = check_type(2, "args->type_d", g.type_d);
+    if (status == ok)
+        status = check_gates(g);
     if (status == ok)
         status = check_bias(g);
     return status == ok ? check_count(g) : status;

@@ -320,6 +320,14 @@ bool is_too_far(int64_t step, int64_t count, int64_t element_bytes)
            __builtin_mul_overflow(extent, element_bytes, &extent) || extent >= limit || extent <= -limit;
 }
 
+Status check_type(int position, const char* name, hgemm_type_t type)
+{
+    return HGEMM_F16 <= type && type <= HGEMM_F32
+               ? ok
+               : fail_argument(position, name, "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
+                               static_cast<int>(type));
+}
+
 Status check_leading(int position, const char* name, int64_t ld, const Stored& s, int64_t bytes)
 {
     if (s.inner == 0 && ld < 1)

@@ -16,7 +16,9 @@ Status check_arguments(const Signature& signature, const hgemm_args_t& args, Poi
 // Do `count` steps of `step` elements exceed 2^62 bytes, beyond which adding addresses could overflow?
 bool is_too_far(int64_t step, int64_t count, int64_t element_bytes);
 
-// Checks argument `position`: a leading dimension of the matrix, or a pointer to elements.
+// Checks argument `position`: a type of F16, BF16 or F32, a leading dimension of the matrix, or a pointer
+// to elements.
+Status check_type(int position, const char* name, hgemm_type_t type);
 Status check_leading(int position, const char* name, int64_t ld, const Stored& matrix,
                      int64_t element_bytes);
 Status check_pointer(int position, const char* name, const void* ptr, int64_t element_bytes,

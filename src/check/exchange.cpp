@@ -115,14 +115,6 @@ Status check_limit(const Member& limit, const Member& word, int64_t limit_us, co
     return error ? check_aligned(word, error, alignof(uint32_t), pointers) : ok;
 }
 
-Status check_type(const Member& member, hgemm_type_t type)
-{
-    return HGEMM_F16 <= type && type <= HGEMM_F32
-               ? ok
-               : fail_argument(member.position, member.name, "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
-                               static_cast<int>(type));
-}
-
 Status check_pointers(const Member& member, const void* const* array, int64_t count, hgemm_type_t type,
                       Pointers pointers)
 {
@@ -152,9 +144,9 @@ Status check_sizes(const hgemm_exchange_args_t& x)
         return fail_argument(2, "args->rows", "is %" PRId64 ", must be at least 0", x.rows);
     if (x.columns < 0 || x.columns > most_columns)
         return fail_argument(2, "args->columns", "is %" PRId64 ", must be 0 to 2^30", x.columns);
-    Status status = check_type({2, "args->type_part"}, x.type_part);
+    Status status = check_type(2, "args->type_part", x.type_part);
     if (status == ok)
-        status = check_type({2, "args->type_d"}, x.type_d);
+        status = check_type(2, "args->type_d", x.type_d);
     const Stored stored{x.columns, x.rows, "columns"};
     if (status == ok)
         status =
@@ -180,7 +172,7 @@ Status check_sum(const hgemm_exchange_args_t& x, bool tree, Pointers pointers)
         return status;
     status = check_pointers({2, "args->parts"}, x.parts, x.part_count, x.type_part, pointers);
     if (status == ok && x.bias)
-        status = check_type({2, "args->bias_type"}, x.bias_type);
+        status = check_type(2, "args->bias_type", x.bias_type);
     if (status == ok && x.bias)
         status = check_pointer(2, "args->bias", x.bias, bytes_of(static_cast<Type>(x.bias_type)), pointers);
     return status == ok ? check_pointers({2, "args->d"}, x.d, x.d_count, x.type_d, pointers) : status;

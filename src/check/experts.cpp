@@ -58,18 +58,10 @@ Status check_values(const hgemm_route_args_t& x)
 
 Status check_types(const hgemm_rows_args_t& x)
 {
-    const struct {
-        const char* name;
-        hgemm_type_t type;
-        bool is_read;
-    } types[] = {{"args->type_a", x.type_a, true},
-                 {"args->type_d", x.type_d, true},
-                 {"args->type_weights", x.type_weights, x.weights != nullptr}};
-    for (const auto& [name, type, is_read] : types)
-        if (is_read && (type < HGEMM_F16 || type > HGEMM_F32))
-            return fail_argument(2, name, "is %d, must be 1 (F16), 2 (BF16) or 3 (F32)",
-                                 static_cast<int>(type));
-    return ok;
+    Status status = check_type(2, "args->type_a", x.type_a);
+    if (status == ok)
+        status = check_type(2, "args->type_d", x.type_d);
+    return status == ok && x.weights ? check_type(2, "args->type_weights", x.type_weights) : status;
 }
 
 int64_t bytes_of(hgemm_type_t type) { return hg::bytes_of(static_cast<Type>(type)); }

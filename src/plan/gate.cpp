@@ -37,6 +37,8 @@ int64_t first_column(const Problem& p, const GateCut& cut, const GatePiece& piec
 Groups groups_of(const Problem& p, const GatePiece& piece)
 {
     Groups groups = p.groups;
+    if (!p.is_grouped())
+        return groups;
     groups.origin = static_cast<int32_t>(piece.row);
     if (groups.masked()) {
         const auto bytes = static_cast<int64_t>(groups.narrow ? sizeof(int32_t) : sizeof(int64_t));
@@ -78,8 +80,7 @@ Problem product_of(const Problem& p, const GateCut& cut, const GatePiece& piece,
     const int64_t column = first_column(p, cut, piece, index);
     Problem product = p.without_gates();
     product.aux = {};
-    if (p.is_grouped())
-        product.groups = groups_of(p, piece);
+    product.groups = groups_of(p, piece);
     product.batch = piece.problems;
     product.m = piece.rows;
     product.n = cut.two ? piece.columns : 2 * piece.columns;
@@ -106,7 +107,7 @@ GatePass pass_of(const Problem& p, const GateCut& cut, const GatePiece& piece, c
             piece.rows,
             piece.columns,
             p.groups.contiguous() ? 1 : piece.problems,
-            p.is_grouped() ? groups_of(p, piece) : p.groups,
+            groups_of(p, piece),
             piece.problems};
 }
 

@@ -103,25 +103,26 @@ struct ExpertCounts {
     }
 };
 
+// The sum of the values of a warp's lanes up to this one, `lane`.
+__device__ inline int32_t sum_up_to(int lane, int32_t value)
+{
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const int32_t other = __shfl_up_sync(whole_warp, value, step);
+        value += lane >= step ? other : 0;
+    }
+    return value;
+}
+
 // The sum of the values of threads before this one; `all`: of all threads.
 __device__ inline int32_t sum_before(int32_t value, int32_t (&sums)[route_warps], int32_t& all)
 {
     const auto lane = static_cast<int>(ptx::lane_id()), warp = static_cast<int>(threadIdx.x / 32);
-    int32_t sum = value;
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const int32_t other = __shfl_up_sync(whole_warp, sum, step);
-        sum += lane >= step ? other : 0;
-    }
+    const int32_t sum = sum_up_to(lane, value);
     if (lane == 31)
         sums[warp] = sum;
     __syncthreads();
-    int32_t of_warps = sums[lane];
-#pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const int32_t other = __shfl_up_sync(whole_warp, of_warps, step);
-        of_warps += lane >= step ? other : 0;
-    }
+    const int32_t of_warps = sum_up_to(lane, sums[lane]);
     all = __shfl_sync(whole_warp, of_warps, 31);
     const int32_t before = __shfl_sync(whole_warp, of_warps, (warp + 31) % 32);
     return sum - value + (warp > 0 ? before : 0);

@@ -1,9 +1,8 @@
 // Epilogue of the gated kernels: a thread's sums of the first half of a tile's columns are gates of those
 // of the second half. TMA stores the tile of D, half as wide.
 //
-//   named barrier 1 + consumer   the 128 threads of a consumer: the bias is staged; a staging buffer is
-//   free;
-//                                it is filled.
+//   named barrier 1 + consumer   the 128 threads of a consumer: the bias is staged, if there is one; a
+//                                staging buffer is free; it is filled.
 #pragma once
 
 #include "arch/common/elements.cuh"

@@ -1,4 +1,4 @@
-"""Mixtures of experts: tokens are sorted by expert, multiplied by groups, and summed in the order of their choice."""
+"""Mixtures of experts: tokens are sorted by expert, multiplied by groups, and summed in the order of their choices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import c
+from .._operand import ROW, Operand, leading
 from . import _autograd, _extension, _gates, _groups, _handles, _ops
 from ._autograd import _transformed
 from ._extension import is_transformed, refuse_forward_mode
@@ -24,14 +25,10 @@ _ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows, bool c
 _ops._library.define("combine_rows(Tensor values, Tensor? weights, Tensor rows) -> Tensor")
 
 
-def _in_lines(x: Tensor) -> Tensor:
-    """x, or a copy, whose rows are contiguous and lie behind each other."""
-    lines = x.shape[1] <= 1 or x.stride(1) == 1
-    return x if lines and (x.shape[0] <= 1 or x.stride(0) >= max(1, x.shape[1])) else x.contiguous()
-
-
-def _ld(x: Tensor) -> int:
-    return max(1, x.shape[1], x.stride(0) if x.shape[0] > 1 else 0)
+def _in_lines(x: Tensor) -> tuple[Tensor, int]:
+    """x, or a copy, in rows that the C API addresses, and its leading dimension."""
+    ld = leading(Operand(0, tuple(x.shape), x.stride()), ROW)
+    return (x, ld) if ld is not None else (x.contiguous(), max(1, x.shape[1]))
 
 
 def _routed(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
@@ -43,10 +40,10 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
         least, most = (x.item() for x in indices.aminmax())
         _require(-1 <= least and most < experts, ValueError,
                  f"router_indices: has {least if least < -1 else most}, must be from -1 to {experts - 1}")
-    indices = _in_lines(indices)
     rows, ends = _routed(indices, experts)
     args = c.RouteArgs()
-    (args.tokens, args.choices), args.experts, args.ld = indices.shape, experts, _ld(indices)
+    indices, args.ld = _in_lines(indices)
+    (args.tokens, args.choices), args.experts = indices.shape, experts
     setattr(args, "chosen_i32" if indices.dtype == torch.int32 else "chosen", indices.data_ptr())
     args.row_of_choice, args.ends = rows.data_ptr(), ends.data_ptr()
     _handles.call(c.hgemm_route, args, indices.device, False)
@@ -54,14 +51,14 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
 
 
 def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
-    a, rows = _in_lines(a), rows.contiguous()
+    rows = rows.contiguous()
     args = c.RowsArgs()
+    (a, args.lda), (_, args.ldd) = _in_lines(a), _in_lines(d)
     (args.tokens, args.choices), args.columns, args.row_of_choice = rows.shape, a.shape[1], rows.data_ptr()
-    args.type_a, args.type_d = _ops._TYPES[a.dtype], _ops._TYPES[d.dtype]
-    args.a, args.lda, args.d, args.ldd = a.data_ptr(), _ld(a), d.data_ptr(), _ld(d)
+    args.a, args.type_a, args.d, args.type_d = a.data_ptr(), _ops._TYPES[a.dtype], d.data_ptr(), _ops._TYPES[d.dtype]
     if weights is not None:
-        weights = _in_lines(weights)
-        args.weights, args.ldw, args.type_weights = weights.data_ptr(), _ld(weights), _ops._TYPES[weights.dtype]
+        weights, args.ldw = _in_lines(weights)
+        args.weights, args.type_weights = weights.data_ptr(), _ops._TYPES[weights.dtype]
     _handles.call(function, args, a.device, False)
     return d
 
