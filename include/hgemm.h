@@ -580,6 +580,11 @@ typedef struct hgemm_grouped_args {
     int64_t stride_bias;    /* 0: all groups have the same */
     hgemm_type_t bias_type; /* not read without a bias */
     uint32_t unused_too;    /* not read */
+    /* Not NULL: receives the products before limit, activation and offset, where groups own rows: rows of n elements
+       of type_d. NULL without gates. Fastest in lines that are aligned to 16 bytes. With HGEMM_GROUPED_HOST each
+       entry of `problems` has its own. */
+    void *aux;
+    int64_t ldaux, stride_aux; /* stride_aux: of masked groups */
 } hgemm_grouped_args_t;
 
 /** As hgemm_args_init(): contiguous grouping, B transposed, F16, alpha = 1, everything else 0. */
@@ -588,6 +593,35 @@ HGEMM_API void hgemm_grouped_args_init(hgemm_grouped_args_t *args, size_t size);
 /** A refused call runs no group. hgemm_last_error() says args->problems[2].lda for what is wrong in an
     entry. As a product of hgemm_gemm_ex() may, it may use the handle's workspace: see hgemm_set_workspace(). */
 HGEMM_API hgemm_status_t hgemm_grouped_ex(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
+
+/**
+ * From the gradient of a gated D to that of the product whose elements were gated, as hgemm_gate_t says. Lines are
+ * those of a row-major product: `rows` lines of `columns` elements, and of columns / 2 of D.
+ *     of_gate = activation'(gate) * of_d * (up + offset),   of_up = of_d * activation(gate),
+ * with gates and up elements after the limit. What the limit changes has a gradient of 0. All is computed in fp32, and
+ * each result is rounded once.
+ * Fill with hgemm_gate_gradient_args_init(), then set what differs.
+ */
+typedef struct hgemm_gate_gradient_args {
+    size_t size; /* sizeof(hgemm_gate_gradient_args_t) as the caller was compiled; 1024 at most */
+    int64_t rows, columns; /* of the product; columns: 2^30 at most */
+    const void *product;   /* as `aux` receives it */
+    int64_t ld_product;    /* at least max(1, columns) */
+    const void *of_d;      /* rows x columns / 2 */
+    int64_t ld_of_d;       /* at least max(1, columns / 2) */
+    void *of_product;      /* rows x columns. May be `product`, if types and lds agree */
+    int64_t ld_of_product; /* at least max(1, columns) */
+    hgemm_type_t type_product, type_of_d, type_of_product; /* F16, BF16 or F32 */
+    hgemm_activation_t activation;
+    hgemm_gate_t gate; /* block: at least 1; twice of it divides `columns` */
+} hgemm_gate_gradient_args_t;
+
+/** Fill the first `size` bytes with defaults: F16 for all types, everything else 0. NULL does nothing. */
+HGEMM_API void hgemm_gate_gradient_args_init(hgemm_gate_gradient_args_t *args, size_t size);
+
+/** Fastest where lines are aligned to 16 bytes, columns / 2 is a multiple of 8, and block is 1 or a multiple of 8. Other
+    overlaps than a whole `product` are not looked for. */
+HGEMM_API hgemm_status_t hgemm_gate_gradient(hgemm_handle_t handle, const hgemm_gate_gradient_args_t *args);
 
 /* ---- Mixtures of experts ---------------------------------------------------------------------- */
 
@@ -620,22 +654,26 @@ HGEMM_API void hgemm_route_args_init(hgemm_route_args_t *args, size_t size);
 HGEMM_API hgemm_status_t hgemm_route(hgemm_handle_t handle, const hgemm_route_args_t *args);
 
 /**
- * Rows of tokens and rows of choices, where hgemm_route() has put them. A and D are row-major.
+ * Rows of tokens and rows of choices, where hgemm_route() has put them. A, B and D are row-major.
  * Fill with hgemm_rows_args_init(), then set what differs.
  */
 typedef struct hgemm_rows_args {
     size_t size;                  /* sizeof(hgemm_rows_args_t) as the caller was compiled; 1024 at most */
     int64_t tokens, choices;      /* as in hgemm_route_args_t */
-    int64_t columns;              /* of A and D; 2^30 at most */
+    int64_t columns;              /* of A and D, or of A and B; 2^30 at most */
     const int32_t *row_of_choice; /* tokens * choices numbers; outside of 0 ... tokens * choices - 1: no row */
-    const void *weights;          /* NULL: all are 1. Else of token t `choices` elements at t * ldw */
+    const void *weights;          /* NULL: all are 1. Else of token t `choices` elements at t * ldw. dot: NULL */
     int64_t ldw;                  /* at least `choices`; not read without weights */
-    const void *a;                /* gather: tokens rows; combine: tokens * choices rows */
+    const void *a;                /* gather, dot: tokens rows; combine: tokens * choices rows */
     int64_t lda;                  /* at least max(1, columns) */
-    void *d;                      /* gather: tokens * choices rows; combine: tokens rows */
-    int64_t ldd;                  /* at least max(1, columns) */
+    void *d;                      /* gather: tokens * choices rows; combine: tokens rows; dot: tokens x choices */
+    int64_t ldd;                  /* at least max(1, columns); dot: at least `choices` */
     hgemm_type_t type_a, type_d, type_weights; /* F16, BF16 or F32 */
     uint32_t unused;              /* not read */
+    const void *b;                /* dot: tokens * choices rows; not read by others, as the next two */
+    int64_t ldb;                  /* at least max(1, columns) */
+    hgemm_type_t type_b;          /* F16, BF16 or F32 */
+    uint32_t unused_too;          /* not read */
 } hgemm_rows_args_t;
 
 /** As hgemm_route_args_init(), but F16 for all types. */
@@ -650,6 +688,16 @@ HGEMM_API hgemm_status_t hgemm_gather_rows(hgemm_handle_t handle, const hgemm_ro
     begins with 0; products and sums are rounded to fp32, and the last sum then once to D's type. What has no row
     adds nothing. A and D must not overlap, which is not looked for. */
 HGEMM_API hgemm_status_t hgemm_combine_rows(hgemm_handle_t handle, const hgemm_rows_args_t *args);
+
+/** Element (t, c) of D is the dot product of A's row t and B's row row_of_choice[...], of choice c of token t: the gradient
+    of a weight. It is summed in fp32, in an order that depends on `columns` alone, and rounded once. 0 where there
+    is no row. D must not overlap A or B, which is not looked for. */
+HGEMM_API hgemm_status_t hgemm_dot_rows(hgemm_handle_t handle, const hgemm_rows_args_t *args);
+
+/** Sets the rows of D that no group owns to 0, as products of groups do not. args: those of hgemm_grouped_ex(), with
+    contiguous or masked groups. All members that say where D and its rows lie are used and checked: the type of
+    D, m, n, gate.block, ldd, stride_d, group_count and the groups' sizes. Others are not read. */
+HGEMM_API hgemm_status_t hgemm_clear_rows(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
 
 /* ---- Several streams and GPUs ----------------------------------------------------------------- */
 

@@ -135,6 +135,10 @@ Struct initialised(void (*init)(Struct*, size_t))
 // The structs of the C API with their defaults.
 inline hgemm_args_t make_args() { return detail::initialised(hgemm_args_init); }
 inline hgemm_grouped_args_t make_grouped_args() { return detail::initialised(hgemm_grouped_args_init); }
+inline hgemm_gate_gradient_args_t make_gate_gradient_args()
+{
+    return detail::initialised(hgemm_gate_gradient_args_init);
+}
 inline hgemm_route_args_t make_route_args() { return detail::initialised(hgemm_route_args_init); }
 inline hgemm_rows_args_t make_rows_args() { return detail::initialised(hgemm_rows_args_init); }
 inline hgemm_exchange_args_t make_exchange_args() { return detail::initialised(hgemm_exchange_args_init); }
@@ -348,7 +352,14 @@ public:
     Status run(const hgemm_args_t& args) { return to_status(hgemm_gemm_ex(handle_, &args)); }
     Status run(const hgemm_grouped_args_t& args) { return to_status(hgemm_grouped_ex(handle_, &args)); }
 
-    // Mixtures of experts. See hgemm_route(), hgemm_gather_rows() and hgemm_combine_rows().
+    // See hgemm_gate_gradient().
+    Status gate_gradient(const hgemm_gate_gradient_args_t& args)
+    {
+        return to_status(hgemm_gate_gradient(handle_, &args));
+    }
+
+    // Mixtures of experts. See hgemm_route(), hgemm_gather_rows(), hgemm_combine_rows(), hgemm_dot_rows()
+    // and hgemm_clear_rows().
     Status route(const hgemm_route_args_t& args) { return to_status(hgemm_route(handle_, &args)); }
     Status gather_rows(const hgemm_rows_args_t& args)
     {
@@ -357,6 +368,11 @@ public:
     Status combine_rows(const hgemm_rows_args_t& args)
     {
         return to_status(hgemm_combine_rows(handle_, &args));
+    }
+    Status dot_rows(const hgemm_rows_args_t& args) { return to_status(hgemm_dot_rows(handle_, &args)); }
+    Status clear_rows(const hgemm_grouped_args_t& args)
+    {
+        return to_status(hgemm_clear_rows(handle_, &args));
     }
 
     // Across streams and GPUs. See hgemm_exchange(), hgemm_gemm_blocks() and hgemm_read_error().

@@ -2,10 +2,12 @@
 #include "conformance.hpp"
 #include "experts_parts.hpp"
 #include "experts_rules.hpp"
+#include "wrong_calls.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -156,19 +158,6 @@ void check_expert_layers(Library& library)
 
 namespace {
 
-// A call with one thing wrong.
-template <typename Args>
-struct WrongCall {
-    const char* message;
-    void (*spoil)(Args&);
-};
-
-template <typename Pointer>
-void misalign(Pointer& pointer)
-{
-    pointer = reinterpret_cast<Pointer>(reinterpret_cast<uintptr_t>(pointer) + 1);
-}
-
 const WrongCall<hgemm_route_args_t> wrong_routes[] = {
     {"(args->size) is 0", [](auto& x) { x.size = 0; }},
     {"(args->size) is 72, must be a multiple of 8 from 80 to 1024: use hgemm_route_args_init",
@@ -196,7 +185,6 @@ const WrongCall<hgemm_route_args_t> wrong_routes[] = {
     {"(args->choice_of_row) is 0x", [](auto& x) { misalign(x.choice_of_row); }},
 };
 
-// Of hgemm_gather_rows() and of hgemm_combine_rows().
 const WrongCall<hgemm_rows_args_t> wrong_rows[] = {
     {"(args->size) is 0", [](auto& x) { x.size = 0; }},
     {"(args->size) is 96, must be a multiple of 8 from 104 to 1024: use hgemm_rows_args_init",
@@ -209,45 +197,47 @@ const WrongCall<hgemm_rows_args_t> wrong_rows[] = {
     {"(args->type_a) is 0, must be 1 (F16), 2 (BF16) or 3 (F32)",
      [](auto& x) { x.type_a = static_cast<hgemm_type_t>(0); }},
     {"(args->type_d) is 4", [](auto& x) { x.type_d = static_cast<hgemm_type_t>(4); }},
-    {"(args->type_weights) is 7", [](auto& x) { x.type_weights = static_cast<hgemm_type_t>(7); }},
-    {"(args->ldw) is 1, must be at least choices = 2", [](auto& x) { x.ldw = 1; }},
-    {"(args->ldw) is 4611686018427387904, too large", [](auto& x) { x.ldw = int64_t{1} << 62; }},
     {"(args->lda) is 7, must be at least columns = 8", [](auto& x) { x.lda = 7; }},
     {"(args->lda) is 0, must be at least max(1, columns) = 1", [](auto& x) { x.columns = x.lda = 0; }},
     {"(args->lda) is 4611686018427387904, too large", [](auto& x) { x.lda = int64_t{1} << 62; }},
-    {"(args->ldd) is 7, must be at least columns = 8", [](auto& x) { x.ldd = 7; }},
-    {"(args->ldd) is 0, must be at least columns = 8", [](auto& x) { x.tokens = x.ldd = 0; }},
     {"(args->ldd) is 4611686018427387904, too large", [](auto& x) { x.ldd = int64_t{1} << 62; }},
     {"(args->row_of_choice) is NULL", [](auto& x) { x.row_of_choice = nullptr; }},
     {"(args->row_of_choice) is 0x", [](auto& x) { misalign(x.row_of_choice); }},
-    {"(args->weights) is 0x", [](auto& x) { misalign(x.weights); }},
     {"(args->a) is NULL", [](auto& x) { x.a = nullptr; }},
     {"(args->a) is 0x", [](auto& x) { misalign(x.a); }},
     {"(args->d) is NULL", [](auto& x) { x.d = nullptr; }},
     {"(args->d) is 0x", [](auto& x) { misalign(x.d); }},
 };
 
-template <typename Args>
-void expect_named(Library& library, hgemm_status_t (*function)(hgemm_handle_t, const Args*),
-                  const Args* args, const char* message)
-{
-    EXPECT_EQ(function(library.handle(), args), HGEMM_STATUS_INVALID_ARGUMENT) << message;
-    EXPECT_EQ(hgemm_last_error_argument(), 2) << message;
-    EXPECT_NE(std::string(hgemm_last_error()).find(message), std::string::npos)
-        << hgemm_last_error() << " instead of " << message;
-}
+// Of hgemm_gather_rows() and of hgemm_combine_rows() alone.
+const WrongCall<hgemm_rows_args_t> wrong_moves[] = {
+    {"(args->type_weights) is 7", [](auto& x) { x.type_weights = static_cast<hgemm_type_t>(7); }},
+    {"(args->ldw) is 1, must be at least choices = 2", [](auto& x) { x.ldw = 1; }},
+    {"(args->ldw) is 4611686018427387904, too large", [](auto& x) { x.ldw = int64_t{1} << 62; }},
+    {"(args->ldd) is 7, must be at least columns = 8", [](auto& x) { x.ldd = 7; }},
+    {"(args->ldd) is 0, must be at least columns = 8", [](auto& x) { x.tokens = x.ldd = 0; }},
+    {"(args->weights) is 0x", [](auto& x) { misalign(x.weights); }},
+};
 
-template <typename Args, typename Calls>
-void expect_all_named(Library& library, hgemm_status_t (*function)(hgemm_handle_t, const Args*),
-                      const Args& right, const Calls& calls)
-{
-    for (const WrongCall<Args>& wrong : calls) {
-        Args args = right;
-        wrong.spoil(args);
-        expect_named(library, function, &args, wrong.message);
-    }
-    expect_named<Args>(library, function, nullptr, "(args) is NULL");
-}
+// Of hgemm_dot_rows() alone. A caller that was compiled before there was a B has no type for it.
+const WrongCall<hgemm_rows_args_t> wrong_dots[] = {
+    {"(args->weights) is 0x", [](auto& x) { x.weights = x.a; }},
+    {"must be NULL: a dot product has none", [](auto& x) { x.weights = x.a; }},
+    {"(args->type_b) is 0, must be 1 (F16), 2 (BF16) or 3 (F32)",
+     [](auto& x) { x.type_b = static_cast<hgemm_type_t>(0); }},
+    {"(args->type_b) is 4", [](auto& x) { x.type_b = static_cast<hgemm_type_t>(4); }},
+    {"(args->type_b) is 0", [](auto& x) { x.size = offsetof(hgemm_rows_args_t, b); }},
+    {"(args->ldb) is 7, must be at least columns = 8", [](auto& x) { x.ldb = 7; }},
+    {"(args->ldb) is 0, must be at least max(1, columns) = 1", [](auto& x) { x.columns = x.ldb = 0; }},
+    {"(args->ldb) is 4611686018427387904, too large", [](auto& x) { x.ldb = int64_t{1} << 62; }},
+    {"(args->ldd) is 1, must be at least choices = 2", [](auto& x) { x.ldd = 1; }},
+    {"(args->ldd) is 0, must be at least choices = 2", [](auto& x) { x.tokens = x.ldd = 0; }},
+    {"(args->b) is NULL", [](auto& x) { x.b = nullptr; }},
+    {"(args->b) is 0x", [](auto& x) { misalign(x.b); }},
+    // Zeros are written.
+    {"(args->row_of_choice) is NULL", [](auto& x) { x.columns = 0, x.row_of_choice = nullptr; }},
+    {"(args->d) is NULL", [](auto& x) { x.columns = 0, x.d = nullptr; }},
+};
 
 // Experts are looked at on the host alone.
 void expect_experts_named(Library& library, const hgemm_route_args_t& right)
@@ -279,8 +269,10 @@ void check_defaults()
     const hgemm_rows_args_t rows = default_rows();
     EXPECT_EQ(rows.size, sizeof rows);
     EXPECT_TRUE(rows.tokens == 0 && rows.choices == 0 && rows.columns == 0);
-    EXPECT_TRUE(!rows.row_of_choice && !rows.weights && !rows.a && !rows.d);
-    EXPECT_TRUE(rows.type_a == HGEMM_F16 && rows.type_d == HGEMM_F16 && rows.type_weights == HGEMM_F16);
+    EXPECT_TRUE(!rows.row_of_choice && !rows.weights && !rows.a && !rows.b && !rows.d);
+    EXPECT_TRUE(rows.ldw == 0 && rows.lda == 0 && rows.ldb == 0 && rows.ldd == 0);
+    EXPECT_TRUE(rows.type_a == HGEMM_F16 && rows.type_b == HGEMM_F16);
+    EXPECT_TRUE(rows.type_d == HGEMM_F16 && rows.type_weights == HGEMM_F16);
 }
 
 }  // namespace
@@ -317,8 +309,15 @@ void check_expert_refusals(Library& library)
     args.d = d.ptr();
     args.type_d = HGEMM_BF16;
     args.type_weights = HGEMM_F32;
-    expect_all_named(library, hgemm_gather_rows, args, wrong_rows);
-    expect_all_named(library, hgemm_combine_rows, args, wrong_rows);
+    for (const auto function : {hgemm_gather_rows, hgemm_combine_rows}) {
+        expect_all_named(library, function, args, wrong_rows);
+        expect_all_named(library, function, args, wrong_moves);
+    }
+    args.weights = nullptr;
+    args.b = a.ptr();
+    args.ldb = columns;
+    expect_all_named(library, hgemm_dot_rows, args, wrong_rows);
+    expect_all_named(library, hgemm_dot_rows, args, wrong_dots);
     EXPECT_EQ(library.wait(HGEMM_STATUS_SUCCESS), HGEMM_STATUS_SUCCESS) << library.story();
     d.download();
     EXPECT_EQ(d.damage(true), "");

@@ -3,6 +3,7 @@
 
 #include "buffer.hpp"
 #include "library.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <gtest/gtest.h>
 
@@ -102,6 +103,17 @@ public:
 private:
     Numbers<int32_t> ends_, row_of_choice_, choice_of_row_;
 };
+
+// A matrix of so many elements a row, with `gap` elements between rows.
+inline Buffer make_rows(Library& library, hgemm_type_t type, int64_t rows, int64_t columns, int64_t gap,
+                        int64_t shift, bool fenced = false)
+{
+    return Buffer(library.memory(), type, Extent{rows, columns, columns + gap, 1, 0}, shift,
+                  fenced ? Guard::Fence : Guard::Pads);
+}
+
+// Which row each choice has: in any order, and some none. With `shares` several choices may have the same.
+std::vector<int32_t> draw_rows_of_choices(int64_t tokens, int64_t choices, bool shares, Random& random);
 
 inline hgemm_route_args_t default_route()
 {

@@ -14,6 +14,30 @@
 #include <vector>
 
 namespace hg::test {
+
+std::vector<int32_t> draw_rows_of_choices(int64_t tokens, int64_t choices, bool shares, Random& random)
+{
+    const auto all = static_cast<int32_t>(tokens * choices);
+    const int32_t nothing[] = {
+        -1, -1, -2, all, all + 7, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    std::vector<int32_t> index;
+    for (int32_t i = 0; i < all; ++i)
+        index.push_back(i);
+    for (size_t i = index.size(); i > 1; --i)
+        std::swap(index[i - 1], index[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
+    for (int32_t& number : index)
+        if (random.one_in(6))
+            number = random.pick(nothing);
+        else if (shares && random.one_in(10))
+            number = static_cast<int32_t>(random.below(all));
+    // A token without rows, and in half of the cases no choice of row 0.
+    if (tokens > 2)
+        std::fill_n(index.begin() + tokens / 2 * choices, choices, -1);
+    if (random.one_in(2))
+        std::ranges::replace(index, 0, -1);
+    return index;
+}
+
 namespace {
 
 struct RowsCase {
@@ -61,47 +85,17 @@ double draw_value(hgemm_type_t type, Random& random)
     return random.one_in(2) ? -magnitude : magnitude;
 }
 
-// Which row each choice has: in any order, and some none. Combined rows may be of several choices.
-std::vector<int32_t> draw_index(const RowsCase& c, Random& random)
-{
-    const auto all = static_cast<int32_t>(c.all_choices());
-    const int32_t nothing[] = {
-        -1, -1, -2, all, all + 7, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-    std::vector<int32_t> index;
-    for (int32_t i = 0; i < all; ++i)
-        index.push_back(i);
-    for (size_t i = index.size(); i > 1; --i)
-        std::swap(index[i - 1], index[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
-    for (int32_t& number : index)
-        if (random.one_in(6))
-            number = random.pick(nothing);
-        else if (!c.gathers && random.one_in(10))
-            number = static_cast<int32_t>(random.below(all));
-    // A token without rows, and in half of the cases no choice of row 0.
-    if (const int64_t token = c.tokens / 2; c.tokens > 2)
-        std::fill_n(index.begin() + token * c.choices, c.choices, -1);
-    if (random.one_in(2))
-        std::ranges::replace(index, 0, -1);
-    return index;
-}
-
-Buffer make_buffer(Library& library, hgemm_type_t type, int64_t rows, int64_t columns, int64_t gap,
-                   int64_t shift, bool fenced = false)
-{
-    return Buffer(library.memory(), type, Extent{rows, columns, columns + gap, 1, 0}, shift,
-                  fenced ? Guard::Fence : Guard::Pads);
-}
-
 // Everything that no result depends on is NaN.
 class RowsTrial {
 public:
     RowsTrial(Library& library, const RowsCase& c, uint64_t seed)
-        : library_(library), c_(c), random_(seed), index_(draw_index(c, random_)),
+        : library_(library), c_(c), random_(seed),
+          index_(draw_rows_of_choices(c.tokens, c.choices, !c.gathers, random_)),
           choice_of_row_(static_cast<size_t>(c.all_choices()), -1),
           index_there_(library, c.all_choices(), Guard::Fence),
-          a_(make_buffer(library, c.type_a, c.rows_a(), c.columns, c.gap_a, c.shift_a, c.fenced)),
-          d_(make_buffer(library, c.type_d, c.rows_d(), c.columns, c.gap_d, c.shift_d)),
-          weights_(make_buffer(library, c.type_weights, c.tokens, c.choices, c.gap_w, c.shift_w, c.fenced))
+          a_(make_rows(library, c.type_a, c.rows_a(), c.columns, c.gap_a, c.shift_a, c.fenced)),
+          d_(make_rows(library, c.type_d, c.rows_d(), c.columns, c.gap_d, c.shift_d)),
+          weights_(make_rows(library, c.type_weights, c.tokens, c.choices, c.gap_w, c.shift_w, c.fenced))
     {
         std::vector<bool> is_filled(static_cast<size_t>(c.rows_a()));
         for (int64_t choice = 0; choice < c.all_choices(); ++choice)

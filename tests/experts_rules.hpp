@@ -15,6 +15,14 @@ void check_route_workspaces(Library& library);
 // are.
 void check_gathered_rows(Library& library);
 void check_combined_rows(Library& library);
+// Dot products of rows are as near to the exact ones as sums in fp32 can be, and 0 where there is no row.
+// What no choice has a row for is not read.
+void check_dot_rows(Library& library);
+// Their bits depend on neither the call's other tokens, nor places, nor the number of SMs.
+void check_dot_bits(Library& library);
+// Rows that no group owns become 0, and all else stays as it is.
+void check_cleared_rows(Library& library);
+void check_clear_refusals(Library& library);
 // What is routed and gathered comes back combined, with and without a product for each expert.
 void check_expert_layers(Library& library);
 // What is wrong is named, and nothing is written.

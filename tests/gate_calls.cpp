@@ -78,6 +78,71 @@ void check_gate_bits(Library& library)
     EXPECT_TRUE(whole.results(g.m) == parts.results(g.m)) << library.explain(parts.args());
 }
 
+namespace {
+
+void run_trial(Library& library, Trial& trial)
+{
+    trial.upload();
+    EXPECT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
+    trial.download();
+}
+
+// Elements of D and of aux that differ from those of calls that compute one of them alone.
+void expect_bits_of_aux(Library& library, const GemmCase& g)
+{
+    GemmCase without = g, product = g;
+    without.aux = false;
+    product.aux = false;
+    product.gate = {};
+    product.activation = HGEMM_ACTIVATION_NONE;
+    Trial both(g, library.memory()), alone(without, library.memory()), sums(product, library.memory());
+    // First without aux: plans that are kept are not those with it.
+    for (Trial* const trial : {&alone, &both, &sums})
+        run_trial(library, *trial);
+    EXPECT_EQ(both.judge(library.arithmetic()).message, "") << g.print();
+    int64_t of_aux = 0, of_d = 0;
+    for (int64_t z = 0; z < g.batch_count; ++z)
+        for (int64_t i = 0; i < g.m; ++i) {
+            for (int64_t j = 0; j < g.n; ++j)
+                of_aux += both.aux(z, i, j) != sums.result(z, i, j);
+            for (int64_t j = 0; j < g.columns_of_d(); ++j)
+                of_d += both.result(z, i, j) != alone.result(z, i, j);
+        }
+    EXPECT_EQ(of_aux, 0) << g.print() << ": " << library.explain(both.args());
+    EXPECT_EQ(of_d, 0) << g.print() << ": " << library.explain(both.args());
+}
+
+}  // namespace
+
+// As one kernel serves them, but for an aux whose lines are not aligned, a D of fp32, and blocks of 3.
+void check_gate_aux(Library& library)
+{
+    for (const hgemm_mode_t mode : {HGEMM_MODE_BATCH_INVARIANT, HGEMM_MODE_TREE})
+        for (const int64_t block : {0, 8, 32, 1, 3})
+            for (const unsigned form : {1u, 3u, 5u, 7u}) {
+                const bool is_picked = mode == HGEMM_MODE_BATCH_INVARIANT &&
+                                       (form / 2 + static_cast<unsigned>(block)) % 4 == 0;
+                if (thinning() > 1 && !is_picked)
+                    continue;
+                const InMode in_mode(library, mode);
+                GemmCase g = gate_case(form, 140, 96, mode == HGEMM_MODE_TREE ? 1024 : 192, block);
+                g.transa = HGEMM_NO_TRANS;
+                g.transb = HGEMM_TRANS;
+                g.type_d = form == 7 ? HGEMM_F32 : g.type_ab;
+                g.aux = true;
+                g.aux_place.gap = form == 3 ? 8 : 0;
+                g.aux_place.shift = form == 5 ? 1 : 0;
+                g.alpha = form == 3 ? -0.5f : 1;
+                g.bias = form % 4 == 1 ? HGEMM_BIAS_N : HGEMM_BIAS_NONE;
+                g.bias_type = g.type_ab;
+                expect_bits_of_aux(library, g);
+                g.m = 37;
+                g.batch = Batch::Strided;
+                g.batch_count = 3;
+                expect_bits_of_aux(library, g);
+            }
+}
+
 void check_gate_workspaces(Library& library)
 {
     for (const int64_t block : {0, 32, 3}) {

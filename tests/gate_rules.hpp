@@ -30,5 +30,16 @@ void check_gate_workspaces(Library& library);
 void check_gate_repeats(Library& library);
 // What is not served is refused by name, and nothing is written.
 void check_gate_refusals(Library& library);
+// aux has the bits of the product that is not gated, and D those that it has without aux.
+void check_gate_aux(Library& library);
+
+// Gradients are as near to the exact ones as fp32 can be, whatever activation, types, places and blocks.
+void check_gate_gradients(Library& library);
+// NaN, infinities and what a limit or ReLU cuts.
+void check_gate_gradient_values(Library& library);
+// The same call has the same bits, and so has one in place.
+void check_gate_gradient_bits(Library& library);
+// What is wrong is named, and nothing is written.
+void check_gate_gradient_refusals(Library& library);
 
 }  // namespace hg::test

@@ -9,24 +9,14 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <numeric>
+#include <vector>
 
 namespace hg::test {
-namespace {
-
-// More groups than a warp has lanes, and empty ones among the first, the last, and between.
-std::vector<int64_t> many_groups()
-{
-    Random random(7);
-    std::vector<int64_t> rows(70);
-    for (size_t i = 2; i < 69; ++i)
-        rows[i] = random.one_in(3) ? 0 : random.below(20);
-    rows[40] = 140;
-    return rows;
-}
-
-}  // namespace
 
 GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grouped)
 {
@@ -40,6 +30,10 @@ GroupedTrial::GroupedTrial(Memory& memory, const GroupedCase& grouped) : g_(grou
                 Guard::Pads);
     d_ =
         Buffer(memory, g_.type_d, {lines_, g_.width(), ldd, matrices, lines_ * ldd}, g_.shift, Guard::Pads);
+    const int64_t ldaux = g_.n + g_.aux_pad;
+    if (g_.aux)
+        aux_ = Buffer(memory, g_.type_d, {lines_, g_.n, ldaux, matrices, lines_ * ldaux + g_.aux_pad},
+                      g_.aux_shift, Guard::Pads);
     bias_ = Buffer(memory, g_.type_bias, {1, g_.n, g_.n, groups(), g_.n + g_.pad}, g_.shift, Guard::Pads);
     const size_t count = g_.rows.size() + (contiguous() && !g_.ends ? 1 : 0);
     sizes_ = Block(memory, count * (g_.narrow ? sizeof(int32_t) : sizeof(int64_t)), Guard::Fence);
@@ -54,7 +48,9 @@ void GroupedTrial::fill()
         for (int64_t z = 0; z < buffer->extent().batch; ++z)
             for (int64_t i = 0; i < buffer->extent().lines; ++i)
                 for (int64_t j = 0; j < buffer->extent().length; ++j)
-                    buffer->set(z, i, j, static_cast<double>(random.below(5) - 2));
+                    buffer->set(z, i, j,
+                                g_.exact ? static_cast<double>(random.below(5) - 2)
+                                         : normal(33, random.bits()));
     for (int64_t z = 0; z < d_.extent().batch; ++z)
         for (int64_t i = 0; i < lines_; ++i)
             for (int64_t j = 0; j < g_.width(); ++j) {
@@ -64,6 +60,22 @@ void GroupedTrial::fill()
             }
     for (Buffer* buffer : {&a_, &b_, &d_, &bias_})
         buffer->upload();
+    fill_aux();
+}
+
+double GroupedTrial::aux_before(int64_t z, int64_t row, int64_t j) const
+{
+    return round_to(g_.type_d, static_cast<double>(((z * lines_ + row) * g_.n + j) % 509) + 0.5);
+}
+
+void GroupedTrial::fill_aux()
+{
+    for (int64_t z = 0; z < aux_.extent().batch && g_.aux; ++z)
+        for (int64_t i = 0; i < lines_; ++i)
+            for (int64_t j = 0; j < g_.n; ++j)
+                aux_.set(z, i, j, aux_before(z, i, j));
+    if (g_.aux)
+        aux_.upload();
 }
 
 void GroupedTrial::send_sizes()
@@ -91,6 +103,7 @@ void GroupedTrial::set_rows(const std::vector<int64_t>& rows)
             for (int64_t j = 0; j < g_.width(); ++j)
                 d_.set(z, i, j, before(z, i, j));
     d_.upload();
+    fill_aux();
 }
 
 std::vector<hgemm_args_t> GroupedTrial::problems() const
@@ -120,6 +133,10 @@ std::vector<hgemm_args_t> GroupedTrial::problems() const
             p.bias_mode = HGEMM_BIAS_N;
             p.bias_type = g_.type_bias;
             p.bias = bias_.ptr(z);
+        }
+        if (g_.aux) {
+            p.aux = aux_.ptr(z);
+            p.ldaux = aux_.extent().ld;
         }
     }
     return list;
@@ -156,6 +173,11 @@ hgemm_grouped_args_t GroupedTrial::args() const
         args.stride_bias = bias_.extent().stride;
         args.bias_type = g_.type_bias;
     }
+    // Not read where there is none, or where problems have their own.
+    const bool has_aux = g_.aux && !is_host;
+    args.aux = has_aux ? aux_.ptr() : is_host ? reinterpret_cast<void*>(uintptr_t{1}) : nullptr;
+    args.ldaux = has_aux ? aux_.extent().ld : -1;
+    args.stride_aux = has_aux ? aux_.extent().stride : std::numeric_limits<int64_t>::max();
     const bool masked = g_.grouping == HGEMM_GROUPED_MASKED;
     if (g_.narrow)
         (masked    ? args.counts_i32
@@ -175,12 +197,16 @@ hgemm_status_t GroupedTrial::start(Library& library) const
     return hgemm_grouped_ex(library.handle(), &grouped);
 }
 
-// What D should hold, line by line. A matrix at a time: element by element takes longer than the kernels.
+// What D and aux should hold, line by line. A matrix at a time: element by element takes longer than the
+// kernels.
 GroupedTrial::Lines GroupedTrial::expected() const
 {
     const int64_t lines = lines_ * d_.extent().batch;
-    Lines d{Dense(lines, g_.width()), Dense(lines, g_.width())};
+    Lines d{Dense(lines, g_.width()), Dense(lines, g_.width()), Dense(g_.aux ? lines : 0, g_.n)};
     d.value.values = before_;
+    for (int64_t line = 0; line < d.aux.rows; ++line)
+        for (int64_t j = 0; j < g_.n; ++j)
+            d.aux(line, j) = aux_before(line / lines_, line % lines_, j);
     for (int64_t group = 0; group < groups(); ++group) {
         const int64_t z = contiguous() ? 0 : group,
                       first = contiguous() ? offsets_[static_cast<size_t>(group)] : 0;
@@ -191,25 +217,34 @@ GroupedTrial::Lines GroupedTrial::expected() const
         for (int64_t p = 0; p < g_.k; ++p)
             for (int64_t j = 0; j < g_.n; ++j)
                 b(p, j) = along_k() ? b_.get(group, j, p) : b_.get(group, p, j);
-        const Dense sum = multiply(a, b, Arithmetic::of_cpu()).sum;
+        Dense product = multiply(a, b, Arithmetic::of_cpu()).sum;
         for (int64_t i = 0; i < a.rows; ++i)
-            for (int64_t j = 0; j < g_.width(); ++j) {
-                double& value = d.value(z * lines_ + first + i, j);
-                const auto product = [&](int64_t column) {
-                    return double{g_.alpha} * sum(i, column) + (g_.bias ? bias_.get(group, 0, column) : 0);
-                };
-                if (g_.gate.block == 0) {
-                    value = product(j) + (g_.beta != 0 ? double{g_.beta} * value : 0);
-                    continue;
-                }
-                const int64_t place = place_of_gate(g_.gate.block, j);
-                const Estimate wanted =
-                    gated(g_.gate, g_.activation, {product(place), 0}, {product(place + g_.gate.block), 0});
-                value = wanted.value;
-                d.error(z * lines_ + first + i, j) = wanted.error;
-            }
+            for (int64_t j = 0; j < g_.n; ++j)
+                product(i, j) = double{g_.alpha} * product(i, j) + (g_.bias ? bias_.get(group, 0, j) : 0);
+        expect_group(product, z * lines_ + first, d);
     }
     return d;
+}
+
+// What a group's rows should hold, from line `first` on.
+void GroupedTrial::expect_group(const Dense& product, int64_t first, Lines& d) const
+{
+    for (int64_t i = 0; i < product.rows; ++i) {
+        for (int64_t j = 0; j < g_.n && g_.aux; ++j)
+            d.aux(first + i, j) = product(i, j);
+        for (int64_t j = 0; j < g_.width(); ++j) {
+            double& value = d.value(first + i, j);
+            if (g_.gate.block == 0) {
+                value = product(i, j) + (g_.beta != 0 ? double{g_.beta} * value : 0);
+                continue;
+            }
+            const int64_t place = place_of_gate(g_.gate.block, j);
+            const Estimate wanted = gated(g_.gate, g_.activation, {product(i, place), 0},
+                                          {product(i, place + g_.gate.block), 0});
+            value = wanted.value;
+            d.error(first + i, j) = wanted.error;
+        }
+    }
 }
 
 // The group of each row; -1: of none.
@@ -222,25 +257,40 @@ std::vector<int64_t> GroupedTrial::owners() const
     return owners;
 }
 
+void GroupedTrial::download()
+{
+    for (Buffer* buffer : {&a_, &b_, &d_, &bias_, &aux_})
+        if (buffer->exists())
+            buffer->download();
+    EXPECT_EQ(a_.damage(true) + b_.damage(true) + d_.damage(false) + bias_.damage(true), "");
+    EXPECT_EQ(aux_.exists() ? aux_.damage(false) : "", "");
+}
+
 void GroupedTrial::expect_right()
 {
-    for (Buffer* buffer : {&a_, &b_, &d_, &bias_})
-        buffer->download();
-    EXPECT_EQ(a_.damage(true) + b_.damage(true) + d_.damage(false) + bias_.damage(true), "");
+    download();
     const Lines right = expected();
+    expect_elements("D", d_, right.value, right.error);
+    if (g_.aux)
+        expect_elements("aux", aux_, right.aux, Dense(right.aux.rows, g_.n));
+}
+
+void GroupedTrial::expect_elements(const char* what, const Buffer& buffer, const Dense& right,
+                                   const Dense& error) const
+{
     int64_t wrong = 0, line = 0;
     for (const int64_t group : owners()) {
         const int64_t z = line / lines_, row = line % lines_;
-        for (int64_t j = 0; j < g_.width(); ++j) {
-            const double result = d_.get(z, row, j), value = right.value(line, j);
-            if (matches(g_.type_d, result, value, right.error(line, j)) || wrong++ > 0)
+        for (int64_t j = 0; j < right.columns; ++j) {
+            const double result = buffer.get(z, row, j), value = right(line, j);
+            if (matches(g_.type_d, result, value, error(line, j)) || wrong++ > 0)
                 continue;
-            ADD_FAILURE() << "matrix " << z << " row " << row << " (group " << group << ") column " << j
-                          << " is " << result << ", should be " << value;
+            ADD_FAILURE() << what << ": matrix " << z << " row " << row << " (group " << group
+                          << ") column " << j << " is " << result << ", should be " << value;
         }
         ++line;
     }
-    EXPECT_EQ(wrong, 0) << g_.describe();
+    EXPECT_EQ(wrong, 0) << what << ": " << g_.describe();
 }
 
 std::string GroupedCase::describe() const
@@ -249,87 +299,15 @@ std::string GroupedCase::describe() const
     std::snprintf(text, sizeof text,
                   "%s, %zu groups, %" PRId64 " rows, n %" PRId64 " k %" PRId64
                   " %s to %s b %s alpha %g beta %g room %" PRId64 " shift %" PRId64 " pad %" PRId64
-                  " gate block %" PRId64 "%s%s",
+                  " gate block %" PRId64 "%s%s%s",
                   grouping == HGEMM_GROUPED_CONTIGUOUS ? "contiguous"
                   : grouping == HGEMM_GROUPED_MASKED   ? "masked"
                                                        : "host",
                   rows.size(), std::accumulate(rows.begin(), rows.end(), int64_t{0}), n, k,
                   name_of(type_ab), name_of(type_d), transb == HGEMM_TRANS ? "t" : "n", double{alpha},
                   double{beta}, room, shift, pad, gate.block, bias ? " bias " : "",
-                  bias ? name_of(type_bias) : "");
+                  bias ? name_of(type_bias) : "", aux ? " aux" : "");
     return text;
-}
-
-std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
-{
-    const std::vector<int64_t> few = {3, 0, 70, 1, 16}, high = {128, 0, 300, 64, 129};
-    constexpr auto f16 = HGEMM_F16, bf16 = HGEMM_BF16, f32 = HGEMM_F32;
-    constexpr auto t = HGEMM_TRANS, nt = HGEMM_NO_TRANS;
-    const std::vector<GroupedCase> cases = {
-        // Copied operands, D without vectors.
-        {grouping, few, 40, 50, f16, f32, t, 1, 0, 0, 1, 5},
-        {grouping, few, 41, 53, bf16, bf16, nt, 1, 0, 2, 3, 1},
-        // Tiles that groups fill, and such as they do not.
-        {grouping, high, 264, 136, f16, f16, t, 1, 0, 0, 0, 0},
-        {grouping, high, 136, 584, bf16, bf16, nt, 2, 0, 3, 0, 8},
-        {grouping, high, 136, 72, bf16, f32, t, 1, -1, 1, 0, 8},
-        {grouping, high, 264, 200, f16, f16, nt, 0.5f, 2, 0, 0, 0},
-        {grouping, high, 72, 72, f16, f16, t, 1, 3, 2, 1, 0},
-        // A consumer that stores less than a tile, then takes C of a whole one.
-        {grouping, {100, 128, 128, 100, 128, 128, 100}, 136, 72, f16, f16, t, 1, -1, 0, 0, 0},
-        // D of the other type.
-        {grouping, high, 136, 136, bf16, f16, t, 1, 0, 0, 0, 0},
-        {grouping, many_groups(), 72, 72, f16, f16, t, 1, 0, 0, 0, 0},
-        {grouping, {0, 0, 0}, 72, 72, f16, f16, t, 1, 0, 4, 0, 0},
-        {grouping, {200}, 72, 72, f16, bf16, nt, 1, 1, 0, 0, 0},
-        // Columns, and a line of few.
-        {grouping, few, 1, 72, f16, f16, t, 1, 0, 0, 0, 0},
-        {grouping, few, 8, 1, f16, f16, nt, 1, 0, 0, 0, 0},
-        // Neither A nor B is read.
-        {grouping, high, 72, 72, f16, f16, t, 0, 2, 0, 0, 0, true},
-        {grouping, few, 72, 72, f16, f16, t, 0, 0, 1, 1, 3, true},
-        // Other forms of the sizes.
-        {grouping, many_groups(), 72, 72, f16, f16, t, 1, 0, 2, 0, 0, false, true, false},
-        {grouping, many_groups(), 72, 72, bf16, bf16, t, 1, 0, 2, 0, 0, false, true, true},
-        {grouping, high, 136, 72, f16, f16, nt, 1, -1, 2, 0, 0, false, false, true},
-    };
-    return cases;
-}
-
-std::vector<GroupedCase> gated_cases(hgemm_grouping_t grouping)
-{
-    constexpr hgemm_activation_t activations[] = {HGEMM_ACTIVATION_SILU, HGEMM_ACTIVATION_RELU,
-                                                  HGEMM_ACTIVATION_NONE, HGEMM_ACTIVATION_GELU_ERF,
-                                                  HGEMM_ACTIVATION_GELU_TANH};
-    std::vector<GroupedCase> cases = grouped_cases(grouping);
-    std::erase_if(cases, [](const GroupedCase& g) { return g.n % 4 != 0; });
-    for (size_t i = 0; i < cases.size(); ++i) {
-        GroupedCase& g = cases[i];
-        g.beta = 0;
-        const int64_t blocks[] = {g.n / 2, 1, g.n % 16 == 0 ? 8 : g.n / 4};
-        g.activation = activations[i % 5];
-        g.gate.block = blocks[i / 2 % 3];
-        g.gate.limit = i % 3 == 0 ? 6.0f : 0.0f;
-        g.gate.slope = g.activation == HGEMM_ACTIVATION_SILU ? 1.5f : 0.0f;
-        g.gate.offset = i % 4 == 0 ? 1.0f : 0.0f;
-    }
-    return cases;
-}
-
-std::vector<GroupedCase> biased_cases(hgemm_grouping_t grouping)
-{
-    constexpr hgemm_type_t types[] = {HGEMM_F16, HGEMM_BF16, HGEMM_F32};
-    const std::vector<GroupedCase> plain = grouped_cases(grouping), gated = gated_cases(grouping);
-    std::vector<GroupedCase> cases;
-    for (size_t i = 1; i < plain.size(); i += 2 * thinning())
-        cases.push_back(plain[i]);
-    for (size_t i = 2; i < gated.size(); i += 4 * thinning())
-        cases.push_back(gated[i]);
-    for (size_t i = 0; i < cases.size(); ++i) {
-        cases[i].bias = true;
-        cases[i].type_bias = types[i % 3];
-    }
-    return cases;
 }
 
 bool check_grouped(Library& library, const GroupedCase& grouped)
@@ -370,6 +348,10 @@ bool check_grouped(Library& library, hgemm_grouping_t grouping)
     for (const auto& cases : {grouped_cases(grouping), gated_cases(grouping), biased_cases(grouping)})
         for (const GroupedCase& grouped : cases)
             supported = check_grouped(library, grouped) && supported;
+    // On slow devices each kind of groups has every other one.
+    const std::vector<GroupedCase> with_aux = aux_cases(grouping);
+    for (size_t i = thinning() > 1 ? grouping % 2 : 0; i<with_aux.size(); i += thinning()> 1 ? 2 : 1)
+        supported = check_grouped(library, with_aux[i]) && supported;
     return check_parts_of_groups(library, grouping) && supported;
 }
 

@@ -26,6 +26,11 @@ void check_threads(const MakeLibrary& make);
 void check_far_offsets(Library& library);
 // Grouped GEMMs equal the GEMMs of their groups. False if the grouping is not supported.
 bool check_grouped(Library& library, hgemm_grouping_t grouping);
+// Of gated groups aux has the bits of the products, D those that it has without aux, and both are right
+// however the rows are cut.
+void check_aux_of_groups(Library& library);
+// What is wrong with it is named, and nothing is written.
+void check_aux_refusals(Library& library);
 // The call, once changed, is refused with an error that has this text, and writes nothing.
 void expect_refused(
     Library& library, const GemmCase& g, hgemm_status_t status, const std::string& text,

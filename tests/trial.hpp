@@ -50,6 +50,7 @@ public:
 
     // Element (row, column) of problem z's result.
     double result(int64_t z, int64_t row, int64_t column) const { return at(d_, z, row, column); }
+    double aux(int64_t z, int64_t row, int64_t column) const { return at(aux_, z, row, column); }
     // The first `rows` rows of problem 0's result, one after the other.
     std::vector<double> results(int64_t rows) const;
 

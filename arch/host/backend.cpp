@@ -203,6 +203,12 @@ Status apply_gates(Handle& handle, void* state, const GatePass& pass)
     return ok;
 }
 
+Status gate_gradient(Handle& handle, void* state, const GateGradient& what)
+{
+    differentiate_gates(**static_cast<SharedPool*>(state), what, handle.sm_count());
+    return ok;
+}
+
 Status exchange(Handle& handle, void* state, const Exchange& what)
 {
     exchange(**static_cast<SharedPool*>(state), what, handle.sm_count());
@@ -218,6 +224,12 @@ Status route(Handle&, void*, const Route& what)
 Status move_rows(Handle& handle, void* state, const RowMove& what)
 {
     move_rows(**static_cast<SharedPool*>(state), what, handle.sm_count());
+    return ok;
+}
+
+Status clear_rows(Handle&, void*, const RowClear& what)
+{
+    clear_rows(what);
     return ok;
 }
 
@@ -241,9 +253,11 @@ const Backend host_backend = {
     .sum_leaves = sum_leaves,
     .move_triangle = move_triangle,
     .apply_gates = apply_gates,
+    .gate_gradient = gate_gradient,
     .exchange = exchange,
     .route = route,
     .move_rows = move_rows,
+    .clear_rows = clear_rows,
     .remark = remark,
 };
 

@@ -213,6 +213,23 @@ Status apply_gates(Handle& handle, void* state, const GatePass& pass)
     return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
 }
 
+Status gate_gradient(Handle& handle, void* state, const GateGradient& what)
+{
+    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : gate_ctas_per_sm);
+    const int64_t at_once = rows_at_once(what);
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = gate_gradient_kernel;
+    Status status = ok;
+    for (int64_t first = 0; status == ok && first < what.rows; first += at_once) {
+        const GateGradientParams params =
+            pack_gate_gradient(what, first, std::min(at_once, what.rows - first));
+        plan.grid = std::min(ceil_div(params.units, gate_threads), ctas);
+        status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    }
+    return status;
+}
+
 // While CTAs wait they take a quarter of the SMs, so that what they wait for can run on this device too.
 int64_t most_waiting_ctas(const Handle& handle) { return std::max(1, handle.sm_count() / 4); }
 
@@ -277,20 +294,36 @@ Status route(Handle& handle, void* state, const Route& what)
     return status == ok ? launch_kernel(table, plan, &params, handle.stream) : status;
 }
 
+int kernel_of(Rows how)
+{
+    return how == Rows::Gather ? gather_kernel : how == Rows::Combine ? combine_kernel : dot_kernel;
+}
+
 Status move_rows(Handle& handle, void* state, const RowMove& what)
 {
+    const int64_t at_once = tokens_at_once(what),
+                  units_of_cta = what.how == Rows::Dot ? rows_warps : rows_threads;
     const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : rows_ctas_per_sm);
-    const int64_t at_once = tokens_at_once(what);
     Plan plan{};
     plan.backend = &sm80_backend;
-    plan.kernel = what.how == Rows::Gather ? gather_kernel : combine_kernel;
+    plan.kernel = kernel_of(what.how);
     Status status = ok;
     for (int64_t first = 0; status == ok && first < what.tokens; first += at_once) {
         const RowsParams params = pack_rows(what, first, std::min(at_once, what.tokens - first));
-        plan.grid = std::min(ceil_div(params.units, rows_threads), ctas);
+        plan.grid = std::min(ceil_div(params.units, units_of_cta), ctas);
         status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
     }
     return status;
+}
+
+Status clear_rows(Handle& handle, void* state, const RowClear& what)
+{
+    const ClearParams params = pack_clear(what, handle.sm_count());
+    Plan plan{};
+    plan.backend = &sm80_backend;
+    plan.kernel = clear_kernel;
+    plan.grid = std::min<int64_t>(params.matrices, handle.sm_count()) * params.ctas_of_matrix;
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
 }
 
 }  // namespace
@@ -317,9 +350,11 @@ const Backend sm80_backend = {
     .sum_leaves = sm80::sum_leaves,
     .move_triangle = sm80::move_triangle,
     .apply_gates = sm80::apply_gates,
+    .gate_gradient = sm80::gate_gradient,
     .exchange = sm80::exchange,
     .route = sm80::route,
     .move_rows = sm80::move_rows,
+    .clear_rows = sm80::clear_rows,
 };
 
 }  // namespace hg

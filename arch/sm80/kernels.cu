@@ -5,11 +5,13 @@
 // types.
 #include "arch/common/exchange/add.cuh"
 #include "arch/common/exchange/config.hpp"
+#include "arch/common/experts/clear.cuh"
 #include "arch/common/experts/config.hpp"
 #include "arch/common/experts/route.cuh"
 #include "arch/common/experts/rows.cuh"
 #include "arch/common/gate/apply.cuh"
 #include "arch/common/gate/config.hpp"
+#include "arch/common/gate/gradient.cuh"
 #include "arch/common/repack/config.hpp"
 #include "arch/common/repack/copy.cuh"
 #include "arch/common/tree/config.hpp"
@@ -90,6 +92,12 @@ extern "C" __global__ void __launch_bounds__(gate_threads, gate_ctas_per_sm)
     apply_gates(p);
 }
 
+extern "C" __global__ void __launch_bounds__(gate_threads, gate_ctas_per_sm)
+    sm80_gate_gradient(const __grid_constant__ GateGradientParams p)
+{
+    differentiate_gates(p);
+}
+
 extern "C" __global__ void __launch_bounds__(exchange_threads)
     sm80_exchange(const __grid_constant__ ExchangeParams p)
 {
@@ -112,4 +120,15 @@ extern "C" __global__ void __launch_bounds__(rows_threads, rows_ctas_per_sm)
     sm80_combine(const __grid_constant__ RowsParams p)
 {
     combine_rows(p);
+}
+
+extern "C" __global__ void __launch_bounds__(rows_threads, rows_ctas_per_sm)
+    sm80_dot(const __grid_constant__ RowsParams p)
+{
+    dot_rows(p);
+}
+
+extern "C" __global__ void __launch_bounds__(rows_threads) sm80_clear(const __grid_constant__ ClearParams p)
+{
+    clear_rows(p);
 }

@@ -1,6 +1,6 @@
 // The host's reading of kernels.def, and last of all the kernels that copy unaligned operands, add up the
-// leaves of a tree, move triangles, gate sums, exchange data with other streams and GPUs, and serve layers
-// of experts.
+// leaves of a tree, move triangles, gate sums and compute the gradients of gates, exchange data with other
+// streams and GPUs, and serve layers of experts.
 #pragma once
 
 #include "arch/common/exchange/config.hpp"
@@ -34,9 +34,10 @@ constexpr KernelInfo info_of(const char* name)
 
 constexpr int kernel_count = sizeof configs / sizeof configs[0], repack_kernel = kernel_count,
               tree_kernel = kernel_count + 1, triangle_kernel = kernel_count + 2,
-              gate_kernel = kernel_count + 3, exchange_kernel = kernel_count + 4,
-              route_kernel = kernel_count + 5, gather_kernel = kernel_count + 6,
-              combine_kernel = kernel_count + 7;
+              gate_kernel = kernel_count + 3, gate_gradient_kernel = kernel_count + 4,
+              exchange_kernel = kernel_count + 5, route_kernel = kernel_count + 6,
+              gather_kernel = kernel_count + 7, combine_kernel = kernel_count + 8,
+              dot_kernel = kernel_count + 9, clear_kernel = kernel_count + 10;
 
 #define KERNEL(family, name, ...) info_of<name##_config>(#name),
 inline constexpr KernelInfo kernels[] = {
@@ -45,10 +46,13 @@ inline constexpr KernelInfo kernels[] = {
     {"sm80_tree", 0, 0, 0, 0, tree_threads, sizeof(TreeShared)},
     {"sm80_triangle", 0, 0, 0, 0, triangle_threads, sizeof(TriangleTile<uint32_t>)},
     {"sm80_gate", 0, 0, 0, 0, gate_threads, 0},
+    {"sm80_gate_gradient", 0, 0, 0, 0, gate_threads, 0},
     {"sm80_exchange", 0, 0, 0, 0, exchange_threads, 0},
     {"sm80_route", 0, 0, 0, 0, route_threads, sizeof(RouteShared)},
     {"sm80_gather", 0, 0, 0, 0, rows_threads, 0},
     {"sm80_combine", 0, 0, 0, 0, rows_threads, 0},
+    {"sm80_dot", 0, 0, 0, 0, rows_threads, 0},
+    {"sm80_clear", 0, 0, 0, 0, rows_threads, 0},
 };
 #undef KERNEL
 

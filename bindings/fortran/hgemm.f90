@@ -90,6 +90,22 @@ module libhgemm
         integer(c_int64_t) :: stride_bias
         integer(c_int) :: bias_type
         integer(c_int32_t) :: unused_too
+        type(c_ptr) :: aux
+        integer(c_int64_t) :: ldaux, stride_aux
+    end type
+
+    type, bind(c) :: hgemm_gate_gradient_args_t
+        integer(c_size_t) :: size
+        integer(c_int64_t) :: rows, columns
+        type(c_ptr) :: product
+        integer(c_int64_t) :: ld_product
+        type(c_ptr) :: of_d
+        integer(c_int64_t) :: ld_of_d
+        type(c_ptr) :: of_product
+        integer(c_int64_t) :: ld_of_product
+        integer(c_int) :: type_product, type_of_d, type_of_product
+        integer(c_int) :: activation
+        type(hgemm_gate_t) :: gate
     end type
 
     type, bind(c) :: hgemm_route_args_t
@@ -111,6 +127,10 @@ module libhgemm
         integer(c_int64_t) :: ldd
         integer(c_int) :: type_a, type_d, type_weights
         integer(c_int32_t) :: unused
+        type(c_ptr) :: b
+        integer(c_int64_t) :: ldb
+        integer(c_int) :: type_b
+        integer(c_int32_t) :: unused_too
     end type
 
     type, bind(c) :: hgemm_flag_t
@@ -534,6 +554,19 @@ module libhgemm
             integer(c_int) :: status
         end function
 
+        subroutine hgemm_gate_gradient_args_init(args, size) bind(c, name='hgemm_gate_gradient_args_init')
+            import
+            type(hgemm_gate_gradient_args_t), intent(inout) :: args
+            integer(c_size_t), value :: size
+        end subroutine
+
+        function hgemm_gate_gradient(handle, args) bind(c, name='hgemm_gate_gradient') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_gate_gradient_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
         ! ---- Mixtures of experts
         subroutine hgemm_route_args_init(args, size) bind(c, name='hgemm_route_args_init')
             import
@@ -565,6 +598,20 @@ module libhgemm
             import
             type(c_ptr), value :: handle
             type(hgemm_rows_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        function hgemm_dot_rows(handle, args) bind(c, name='hgemm_dot_rows') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_rows_args_t), intent(in) :: args
+            integer(c_int) :: status
+        end function
+
+        function hgemm_clear_rows(handle, args) bind(c, name='hgemm_clear_rows') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(hgemm_grouped_args_t), intent(in) :: args
             integer(c_int) :: status
         end function
 

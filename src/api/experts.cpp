@@ -32,7 +32,10 @@ RowMove to_move(const hgemm_rows_args_t& x, Rows how)
             x.ldd,
             static_cast<Type>(x.type_a),
             static_cast<Type>(x.type_d),
-            static_cast<Type>(x.type_weights)};
+            static_cast<Type>(x.type_weights),
+            x.b,
+            x.ldb,
+            static_cast<Type>(x.type_b)};
 }
 
 Status move_rows(const char* function, hgemm_handle_t handle, const hgemm_rows_args_t* args, Rows how)
@@ -42,10 +45,20 @@ Status move_rows(const char* function, hgemm_handle_t handle, const hgemm_rows_a
         Status status = copy_struct(args, "hgemm_rows_args", x);
         if (status == ok)
             status = check_rows(x, how, pointers_of(h));
-        if (status != ok || x.tokens == 0 || x.columns == 0)
+        if (status != ok || is_empty(x, how))
             return status;
         return run_rows(h, to_move(x, how));
     });
+}
+
+RowClear to_clear(const hgemm_grouped_args_t& g, const GroupSizes& sizes)
+{
+    const bool masked = g.grouping == HGEMM_GROUPED_MASKED;
+    return {sizes.groups,
+            g.group_count,
+            g.m,
+            g.gate.block != 0 ? g.n / 2 : g.n,
+            {g.d, nullptr, g.ldd, masked ? g.stride_d : 0, static_cast<Type>(g.type_d), 0}};
 }
 
 }  // namespace
@@ -72,7 +85,7 @@ extern "C" hgemm_status_t hgemm_route(hgemm_handle_t handle, const hgemm_route_a
 extern "C" void hgemm_rows_args_init(hgemm_rows_args_t* args, size_t size)
 {
     hgemm_rows_args_t defaults{};
-    defaults.type_a = defaults.type_d = defaults.type_weights = HGEMM_F16;
+    defaults.type_a = defaults.type_b = defaults.type_d = defaults.type_weights = HGEMM_F16;
     fill_struct(args, size, defaults);
 }
 
@@ -84,4 +97,24 @@ extern "C" hgemm_status_t hgemm_gather_rows(hgemm_handle_t handle, const hgemm_r
 extern "C" hgemm_status_t hgemm_combine_rows(hgemm_handle_t handle, const hgemm_rows_args_t* args)
 {
     return move_rows("hgemm_combine_rows", handle, args, Rows::Combine);
+}
+
+extern "C" hgemm_status_t hgemm_dot_rows(hgemm_handle_t handle, const hgemm_rows_args_t* args)
+{
+    return move_rows("hgemm_dot_rows", handle, args, Rows::Dot);
+}
+
+extern "C" hgemm_status_t hgemm_clear_rows(hgemm_handle_t handle, const hgemm_grouped_args_t* args)
+{
+    return with_handle("hgemm_clear_rows", handle, [&](Handle& h) {
+        hgemm_grouped_args_t g;
+        GroupSizes sizes;
+        Status status = copy_struct(args, "hgemm_grouped_args", g);
+        if (status == ok)
+            status = check_clear(g, pointers_of(h), sizes);
+        if (status != ok)
+            return status;
+        const RowClear what = to_clear(g, sizes);
+        return what.rows == 0 || what.columns == 0 || what.matrices() == 0 ? ok : run_clear(h, what);
+    });
 }

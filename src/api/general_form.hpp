@@ -38,7 +38,9 @@ inline constexpr size_t first_bytes<hgemm_blocks_t> = sizeof(hgemm_blocks_t);
 template <>
 inline constexpr size_t first_bytes<hgemm_route_args_t> = sizeof(hgemm_route_args_t);
 template <>
-inline constexpr size_t first_bytes<hgemm_rows_args_t> = sizeof(hgemm_rows_args_t);
+inline constexpr size_t first_bytes<hgemm_rows_args_t> = 104;
+template <>
+inline constexpr size_t first_bytes<hgemm_gate_gradient_args_t> = sizeof(hgemm_gate_gradient_args_t);
 template <>
 inline constexpr size_t first_bytes<hgemm_tune_options_t> = 40;
 template <>

@@ -37,6 +37,9 @@ hgemm_args_t args_of_rows(const hgemm_grouped_args_t& g, int64_t group, GroupSiz
     args.b = displaced(g.b, 2 * group * g.stride_b);
     args.d = displaced(g.d, bytes_of_d(g) * ((masked ? group * g.stride_d : 0) + rows.first * g.ldd));
     args.c = args.d;
+    args.aux =
+        displaced(g.aux, bytes_of_d(g) * ((masked ? group * g.stride_aux : 0) + rows.first * g.ldaux));
+    args.ldaux = g.ldaux;
     if (g.bias) {
         args.bias_mode = HGEMM_BIAS_N;
         args.bias_type = g.bias_type;

@@ -32,6 +32,14 @@ Status check_stride(const char* name, int64_t stride, int64_t count, int64_t ele
     return ok;
 }
 
+Status check_output_stride(const hgemm_grouped_args_t& g, const char* name, int64_t stride)
+{
+    if (g.group_count > 1 && g.m > 0 && g.n > 0 && stride == 0)
+        return fail_argument(2, name, "is 0, must separate the outputs of %" PRId64 " groups",
+                             g.group_count);
+    return check_stride(name, stride, g.group_count, bytes_of_d(g));
+}
+
 Status check_strides(const hgemm_grouped_args_t& g)
 {
     Status status = is_of_k(g) ? ok : check_stride("args->stride_b", g.stride_b, g.group_count, 2);
@@ -42,10 +50,9 @@ Status check_strides(const hgemm_grouped_args_t& g)
         return status;
     if (is_masked(g))
         status = check_stride("args->stride_a", g.stride_a, g.group_count, 2);
-    if (status == ok && g.group_count > 1 && g.m > 0 && g.n > 0 && g.stride_d == 0)
-        return fail_argument(2, "args->stride_d", "is 0, must separate the outputs of %" PRId64 " groups",
-                             g.group_count);
-    return status == ok ? check_stride("args->stride_d", g.stride_d, g.group_count, bytes_of_d(g)) : status;
+    if (status == ok)
+        status = check_output_stride(g, "args->stride_d", g.stride_d);
+    return status == ok && g.aux ? check_output_stride(g, "args->stride_aux", g.stride_aux) : status;
 }
 
 // Checks the arguments that all groups share. The checks of each group do not see how far apart groups
@@ -69,6 +76,8 @@ Status check_shared(const hgemm_grouped_args_t& g)
         status = check_leading(2, "args->ldd", g.ldd,
                                g.gate.block != 0 ? Stored{g.n / 2, g.m, "n / 2"} : Stored{g.n, g.m, "n"},
                                bytes_of_d(g));
+    if (status == ok && g.aux)
+        status = check_leading(2, "args->ldaux", g.ldaux, {g.n, g.m, "n"}, bytes_of_d(g));
     return status == ok ? check_strides(g) : status;
 }
 
@@ -138,6 +147,8 @@ Status check_gates(const hgemm_grouped_args_t& g)
     if (g.gate.block == 0 && g.activation != HGEMM_ACTIVATION_NONE)
         return fail_argument(2, "args->activation", "is %d, must be 0 without args->gate.block",
                              static_cast<int>(g.activation));
+    if (g.gate.block == 0 && g.aux)
+        return fail_argument(2, "args->aux", "is %p, must be NULL without args->gate.block", g.aux);
     if (g.gate.block != 0 && is_of_k(g))
         return fail_argument(2, "args->gate.block", "is %" PRId64 ", must be 0 for groups of k",
                              g.gate.block);
@@ -223,6 +234,8 @@ Problem to_problem(const hgemm_grouped_args_t& g, const Groups& groups)
     if (g.gate.block != 0) {
         p.gate = to_gate(g.gate);
         p.activation = static_cast<Activation>(g.activation);
+        if (g.aux)
+            p.aux = {g.aux, nullptr, g.ldaux, masked ? g.stride_aux : 0, static_cast<Type>(g.type_d), 0};
     }
     p.simplify();
     return p;
@@ -260,6 +273,9 @@ Request to_request(const hgemm_grouped_args_t& g, const Groups& groups)
     r.bias = g.bias;
     r.stride_bias = g.stride_bias;
     r.activation = g.activation;
+    r.aux = g.aux;
+    r.ldaux = g.ldaux;
+    r.stride_aux = g.stride_aux;
     r.gate = g.gate;
     return r;
 }

@@ -2,6 +2,7 @@
 
 #include "src/base/decimal.hpp"
 #include "src/check/aliasing.hpp"
+#include "src/check/gate.hpp"
 #include "src/check/host_memory.hpp"
 #include "src/check/overlap.hpp"
 #include "src/plan/problem.hpp"
@@ -50,7 +51,6 @@ private:
 
     Status check_scalar();
     Status check_uplo() const;
-    Status check_gate() const;
     Status check_matrix();
     Status check_epilogue();
 
@@ -193,36 +193,6 @@ Status Checker::check_uplo() const
     return ok;
 }
 
-// A member of args->gate by its own name.
-Status Checker::check_gate() const
-{
-    const hgemm_gate_t& gate = g_.gate;
-    const Stored line = stored_c(g_);
-    const auto bad_member = [&](const char* member, double value, const char* wanted) {
-        return fail_argument(position_, member, "is %s, must be %s", general(value).text(), wanted);
-    };
-    if (gate.block < 0)
-        return fail_argument(position_, "args->gate.block", "is %" PRId64 ", must be at least 0",
-                             gate.block);
-    if (gate.block > 0 && line.inner > 0 &&
-        (gate.block > line.inner / 2 || line.inner % (2 * gate.block) != 0))
-        return fail_argument(position_, "args->gate.block",
-                             "is %" PRId64 ", twice of it must divide args->%s = %" PRId64, gate.block,
-                             line.inner_name, line.inner);
-    if (!(gate.limit >= 0.0f && gate.limit <= FLT_MAX))
-        return bad_member("args->gate.limit", gate.limit, "finite and at least 0");
-    if (!(gate.slope >= 0.0f && gate.slope <= FLT_MAX))
-        return bad_member("args->gate.slope", gate.slope, "finite and at least 0");
-    if (gate.slope != 0.0f && g_.activation != HGEMM_ACTIVATION_SILU)
-        return bad_member("args->gate.slope", gate.slope, "0 without HGEMM_ACTIVATION_SILU");
-    if (!std::isfinite(gate.offset))
-        return bad_member("args->gate.offset", gate.offset, "finite");
-    if (gate.block == 0 && (gate.limit != 0.0f || gate.slope != 0.0f || gate.offset != 0.0f))
-        return fail_argument(position_, "args->gate.block",
-                             "is 0, so the other members of args->gate must be 0 as well");
-    return ok;
-}
-
 Status Checker::check_scalar()
 {
     const char* ops = "111 (NO_TRANS), 112 (TRANS) or 113 (CONJ_TRANS)";
@@ -230,7 +200,7 @@ Status Checker::check_scalar()
     switch (arg_) {
     case Arg::Layout: return one_of(g_.layout, 101, 102, "101 (row-major) or 102 (column-major)");
     case Arg::Uplo: return check_uplo();
-    case Arg::Gate: return check_gate();
+    case Arg::Gate: return check_gate(position_, g_.gate, g_.activation, stored_c(g_));
     case Arg::Trans:
     case Arg::TransA: return one_of(g_.transa, 111, 113, ops);
     case Arg::TransB: return one_of(g_.transb, 111, 113, ops);

@@ -10,10 +10,12 @@ namespace hg {
 
 struct Backend;
 struct Exchange;
+struct GateGradient;
 struct GatePass;
 struct Handle;
 struct LeafSums;
 struct Route;
+struct RowClear;
 struct RowMove;
 struct TriangleMove;
 
@@ -193,11 +195,14 @@ struct Backend {
     Status (*move_triangle)(Handle&, void* state, const TriangleMove&) = nullptr;
     // If set: gates what lies in the workspace, on the handle's stream.
     Status (*apply_gates)(Handle&, void* state, const GatePass&) = nullptr;
+    // If set: computes the gradient of gated results, on the handle's stream.
+    Status (*gate_gradient)(Handle&, void* state, const GateGradient&) = nullptr;
     // If set: exchanges data with other streams and GPUs, on the handle's stream.
     Status (*exchange)(Handle&, void* state, const Exchange&) = nullptr;
-    // If set: orders, or moves, the rows of a layer of experts, on the handle's stream.
+    // If set: orders, moves, or clears the rows of a layer of experts, on the handle's stream.
     Status (*route)(Handle&, void* state, const Route&) = nullptr;
     Status (*move_rows)(Handle&, void* state, const RowMove&) = nullptr;
+    Status (*clear_rows)(Handle&, void* state, const RowClear&) = nullptr;
     // If set: what the log says of an open backend; null: nothing.
     const char* (*remark)() = nullptr;
 };

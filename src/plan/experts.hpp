@@ -1,6 +1,8 @@
-// What moves the rows of a layer of experts: hgemm_route(), hgemm_gather_rows() and hgemm_combine_rows().
+// What moves the rows of a layer of experts: hgemm_route(), hgemm_gather_rows(), hgemm_combine_rows() and
+// hgemm_dot_rows().
 #pragma once
 
+#include "arch/common/types.hpp"
 #include "src/plan/problem.hpp"
 
 #include <cstdint>
@@ -23,9 +25,10 @@ struct Route {
     constexpr int64_t counts_bytes() const { return experts * static_cast<int64_t>(sizeof(int32_t)); }
 };
 
-enum class Rows { Gather, Combine };
+enum class Rows { Gather, Combine, Dot };
 
-// Rows of tokens become rows of choices (Gather), or the other way round.
+// Rows of tokens become rows of choices (Gather), or the other way round; or rows of tokens, A, are
+// multiplied by rows of choices, B (Dot).
 struct RowMove {
     Rows how;
     int64_t tokens, choices, columns;
@@ -37,8 +40,20 @@ struct RowMove {
     void* d;
     int64_t ldd;
     Type type_a, type_d, type_weights;
+    const void* b;
+    int64_t ldb;
+    Type type_b;
 
     constexpr int64_t all_choices() const { return tokens * choices; }
+};
+
+// Rows of D that no group owns become 0: hgemm_clear_rows().
+struct RowClear {
+    Groups groups;  // without sizes: there is none
+    int64_t group_count, rows, columns;
+    Matrix d;  // contiguous groups lie in one, masked ones in one each
+
+    constexpr int64_t matrices() const { return groups.by == GroupsBy::Counts ? group_count : 1; }
 };
 
 }  // namespace hg

@@ -44,6 +44,23 @@ struct GatePass {
     constexpr int64_t place(int64_t j) const { return block == 0 ? j : j + j / block * block; }
 };
 
+// The gradient of a gated result: hgemm_gate_gradient().
+struct GateGradient {
+    int64_t rows, columns;  // of D
+    const void* product;
+    int64_t ld_product;
+    const void* of_d;
+    int64_t ld_of_d;
+    void* of_product;
+    int64_t ld_of_product;
+    Type type_product, type_of_d, type_of_product;
+    Activation activation;
+    Gate gate;
+
+    // Where in a line of the product gate number j lies. Its up element is gate.block elements further.
+    constexpr int64_t place(int64_t j) const { return j + j / gate.block * gate.block; }
+};
+
 // Do all gates lie in front of all up elements?
 inline bool has_halves(const Problem& p) { return 2 * p.gate.block == p.n; }
 

@@ -7,6 +7,7 @@
 #include "src/plan/dispatch.hpp"
 #include "src/plan/gate.hpp"
 #include "src/run/execute.hpp"
+#include "src/run/pass.hpp"
 #include "src/run/reserved.hpp"
 
 #include <cinttypes>
@@ -175,5 +176,10 @@ Status run_gate(hg::Handle& handle, const Problem& p)
 
 const Composite gate_composite = {
     .what = "for gates", .check = check_gate, .run = run_gate, .explain = explain_gate};
+
+Status run_gate_gradient(Handle& handle, const GateGradient& what)
+{
+    return run_pass(handle, &Backend::gate_gradient, what, "gradients of gates");
+}
 
 }  // namespace hg

@@ -155,6 +155,24 @@ int main(void)
     MEMBER(hgemm_grouped_args_t, stride_bias);
     MEMBER(hgemm_grouped_args_t, bias_type);
     MEMBER(hgemm_grouped_args_t, unused_too);
+    MEMBER(hgemm_grouped_args_t, aux);
+    MEMBER(hgemm_grouped_args_t, ldaux);
+    MEMBER(hgemm_grouped_args_t, stride_aux);
+    SIZE(hgemm_gate_gradient_args_t);
+    MEMBER(hgemm_gate_gradient_args_t, size);
+    MEMBER(hgemm_gate_gradient_args_t, rows);
+    MEMBER(hgemm_gate_gradient_args_t, columns);
+    MEMBER(hgemm_gate_gradient_args_t, product);
+    MEMBER(hgemm_gate_gradient_args_t, ld_product);
+    MEMBER(hgemm_gate_gradient_args_t, of_d);
+    MEMBER(hgemm_gate_gradient_args_t, ld_of_d);
+    MEMBER(hgemm_gate_gradient_args_t, of_product);
+    MEMBER(hgemm_gate_gradient_args_t, ld_of_product);
+    MEMBER(hgemm_gate_gradient_args_t, type_product);
+    MEMBER(hgemm_gate_gradient_args_t, type_of_d);
+    MEMBER(hgemm_gate_gradient_args_t, type_of_product);
+    MEMBER(hgemm_gate_gradient_args_t, activation);
+    MEMBER(hgemm_gate_gradient_args_t, gate);
 
     SIZE(hgemm_route_args_t);
     MEMBER(hgemm_route_args_t, size);
@@ -184,6 +202,10 @@ int main(void)
     MEMBER(hgemm_rows_args_t, type_d);
     MEMBER(hgemm_rows_args_t, type_weights);
     MEMBER(hgemm_rows_args_t, unused);
+    MEMBER(hgemm_rows_args_t, b);
+    MEMBER(hgemm_rows_args_t, ldb);
+    MEMBER(hgemm_rows_args_t, type_b);
+    MEMBER(hgemm_rows_args_t, unused_too);
 
     SIZE(hgemm_flag_t);
     MEMBER(hgemm_flag_t, raised);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -119,6 +121,46 @@ TEST_P(DeviceExperts, rows_in_several_launches)
     for (const bool gathers : {false, true})
         for (const bool weighted : {false, true})
             LongRows(*library, gathers).expect_right(weighted);
+}
+
+// So many tokens of so many columns that a launch does not serve all. Each token has one element, in a
+// column of its own, and all have one row.
+TEST_P(DeviceExperts, dots_in_several_launches)
+{
+    NEEDS_BACKEND(GetParam());
+    NEEDS_MEMORY(8);
+    const auto library = make(GetParam());
+    constexpr int64_t columns = int64_t{1} << 20, tokens = (1 << 10) + 77;
+    constexpr auto bytes_of_row = static_cast<size_t>(columns) * sizeof(uint16_t);
+    Memory& memory = library->memory();
+    const Block a(memory, static_cast<size_t>(tokens) * bytes_of_row), b(memory, bytes_of_row);
+    Block d(memory, static_cast<size_t>(tokens) * sizeof(float)),
+        index(memory, static_cast<size_t>(tokens) * sizeof(int32_t));
+    memory.fill(a.get(), 0, a.bytes());
+    memory.fill(b.get(), 0x3c, b.bytes());
+    memory.fill(d.get(), 0xff, d.bytes());
+    memory.fill(index.get(), 0, index.bytes());
+    const auto number = [](int64_t token) { return static_cast<double>(token % 100 - 50); };
+    for (int64_t token = 0; token < tokens; ++token) {
+        const auto bits = static_cast<uint16_t>(encode(HGEMM_F16, number(token)));
+        memory.copy_in(a.get<uint16_t>() + token * columns + token * 937 % columns, &bits, sizeof bits);
+    }
+    hgemm_rows_args_t args = default_rows();
+    args.tokens = tokens;
+    args.choices = args.ldd = 1;
+    args.columns = args.lda = args.ldb = columns;
+    args.row_of_choice = index.get<int32_t>();
+    args.a = a.get();
+    args.b = b.get();
+    args.d = d.get();
+    args.type_d = HGEMM_F32;
+    ASSERT_EQ(library->wait(hgemm_dot_rows(library->handle(), &args)), HGEMM_STATUS_SUCCESS)
+        << hgemm_last_error() << library->story();
+    std::vector<float> results(static_cast<size_t>(tokens));
+    d.copy_out(results.data());
+    for (int64_t token = 0; token < tokens; ++token)
+        ASSERT_EQ(results[static_cast<size_t>(token)], number(token) * decode(HGEMM_F16, 0x3c3c))
+            << "token " << token;
 }
 
 INSTANTIATE_TEST_SUITE_P(, DeviceExperts, testing::ValuesIn(backends),

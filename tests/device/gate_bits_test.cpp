@@ -65,10 +65,15 @@ TEST(DeviceKernels, gated_bits)
                 g.activation = HGEMM_ACTIVATION_GELU_TANH;
             if (!is_by_kernel(forced, g))
                 continue;
-            GemmCase in_parts = g;
-            in_parts.aux = true;
+            GemmCase in_parts = g, with_aux = g;
+            with_aux.aux = in_parts.aux = true;
+            in_parts.aligned = false;  // which all is nevertheless, but for aux
+            in_parts.aux_place.shift = 1;
+            EXPECT_FALSE(is_by_kernel(any, in_parts)) << g.print();
+            EXPECT_TRUE(is_by_kernel(forced, with_aux)) << g.print();
             const std::vector<double> wanted = judged_results(any, in_parts);
             EXPECT_TRUE(judged_results(forced, g) == wanted) << kernel << ": " << g.print();
+            EXPECT_TRUE(judged_results(forced, with_aux) == wanted) << kernel << ": " << g.print();
             EXPECT_TRUE(judged_results(any, g) == wanted) << g.print();
             ++compared;
         }

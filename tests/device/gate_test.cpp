@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -91,7 +92,83 @@ void check_kernel(const std::string& kernel)
         ADD_FAILURE() << kernel << ": " << failure;
 }
 
+constexpr const char* persistent_kernels[] = {
+    "128x256_2x1/stream_k=0", "128x256_2x1/stream_k=1", "128x224", "128x176_2x1",
+    "128x128_2x1/stream_k=0", "128x128_2x1/stream_k=1"};
+
+std::vector<GemmCase> cases_with_aux()
+{
+    std::vector<GemmCase> list = cases();
+    for (size_t i = 0; i < list.size(); ++i) {
+        list[i].aux = true;
+        list[i].aux_place.gap = i % 2 == 0 ? 0 : 8;
+    }
+    return list;
+}
+
+std::vector<double> results_of(Library& library, const GemmCase& g)
+{
+    Trial trial(g, library.memory());
+    trial.upload();
+    EXPECT_EQ(library.run(trial.args()), HGEMM_STATUS_SUCCESS) << library.story();
+    trial.download();
+    EXPECT_EQ(trial.judge(library.arithmetic()).message, "") << g.print();
+    return trial.results(g.rows_of_d());
+}
+
+// aux is that of the product, and D has the bits that the same kernel computes without aux.
+void check_aux_of_kernel(const std::string& kernel)
+{
+    Library library(Cuda::get(), "", kernel);
+    ASSERT_TRUE(library.created()) << library.story();
+    int served = 0;
+    for (const GemmCase& g : cases_with_aux()) {
+        GemmCase without = g;
+        without.aux = false;
+        EXPECT_EQ(is_served(library, g), is_served(library, without)) << kernel << ": " << g.print();
+        if (!is_served(library, g))
+            continue;
+        EXPECT_TRUE(results_of(library, g) == results_of(library, without)) << kernel << ": " << g.print();
+        ++served;
+    }
+    EXPECT_GE(served, kernel.ends_with("/stream_k=1") ? 1 : 2) << kernel;
+}
+
 }  // namespace
+
+TEST(DeviceKernels, gated_aux)
+{
+    NEEDS_BACKEND("sm90");
+    for (const char* kernel : persistent_kernels)
+        check_aux_of_kernel(std::string("sm90_gated_") + kernel);
+    // Kernels that share K out store no aux.
+    for (const char* kernel : {"sm90_gated_splitk_128x96", "sm90_gated_splitk_64x16_occ2"}) {
+        Library library(Cuda::get(), "", kernel);
+        ASSERT_TRUE(library.created()) << library.story();
+        for (const GemmCase& g : cases_with_aux())
+            EXPECT_FALSE(is_served(library, g)) << kernel << ": " << g.print();
+    }
+}
+
+// The plan of a product without aux is none of the same product with it. What is not aligned runs in parts.
+TEST(DeviceKernels, gated_aux_planned)
+{
+    NEEDS_BACKEND("sm90");
+    const auto library = make("sm90");
+    int by_kernel = 0;
+    for (const GemmCase& g : cases_with_aux()) {
+        GemmCase without = g, apart = g;
+        without.aux = false;
+        apart.aligned = false;  // which it is nevertheless, but for aux
+        apart.aux_place.shift = 1;
+        results_of(*library, without);
+        results_of(*library, g);
+        results_of(*library, apart);
+        by_kernel += is_served(*library, g);
+        EXPECT_FALSE(is_served(*library, apart)) << g.print();
+    }
+    EXPECT_GT(by_kernel, 0);
+}
 
 TEST(DeviceKernels, gated)
 {

@@ -29,6 +29,18 @@ GroupedCase case_of(hgemm_grouping_t grouping)
     return g;
 }
 
+// The same with gates and aux, as one kernel serves them.
+GroupedCase gated_case_of(hgemm_grouping_t grouping)
+{
+    GroupedCase g = case_of(grouping);
+    g.n = 272;
+    g.beta = 0;
+    g.activation = HGEMM_ACTIVATION_SILU;
+    g.gate.block = 136;
+    g.aux = true;
+    return g;
+}
+
 // Those for groups alone, and those of sm80, some of which serve groups as well.
 std::vector<std::string> kernels()
 {
@@ -65,6 +77,26 @@ TEST(DeviceGroups, each_kernel_forced)
         std::printf("%-28s cases %d\n", name.c_str(), supported);
     }
     EXPECT_GE(of_sm80, 2);
+}
+
+// Those that gate what they multiply serve no call in parts, so that what is right is theirs.
+TEST(DeviceGroups, each_gated_kernel_forced)
+{
+    NEEDS_BACKEND("sm90");
+    Library plain(Cuda::get(), "sm90");
+    for (const char* const name : {"sm90_gated_grouped_64x128", "sm90_gated_grouped_128x128_1x2",
+                                   "sm90_gated_grouped_128x160_1x2"}) {
+        Library library(Cuda::get(), "", name);
+        ASSERT_TRUE(library.created()) << library.story();
+        SCOPED_TRACE(name);
+        for (const hgemm_grouping_t grouping : groupings) {
+            int served = 0;
+            for (const GroupedCase& g : aux_cases(grouping))
+                served += check_grouped(library, g);
+            EXPECT_GE(served, 5);
+            EXPECT_GE(check_bits_of_aux(library, plain, grouping), thinning() > 1 ? 1 : 3);
+        }
+    }
 }
 
 // Tiles that clusters are handed, one after the other, from a word that is 0 again behind each call: also
@@ -106,26 +138,33 @@ TEST(DeviceGroups, each_kernel_handed_out)
 // From each backend on: those that have no kernel for groups leave them to sm80.
 class DeviceGroupsOf : public testing::TestWithParam<const char*> {};
 
+void check_graph_with_other_sizes(Library& library, const GroupedCase& g)
+{
+    SCOPED_TRACE(g.describe());
+    const Stream stream;
+    GroupedTrial trial(library.memory(), g);
+    ASSERT_EQ(hgemm_set_stream(library.handle(), stream), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    CUgraphExec_st* graph = Cuda::get()->capture(
+        stream, [&] { EXPECT_EQ(trial.start(library), HGEMM_STATUS_SUCCESS) << hgemm_last_error(); });
+    for (const std::vector<int64_t>& rows : std::vector<std::vector<int64_t>>{
+             {130, 0, 64, 5, 200}, {0, 0, 199, 200, 0}, {100, 100, 99, 64, 36}, {0, 0, 0, 0, 0}}) {
+        trial.set_rows(rows);
+        Cuda::get()->launch(graph, stream);
+        Cuda::get()->wait(stream);
+        trial.expect_right();
+    }
+    Cuda::get()->destroy(graph);
+}
+
 // A graph reads the sizes that are there when it is launched.
 TEST_P(DeviceGroupsOf, graph_with_other_sizes)
 {
     NEEDS_BACKEND(GetParam());
-    for (const hgemm_grouping_t grouping : groupings) {
-        const auto library = make(GetParam());
-        const Stream stream;
-        GroupedTrial trial(library->memory(), case_of(grouping));
-        ASSERT_EQ(hgemm_set_stream(library->handle(), stream), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-        CUgraphExec_st* graph = Cuda::get()->capture(
-            stream, [&] { EXPECT_EQ(trial.start(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error(); });
-        for (const std::vector<int64_t>& rows : std::vector<std::vector<int64_t>>{
-                 {130, 0, 64, 5, 200}, {0, 0, 199, 200, 0}, {100, 100, 99, 64, 36}, {0, 0, 0, 0, 0}}) {
-            trial.set_rows(rows);
-            Cuda::get()->launch(graph, stream);
-            Cuda::get()->wait(stream);
-            trial.expect_right();
+    for (const hgemm_grouping_t grouping : groupings)
+        for (const auto& make_case : {case_of, gated_case_of}) {
+            const auto library = make(GetParam());
+            check_graph_with_other_sizes(*library, make_case(grouping));
         }
-        Cuda::get()->destroy(graph);
-    }
 }
 
 // Sizes that no group can have are cut to those that it can, so that nothing else is written.
@@ -134,16 +173,18 @@ TEST_P(DeviceGroupsOf, sizes_out_of_range)
     NEEDS_BACKEND(GetParam());
     const auto library = make(GetParam());
     constexpr int64_t huge = int64_t{1} << 40;
-    GroupedTrial masked(library->memory(), case_of(HGEMM_GROUPED_MASKED));
-    masked.set_rows({200, 0, 0, 5, 200});
-    masked.set_sizes({huge, -huge, -1, 5, 201});
-    EXPECT_EQ(masked.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    masked.expect_right();
-    GroupedTrial contiguous(library->memory(), case_of(HGEMM_GROUPED_CONTIGUOUS));
-    contiguous.set_rows({130, 0, 269, 0, 0});
-    contiguous.set_sizes({-huge, 130, 130, huge, huge, -huge});
-    EXPECT_EQ(contiguous.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-    contiguous.expect_right();
+    for (const auto& make_case : {case_of, gated_case_of}) {
+        GroupedTrial masked(library->memory(), make_case(HGEMM_GROUPED_MASKED));
+        masked.set_rows({200, 0, 0, 5, 200});
+        masked.set_sizes({huge, -huge, -1, 5, 201});
+        EXPECT_EQ(masked.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        masked.expect_right();
+        GroupedTrial contiguous(library->memory(), make_case(HGEMM_GROUPED_CONTIGUOUS));
+        contiguous.set_rows({130, 0, 269, 0, 0});
+        contiguous.set_sizes({-huge, 130, 130, huge, huge, -huge});
+        EXPECT_EQ(contiguous.run(*library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        contiguous.expect_right();
+    }
 }
 
 // On fewer SMs, in batch-invariant mode, and in a second call with other sizes.

@@ -66,6 +66,14 @@ TEST_P(DeviceRules, grouped_masked)
     EXPECT_TRUE(check_grouped(*make(GetParam()), HGEMM_GROUPED_MASKED));
 }
 
+TEST_P(DeviceRules, grouped_aux)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_aux_of_groups(*library);
+    check_aux_refusals(*library);
+}
+
 TEST_P(DeviceRules, grouped_k)
 {
     NEEDS_BACKEND(GetParam());
@@ -116,6 +124,22 @@ TEST_P(DeviceRules, experts_rows)
     check_combined_rows(*library);
 }
 
+TEST_P(DeviceRules, experts_dots)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_dot_rows(*library);
+    check_dot_bits(*library);
+}
+
+TEST_P(DeviceRules, experts_clear)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_cleared_rows(*library);
+    check_clear_refusals(*library);
+}
+
 TEST_P(DeviceRules, experts_calls)
 {
     NEEDS_BACKEND(GetParam());
@@ -150,6 +174,22 @@ TEST_P(DeviceRules, gate_bits)
 {
     NEEDS_BACKEND(GetParam());
     check_gate_bits(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, gate_aux)
+{
+    NEEDS_BACKEND(GetParam());
+    check_gate_aux(*make(GetParam()));
+}
+
+TEST_P(DeviceRules, gate_gradients)
+{
+    NEEDS_BACKEND(GetParam());
+    const auto library = make(GetParam());
+    check_gate_gradients(*library);
+    check_gate_gradient_values(*library);
+    check_gate_gradient_bits(*library);
+    check_gate_gradient_refusals(*library);
 }
 
 TEST_P(DeviceRules, gate_calls)

@@ -67,6 +67,10 @@ TEST(HostRules, experts_routes) { check_routes(*make()); }
 TEST(HostRules, experts_workspaces) { check_route_workspaces(*make()); }
 TEST(HostRules, experts_gather) { check_gathered_rows(*make()); }
 TEST(HostRules, experts_combine) { check_combined_rows(*make()); }
+TEST(HostRules, experts_dots) { check_dot_rows(*make()); }
+TEST(HostRules, experts_dot_bits) { check_dot_bits(*make()); }
+TEST(HostRules, experts_clear) { check_cleared_rows(*make()); }
+TEST(HostRules, experts_clear_refusals) { check_clear_refusals(*make()); }
 TEST(HostRules, experts_layers) { check_expert_layers(*make()); }
 TEST(HostRules, experts_refusals) { check_expert_refusals(*make()); }
 TEST(HostRules, tree_bits) { check_tree_bits(*make()); }
@@ -88,11 +92,18 @@ TEST(HostRules, triangle_refusals) { check_triangle_refusals(*make()); }
 TEST(HostRules, gate_results) { check_gates(*make()); }
 TEST(HostRules, gate_values) { check_gate_values(*make()); }
 TEST(HostRules, gate_bits) { check_gate_bits(*make()); }
+TEST(HostRules, gate_aux) { check_gate_aux(*make()); }
 TEST(HostRules, gate_workspaces) { check_gate_workspaces(*make()); }
 TEST(HostRules, gate_repeats) { check_gate_repeats(*make()); }
 TEST(HostRules, gate_refusals) { check_gate_refusals(*make()); }
+TEST(HostRules, gate_gradients) { check_gate_gradients(*make()); }
+TEST(HostRules, gate_gradient_values) { check_gate_gradient_values(*make()); }
+TEST(HostRules, gate_gradient_bits) { check_gate_gradient_bits(*make()); }
+TEST(HostRules, gate_gradient_refusals) { check_gate_gradient_refusals(*make()); }
 TEST(HostRules, grouped_contiguous) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_CONTIGUOUS)); }
 TEST(HostRules, grouped_masked) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_MASKED)); }
+TEST(HostRules, grouped_aux) { check_aux_of_groups(*make()); }
+TEST(HostRules, grouped_aux_refusals) { check_aux_refusals(*make()); }
 TEST(HostRules, grouped_k) { check_k_groups(*make()); }
 TEST(HostRules, grouped_host) { EXPECT_TRUE(check_grouped(*make(), HGEMM_GROUPED_HOST)); }
 

@@ -58,9 +58,14 @@ std::vector<hgemm_status_t> ask_all(hgemm_handle_t h)
     hgemm_route_args_init(&route, sizeof route);
     route.choices = route.experts = route.ld = 1;
     route.ends = &end;
+    hgemm_grouped_args_t clear = grouped;
+    clear.ldd = 1;
     hgemm_rows_args_t rows;
     hgemm_rows_args_init(&rows, sizeof rows);
-    rows.choices = rows.lda = rows.ldd = 1;
+    rows.choices = rows.lda = rows.ldb = rows.ldd = 1;
+    hgemm_gate_gradient_args_t gradient;
+    hgemm_gate_gradient_args_init(&gradient, sizeof gradient);
+    gradient.ld_product = gradient.ld_of_d = gradient.ld_of_product = gradient.gate.block = 1;
     hgemm_stream_t stream;
     size_t bytes;
     char text[10];
@@ -82,9 +87,12 @@ std::vector<hgemm_status_t> ask_all(hgemm_handle_t h)
             hgemm_workspace_size(h, &args, &bytes),
             hgemm_explain(h, &args, text, sizeof text),
             hgemm_grouped_ex(h, &grouped),
+            hgemm_gate_gradient(h, &gradient),
             hgemm_route(h, &route),
             hgemm_gather_rows(h, &rows),
-            hgemm_combine_rows(h, &rows)};
+            hgemm_combine_rows(h, &rows),
+            hgemm_dot_rows(h, &rows),
+            hgemm_clear_rows(h, &clear)};
 }
 
 void expect_answers(hgemm_handle_t handle, hgemm_status_t wanted)

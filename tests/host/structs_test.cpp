@@ -195,7 +195,8 @@ TEST_P(OlderCallers, are_served)
 
 INSTANTIATE_TEST_SUITE_P(, OlderCallers, testing::Values(args_of_0_1, args_without_gate));
 
-// hgemm_grouped_args_t had 160 bytes in version 0.1, 200 before it had gates, and 232 before it had a bias.
+// hgemm_grouped_args_t had 160 bytes in version 0.1, 200 before it had gates, 232 before it had a bias, and
+// 256 before it had aux.
 class OlderCallersOfGroups : public StructSizes, public testing::WithParamInterface<size_t> {};
 
 TEST_P(OlderCallersOfGroups, are_served)
@@ -223,10 +224,34 @@ TEST_P(OlderCallersOfGroups, are_served)
 INSTANTIATE_TEST_SUITE_P(, OlderCallersOfGroups,
                          testing::Values(offsetof(hgemm_grouped_args_t, ends),
                                          offsetof(hgemm_grouped_args_t, activation),
-                                         offsetof(hgemm_grouped_args_t, bias)));
+                                         offsetof(hgemm_grouped_args_t, bias),
+                                         offsetof(hgemm_grouped_args_t, aux)));
 static_assert(offsetof(hgemm_grouped_args_t, ends) == 160 &&
               offsetof(hgemm_grouped_args_t, activation) == 200 &&
-              offsetof(hgemm_grouped_args_t, bias) == 232);
+              offsetof(hgemm_grouped_args_t, bias) == 232 && offsetof(hgemm_grouped_args_t, aux) == 256);
+
+// hgemm_rows_args_t had 104 bytes before it had a B, which hgemm_dot_rows() alone reads.
+TEST_F(StructSizes, of_older_callers_of_rows_are_served)
+{
+    constexpr size_t size = 104;
+    static_assert(size == offsetof(hgemm_rows_args_t, b));
+    uint16_t from[] = {1, 2, 3, 4}, to[4] = {};
+    const int32_t row_of_choice[] = {1, 0};
+    hgemm_rows_args_t now;
+    hgemm_rows_args_init(&now, size);
+    now.tokens = now.columns = now.lda = now.ldd = 2;
+    now.choices = 1;
+    now.row_of_choice = row_of_choice;
+    now.a = from;
+    now.d = to;
+    auto* const older = place<uint64_t>(size / sizeof(uint64_t));
+    std::memcpy(older, &now, size);
+    const auto* args = reinterpret_cast<const hgemm_rows_args_t*>(older);
+    EXPECT_EQ(hgemm_gather_rows(library.handle(), args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    EXPECT_EQ(std::vector<uint16_t>(to, to + 4), std::vector<uint16_t>({3, 4, 1, 2}));
+    EXPECT_EQ(hgemm_combine_rows(library.handle(), args), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    expect_invalid(hgemm_dot_rows(library.handle(), args), 2, "(args->type_b) is 0, must be 1 (F16)");
+}
 
 }  // namespace
 }  // namespace hg::test

@@ -1,5 +1,5 @@
-// Layers of experts: configuration and parameters of the kernels that order their rows, and that gather and
-// combine them. Host and device.
+// Layers of experts: configuration and parameters of the kernels that order their rows, and that gather,
+// combine, multiply and clear them. Host and device.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -33,22 +33,33 @@ struct RouteParams {
     int32_t* choice_of_row;  // null: is not written
 };
 
-constexpr int rows_threads = 256, rows_ctas_per_sm = 4;
+constexpr int rows_threads = 256, rows_warps = rows_threads / 32, rows_ctas_per_sm = 4;
 
-// As RowMove. A unit is what a thread loads and stores at a time.
+// As RowMove. A unit is what a thread loads and stores at a time; of dot products, a token.
 struct RowsParams {
     const int32_t* row_of_choice;
     const void* weights;  // null: all are 1
-    const void* a;
+    const void *a, *b;
     void* d;
-    int64_t ldw, lda, ldd;
+    int64_t ldw, lda, ldb, ldd;
     Divisor units_of_row;
     int32_t units;    // of all tokens
+    int32_t columns;  // of dot products
     int32_t choices;  // of a token
     int32_t width;    // elements of a unit: 1, eight, or with `copies` as many as have 16 bytes
     int32_t limit;    // rows of choices: numbers outside are of none
     bool copies;      // bits of A, in units of 16 bytes
-    Type type_a, type_d, type_weights;
+    Type type_a, type_b, type_d, type_weights;
+};
+
+// As RowClear.
+struct ClearParams {
+    char* d;
+    int64_t ld_bytes, stride_bytes, row_bytes;
+    Groups groups;
+    int32_t group_count, rows;
+    int32_t matrices, ctas_of_matrix;  // of as many matrices at a time as the grid has CTAs for
+    bool vectors;                      // of 16 bytes
 };
 
 }  // namespace hg

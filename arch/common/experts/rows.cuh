@@ -1,4 +1,5 @@
-// Gathers the rows of tokens for their choices, and combines the rows of choices to those of tokens.
+// Gathers the rows of tokens for their choices, combines the rows of choices to those of tokens, and
+// multiplies the one by the other.
 #pragma once
 
 #include "arch/common/elements.cuh"
@@ -181,6 +182,107 @@ __device__ inline void combine_rows(const RowsParams& p)
         else
             combine_vector<Type::F32>(p, at);
     });
+}
+
+// Up to eight elements from `place` on; the others are zeros.
+__device__ inline void load_elements(float (&v)[epilogue_vector], const void* base, int64_t place,
+                                     int32_t count, Type type)
+{
+#pragma unroll
+    for (int e = 0; e < epilogue_vector; ++e)
+        v[e] = e < count ? load_element(base, place + e, type) : 0.0f;
+}
+
+// What a lane of a warp adds to the dot products of a token's row of A and rows of B: of each 256 columns
+// eight, so that the order does not depend on how elements are loaded. Where there is no row it reads row
+// 0.
+template <typename LoadA, typename LoadB>
+__device__ inline void multiply_rows(const RowsParams& p, const int32_t (&rows)[choices_of_unit],
+                                     float (&sums)[choices_of_unit], LoadA load_a, LoadB load_b)
+{
+#pragma unroll 1
+    for (int32_t column = threadIdx.x % 32 * epilogue_vector; column < p.columns;
+         column += 32 * epilogue_vector) {
+        float a[epilogue_vector], b[choices_of_unit][epilogue_vector];
+        load_a(a, column);
+#pragma unroll
+        for (int i = 0; i < choices_of_unit; ++i)
+            load_b(b[i], max(rows[i], 0), column);
+#pragma unroll
+        for (int i = 0; i < choices_of_unit; ++i)
+#pragma unroll
+            for (int e = 0; e < epilogue_vector; ++e)
+                sums[i] = fmaf(a[e], b[i][e], sums[i]);
+    }
+}
+
+// The token's dot products, by a warp.
+template <typename LoadA, typename LoadB>
+__device__ inline void dot_choices(const RowsParams& p, int32_t token, LoadA load_a, LoadB load_b)
+{
+    const auto lane = static_cast<int32_t>(threadIdx.x % 32);
+#pragma unroll 1
+    for (int32_t first = 0; first < p.choices; first += choices_of_unit) {
+        int32_t rows[choices_of_unit];
+        float sums[choices_of_unit] = {};
+        load_rows(p, token, first, rows);
+        multiply_rows(p, rows, sums, load_a, load_b);
+#pragma unroll
+        for (int i = 0; i < choices_of_unit; ++i) {
+#pragma unroll
+            for (int apart = 16; apart > 0; apart /= 2)
+                sums[i] += __shfl_xor_sync(0xffffffff, sums[i], apart);
+            if (lane == i && first + i < p.choices)
+                store_element(rows[i] >= 0 ? sums[i] : 0.0f, p.d, token * p.ldd + first + i, p.type_d);
+        }
+    }
+}
+
+template <Type T>
+__device__ inline void dot_vectors(const RowsParams& p, int32_t token)
+{
+    constexpr Type half = T == Type::F16 ? Type::F16 : Type::BF16;
+    const int64_t bytes_a = device_bytes_of(p.type_a);
+    const char* const a = static_cast<const char*>(p.a) + token * p.lda * bytes_a;
+    dot_choices(
+        p, token,
+        [&](float(&v)[epilogue_vector], int32_t column) {
+            load_vector<half>(v, a + column * bytes_a, p.type_a);
+        },
+        [&](float(&v)[epilogue_vector], int32_t row, int32_t column) {
+            load_vector<half>(
+                v, static_cast<const char*>(p.b) + (row * p.ldb + column) * device_bytes_of(T), T);
+        });
+}
+
+__device__ inline void dot_elements(const RowsParams& p, int32_t token)
+{
+    dot_choices(
+        p, token,
+        [&](float(&v)[epilogue_vector], int32_t column) {
+            load_elements(v, p.a, token * p.lda + column, p.columns - column, p.type_a);
+        },
+        [&](float(&v)[epilogue_vector], int32_t row, int32_t column) {
+            load_elements(v, p.b, row * p.ldb + column, p.columns - column, p.type_b);
+        });
+}
+
+// The whole kernel. Each warp takes a token at a time.
+__device__ inline void dot_rows(const RowsParams& p)
+{
+#pragma unroll 1
+    for (int64_t token = blockIdx.x * rows_warps + threadIdx.x / 32; token < p.units;
+         token += gridDim.x * rows_warps) {
+        const auto index = static_cast<int32_t>(token);
+        if (p.width == 1)
+            dot_elements(p, index);
+        else if (p.type_b == Type::BF16)
+            dot_vectors<Type::BF16>(p, index);
+        else if (p.type_b == Type::F16)
+            dot_vectors<Type::F16>(p, index);
+        else
+            dot_vectors<Type::F32>(p, index);
+    }
 }
 
 }  // namespace hg

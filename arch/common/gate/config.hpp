@@ -1,4 +1,4 @@
-// The pass that gates sums: configuration and parameters. Host and device.
+// The pass that gates sums, and that of gradients: configuration and parameters. Host and device.
 #pragma once
 
 #include "arch/common/divisor.hpp"
@@ -29,6 +29,21 @@ struct GateParams {
     Groups groups;  // rows that no group owns stay as they are
     int32_t group_count;
     int64_t rows;  // of a problem
+};
+
+// As GateGradient. A unit is what a thread computes at a time: eight gates and their up elements, or one.
+struct GateGradientParams {
+    const void *product, *of_d;
+    void* of_product;
+    int64_t ld_product, ld_of_d, ld_of_product;
+    Divisor units_of_row;
+    Divisor block;  // gates that lie together
+    int32_t units;
+    bool vectors;
+    bool alternate;  // a gate, its up element, the next gate: vectors have four of each
+    Gate gate;
+    Activation activation;
+    Type type_product, type_of_d, type_of_product;
 };
 
 }  // namespace hg

@@ -3,6 +3,7 @@
 #include "arch/common/divisor.hpp"
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/pack.hpp"
+#include "src/base/displaced.hpp"
 #include "src/plan/sums.hpp"
 
 #include <algorithm>
@@ -13,18 +14,14 @@ namespace {
 
 constexpr int64_t bytes_of_unit = 16, columns_of_unit = 8;
 
-// Are all accesses to A and D whole vectors?
+// Are all accesses to A and D, or to A and B, whole vectors?
 bool takes_vectors(const RowMove& what)
 {
-    return what.columns % columns_of_unit == 0 &&
-           is_vector_aligned(what.a, what.lda, 0, bytes_of(what.type_a)) &&
-           is_vector_aligned(what.d, what.ldd, 0, bytes_of(what.type_d));
-}
-
-template <typename T>
-T* moved(T* pointer, int64_t bytes)
-{
-    return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(pointer) + static_cast<uintptr_t>(bytes));
+    const bool a = is_vector_aligned(what.a, what.lda, 0, bytes_of(what.type_a)),
+               other = what.how == Rows::Dot
+                           ? is_vector_aligned(what.b, what.ldb, 0, bytes_of(what.type_b))
+                           : is_vector_aligned(what.d, what.ldd, 0, bytes_of(what.type_d));
+    return what.columns % columns_of_unit == 0 && a && other;
 }
 
 }  // namespace
@@ -67,21 +64,42 @@ RowsParams pack_rows(const RowMove& what, int64_t first, int64_t tokens)
                                    : vectors ? columns_of_unit
                                              : 1);
     p.row_of_choice = what.row_of_choice + first * what.choices;
-    if (what.weights)
-        p.weights = moved(what.weights, first * what.ldw * bytes_of(what.type_weights));
-    p.a = gathers ? moved(what.a, first * what.lda * bytes_of(what.type_a)) : what.a;
-    p.d = gathers ? what.d : moved(what.d, first * what.ldd * bytes_of(what.type_d));
+    p.weights = displaced(what.weights, first * what.ldw * bytes_of(what.type_weights));
+    p.a = what.how == Rows::Combine ? what.a : displaced(what.a, first * what.lda * bytes_of(what.type_a));
+    p.b = what.b;
+    p.d = gathers ? what.d : displaced(what.d, first * what.ldd * bytes_of(what.type_d));
     p.ldw = what.ldw;
     p.lda = what.lda;
+    p.ldb = what.ldb;
     p.ldd = what.ldd;
+    p.columns = static_cast<int32_t>(what.columns);
     p.choices = static_cast<int32_t>(what.choices);
-    const int64_t units = what.columns / p.width;
+    const int64_t units = what.how == Rows::Dot ? 1 : what.columns / p.width;
     p.units_of_row = divisor(static_cast<int32_t>(units));
     p.units = static_cast<int32_t>(units * tokens);
     p.limit = static_cast<int32_t>(what.all_choices());
     p.type_a = what.type_a;
+    p.type_b = what.type_b;
     p.type_d = what.type_d;
     p.type_weights = what.type_weights;
+    return p;
+}
+
+ClearParams pack_clear(const RowClear& what, int64_t most)
+{
+    const int64_t bytes = bytes_of(what.d.type);
+    ClearParams p{};
+    p.d = static_cast<char*>(what.d.ptr);
+    p.ld_bytes = what.d.ld * bytes;
+    p.stride_bytes = what.d.batch_stride * bytes;
+    p.row_bytes = what.columns * bytes;
+    p.groups = what.groups;
+    p.group_count = static_cast<int32_t>(what.group_count);
+    p.rows = static_cast<int32_t>(what.rows);
+    p.matrices = static_cast<int32_t>(what.matrices());
+    p.ctas_of_matrix = static_cast<int32_t>(std::max<int64_t>(1, most / what.matrices()));
+    p.vectors = p.row_bytes % bytes_of_unit == 0 &&
+                is_vector_aligned(what.d.ptr, what.d.ld, what.d.batch_stride, bytes);
     return p;
 }
 

@@ -18,4 +18,7 @@ int64_t tokens_at_once(const RowMove& what);
 // Tokens `first` to first + tokens - 1.
 RowsParams pack_rows(const RowMove& what, int64_t first, int64_t tokens);
 
+// For a grid of so many CTAs at most.
+ClearParams pack_clear(const RowClear& what, int64_t most);
+
 }  // namespace hg

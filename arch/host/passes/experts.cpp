@@ -85,6 +85,34 @@ void combine_row(const RowMove& what, int64_t token)
     }
 }
 
+// In 16 sums, of which each gets every 16th product.
+float dot_product(const RowMove& what, int64_t token, int64_t row)
+{
+    constexpr int64_t lanes = 16;
+    static_assert(columns_at_once % lanes == 0);
+    float sums[lanes] = {};
+    for (int64_t j = 0; j < what.columns; j += columns_at_once) {
+        const int64_t count = std::min(columns_at_once, what.columns - j);
+        float a[columns_at_once] = {}, b[columns_at_once] = {};
+        to_float(what.type_a, what.a, token * what.lda + j, 1, count, a);
+        to_float(what.type_b, what.b, row * what.ldb + j, 1, count, b);
+        for (int64_t e = 0; e < count; ++e)
+            sums[e % lanes] += a[e] * b[e];
+    }
+    for (int64_t apart = lanes / 2; apart > 0; apart /= 2)
+        for (int64_t lane = 0; lane < apart; ++lane)
+            sums[lane] += sums[lane + apart];
+    return sums[0];
+}
+
+void dot_choice(const RowMove& what, int64_t choice)
+{
+    const int32_t row = what.row_of_choice[choice];
+    const int64_t token = choice / what.choices;
+    const float sum = exists(what, row) ? dot_product(what, token, row) : 0.0f;
+    from_float(what.type_d, &sum, 1, what.d, token * what.ldd + choice % what.choices);
+}
+
 }  // namespace
 
 void route(const Route& what)
@@ -118,13 +146,31 @@ void move_rows(Pool& pool, const RowMove& what, int threads)
     const auto parts =
         std::clamp<int64_t>(what.all_choices() * what.columns / elements_of_part, 1, threads);
     pool.parallel_for(static_cast<int>(parts), what.tokens, [&](int64_t begin, int64_t end) {
-        if (what.how == Rows::Gather)
-            for (int64_t choice = begin * what.choices; choice < end * what.choices; ++choice)
-                gather_choice(what, choice);
-        else
+        if (what.how == Rows::Combine)
             for (int64_t token = begin; token < end; ++token)
                 combine_row(what, token);
+        else
+            for (int64_t choice = begin * what.choices; choice < end * what.choices; ++choice)
+                (what.how == Rows::Gather ? gather_choice : dot_choice)(what, choice);
     });
+}
+
+void clear_rows(const RowClear& what)
+{
+    const auto size_at = [&](int64_t i) {
+        return what.groups.narrow ? static_cast<const int32_t*>(what.groups.sizes)[i]
+                                  : static_cast<const int64_t*>(what.groups.sizes)[i];
+    };
+    const int64_t bytes = bytes_of(what.d.type), groups = what.group_count;
+    const bool masked = what.groups.masked(), offsets = what.groups.by == GroupsBy::Offsets;
+    for (int64_t z = 0; z < what.matrices(); ++z) {
+        const int64_t first = groups > 0 && offsets ? size_at(0) : 0;
+        const int64_t last = groups == 0 ? 0 : size_at(masked ? z : offsets ? groups : groups - 1);
+        char* const d = static_cast<char*>(what.d.ptr) + z * what.d.batch_stride * bytes;
+        for (int64_t i = 0; i < what.rows; i = i + 1 == first ? last : i + 1)
+            if (i < first || i >= last)
+                std::memset(d + i * what.d.ld * bytes, 0, static_cast<size_t>(what.columns * bytes));
+    }
 }
 
 }  // namespace hg

@@ -8,5 +8,6 @@ namespace hg {
 
 void route(const Route& what);
 void move_rows(Pool& pool, const RowMove& what, int threads);
+void clear_rows(const RowClear& what);
 
 }  // namespace hg

@@ -1,4 +1,4 @@
-// Gates sums on the host.
+// Gates sums, and computes gradients of gated results, on the host.
 #pragma once
 
 #include "arch/host/pool.hpp"
@@ -8,5 +8,6 @@ namespace hg {
 
 // By at most `threads` threads.
 void apply_gates(Pool& pool, const GatePass& pass, int threads);
+void differentiate_gates(Pool& pool, const GateGradient& what, int threads);
 
 }  // namespace hg

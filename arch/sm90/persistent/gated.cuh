@@ -1,5 +1,6 @@
 // Epilogue of the gated kernels: a thread's sums of the first half of a tile's columns are gates of those
-// of the second half. TMA stores the tile of D, half as wide.
+// of the second half. TMA stores the tile of D, half as wide. Threads store aux, if there is one, from
+// their registers: its gates and up elements lie as those of B do.
 //
 //   named barrier 1 + consumer   the 128 threads of a consumer: the bias is staged, if there is one; a
 //                                staging buffer is free; it is filled.
@@ -36,12 +37,54 @@ __device__ inline float add_gate_bias(const Params& p, float alpha, float (&acc)
     return 1.0f;
 }
 
-// Replaces the first half of the sums by elements of D.
-template <Config C>
+// Two neighbouring elements of aux.
+template <Type T>
+__device__ inline uint32_t pair_of(const float* sums, float alpha)
+{
+    return to_bits2(__fmul_rn(alpha, sums[0]), __fmul_rn(alpha, sums[1]), T);
+}
+
+// Stores a thread's sums of two rows of a tile as elements of aux, above row `end` and before D's last
+// column. A thread's gates in eight columns of D lie side by side, as do its up elements; where they
+// alternate, its two gates and two up elements do.
+template <Config C, Type T>
+__device__ inline void store_aux(const Params& p, float alpha, const float (&acc)[C.tile_n / 2],
+                                 const Block& at, int64_t end)
+{
+    constexpr int half = C.tile_n / 4;
+    const int64_t row = at.m + at.warp * 16 + at.lane / 4;
+    uint16_t* const aux = static_cast<uint16_t*>(p.output.aux) + at.batch * p.output.stride_aux;
+    const int32_t apart = p.gate.rows;  // 0: gates and up elements alternate
+#pragma unroll
+    for (int i = 0; i < half; i += 4) {
+        const auto column = static_cast<int32_t>(at.n) + 2 * i;
+        const int32_t gates = column + p.gate.block.quotient(column) * apart, lane = 2 * (at.lane % 4);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const uint32_t gate = pair_of<T>(acc + i + 2 * r, alpha),
+                           other = pair_of<T>(acc + i + half + 2 * r, alpha);
+            uint16_t* const line = aux + (row + 8 * r) * p.output.ldaux;
+            if (row + 8 * r >= end || column >= p.output.n / 2)
+                continue;
+            if (apart == 0) {
+                *reinterpret_cast<uint2*>(line + 2 * (column + lane)) =
+                    make_uint2(__byte_perm(gate, other, 0x5410), __byte_perm(gate, other, 0x7632));
+            } else {
+                *reinterpret_cast<uint32_t*>(line + gates + lane) = gate;
+                *reinterpret_cast<uint32_t*>(line + gates + lane + apart) = other;
+            }
+        }
+    }
+}
+
+// Replaces the first half of the sums by elements of D. `end`: of the rows that aux gets.
+template <Config C, Type T>
 __device__ inline void apply_gates(const Params& p, float alpha, float (&acc)[C.tile_n / 2],
-                                   const Block& at)
+                                   const Block& at, int64_t end)
 {
     alpha = add_gate_bias<C>(p, alpha, acc, at);
+    if (p.output.aux) [[unlikely]]
+        store_aux<C, T>(p, alpha, acc, at, end);
     constexpr int half = C.tile_n / 4;
     const Gate& gate = p.gate.gate;
     with_short_gate_function(p.output.activation, gate.slope, [&](auto activation) {
@@ -52,14 +95,15 @@ __device__ inline void apply_gates(const Params& p, float alpha, float (&acc)[C.
 }
 
 template <Config C, Type T>
-__device__ inline void store_gated_tile(const Params& p, const Scalars& s, Accumulator<C>& acc, Block at)
+__device__ inline void store_gated_tile(const Params& p, const Scalars& s, Accumulator<C>& acc, Block at,
+                                        int64_t end)
 {
     constexpr int width = C.tile_n / 2, columns = gated_box_columns(C);
     const auto start = [](int i) { return box_start(width, i, columns); };
     at.n /= 2;
 #pragma unroll
     for (; at.block < C.blocks(); ++at.block, at.m += 64) {
-        apply_gates<C>(p, s.alpha, acc[at.block], at);
+        apply_gates<C, T>(p, s.alpha, acc[at.block], at, end);
         store_boxes<C>(
             box_count(width, columns), at,
             [&](unsigned char* box, int i) {
@@ -100,7 +144,7 @@ __device__ inline void store_last_gated_tile(const Params& p, const Scalars& s, 
         ptx::bulk_wait_group_read<0>();
 #pragma unroll
     for (; at.block < C.blocks(); ++at.block, at.m += 64) {
-        apply_gates<C>(p, s.alpha, acc[at.block], at);
+        apply_gates<C, T>(p, s.alpha, acc[at.block], at, end);
 #pragma unroll
         for (int i = 0; i < box_count(width, columns); ++i) {
             const int start = box_start(width, i, columns);

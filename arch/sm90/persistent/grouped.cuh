@@ -146,7 +146,7 @@ __device__ inline void store_group_tile(const Params& p, const Scalars& s, Accum
 {
     if constexpr (C.is_gated()) {
         if (is_full_tile<C>(tile))
-            store_gated_tile<C, T>(p, s, acc, at);
+            store_gated_tile<C, T>(p, s, acc, at, tile.end);
         else
             store_last_gated_tile<C, T>(p, s, acc, at, tile.end);
         return;

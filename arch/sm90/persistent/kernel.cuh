@@ -90,7 +90,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
     if constexpr (C.triangle)
         store_triangle_tile<C, T>(p, scalars, acc, at);
     else if constexpr (C.is_gated())
-        store_gated_tile<C, T>(p, scalars, acc, at);
+        store_gated_tile<C, T>(p, scalars, acc, at, p.output.m);
     else
         store_tile<C, T>(p, scalars, acc, at);
 }

@@ -136,11 +136,24 @@ class GroupedArgs(_Struct):
                 ("offsets", c_void_p), ("counts", c_void_p), ("problems", POINTER(Args)),
                 ("ends", c_void_p), ("ends_i32", c_void_p), ("offsets_i32", c_void_p), ("counts_i32", c_void_p),
                 ("transa", c_int), ("flags", c_uint32), ("activation", c_int), ("unused", c_uint32), ("gate", Gate),
-                ("bias", c_void_p), ("stride_bias", c_int64), ("bias_type", c_int), ("unused_too", c_uint32)]
+                ("bias", c_void_p), ("stride_bias", c_int64), ("bias_type", c_int), ("unused_too", c_uint32),
+                ("aux", c_void_p), ("ldaux", c_int64), ("stride_aux", c_int64)]
 
     def __init__(self) -> None:
         super().__init__()
         hgemm_grouped_args_init(byref(self), sizeof(self))
+
+
+class GateGradientArgs(_Struct):
+    """hgemm_gate_gradient_args_t; ``GateGradientArgs()`` has the defaults of hgemm_gate_gradient_args_init()."""
+    _fields_ = [("size", c_size_t), ("rows", c_int64), ("columns", c_int64), ("product", c_void_p),
+                ("ld_product", c_int64), ("of_d", c_void_p), ("ld_of_d", c_int64), ("of_product", c_void_p),
+                ("ld_of_product", c_int64), ("type_product", c_int), ("type_of_d", c_int), ("type_of_product", c_int),
+                ("activation", c_int), ("gate", Gate)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        hgemm_gate_gradient_args_init(byref(self), sizeof(self))
 
 
 class RouteArgs(_Struct):
@@ -159,7 +172,8 @@ class RowsArgs(_Struct):
     _fields_ = [("size", c_size_t), ("tokens", c_int64), ("choices", c_int64), ("columns", c_int64),
                 ("row_of_choice", c_void_p), ("weights", c_void_p), ("ldw", c_int64), ("a", c_void_p),
                 ("lda", c_int64), ("d", c_void_p), ("ldd", c_int64), ("type_a", c_int), ("type_d", c_int),
-                ("type_weights", c_int), ("unused", c_uint32)]
+                ("type_weights", c_int), ("unused", c_uint32), ("b", c_void_p), ("ldb", c_int64), ("type_b", c_int),
+                ("unused_too", c_uint32)]
 
     def __init__(self) -> None:
         super().__init__()
@@ -367,11 +381,15 @@ hgemm_grouped_args_init = _function("hgemm_grouped_args_init", None, POINTER(Gro
 hgemm_grouped_ex = _call("hgemm_grouped_ex", _handle, POINTER(GroupedArgs))
 
 # Mixtures of experts
+hgemm_gate_gradient_args_init = _function("hgemm_gate_gradient_args_init", None, POINTER(GateGradientArgs), c_size_t)
+hgemm_gate_gradient = _call("hgemm_gate_gradient", _handle, POINTER(GateGradientArgs))
 hgemm_route_args_init = _function("hgemm_route_args_init", None, POINTER(RouteArgs), c_size_t)
 hgemm_route = _call("hgemm_route", _handle, POINTER(RouteArgs))
 hgemm_rows_args_init = _function("hgemm_rows_args_init", None, POINTER(RowsArgs), c_size_t)
 hgemm_gather_rows = _call("hgemm_gather_rows", _handle, POINTER(RowsArgs))
 hgemm_combine_rows = _call("hgemm_combine_rows", _handle, POINTER(RowsArgs))
+hgemm_dot_rows = _call("hgemm_dot_rows", _handle, POINTER(RowsArgs))
+hgemm_clear_rows = _call("hgemm_clear_rows", _handle, POINTER(GroupedArgs))
 
 # Several streams and GPUs
 hgemm_exchange_args_init = _function("hgemm_exchange_args_init", None, POINTER(ExchangeArgs), c_size_t)

@@ -5,6 +5,7 @@ program layout
     type(hgemm_gate_t), target :: gate
     type(hgemm_args_t), target :: args
     type(hgemm_grouped_args_t), target :: grouped
+    type(hgemm_gate_gradient_args_t), target :: gradient
     type(hgemm_route_args_t), target :: route
     type(hgemm_rows_args_t), target :: rows
     type(hgemm_flag_t), target :: flag
@@ -152,6 +153,26 @@ program layout
     call member('hgemm_grouped_args_t.stride_bias', c_loc(grouped%stride_bias))
     call member('hgemm_grouped_args_t.bias_type', c_loc(grouped%bias_type))
     call member('hgemm_grouped_args_t.unused_too', c_loc(grouped%unused_too))
+    call member('hgemm_grouped_args_t.aux', c_loc(grouped%aux))
+    call member('hgemm_grouped_args_t.ldaux', c_loc(grouped%ldaux))
+    call member('hgemm_grouped_args_t.stride_aux', c_loc(grouped%stride_aux))
+
+    call size_of('hgemm_gate_gradient_args_t', c_sizeof(gradient))
+    origin = address(c_loc(gradient))
+    call member('hgemm_gate_gradient_args_t.size', c_loc(gradient%size))
+    call member('hgemm_gate_gradient_args_t.rows', c_loc(gradient%rows))
+    call member('hgemm_gate_gradient_args_t.columns', c_loc(gradient%columns))
+    call member('hgemm_gate_gradient_args_t.product', c_loc(gradient%product))
+    call member('hgemm_gate_gradient_args_t.ld_product', c_loc(gradient%ld_product))
+    call member('hgemm_gate_gradient_args_t.of_d', c_loc(gradient%of_d))
+    call member('hgemm_gate_gradient_args_t.ld_of_d', c_loc(gradient%ld_of_d))
+    call member('hgemm_gate_gradient_args_t.of_product', c_loc(gradient%of_product))
+    call member('hgemm_gate_gradient_args_t.ld_of_product', c_loc(gradient%ld_of_product))
+    call member('hgemm_gate_gradient_args_t.type_product', c_loc(gradient%type_product))
+    call member('hgemm_gate_gradient_args_t.type_of_d', c_loc(gradient%type_of_d))
+    call member('hgemm_gate_gradient_args_t.type_of_product', c_loc(gradient%type_of_product))
+    call member('hgemm_gate_gradient_args_t.activation', c_loc(gradient%activation))
+    call member('hgemm_gate_gradient_args_t.gate', c_loc(gradient%gate))
 
     call size_of('hgemm_route_args_t', c_sizeof(route))
     origin = address(c_loc(route))
@@ -183,6 +204,10 @@ program layout
     call member('hgemm_rows_args_t.type_d', c_loc(rows%type_d))
     call member('hgemm_rows_args_t.type_weights', c_loc(rows%type_weights))
     call member('hgemm_rows_args_t.unused', c_loc(rows%unused))
+    call member('hgemm_rows_args_t.b', c_loc(rows%b))
+    call member('hgemm_rows_args_t.ldb', c_loc(rows%ldb))
+    call member('hgemm_rows_args_t.type_b', c_loc(rows%type_b))
+    call member('hgemm_rows_args_t.unused_too', c_loc(rows%unused_too))
 
     call size_of('hgemm_flag_t', c_sizeof(flag))
     origin = address(c_loc(flag))

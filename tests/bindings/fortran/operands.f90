@@ -39,6 +39,15 @@ module operands
     integer(c_int16_t), target :: gathered(k, 2*m)
     real(c_float), target :: combined(k, m), weights(2, m) = reshape([1.0, 2.0, 1.0, 0.5, 7.0, 3.0], [2, 3])
     real, parameter :: wanted_combined(k, m) = transpose(a_values)*spread([3.0, 1.5, 3.0], 1, int(k))
+    ! Of tokens and the rows of their choices, which are what describe_gather() has put there: their own.
+    real(c_float), target :: dots(2, m)
+    integer, parameter :: wanted_dots(2, m) = &
+        spread([square_values(1, 1), square_values(2, 2), square_values(3, 3)], 1, 2) &
+        *reshape([1, 1, 1, 1, 0, 1], [2, 3])
+    ! Rows of a gate, its up element, and two more. Where ReLU makes a gate 0 both gradients are 0.
+    real(c_float), target :: gated(4, 2) = reshape([2.0, 3.0, -1.0, 5.0, 4.0, -2.0, 0.0, 7.0], [4, 2]), &
+        of_d(2, 2) = reshape([1.0, 2.0, 3.0, 4.0], [2, 2]), of_product(4, 2)
+    real, parameter :: wanted_of_product(4, 2) = reshape([3.0, 2.0, 0.0, 0.0, -6.0, 12.0, 0.0, 0.0], [4, 2])
     ! On the heap, whose memory is as aligned as a flag must be.
     type(hgemm_flag_t), pointer :: flag
     integer(c_int32_t), target :: error = 0
@@ -49,6 +58,7 @@ module operands
     type(c_ptr) :: handle, stream, address
     type(hgemm_args_t) :: args
     type(hgemm_grouped_args_t) :: grouped
+    type(hgemm_gate_gradient_args_t) :: gradient
     type(hgemm_route_args_t) :: route
     type(hgemm_rows_args_t) :: rows
     type(hgemm_exchange_args_t) :: exchange
@@ -190,6 +200,35 @@ contains
         rows%a = c_loc(gathered)
         rows%d = c_loc(combined)
         rows%type_d = HGEMM_F32
+    end subroutine
+
+    ! Their products with the tokens' own rows.
+    subroutine describe_dots()
+        dots = -1
+        rows%weights = c_null_ptr
+        rows%a = c_loc(h%At)
+        rows%b = c_loc(gathered)
+        rows%ldb = k
+        rows%d = c_loc(dots)
+        rows%ldd = 2
+    end subroutine
+
+    ! Two rows of two gates, which ReLU activates.
+    subroutine describe_gradient()
+        of_product = -1
+        gradient%rows = 2
+        gradient%columns = 4
+        gradient%product = c_loc(gated)
+        gradient%ld_product = 4
+        gradient%of_d = c_loc(of_d)
+        gradient%ld_of_d = 2
+        gradient%of_product = c_loc(of_product)
+        gradient%ld_of_product = 4
+        gradient%type_product = HGEMM_F32
+        gradient%type_of_d = HGEMM_F32
+        gradient%type_of_product = HGEMM_F32
+        gradient%activation = HGEMM_ACTIVATION_RELU
+        gradient%gate%block = 1
     end subroutine
 
     ! D = part + part, by a handle that raises the flag that it waits for.

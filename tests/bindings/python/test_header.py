@@ -12,7 +12,7 @@ from hgemm import c
 SOURCE = Path(os.environ.get("HGEMM_SOURCE", Path(__file__).parents[3]))
 HEADER = SOURCE / "include/hgemm.h"
 STRUCTS = {"hgemm_gate_t": c.Gate, "hgemm_args_t": c.Args, "hgemm_grouped_args_t": c.GroupedArgs,
-           "hgemm_route_args_t": c.RouteArgs, "hgemm_rows_args_t": c.RowsArgs, "hgemm_flag_t": c.Flag,
+           "hgemm_gate_gradient_args_t": c.GateGradientArgs, "hgemm_route_args_t": c.RouteArgs, "hgemm_rows_args_t": c.RowsArgs, "hgemm_flag_t": c.Flag,
            "hgemm_exchange_args_t": c.ExchangeArgs, "hgemm_blocks_t": c.Blocks,
            "hgemm_tune_options_t": c.TuneOptions, "hgemm_tune_report_t": c.TuneReport}
 ENUMS = {"hgemm_status_t": c.Status, "hgemm_layout_t": c.Layout, "hgemm_op_t": c.Op, "hgemm_type_t": c.Type,
@@ -68,7 +68,7 @@ class Header(unittest.TestCase):
         declared = {name for name, value in vars(c).items()
                     if re.match("[hb](gem[mv]|syrk)", name) and not isinstance(value, type)}
         self.assertEqual(seen, declared)
-        self.assertGreaterEqual(len(seen), 52)
+        self.assertGreaterEqual(len(seen), 56)
 
     def test_layout_is_that_of_c(self):
         lines = (SOURCE / "tests/abi/layout.txt").read_text().splitlines()
@@ -93,10 +93,12 @@ class Header(unittest.TestCase):
         self.assertEqual((args.size, args.layout, args.alpha, args.beta, args.batch_count),
                          (ctypes.sizeof(c.Args), c.Layout.COL_MAJOR, 1, 0, 1))
         self.assertEqual((grouped.grouping, grouped.transb), (c.Grouping.CONTIGUOUS, c.Op.TRANS))
-        route, rows = c.RouteArgs(), c.RowsArgs()
+        gradient, route, rows = c.GateGradientArgs(), c.RouteArgs(), c.RowsArgs()
+        self.assertEqual((gradient.size, gradient.rows, gradient.product, gradient.type_product, gradient.type_of_d),
+                         (ctypes.sizeof(c.GateGradientArgs), 0, None, c.Type.F16, c.Type.F16))
         self.assertEqual((route.size, route.tokens, route.chosen, route.ld), (ctypes.sizeof(c.RouteArgs), 0, None, 0))
-        self.assertEqual((rows.size, rows.columns, rows.weights, rows.type_a, rows.type_d, rows.type_weights),
-                         (ctypes.sizeof(c.RowsArgs), 0, None, c.Type.F16, c.Type.F16, c.Type.F16))
+        self.assertEqual((rows.size, rows.columns, rows.weights, rows.b), (ctypes.sizeof(c.RowsArgs), 0, None, None))
+        self.assertEqual({rows.type_a, rows.type_b, rows.type_d, rows.type_weights}, {c.Type.F16})
         exchange, blocks = c.ExchangeArgs(), c.Blocks()
         self.assertEqual((exchange.size, exchange.wait_count, exchange.type_part, exchange.type_d, exchange.d_count),
                          (ctypes.sizeof(c.ExchangeArgs), 0, c.Type.F32, c.Type.F32, 0))

@@ -58,8 +58,10 @@ const char* refusal_of_gates(const Facts& f)
     const Problem& p = f.problem;
     if (p.k == 0)
         return "k is 0";
-    if (f.output.reads_c || f.output.aux || p.bias.along == BiasAlong::Rows)
-        return "gated kernels have no C, no aux, and no bias of rows";
+    if (f.output.reads_c || p.bias.along == BiasAlong::Rows)
+        return "gated kernels have no C, and no bias of rows";
+    if (p.aux.ptr && !is_vector_aligned(p.aux.ptr, p.aux.ld, p.batch > 1 ? p.aux.batch_stride : 0, 2))
+        return "gated kernels need an aux that is aligned to 16 bytes";
     if (p.activation == Activation::GeluErf)
         return "gated kernels have no GELU by erf";
     if (f.a.major != Major::K || f.b.major != Major::K || !f.a.tma || !f.b.tma)
@@ -71,6 +73,14 @@ const char* refusal_of_gates(const Facts& f)
 Epilogue epilogue_of(const Problem& p)
 {
     return p.bias.along == BiasAlong::None ? Epilogue::Plain : Epilogue::Fused;
+}
+
+// Plans are those of a product without aux: it is stored from registers.
+Problem product_of(const Problem& p)
+{
+    Problem product = p.without_gates();
+    product.aux = {};
+    return product;
 }
 
 // Options that force kernel `like`.
@@ -87,14 +97,14 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
     const KernelInfo& kernel = kernels[first_gated + index];
     const Config& c = gated_configs[index];
     const bool along_m = c.gates == Gates::AlongM;
-    if (is_forced_away(o, kernel) || !finds_gates(c, p))
+    if (is_forced_away(o, kernel) || !finds_gates(c, p) || (p.aux.ptr && c.is_split()))
         return false;
     Options like = force(o, kernels[gated_like[index]].name);
     like.swap_ab = along_m ? SwapAb::On : SwapAb::Off;
     like.split = along_m ? o.split : 1;
     if ((o.swap_ab != SwapAb::Free && o.swap_ab != like.swap_ab) || (o.split > 0 && o.split != like.split))
         return false;
-    const Problem product = p.without_gates();
+    const Problem product = product_of(p);
     if (!choose_gemm(Facts(product), device, like, plan))
         return false;
     plan.kernel = first_gated + index;
@@ -109,7 +119,7 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
 // tiles do.
 bool plan_gated_groups(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
-    const Problem product = p.without_gates();
+    const Problem product = product_of(p);
     const auto plan_as = [&](const Options& like) {
         Plan next = plan;
         if (!choose_groups(product, device, like, next) || next.repacks())
@@ -162,7 +172,7 @@ double expected_us(const Facts& product, int index, const Device& device, int sm
 bool plan_best(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     constexpr int few = 3;
-    const Problem whole = p.without_gates();
+    const Problem whole = product_of(p);
     const Facts product(whole);
     std::array<std::pair<double, int>, gated_count> order;
     int count = 0;

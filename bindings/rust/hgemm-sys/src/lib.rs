@@ -191,6 +191,28 @@ pub struct hgemm_grouped_args_t {
     pub stride_bias: i64,
     pub bias_type: hgemm_type_t,
     pub unused_too: u32,
+    pub aux: *mut c_void,
+    pub ldaux: i64,
+    pub stride_aux: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hgemm_gate_gradient_args_t {
+    pub size: usize,
+    pub rows: i64,
+    pub columns: i64,
+    pub product: *const c_void,
+    pub ld_product: i64,
+    pub of_d: *const c_void,
+    pub ld_of_d: i64,
+    pub of_product: *mut c_void,
+    pub ld_of_product: i64,
+    pub type_product: hgemm_type_t,
+    pub type_of_d: hgemm_type_t,
+    pub type_of_product: hgemm_type_t,
+    pub activation: hgemm_activation_t,
+    pub gate: hgemm_gate_t,
 }
 
 #[repr(C)]
@@ -226,6 +248,10 @@ pub struct hgemm_rows_args_t {
     pub type_d: hgemm_type_t,
     pub type_weights: hgemm_type_t,
     pub unused: u32,
+    pub b: *const c_void,
+    pub ldb: i64,
+    pub type_b: hgemm_type_t,
+    pub unused_too: u32,
 }
 
 /// Aligned as the library wants it, which C's is not by itself.
@@ -441,11 +467,17 @@ extern "C" {
     ) -> hgemm_status_t;
     pub fn hgemm_grouped_args_init(args: *mut hgemm_grouped_args_t, size: usize);
     pub fn hgemm_grouped_ex(handle: hgemm_handle_t, args: *const hgemm_grouped_args_t) -> hgemm_status_t;
+    pub fn hgemm_gate_gradient_args_init(args: *mut hgemm_gate_gradient_args_t, size: usize);
+    pub fn hgemm_gate_gradient(
+        handle: hgemm_handle_t, args: *const hgemm_gate_gradient_args_t,
+    ) -> hgemm_status_t;
     pub fn hgemm_route_args_init(args: *mut hgemm_route_args_t, size: usize);
     pub fn hgemm_route(handle: hgemm_handle_t, args: *const hgemm_route_args_t) -> hgemm_status_t;
     pub fn hgemm_rows_args_init(args: *mut hgemm_rows_args_t, size: usize);
     pub fn hgemm_gather_rows(handle: hgemm_handle_t, args: *const hgemm_rows_args_t) -> hgemm_status_t;
     pub fn hgemm_combine_rows(handle: hgemm_handle_t, args: *const hgemm_rows_args_t) -> hgemm_status_t;
+    pub fn hgemm_dot_rows(handle: hgemm_handle_t, args: *const hgemm_rows_args_t) -> hgemm_status_t;
+    pub fn hgemm_clear_rows(handle: hgemm_handle_t, args: *const hgemm_grouped_args_t) -> hgemm_status_t;
     pub fn hgemm_exchange_args_init(args: *mut hgemm_exchange_args_t, size: usize);
     pub fn hgemm_exchange(handle: hgemm_handle_t, args: *const hgemm_exchange_args_t) -> hgemm_status_t;
     pub fn hgemm_blocks_init(blocks: *mut hgemm_blocks_t, size: usize);

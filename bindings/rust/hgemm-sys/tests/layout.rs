@@ -157,7 +157,28 @@ fn constants_and_structs_are_those_of_c() {
         bias,
         stride_bias,
         bias_type,
-        unused_too
+        unused_too,
+        aux,
+        ldaux,
+        stride_aux
+    );
+    members!(
+        lines,
+        hgemm_gate_gradient_args_t,
+        size,
+        rows,
+        columns,
+        product,
+        ld_product,
+        of_d,
+        ld_of_d,
+        of_product,
+        ld_of_product,
+        type_product,
+        type_of_d,
+        type_of_product,
+        activation,
+        gate
     );
     members!(
         lines,
@@ -190,7 +211,11 @@ fn constants_and_structs_are_those_of_c() {
         type_a,
         type_d,
         type_weights,
-        unused
+        unused,
+        b,
+        ldb,
+        type_b,
+        unused_too
     );
     members!(lines, hgemm_flag_t, raised, taken, internal);
     members!(
