@@ -5,7 +5,7 @@ import unittest
 import warnings
 from unittest import mock
 
-from test_torch import ACTIVATIONS, DTYPES, assert_close, functional, ht, random, torch
+from test_torch import ACTIVATIONS, DTYPES, assert_close, ht, random, torch
 from hgemm.torch import _extension, _gates
 
 # All ways that gates are told apart and bounded; gpt-oss has the last one.
@@ -115,77 +115,6 @@ class Linear(unittest.TestCase):
         x, weight = random(40, 512, dtype=torch.bfloat16), random(96, 512, dtype=torch.bfloat16) / 20
         with ht.batch_invariant(dispatch_key="CPU"):
             self.assertTrue(torch.equal(ht.gated_linear(x, weight)[7:8], ht.gated_linear(x[7:8], weight)))
-
-
-class LinearGradients(unittest.TestCase):
-    def test_all_forms(self):
-        for dtype, bound in zip(DTYPES, (2e-3, 1.5e-2)):
-            for form in forms():
-                leaves = [eighths(*shape, dtype=dtype).requires_grad_() for shape in ((6, 5, 40), (48, 40), (48,))]
-                right = wide(*leaves)
-                grad = random(6, 5, 24, dtype=dtype)
-                ours = torch.autograd.grad(ht.gated_linear(*leaves, **form), leaves, grad)
-                theirs = torch.autograd.grad(gated(functional.linear(*right), **form), right, grad.double())
-                with self.subTest(**form):
-                    self.assertEqual([x.dtype for x in ours], [dtype] * 3)
-                    close_in_norm(self, ours, theirs, bound)
-
-    def test_of_one_operand(self):
-        x, weight = random(6, 40, grad=True), (random(48, 40) / 6).requires_grad_()
-        for left, right, leaf in ((x, weight.detach(), x), (x.detach(), weight, weight)):
-            ours, = torch.autograd.grad(ht.gated_linear(left, right).sum(), leaf)
-            both = wide(x, weight)
-            close_in_norm(self, [ours], [torch.autograd.grad(gated(both[0] @ both[1].t()).sum(), both)[leaf is weight]],
-                          2e-3)
-
-    def test_of_weights_is_stored_as_weights(self):
-        """Torch copies it else."""
-        for weight in (random(48, 40), random(40, 48).t()):
-            weight.requires_grad_()
-            grad, = torch.autograd.grad(ht.gated_linear(random(6, 40), weight).sum(), weight)
-            self.assertEqual(grad.stride(), weight.stride())
-
-    def test_what_is_kept(self):
-        """The arguments, and nothing else."""
-        x, weight, kept = random(6, 40, grad=True), random(48, 40, grad=True), []
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.data_ptr()) or t, lambda t: t):
-            ht.gated_linear(x, weight)
-        self.assertEqual(set(kept), {x.data_ptr(), weight.data_ptr()})
-
-    def test_beyond_float16(self):
-        """The product is infinite in float16; the gradient is the derivative's limit."""
-        weight = torch.full((2, 64), 1.0).half()
-        for sign, activation in ((s, a) for s in (1, -1) for a in ("silu", "gelu_tanh", "gelu_erf", "relu")):
-            weight[0] = 32.0 * sign
-            x = torch.full((1, 64), 64.0).half().requires_grad_()
-            grad, = torch.autograd.grad(ht.gated_linear(x, weight, activation=activation), x,
-                                        torch.full((1, 1), 2.0**-12).half())
-            right = wide(x)
-            theirs, = torch.autograd.grad(gated(right[0] @ weight.double().t(), activation), right,
-                                          torch.full((1, 1), 2.0**-12).double())
-            self.assertTrue(grad.isfinite().all())
-            torch.testing.assert_close(grad.double(), theirs, rtol=0.02, atol=1e-6)
-
-    def test_beyond_float32(self):
-        """As above, of a product that is infinite in float32 as well."""
-        for activation in ("silu", "gelu_tanh", "gelu_erf", "relu", "none"):
-            found = _gates.product_gradient(_gates.Gate(activation, 1, 0.0, 0.0, 0.0), torch.tensor([[torch.inf, 3.0]]),
-                                            torch.tensor([[2.0]]).bfloat16())
-            self.assertEqual(found.tolist(), [[6.0, torch.inf]])
-
-    def test_of_gradients(self):
-        for form in forms():
-            if form["activation"] == "relu" or "limit" in form:
-                continue  # of which float16 and float64 may differ where they bend
-            leaves = [(random(6, 16) / 2).requires_grad_(), (random(12, 16) / 4).requires_grad_()]
-            form = {**form, "gate_block": min(form.get("gate_block") or 6, 3)} if form.get("gate_block") else form
-            results = []
-            for function, x in ((ht.gated_linear, leaves),
-                                (lambda a, b, **f: gated(a @ b.t(), **f), wide(*leaves))):
-                first = torch.autograd.grad(function(*x, **form).pow(2).sum(), x, create_graph=True)
-                results.append(torch.autograd.grad(sum(y.pow(2).sum() for y in first), x))
-            with self.subTest(**form):
-                close_in_norm(self, *results, 0.02)
 
 
 class Groups(unittest.TestCase):
@@ -379,17 +308,21 @@ class Compiler(unittest.TestCase):
         for dtype in DTYPES:
             a, b = random(9, 40, dtype=dtype, grad=True), random(40, 48, dtype=dtype, grad=True)
             for bias in (None, random(48, dtype=dtype, grad=True)):
-                check(torch.ops.hgemm.gated.default, (a, b, bias, "silu", 24, 0.0, 1.5, 1.0, False))
+                for operator in (torch.ops.hgemm.gated.default, torch.ops.hgemm.gated_aux.default):
+                    check(operator, (a, b, bias, "silu", 24, 0.0, 1.5, 1.0, False))
+            check(torch.ops.hgemm.gate_gradient.default, (a.detach(), random(9, 20).to(dtype), "silu", 5, 0.0, 0.0, 0.0))
             transposed = b.detach().t().contiguous().t().requires_grad_()
             check(torch.ops.hgemm.gated.default, (a, transposed, None, "gelu_erf", 1, 2.0, 0.0, 0.0, True))
             groups = torch.stack([b.detach(), -b.detach()]).requires_grad_()
-            check(torch.ops.hgemm.grouped_gated_mm.default,
-                  (a, groups, int32([4, 9]), "silu", 4, 0.0, 0.0, 0.0, False))
+            for operator in (torch.ops.hgemm.grouped_gated_mm.default, torch.ops.hgemm.grouped_gated_mm_aux.default):
+                check(operator, (a, groups, int32([4, 9]), "silu", 4, 0.0, 0.0, 0.0, False))
         check(torch.ops.hgemm.route.default, (layer()[2], 6))
         rows, _ = torch.ops.hgemm.route(layer()[2], 6)
         for weights in (None, torch.rand(19, 3, requires_grad=True), torch.rand(19, 3).half().requires_grad_()):
             check(torch.ops.hgemm.gather_rows.default, (random(19, 8, grad=True), weights, rows))
             check(torch.ops.hgemm.combine_rows.default, (random(57, 8, grad=True), weights, rows))
+        for dtype in (torch.float32, torch.float16):
+            check(torch.ops.hgemm.dot_rows.default, (random(19, 8, grad=True), random(57, 8, grad=True), rows, dtype))
 
     def test_compile(self):
         def model(x, weights, indices, w13, w2):
@@ -429,9 +362,11 @@ class Compiler(unittest.TestCase):
     def test_flops(self):
         from torch.utils.flop_counter import FlopCounterMode
         x, weights, indices, w13, w2 = with_gradients(*layer())
-        with FlopCounterMode(display=False) as counter:
-            ht.gated_linear(x, w13[0]).sum().backward()
-        self.assertEqual(counter.get_total_flops(), 4 * 2 * 19 * 32 * 48)  # the product twice, and two gradients
+        for dtype, products in ((torch.float16, 2), (torch.bfloat16, 1)):  # and two gradients
+            leaves = [y.detach().to(dtype).requires_grad_() for y in (x, w13[0])]
+            with FlopCounterMode(display=False) as counter:
+                ht.gated_linear(*leaves).sum().backward()
+            self.assertEqual(counter.get_total_flops(), (products + 2) * 2 * 19 * 32 * 48)
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             ht.moe(x, weights, indices, w13, w2)
         self.assertEqual(counter.get_total_flops(), 2 * 57 * 32 * (48 + 24))

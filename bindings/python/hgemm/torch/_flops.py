@@ -14,7 +14,8 @@ from . import _gates, _groups, _symmetric, _tree  # noqa: F401  define operators
 _ops = torch.ops.hgemm
 
 
-@register_flop_formula([_ops.gemm, _ops.gemm_aux, _ops.gemm_out, _ops.tree_mm, _ops.gated])
+@register_flop_formula([_ops.gemm, _ops.gemm_aux, _ops.gemm_out, _ops.tree_mm, _ops.gated,
+                        _ops.gated_aux])
 def _of_product(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
     return 2 * prod(a) * b[-1]
 
@@ -25,7 +26,7 @@ def _of_symmetric_result(a: Sequence[int], *_: Any, **__: Any) -> int:
     return prod(a) * (a[-2] + 1)
 
 
-@register_flop_formula([_ops.grouped_mm, _ops.grouped_mm_k, _ops.grouped_gated_mm])
+@register_flop_formula([_ops.grouped_mm, _ops.grouped_mm_k, _ops.grouped_gated_mm, _ops.grouped_gated_mm_aux])
 def _of_groups(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
     """Of all rows, or all K: which are in a group is known on the device alone."""
     return 2 * prod(a) * b[-1]

@@ -1,46 +1,24 @@
-"""Gated products, as SwiGLU and its like have them: the operators, their shapes and gradients."""
+"""Gated products: their gradients, and the functions."""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .. import c
-from .._operand import ACTIVATIONS, activation_of, gemm_args
-from . import _autograd, _extension, _groups, _handles, _ops
+from .._operand import ACTIVATIONS
+from . import _autograd, _groups, _ops
 from ._autograd import _SATURATED, _transformed
-from ._extension import ACTIVATION_SHIFT, LINEAR, is_transformed, refuse_forward_mode, serve_gated
-from ._ops import _Kind, _require, kind, kind_or_none, require_dimensions, require_tensors
+from ._extension import (ACTIVATION_SHIFT, LINEAR, is_transformed, needs_gradient, refuse_forward_mode,
+                         serve_gated)
+from ._gate_products import GATE_GRADIENT, GATED, GATED_AUX, GROUPED_GATED_MM, GROUPED_GATED_MM_AUX, Gate
+from ._ops import _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
 
 _LARGEST, _SMALLEST = torch.finfo(torch.float32).max, 2.0**-149
-_ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offset, bool batch_invariant"
-# activation(gates) * (ups + offset) of a @ b + bias: (M, K) by (K, 2 F) is (M, F). `block` columns are gates of the
-# next `block`. A limit of 0 is none, and a slope of 0 is 1.
-_ops._library.define(f"gated(Tensor a, Tensor b, Tensor? bias, {_ARGUMENTS}) -> Tensor")
-# The same of the products by groups of rows, as grouped_mm.
-_ops._library.define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor ends, {_ARGUMENTS}, Tensor? bias=None) -> Tensor")
-
-
-class Gate(NamedTuple):
-    """As operators take it."""
-    activation: str
-    block: int
-    limit: float
-    slope: float
-    offset: float
-
-    def write(self, args: Any) -> None:
-        """To args of the C API, of products of twice as many columns as their results have."""
-        args.activation = activation_of(self.activation)
-        args.ldd = max(1, args.n // 2)
-        args.gate.block = self.block
-        args.gate.limit, args.gate.slope, args.gate.offset = self.limit, self.slope, self.offset
 
 
 def _finite(name: str, value: Any) -> float:
@@ -76,72 +54,6 @@ def gate_of(columns: int, weight: str, activation: Optional[str], block: Optiona
                 0.0 if slope is None else _positive("slope", slope), _finite("offset", offset))
 
 
-def _shape(a: _Kind, b: _Kind, bias: _Kind | None) -> tuple[int, ...]:
-    rows, columns = _ops.result_shape(a, b, None, bias, a.dtype)
-    return rows, columns // 2
-
-
-@lru_cache(maxsize=4096)
-def _plan(a: _Kind, b: _Kind, bias: _Kind | None, gate: Gate) -> _ops._Plan:
-    shape = _shape(a, b, bias)
-    (a_operand, copy_a), (b_operand, copy_b) = _ops._readable(a), _ops._readable(b)
-    product = _ops._contiguous(a.dtype, (shape[0], b.shape[1]))
-    extra = {} if bias is None else {"bias": _ops._contiguous(bias.dtype, bias.shape)}
-    args = gemm_args(a_operand, b_operand, product, **extra)
-    gate.write(args)
-    return _ops._Plan(args, shape, copy_a, copy_b, None, False)
-
-
-def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int, limit: float, slope: float,
-         offset: float, batch_invariant: bool) -> Tensor:
-    plan = _plan(kind(a), kind(b), kind_or_none(bias), Gate(activation, block, limit, slope, offset))
-    result = a.new_empty(plan.shape)
-    args = c.Args.from_buffer_copy(plan.args)
-    if plan.copy_a:
-        a = a.contiguous()
-    if plan.copy_b:
-        b = b.contiguous()
-    args.a, args.b, args.d = a.data_ptr(), b.data_ptr(), result.data_ptr()
-    if bias is not None:
-        bias = bias.contiguous()
-        args.bias = bias.data_ptr()
-    _handles.call(c.hgemm_gemm_ex, args, a.device, batch_invariant)
-    return result
-
-
-@lru_cache(maxsize=4096)
-def _plan_by_rows(a: _Kind, b: _Kind, ends: _Kind, bias: _Kind | None, gate: Gate) -> _groups._Plan:
-    plan = _groups._plan_by_rows(a, b, ends, None, bias)
-    args = c.GroupedArgs.from_buffer_copy(plan.args)
-    gate.write(args)
-    return plan._replace(args=args, shape=(plan.shape[0], plan.shape[1] // 2))
-
-
-def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
-                 offset: float, batch_invariant: bool, bias: Tensor | None = None) -> Tensor:
-    gate = Gate(activation, block, limit, slope, offset)
-    plan = _plan_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias), gate)
-    return _groups._run(plan, a, b, ends, a.new_empty(plan.shape), batch_invariant, bias)
-
-
-for _key in ("CPU", "CUDA"):
-    _ops._library.impl("gated", _extension.untraced(_run), _key)
-    _ops._library.impl("grouped_gated_mm", _extension.untraced(_run_by_rows), _key)
-GATED, GROUPED_GATED_MM = torch.ops.hgemm.gated.default, torch.ops.hgemm.grouped_gated_mm.default
-
-
-@torch.library.register_fake("hgemm::gated")
-def _fake(a: Tensor, b: Tensor, bias: Tensor | None, *_: Any) -> Tensor:
-    return a.new_empty(_shape(kind(a), kind(b), kind_or_none(bias)))
-
-
-@torch.library.register_fake("hgemm::grouped_gated_mm")
-def _fake_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
-                  offset: float, batch_invariant: bool, bias: Tensor | None = None) -> Tensor:
-    rows, columns = _groups._shape_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias))
-    return a.new_empty((rows, columns // 2))
-
-
 def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     """activation(gates), and its derivative times grad."""
     if gate.activation == "none":
@@ -157,10 +69,10 @@ def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
             torch.ops.aten.gelu_backward(grad, gates.clamp(-_SATURATED, _SATURATED), approximate=approximate))
 
 
-def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
-    """Of the product, in float32, from that of the gated result: computed in float32, and rounded once."""
+def _differentiable_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
+    """As the operator hgemm::gate_gradient, of torch's operators."""
     half = grad.dtype
-    gates, ups = product.unflatten(-1, (-1, 2, gate.block)).unbind(-2)
+    gates, ups = product.float().unflatten(-1, (-1, 2, gate.block)).unbind(-2)
     grad = grad.float().unflatten(-1, (-1, gate.block))
     inner_gates, inner_ups = gates, ups
     if gate.limit:
@@ -173,55 +85,120 @@ def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
     return torch.stack((of_gates.to(half), of_ups.to(half)), -2).flatten(-3)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, activation, block, limit, slope, offset, ctx.batch_invariant = inputs
-    ctx.gate = Gate(activation, block, limit, slope, offset)
-    ctx.save_for_backward(*tensors)
+def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
+    """Of the product, from that of the gated result: computed in float32, and rounded once."""
+    if torch.is_grad_enabled():  # a gradient of this gradient is wanted
+        return _differentiable_gradient(gate, product, grad)
+    return GATE_GRADIENT(product, grad, *gate)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    """What was multiplied is multiplied again: the product is not kept."""
-    a, b, bias = ctx.saved_tensors
+def keeps_product(a: Tensor, *others: Tensor | None) -> bool:
+    """For the gradient. A float16 of it could be infinite where the gated result is not: it is computed again."""
+    return a.dtype == torch.bfloat16 and needs_gradient(a, *others)
 
-    def multiply(x: Tensor, y: Tensor, bias: Tensor | None = None, out_dtype: torch.dtype | None = None) -> Tensor:
-        return _autograd.gemm(x, y, None, bias, 1.0, 0.0, "none", out_dtype, ctx.batch_invariant)
 
-    of_product = product_gradient(ctx.gate, multiply(a, b, bias, torch.float32), grad)
+def _product_gradient(ctx: Any, product: Tensor, grad: Tensor | None, grad_product: Tensor | None) -> Tensor:
+    """Of a product that is a result itself, or of a gated one, or both."""
+    if grad is None:
+        return grad_product
+    of_product = product_gradient(ctx.gate, product, grad.to(product.dtype))
+    return of_product if grad_product is None else of_product + grad_product
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """What is kept is the product, if it is a result, or else the bias, from which the product is computed again."""
+    a, b, bias, *gate, ctx.batch_invariant = inputs
+    ctx.gate, ctx.bias_dtype = Gate(*gate), getattr(bias, "dtype", None)
+    ctx.save_for_backward(a, b, output[1] if isinstance(output, tuple) else bias)
+    ctx.set_materialize_grads(False)
+
+
+def _multiplied(ctx: Any, x: Tensor, y: Tensor, bias: Tensor | None = None,
+                out_dtype: torch.dtype | None = None) -> Tensor:
+    return _autograd.gemm(x, y, None, bias, 1.0, 0.0, "none", out_dtype, ctx.batch_invariant)
+
+
+def _gradients(ctx: Any, a: Tensor, b: Tensor, of_product: Tensor) -> tuple[Optional[Tensor], ...]:
     grad_a = grad_b = grad_bias = None
     if ctx.needs_input_grad[0]:
-        grad_a = multiply(of_product, b.t())
+        grad_a = _multiplied(ctx, of_product, b.t())
     if ctx.needs_input_grad[1]:  # stored as b is: torch would copy it else
-        grad_b = multiply(of_product.t(), a).t() if b.stride(0) == 1 else multiply(a.t(), of_product)
+        grad_b = (_multiplied(ctx, of_product.t(), a).t() if b.stride(0) == 1
+                  else _multiplied(ctx, a.t(), of_product))
     if ctx.needs_input_grad[2]:
-        grad_bias = of_product.sum(0, dtype=torch.float32).to(bias.dtype)
+        grad_bias = of_product.sum(0, dtype=torch.float32).to(ctx.bias_dtype)
     return grad_a, grad_b, grad_bias, None, None, None, None, None, None
 
 
-def _save_by_rows(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
+    if grad is None:
+        return (None,) * 9
+    a, b, bias = ctx.saved_tensors
+    return _gradients(ctx, a, b, product_gradient(ctx.gate, _multiplied(ctx, a, b, bias, torch.float32), grad))
+
+
+def _backward_aux(ctx: Any, grad: Optional[Tensor], grad_aux: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
+    if grad is None and grad_aux is None:
+        return (None,) * 9
+    a, b, aux = ctx.saved_tensors
+    return _gradients(ctx, a, b, _product_gradient(ctx, aux, grad, grad_aux))
+
+
+def _save_by_rows(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     a, b, ends, *gate, ctx.batch_invariant, bias = inputs
-    ctx.gate = Gate(*gate)
-    ctx.save_for_backward(a, b, ends, bias)
+    ctx.gate, ctx.bias_dtype = Gate(*gate), getattr(bias, "dtype", None)
+    ctx.save_for_backward(a, b, ends, output[1] if isinstance(output, tuple) else bias)
+    ctx.set_materialize_grads(False)
 
 
-def _backward_by_rows(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    a, b, ends, bias = ctx.saved_tensors
-    product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32, bias)
-    of_product = product_gradient(ctx.gate, product, grad)
+def _gradients_by_rows(ctx: Any, a: Tensor, b: Tensor, ends: Tensor,
+                       of_product: Tensor) -> tuple[Optional[Tensor], ...]:
     of_bias = None
-    if bias is not None and ctx.needs_input_grad[9]:  # torch drops arguments that are their defaults
-        of_bias = _groups.bias_gradient(of_product, ends, bias.dtype, ctx.batch_invariant)
+    if ctx.bias_dtype is not None and ctx.needs_input_grad[9]:  # torch drops arguments that are their defaults
+        of_bias = _groups.bias_gradient(of_product, ends, ctx.bias_dtype, ctx.batch_invariant)
     return *_groups.gradients_by_rows(ctx, a, b, ends, of_product), None, None, None, None, None, None, None, of_bias
 
 
+def _backward_by_rows(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
+    if grad is None:
+        return (None,) * 10
+    a, b, ends, bias = ctx.saved_tensors
+    product = _groups.grouped_mm(a, b, ends, False, ctx.batch_invariant, torch.float32, bias)
+    return _gradients_by_rows(ctx, a, b, ends, product_gradient(ctx.gate, product, grad))
+
+
+def _backward_by_rows_aux(ctx: Any, grad: Optional[Tensor],
+                          grad_aux: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
+    if grad is None and grad_aux is None:
+        return (None,) * 10
+    a, b, ends, aux = ctx.saved_tensors
+    return _gradients_by_rows(ctx, a, b, ends, _product_gradient(ctx, aux, grad, grad_aux))
+
+
 torch.library.register_autograd("hgemm::gated", _backward, setup_context=_save)
+torch.library.register_autograd("hgemm::gated_aux", _backward_aux, setup_context=_save)
 torch.library.register_autograd("hgemm::grouped_gated_mm", _backward_by_rows, setup_context=_save_by_rows)
+torch.library.register_autograd("hgemm::grouped_gated_mm_aux", _backward_by_rows_aux, setup_context=_save_by_rows)
 _transformed_gated = _transformed(GATED, _save, _backward)
+_transformed_aux = _transformed(GATED_AUX, _save, _backward_aux)
 _transformed_by_rows = _transformed(GROUPED_GATED_MM, _save_by_rows, _backward_by_rows)
+_transformed_by_rows_aux = _transformed(GROUPED_GATED_MM_AUX, _save_by_rows, _backward_by_rows_aux)
+
+
+def gated(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor:
+    """The operator hgemm::gated, or hgemm::gated_aux."""
+    refuse_forward_mode(a, b, bias)
+    if keeps_product(a, b, bias):
+        return (_transformed_aux if is_transformed() else GATED_AUX)(a, b, bias, *gate, batch_invariant)[0]
+    return (_transformed_gated if is_transformed() else GATED)(a, b, bias, *gate, batch_invariant)
 
 
 def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_invariant: bool, bias: Tensor | None) -> Tensor:
-    """The operator hgemm::grouped_gated_mm."""
+    """The operator hgemm::grouped_gated_mm, or hgemm::grouped_gated_mm_aux."""
     refuse_forward_mode(a, b, bias)
+    if keeps_product(a, b, bias):
+        operator = _transformed_by_rows_aux if is_transformed() else GROUPED_GATED_MM_AUX
+        return operator(a, b, ends, *gate, batch_invariant, bias)[0]
     operator = _transformed_by_rows if is_transformed() else GROUPED_GATED_MM
     return operator(a, b, ends, *gate, batch_invariant, bias)
 
@@ -237,7 +214,8 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
 
     ``activation``: "silu", "gelu_tanh", "gelu_erf", "relu" or None. ``limit``: larger gates count as it, and up
     elements are clamped to -limit ... limit. ``slope``: of silu, ``x * sigmoid(slope * x)``. Both are positive or None.
-    Nothing but the arguments is kept for the gradient, which computes the product again.
+    For a gradient the product is kept, in bfloat16. Of float16 nothing but the arguments is, and the gradient computes
+    the product again: it may be infinite in float16 where the result is not.
     """
     require_tensors(input=input)
     require_dimensions(2, weight=weight)
@@ -253,9 +231,8 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
         if result is not None:
             return result
     a, b = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), weight.t()
-    refuse_forward_mode(a, b, bias)
     try:
-        result = (_transformed_gated if is_transformed() else GATED)(a, b, bias, *gate, mode.batch_invariant)
+        result = gated(a, b, bias, gate, mode.batch_invariant)
     except (TypeError, ValueError) as error:
         _ops.raise_named(error, a, b, None, bias, None, _ops.Names("input", "weight"))
     return result.reshape(*input.shape[:-1], weight.shape[0] // 2)

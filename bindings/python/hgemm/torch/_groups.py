@@ -107,6 +107,11 @@ def _plan_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) -
     return _Plan(args, shape, copy_a, copy_b)
 
 
+def _set_ends(args: c.GroupedArgs, ends: Tensor) -> None:
+    """Which lives until the call."""
+    setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
+
+
 def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_invariant: bool,
          bias: Tensor | None = None) -> Tensor:
     if plan.copy_a:
@@ -119,7 +124,7 @@ def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_inv
         bias = bias.contiguous()
         args.bias = bias.data_ptr()
     ends = ends.contiguous()
-    setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
+    _set_ends(args, ends)
     _handles.call(c.hgemm_grouped_ex, args, a.device, batch_invariant)
     return out
 
@@ -127,8 +132,18 @@ def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_inv
 def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
                 out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
     plan = _plan_by_rows(kind(a), kind(b), kind(ends), out_dtype, kind_or_none(bias))
-    out = (a.new_zeros if clear else a.new_empty)(plan.shape, dtype=out_dtype)
-    return _run(plan, a, b, ends, out, batch_invariant, bias)
+    out = _run(plan, a, b, ends, a.new_empty(plan.shape, dtype=out_dtype), batch_invariant, bias)
+    return clear_rows(out, ends) if clear else out
+
+
+def clear_rows(d: Tensor, ends: Tensor) -> Tensor:
+    """d (M, N), contiguous, whose rows that no group owns are now 0."""
+    args, ends = c.GroupedArgs(), ends.contiguous()
+    args.group_count, (args.m, args.n) = ends.shape[0], d.shape
+    args.d, args.ldd, args.type_d = d.data_ptr(), max(1, d.shape[1]), _ops._TYPES[d.dtype]
+    _set_ends(args, ends)
+    _handles.call(c.hgemm_clear_rows, args, d.device, False)
+    return d
 
 
 def in_lines(x: Tensor) -> Tensor:

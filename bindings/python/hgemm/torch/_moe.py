@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import c
-from .._operand import ROW, Operand, leading
-from . import _autograd, _extension, _gates, _groups, _handles, _ops
+from . import _extension, _gates, _groups, _handles, _ops
 from ._autograd import _transformed
 from ._extension import is_transformed, refuse_forward_mode
 from ._ops import _require, require_dimensions
@@ -19,16 +18,12 @@ from ._overrides import mode
 # then by token and choice. rows (T, top_k): of each choice, -1 where there is none; ends: where each expert's rows end.
 _ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor rows, Tensor ends)")
 # For each choice its token's row of x, times its weight (T, top_k) if there are any. Other rows are zeros with `clear`,
-# else they are not written.
-_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows, bool clear=False) -> Tensor")
-# The sums of each token's values, times weights (T, top_k) if there are any.
-_ops._library.define("combine_rows(Tensor values, Tensor? weights, Tensor rows) -> Tensor")
-
-
-def _in_lines(x: Tensor) -> tuple[Tensor, int]:
-    """x, or a copy, in rows that the C API addresses, and its leading dimension."""
-    ld = leading(Operand(0, tuple(x.shape), x.stride()), ROW)
-    return (x, ld) if ld is not None else (x.contiguous(), max(1, x.shape[1]))
+# else they are not written. They are those behind the last end, if ends are given.
+_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows, bool clear=False, Tensor? ends=None) -> Tensor")
+# The sums of each token's values, times weights (T, top_k) if there are any. ends: for the gradient of the values.
+_ops._library.define("combine_rows(Tensor values, Tensor? weights, Tensor rows, Tensor? ends=None) -> Tensor")
+# The dot products of each token's row of x and its choices' values, (T, top_k): gradients of weights. 0 where no row is.
+_ops._library.define("dot_rows(Tensor x, Tensor values, Tensor rows, ScalarType dtype) -> Tensor")
 
 
 def _routed(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
@@ -42,7 +37,7 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
                  f"router_indices: has {least if least < -1 else most}, must be from -1 to {experts - 1}")
     rows, ends = _routed(indices, experts)
     args = c.RouteArgs()
-    indices, args.ld = _in_lines(indices)
+    indices, args.ld = _ops.in_lines(indices)
     (args.tokens, args.choices), args.experts = indices.shape, experts
     setattr(args, "chosen_i32" if indices.dtype == torch.int32 else "chosen", indices.data_ptr())
     args.row_of_choice, args.ends = rows.data_ptr(), ends.data_ptr()
@@ -53,75 +48,98 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
 def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
     rows = rows.contiguous()
     args = c.RowsArgs()
-    (a, args.lda), (_, args.ldd) = _in_lines(a), _in_lines(d)
+    (a, args.lda), (_, args.ldd) = _ops.in_lines(a), _ops.in_lines(d)
     (args.tokens, args.choices), args.columns, args.row_of_choice = rows.shape, a.shape[1], rows.data_ptr()
     args.a, args.type_a, args.d, args.type_d = a.data_ptr(), _ops._TYPES[a.dtype], d.data_ptr(), _ops._TYPES[d.dtype]
     if weights is not None:
-        weights, args.ldw = _in_lines(weights)
+        weights, args.ldw = _ops.in_lines(weights)
         args.weights, args.type_weights = weights.data_ptr(), _ops._TYPES[weights.dtype]
     _handles.call(function, args, a.device, False)
     return d
 
 
-def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False) -> Tensor:
-    new = x.new_zeros if clear else x.new_empty
-    return _move(c.hgemm_gather_rows, x, new((rows.numel(), x.shape[1])), weights, rows)
+def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False, ends: Tensor | None = None) -> Tensor:
+    new = x.new_zeros if clear and ends is None else x.new_empty
+    d = _move(c.hgemm_gather_rows, x, new((rows.numel(), x.shape[1])), weights, rows)
+    return d if not clear or ends is None else _groups.clear_rows(d, ends)
 
 
-def _combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+def _combine(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None = None) -> Tensor:
     """In the order of the token's choices, in float32, rounded once, whatever T is."""
     return _move(c.hgemm_combine_rows, values, values.new_empty(rows.shape[0], values.shape[1]), weights, rows)
 
 
+def _dot(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
+    d, rows = x.new_empty(rows.shape, dtype=dtype), rows.contiguous()
+    args = c.RowsArgs()
+    (x, args.lda), (values, args.ldb) = _ops.in_lines(x), _ops.in_lines(values)
+    (args.tokens, args.choices), args.columns, args.row_of_choice = rows.shape, x.shape[1], rows.data_ptr()
+    args.a, args.type_a, args.b, args.type_b = (x.data_ptr(), _ops._TYPES[x.dtype], values.data_ptr(),
+                                                _ops._TYPES[values.dtype])
+    args.d, args.type_d, args.ldd = d.data_ptr(), _ops._TYPES[dtype], max(1, rows.shape[1])
+    _handles.call(c.hgemm_dot_rows, args, x.device, False)
+    return d
+
+
 for _key in ("CPU", "CUDA"):
-    for _name, _kernel in (("route", _route), ("gather_rows", _gather), ("combine_rows", _combine)):
+    for _name, _kernel in (("route", _route), ("gather_rows", _gather), ("combine_rows", _combine), ("dot_rows", _dot)):
         _ops._library.impl(_name, _extension.untraced(_kernel), _key)
 ROUTE, GATHER = torch.ops.hgemm.route.default, torch.ops.hgemm.gather_rows.default
-COMBINE = torch.ops.hgemm.combine_rows.default
+COMBINE, DOT = torch.ops.hgemm.combine_rows.default, torch.ops.hgemm.dot_rows.default
 torch.library.register_fake("hgemm::route")(_routed)
 
 
 @torch.library.register_fake("hgemm::gather_rows")
-def _fake_gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False) -> Tensor:
+def _fake_gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False,
+                 ends: Tensor | None = None) -> Tensor:
     return x.new_empty(rows.numel(), x.shape[1])
 
 
 @torch.library.register_fake("hgemm::combine_rows")
-def _fake_combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor:
+def _fake_combine(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None = None) -> Tensor:
     return values.new_empty(rows.shape[0], values.shape[1])
+
+
+@torch.library.register_fake("hgemm::dot_rows")
+def _fake_dot(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.new_empty(rows.shape, dtype=dtype)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs[:3])
-    ctx.batch_invariant = mode.batch_invariant
-
-
-def _gradient_of_weights(ctx: Any, weights: Tensor, of_choices: Tensor, of_tokens: Tensor, rows: Tensor) -> Tensor:
-    """The product of each choice's row and its token's."""
-    chosen = of_choices.index_select(0, rows.reshape(-1).clamp(min=0)).unflatten(0, rows.shape)
-    wide = torch.float32 if weights.dtype == torch.float32 else None
-    products = _autograd.gemm(chosen, of_tokens.unsqueeze(2), None, None, 1.0, 0.0, "none", wide, ctx.batch_invariant)
-    return torch.where(rows >= 0, products.squeeze(2), 0).to(weights.dtype)
 
 
 def _gather_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     x, weights, rows = ctx.saved_tensors
     of_x = combine_rows(grad, weights, rows) if ctx.needs_input_grad[0] else None
     needs_weights = weights is not None and ctx.needs_input_grad[1]
-    return of_x, _gradient_of_weights(ctx, weights, grad, x, rows) if needs_weights else None, None, None
+    return of_x, dot_rows(x, grad, rows, weights.dtype) if needs_weights else None, None, None, None
+
+
+def _save_combine(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
 
 
 def _combine_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
-    values, weights, rows = ctx.saved_tensors
-    of_values = gather_rows(grad, weights, rows, True) if ctx.needs_input_grad[0] else None
+    values, weights, rows, ends = ctx.saved_tensors
+    of_values = gather_rows(grad, weights, rows, True, ends) if ctx.needs_input_grad[0] else None
     needs_weights = weights is not None and ctx.needs_input_grad[1]
-    return of_values, _gradient_of_weights(ctx, weights, values, grad, rows) if needs_weights else None, None
+    return of_values, dot_rows(grad, values, rows, weights.dtype) if needs_weights else None, None, None
+
+
+def _dot_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
+    x, values, rows = ctx.saved_tensors
+    of_x = combine_rows(values, grad, rows).to(x.dtype) if ctx.needs_input_grad[0] else None
+    of_values = gather_rows(x, grad, rows, True).to(values.dtype) if ctx.needs_input_grad[1] else None
+    return of_x, of_values, None, None
 
 
 torch.library.register_autograd("hgemm::gather_rows", _gather_backward, setup_context=_save)
-torch.library.register_autograd("hgemm::combine_rows", _combine_backward, setup_context=_save)
+torch.library.register_autograd("hgemm::combine_rows", _combine_backward, setup_context=_save_combine)
+torch.library.register_autograd("hgemm::dot_rows", _dot_backward, setup_context=_save)
 _transformed_gather = _transformed(GATHER, _save, _gather_backward)
-_transformed_combine = _transformed(COMBINE, _save, _combine_backward)
+_transformed_combine = _transformed(COMBINE, _save_combine, _combine_backward)
+_transformed_dot = _transformed(DOT, _save, _dot_backward)
 
 
 def gather_rows(*arguments: Any) -> Tensor:
@@ -132,6 +150,11 @@ def gather_rows(*arguments: Any) -> Tensor:
 def combine_rows(*arguments: Any) -> Tensor:
     """The operator hgemm::combine_rows."""
     return (_transformed_combine if is_transformed() else COMBINE)(*arguments)
+
+
+def dot_rows(*arguments: Any) -> Tensor:
+    """The operator hgemm::dot_rows."""
+    return (_transformed_dot if is_transformed() else DOT)(*arguments)
 
 
 def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
@@ -173,7 +196,7 @@ def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor
     values = gather_rows(x, None, rows)
     values = _gates.by_rows(values, w13.transpose(1, 2), ends, gate, batch_invariant, b13)
     values = _groups.grouped_mm(values, w2.transpose(1, 2), ends, False, batch_invariant, None, b2)
-    return combine_rows(values, weights, rows)
+    return combine_rows(values, weights, rows, ends)
 
 
 def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, w2: Tensor, *,

@@ -146,6 +146,12 @@ def _readable(kind: _Kind) -> tuple[Operand, bool]:
     return _contiguous(kind.dtype, kind.shape), True
 
 
+def in_lines(x: Tensor) -> tuple[Tensor, int]:
+    """x, or a copy, in rows that the C API addresses, and its leading dimension."""
+    ld = leading(Operand(0, tuple(x.shape), x.stride()), c.Layout.ROW_MAJOR)
+    return (x, ld) if ld is not None else (x.contiguous(), max(1, x.shape[1]))
+
+
 def _contiguous(dtype: torch.dtype, shape: tuple[int, ...], row_major: bool = True) -> Operand:
     """What _copy_by_rows() or _copy_by_columns() return."""
     order = [*range(len(shape))] if row_major else [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
