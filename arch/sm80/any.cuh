@@ -116,7 +116,7 @@ __device__ inline void run_any_tile(const Params& p, Smem<C>& smem)
         }
     }
     __syncthreads();
-    store<C, T>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
+    store<C, T, Find>(p, Find::output(p, at), scalars, acc, &smem, at, warp, lane);
 }
 
 }  // namespace hg::sm80

@@ -14,6 +14,7 @@
 #include "arch/common/tree/config.hpp"
 #include "arch/common/triangle/config.hpp"
 #include "arch/sm80/choose.hpp"
+#include "arch/sm80/choose_gated.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"
@@ -91,6 +92,15 @@ bool k_group_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     return serves && gemm_symbol(kernel, variant, name) && append("_k_groups", name);
 }
 
+// `variant`: of those with gates, and then of those for groups.
+bool gate_symbol(const KernelInfo& kernel, int variant, char (&name)[80])
+{
+    const bool grouped = variant >= group_variants, a_is_k_major = (variant & 2) == 0;
+    return configs[&kernel - kernels].takes_gates() && a_is_k_major &&
+           gemm_symbol(kernel, variant % group_variants, name) &&
+           append(grouped ? "_gated_groups" : "_gates", name);
+}
+
 bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 {
     if (&kernel >= &kernels[repack_kernel]) {
@@ -100,6 +110,8 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
     if (variant < group_variants)
         return gemm_symbol(kernel, variant, name);
     const Config& c = configs[&kernel - kernels];
+    if (variant >= gate_variants)
+        return gate_symbol(kernel, variant - gate_variants, name);
     if (variant >= k_group_variants)
         return k_group_symbol(kernel, variant - k_group_variants, name);
     const int gemm_variant = variant - group_variants;
@@ -111,7 +123,7 @@ bool symbol_name(const KernelInfo& kernel, int variant, char (&name)[80])
 
 Status open(const Device& device, void** state)
 {
-    return open_kernels(image_for(device), device, kernels, 3 * group_variants, symbol_name, state);
+    return open_kernels(image_for(device), device, kernels, all_variants, symbol_name, state);
 }
 
 // Room for copies of two operands of 5,700 x 5,700, and for the partial sums of more CTAs than a device
@@ -120,6 +132,11 @@ size_t default_workspace(const Device&) { return size_t{128} << 20; }
 
 // A word for each warp of each tile whose K is split; larger problems are not split.
 size_t counter_words(const Device& device, size_t) { return static_cast<size_t>(device.sm_count) * 32; }
+
+bool choose_any(const Problem& p, const Device& device, const Options& options, Plan& plan)
+{
+    return p.is_gated() ? choose_gated(p, device, options, plan) : choose(p, device, options, plan);
+}
 
 // The parameters of the GEMM, and of the copies of operands that it cannot read.
 struct Launches {
@@ -301,9 +318,10 @@ int kernel_of(Rows how)
 
 Status move_rows(Handle& handle, void* state, const RowMove& what)
 {
-    const int64_t at_once = tokens_at_once(what),
-                  units_of_cta = what.how == Rows::Dot ? rows_warps : rows_threads;
-    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : rows_ctas_per_sm);
+    const bool is_dot = what.how == Rows::Dot;
+    const int64_t at_once = tokens_at_once(what), units_of_cta = is_dot ? rows_warps : rows_threads;
+    const int64_t ctas_per_sm = is_dot ? dot_ctas_per_sm : rows_ctas_per_sm;
+    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : ctas_per_sm);
     Plan plan{};
     plan.backend = &sm80_backend;
     plan.kernel = kernel_of(what.how);
@@ -322,7 +340,7 @@ Status clear_rows(Handle& handle, void* state, const RowClear& what)
     Plan plan{};
     plan.backend = &sm80_backend;
     plan.kernel = clear_kernel;
-    plan.grid = std::min<int64_t>(params.matrices, handle.sm_count()) * params.ctas_of_matrix;
+    plan.grid = int64_t{params.matrices_at_once} * params.ctas_of_matrix.value;
     return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
 }
 
@@ -338,7 +356,7 @@ const Backend sm80_backend = {
     .close = close_kernels,
     .default_workspace = sm80::default_workspace,
     .counter_words = sm80::counter_words,
-    .choose = sm80::choose,
+    .choose = sm80::choose_any,
     .pack = sm80::pack,
     .launch = sm80::launch,
     .batch_invariant = true,
@@ -346,6 +364,7 @@ const Backend sm80_backend = {
     .is_compared = false,
     .takes_groups = true,
     .takes_k_groups = true,
+    .takes_gates = true,
     .predict_plan = sm80::predict_plan,
     .sum_leaves = sm80::sum_leaves,
     .move_triangle = sm80::move_triangle,

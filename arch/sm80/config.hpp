@@ -10,7 +10,8 @@ namespace hg::sm80 {
 // How a kernel reads its operands, and its entry points beside f16 and bf16.
 enum class Family {
     Tile,              // 16-byte vectors: one entry point for each pair of majors
-    Grouped,           // the same, two for groups of rows, and one for groups of K, of MN-major operands
+    Grouped,           // the same, two for groups of rows, and one for groups of K, of MN-major operands;
+                       // and for K-major A two with gates, and two with gates for groups of rows
     Rows,              // the same as Tile for few rows: only for A contiguous along K
     Columns,           // the same for few columns: only for B contiguous along K
     Unaligned,         // contiguous in one dimension: an entry point for each pair of majors
@@ -31,6 +32,9 @@ struct Config {
     {
         return takes_any() || (family == Family::Grouped && a == Major::MN && b == Major::MN);
     }
+    // With gates: in each warp's columns first the gates, then their up elements.
+    constexpr bool takes_gates() const { return family == Family::Grouped; }
+    constexpr int gates_of_warp() const { return warp_n() / 2; }
     constexpr bool few_rows() const { return family == Family::Rows || family == Family::UnalignedRows; }
     constexpr bool few_columns() const
     {
@@ -79,6 +83,15 @@ constexpr int64_t extent(const OperandParams& p, int64_t rows, int64_t k)
     return (rows - 1) * p.row_stride + (k - 1) * p.k_stride + 1;
 }
 
+// Where gated kernels find gates and their up elements. Gates that alternate with them lie in rows of B of
+// twice the stride.
+struct GateTiles {
+    Gate gate;
+    Divisor block;   // gates that lie together
+    bool alternate;  // a column of gates, one of up elements, and so on
+    int64_t up;      // elements of B from a gate to its up element
+};
+
 struct Params {
     OperandParams a, b;
     OutputParams output;
@@ -88,6 +101,7 @@ struct Params {
     int32_t first;  // index of the first CTA of this launch, counted over tiles and their slices
     Groups groups;  // of grouped kernels
     int32_t group_count, group_tiles_n;  // of kernels for groups of rows, instead of `grid`
+    GateTiles gates;  // of gated kernels, of which output.n counts columns of the product
 };
 
 }  // namespace hg::sm80

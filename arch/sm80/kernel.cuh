@@ -11,6 +11,7 @@
 #include "arch/common/tile_order.hpp"
 #include "arch/common/warp_store.cuh"
 #include "arch/common/warp_tile.cuh"
+#include "arch/sm80/gated.cuh"
 #include "arch/sm80/mainloop.cuh"
 
 namespace hg::sm80 {
@@ -58,7 +59,7 @@ struct TilePlace {
 
 // How run_tile() finds its tile in a problem or a batch of them, and its K.
 struct PlainTiles {
-    static constexpr bool groups_k = false;
+    static constexpr bool groups_k = false, gates = false;
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -76,7 +77,7 @@ struct KGroupedTiles : PlainTiles {
 
 // How run_tile() finds its tile in groups of rows; the last CTAs may find none.
 struct GroupedTiles {
-    static constexpr bool groups_k = false;
+    static constexpr bool groups_k = false, gates = false;
     template <Config C>
     __device__ static TilePlace find(const Params& p, int32_t index)
     {
@@ -94,14 +95,26 @@ struct GroupedTiles {
     }
 };
 
+// The same with gates: a tile has half as many columns of D.
+template <typename Tiles>
+struct Gated : Tiles {
+    static constexpr bool gates = true;
+};
+
 // Epilogue: each warp stores its sums through its own part of shared memory.
-template <Config C, Type T, typename Accumulator>
-__device__ inline void store(const OutputParams& o, const Scalars& s, const Accumulator& acc, void* smem,
-                             const TilePlace& at, int warp, int lane)
+template <Config C, Type T, typename Find, typename Accumulator>
+__device__ inline void store(const Params& p, const OutputParams& o, const Scalars& s, Accumulator& acc,
+                             void* smem, const TilePlace& at, int warp, int lane)
 {
     constexpr int chunk_floats = Chunk<chunk_columns(C.warp_n())>::floats;
     static_assert(sizeof(float) * chunk_floats * C.warps() <= sizeof(Smem<C>));
     const WarpPlace<C> in_tile(warp);
+    if constexpr (Find::gates) {
+        store_gated_warp_tile<T, C.warp_m(), C.warp_n()>(
+            o, p.gates, s, acc, static_cast<float*>(smem) + warp * chunk_floats, at.batch,
+            at.row + in_tile.m, (at.column + in_tile.n) / 2, lane);
+        return;
+    }
     store_warp_tile<T, C.warp_m(), C.warp_n()>(o, s, acc, static_cast<float*>(smem) + warp * chunk_floats,
                                                at.batch, at.row + in_tile.m, at.column + in_tile.n, lane);
 }
@@ -117,7 +130,7 @@ __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& a
     const uint32_t thread = ptx::read_thread();
     const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
     uint32_t complete = 1;
-    if (p.slices.split.value > 1)
+    if (!Find::gates && p.slices.split.value > 1)
         complete = sum_slices(acc, p.slices, work.slice, int64_t{work.tile} * C.warps() + warp, lane);
     if (ptx::mov_b32(complete) == 0)  // hidden from nvcc, which would have two copies of the epilogue
         return;
@@ -125,8 +138,23 @@ __device__ inline void store_tile(const Params& p, Smem<C>& smem, Accumulator& a
     Scalars scalars = load_scalars(p.output);
     if constexpr (Find::groups_k)
         scalars = scalars_of_k_group(scalars, KRange::of_group(p, at.batch).count);
-    store<C, T>(Find::output(p, at), scalars, acc, &smem, at, warp, lane);
+    store<C, T, Find>(p, Find::output(p, at), scalars, acc, &smem, at, warp, lane);
 }
+
+// Which rows of B belong to a tile: from `first` on, as long as there are columns of the output.
+template <typename Find>
+struct RowsOfB {
+    int64_t first, end, up;
+
+    __device__ RowsOfB(const Params& p, int64_t column) : first(column), end(p.output.n), up(0)
+    {
+        if constexpr (Find::gates) {
+            first = row_of_gate(p.gates, column / 2);
+            end = first + p.output.n / 2 - column / 2;
+            up = p.gates.up;
+        }
+    }
+};
 
 template <Config C, Type T, Major MA, Major MB, typename Find = PlainTiles>
 __device__ inline void run_tile(const Params& p, Smem<C>& smem)
@@ -141,11 +169,14 @@ __device__ inline void run_tile(const Params& p, Smem<C>& smem)
         Find::groups_k ? KRange::of_group(p, at.batch) : KRange::of_slice(p, work, C.tile_k);
     Producer<MA, C.tile_m, C.tile_k, C.threads()> a(p.a, at.row, range.first, at.end, at.batch,
                                                     threadIdx.x);
-    Producer<MB, C.tile_n, C.tile_k, C.threads()> b(p.b, at.column, range.first, p.output.n, at.batch,
-                                                    threadIdx.x);
-    const WarpPlace<C> in_tile(warp);
-    prefetch_warp_tile<C.warp_m(), C.warp_n()>(Find::output(p, at), load_scalars(p.output), at.batch,
-                                               at.row + in_tile.m, at.column + in_tile.n, lane);
+    const RowsOfB<Find> rows(p, at.column);
+    Producer<MB, C.tile_n, C.tile_k, C.threads(), Find::gates ? C.gates_of_warp() : 0> b(
+        p.b, rows.first, range.first, rows.end, at.batch, threadIdx.x, rows.up);
+    if constexpr (!Find::gates) {
+        const WarpPlace<C> in_tile(warp);
+        prefetch_warp_tile<C.warp_m(), C.warp_n()>(Find::output(p, at), load_scalars(p.output), at.batch,
+                                                   at.row + in_tile.m, at.column + in_tile.n, lane);
+    }
     typename Share::Accumulator acc;
     multiply_tile<C, Share>(acc, smem, a, b, range.count, warp, lane);
     store_tile<C, T, Find>(p, smem, acc);

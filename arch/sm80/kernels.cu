@@ -1,8 +1,8 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
-// for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups. sm80_repack,
-// sm80_tree, sm80_triangle, sm80_gate, sm80_exchange, sm80_route, sm80_gather and sm80_combine serve all
-// types.
+// for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups, and those
+// with gates, whose A is K-major too, in _gates and _gated_groups. sm80_repack, sm80_tree, sm80_triangle,
+// sm80_gate, sm80_exchange, sm80_route, sm80_gather and sm80_combine serve all types.
 #include "arch/common/exchange/add.cuh"
 #include "arch/common/exchange/config.hpp"
 #include "arch/common/experts/clear.cuh"
@@ -52,11 +52,17 @@ extern __shared__ __align__(128) unsigned char dynamic_smem[];
 #define Unaligned_OF(name, config, type)        TILES(name, config, type, run_unaligned_tile)
 #define UnalignedRows_OF(name, config, type)    ROWS(name, config, type, run_unaligned_tile)
 #define UnalignedColumns_OF(name, config, type) COLUMNS(name, config, type, run_unaligned_tile)
+#define GATED_ENTRIES(name, config, type, major_b)                                                         \
+    ENTRY(name##_gates, config,                                                                            \
+          (sm80::run_tile<config, type, Major::K, Major::major_b, sm80::Gated<sm80::PlainTiles>>))         \
+    ENTRY(name##_gated_groups, config,                                                                     \
+          (sm80::run_tile<config, type, Major::K, Major::major_b, sm80::Gated<sm80::GroupedTiles>>))
 #define Grouped_OF(name, config, type)                                                                     \
     Tile_OF(name, config, type) GROUPS_ENTRY(name##_kk_groups, config, type, K)                            \
-        GROUPS_ENTRY(name##_kn_groups, config, type, MN)                                                   \
-            ENTRY(name##_mn_k_groups, config,                                                              \
-                  (sm80::run_tile<config, type, Major::MN, Major::MN, sm80::KGroupedTiles>))
+        GROUPS_ENTRY(name##_kn_groups, config, type, MN) GATED_ENTRIES(name##_kk, config, type, K)         \
+            GATED_ENTRIES(name##_kn, config, type, MN)                                                     \
+                ENTRY(name##_mn_k_groups, config,                                                          \
+                      (sm80::run_tile<config, type, Major::MN, Major::MN, sm80::KGroupedTiles>))
 #define Any_OF(name, config, type)                                                                         \
     ENTRY(name, config, (sm80::run_any_tile<config, type>))                                                \
     ENTRY(name##_groups, config, (sm80::run_any_tile<config, type, sm80::GroupedTiles>))                   \
@@ -122,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(rows_threads, rows_ctas_per_sm)
     combine_rows(p);
 }
 
-extern "C" __global__ void __launch_bounds__(rows_threads, rows_ctas_per_sm)
+extern "C" __global__ void __launch_bounds__(rows_threads, dot_ctas_per_sm)
     sm80_dot(const __grid_constant__ RowsParams p)
 {
     dot_rows(p);

@@ -58,8 +58,9 @@ inline constexpr KernelInfo kernels[] = {
 
 // Variants from here on are entry points for groups, in the order of those for GEMMs.
 constexpr int group_variants = 8;
-// And from here on for groups of K.
-constexpr int k_group_variants = 2 * group_variants;
+// And from here on for groups of K, with gates, and with gates for groups of rows.
+constexpr int k_group_variants = 2 * group_variants, gate_variants = 3 * group_variants,
+              gated_group_variants = 4 * group_variants, all_variants = 5 * group_variants;
 
 // Of the workspace, for the sums of slices of K.
 constexpr int64_t partials_bytes(const Config& c, int64_t tiles, int64_t split)

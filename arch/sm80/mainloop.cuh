@@ -15,11 +15,30 @@
 
 namespace hg::sm80 {
 
+// Which rows of an operand a tile has. Consecutive ones, or if `Gates` is not 0, of each 2 * Gates rows of
+// the tile first so many gates, and then their up elements.
+template <int Gates>
+struct TileRows {
+    // How far row `row` of the tile lies from the first one, or from the first one's up element.
+    __host__ __device__ static constexpr int index(int row)
+    {
+        return Gates == 0 ? row : row / (2 * Gates) * Gates + row % Gates;
+    }
+    __host__ __device__ static constexpr bool is_up(int row) { return Gates != 0 && row / Gates % 2 == 1; }
+};
+
+template <>
+struct TileRows<0> {
+    __host__ __device__ static constexpr int index(int row) { return row; }
+    __host__ __device__ static constexpr bool is_up(int) { return false; }
+};
+
 // A thread's chunks of an operand's K tile. In shared memory a tile is a number of lines of contiguous
 // chunks: a line is a row of the operand (K-major) or one of its K's (MN-major). A tile is copied in parts,
 // one chunk a thread.
-template <Major M, int Rows, int K, int Threads>
+template <Major M, int Rows, int K, int Threads, int Gates = 0>
 struct ThreadChunks {
+    using Order = TileRows<Gates>;
     static constexpr int line_elements = M == Major::K ? K : Rows;
     static constexpr int lines = M == Major::K ? Rows : K;
     static constexpr int chunks = line_elements / chunk_elements;
@@ -30,36 +49,53 @@ struct ThreadChunks {
 
     static constexpr int parts = lines / lines_per_part;
     static_assert(lines % lines_per_part == 0);
+    static_assert(Gates % (M == Major::K ? lines_per_part : chunk_elements) == 0);
 
     const char* next;           // this thread's first chunk of the next K tile
     uint32_t line_bytes;        // from a line to the next
+    int64_t up_bytes;           // K-major: from a gate to its up element; not used without gates
     int line, element, offset;  // of this thread in the first part; `offset` in bytes
     int rows_left;
 
-    // For the tile whose first element is (row, k) of an operand of `rows` rows at `base`.
+    // For the tile whose first element is (row, k) of an operand of `rows` rows at `base`. `up`: elements
+    // from a gate to its up element.
     __device__ ThreadChunks(const OperandParams& p, const uint16_t* base, int64_t row, int64_t k,
-                            int64_t rows, int thread)
-        : line(thread / chunks), element(thread % chunks * chunk_elements),
+                            int64_t rows, int thread, int64_t up = 0)
+        : up_bytes(2 * up), line(thread / chunks), element(thread % chunks * chunk_elements),
           rows_left(static_cast<int>(min(rows - row, int64_t{Rows})))
     {
         const int64_t pitch = M == Major::K ? p.row_stride : p.k_stride;
-        next = reinterpret_cast<const char*>(base + (M == Major::K ? row * pitch + k : row + k * pitch) +
-                                             line * pitch + element);
-        line_bytes = static_cast<uint32_t>(2 * pitch);
         offset =
             M == Major::K ? tile_offset<M, Rows, K>(line, element) : tile_offset<M, Rows, K>(element, line);
+        next = reinterpret_cast<const char*>(base + (M == Major::K ? row * pitch + k : row + k * pitch) +
+                                             line * pitch);
+        if constexpr (M == Major::MN && Gates != 0) {
+            next += Order::is_up(element) ? up_bytes : 0;
+            element = Order::index(element);
+        }
+        next += 2 * element;
+        line_bytes = static_cast<uint32_t>(2 * pitch);
+    }
+
+    // In which part a thread's chunk would lie if rows of the tile were consecutive.
+    __device__ static constexpr int place(int part)
+    {
+        return M == Major::K ? Order::index(part * lines_per_part) / lines_per_part : part;
     }
 
     // The thread's chunk of a part of the next K tile: one multiplication, since line_bytes has 32 bits.
     __device__ const char* chunk(int part) const
     {
-        return next + uint64_t{line_bytes} * static_cast<uint32_t>(part * lines_per_part);
+        const char* const at =
+            next + uint64_t{line_bytes} * static_cast<uint32_t>(place(part) * lines_per_part);
+        return M == Major::K && Order::is_up(part * lines_per_part) ? at + up_bytes : at;
     }
 
     // To the K tile after the next one.
     __device__ void advance() { next += M == Major::K ? uint64_t{2 * K} : uint64_t{line_bytes} * K; }
 
-    // In how many parts of a K tile, of which k_left elements exist, a chunk of this thread exists.
+    // Before which place of a part, in a K tile of which k_left elements exist, a chunk of this thread
+    // exists.
     __device__ int count_parts(int k_left) const
     {
         const int lines_left =
@@ -73,19 +109,21 @@ struct ThreadChunks {
         const int k_in_tile = max(0, min(k_left, K));
         const int line_limit = M == Major::K ? rows_left : k_in_tile;
         const int element_limit = M == Major::K ? k_in_tile : rows_left;
-        return line + in_part * lines_per_part < line_limit
+        return line + place(in_part) * lines_per_part < line_limit
                    ? max(0, min(element_limit - element, chunk_elements))
                    : 0;
     }
 };
 
 // Producer: a thread's copies of one operand.
-template <Major M, int Rows, int K, int Threads>
+template <Major M, int Rows, int K, int Threads, int Gates = 0>
 class Producer {
 public:
-    // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows.
-    __device__ Producer(const OperandParams& p, int64_t row, int64_t k, int64_t rows, int32_t z, int thread)
-        : chunks_(p, p.ptr + z * p.batch_stride, row, k, rows, thread),
+    // For the tile whose first element is (row, k) of problem z, an operand of `rows` rows. `up`: as of
+    // ThreadChunks.
+    __device__ Producer(const OperandParams& p, int64_t row, int64_t k, int64_t rows, int32_t z, int thread,
+                        int64_t up = 0)
+        : chunks_(p, p.ptr + z * p.batch_stride, row, k, rows, thread, up),
           existing_parts_(chunks_.count_parts(INT32_MAX))
     {
     }
@@ -109,7 +147,7 @@ public:
                 continue;
             const uint32_t to = smem + chunks_.offset + part * chunks_.part_bytes;
             if constexpr (Whole)
-                ptx::cp_async_cg_16_or_zeros(part < existing, to, chunks_.chunk(part));
+                ptx::cp_async_cg_16_or_zeros(chunks_.place(part) < existing, to, chunks_.chunk(part));
             else
                 ptx::cp_async_cg_16(to, chunks_.chunk(part), 2 * chunks_.count(part, k_left));
         }
@@ -119,7 +157,7 @@ public:
     __device__ void advance() { chunks_.advance(); }
 
 private:
-    ThreadChunks<M, Rows, K, Threads> chunks_;
+    ThreadChunks<M, Rows, K, Threads, Gates> chunks_;
     int existing_parts_;  // of a whole K tile
 };
 

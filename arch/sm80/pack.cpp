@@ -11,6 +11,17 @@ namespace {
 
 constexpr int group_m = 8;  // rows of tiles walked together
 
+GateTiles gates_of(const Problem& p)
+{
+    const bool alternate = p.gate.block == 1, k_major = major_of(p.b) == Major::K;
+    GateTiles gates{};
+    gates.gate = p.gate;
+    gates.alternate = alternate;
+    gates.block = divisor(static_cast<int32_t>(p.gate.block));
+    gates.up = alternate ? p.b.row_stride : p.gate.block * (k_major ? p.b.row_stride : 1);
+    return gates;
+}
+
 }  // namespace
 
 OperandParams pack_operand(const Operand& o, const Problem& p, int64_t rows)
@@ -39,6 +50,11 @@ void pack_gemm(const Problem& p, const Plan& plan, Params& params)
     params.a = pack_operand(p.a, p, p.m);
     params.b = pack_operand(p.b, p, p.n);
     params.output = pack_output(p);
+    if (p.is_gated()) {
+        params.gates = gates_of(p);
+        if (params.gates.alternate)
+            params.b.row_stride *= 2;
+    }
     params.k = p.k;
     params.slices.split = divisor(plan.split);
     params.slices.k_tiles = static_cast<int32_t>(ceil_div(p.k, kernel.tile_k));

@@ -27,8 +27,6 @@ bool takes_arrays(const Signature& signature)
     return contains(signature, Arg::Count) && !contains(signature, Arg::StrideA);
 }
 
-int64_t element_bytes(hgemm_type_t type) { return bytes_of(static_cast<Type>(type)); }
-
 class Checker {
 public:
     Checker(const Signature& signature, const hgemm_args_t& args, Pointers pointers)
@@ -281,6 +279,8 @@ Status Checker::check(Arg arg, int position)
 }
 
 }  // namespace
+
+int64_t element_bytes(hgemm_type_t type) { return bytes_of(static_cast<Type>(type)); }
 
 bool is_too_far(int64_t step, int64_t count, int64_t element_bytes)
 {

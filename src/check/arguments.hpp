@@ -13,6 +13,11 @@ enum class Pointers { Checked, OnHost, Unchecked };
 // Are the arguments right? `args` holds the values, whatever the function's prototype.
 Status check_arguments(const Signature& signature, const hgemm_args_t& args, Pointers pointers);
 
+int64_t element_bytes(hgemm_type_t type);
+
+// Of matrices that are moved or passed over by rows, not multiplied.
+constexpr int64_t most_columns = int64_t{1} << 30;
+
 // Do `count` steps of `step` elements exceed 2^62 bytes, beyond which adding addresses could overflow?
 bool is_too_far(int64_t step, int64_t count, int64_t element_bytes);
 

@@ -139,7 +139,6 @@ Status check_wait(const hgemm_exchange_args_t& x, Pointers pointers)
 
 Status check_sizes(const hgemm_exchange_args_t& x)
 {
-    constexpr int64_t most_columns = int64_t{1} << 30;
     if (x.rows < 0)
         return fail_argument(2, "args->rows", "is %" PRId64 ", must be at least 0", x.rows);
     if (x.columns < 0 || x.columns > most_columns)

@@ -11,7 +11,7 @@ namespace hg {
 namespace {
 
 constexpr int64_t most_choices = int64_t{1} << 30, most_experts = int64_t{1} << 16,
-                  most_columns = int64_t{1} << 30, most_groups = (int64_t{1} << 31) - 1;
+                  most_groups = (int64_t{1} << 31) - 1;
 
 // Of hgemm_route_args_t and hgemm_rows_args_t.
 template <typename Args>
@@ -67,22 +67,20 @@ Status check_types(const hgemm_rows_args_t& x, Rows how)
     return status == ok && x.weights ? check_type(2, "args->type_weights", x.type_weights) : status;
 }
 
-int64_t bytes_of(hgemm_type_t type) { return hg::bytes_of(static_cast<Type>(type)); }
-
 Status check_lds(const hgemm_rows_args_t& x, Rows how)
 {
     const Stored of_tokens = {x.columns, x.tokens, "columns"},
                  of_choices = {x.columns, x.tokens * x.choices, "columns"},
                  weights = {x.choices, x.tokens, "choices"};
     Status status =
-        x.weights ? check_leading(2, "args->ldw", x.ldw, weights, bytes_of(x.type_weights)) : ok;
+        x.weights ? check_leading(2, "args->ldw", x.ldw, weights, element_bytes(x.type_weights)) : ok;
     if (status == ok)
         status = check_leading(2, "args->lda", x.lda, how == Rows::Combine ? of_choices : of_tokens,
-                               bytes_of(x.type_a));
+                               element_bytes(x.type_a));
     if (status == ok && how == Rows::Dot)
-        status = check_leading(2, "args->ldb", x.ldb, of_choices, bytes_of(x.type_b));
+        status = check_leading(2, "args->ldb", x.ldb, of_choices, element_bytes(x.type_b));
     const Stored& d = how == Rows::Gather ? of_choices : how == Rows::Combine ? of_tokens : weights;
-    return status == ok ? check_leading(2, "args->ldd", x.ldd, d, bytes_of(x.type_d)) : status;
+    return status == ok ? check_leading(2, "args->ldd", x.ldd, d, element_bytes(x.type_d)) : status;
 }
 
 // A and B of nothing but empty rows are not read.
@@ -90,12 +88,12 @@ Status check_row_pointers(const hgemm_rows_args_t& x, Rows how, Pointers pointer
 {
     Status status = check_numbers("args->row_of_choice", x.row_of_choice, pointers);
     if (status == ok && x.weights)
-        status = check_pointer(2, "args->weights", x.weights, bytes_of(x.type_weights), pointers);
+        status = check_pointer(2, "args->weights", x.weights, element_bytes(x.type_weights), pointers);
     if (status == ok && x.columns > 0)
-        status = check_pointer(2, "args->a", x.a, bytes_of(x.type_a), pointers);
+        status = check_pointer(2, "args->a", x.a, element_bytes(x.type_a), pointers);
     if (status == ok && how == Rows::Dot && x.columns > 0)
-        status = check_pointer(2, "args->b", x.b, bytes_of(x.type_b), pointers);
-    return status == ok ? check_pointer(2, "args->d", x.d, bytes_of(x.type_d), pointers) : status;
+        status = check_pointer(2, "args->b", x.b, element_bytes(x.type_b), pointers);
+    return status == ok ? check_pointer(2, "args->d", x.d, element_bytes(x.type_d), pointers) : status;
 }
 
 Status check_clear_sizes(const hgemm_grouped_args_t& g)
@@ -120,17 +118,17 @@ Status check_clear_d(const hgemm_grouped_args_t& g, Pointers pointers)
     const bool masked = g.grouping == HGEMM_GROUPED_MASKED, is_empty = g.m == 0 || d.inner == 0;
     Status status = check_type(2, "args->type_d", g.type_d);
     if (status == ok)
-        status = check_leading(2, "args->ldd", g.ldd, d, bytes_of(g.type_d));
+        status = check_leading(2, "args->ldd", g.ldd, d, element_bytes(g.type_d));
     if (status == ok && masked && g.group_count > 1 && !is_empty && g.stride_d == 0)
         return fail_argument(2, "args->stride_d", "is 0, must separate the outputs of %" PRId64 " groups",
                              g.group_count);
-    if (status == ok && masked && is_too_far(g.stride_d, g.group_count, bytes_of(g.type_d)))
+    if (status == ok && masked && is_too_far(g.stride_d, g.group_count, element_bytes(g.type_d)))
         return fail_argument(2, "args->stride_d",
                              "is %" PRId64 ", too large: %" PRId64 " groups must stay within 2^62 bytes",
                              g.stride_d, g.group_count);
     if (status != ok || is_empty || (masked && g.group_count == 0))
         return status;
-    return check_pointer(2, "args->d", g.d, bytes_of(g.type_d), pointers);
+    return check_pointer(2, "args->d", g.d, element_bytes(g.type_d), pointers);
 }
 
 }  // namespace

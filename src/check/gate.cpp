@@ -11,10 +11,6 @@
 namespace hg {
 namespace {
 
-constexpr int64_t most_columns = int64_t{1} << 30;
-
-int64_t bytes_of(hgemm_type_t type) { return hg::bytes_of(static_cast<Type>(type)); }
-
 Status check_sizes(const hgemm_gate_gradient_args_t& x)
 {
     if (x.rows < 0)
@@ -45,21 +41,22 @@ Status check_gates(const hgemm_gate_gradient_args_t& x)
 Status check_lds(const hgemm_gate_gradient_args_t& x)
 {
     const Stored line = {x.columns, x.rows, "columns"}, half = {x.columns / 2, x.rows, "columns / 2"};
-    Status status = check_leading(2, "args->ld_product", x.ld_product, line, bytes_of(x.type_product));
+    Status status = check_leading(2, "args->ld_product", x.ld_product, line, element_bytes(x.type_product));
     if (status == ok)
-        status = check_leading(2, "args->ld_of_d", x.ld_of_d, half, bytes_of(x.type_of_d));
-    return status == ok
-               ? check_leading(2, "args->ld_of_product", x.ld_of_product, line, bytes_of(x.type_of_product))
-               : status;
+        status = check_leading(2, "args->ld_of_d", x.ld_of_d, half, element_bytes(x.type_of_d));
+    return status == ok ? check_leading(2, "args->ld_of_product", x.ld_of_product, line,
+                                        element_bytes(x.type_of_product))
+                        : status;
 }
 
 Status check_pointers(const hgemm_gate_gradient_args_t& x, Pointers pointers)
 {
-    Status status = check_pointer(2, "args->product", x.product, bytes_of(x.type_product), pointers);
+    Status status = check_pointer(2, "args->product", x.product, element_bytes(x.type_product), pointers);
     if (status == ok)
-        status = check_pointer(2, "args->of_d", x.of_d, bytes_of(x.type_of_d), pointers);
+        status = check_pointer(2, "args->of_d", x.of_d, element_bytes(x.type_of_d), pointers);
     if (status == ok)
-        status = check_pointer(2, "args->of_product", x.of_product, bytes_of(x.type_of_product), pointers);
+        status =
+            check_pointer(2, "args->of_product", x.of_product, element_bytes(x.type_of_product), pointers);
     if (status != ok || x.of_product != x.product)
         return status;
     if (x.type_of_product != x.type_product)

@@ -60,7 +60,6 @@ std::vector<GemmCase> cases()
                 g.b.step = form % 3 == 0 ? 0 : 1;
                 g.bias_step = form % 4 == 1 ? 0 : 1;
                 g.alpha = -0.5f;
-                g.device_scalars = form % 2 == 1;
             }
             cases.push_back(g);
         }
@@ -70,17 +69,18 @@ std::vector<GemmCase> cases()
 bool is_served(Library& library, const GemmCase& g)
 {
     const Trial trial(g, library.memory());
-    return library.explain(trial.args()).find("kernel=sm90_gated") != std::string::npos;
+    const std::string how = library.explain(trial.args());
+    return how.find("kernel=") != std::string::npos && how.find("gates in") == std::string::npos;
 }
 
-void check_kernel(const std::string& kernel)
+void check_kernel(const std::string& kernel, const std::vector<GemmCase>& list = cases())
 {
     Library library(Cuda::get(), "", kernel);
     ASSERT_TRUE(library.created()) << library.story();
     Suite suite(library);
     const bool streams = kernel.ends_with("/stream_k=1");
     int served = 0;
-    for (const GemmCase& g : cases())
+    for (const GemmCase& g : list)
         if (is_served(library, g)) {
             suite.check(g);
             if (streams)
@@ -102,6 +102,23 @@ std::vector<GemmCase> cases_with_aux()
     for (size_t i = 0; i < list.size(); ++i) {
         list[i].aux = true;
         list[i].aux_place.gap = i % 2 == 0 ? 0 : 8;
+    }
+    return list;
+}
+
+// B is also contiguous along N, and D of other types and of lengths that are no multiple of eight.
+std::vector<GemmCase> cases_of_sm80()
+{
+    std::vector<GemmCase> list = cases();
+    for (unsigned form = 0; form < 4; ++form)
+        for (const GatedShape& shape : {GatedShape{77, 100, 72, 0}, {90, 45, 64, 1}, {33, 5, 128, 0}})
+            list.push_back(case_of(form, shape.lines, shape.length, shape.k, shape.block));
+    for (size_t i = 0; i < list.size(); ++i) {
+        GemmCase& g = list[i];
+        if (i % 2 == 0 && g.gate.block != 1)
+            (g.d_by_rows() ? g.transb : g.transa) = HGEMM_NO_TRANS;
+        if (i % 3 == 0)
+            g.type_d = g.type_ab == HGEMM_F16 ? HGEMM_F32 : HGEMM_F16;
     }
     return list;
 }
@@ -135,6 +152,19 @@ void check_aux_of_kernel(const std::string& kernel)
 }
 
 }  // namespace
+
+TEST(DeviceKernels, gated_by_sm80)
+{
+    NEEDS_BACKEND("sm80");
+    for (const char* kernel : {"sm80_128x128x64_s3", "sm80_64x64x64_s4"}) {
+        check_kernel(kernel, cases_of_sm80());
+        check_aux_of_kernel(kernel);
+    }
+    Library other(Cuda::get(), "", "sm80_64x128x64_s4");
+    ASSERT_TRUE(other.created()) << other.story();
+    for (const GemmCase& g : cases())
+        EXPECT_FALSE(is_served(other, g)) << g.print();
+}
 
 TEST(DeviceKernels, gated_aux)
 {

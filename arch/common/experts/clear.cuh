@@ -37,21 +37,19 @@ __device__ inline void clear_row(const ClearParams& p, char* row)
             *reinterpret_cast<uint16_t*>(row + i) = 0;
 }
 
-// The whole kernel.
+// The whole kernel. Each CTA has a part of every matrices_at_once-th matrix.
 __device__ inline void clear_rows(const ClearParams& p)
 {
-    const auto block = static_cast<int32_t>(blockIdx.x),
-               step = static_cast<int32_t>(gridDim.x) / p.ctas_of_matrix;
-    const int32_t part = block % p.ctas_of_matrix, warp = static_cast<int32_t>(threadIdx.x) / 32;
+    const auto block = static_cast<int32_t>(blockIdx.x), warp = static_cast<int32_t>(threadIdx.x) / 32;
+    const int32_t first = p.ctas_of_matrix.quotient(block), ctas = p.ctas_of_matrix.value;
+    const int32_t begin = (block - first * ctas) * rows_warps + warp, step = ctas * rows_warps;
 #pragma unroll 1
-    for (int32_t matrix = block / p.ctas_of_matrix; matrix < p.matrices; matrix += step) {
+    for (int32_t matrix = first; matrix < p.matrices; matrix += p.matrices_at_once) {
         const OwnedRows owned(p, matrix);
-        const int32_t count = owned.first + (p.rows - owned.last);
+        char* const d = p.d + matrix * p.stride_bytes;
 #pragma unroll 1
-        for (int64_t i = part * rows_warps + warp; i < count; i += p.ctas_of_matrix * rows_warps) {
-            const int64_t row = i < owned.first ? i : owned.last + (i - owned.first);
-            clear_row(p, p.d + matrix * p.stride_bytes + row * p.ld_bytes);
-        }
+        for (int64_t i = begin; i < owned.first + int64_t{p.rows - owned.last}; i += step)
+            clear_row(p, d + (i < owned.first ? i : owned.last + (i - owned.first)) * p.ld_bytes);
     }
 }
 

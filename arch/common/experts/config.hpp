@@ -33,7 +33,7 @@ struct RouteParams {
     int32_t* choice_of_row;  // null: is not written
 };
 
-constexpr int rows_threads = 256, rows_warps = rows_threads / 32, rows_ctas_per_sm = 4;
+constexpr int rows_threads = 256, rows_warps = rows_threads / 32, rows_ctas_per_sm = 4, dot_ctas_per_sm = 3;
 
 // As RowMove. A unit is what a thread loads and stores at a time; of dot products, a token.
 struct RowsParams {
@@ -58,8 +58,9 @@ struct ClearParams {
     int64_t ld_bytes, stride_bytes, row_bytes;
     Groups groups;
     int32_t group_count, rows;
-    int32_t matrices, ctas_of_matrix;  // of as many matrices at a time as the grid has CTAs for
-    bool vectors;                      // of 16 bytes
+    int32_t matrices, matrices_at_once;
+    Divisor ctas_of_matrix;
+    bool vectors;  // of 16 bytes
 };
 
 }  // namespace hg

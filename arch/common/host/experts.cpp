@@ -97,7 +97,8 @@ ClearParams pack_clear(const RowClear& what, int64_t most)
     p.group_count = static_cast<int32_t>(what.group_count);
     p.rows = static_cast<int32_t>(what.rows);
     p.matrices = static_cast<int32_t>(what.matrices());
-    p.ctas_of_matrix = static_cast<int32_t>(std::max<int64_t>(1, most / what.matrices()));
+    p.matrices_at_once = static_cast<int32_t>(std::min(what.matrices(), most));
+    p.ctas_of_matrix = divisor(static_cast<int32_t>(most / p.matrices_at_once));
     p.vectors = p.row_bytes % bytes_of_unit == 0 &&
                 is_vector_aligned(what.d.ptr, what.d.ld, what.d.batch_stride, bytes);
     return p;

@@ -9,7 +9,7 @@
 namespace hg {
 namespace {
 
-constexpr int64_t chunk = 256;  // elements of a row of D's gradient that are computed at a time
+constexpr int64_t elements_at_once = 256;  // elements of a row of D's gradient that are computed at a time
 
 // activation(x), and its derivative there.
 struct Slope {
@@ -76,7 +76,7 @@ void differentiate(const GateGradient& what, float& gate, float& other, float gr
 // Elements of row i from j on, whose gates lie together.
 void differentiate_run(const GateGradient& what, int64_t i, int64_t j, int64_t count)
 {
-    float gates[chunk], others[chunk], gradient[chunk];
+    float gates[elements_at_once], others[elements_at_once], gradient[elements_at_once];
     const int64_t apart = what.gate.block, from = i * what.ld_product + what.place(j),
                   to = i * what.ld_of_product + what.place(j);
     to_float(what.type_product, what.product, from, 1, count, gates);
@@ -99,7 +99,7 @@ void differentiate_gates(Pool& pool, const GateGradient& what, int threads)
         for (int64_t i = begin; i < end; ++i)
             for (int64_t j = 0, count = 0; j < what.columns; j += count) {
                 const int64_t block = what.gate.block;
-                count = std::min({chunk, what.columns - j, block - j % block});
+                count = std::min({elements_at_once, what.columns - j, block - j % block});
                 differentiate_run(what, i, j, count);
             }
     });
