@@ -114,9 +114,10 @@ if(HGEMM_EMBED_PTX)
     endforeach()
     # What a kernel stores to other places than a product's, and what runs as several products.
     emulated_conformance(sm_90 outputs 4
-        "DeviceKernels.triangle:DeviceKernels.gated*:DeviceRules.triangle/sm90:DeviceRules.gate_*/sm90" EMU_SM_COUNT=8)
+        "DeviceKernels.triangle:DeviceKernels.gated*:DeviceRules.triangle/sm90:DeviceRules.gate_*/sm90:-*by_sm80" EMU_SM_COUNT=8)
     emulated_conformance(sm_90 leaves 4 "DeviceKernels.tree" EMU_SM_COUNT=8)
-    emulated_conformance(sm_80 outputs 4 "DeviceRules.triangle/sm80:DeviceRules.gate_*/sm80" EMU_SM_COUNT=8)
+    emulated_conformance(sm_80 outputs 4
+        "DeviceKernels.gated_by_sm80:DeviceRules.triangle/sm80:DeviceRules.gate_*/sm80" EMU_SM_COUNT=8)
     emulated_conformance(sm_90 groups 6 "DeviceGroups*:DeviceKGroups*")
     emulated_conformance(sm_80 groups 4 "DeviceGroups*:DeviceKGroups*")
     emulated_conformance(sm_100 groups 1 "DeviceGroupsOf*:DeviceKGroupsOf*")

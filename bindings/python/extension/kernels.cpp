@@ -114,6 +114,7 @@ constexpr std::pair<std::string_view, Form> FORMS[] = {{"BATCH_INVARIANT", BATCH
                                                        {"WIDE", WIDE},
                                                        {"BATCHED", BATCHED},
                                                        {"LINEAR", LINEAR},
+                                                       {"SYMMETRIC", SYMMETRIC},
                                                        {"ACTIVATION_SHIFT", ACTIVATION_SHIFT}};
 
 }  // namespace

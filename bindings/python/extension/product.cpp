@@ -159,6 +159,7 @@ private:
         args_.gate = options_.gate;
         args_.ldd = std::max<std::int64_t>(1, columns());
         args_.activation = options_.activation();
+        args_.uplo = options_.has(SYMMETRIC) ? HGEMM_BOTH : HGEMM_UPLO_NONE;
         args_.batch_count = left.batch;
         args_.stride_a = left.batch_stride;
         args_.stride_b = right.batch_stride;

@@ -11,10 +11,11 @@ namespace hgemm_torch {
 // (hgemm_torch_form() in extension.h). Only the first is fixed: hgemm.torch passes a bool for it.
 enum Form : std::int64_t {
     BATCH_INVARIANT = 1,
-    WIDE = 2,     // the result is float32
-    BATCHED = 4,  // matrices are batches
-    LINEAR = 8,   // a is of any dimensions, and b is the transposed matrix
-    ACTIVATION_SHIFT = 4
+    WIDE = 2,        // the result is float32
+    BATCHED = 4,     // matrices are batches
+    LINEAR = 8,      // a is of any dimensions, and b is the transposed matrix
+    SYMMETRIC = 16,  // the result is known to be, and so is a matrix that is added
+    ACTIVATION_SHIFT = 5
 };
 static_assert(BATCH_INVARIANT == std::int64_t{true});
 

@@ -11,7 +11,7 @@ from unittest import mock
 
 from test_torch import DTYPES, assert_close, ht, random, torch
 from hgemm import c
-from hgemm.torch import _handles, _symmetric
+from hgemm.torch import _extension, _handles, _symmetric
 from torch.optim import _muon
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -87,13 +87,40 @@ class Products(unittest.TestCase):
             original(function, args, *rest)
 
         a = random(12, 16)
-        with mock.patch.object(_handles, "call", call):
+        with mock.patch.object(_handles, "call", call), mock.patch.object(_extension, "enabled", False):
             ht.syrk(a)
             ht.syrk(a[:, ::2])  # copied once
             ht.syrkx(a, a.clone())
             ht.addmm(a[:, :12], a, a.t(), alpha=2)
         self.assertEqual(found[:3], [(c.Uplo.BOTH, True), (c.Uplo.BOTH, True), (c.Uplo.BOTH, False)])
         self.assertTrue(all(uplo == c.Uplo.NONE for uplo, _ in found[3:]))
+
+    def test_by_the_extension(self):
+        """Where there is one, it serves what needs no copy, with the bits of the operators."""
+        served = []
+
+        def serve(*arguments, original=_symmetric.serve_plain):
+            served.append(original(*arguments))
+            return served[-1]
+
+        a, b, added = random(12, 16), random(12, 16), random(12, 12)
+        calls = (lambda: ht.syrk(a), lambda: ht.syrk(a.mT), lambda: ht.syrkx(a, b), lambda: ht.syrk(a, c=added),
+                 lambda: ht.syrk(a, alpha=0.5, beta=-2, c=added), lambda: ht.syrk(a, out_dtype=torch.float32),
+                 lambda: ht.syrk(random(0, 16)), lambda: ht.syrk(torch.stack([a, b])),
+                 lambda: ht.syrkx(torch.stack([a, b]), torch.stack([b, a]), c=torch.stack([added, added])))
+        ht.mm(a, b.t())  # from then on the extension has a handle
+        for call in calls:
+            with mock.patch.object(_symmetric, "serve_plain", serve):
+                ours = call()
+            with mock.patch.object(_symmetric, "serve_plain", lambda *_: None):
+                self.assertTrue(torch.equal(call(), ours))
+        self.assertEqual([result is not None for result in served], [_extension.enabled] * len(calls))
+        with mock.patch.object(_symmetric, "serve_plain", serve):
+            del served[:]
+            ht.syrk(a[:, ::2])
+            ht.syrk(a, alpha=2)
+            ht.syrk(a.requires_grad_())
+        self.assertEqual(served, [None, None])
 
     def test_batch_invariance(self):
         a = random(300, 2048, dtype=torch.bfloat16)

@@ -58,7 +58,7 @@ def _form(name: str) -> int:
 
 # Forms of products; an activation, shifted, is added.
 BATCH_INVARIANT, WIDE, BATCHED = _form("BATCH_INVARIANT"), _form("WIDE"), _form("BATCHED")
-LINEAR, ACTIVATION_SHIFT = _form("LINEAR"), _form("ACTIVATION_SHIFT")
+LINEAR, SYMMETRIC, ACTIVATION_SHIFT = _form("LINEAR"), _form("SYMMETRIC"), _form("ACTIVATION_SHIFT")
 
 #: By the dtype of the result that is asked for.
 WIDTHS = {None: 0, torch.float32: WIDE}
