@@ -59,13 +59,13 @@ def experts_in_float32(block, options, x, weights, indices, w13, w2, b13=None, b
 
 
 def dense(name, rows):
-    """Arms as functions of operands, these, and floating-point operations of a step."""
+    """Arms as functions of operands, these, how many of them have a row for each token, and operations of a step."""
     columns, k, block = DENSE[name]
     options = SWIGLU_OAI if block == 1 else {}
     arms = {"hgemm": lambda x, w13, w2: ht.linear(ht.gated_linear(x, w13, gate_block=block, **options), w2),
             "torch": lambda *operands: dense_by_torch(block, options, *operands)}
     operands = [random(rows, k), random(2 * columns, k, scale=k**-0.5), random(k, columns, scale=columns**-0.5)]
-    return arms, arms["torch"], operands, 18 * rows * columns * k
+    return arms, arms["torch"], operands, 1, 18 * rows * columns * k
 
 
 def experts(name, rows):
@@ -82,7 +82,7 @@ def experts(name, rows):
         return ht.moe(x, weights, indices, w13, w2, b13=b13, b2=b2, gate_block=block, **options)
     arms = {"hgemm": ours, "torch": lambda *operands: experts_by_torch(block, options, *operands)}
     right = lambda *operands: experts_in_float32(block, options, *operands)
-    return arms, right, operands, 18 * rows * top_k * columns * hidden
+    return arms, right, operands, 3, 18 * rows * top_k * columns * hidden
 
 
 def step(run, operands, grad):
@@ -94,10 +94,9 @@ def with_gradients(operands, dtype):
     return [x.detach().to(dtype).requires_grad_() if x.is_floating_point() else x for x in operands]
 
 
-def errors_of(arms, right, operands, grad):
+def errors_of(arms, right, operands, of_tokens, grad):
     """The largest of all gradients of few tokens."""
-    rows = operands[0].shape[0]
-    few = [x[:CHECKED] if x.shape[0] == rows else x for x in operands]
+    few = [x[:CHECKED] for x in operands[:of_tokens]] + operands[of_tokens:]
     wanted = step(right, with_gradients(few, torch.float32), grad[:CHECKED].float())
     return {arm: max(map(error_of, step(run, with_gradients(few, torch.bfloat16), grad[:CHECKED]), wanted))
             for arm, run in arms.items()}
@@ -123,11 +122,11 @@ def peak_bytes(run):
 
 
 def measure(name, rows, rounds, out):
-    arms, right, operands, flops = (dense if name in DENSE else experts)(name, rows)
+    arms, right, operands, of_tokens, flops = (dense if name in DENSE else experts)(name, rows)
     torch._dynamo.reset()
     arms["compiled"] = torch.compile(arms["torch"], dynamic=False)
     grad = random(*operands[0].shape)
-    errors = errors_of(arms, right, operands, grad)
+    errors = errors_of(arms, right, operands, of_tokens, grad)
     operands = with_gradients(operands, torch.bfloat16)
     steps = {arm: lambda run=run: step(run, operands, grad) for arm, run in arms.items()}
     peaks = {arm: peak_bytes(run) for arm, run in steps.items()}

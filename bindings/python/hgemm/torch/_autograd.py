@@ -114,25 +114,18 @@ torch.library.register_autograd("hgemm::gemm", _gemm_backward, setup_context=_sa
 torch.library.register_autograd("hgemm::gemm_aux", _gemm_aux_backward, setup_context=_save)
 
 
-class _Gemm(torch.autograd.Function):
-    """As the operator, whose gradient costs more of the host's time. So would setup_context()."""
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        result = _ops.gemm(*inputs)
-        _save(ctx, inputs, result)
-        return result
+def _direct(kernel: Any, save: Any, gradient: Any) -> Any:
+    """As an operator with this kernel, whose gradient costs more of the host's time. So would setup_context()."""
+    class Direct(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Any:
+            results = kernel(*inputs)
+            save(ctx, inputs, results)
+            return results
 
-    backward = staticmethod(_gemm_backward)
+        backward = staticmethod(gradient)
 
-
-class _GemmAux(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, Tensor]:
-        results = _ops.gemm_aux(*inputs)
-        _save(ctx, inputs, results)
-        return results
-
-    backward = staticmethod(_gemm_aux_backward)
+    return Direct.apply
 
 
 def _transformed(operator: Any, save: Any, gradient: Any) -> Any:
@@ -150,15 +143,25 @@ def _transformed(operator: Any, save: Any, gradient: Any) -> Any:
     return Transformed.apply
 
 
+_gemm_direct = _direct(_ops.gemm, _save, _gemm_backward)
+_gemm_aux_direct = _direct(_ops.gemm_aux, _save, _gemm_aux_backward)
 _gemm_transformed = _transformed(GEMM, _save, _gemm_backward)
 _gemm_aux_transformed = _transformed(GEMM_AUX, _save, _gemm_aux_backward)
+
+
+def choose(tensors: tuple[Tensor | None, ...], kernel: Any, direct: Any, operator: Any, transformed: Any) -> Any:
+    """What computes a function of these tensors: its kernel, or with a gradient `direct`, where torch need not see an
+    operator; under transforms of torch.func `transformed`."""
+    if is_plain(*tensors):
+        return direct if needs_gradient(*tensors) else kernel
+    return transformed if is_transformed() else operator
 
 
 def gemm(*arguments: Any) -> Tensor:
     """The operator hgemm::gemm."""
     refuse_forward_mode(*arguments[:4])
     if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
-        return _Gemm.apply(*arguments)
+        return _gemm_direct(*arguments)
     return (_gemm_transformed if is_transformed() else GEMM)(*arguments)
 
 
@@ -166,6 +169,6 @@ def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The operator hgemm::gemm_aux."""
     refuse_forward_mode(*arguments[:4])
     if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
-        return _GemmAux.apply(*arguments)
+        return _gemm_aux_direct(*arguments)
     return (_gemm_aux_transformed if is_transformed() else GEMM_AUX)(*arguments)
 

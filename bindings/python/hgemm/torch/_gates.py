@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .._operand import ACTIVATIONS
-from . import _autograd, _groups, _ops
-from ._autograd import _SATURATED, _transformed
-from ._extension import (ACTIVATION_SHIFT, LINEAR, is_transformed, needs_gradient, refuse_forward_mode,
-                         serve_gated)
+from . import _autograd, _gate_products, _groups, _ops
+from ._autograd import _SATURATED, _direct, _transformed, choose
+from ._extension import ACTIVATION_SHIFT, LINEAR, is_plain, needs_gradient, refuse_forward_mode, serve_gated
 from ._gate_products import GATE_GRADIENT, GATED, GATED_AUX, GROUPED_GATED_MM, GROUPED_GATED_MM_AUX, Gate
 from ._ops import _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
@@ -89,7 +88,7 @@ def product_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
     """Of the product, from that of the gated result: computed in float32, and rounded once."""
     if torch.is_grad_enabled():  # a gradient of this gradient is wanted
         return _differentiable_gradient(gate, product, grad)
-    return GATE_GRADIENT(product, grad, *gate)
+    return (_gate_products._run_gradient if is_plain(product, grad) else GATE_GRADIENT)(product, grad, *gate)
 
 
 def keeps_product(a: Tensor, *others: Tensor | None) -> bool:
@@ -179,28 +178,34 @@ torch.library.register_autograd("hgemm::gated", _backward, setup_context=_save)
 torch.library.register_autograd("hgemm::gated_aux", _backward_aux, setup_context=_save)
 torch.library.register_autograd("hgemm::grouped_gated_mm", _backward_by_rows, setup_context=_save_by_rows)
 torch.library.register_autograd("hgemm::grouped_gated_mm_aux", _backward_by_rows_aux, setup_context=_save_by_rows)
-_transformed_gated = _transformed(GATED, _save, _backward)
-_transformed_aux = _transformed(GATED_AUX, _save, _backward_aux)
-_transformed_by_rows = _transformed(GROUPED_GATED_MM, _save_by_rows, _backward_by_rows)
-_transformed_by_rows_aux = _transformed(GROUPED_GATED_MM_AUX, _save_by_rows, _backward_by_rows_aux)
+# Kernel, and ways to it, of each operator: see choose().
+_GATED = (_gate_products._run, _direct(_gate_products._run, _save, _backward), GATED,
+          _transformed(GATED, _save, _backward))
+_AUX = (_gate_products._run_aux, _direct(_gate_products._run_aux, _save, _backward_aux), GATED_AUX,
+        _transformed(GATED_AUX, _save, _backward_aux))
+_BY_ROWS = (_gate_products._run_by_rows, _direct(_gate_products._run_by_rows, _save_by_rows, _backward_by_rows),
+            GROUPED_GATED_MM, _transformed(GROUPED_GATED_MM, _save_by_rows, _backward_by_rows))
+_BY_ROWS_AUX = (_gate_products._run_by_rows_aux,
+                _direct(_gate_products._run_by_rows_aux, _save_by_rows, _backward_by_rows_aux), GROUPED_GATED_MM_AUX,
+                _transformed(GROUPED_GATED_MM_AUX, _save_by_rows, _backward_by_rows_aux))
 
 
 def gated(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor:
     """The operator hgemm::gated, or hgemm::gated_aux."""
-    refuse_forward_mode(a, b, bias)
-    if keeps_product(a, b, bias):
-        return (_transformed_aux if is_transformed() else GATED_AUX)(a, b, bias, *gate, batch_invariant)[0]
-    return (_transformed_gated if is_transformed() else GATED)(a, b, bias, *gate, batch_invariant)
+    tensors = (a, b, bias)
+    refuse_forward_mode(*tensors)
+    if keeps_product(*tensors):
+        return choose(tensors, *_AUX)(*tensors, *gate, batch_invariant)[0]
+    return choose(tensors, *_GATED)(*tensors, *gate, batch_invariant)
 
 
 def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_invariant: bool, bias: Tensor | None) -> Tensor:
     """The operator hgemm::grouped_gated_mm, or hgemm::grouped_gated_mm_aux."""
+    tensors = (a, b, ends, bias)
     refuse_forward_mode(a, b, bias)
     if keeps_product(a, b, bias):
-        operator = _transformed_by_rows_aux if is_transformed() else GROUPED_GATED_MM_AUX
-        return operator(a, b, ends, *gate, batch_invariant, bias)[0]
-    operator = _transformed_by_rows if is_transformed() else GROUPED_GATED_MM
-    return operator(a, b, ends, *gate, batch_invariant, bias)
+        return choose(tensors, *_BY_ROWS_AUX)(a, b, ends, *gate, batch_invariant, bias)[0]
+    return choose(tensors, *_BY_ROWS)(a, b, ends, *gate, batch_invariant, bias)
 
 
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",

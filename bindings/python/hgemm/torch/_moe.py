@@ -9,8 +9,8 @@ from torch import Tensor
 
 from .. import c
 from . import _extension, _gates, _groups, _handles, _ops
-from ._autograd import _transformed
-from ._extension import is_transformed, refuse_forward_mode
+from ._autograd import _direct, _transformed, choose
+from ._extension import is_plain, refuse_forward_mode
 from ._ops import _require, require_dimensions
 from ._overrides import mode
 
@@ -137,24 +137,26 @@ def _dot_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
 torch.library.register_autograd("hgemm::gather_rows", _gather_backward, setup_context=_save)
 torch.library.register_autograd("hgemm::combine_rows", _combine_backward, setup_context=_save_combine)
 torch.library.register_autograd("hgemm::dot_rows", _dot_backward, setup_context=_save)
-_transformed_gather = _transformed(GATHER, _save, _gather_backward)
-_transformed_combine = _transformed(COMBINE, _save_combine, _combine_backward)
-_transformed_dot = _transformed(DOT, _save, _dot_backward)
+# Kernel, and ways to it, of each operator: see choose().
+_GATHER = (_gather, _direct(_gather, _save, _gather_backward), GATHER, _transformed(GATHER, _save, _gather_backward))
+_COMBINE = (_combine, _direct(_combine, _save_combine, _combine_backward), COMBINE,
+            _transformed(COMBINE, _save_combine, _combine_backward))
+_DOT = (_dot, _direct(_dot, _save, _dot_backward), DOT, _transformed(DOT, _save, _dot_backward))
 
 
-def gather_rows(*arguments: Any) -> Tensor:
+def gather_rows(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False, ends: Tensor | None = None) -> Tensor:
     """The operator hgemm::gather_rows."""
-    return (_transformed_gather if is_transformed() else GATHER)(*arguments)
+    return choose((x, weights, rows, ends), *_GATHER)(x, weights, rows, clear, ends)
 
 
-def combine_rows(*arguments: Any) -> Tensor:
+def combine_rows(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None = None) -> Tensor:
     """The operator hgemm::combine_rows."""
-    return (_transformed_combine if is_transformed() else COMBINE)(*arguments)
+    return choose((values, weights, rows, ends), *_COMBINE)(values, weights, rows, ends)
 
 
-def dot_rows(*arguments: Any) -> Tensor:
+def dot_rows(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
     """The operator hgemm::dot_rows."""
-    return (_transformed_dot if is_transformed() else DOT)(*arguments)
+    return choose((x, values, rows), *_DOT)(x, values, rows, dtype)
 
 
 def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
@@ -192,7 +194,7 @@ def _check_bias(name: str, bias: Tensor, x: Tensor, shape: tuple[int, int]) -> N
 def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor, b13: Tensor | None,
             b2: Tensor | None, gate: _gates.Gate, batch_invariant: bool) -> Tensor:
     """The operators of a layer whose arguments fit each other."""
-    rows, ends = ROUTE(indices, w13.shape[0])
+    rows, ends = (_route if is_plain(indices) else ROUTE)(indices, w13.shape[0])
     values = gather_rows(x, None, rows)
     values = _gates.by_rows(values, w13.transpose(1, 2), ends, gate, batch_invariant, b13)
     values = _groups.grouped_mm(values, w2.transpose(1, 2), ends, False, batch_invariant, None, b2)
