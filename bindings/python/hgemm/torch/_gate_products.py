@@ -63,7 +63,8 @@ def _plan(a: _Kind, b: _Kind, bias: _Kind | None, gate: Gate) -> _ops._Plan:
     return _ops._Plan(args, shape, copy_a, copy_b, None, False)
 
 
-def _multiply(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool, aux: Tensor | None) -> Tensor:
+def _multiply(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool,
+              aux: Tensor | None) -> Tensor:
     plan = _plan(kind(a), kind(b), kind_or_none(bias), gate)
     result = a.new_empty(plan.shape)
     args = c.Args.from_buffer_copy(plan.args)

@@ -19,10 +19,12 @@ from ._overrides import mode
 _ops._library.define("route(Tensor indices, SymInt experts) -> (Tensor rows, Tensor ends)")
 # For each choice its token's row of x, times its weight (T, top_k) if there are any. Other rows are zeros with `clear`,
 # else they are not written. They are those behind the last end, if ends are given.
-_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows, bool clear=False, Tensor? ends=None) -> Tensor")
+_ops._library.define("gather_rows(Tensor x, Tensor? weights, Tensor rows, bool clear=False, Tensor? ends=None) "
+                     "-> Tensor")
 # The sums of each token's values, times weights (T, top_k) if there are any. ends: for the gradient of the values.
 _ops._library.define("combine_rows(Tensor values, Tensor? weights, Tensor rows, Tensor? ends=None) -> Tensor")
-# The dot products of each token's row of x and its choices' values, (T, top_k): gradients of weights. 0 where no row is.
+# The dot products of each token's row of x and its choices' values, (T, top_k): gradients of weights. 0 where there is
+# no row.
 _ops._library.define("dot_rows(Tensor x, Tensor values, Tensor rows, ScalarType dtype) -> Tensor")
 
 
@@ -144,7 +146,8 @@ _COMBINE = (_combine, _direct(_combine, _save_combine, _combine_backward), COMBI
 _DOT = (_dot, _direct(_dot, _save, _dot_backward), DOT, _transformed(DOT, _save, _dot_backward))
 
 
-def gather_rows(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False, ends: Tensor | None = None) -> Tensor:
+def gather_rows(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False,
+                ends: Tensor | None = None) -> Tensor:
     """The operator hgemm::gather_rows."""
     return choose((x, weights, rows, ends), *_GATHER)(x, weights, rows, clear, ends)
 
