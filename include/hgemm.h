@@ -570,9 +570,9 @@ typedef struct hgemm_grouped_args {
     hgemm_activation_t activation; /* of the gates; NONE if gate.block is 0 */
     uint32_t unused;               /* not read */
     /* If gate.block is not 0, D_g has n / 2 columns. beta must be 0, and the groups contiguous or masked.
-       With HGEMM_GROUPED_HOST each entry of `problems` has its own gate. Fastest on compute capability 9.0
-       where B is contiguous along k, lines of A, B and D are aligned to 16 bytes, type_d is type_ab, and the
-       activation is not HGEMM_ACTIVATION_GELU_ERF. */
+       With HGEMM_GROUPED_HOST each entry of `problems` has its own gate. Fastest on compute capability 8.x, 9.0
+       and 12.x where B is contiguous along k, lines of A, B and D are aligned to 16 bytes, type_d is type_ab, and
+       the activation is not HGEMM_ACTIVATION_GELU_ERF. */
     hgemm_gate_t gate;
     /* Not NULL: the n elements at bias + g * stride_bias are added to each row of group g, before the gates. NULL
        for groups of k. With HGEMM_GROUPED_HOST each entry of `problems` has its own. */

@@ -14,7 +14,6 @@
 #include "arch/common/tree/config.hpp"
 #include "arch/common/triangle/config.hpp"
 #include "arch/sm80/choose.hpp"
-#include "arch/sm80/choose_gated.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
 #include "arch/sm80/pack.hpp"

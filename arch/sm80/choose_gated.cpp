@@ -1,13 +1,13 @@
-#include "arch/sm80/choose_gated.hpp"
-
 #include "arch/common/host/facts.hpp"
 #include "arch/common/host/mma_sync_model.hpp"
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/settings.hpp"
 #include "arch/common/types.hpp"
+#include "arch/sm80/choose.hpp"
 #include "arch/sm80/config.hpp"
 #include "arch/sm80/kernels.hpp"
 #include "arch/sm80/model.hpp"
+#include "src/plan/backend.hpp"
 
 #include <algorithm>
 #include <cstdint>

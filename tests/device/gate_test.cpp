@@ -103,6 +103,9 @@ std::vector<GemmCase> cases_with_aux()
         list[i].aux = true;
         list[i].aux_place.gap = i % 2 == 0 ? 0 : 8;
     }
+    if (thinning() > 1)  // every other one, of each shape and number of problems in turn
+        for (size_t i = 1; i < list.size(); ++i)
+            list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
     return list;
 }
 

@@ -249,7 +249,7 @@ def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, bias: Option
     """:func:`grouped_mm` of ``mat_a``, (M, K), by ``mat_b``, (G, K, 2 F), gated as by :func:`gated_linear`: (M, F).
 
     ``bias``: (G, 2 F), for the rows of each group, before they are gated. Without ``gate_block`` the first F columns of
-    each matrix of ``mat_b`` are those of the gates. Fused on GPUs of compute capability 9.0 where
+    each matrix of ``mat_b`` are those of the gates. Fused on GPUs of compute capability 8.x, 9.0 and 12.x where
     matrices of ``mat_b`` are contiguous along K, as the transposed view of weights (G, 2 F, K) is.
     ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written.
     """
