@@ -572,7 +572,7 @@ typedef struct hgemm_grouped_args {
     /* If gate.block is not 0, D_g has n / 2 columns. beta must be 0, and the groups contiguous or masked.
        With HGEMM_GROUPED_HOST each entry of `problems` has its own gate. Fastest on compute capability 8.x, 9.0
        and 12.x where B is contiguous along k, lines of A, B and D are aligned to 16 bytes, type_d is type_ab, and
-       the activation is not HGEMM_ACTIVATION_GELU_ERF. */
+       the activation is not HGEMM_ACTIVATION_GELU_ERF; src/GATES.md has all conditions. */
     hgemm_gate_t gate;
     /* Not NULL: the n elements at bias + g * stride_bias are added to each row of group g, before the gates. NULL
        for groups of k. With HGEMM_GROUPED_HOST each entry of `problems` has its own. */
@@ -696,7 +696,7 @@ HGEMM_API hgemm_status_t hgemm_dot_rows(hgemm_handle_t handle, const hgemm_rows_
 
 /** Sets the rows of D that no group owns to 0, as products of groups do not. args: those of hgemm_grouped_ex(), with
     contiguous or masked groups. All members that say where D and its rows lie are used and checked: the type of
-    D, m, n, gate.block, ldd, stride_d, group_count and the groups' sizes. Others are not read. */
+    D, m and group_count (2^30 at most), n, gate.block, ldd, stride_d and the groups' sizes. Others are not read. */
 HGEMM_API hgemm_status_t hgemm_clear_rows(hgemm_handle_t handle, const hgemm_grouped_args_t *args);
 
 /* ---- Several streams and GPUs ----------------------------------------------------------------- */

@@ -116,6 +116,8 @@ public:
         args.n = c_.block > 0 ? 2 * c_.columns : c_.columns;
         args.gate.block = c_.block;
         args.k = args.lda = args.ldb = -1;
+        args.gate.limit = args.gate.slope = args.gate.offset = -1;
+        args.activation = static_cast<hgemm_activation_t>(99);
         args.d = d_.ptr();
         args.ldd = d_.extent().ld;
         args.stride_d = c_.rows * (c_.columns + c_.gap) + 8;

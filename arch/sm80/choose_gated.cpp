@@ -24,9 +24,10 @@ bool is_passed_over(const Device& device, const Options& o)
     return device.cc >= 90 && device.cc < 120 && !o.is_forced() && *o.backend == '\0';
 }
 
-bool is_aux_readable(const Problem& p)
+// A thread stores two neighbouring columns of D's at a time.
+bool is_aux_storable(const Problem& p)
 {
-    return !p.aux.ptr || (p.d.type == p.type_ab &&
+    return !p.aux.ptr || (p.d.type == p.type_ab && p.columns() % 2 == 0 &&
                           is_vector_aligned(p.aux.ptr, p.aux.ld, p.batch > 1 ? p.aux.batch_stride : 0, 2));
 }
 
@@ -46,8 +47,10 @@ const char* refusal_of_gates(const Facts& f)
         return "a block that is no multiple of 8 needs a B that is contiguous along K";
     if (std::max(f.a.line, 2 * f.b.line) > INT32_MAX || std::max({p.m, p.n, p.batch}) > INT32_MAX - 512)
         return "a size or a leading dimension is too large";
-    return is_aux_readable(p) ? nullptr
-                              : "gated kernels need an aux of D's type that is aligned to 16 bytes";
+    return is_aux_storable(p)
+               ? nullptr
+               : "gated kernels need an aux of the type of A, B and D, in aligned vectors, and an "
+                 "even number of columns of D beside it";
 }
 
 // Do the gates of a tile lie together, as do their up elements? Or do they alternate?

@@ -1,8 +1,8 @@
 // Entry points: one for each line of kernels.def, type and pair of majors, named
 // <kernel>_<type>[_<majors>]: k or m for the contiguous dimension of A, then k or n for that of B. Those
 // for groups of rows, whose A is K-major, end in _groups, those for groups of K in _k_groups, and those
-// with gates, whose A is K-major too, in _gates and _gated_groups. sm80_repack, sm80_tree, sm80_triangle,
-// sm80_gate, sm80_exchange, sm80_route, sm80_gather and sm80_combine serve all types.
+// with gates, whose A is K-major too, in _gates and _gated_groups. The others, from sm80_repack
+// on, serve all types.
 #include "arch/common/exchange/add.cuh"
 #include "arch/common/exchange/config.hpp"
 #include "arch/common/experts/clear.cuh"

@@ -15,16 +15,16 @@
 
 namespace hg::sm80 {
 
-// Which rows of an operand a tile has. Consecutive ones, or if `Gates` is not 0, of each 2 * Gates rows of
-// the tile first so many gates, and then their up elements.
+// Which rows of an operand a tile has: of each 2 * Gates rows of the tile first so many gates, and then
+// their up elements. Without gates they are consecutive.
 template <int Gates>
 struct TileRows {
     // How far row `row` of the tile lies from the first one, or from the first one's up element.
     __host__ __device__ static constexpr int index(int row)
     {
-        return Gates == 0 ? row : row / (2 * Gates) * Gates + row % Gates;
+        return row / (2 * Gates) * Gates + row % Gates;
     }
-    __host__ __device__ static constexpr bool is_up(int row) { return Gates != 0 && row / Gates % 2 == 1; }
+    __host__ __device__ static constexpr bool is_up(int row) { return row / Gates % 2 == 1; }
 };
 
 template <>
@@ -94,8 +94,8 @@ struct ThreadChunks {
     // To the K tile after the next one.
     __device__ void advance() { next += M == Major::K ? uint64_t{2 * K} : uint64_t{line_bytes} * K; }
 
-    // Before which place of a part, in a K tile of which k_left elements exist, a chunk of this thread
-    // exists.
+    // This thread's chunks exist in parts whose place() is less, of a K tile of which k_left elements
+    // exist.
     __device__ int count_parts(int k_left) const
     {
         const int lines_left =

@@ -11,7 +11,7 @@ namespace hg {
 namespace {
 
 constexpr int64_t most_choices = int64_t{1} << 30, most_experts = int64_t{1} << 16,
-                  most_groups = (int64_t{1} << 31) - 1;
+                  most_groups = int64_t{1} << 30;
 
 // Of hgemm_route_args_t and hgemm_rows_args_t.
 template <typename Args>
@@ -102,13 +102,14 @@ Status check_clear_sizes(const hgemm_grouped_args_t& g)
         return fail_argument(2, "args->grouping", "is %d, must be 1 (contiguous) or 2 (masked)",
                              static_cast<int>(g.grouping));
     if (g.group_count < 0 || g.group_count > most_groups)
-        return fail_argument(2, "args->group_count", "is %" PRId64 ", must be 0 to 2^31 - 1",
-                             g.group_count);
+        return fail_argument(2, "args->group_count", "is %" PRId64 ", must be 0 to 2^30", g.group_count);
     if (g.m < 0 || g.m > most_groups)
-        return fail_argument(2, "args->m", "is %" PRId64 ", must be 0 to 2^31 - 1", g.m);
+        return fail_argument(2, "args->m", "is %" PRId64 ", must be 0 to 2^30", g.m);
     if (g.n < 0)
         return fail_argument(2, "args->n", "is %" PRId64 ", must be at least 0", g.n);
-    return check_gate(2, g.gate, g.activation, {g.n, g.m, "n"});
+    hgemm_gate_t gate{};
+    gate.block = g.gate.block;
+    return check_gate(2, gate, HGEMM_ACTIVATION_NONE, {g.n, g.m, "n"});
 }
 
 Status check_clear_d(const hgemm_grouped_args_t& g, Pointers pointers)

@@ -1,5 +1,5 @@
-// What moves the rows of a layer of experts: hgemm_route(), hgemm_gather_rows(), hgemm_combine_rows() and
-// hgemm_dot_rows().
+// What moves the rows of a layer of experts: hgemm_route(), hgemm_gather_rows(), hgemm_combine_rows(),
+// hgemm_dot_rows() and hgemm_clear_rows().
 #pragma once
 
 #include "arch/common/types.hpp"

@@ -156,12 +156,28 @@ void check_aux_of_kernel(const std::string& kernel)
 
 }  // namespace
 
+// Of an odd number of columns of D pairs would reach past the last one.
+static void check_aux_of_few_columns(const std::string& kernel)
+{
+    Library library(Cuda::get(), "", kernel);
+    ASSERT_TRUE(library.created()) << library.story();
+    for (const GatedShape& shape :
+         {GatedShape{33, 5, 128, 0}, {90, 45, 64, 1}, {77, 100, 72, 0}, {50, 46, 64, 1}}) {
+        GemmCase g = case_of(1, shape.lines, shape.length, shape.k, shape.block);
+        g.aux = true;
+        g.aux_place.gap = 16 - 2 * shape.length % 8;
+        EXPECT_EQ(is_served(library, g), shape.length % 2 == 0) << kernel << ": " << g.print();
+        results_of(library, g);
+    }
+}
+
 TEST(DeviceKernels, gated_by_sm80)
 {
     NEEDS_BACKEND("sm80");
     for (const char* kernel : {"sm80_128x128x64_s3", "sm80_64x64x64_s4"}) {
         check_kernel(kernel, cases_of_sm80());
         check_aux_of_kernel(kernel);
+        check_aux_of_few_columns(kernel);
     }
     Library other(Cuda::get(), "", "sm80_64x128x64_s4");
     ASSERT_TRUE(other.created()) << other.story();

@@ -73,19 +73,19 @@ void differentiate(const GateGradient& what, float& gate, float& other, float gr
     other = std::fabs(other) > limit ? 0.0f : gradient * at.value;
 }
 
-// Elements of row i from j on, whose gates lie together.
+// Elements of row i from j on, whose gates lie together, or alternate with up elements.
 void differentiate_run(const GateGradient& what, int64_t i, int64_t j, int64_t count)
 {
     float gates[elements_at_once], others[elements_at_once], gradient[elements_at_once];
-    const int64_t apart = what.gate.block, from = i * what.ld_product + what.place(j),
-                  to = i * what.ld_of_product + what.place(j);
-    to_float(what.type_product, what.product, from, 1, count, gates);
-    to_float(what.type_product, what.product, from + apart, 1, count, others);
+    const int64_t apart = what.gate.block, step = apart == 1 ? 2 : 1,
+                  from = i * what.ld_product + what.place(j), to = i * what.ld_of_product + what.place(j);
+    to_float(what.type_product, what.product, from, step, count, gates);
+    to_float(what.type_product, what.product, from + apart, step, count, others);
     to_float(what.type_of_d, what.of_d, i * what.ld_of_d + j, 1, count, gradient);
     for (int64_t e = 0; e < count; ++e)
         differentiate(what, gates[e], others[e], gradient[e]);
-    from_float(what.type_of_product, gates, count, what.of_product, to, 1);
-    from_float(what.type_of_product, others, count, what.of_product, to + apart, 1);
+    from_float(what.type_of_product, gates, count, what.of_product, to, step);
+    from_float(what.type_of_product, others, count, what.of_product, to + apart, step);
 }
 
 }  // namespace
@@ -98,8 +98,9 @@ void differentiate_gates(Pool& pool, const GateGradient& what, int threads)
     pool.parallel_for(static_cast<int>(parts), what.rows, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
             for (int64_t j = 0, count = 0; j < what.columns; j += count) {
-                const int64_t block = what.gate.block;
-                count = std::min({elements_at_once, what.columns - j, block - j % block});
+                const int64_t block = what.gate.block,
+                              together = block == 1 ? what.columns : block - j % block;
+                count = std::min({elements_at_once, what.columns - j, together});
                 differentiate_run(what, i, j, count);
             }
     });

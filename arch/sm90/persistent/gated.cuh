@@ -44,9 +44,9 @@ __device__ inline uint32_t pair_of(const float* sums, float alpha)
     return to_bits2(__fmul_rn(alpha, sums[0]), __fmul_rn(alpha, sums[1]), T);
 }
 
-// Stores a thread's sums of two rows of a tile as elements of aux, above row `end` and before D's last
-// column. A thread's gates in eight columns of D lie side by side, as do its up elements; where they
-// alternate, its two gates and two up elements do.
+// Stores a thread's sums as elements of aux, in rows before `end` and columns of D that exist. A thread has
+// two neighbouring gates, and their up elements lie together elsewhere; where both alternate, all four lie
+// together.
 template <Config C, Type T>
 __device__ inline void store_aux(const Params& p, float alpha, const float (&acc)[C.tile_n / 2],
                                  const Block& at, int64_t end)

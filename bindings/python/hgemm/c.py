@@ -380,9 +380,11 @@ hgemm_explain = _call("hgemm_explain", _handle, POINTER(Args), c_char_p, c_size_
 hgemm_grouped_args_init = _function("hgemm_grouped_args_init", None, POINTER(GroupedArgs), c_size_t)
 hgemm_grouped_ex = _call("hgemm_grouped_ex", _handle, POINTER(GroupedArgs))
 
-# Mixtures of experts
+# Gradients of gated results
 hgemm_gate_gradient_args_init = _function("hgemm_gate_gradient_args_init", None, POINTER(GateGradientArgs), c_size_t)
 hgemm_gate_gradient = _call("hgemm_gate_gradient", _handle, POINTER(GateGradientArgs))
+
+# Mixtures of experts
 hgemm_route_args_init = _function("hgemm_route_args_init", None, POINTER(RouteArgs), c_size_t)
 hgemm_route = _call("hgemm_route", _handle, POINTER(RouteArgs))
 hgemm_rows_args_init = _function("hgemm_rows_args_init", None, POINTER(RowsArgs), c_size_t)

@@ -89,6 +89,17 @@ class LinearGradients(unittest.TestCase):
                                                 torch.tensor([[torch.inf, 3.0]]), torch.tensor([[2.0]]).bfloat16())
             self.assertEqual(found.tolist(), [[6.0, torch.inf]])
 
+    def test_of_no_numbers(self):
+        """The same by the library and by torch: NaN stays NaN, minus infinity is flat."""
+        special = torch.tensor([-torch.inf, torch.inf, torch.nan, 1.0])
+        both = torch.cartesian_prod(special, special)
+        grad = torch.full((16, 1), 2.0)
+        for activation, limit in product(("silu", "gelu_tanh", "gelu_erf", "relu", "none"), (0.0, 3.0)):
+            gate = _gates.Gate(activation, 1, limit, 0.0, 0.0)
+            with self.subTest(activation=activation, limit=limit):
+                torch.testing.assert_close(torch.ops.hgemm.gate_gradient(both, grad, *gate),
+                                           _gates.product_gradient(gate, both, grad), equal_nan=True)
+
     def test_of_gradients(self):
         for form in forms():
             if form["activation"] == "relu" or "limit" in form:

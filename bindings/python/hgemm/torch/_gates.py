@@ -58,13 +58,13 @@ def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
     if gate.activation == "none":
         return gates, grad
     if gate.activation == "relu":
-        return gates.relu(), torch.where(gates > 0, grad, 0)
+        return gates.relu(), torch.where(gates <= 0, 0, grad)
     if gate.activation == "silu":
         steep = (gates * (gate.slope or 1.0)).clamp(-_SATURATED, _SATURATED)
         sigmoid = steep.sigmoid()
-        return gates * sigmoid, grad * sigmoid * (1 + steep * (1 - sigmoid))
+        return gates.clamp(min=-_LARGEST) * sigmoid, grad * sigmoid * (1 + steep * (1 - sigmoid))
     approximate = "tanh" if "tanh" in gate.activation else "none"
-    return (functional.gelu(gates, approximate=approximate),
+    return (functional.gelu(gates.clamp(min=-_SATURATED), approximate=approximate),
             torch.ops.aten.gelu_backward(grad, gates.clamp(-_SATURATED, _SATURATED), approximate=approximate))
 
 
@@ -79,8 +79,8 @@ def _differentiable_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tenso
     activated, of_gates = _activate(gate, inner_gates, grad * (inner_ups + gate.offset))
     of_ups = grad * activated
     if gate.limit:
-        of_gates = torch.where(gates <= gate.limit, of_gates, 0)
-        of_ups = torch.where(ups.abs() <= gate.limit, of_ups, 0)
+        of_gates = torch.where(gates > gate.limit, 0, of_gates)
+        of_ups = torch.where(ups.abs() > gate.limit, 0, of_ups)
     return torch.stack((of_gates.to(half), of_ups.to(half)), -2).flatten(-3)
 
 
@@ -219,7 +219,7 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
 
     ``activation``: "silu", "gelu_tanh", "gelu_erf", "relu" or None. ``limit``: larger gates count as it, and up
     elements are clamped to -limit ... limit. ``slope``: of silu, ``x * sigmoid(slope * x)``. Both are positive or None.
-    For a gradient the product is kept, in bfloat16. Of float16 nothing but the arguments is, and the gradient computes
+    For a gradient the product is kept, in bfloat16, and compared with the limit as it is then. Of float16 nothing but the arguments is, and the gradient computes
     the product again: it may be infinite in float16 where the result is not.
     """
     require_tensors(input=input)

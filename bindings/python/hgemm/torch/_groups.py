@@ -108,7 +108,7 @@ def _plan_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) -
 
 
 def _set_ends(args: c.GroupedArgs, ends: Tensor) -> None:
-    """Which lives until the call."""
+    """The caller keeps `ends` until the call."""
     setattr(args, "ends_i32" if ends.dtype == torch.int32 else "ends", ends.data_ptr())
 
 
@@ -146,7 +146,7 @@ def clear_rows(d: Tensor, ends: Tensor) -> Tensor:
     return d
 
 
-def in_lines(x: Tensor) -> Tensor:
+def in_aligned_lines(x: Tensor) -> Tensor:
     """x, or a copy, in rows that are contiguous and aligned to 16 bytes."""
     rows, columns = x.shape
     if x.stride(1) == 1 and x.stride(0) >= columns and x.stride(0) % 8 == 0 and x.data_ptr() % 16 == 0:
@@ -157,7 +157,7 @@ def in_lines(x: Tensor) -> Tensor:
 def run_by_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
     if a.is_cuda:  # kernels for other operands read their elements one by one
         _shape_by_k(kind(a), kind(b), kind(ends), out_dtype)
-        a, b = in_lines(a.t()).t(), in_lines(b)
+        a, b = in_aligned_lines(a.t()).t(), in_aligned_lines(b)
     plan = _plan_by_k(kind(a), kind(b), kind(ends), out_dtype)
     return _run(plan, a, b, ends, a.new_empty(plan.shape, dtype=out_dtype), batch_invariant)
 
