@@ -218,12 +218,65 @@ TEST(Gate, BlockIsPartOfTheTuningKey)
 TEST(Gate, BackendsWithoutKernelsForItAreNotChosen)
 {
     const Problem p = problem_of(64, 16, 0);
-    for (const Device& device : {host(), b200, a100, rtx5090}) {
-        if (!has_cuda() && device.ordinal != HGEMM_DEVICE_HOST)
-            continue;
-        EXPECT_NE(choose(device, p).status, ok) << device.name;
-        EXPECT_NE(std::string(hgemm_last_error()).find("no kernel has gates"), std::string::npos)
-            << hgemm_last_error();
+    EXPECT_NE(choose(host(), p).status, ok);
+    EXPECT_NE(std::string(hgemm_last_error()).find("no kernel has gates"), std::string::npos)
+        << hgemm_last_error();
+    if (!has_cuda())
+        return;
+    EXPECT_NE(choose(b200, p).status, ok) << "kernels of sm80 stand aside";
+    EXPECT_NE(std::string(hgemm_last_error()).find("in parts"), std::string::npos) << hgemm_last_error();
+    EXPECT_EQ(choose(b200, p, "sm80").status, ok) << hgemm_last_error();
+}
+
+// The problem with a B that is contiguous along N.
+Problem with_columns(Problem p)
+{
+    p.b.row_stride = 1;
+    p.b.k_stride = p.n;
+    return p;
+}
+
+Problem with_aux(Problem p)
+{
+    p.aux = {address(0x10000), nullptr, p.n + 16 - p.n % 8, 0, p.d.type, 0};
+    return p;
+}
+
+TEST(Gate, KernelsOfSm80ServeWhatTheyFind)
+{
+    NEEDS_CUDA_BUILD();
+    Problem erf = problem_of(64, 16, 0), reads_c = erf, wide_d = with_aux(erf), misaligned = erf,
+            columns_of_a = erf;
+    erf.activation = Activation::GeluErf;
+    reads_c.beta = 1;
+    reads_c.c = reads_c.d;
+    wide_d.d.type = Type::F32;
+    misaligned.b.row_stride += 1;
+    columns_of_a.a.row_stride = 1;
+    columns_of_a.a.k_stride = 64;
+    const Problem served[] = {problem_of(64, 16, 0),
+                              problem_of(64, 15, 0),
+                              problem_of(64, 15, 1),
+                              problem_of(64, 128, 64),
+                              with_columns(problem_of(64, 16, 0)),
+                              with_aux(problem_of(64, 16, 0)),
+                              with_aux(problem_of(64, 14, 1))};
+    const Problem refused[] = {erf,
+                               reads_c,
+                               wide_d,
+                               misaligned,
+                               columns_of_a,
+                               problem_of(64, 16, 8),
+                               with_columns(problem_of(64, 12, 0)),
+                               with_columns(problem_of(64, 16, 1)),
+                               with_aux(problem_of(64, 15, 0)),
+                               with_aux(problem_of(64, 15, 1))};
+    for (const Device& device : {a100, a10, rtx5090}) {
+        for (const Problem& p : served)
+            EXPECT_TRUE(choose(device, p).kernel.starts_with("sm80_"))
+                << &p - served << ": " << hgemm_last_error();
+        for (const Problem& p : refused)
+            EXPECT_NE(choose(device, p).status, ok) << &p - refused;
     }
 }
 

@@ -23,7 +23,17 @@ std::vector<std::string> sm80_suffixes(const std::string& kernel)
     case sm80::Family::Tile:
     case sm80::Family::Unaligned: return {"_kk", "_kn", "_mk", "_mn"};
     case sm80::Family::Grouped:
-        return {"_kk", "_kn", "_mk", "_mn", "_kk_groups", "_kn_groups", "_mn_k_groups"};
+        return {"_kk",
+                "_kn",
+                "_mk",
+                "_mn",
+                "_kk_groups",
+                "_kn_groups",
+                "_kk_gates",
+                "_kn_gates",
+                "_kk_gated_groups",
+                "_kn_gated_groups",
+                "_mn_k_groups"};
     case sm80::Family::Rows:
     case sm80::Family::UnalignedRows: return {"_kk", "_kn"};
     case sm80::Family::Columns:
@@ -91,8 +101,9 @@ TEST(Images, HaveTheirKernels)
                                     "sm100_sm100", "sm100_sm110", "sm120_sm120", "sm120_sm90"}) {
         const std::string backend = image.substr(0, image.find('_'));
         std::set<std::string> kernels = kernels_in(image);
-        for (const char* const helper : {"sm80_repack", "sm80_tree", "sm80_triangle", "sm80_gate",
-                                         "sm80_exchange", "sm80_route", "sm80_gather", "sm80_combine"})
+        for (const char* const helper :
+             {"sm80_repack", "sm80_tree", "sm80_triangle", "sm80_gate", "sm80_gate_gradient",
+              "sm80_exchange", "sm80_route", "sm80_gather", "sm80_combine", "sm80_dot", "sm80_clear"})
             EXPECT_EQ(kernels.erase(helper), backend == "sm80" ? 1u : 0u) << image;
         EXPECT_EQ(kernels, entries_of_backend(backend, {"_f16", "_bf16"})) << image;
     }
