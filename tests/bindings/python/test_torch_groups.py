@@ -75,9 +75,9 @@ class Products(unittest.TestCase):
     def test_what_is_copied_for_gpus(self):
         whole = random(24, 32)
         for right in (whole, whole[1:, 8:], whole[:, :5]):
-            self.assertIs(_groups.in_lines(right), right)
+            self.assertIs(_groups.in_aligned_lines(right), right)
         for wrong in (whole[:, 1:], whole.t(), random(24, 33), whole[:, ::2], whole[:1].expand(24, 32), whole[:, 4:9]):
-            copy = _groups.in_lines(wrong)
+            copy = _groups.in_aligned_lines(wrong)
             self.assertEqual((copy.stride(1), copy.stride(0) % 8, copy.data_ptr() % 16), (1, 0, 0))
             self.assertTrue(torch.equal(copy, wrong))
 
