@@ -41,9 +41,7 @@ double draw_factor(bool special, int64_t columns, Random& random)
     constexpr double rare[] = {0.0, -0.0, INFINITY, -INFINITY, NAN};
     if (special && random.one_in(2 * columns))
         return random.pick(rare);
-    const double magnitude = std::ldexp(1 + static_cast<double>(random.below(1 << 24)) * 0x1p-24,
-                                        static_cast<int>(random.below(12)) - 6);
-    return random.one_in(2) ? -magnitude : magnitude;
+    return draw_number(6, random);
 }
 
 // Everything that no result depends on is NaN: rows that no choice has, and those of tokens that have none.

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -110,6 +111,14 @@ inline Buffer make_rows(Library& library, hgemm_type_t type, int64_t rows, int64
 {
     return Buffer(library.memory(), type, Extent{rows, columns, columns + gap, 1, 0}, shift,
                   fenced ? Guard::Fence : Guard::Pads);
+}
+
+// Of any sign, and of magnitudes from 2^-exponents to 2^exponents.
+inline double draw_number(int exponents, Random& random)
+{
+    const double magnitude = std::ldexp(1 + static_cast<double>(random.below(1 << 24)) * 0x1p-24,
+                                        static_cast<int>(random.below(2 * exponents)) - exponents);
+    return random.one_in(2) ? -magnitude : magnitude;
 }
 
 // Which row each choice has: in any order, and some none. With `shares` several choices may have the same.

@@ -80,9 +80,7 @@ double draw_value(hgemm_type_t type, Random& random)
                                -format.smallest()};
         return random.pick(rare);
     }
-    const double magnitude = std::ldexp(1 + static_cast<double>(random.below(1 << 24)) * 0x1p-24,
-                                        static_cast<int>(random.below(25)) - 12);
-    return random.one_in(2) ? -magnitude : magnitude;
+    return draw_number(12, random);
 }
 
 // Everything that no result depends on is NaN.

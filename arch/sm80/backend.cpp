@@ -190,60 +190,66 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     return status == ok ? launch_product(handle, table, plan, launches.product) : status;
 }
 
-Status sum_leaves(Handle& handle, void* state, const Problem& output, const LeafSums& sums)
+// Of a pass over memory: one launch of a kernel that is no product.
+Status launch_pass(const Handle& handle, void* state, int kernel, int64_t grid, const void* params)
 {
-    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : tree_ctas_per_sm);
-    const TreeSumParams params = pack_tree_sum(output, sums, ctas);
     Plan plan{};
     plan.backend = &sm80_backend;
-    plan.kernel = tree_kernel;
-    plan.grid = std::min<int64_t>(params.chunks, ctas);
-    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    plan.kernel = kernel;
+    plan.grid = grid;
+    return launch_kernel(*static_cast<KernelTable*>(state), plan, params, handle.stream);
+}
+
+// At most so many CTAs, which run at the same time. Under a limit of SMs each may have an SM of its own.
+int64_t most_ctas(const Handle& handle, int per_sm)
+{
+    return int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : per_sm);
+}
+
+// Calls launch(first, count) for `all` in turns of so many, up to the first that fails.
+template <typename Launch>
+Status launch_in_turns(int64_t all, int64_t at_once, Launch launch)
+{
+    Status status = ok;
+    for (int64_t first = 0; status == ok && first < all; first += at_once)
+        status = launch(first, std::min(at_once, all - first));
+    return status;
+}
+
+Status sum_leaves(Handle& handle, void* state, const Problem& output, const LeafSums& sums)
+{
+    const int64_t ctas = most_ctas(handle, tree_ctas_per_sm);
+    const TreeSumParams params = pack_tree_sum(output, sums, ctas);
+    return launch_pass(handle, state, tree_kernel, std::min<int64_t>(params.chunks, ctas), &params);
 }
 
 Status move_triangle(Handle& handle, void* state, const TriangleMove& move)
 {
-    const int64_t ctas =
-        int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : triangle_ctas_per_sm);
-    const int64_t at_once = problems_of_triangle_launch(move);
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = triangle_kernel;
-    Status status = ok;
-    for (int64_t first = 0; status == ok && first < move.batch; first += at_once) {
-        const TriangleParams params = pack_triangle(move, first, std::min(at_once, move.batch - first));
-        plan.grid = std::min<int64_t>(params.chunks, ctas);
-        status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
-    }
-    return status;
+    const int64_t ctas = most_ctas(handle, triangle_ctas_per_sm);
+    return launch_in_turns(move.batch, problems_of_triangle_launch(move),
+                           [&](int64_t first, int64_t count) {
+                               const TriangleParams params = pack_triangle(move, first, count);
+                               return launch_pass(handle, state, triangle_kernel,
+                                                  std::min<int64_t>(params.chunks, ctas), &params);
+                           });
 }
 
 Status apply_gates(Handle& handle, void* state, const GatePass& pass)
 {
-    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : gate_ctas_per_sm);
     const GateParams params = pack_gates(pass);
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = gate_kernel;
-    plan.grid = std::min(ceil_div(params.units, gate_threads), ctas);
-    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    const int64_t grid =
+        std::min(ceil_div(params.units, gate_threads), most_ctas(handle, gate_ctas_per_sm));
+    return launch_pass(handle, state, gate_kernel, grid, &params);
 }
 
 Status gate_gradient(Handle& handle, void* state, const GateGradient& what)
 {
-    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : gate_ctas_per_sm);
-    const int64_t at_once = rows_at_once(what);
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = gate_gradient_kernel;
-    Status status = ok;
-    for (int64_t first = 0; status == ok && first < what.rows; first += at_once) {
-        const GateGradientParams params =
-            pack_gate_gradient(what, first, std::min(at_once, what.rows - first));
-        plan.grid = std::min(ceil_div(params.units, gate_threads), ctas);
-        status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
-    }
-    return status;
+    const int64_t ctas = most_ctas(handle, gate_ctas_per_sm);
+    return launch_in_turns(what.rows, rows_at_once(what), [&](int64_t first, int64_t count) {
+        const GateGradientParams params = pack_gate_gradient(what, first, count);
+        const int64_t grid = std::min(ceil_div(params.units, gate_threads), ctas);
+        return launch_pass(handle, state, gate_gradient_kernel, grid, &params);
+    });
 }
 
 // While CTAs wait they take a quarter of the SMs, so that what they wait for can run on this device too.
@@ -253,11 +259,8 @@ Status launch_exchange(Handle& handle, void* state, const Exchange& what, int64_
 {
     const ExchangeParams params = pack_exchange(what, row, waits);
     const int64_t most = params.wait_count > 0 ? most_waiting_ctas(handle) : handle.sm_count();
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = exchange_kernel;
-    plan.grid = std::clamp<int64_t>(ceil_div(params.units, exchange_threads), 1, most);
-    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    const int64_t grid = std::clamp<int64_t>(ceil_div(params.units, exchange_threads), 1, most);
+    return launch_pass(handle, state, exchange_kernel, grid, &params);
 }
 
 // The flags of an exchange alone.
@@ -295,52 +298,35 @@ Status exchange(Handle& handle, void* state, const Exchange& what)
 // One launch, or one that counts and one that writes.
 Status route(Handle& handle, void* state, const Route& what)
 {
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = route_kernel;
-    plan.grid = count_route_ctas(what, handle.sm_count(), handle.workspace().bytes);
-    RouteParams params = pack_route(what, plan.grid, static_cast<int32_t*>(handle.workspace().ptr));
-    auto& table = *static_cast<KernelTable*>(state);
+    const int64_t grid = count_route_ctas(what, handle.sm_count(), handle.workspace().bytes);
+    RouteParams params = pack_route(what, grid, static_cast<int32_t*>(handle.workspace().ptr));
     Status status = ok;
-    if (plan.grid > 1) {
+    if (grid > 1) {
         params.counts_alone = true;
-        status = launch_kernel(table, plan, &params, handle.stream);
+        status = launch_pass(handle, state, route_kernel, grid, &params);
         params.counts_alone = false;
     }
-    return status == ok ? launch_kernel(table, plan, &params, handle.stream) : status;
+    return status == ok ? launch_pass(handle, state, route_kernel, grid, &params) : status;
 }
 
-int kernel_of(Rows how)
-{
-    return how == Rows::Gather ? gather_kernel : how == Rows::Combine ? combine_kernel : dot_kernel;
-}
-
+// A CTA of dot products has a token for each warp, one of the others a unit for each thread.
 Status move_rows(Handle& handle, void* state, const RowMove& what)
 {
     const bool is_dot = what.how == Rows::Dot;
-    const int64_t at_once = tokens_at_once(what), units_of_cta = is_dot ? rows_warps : rows_threads;
-    const int64_t ctas_per_sm = is_dot ? dot_ctas_per_sm : rows_ctas_per_sm;
-    const int64_t ctas = int64_t{handle.sm_count()} * (handle.options.sm_limit > 0 ? 1 : ctas_per_sm);
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = kernel_of(what.how);
-    Status status = ok;
-    for (int64_t first = 0; status == ok && first < what.tokens; first += at_once) {
-        const RowsParams params = pack_rows(what, first, std::min(at_once, what.tokens - first));
-        plan.grid = std::min(ceil_div(params.units, units_of_cta), ctas);
-        status = launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
-    }
-    return status;
+    const int kernel = is_dot ? dot_kernel : what.how == Rows::Gather ? gather_kernel : combine_kernel;
+    const int64_t ctas = most_ctas(handle, is_dot ? dot_ctas_per_sm : rows_ctas_per_sm);
+    return launch_in_turns(what.tokens, tokens_at_once(what), [&](int64_t first, int64_t count) {
+        const RowsParams params = pack_rows(what, first, count);
+        const int64_t grid = std::min(ceil_div(params.units, is_dot ? rows_warps : rows_threads), ctas);
+        return launch_pass(handle, state, kernel, grid, &params);
+    });
 }
 
 Status clear_rows(Handle& handle, void* state, const RowClear& what)
 {
     const ClearParams params = pack_clear(what, handle.sm_count());
-    Plan plan{};
-    plan.backend = &sm80_backend;
-    plan.kernel = clear_kernel;
-    plan.grid = int64_t{params.matrices_at_once} * params.ctas_of_matrix.value;
-    return launch_kernel(*static_cast<KernelTable*>(state), plan, &params, handle.stream);
+    const int64_t grid = int64_t{params.matrices_at_once} * params.ctas_of_matrix.value;
+    return launch_pass(handle, state, clear_kernel, grid, &params);
 }
 
 }  // namespace

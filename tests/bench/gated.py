@@ -12,7 +12,6 @@ functions for the rest as well.
 
 import argparse
 import statistics
-import subprocess
 import sys
 import time
 
@@ -22,6 +21,7 @@ import triton.language as tl
 from torch.nn import functional
 
 import hgemm.torch as ht
+from arms import medians, told_of_device
 from grouped import in_turn
 
 # F, K, and the gates' block, which is None where all gates lie in front.
@@ -189,8 +189,7 @@ def measure(what, name, rows, made, rounds, out):
         if not error < 0.02:
             raise AssertionError(f"{what} {name} {rows}: {arm} differs by {error:.3g} from float32")
     times = in_turn(arms, sets * max(1, (4 if flops > 1e12 else 8) // sets), rounds)
-    us = {arm: statistics.median(t) for arm, t in times.items()}
-    ratios = {arm: statistics.median(x / y for x, y in zip(t, times["hgemm"])) for arm, t in times.items()}
+    us, ratios = medians(times)
     text = "  ".join(f"{arm} {us[arm]:.1f}" + ("" if arm == "hgemm" else f" x{ratios[arm]:.3f}") for arm in us)
     print(f"{what:5s} {name:14s} {rows:6d} {flops / us['hgemm'] / 1e6:6.0f} TFLOP/s  {text}", flush=True)
     for arm in us:
@@ -217,10 +216,8 @@ def main():
     arguments = parser.parse_args()
     torch.manual_seed(1)
     begin, out = time.monotonic(), open(arguments.csv, "w")
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                            capture_output=True, text=True).stdout.strip()
-    out.write(f"# {device}, PyTorch {torch.__version__}, Triton {triton.__version__}, {time.strftime('%Y-%m-%d')}; "
-              "bf16; ratio: median over rounds of its time by hgemm's\nwhat,layer,rows,arm,us,ratio,error\n")
+    out.write(f"{told_of_device()}, Triton {triton.__version__}; bf16; ratio: median over rounds of its time by "
+              "hgemm's\nwhat,layer,rows,arm,us,ratio,error\n")
     for what, make, layers, rows in (("dense", dense, DENSE, DENSE_ROWS), ("moe", experts, EXPERTS, TOKENS)):
         if arguments.only not in (None, what):
             continue

@@ -13,7 +13,6 @@ a step beside the operands.
 
 import argparse
 import statistics
-import subprocess
 import sys
 import time
 
@@ -22,6 +21,7 @@ import triton
 from torch.nn import functional
 
 import hgemm.torch as ht
+from arms import eager_in_turn, medians, told_of_device
 from gated import DENSE, EXPERTS, SWIGLU_OAI, error_of, gate_by_torch, random
 
 LAYERS = ("llama-8b", "qwen3-1.7b", "mixtral", "qwen3-30b-a3b", "deepseek-v3", "gpt-oss-20b")
@@ -102,16 +102,6 @@ def errors_of(arms, right, operands, of_tokens, grad):
             for arm, run in arms.items()}
 
 
-def time_us(run, steps):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    for _ in range(steps):
-        run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1e3 / steps
-
-
 def peak_bytes(run):
     run()
     before = torch.cuda.memory_allocated()
@@ -130,12 +120,7 @@ def measure(name, rows, rounds, out):
     operands = with_gradients(operands, torch.bfloat16)
     steps = {arm: lambda run=run: step(run, operands, grad) for arm, run in arms.items()}
     peaks = {arm: peak_bytes(run) for arm, run in steps.items()}
-    times = {arm: [] for arm in steps}
-    for i in range(rounds):
-        for arm in (list(steps) if i % 2 == 0 else reversed(list(steps))):
-            times[arm].append(time_us(steps[arm], 4))
-    us = {arm: statistics.median(t) for arm, t in times.items()}
-    ratios = {arm: statistics.median(x / y for x, y in zip(t, times["hgemm"])) for arm, t in times.items()}
+    us, ratios = medians(eager_in_turn(steps, 4, rounds))
     text = "  ".join(f"{arm} {us[arm]:.0f} us x{ratios[arm]:.3f} {peaks[arm] / 2**30:.2f} GiB" for arm in us)
     print(f"{name:14s} {rows:6d} {flops / us['hgemm'] / 1e6:6.0f} TFLOP/s  {text}", flush=True)
     for arm in us:
@@ -156,10 +141,8 @@ def main():
     arguments = parser.parse_args()
     torch.manual_seed(1)
     begin, out = time.monotonic(), open(arguments.csv, "w")
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                            capture_output=True, text=True).stdout.strip()
-    out.write(f"# {device}, PyTorch {torch.__version__}, Triton {triton.__version__}, {time.strftime('%Y-%m-%d')}; "
-              "bf16; ratio: median over rounds of its time by hgemm's\nlayer,rows,arm,us,ratio,peak_mib,error\n")
+    out.write(f"{told_of_device()}, Triton {triton.__version__}; bf16; ratio: median over rounds of its time by "
+              "hgemm's\nlayer,rows,arm,us,ratio,peak_mib,error\n")
     all_ratios = []
     for name in arguments.layers.split(","):
         for rows in map(int, arguments.rows.split(",")):

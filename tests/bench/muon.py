@@ -11,15 +11,13 @@ hgemm's.
 """
 
 import argparse
-import statistics
-import subprocess
 import sys
-import time
 
 import torch
 from torch.optim import _muon
 
 import hgemm.torch as ht
+from arms import eager_in_turn, medians, told_of_device
 
 COEFFICIENTS, STEPS, EPS = (3.4445, -4.7750, 2.0315), 5, 1e-7
 TORCHS = _muon._zeropower_via_newtonschulz
@@ -29,15 +27,6 @@ MODELS = {"gpt2-124m": (12, ((2304, 768), (768, 768), (3072, 768), (768, 3072)))
                             (2048, 8192))),
           "llama-8b": (32, ((4096, 4096), (1024, 4096), (1024, 4096), (4096, 4096), (14336, 4096), (14336, 4096),
                             (4096, 14336)))}
-
-
-def time_us(run):
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    begin.record()
-    run()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1e3
 
 
 def by_hgemm(grad, coefficients, steps, eps):
@@ -78,12 +67,7 @@ def measure(what, name, arms, rounds, out):
     for run in arms.values():
         run()
         run()
-    times = {arm: [] for arm in arms}
-    for i in range(rounds):
-        for arm in (list(arms) if i % 2 == 0 else reversed(list(arms))):
-            times[arm].append(time_us(arms[arm]))
-    us = {arm: statistics.median(t) for arm, t in times.items()}
-    ratios = {arm: statistics.median(x / y for x, y in zip(t, times["hgemm"])) for arm, t in times.items()}
+    us, ratios = medians(eager_in_turn(arms, 1, rounds))
     text = "  ".join(f"{arm} {us[arm] / 1e3:.2f} ms x{ratios[arm]:.3f}" for arm in us)
     print(f"{what:10s} {name:10s} {text}", flush=True)
     for arm in us:
@@ -99,10 +83,7 @@ def main():
     arguments = parser.parse_args()
     torch.manual_seed(1)
     out = open(arguments.csv, "w")
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                            capture_output=True, text=True).stdout.strip()
-    out.write(f"# {device}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}; bf16; ratio: median over rounds "
-              "of its time by hgemm's\nwhat,model,arm,us,ratio\n")
+    out.write(f"{told_of_device()}; bf16; ratio: median over rounds of its time by hgemm's\nwhat,model,arm,us,ratio\n")
     for name in arguments.models.split(","):
         layers, shapes = MODELS[name]
         matrices = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(layers) for shape in shapes]

@@ -8,15 +8,13 @@ bf16; medians of CUDA graphs over operands that are not in a cache. Each result 
 """
 
 import argparse
-import statistics
-import subprocess
 import sys
-import time
 
 import torch
 from torch.optim._muon import _zeropower_via_newtonschulz
 
 import hgemm.torch as ht
+from arms import medians, told_of_device
 from grouped import in_turn
 
 # Experts, rows of D, columns of D; tokens in all.
@@ -86,8 +84,7 @@ def measure(what, sizes, made, rounds, out):
     if not worst < bound:
         raise AssertionError(f"{what} of {sizes} differs by {worst:.3g} from what it should be")
     times = in_turn(arms, sets * max(1, 8 // sets), rounds)
-    us = {arm: statistics.median(t) for arm, t in times.items()}
-    ratios = {arm: statistics.median(x / y for x, y in zip(t, times["hgemm"])) for arm, t in times.items()}
+    us, ratios = medians(times)
     text = "  ".join(f"{arm} {us[arm]:.1f}" + ("" if arm == "hgemm" else f" x{ratios[arm]:.3f}") for arm in us)
     shape = "x".join(map(str, sizes))
     print(f"{what:14s} {shape:22s} {flops / us['hgemm'] / 1e6:6.0f} TFLOP/s  {text}  error {worst:.1e}", flush=True)
@@ -103,10 +100,8 @@ def main():
     arguments = parser.parse_args()
     torch.manual_seed(1)
     out = open(arguments.csv, "w")
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                            capture_output=True, text=True).stdout.strip()
-    out.write(f"# {device}, PyTorch {torch.__version__}, {time.strftime('%Y-%m-%d')}; bf16; ratio: median over rounds "
-              "of its time by hgemm's\nproduct,shape,arm,us,ratio,error\n")
+    out.write(f"{told_of_device()}; bf16; ratio: median over rounds of its time by hgemm's\n"
+              "product,shape,arm,us,ratio,error\n")
     for what, make, problems in (("k_groups", gradients, GRADIENTS), ("syrk", symmetric, SYMMETRIC),
                                  ("newton_schulz", orthogonal, ORTHOGONAL)):
         for sizes in problems:

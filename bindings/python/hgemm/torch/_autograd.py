@@ -110,10 +110,6 @@ def _gemm_aux_backward(ctx: Any, grad: Optional[Tensor],
     return _gradients(ctx, a, b, grad_aux)
 
 
-torch.library.register_autograd("hgemm::gemm", _gemm_backward, setup_context=_save)
-torch.library.register_autograd("hgemm::gemm_aux", _gemm_aux_backward, setup_context=_save)
-
-
 def _direct(kernel: Any, save: Any, gradient: Any) -> Any:
     """As an operator with this kernel, at less of the host's time: without the dispatcher, and setup_context()."""
     class Direct(torch.autograd.Function):
@@ -143,32 +139,31 @@ def _transformed(operator: Any, save: Any, gradient: Any) -> Any:
     return Transformed.apply
 
 
-_gemm_direct = _direct(_ops.gemm, _save, _gemm_backward)
-_gemm_aux_direct = _direct(_ops.gemm_aux, _save, _gemm_aux_backward)
-_gemm_transformed = _transformed(GEMM, _save, _gemm_backward)
-_gemm_aux_transformed = _transformed(GEMM_AUX, _save, _gemm_aux_backward)
+class Differentiable:
+    """An operator with its gradient, and what stands for it where torch need not see it."""
+
+    def __init__(self, operator: Any, kernel: Any, save: Any, gradient: Any) -> None:
+        torch.library.register_autograd(operator, gradient, setup_context=save)
+        self._operator, self._kernel = operator, kernel
+        self._direct, self._transformed = _direct(kernel, save, gradient), _transformed(operator, save, gradient)
+
+    def of(self, *tensors: Tensor | None) -> Any:
+        """What is called with the operator's arguments, among which are these tensors."""
+        refuse_forward_mode(*tensors)
+        if is_plain(*tensors):
+            return self._direct if needs_gradient(*tensors) else self._kernel
+        return self._transformed if is_transformed() else self._operator
 
 
-def choose(tensors: tuple[Tensor | None, ...], kernel: Any, direct: Any, operator: Any, transformed: Any) -> Any:
-    """What computes a function of these tensors: its kernel, or with a gradient `direct`, where torch need not see an
-    operator; under transforms of torch.func `transformed`."""
-    if is_plain(*tensors):
-        return direct if needs_gradient(*tensors) else kernel
-    return transformed if is_transformed() else operator
+_GEMM = Differentiable(GEMM, _ops.gemm, _save, _gemm_backward)
+_GEMM_AUX = Differentiable(GEMM_AUX, _ops.gemm_aux, _save, _gemm_aux_backward)
 
 
 def gemm(*arguments: Any) -> Tensor:
     """The operator hgemm::gemm."""
-    refuse_forward_mode(*arguments[:4])
-    if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
-        return _gemm_direct(*arguments)
-    return (_gemm_transformed if is_transformed() else GEMM)(*arguments)
+    return _GEMM.of(*arguments[:4])(*arguments)
 
 
 def gemm_aux(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The operator hgemm::gemm_aux."""
-    refuse_forward_mode(*arguments[:4])
-    if needs_gradient(*arguments[:4]) and is_plain(*arguments[:4]):
-        return _gemm_aux_direct(*arguments)
-    return (_gemm_aux_transformed if is_transformed() else GEMM_AUX)(*arguments)
-
+    return _GEMM_AUX.of(*arguments[:4])(*arguments)

@@ -129,8 +129,8 @@ def _run_gradient(product: Tensor, grad: Tensor, activation: str, block: int, li
     result = product.new_empty(product.shape, dtype=grad.dtype)
     args = c.GateGradientArgs()
     (product, args.ld_product), (grad, args.ld_of_d) = _ops.in_lines(product), _ops.in_lines(grad)
-    args.rows, args.columns = args_shape = product.shape
-    args.ld_of_product = max(1, args_shape[1])
+    args.rows, args.columns = product.shape
+    args.ld_of_product = max(1, args.columns)
     args.product, args.of_d, args.of_product = product.data_ptr(), grad.data_ptr(), result.data_ptr()
     args.type_product, args.type_of_d = _ops._TYPES[product.dtype], _ops._TYPES[grad.dtype]
     args.type_of_product = args.type_of_d

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from .._operand import ACTIVATIONS
 from . import _autograd, _gate_products, _groups, _ops
-from ._autograd import _SATURATED, _direct, _transformed, choose
-from ._extension import ACTIVATION_SHIFT, LINEAR, is_plain, needs_gradient, refuse_forward_mode, serve_gated
+from ._autograd import _SATURATED, Differentiable
+from ._extension import ACTIVATION_SHIFT, LINEAR, is_plain, needs_gradient, serve_gated
 from ._gate_products import GATE_GRADIENT, GATED, GATED_AUX, GROUPED_GATED_MM, GROUPED_GATED_MM_AUX, Gate
 from ._ops import _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
@@ -174,38 +174,25 @@ def _backward_by_rows_aux(ctx: Any, grad: Optional[Tensor],
     return _gradients_by_rows(ctx, a, b, ends, _product_gradient(ctx, aux, grad, grad_aux))
 
 
-torch.library.register_autograd("hgemm::gated", _backward, setup_context=_save)
-torch.library.register_autograd("hgemm::gated_aux", _backward_aux, setup_context=_save)
-torch.library.register_autograd("hgemm::grouped_gated_mm", _backward_by_rows, setup_context=_save_by_rows)
-torch.library.register_autograd("hgemm::grouped_gated_mm_aux", _backward_by_rows_aux, setup_context=_save_by_rows)
-# Kernel, and ways to it, of each operator: see choose().
-_GATED = (_gate_products._run, _direct(_gate_products._run, _save, _backward), GATED,
-          _transformed(GATED, _save, _backward))
-_AUX = (_gate_products._run_aux, _direct(_gate_products._run_aux, _save, _backward_aux), GATED_AUX,
-        _transformed(GATED_AUX, _save, _backward_aux))
-_BY_ROWS = (_gate_products._run_by_rows, _direct(_gate_products._run_by_rows, _save_by_rows, _backward_by_rows),
-            GROUPED_GATED_MM, _transformed(GROUPED_GATED_MM, _save_by_rows, _backward_by_rows))
-_BY_ROWS_AUX = (_gate_products._run_by_rows_aux,
-                _direct(_gate_products._run_by_rows_aux, _save_by_rows, _backward_by_rows_aux), GROUPED_GATED_MM_AUX,
-                _transformed(GROUPED_GATED_MM_AUX, _save_by_rows, _backward_by_rows_aux))
+_GATED = Differentiable(GATED, _gate_products._run, _save, _backward)
+_AUX = Differentiable(GATED_AUX, _gate_products._run_aux, _save, _backward_aux)
+_BY_ROWS = Differentiable(GROUPED_GATED_MM, _gate_products._run_by_rows, _save_by_rows, _backward_by_rows)
+_BY_ROWS_AUX = Differentiable(GROUPED_GATED_MM_AUX, _gate_products._run_by_rows_aux, _save_by_rows,
+                              _backward_by_rows_aux)
 
 
 def gated(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor:
     """The operator hgemm::gated, or hgemm::gated_aux."""
-    tensors = (a, b, bias)
-    refuse_forward_mode(*tensors)
-    if keeps_product(*tensors):
-        return choose(tensors, *_AUX)(*tensors, *gate, batch_invariant)[0]
-    return choose(tensors, *_GATED)(*tensors, *gate, batch_invariant)
+    if keeps_product(a, b, bias):
+        return _AUX.of(a, b, bias)(a, b, bias, *gate, batch_invariant)[0]
+    return _GATED.of(a, b, bias)(a, b, bias, *gate, batch_invariant)
 
 
 def by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_invariant: bool, bias: Tensor | None) -> Tensor:
     """The operator hgemm::grouped_gated_mm, or hgemm::grouped_gated_mm_aux."""
-    tensors = (a, b, ends, bias)
-    refuse_forward_mode(a, b, bias)
     if keeps_product(a, b, bias):
-        return choose(tensors, *_BY_ROWS_AUX)(a, b, ends, *gate, batch_invariant, bias)[0]
-    return choose(tensors, *_BY_ROWS)(a, b, ends, *gate, batch_invariant, bias)
+        return _BY_ROWS_AUX.of(a, b, ends, bias)(a, b, ends, *gate, batch_invariant, bias)[0]
+    return _BY_ROWS.of(a, b, ends, bias)(a, b, ends, *gate, batch_invariant, bias)
 
 
 def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *, activation: Optional[str] = "silu",
@@ -219,8 +206,9 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
 
     ``activation``: "silu", "gelu_tanh", "gelu_erf", "relu" or None. ``limit``: larger gates count as it, and up
     elements are clamped to -limit ... limit. ``slope``: of silu, ``x * sigmoid(slope * x)``. Both are positive or None.
-    For a gradient the product is kept, in bfloat16, and compared with the limit as it is then. Of float16 nothing but the arguments is, and the gradient computes
-    the product again: it may be infinite in float16 where the result is not.
+    For a gradient of bfloat16 the product is kept, rounded to it; the gradient is 0 where that is beyond the limit. Of
+    float16 only the arguments are kept, since the product may be infinite where the result is not: it is computed
+    again.
     """
     require_tensors(input=input)
     require_dimensions(2, weight=weight)

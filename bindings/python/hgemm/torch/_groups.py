@@ -11,8 +11,7 @@ from torch import Tensor
 from .. import c
 from .._operand import leading
 from . import _extension, _handles, _ops
-from ._autograd import _direct, _transformed, choose
-from ._extension import refuse_forward_mode
+from ._autograd import Differentiable
 from ._ops import _require, _Kind, kind, kind_or_none
 
 # Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), plus bias[g] (N), for each group g. clear: rows of no
@@ -231,23 +230,16 @@ def _backward_k(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     return grad_a, grad_b, None, None, None
 
 
-torch.library.register_autograd("hgemm::grouped_mm", _backward, setup_context=_save)
-torch.library.register_autograd("hgemm::grouped_mm_k", _backward_k, setup_context=_save_k)
-_direct_by_rows = _direct(run_by_rows, _save, _backward)
-_direct_by_k = _direct(run_by_k, _save_k, _backward_k)
-_transformed_by_rows = _transformed(GROUPED_MM, _save, _backward)
-_transformed_by_k = _transformed(GROUPED_MM_K, _save_k, _backward_k)
+_BY_ROWS = Differentiable(GROUPED_MM, run_by_rows, _save, _backward)
+_BY_K = Differentiable(GROUPED_MM_K, run_by_k, _save_k, _backward_k)
 
 
 def grouped_mm(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
                out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
     """The operator hgemm::grouped_mm."""
-    refuse_forward_mode(a, b, bias)
-    function = choose((a, b, ends, bias), run_by_rows, _direct_by_rows, GROUPED_MM, _transformed_by_rows)
-    return function(a, b, ends, clear, batch_invariant, out_dtype, bias)
+    return _BY_ROWS.of(a, b, ends, bias)(a, b, ends, clear, batch_invariant, out_dtype, bias)
 
 
 def grouped_mm_k(*arguments: Any) -> Tensor:
     """The operator hgemm::grouped_mm_k."""
-    refuse_forward_mode(*arguments[:2])
-    return choose(arguments[:3], run_by_k, _direct_by_k, GROUPED_MM_K, _transformed_by_k)(*arguments)
+    return _BY_K.of(*arguments[:3])(*arguments)

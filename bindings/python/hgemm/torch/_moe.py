@@ -9,8 +9,8 @@ from torch import Tensor
 
 from .. import c
 from . import _extension, _gates, _groups, _handles, _ops
-from ._autograd import _direct, _transformed, choose
-from ._extension import is_plain, refuse_forward_mode
+from ._autograd import Differentiable
+from ._extension import is_plain
 from ._ops import _require, require_dimensions
 from ._overrides import mode
 
@@ -136,30 +136,25 @@ def _dot_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     return of_x, of_values, None, None
 
 
-torch.library.register_autograd("hgemm::gather_rows", _gather_backward, setup_context=_save)
-torch.library.register_autograd("hgemm::combine_rows", _combine_backward, setup_context=_save_combine)
-torch.library.register_autograd("hgemm::dot_rows", _dot_backward, setup_context=_save)
-# Kernel, and ways to it, of each operator: see choose().
-_GATHER = (_gather, _direct(_gather, _save, _gather_backward), GATHER, _transformed(GATHER, _save, _gather_backward))
-_COMBINE = (_combine, _direct(_combine, _save_combine, _combine_backward), COMBINE,
-            _transformed(COMBINE, _save_combine, _combine_backward))
-_DOT = (_dot, _direct(_dot, _save, _dot_backward), DOT, _transformed(DOT, _save, _dot_backward))
+_GATHER = Differentiable(GATHER, _gather, _save, _gather_backward)
+_COMBINE = Differentiable(COMBINE, _combine, _save_combine, _combine_backward)
+_DOT = Differentiable(DOT, _dot, _save, _dot_backward)
 
 
 def gather_rows(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False,
                 ends: Tensor | None = None) -> Tensor:
     """The operator hgemm::gather_rows."""
-    return choose((x, weights, rows, ends), *_GATHER)(x, weights, rows, clear, ends)
+    return _GATHER.of(x, weights, rows, ends)(x, weights, rows, clear, ends)
 
 
 def combine_rows(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None = None) -> Tensor:
     """The operator hgemm::combine_rows."""
-    return choose((values, weights, rows, ends), *_COMBINE)(values, weights, rows, ends)
+    return _COMBINE.of(values, weights, rows, ends)(values, weights, rows, ends)
 
 
 def dot_rows(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
     """The operator hgemm::dot_rows."""
-    return choose((x, values, rows), *_DOT)(x, values, rows, dtype)
+    return _DOT.of(x, values, rows)(x, values, rows, dtype)
 
 
 def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor) -> None:
@@ -226,5 +221,4 @@ def moe(x: Tensor, router_weights: Tensor, router_indices: Tensor, w13: Tensor, 
         if bias is not None:
             _check_bias(name, bias, x, (weight.shape[0], weight.shape[1]))
     gate = _gates.gate_of(w13.shape[1], "w13", activation, gate_block, limit, slope, offset)
-    refuse_forward_mode(x, router_weights, w13, w2, b13, b2)
     return experts(x, router_weights, router_indices, w13, w2, b13, b2, gate, mode.batch_invariant)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from .._operand import fits
 from . import _autograd, _extension, _ops
-from ._autograd import _transformed
-from ._extension import BATCHED, SYMMETRIC, WIDTHS, is_transformed, refuse_forward_mode, serve_plain
+from ._autograd import Differentiable
+from ._extension import BATCHED, SYMMETRIC, WIDTHS, serve_plain
 from ._ops import _require, kind, require_tensors
 from ._overrides import mode
 
@@ -90,10 +90,8 @@ def _syrkx_backward(ctx: Any, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     return grad_a, grad_b, _of_c(ctx, grad), None, None, None, None
 
 
-torch.library.register_autograd("hgemm::syrk", _syrk_backward, setup_context=_save)
-torch.library.register_autograd("hgemm::syrkx", _syrkx_backward, setup_context=_save)
-_transformed_syrk = _transformed(SYRK, _save, _syrk_backward)
-_transformed_syrkx = _transformed(SYRKX, _save, _syrkx_backward)
+_SYRK = Differentiable(SYRK, _run_syrk, _save, _syrk_backward)
+_SYRKX = Differentiable(SYRKX, _run_syrkx, _save, _syrkx_backward)
 
 
 def _serve(a: Tensor, b: Tensor, c: Tensor | None, alpha: float, beta: float, out_dtype: torch.dtype | None,
@@ -106,8 +104,8 @@ def _serve(a: Tensor, b: Tensor, c: Tensor | None, alpha: float, beta: float, ou
     return serve_plain(a, b, form, c, alpha, beta)
 
 
-def _call(operator: Any, transformed: Any, factors: tuple[Tensor, ...], c: Tensor | None, alpha: float,
-          beta: float | None, out_dtype: torch.dtype | None) -> Tensor:
+def _call(way: Differentiable, factors: tuple[Tensor, ...], c: Tensor | None, alpha: float, beta: float | None,
+          out_dtype: torch.dtype | None) -> Tensor:
     if c is not None:
         require_tensors(c=c)
     beta = float(c is not None) if beta is None else beta
@@ -117,9 +115,7 @@ def _call(operator: Any, transformed: Any, factors: tuple[Tensor, ...], c: Tenso
         if served is not None:
             return served
     _require(c is not None or beta == 0, ValueError, "c: must be given where beta is not 0")
-    refuse_forward_mode(*factors, c)
-    return (transformed if is_transformed() else operator)(*factors, c, float(alpha), float(beta), out_dtype,
-                                                           mode.batch_invariant)
+    return way.of(*factors, c)(*factors, c, float(alpha), float(beta), out_dtype, mode.batch_invariant)
 
 
 def syrk(a: Tensor, *, alpha: float = 1, beta: Optional[float] = None, c: Optional[Tensor] = None,
@@ -131,7 +127,7 @@ def syrk(a: Tensor, *, alpha: float = 1, beta: Optional[float] = None, c: Option
     default if there is a ``c``, and must be 0 without one. ``out_dtype`` may be torch.float32.
     """
     require_tensors(a=a)
-    return _call(SYRK, _transformed_syrk, (a,), c, alpha, beta, out_dtype)
+    return _call(_SYRK, (a,), c, alpha, beta, out_dtype)
 
 
 def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = None, c: Optional[Tensor] = None,
@@ -142,7 +138,7 @@ def syrkx(a: Tensor, b: Tensor, *, alpha: float = 1, beta: Optional[float] = Non
     products the half above the diagonal is computed, and mirrored. Gradients are those of the plain product.
     """
     require_tensors(a=a, b=b)
-    return _call(SYRKX, _transformed_syrkx, (a, b), c, alpha, beta, out_dtype)
+    return _call(_SYRKX, (a, b), c, alpha, beta, out_dtype)
 
 
 # Elements of Gram matrices that are computed whole: with a C, mirroring one half takes as long as computing it.

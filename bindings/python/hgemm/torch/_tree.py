@@ -9,8 +9,7 @@ from torch import Tensor
 
 from .. import c
 from . import _extension, _ops
-from ._autograd import _transformed
-from ._extension import is_transformed, refuse_forward_mode
+from ._autograd import Differentiable
 from ._ops import Names, require_dimensions, require_tensors
 
 _OF_TREE_MM = Names("input", "mat2")
@@ -54,13 +53,11 @@ def gradients(needed: tuple[bool, ...], a: Tensor, b: Tensor, grad: Tensor,
     return grad_a, grad_b, grad_bias
 
 
-torch.library.register_autograd("hgemm::tree_mm", _backward, setup_context=_save)
-_transformed_tree_mm = _transformed(TREE_MM, _save, _backward)
+_TREE_MM = Differentiable(TREE_MM, _kernel, _save, _backward)
 
 
 def _apply(*arguments: Any) -> Tensor:
-    refuse_forward_mode(*arguments[:3])
-    return (_transformed_tree_mm if is_transformed() else TREE_MM)(*arguments)
+    return _TREE_MM.of(*arguments[:3])(*arguments)
 
 
 def tree_mm(input: Tensor, mat2: Tensor, bias: Optional[Tensor] = None,
