@@ -17,8 +17,8 @@ namespace {
 
 constexpr Offered offered_with_gates{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
 
-// Where another backend's kernels multiply in another way, parts of theirs are faster, and in
-// batch-invariant mode results must not depend on which of both ways a call takes.
+// Where another backend's products have other bits: in batch-invariant mode a result must not depend on
+// whether a call runs in parts, which are theirs.
 bool is_passed_over(const Device& device, const Options& o)
 {
     return device.cc >= 90 && device.cc < 120 && !o.is_forced() && *o.backend == '\0';
