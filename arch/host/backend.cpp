@@ -28,12 +28,13 @@
 namespace hg {
 namespace {
 
-constexpr int host_blocked = 0, host_rows = 1, host_packed = 2;
+constexpr int host_blocked = 0, host_rows = 1, host_packed = 2, host_amx = 3;
 // OpenBLAS adds in another order at the edges of its blocks, host_rows where a line ends.
 constexpr KernelInfo kernels[] = {
     {"host_blocked", block_m, block_n, block_k, 1, 1, 0, /*unaligned=*/false, /*uneven=*/true},
     {"host_rows", few_rows, rows_padding, 1, 1, 1, 0, /*unaligned=*/false, /*uneven=*/true},
     {"host_packed", packed_rows, packed_columns, packed_depth, 1, 1, 0},
+    {"host_amx", packed_rows, packed_columns, packed_depth, 1, 1, 0},
 };
 
 constexpr Offered offered{.split = false, .swap_ab = false, .stream_k = false, .pdl = Pdl::Off};
@@ -59,11 +60,20 @@ void close(void* state) { delete static_cast<SharedPool*>(state); }
 
 const char* remark() { return openblas().sgemm ? nullptr : openblas().missing; }
 
+bool serves_amx(Type type)
+{
+    const PackedKernels* const kernels = amx_kernels();
+    return kernels && kernels->pack(type) && kernels->runs_here();
+}
+
 size_t default_workspace(const Device& device)
 {
     size_t most = max_workspace();
-    for (const Type type : {Type::F16, Type::BF16})
+    for (const Type type : {Type::F16, Type::BF16}) {
         most = std::max(most, max_packed_workspace(best_packed_kernels(type), device.sm_count));
+        if (serves_amx(type))
+            most = std::max(most, max_packed_workspace(*amx_kernels(), device.sm_count));
+    }
     // Memory that nothing touches before a tree's sums do costs address space alone.
     constexpr size_t tree_room = size_t{64} << 20;
     return most + tree_room;
@@ -72,12 +82,14 @@ size_t default_workspace(const Device& device)
 // What pack() leaves to launch().
 struct HostCall {
     Problem problem;
-    PackedBlocks blocks;  // of host_packed
+    PackedBlocks blocks;  // of host_packed and host_amx
 };
 
-PackedBlocks packed_blocks_of(const Problem& problem, int threads, size_t workspace)
+bool is_packed(int kernel) { return kernel == host_packed || kernel == host_amx; }
+
+const PackedKernels& packed_kernels_of(int kernel, Type type)
 {
-    return packed_blocks(best_packed_kernels(problem.type_ab), problem, threads, workspace);
+    return kernel == host_amx ? *amx_kernels() : best_packed_kernels(type);
 }
 
 // Few rows or columns of D: as measured, OpenBLAS is slower there even where its tiles are faster.
@@ -88,15 +100,24 @@ bool is_packed_fastest(const Problem& problem)
     return best_packed_kernels(problem.type_ab).leads || std::min(problem.m, problem.n) <= some_rows;
 }
 
+// From three rows on: 8 x 4096 x 4096 by one thread takes 1.6 ms, by host_rows 3.1; two rows 1.6 and 1.4.
+bool is_amx_fastest_for_few(const Problem& problem)
+{
+    return serves_amx(problem.type_ab) && std::min(problem.m, problem.n) > 2 &&
+           reads_lines(*amx_kernels(), problem);
+}
+
 // Why a kernel cannot be used; null if it can.
 const char* obstacle(int kernel, const Problem& problem, const Options& options)
 {
     if (is_forced_away(options, kernels[kernel]))
-        return "the host has the kernels host_blocked, host_rows and host_packed";
+        return "the host has the kernels host_blocked, host_rows, host_packed and host_amx";
     if (options.mode == Mode::BatchInvariant && kernel != host_packed)
         return "host_packed alone has a batch-invariant mode";
     if (kernel == host_blocked && !openblas().sgemm)
         return "host_blocked needs OpenBLAS, which was not found";
+    if (kernel == host_amx && !serves_amx(problem.type_ab))
+        return "host_amx is for bf16 and a processor that has AMX";
     if (kernel == host_rows && !is_few_rows(problem))
         return "host_rows is for up to 8 rows or columns of D and an operand of the other side whose "
                "elements are contiguous in one direction";
@@ -105,9 +126,11 @@ const char* obstacle(int kernel, const Problem& problem, const Options& options)
 
 int choose_kernel(const Problem& problem, const Options& options, const char*& refusal)
 {
-    int order[] = {host_rows, host_packed, host_blocked};
+    int order[] = {host_rows, host_amx, host_packed, host_blocked};
     if (!is_packed_fastest(problem))
-        std::swap(order[1], order[2]);
+        std::swap(order[2], order[3]);
+    if (is_amx_fastest_for_few(problem))
+        std::swap(order[0], order[1]);
     for (const int kernel : order) {
         const char* const why = obstacle(kernel, problem, options);
         if (!why)
@@ -127,8 +150,9 @@ void set_work(const Problem& problem, const Device& device, const Options& optio
         const Blocks blocks = blocks_of(problem);
         m = blocks.m, n = blocks.n;
         plan.workspace = blocks.workspace();
-    } else if (plan.kernel == host_packed) {
-        const PackedBlocks blocks = packed_blocks_of(problem, options.sm_count(device), options.workspace);
+    } else if (is_packed(plan.kernel)) {
+        const PackedBlocks blocks = packed_blocks(packed_kernels_of(plan.kernel, problem.type_ab), problem,
+                                                  options.sm_count(device), options.workspace);
         m = blocks.m, n = blocks.n;
         plan.workspace = blocks.workspace();
         plan.grid = blocks.parts;
@@ -149,7 +173,7 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     plan.variant = 0;
     plan.split = 1;
     set_work(problem, device, options, plan);
-    if (plan.workspace > options.workspace && plan.kernel == host_packed &&
+    if (plan.workspace > options.workspace && is_packed(plan.kernel) &&
         !obstacle(host_blocked, problem, options) && blocks_of(problem).workspace() <= options.workspace) {
         plan.kernel = host_blocked;  // small problems need less there
         set_work(problem, device, options, plan);
@@ -162,9 +186,10 @@ bool choose(const Problem& problem, const Device& device, const Options& options
 Status pack(const Handle& handle, const Problem& problem, const Plan& plan, Packed& packed)
 {
     packed.as<HostCall>() = {problem, {}};
-    if (plan.kernel == host_packed)
+    if (is_packed(plan.kernel))
         packed.as<HostCall>().blocks =
-            packed_blocks_of(problem, handle.options.sm_count(handle.device), plan.workspace);
+            packed_blocks(packed_kernels_of(plan.kernel, problem.type_ab), problem,
+                          handle.options.sm_count(handle.device), plan.workspace);
     return ok;
 }
 
@@ -178,8 +203,9 @@ Status launch(Handle& handle, void* state, const Plan& plan, const Packed& packe
     const auto& [problem, blocks] = packed.as<HostCall>();
     if (plan.kernel == host_rows)
         multiply_rows(pool, best_rows_kernels(), problem, handle.sm_count());
-    else if (plan.kernel == host_packed)
-        multiply_packed(pool, best_packed_kernels(problem.type_ab), problem, blocks, workspace.ptr);
+    else if (is_packed(plan.kernel))
+        multiply_packed(pool, packed_kernels_of(plan.kernel, problem.type_ab), problem, blocks,
+                        workspace.ptr);
     else
         multiply(openblas(), pool, problem, workspace.ptr, handle.sm_count());
     return ok;

@@ -95,8 +95,9 @@ void Epilogue::store_zeros(int64_t z, int64_t i, int64_t j, Along along, int64_t
 void Epilogue::store_chunk(int64_t z, int64_t i, int64_t j, Along along, int64_t count, float* values) const
 {
     float operand[chunk];
-    for (int64_t e = 0; e < count; ++e)
-        values[e] *= alpha_;
+    if (alpha_ != 1.0f)
+        for (int64_t e = 0; e < count; ++e)
+            values[e] *= alpha_;
     if (beta_ != 0.0f) {
         int64_t offset = 0;
         const void* const c = base(p_.c, z, offset);

@@ -2,6 +2,7 @@
 #include "arch/host/backend.hpp"
 #include "arch/host/gemm.hpp"
 #include "arch/host/openblas.hpp"
+#include "arch/host/packed/kernels.hpp"
 #include "src/base/convert.hpp"
 #include "src/run/handle.hpp"
 
@@ -178,13 +179,41 @@ TEST(HostPlan, AnotherKernelsNameIsRefused)
     }
 }
 
+// The kernel, or why there is none.
+std::string chosen(const Problem& p, const Options& options = {})
+{
+    Plan plan{};
+    const bool found = host_backend.choose(p, host_device(1), options, plan);
+    return found ? host_backend.kernels[plan.kernel].name : plan.refusal;
+}
+
+TEST(HostPlan, AmxServesBfloat16InTheDefaultMode)
+{
+    const std::string refused = "host_amx is for bf16 and a processor that has AMX";
+    const bool has_amx = amx_kernels() && amx_kernels()->runs_here();
+    Problem p = plain_problem(100, 100, 100);
+    p.type_ab = Type::F16;
+    EXPECT_EQ(chosen(p, forced("host_amx")), refused);
+    EXPECT_NE(chosen(p), "host_amx");
+    p.type_ab = Type::BF16;
+    EXPECT_EQ(chosen(p, forced("host_amx")), has_amx ? "host_amx" : refused);
+    EXPECT_EQ(chosen(p) == "host_amx", has_amx);
+    Options invariant{};
+    invariant.mode = Mode::BatchInvariant;
+    EXPECT_EQ(chosen(p, invariant), "host_packed");
+    // Few rows, and a large operand whose rows are contiguous along K, or are not.
+    p.m = 3;
+    p.b.row_stride = 100, p.b.k_stride = 1;
+    EXPECT_EQ(chosen(p) == "host_amx", has_amx);
+    p.b.row_stride = 1, p.b.k_stride = 100;
+    EXPECT_EQ(chosen(p), "host_rows");
+    p.m = 2;
+    p.b.row_stride = 100, p.b.k_stride = 1;
+    EXPECT_EQ(chosen(p), "host_rows");
+}
+
 TEST(HostPlan, UpToEightRowsOrColumnsHaveTheirOwnKernel)
 {
-    const auto chosen = [](const Problem& p, const Options& options = {}) {
-        Plan plan{};
-        const bool found = host_backend.choose(p, host_device(1), options, plan);
-        return std::string(found ? host_backend.kernels[plan.kernel].name : plan.refusal);
-    };
     const std::string refused = "host_rows is for";
     for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 300}, {300, 1}, {8, 300}, {300, 8}, {8, 8}}) {
         EXPECT_EQ(chosen(plain_problem(m, n, 40)), "host_rows") << m << " " << n;

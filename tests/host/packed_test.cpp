@@ -1,7 +1,9 @@
-// White-box tests of host_packed, with the loops of every vector unit that this machine has: all bits
-// against sums in the documented order.
+// White-box tests of host_packed and host_amx, with the loops of every vector unit that this machine has:
+// all bits against sums in the documented order. Without AMX the loops that replace its instruction are
+// tested.
 #include "arch/host/packed/packed.hpp"
 #include "src/base/convert.hpp"
+#include "src/base/cpu.hpp"
 
 #include <gtest/gtest.h>
 
@@ -76,18 +78,32 @@ protected:
         return d;
     }
 
-    // Slices of packed_depth, each from +0 in ascending order of K.
+    // From +0 in ascending order of K.
+    float sum_of(PackedOperand& a, PackedOperand& b, int64_t i, int64_t j, int64_t from, int64_t to,
+                 int64_t step) const
+    {
+        float sum = 0;
+        for (int64_t p = from; p < to; p += step)
+            sum = std::fma(packed_value(type_, a.at(i, p)), packed_value(type_, b.at(j, p)), sum);
+        return sum;
+    }
+
+    // Slices of packed_depth in ascending order. AMX: of 32, even and odd K apart.
     float wanted(PackedOperand& a, PackedOperand& b, int64_t i, int64_t j, int64_t k) const
     {
+        const int64_t depth = is_amx() ? 32 : packed_depth;
         float total = 0;
-        for (int64_t from = 0; from < k; from += packed_depth) {
-            float sum = 0;
-            for (int64_t p = from; p < std::min(k, from + packed_depth); ++p)
-                sum = std::fma(packed_value(type_, a.at(i, p)), packed_value(type_, b.at(j, p)), sum);
-            total = from == 0 ? sum : total + sum;
+        for (int64_t from = 0; from < k; from += depth) {
+            const int64_t to = std::min(k, from + depth);
+            const float sum = is_amx()
+                                  ? sum_of(a, b, i, j, from, to, 2) + sum_of(a, b, i, j, from + 1, to, 2)
+                                  : sum_of(a, b, i, j, from, to, 1);
+            total = from == 0 && !is_amx() ? sum : total + sum;
         }
         return total;
     }
+
+    bool is_amx() const { return kernels_.has_squares; }
 
     void expect_order(int64_t m, int64_t n, int64_t k, Strides sa, Strides sb, int threads,
                       const std::function<uint16_t()>& draw)
@@ -123,7 +139,7 @@ protected:
     std::normal_distribution<float> gauss_;
 };
 
-TEST_P(Packed, SumsAreInAscendingOrder)
+TEST_P(Packed, SumsAreInOrder)
 {
     for (const Strides sa : {Strides::AlongK, Strides::Across, Strides::Scattered})
         for (const Strides sb : {Strides::AlongK, Strides::Across, Strides::Scattered})
@@ -134,15 +150,19 @@ TEST_P(Packed, SumsAreInAscendingOrder)
                                           {29, 65, 17},
                                           {50, 1, 70},
                                           {70, 9, 64},
+                                          {200, 65, 95},
+                                          {33, 300, 40},
                                           {16, 100, 513}})
                 expect_order(m, n, k, sa, sb, 1, normal());
 }
 
-TEST_P(Packed, SumsOfManyBlocksAndSlicesAreInAscendingOrderForAnyThreads)
+TEST_P(Packed, SumsOfManyBlocksAndSlicesAreInOrderForAnyThreads)
 {
     for (const int threads : {1, 2, 5}) {
         expect_order(packed_rows + 3, 77, 40, Strides::AlongK, Strides::Across, threads, normal());
         expect_order(20, packed_columns + 9, 515, Strides::AlongK, Strides::AlongK, threads, normal());
+        expect_order(packed_rows + 1, 300, 33, Strides::AlongK, Strides::AlongK, threads, normal());
+        expect_order(2, 333, 20000, Strides::AlongK, Strides::AlongK, threads, normal());
         expect_order(300, 150, 1100, Strides::Across, Strides::AlongK, threads, normal());
         expect_order(packed_columns + 1, 5, 1027, Strides::AlongK, Strides::Scattered, threads, normal());
     }
@@ -220,10 +240,31 @@ TEST_P(Packed, SumsBeginWithPlusZero)
         EXPECT_EQ(std::bit_cast<uint32_t>(got), 0u);
 }
 
+// AMX's, with what is used where there are subnormal numbers: it needs no AMX.
+const PackedKernels* exact_amx_kernels()
+{
+#if defined(__x86_64__)
+    static const PackedKernels exact = [] {
+        PackedKernels kernels = *amx_kernels();
+        kernels.name = "amx_exactly";
+        kernels.runs_here = cpu_has_avx512;
+        kernels.multiply = kernels.multiply_exactly;
+        kernels.multiply_lines = kernels.multiply_lines_exactly;
+        return kernels;
+    }();
+    return &exact;
+#else
+    return nullptr;
+#endif
+}
+
 std::vector<std::tuple<const PackedKernels*, Type>> all_that_run_here()
 {
+    std::vector<const PackedKernels*> known(packed_kernels().begin(), packed_kernels().end());
+    if (amx_kernels())
+        known.insert(known.end(), {amx_kernels(), exact_amx_kernels()});
     std::vector<std::tuple<const PackedKernels*, Type>> all;
-    for (const PackedKernels* kernels : packed_kernels())
+    for (const PackedKernels* kernels : known)
         for (const Type type : {Type::F16, Type::BF16})
             if (kernels->pack(type) && kernels->runs_here())
                 all.emplace_back(kernels, type);

@@ -4,7 +4,7 @@ namespace hg {
 
 extern const PackedKernels packed_plain;
 #if defined(__x86_64__)
-extern const PackedKernels packed_avx2, packed_avx512, packed_avx512_bf16;
+extern const PackedKernels packed_avx2, packed_avx512, packed_avx512_bf16, packed_amx;
 #elif defined(__aarch64__)
 extern const PackedKernels packed_neon;
 #endif
@@ -30,6 +30,15 @@ const PackedKernels& best_packed_kernels(Type type)
         if (kernels->pack(type) && kernels->runs_here())
             return *kernels;
     return packed_plain;
+}
+
+const PackedKernels* amx_kernels()
+{
+#if defined(__x86_64__)
+    return &packed_amx;
+#else
+    return nullptr;
+#endif
 }
 
 }  // namespace hg

@@ -9,6 +9,9 @@
 //                                       with `in_word` elements of each
 //   lowest()                            what Pack returns
 
+// What a Format has seen stays in registers only where its functions are inlined into pack().
+#define HGEMM_INLINE [[gnu::always_inline]] HGEMM_UNIT inline
+
 constexpr int64_t cache_line = 32, lines_ahead = 8;  // elements; K
 constexpr int row_ld = (tile_rows + lanes - 1) / lanes * lanes;
 
@@ -29,10 +32,27 @@ struct Widened {
     HGEMM_UNIT int lowest() const { return 0; }
 };
 
+// Where the words of row `row` of a panel begin, from its word `word` on: both are multiples of `lanes`.
+inline int64_t place(const Panels& panels, int64_t row, int64_t word)
+{
+    return word * panels.ld + row * (panels.by_rows ? lanes : 1);
+}
+
+// `lanes` words of each of as many rows.
+HGEMM_UNIT inline void store_square(const Panels& panels, Vector (&v)[lanes], int64_t count, float* words)
+{
+    if (!panels.by_rows)
+        transpose(v);
+    const int64_t ld = panels.by_rows ? lanes : panels.ld, lines = panels.whole ? lanes : count;
+    for (int i = 0; i < lanes; ++i)
+        if (i < lines)
+            store(words + i * ld, v[i]);
+}
+
 // Up to `lanes` rows whose elements are contiguous along K; `step` elements of each at most.
 template <class Format, bool whole>
-HGEMM_UNIT void pack_square(Format& format, const uint16_t* elements, int64_t row_stride, int64_t rows,
-                            int64_t depth, float* words, int64_t ld)
+HGEMM_INLINE void pack_square(Format& format, const Panels& panels, const uint16_t* elements,
+                            int64_t row_stride, int64_t rows, int64_t depth, float* words)
 {
     Vector v[lanes];
     for (int r = 0; whole && r < lanes; ++r)
@@ -40,31 +60,29 @@ HGEMM_UNIT void pack_square(Format& format, const uint16_t* elements, int64_t ro
     for (int r = 0; r < lanes; ++r)
         v[r] = whole ? format.along_k(elements + r * row_stride, lanes * Format::per_word)
                      : (r < rows ? format.along_k(elements + r * row_stride, depth) : zero());
-    transpose(v);
-    const int64_t count = whole ? lanes : (depth + Format::per_word - 1) / Format::per_word;
-    for (int i = 0; i < lanes; ++i)
-        if (whole || i < count)
-            store(words + i * ld, v[i]);
+    store_square(panels, v, whole ? lanes : (depth + Format::per_word - 1) / Format::per_word, words);
 }
 
 template <class Format>
-HGEMM_UNIT void pack_along_k(Format& format, const PackSource& s, int64_t rows, float* words, int64_t ld)
+HGEMM_INLINE void pack_along_k(Format& format, const Panels& panels, const PackSource& s, int64_t rows,
+                             float* words)
 {
     constexpr int64_t step = lanes * Format::per_word;
     int64_t k = 0;
     if (rows == lanes)
         for (; k + step <= s.depth; k += step)
-            pack_square<Format, true>(format, s.elements + k, s.row_stride, lanes, step,
-                                      words + k / Format::per_word * ld, ld);
+            pack_square<Format, true>(format, panels, s.elements + k, s.row_stride, lanes, step,
+                                      words + place(panels, 0, k / Format::per_word));
     for (; k < s.depth; k += step)
-        pack_square<Format, false>(format, s.elements + k, s.row_stride, rows,
+        pack_square<Format, false>(format, panels, s.elements + k, s.row_stride, rows,
                                    s.depth - k < step ? s.depth - k : step,
-                                   words + k / Format::per_word * ld, ld);
+                                   words + place(panels, 0, k / Format::per_word));
 }
 
 // Rows that are contiguous in no direction: as above, on copies.
 template <class Format>
-HGEMM_UNIT void pack_scattered(Format& format, const PackSource& s, int64_t rows, float* words, int64_t ld)
+HGEMM_INLINE void pack_scattered(Format& format, const Panels& panels, const PackSource& s, int64_t rows,
+                               float* words)
 {
     constexpr int64_t step = lanes * Format::per_word;
     uint16_t copies[lanes * step];
@@ -73,14 +91,43 @@ HGEMM_UNIT void pack_scattered(Format& format, const PackSource& s, int64_t rows
         for (int64_t r = 0; r < rows; ++r)
             for (int64_t i = 0; i < depth; ++i)
                 copies[r * step + i] = s.elements[r * s.row_stride + (k + i) * s.k_stride];
-        pack_square<Format, false>(format, copies, step, rows, depth, words + k / Format::per_word * ld,
-                                   ld);
+        pack_square<Format, false>(format, panels, copies, step, rows, depth,
+                                   words + place(panels, 0, k / Format::per_word));
     }
+}
+
+// Up to `lanes` rows that are neighbours in memory, from their first K on, to panels by rows.
+template <class Format>
+HGEMM_INLINE void pack_turned(Format& format, const Panels& panels, const PackSource& s, int64_t rows,
+                            float* words)
+{
+    constexpr int64_t step = lanes * Format::per_word;
+    for (int64_t k = 0; k < s.depth; k += step) {
+        Vector v[lanes];
+        for (int i = 0; i < lanes; ++i) {
+            const int64_t at = k + i * Format::per_word, left = s.depth - at;
+            v[i] = left > 0 && rows > 0
+                       ? format.across(s.elements + at * s.k_stride, s.k_stride,
+                                       left < Format::per_word ? left : Format::per_word, rows)
+                       : zero();
+        }
+        transpose(v);
+        store_square(panels, v, lanes, words + place(panels, 0, k / Format::per_word));
+    }
+}
+
+// Of all panels, from word `word` on.
+HGEMM_UNIT inline void clear_last_words(const Panels& panels, int64_t rows, int64_t word, float* words)
+{
+    for (int64_t row = 0; row < rows; row += panels.rows, words += panels.words)
+        for (int64_t i = word; i % lanes != 0; ++i)
+            for (int64_t r = 0; r < panels.ld; r += lanes)
+                store(words + i * panels.ld + r, zero());
 }
 
 // Rows that are neighbours in memory: a line has the elements of one K.
 template <class Format>
-HGEMM_UNIT void pack_across(Format& format, const PackSource& s, const Panels& panels, float* words)
+HGEMM_INLINE void pack_across(Format& format, const PackSource& s, const Panels& panels, float* words)
 {
     for (int64_t k = 0; k < s.depth; k += Format::per_word) {
         const int64_t in_word = s.depth - k < Format::per_word ? s.depth - k : Format::per_word;
@@ -98,13 +145,16 @@ HGEMM_UNIT void pack_across(Format& format, const PackSource& s, const Panels& p
                                           : zero());
         }
     }
+    if (panels.whole)
+        clear_last_words(panels, s.rows, (s.depth + Format::per_word - 1) / Format::per_word, words);
 }
 
 template <class Format>
 HGEMM_UNIT int pack(const PackSource& source, const Panels& panels, float* words)
 {
     Format format(panels.missing);
-    if (source.row_stride == 1 && source.k_stride != 1) {
+    const bool are_neighbours = source.row_stride == 1 && source.k_stride != 1;
+    if (are_neighbours && !panels.by_rows) {
         pack_across(format, source, panels, words);
         return format.lowest();
     }
@@ -114,10 +164,13 @@ HGEMM_UNIT int pack(const PackSource& source, const Panels& panels, float* words
             const int64_t rows = all - r < 0 ? 0 : all - r < lanes ? all - r : lanes;
             PackSource part = source;
             part.elements += (rows > 0 ? row + r : 0) * source.row_stride;
+            float* const to = words + place(panels, r, 0);
             if (source.k_stride == 1)
-                pack_along_k(format, part, rows, words + r, panels.ld);
+                pack_along_k(format, panels, part, rows, to);
+            else if (are_neighbours)
+                pack_turned(format, panels, part, rows, to);
             else
-                pack_scattered(format, part, rows, words + r, panels.ld);
+                pack_scattered(format, panels, part, rows, to);
         }
     return format.lowest();
 }
@@ -155,14 +208,32 @@ HGEMM_UNIT void tile(const float* a, const float* b, int64_t words, float* sums,
         }
 }
 
+using Tile = void (*)(const float* a, const float* b, int64_t words, float* sums, int64_t ld, bool first);
+
 // Tiles of 1, 2, ... rows.
 template <class Multiply, int... more>
 constexpr auto list_tiles(std::integer_sequence<int, more...>)
 {
-    return std::array<PackedKernels::Tile, sizeof...(more)>{tile<Multiply, more + 1>...};
+    return std::array<Tile, sizeof...(more)>{tile<Multiply, more + 1>...};
 }
 template <class Multiply>
 constexpr auto tiles_of = list_tiles<Multiply>(std::make_integer_sequence<int, tile_rows>());
+
+// In ascending order of K.
+template <class Multiply>
+void multiply_panels(const PanelProduct& p)
+{
+    const float* b = p.b;
+    for (int64_t j = 0; j < p.columns; j += p.b_panels.rows, b += p.b_panels.words) {
+        const float* a = p.a;
+        for (int64_t i = 0; i < p.rows; i += p.a_panels.rows, a += p.a_panels.words) {
+            const int64_t rows = p.rows - i < p.a_panels.rows ? p.rows - i : p.a_panels.rows;
+            tiles_of<Multiply>[rows - 1](a, b, p.words, p.sums + i * p.sums_ld + j, p.sums_ld, p.first);
+        }
+    }
+}
+
+constexpr double work = 4e6;  // PackedKernels::work
 
 // What a unit has whose words are fp32.
 constexpr PackedKernels widened_kernels(const char* name, bool (*runs_here)(), bool leads)
@@ -173,10 +244,15 @@ constexpr PackedKernels widened_kernels(const char* name, bool (*runs_here)(), b
             .per_word = 1,
             .tile_rows = tile_rows,
             .tile_columns = tile_vectors * lanes,
+            .row_step = 1,
             .row_ld = row_ld,
+            .has_squares = false,
+            .work = work,
             .pack_f16 = pack<Widened<Half>>,
             .pack_bf16 = pack<Widened<Bfloat16>>,
-            .tiles = tiles_of<MultiplyAdd>.data(),
-            .exact_tiles = tiles_of<MultiplyAdd>.data(),
+            .multiply = multiply_panels<MultiplyAdd>,
+            .multiply_exactly = multiply_panels<MultiplyAdd>,
+            .multiply_lines = nullptr,
+            .multiply_lines_exactly = nullptr,
             .least_exponents = 0};
 }

@@ -15,9 +15,28 @@ namespace {
 struct Directions {
     bool swapped;  // `down` is B
     int64_t down, along;
+    bool by_lines;  // `along` is few, and the rows of `down` are multiplied as they lie in memory
 
-    explicit Directions(const Problem& p) : Directions(p, p.n < p.m && p.n <= 64) {}
-    Directions(const Problem& p, bool swap) : swapped(swap), down(swap ? p.n : p.m), along(swap ? p.m : p.n)
+    Directions(const PackedKernels& kernels, const Problem& p) : Directions(kernels, p, swaps(kernels, p))
+    {
+    }
+
+private:
+    static constexpr int64_t few = 64;
+
+    // Panels by rows are copies of lines along K, other panels of lines across it. Where the transpose is
+    // computed, D is stored element by element: that is for few of its rows or columns.
+    static bool swaps(const PackedKernels& kernels, const Problem& p)
+    {
+        if (!kernels.has_squares)
+            return p.n < p.m && p.n <= few;
+        const bool b_is_large = p.m < p.n;
+        return std::min(p.m, p.n) <= few && b_is_large == ((b_is_large ? p.b : p.a).k_stride == 1);
+    }
+
+    Directions(const PackedKernels& kernels, const Problem& p, bool swap)
+        : swapped(swap), down(swap ? p.n : p.m), along(swap ? p.m : p.n),
+          by_lines(kernels.multiply_lines && along <= few && (swap ? p.b : p.a).k_stride == 1)
     {
     }
 };
@@ -29,29 +48,54 @@ int64_t block_size(int64_t size, int64_t limit, int64_t multiple)
     return round_up(ceil_div(size, ceil_div(size, limit)), multiple);
 }
 
-// A panel's words do not begin at multiples of a page, which would fall into few sets of a cache.
-Panels panels_of(int64_t rows, int64_t ld, int64_t words, uint16_t missing)
+// The largest block, and the K that is packed at a time.
+struct Cut {
+    int64_t down, along, depth;
+};
+
+constexpr int64_t lines_down = 64;
+
+// AMX's order of sums has no slices of K. Rows that are multiplied as they lie in memory are read the
+// faster the longer they are; half a megabyte is for the operand that is packed. Where a megabyte has room
+// for all K, the panels of B serve all blocks below each other: with one thread 1024^3 takes 2.6 ms in
+// place of 3.1, 2048^3 23.9 in place of 25.3, with blocks of 256 x 256 2.8 and 25.0 (Xeon with 2 MiB of L2
+// a core).
+Cut cut_of(const PackedKernels& kernels, const Directions& sides, int64_t k, double parts)
 {
-    return {rows, ld, ld * words + 16, missing};
+    constexpr int64_t elements = int64_t{1} << 19, most_k = 2048;
+    if (sides.by_lines)
+        return {lines_down, packed_columns, elements / 2 / round_up(sides.along, kernels.tile_columns)};
+    if (kernels.has_squares && k > packed_depth && k <= most_k)
+        return parts > 1 ? Cut{256, 256, k}
+                         : Cut{128, elements / k / kernels.tile_columns * kernels.tile_columns, k};
+    return {packed_rows / kernels.tile_rows * kernels.tile_rows, packed_columns, packed_depth};
 }
+
+constexpr int64_t square = 16;  // of words and rows, in panels that have them
+
+// A panel's words do not begin at multiples of a page, which would fall into few sets of a cache.
+int64_t panel_words(int64_t ld, int64_t words) { return ld * words + square; }
 
 // Where a part's panels and sums lie, in floats from its workspace on.
 struct Layout {
     Panels a, b;
     int64_t b_at, sums_at, sums_ld, size;
 
-    Layout(const PackedKernels& kernels, int64_t down, int64_t along, int64_t k)
+    Layout(const PackedKernels& kernels, int64_t down, int64_t along, int64_t depth, bool by_lines)
     {
-        const int64_t words = ceil_div(std::min(k, packed_depth), kernels.per_word);
-        const int64_t a_panels = ceil_div(down, kernels.tile_rows);
         constexpr uint16_t minus_zero = 0x8000, zero = 0;
-        a = panels_of(ceil_div(down, a_panels), kernels.row_ld, words, minus_zero);
-        b = panels_of(kernels.tile_columns, kernels.tile_columns, words, zero);
+        const bool whole = kernels.has_squares;
+        const int64_t words = round_up(ceil_div(depth, kernels.per_word), whole ? square : 1);
+        const int64_t a_panels = ceil_div(down, kernels.tile_rows), columns = kernels.tile_columns;
+        const int64_t a_rows = round_up(ceil_div(down, a_panels), kernels.row_step);
+        const int64_t a_ld = whole ? a_rows : kernels.row_ld;
+        a = {a_rows, a_ld, panel_words(a_ld, words), minus_zero, whole, whole};
+        b = {columns, columns, panel_words(columns, words), zero, false, whole};
         const auto aligned = [](int64_t floats) { return round_up(floats, 64); };
-        sums_ld = round_up(along, kernels.tile_columns);
-        b_at = aligned(a_panels * a.words);
-        sums_at = b_at + aligned(sums_ld / kernels.tile_columns * b.words);
-        size = sums_at + aligned(down * sums_ld);
+        sums_ld = round_up(along, columns);
+        b_at = by_lines ? 0 : aligned(a_panels * a.words);
+        sums_at = b_at + aligned(sums_ld / columns * b.words);
+        size = sums_at + aligned(round_up(down, kernels.row_step) * sums_ld);
     }
 };
 
@@ -61,13 +105,13 @@ struct PackedMultiplication {
     const PackedKernels& kernels;
     const PackedBlocks& blocks;
     float* const workspace;
-    const Directions sides{p};
+    const Directions sides{kernels, p};
     const Epilogue epilogue{p};
     const int64_t block_down = sides.swapped ? blocks.n : blocks.m;
     const int64_t block_along = sides.swapped ? blocks.m : blocks.n;
     const int64_t down_count = ceil_div(sides.down, block_down);
     const int64_t along_count = ceil_div(sides.along, block_along);
-    const Layout layout{kernels, block_down, block_along, p.k};
+    const Layout layout{kernels, block_down, block_along, blocks.depth, sides.by_lines};
     const PackedKernels::Pack pack = kernels.pack(p.type_ab);
 
     // A block of D, or of its transpose.
@@ -78,9 +122,13 @@ struct PackedMultiplication {
     void run_part(int64_t part, std::atomic<int64_t>& next) const;
     Block block(int64_t index) const;
     void accumulate(const Block& now, float* floats, bool b_is_there, int& b_exponent) const;
-    void multiply_panels(const Block& now, const PackedKernels::Tile* tiles, int64_t words, float* floats,
-                         bool first) const;
+    bool add_slices(const Block& now, float* floats, bool b_is_there, int& b_exponent, bool exactly) const;
+    bool may_flush(int a_exponent, int b_exponent) const
+    {
+        return a_exponent == 0 || b_exponent == 0 || a_exponent + b_exponent < kernels.least_exponents;
+    }
     void store(const Block& now, float* sums) const;
+    void store_rows_of_transpose(const Block& now, const float* sums) const;
     PackSource source(const Operand& x, int64_t z, int64_t row, int64_t rows, int64_t k,
                       int64_t depth) const;
 };
@@ -112,7 +160,7 @@ void PackedMultiplication::run_part(int64_t part, std::atomic<int64_t>& next) co
     Block before{-1, -1, -1, 0, 0};
     for (int64_t index = next++; index < count; index = next++) {
         const Block now = block(index);
-        const bool b_is_there = now.z == before.z && now.j == before.j && p.k <= packed_depth;
+        const bool b_is_there = now.z == before.z && now.j == before.j && p.k <= blocks.depth;
         if (epilogue.wants_sums())
             accumulate(now, floats, b_is_there, b_exponent);
         else
@@ -121,40 +169,54 @@ void PackedMultiplication::run_part(int64_t part, std::atomic<int64_t>& next) co
     }
 }
 
-// Packs and multiplies slices of K in ascending order, then stores the block.
 void PackedMultiplication::accumulate(const Block& now, float* floats, bool b_is_there,
                                       int& b_exponent) const
 {
-    const Operand &a = sides.swapped ? p.b : p.a, &b = sides.swapped ? p.a : p.b;
-    for (int64_t k = 0; k < p.k; k += packed_depth) {
-        const int64_t depth = std::min(packed_depth, p.k - k);
-        if (!b_is_there)
-            b_exponent =
-                pack(source(b, now.z, now.j, now.columns, k, depth), layout.b, floats + layout.b_at);
-        const int a_exponent = pack(source(a, now.z, now.i, now.rows, k, depth), layout.a, floats);
-        const bool fast =
-            a_exponent > 0 && b_exponent > 0 && a_exponent + b_exponent >= kernels.least_exponents;
-        multiply_panels(now, fast ? kernels.tiles : kernels.exact_tiles, ceil_div(depth, kernels.per_word),
-                        floats, k == 0);
-    }
+    if (!add_slices(now, floats, b_is_there, b_exponent, false))
+        add_slices(now, floats, b_is_there, b_exponent, true);
     store(now, floats + layout.sums_at);
 }
 
-void PackedMultiplication::multiply_panels(const Block& now, const PackedKernels::Tile* tiles,
-                                           int64_t words, float* floats, bool first) const
+// Packs and multiplies slices of K in ascending order. False if sums are wrong that had not to be exact.
+bool PackedMultiplication::add_slices(const Block& now, float* floats, bool b_is_there, int& b_exponent,
+                                      bool exactly) const
 {
-    const float* b = floats + layout.b_at;
-    for (int64_t j = 0; j < now.columns; j += layout.b.rows, b += layout.b.words) {
-        const float* a = floats;
-        float* const sums = floats + layout.sums_at + j;
-        for (int64_t i = 0; i < now.rows; i += layout.a.rows, a += layout.a.words)
-            tiles[std::min(layout.a.rows, now.rows - i) - 1](a, b, words, sums + i * layout.sums_ld,
-                                                             layout.sums_ld, first);
+    const Operand &a = sides.swapped ? p.b : p.a, &b = sides.swapped ? p.a : p.b;
+    for (int64_t k = 0; k < p.k; k += blocks.depth) {
+        const int64_t depth = std::min(blocks.depth, p.k - k);
+        const PackSource rows = source(a, now.z, now.i, now.rows, k, depth);
+        const PanelProduct product{floats,
+                                   floats + layout.b_at,
+                                   layout.a,
+                                   layout.b,
+                                   now.rows,
+                                   now.columns,
+                                   ceil_div(depth, kernels.per_word),
+                                   floats + layout.sums_at,
+                                   layout.sums_ld,
+                                   k == 0};
+        if (!b_is_there)
+            b_exponent =
+                pack(source(b, now.z, now.j, now.columns, k, depth), layout.b, floats + layout.b_at);
+        if (sides.by_lines) {
+            const auto multiply = exactly ? kernels.multiply_lines_exactly : kernels.multiply_lines;
+            if (may_flush(multiply(rows, product), b_exponent) && !exactly)
+                return false;
+            continue;
+        }
+        const int a_exponent = pack(rows, layout.a, floats);
+        (may_flush(a_exponent, b_exponent) ? kernels.multiply_exactly : kernels.multiply)(product);
     }
+    return true;
 }
 
+// In runs that are as long as the block allows.
 void PackedMultiplication::store(const Block& now, float* sums) const
 {
+    if (sums && sides.swapped && now.rows >= now.columns) {
+        store_rows_of_transpose(now, sums);
+        return;
+    }
     const Along along = sides.swapped ? Along::Column : Along::Row;
     for (int64_t r = 0; r < now.rows; ++r) {
         const int64_t i = sides.swapped ? now.j : now.i + r, j = sides.swapped ? now.i + r : now.j;
@@ -165,26 +227,43 @@ void PackedMultiplication::store(const Block& now, float* sums) const
     }
 }
 
+void PackedMultiplication::store_rows_of_transpose(const Block& now, const float* sums) const
+{
+    float row[lines_down];
+    for (int64_t r = 0; r < now.rows; r += lines_down) {
+        const int64_t count = std::min(lines_down, now.rows - r);
+        for (int64_t c = 0; c < now.columns; ++c) {
+            for (int64_t e = 0; e < count; ++e)
+                row[e] = sums[(r + e) * layout.sums_ld + c];
+            epilogue.store(now.z, now.j + c, now.i + r, Along::Row, count, row);
+        }
+    }
+}
+
 double real(int64_t x) { return static_cast<double>(x); }
 
 // How many threads are worth waking.
-double useful_parts(const Problem& p, int threads)
+double useful_parts(const PackedKernels& kernels, const Problem& p, int threads)
 {
-    constexpr double products_per_part = 4e6;
     const double products = real(p.batch) * real(p.m) * real(p.n) * real(std::max<int64_t>(p.k, 16));
-    return std::floor(std::clamp(products / products_per_part, 1.0, real(threads)));
+    return std::floor(std::clamp(products / kernels.work, 1.0, real(threads)));
 }
 
 }  // namespace
 
+bool reads_lines(const PackedKernels& kernels, const Problem& problem)
+{
+    return Directions(kernels, problem).by_lines;
+}
+
 PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& p, int threads, size_t workspace)
 {
     constexpr double busy = 0.8;  // of the threads' time; smaller blocks are packed more often
-    const Directions sides(p);
-    const double parts = useful_parts(p, threads);
-    int64_t down_limit = packed_rows, along_limit = packed_columns;
+    const Directions sides(kernels, p);
+    const double parts = useful_parts(kernels, p, threads);
+    auto [down_limit, along_limit, depth_limit] = cut_of(kernels, sides, p.k, parts);
     for (;;) {
-        const int64_t down = block_size(sides.down, down_limit, 1);
+        const int64_t down = block_size(sides.down, down_limit, kernels.row_step);
         const int64_t along = block_size(sides.along, along_limit, kernels.tile_columns);
         const double count =
             real(p.batch) * real(ceil_div(sides.down, down)) * real(ceil_div(sides.along, along));
@@ -194,8 +273,9 @@ PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& p, int t
             (can_halve_along ? along_limit : down_limit) = (can_halve_along ? along : down) / 2;
             continue;
         }
-        const auto floats = p.k > 0 ? Layout(kernels, down, along, p.k).size : 0;
-        PackedBlocks blocks{sides.swapped ? along : down, sides.swapped ? down : along,
+        const int64_t depth = std::min(p.k, depth_limit);
+        const auto floats = p.k > 0 ? Layout(kernels, down, along, depth, sides.by_lines).size : 0;
+        PackedBlocks blocks{sides.swapped ? along : down, sides.swapped ? down : along, depth,
                             static_cast<int64_t>(std::min(parts, std::max(count, 1.0))),
                             static_cast<size_t>(floats) * sizeof(float)};
         if (blocks.part_bytes > 0)
@@ -207,8 +287,11 @@ PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& p, int t
 
 size_t max_packed_workspace(const PackedKernels& kernels, int threads)
 {
-    return static_cast<size_t>(threads) * sizeof(float) *
-           static_cast<size_t>(Layout(kernels, packed_rows, packed_columns, packed_depth).size);
+    constexpr Cut deepest{256, 256, 2048};
+    int64_t floats = Layout(kernels, packed_rows, packed_columns, packed_depth, false).size;
+    if (kernels.has_squares)
+        floats = std::max(floats, Layout(kernels, deepest.down, deepest.along, deepest.depth, false).size);
+    return static_cast<size_t>(threads) * sizeof(float) * static_cast<size_t>(floats);
 }
 
 void multiply_packed(Pool& pool, const PackedKernels& kernels, const Problem& problem,

@@ -11,18 +11,23 @@
 
 namespace hg {
 
-// K that is summed in registers before it is added to what is there. The order of each sum follows from it.
+// K that is summed in registers before it is added to what is there. The order of each sum follows from it,
+// but for AMX's, whose order has no slices.
 constexpr int64_t packed_depth = 512;
 // Largest block of D; also of its transpose, which is computed if D has few columns.
-constexpr int64_t packed_rows = 504, packed_columns = 512;
+constexpr int64_t packed_rows = 512, packed_columns = 512;
 
 struct PackedBlocks {
     int64_t m, n;       // of a block of D; the last ones may be smaller
+    int64_t depth;      // K that is packed at a time
     int64_t parts;      // threads that share the blocks
     size_t part_bytes;  // of workspace, for each part
 
     size_t workspace() const { return static_cast<size_t>(parts) * part_bytes; }
 };
+
+// Whether the large operand, beside one of few rows, is read once and not packed.
+bool reads_lines(const PackedKernels& kernels, const Problem& problem);
 
 // At most `threads` parts, and only one if `workspace` bytes are too few for more.
 PackedBlocks packed_blocks(const PackedKernels& kernels, const Problem& problem, int threads,
