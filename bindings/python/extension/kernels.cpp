@@ -3,11 +3,13 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <bit>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
 
+#include "passes.hpp"
 #include "product.hpp"
 #include "torch_api.hpp"
 
@@ -22,20 +24,29 @@ std::int64_t integer(Value value) { return static_cast<std::int64_t>(value); }
 double number(Value value) { return std::bit_cast<double>(value); }
 
 // An undefined tensor, which is None in Python, says that there is none.
-void answer(Value* stack, Tensor result, std::initializer_list<Tensor> arguments)
+void answer(Value* stack, std::initializer_list<Tensor> results, std::initializer_list<Tensor> arguments)
 {
     for (Tensor each : arguments)
         api.delete_tensor(each);
-    if (result == nullptr)
-        api.new_undefined(&result);
-    stack[0] = std::bit_cast<Value>(result);
+    for (Tensor each : results) {
+        if (each == nullptr)
+            api.new_undefined(&each);
+        *stack++ = std::bit_cast<Value>(each);
+    }
+}
+
+// int form, int block, float limit, float slope, float offset
+Options gated(const Value* stack)
+{
+    const auto real = [&](int index) { return static_cast<float>(number(stack[index])); };
+    return {.form = integer(stack[0]), .gate = {integer(stack[1]), real(2), real(3), real(4), 0}};
 }
 
 // Tensor a, Tensor b, int form
 void serve(Value* stack, std::uint64_t, std::uint64_t)
 {
     Tensor a = tensor(stack[0]), b = tensor(stack[1]);
-    answer(stack, product(a, b, nullptr, {.form = integer(stack[2])}), {a, b});
+    answer(stack, {product(a, b, nullptr, {.form = integer(stack[2])})}, {a, b});
 }
 
 // Tensor a, Tensor b, Tensor added, int form, float alpha, float beta
@@ -43,16 +54,31 @@ void serve_add(Value* stack, std::uint64_t, std::uint64_t)
 {
     Tensor a = tensor(stack[0]), b = tensor(stack[1]), added = tensor(stack[2]);
     const Options options{.form = integer(stack[3]), .alpha = number(stack[4]), .beta = number(stack[5])};
-    answer(stack, product(a, b, added, options), {a, b, added});
+    answer(stack, {product(a, b, added, options)}, {a, b, added});
 }
 
-// Tensor a, Tensor b, int form, int block, float limit, float slope, float offset
+// Tensor a, Tensor b, and those of gated()
 void serve_gated(Value* stack, std::uint64_t, std::uint64_t)
 {
     Tensor a = tensor(stack[0]), b = tensor(stack[1]);
-    const auto real = [&](int index) { return static_cast<float>(number(stack[index])); };
-    const hgemm_gate_t gate{integer(stack[3]), real(4), real(5), real(6), 0};
-    answer(stack, product(a, b, nullptr, {.form = integer(stack[2]), .gate = gate}), {a, b});
+    answer(stack, {product(a, b, nullptr, gated(stack + 2))}, {a, b});
+}
+
+// The same. Two results.
+void serve_gated_aux(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor a = tensor(stack[0]), b = tensor(stack[1]), aux = nullptr;
+    Options options = gated(stack + 2);
+    options.aux = &aux;
+    Tensor result = product(a, b, nullptr, options);
+    answer(stack, {result, aux}, {a, b});
+}
+
+// Tensor product, Tensor grad, and those of gated()
+void serve_gate_gradient(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor product = tensor(stack[0]), grad = tensor(stack[1]);
+    answer(stack, {gate_gradient(product, grad, gated(stack + 2))}, {product, grad});
 }
 
 template <typename Function>
@@ -93,6 +119,8 @@ const char* look_up_all(void* torch, void* hgemm, Api& api)
     read("aoti_torch_dtype_float32", api.f32);
     find(hgemm, "hgemm_args_init", api.args_init);
     find(hgemm, "hgemm_gemm_ex", api.gemm);
+    find(hgemm, "hgemm_gate_gradient_args_init", api.gate_gradient_args_init);
+    find(hgemm, "hgemm_gate_gradient", api.gate_gradient);
     return missing;
 }
 
@@ -101,13 +129,20 @@ bool has_cuda(void* torch, Api& api)
     return look_up(torch, "aoti_torch_get_current_cuda_stream", api.current_stream);
 }
 
+constexpr std::pair<const char*, Kernel*> KERNELS[] = {{"_serve", serve},
+                                                       {"_serve_add", serve_add},
+                                                       {"_serve_gated", serve_gated},
+                                                       {"_serve_gated_aux", serve_gated_aux},
+                                                       {"_serve_gate_gradient", serve_gate_gradient}};
+
 // What torch keeps for as long as the process: it has no moment to take kernels back.
 bool implement(const char* key)
 {
     Library library = nullptr;
-    return !(api.init_library("hgemm", key, "libhgemm_torch", 0, &library) ||
-             api.implement(library, "_serve", serve) || api.implement(library, "_serve_add", serve_add) ||
-             api.implement(library, "_serve_gated", serve_gated));
+    if (api.init_library("hgemm", key, "libhgemm_torch", 0, &library))
+        return false;
+    return std::ranges::all_of(
+        KERNELS, [&](const auto& each) { return !api.implement(library, each.first, each.second); });
 }
 
 constexpr std::pair<std::string_view, Form> FORMS[] = {{"BATCH_INVARIANT", BATCH_INVARIANT},
@@ -115,6 +150,7 @@ constexpr std::pair<std::string_view, Form> FORMS[] = {{"BATCH_INVARIANT", BATCH
                                                        {"BATCHED", BATCHED},
                                                        {"LINEAR", LINEAR},
                                                        {"SYMMETRIC", SYMMETRIC},
+                                                       {"OUTER", OUTER},
                                                        {"ACTIVATION_SHIFT", ACTIVATION_SHIFT}};
 
 }  // namespace

@@ -43,6 +43,8 @@ struct Api {
     // libhgemm's.
     void (*args_init)(hgemm_args_t*, std::size_t);
     hgemm_status_t (*gemm)(hgemm_handle_t, const hgemm_args_t*);
+    void (*gate_gradient_args_init)(hgemm_gate_gradient_args_t*, std::size_t);
+    hgemm_status_t (*gate_gradient)(hgemm_handle_t, const hgemm_gate_gradient_args_t*);
 
     // For CUDA tensors alone: null where there is no CUDA.
     Failed (*current_stream)(std::int32_t device, void** stream);

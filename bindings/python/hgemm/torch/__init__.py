@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
 from torch import Tensor
 
 from .._operand import ACTIVATIONS
-from . import _autograd, _flops, _groups, _ops  # noqa: F401  define torch.ops.hgemm
+from . import _autograd, _flops, _groups, _linear, _ops  # noqa: F401  define torch.ops.hgemm
 from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
 from ._gates import gated_linear, grouped_gated_mm
 from ._moe import moe
@@ -116,6 +116,8 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
     """
     if activation in _LINEAR:
         served = serve_plain(input, weight, mode.now.batch_invariant | _LINEAR[activation], bias)
+        if served is None and activation is None:
+            served = _linear.linear(input, weight, bias, mode.now.batch_invariant)
         if served is not None:
             return served
     require_tensors(input=input)

@@ -58,9 +58,9 @@ def _gradients(ctx: Any, a: Tensor, b: Tensor, grad: Tensor) -> tuple[Optional[T
     half = grad.to(a.dtype)
     grad_a = grad_b = grad_c = grad_bias = None
     if need_a:
-        grad_a = _product(ctx, half, b.transpose(-2, -1))
-    if need_b:
-        grad_b = _product(ctx, a.transpose(-2, -1), half)
+        grad_a = _product(ctx, half, b.mT)
+    if need_b:  # stored as b is: torch would copy it else
+        grad_b = _product(ctx, half.mT, a).mT if b.stride(-2) == 1 else _product(ctx, a.mT, half)
     if need_c:
         grad_c = (grad * ctx.beta).to(ctx.c_dtype)
     if need_bias:

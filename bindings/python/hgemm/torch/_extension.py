@@ -1,6 +1,6 @@
 """libhgemm_torch.so: products in C++, which take less of the host's time than the operators in Python.
 
-It serves products of plain tensors that need no gradient and no copy. What it leaves, and all there is where torch does
+It serves products of plain tensors that need no copy, and says nothing to autograd. What it leaves, and all there is where torch does
 not have what it calls, is for the operators in Python, which also say what is wrong with arguments.
 """
 
@@ -17,9 +17,12 @@ from torch.autograd import forward_ad
 
 from .. import c
 
-_OPERATORS = {"_serve": "Tensor a, Tensor b, int form",
-              "_serve_add": "Tensor a, Tensor b, Tensor added, int form, float alpha, float beta",
-              "_serve_gated": "Tensor a, Tensor b, int form, int block, float limit, float slope, float offset"}
+_GATE = "int form, int block, float limit, float slope, float offset"
+_OPERATORS = ("_serve(Tensor a, Tensor b, int form) -> Tensor",
+              "_serve_add(Tensor a, Tensor b, Tensor added, int form, float alpha, float beta) -> Tensor",
+              f"_serve_gated(Tensor a, Tensor b, {_GATE}) -> Tensor",
+              f"_serve_gated_aux(Tensor a, Tensor b, {_GATE}) -> (Tensor, Tensor)",
+              f"_serve_gate_gradient(Tensor product, Tensor grad, {_GATE}) -> Tensor")
 
 
 def _load() -> CDLL | None:
@@ -58,19 +61,21 @@ def _form(name: str) -> int:
 
 # Forms of products; an activation, shifted, is added.
 BATCH_INVARIANT, WIDE, BATCHED = _form("BATCH_INVARIANT"), _form("WIDE"), _form("BATCHED")
-LINEAR, SYMMETRIC, ACTIVATION_SHIFT = _form("LINEAR"), _form("SYMMETRIC"), _form("ACTIVATION_SHIFT")
+LINEAR, SYMMETRIC, OUTER = _form("LINEAR"), _form("SYMMETRIC"), _form("OUTER")
+ACTIVATION_SHIFT = _form("ACTIVATION_SHIFT")
 
 #: By the dtype of the result that is asked for.
 WIDTHS = {None: 0, torch.float32: WIDE}
 
 if library is not None:
     _definitions = torch.library.Library("hgemm", "FRAGMENT")
-    for _name, _arguments in _OPERATORS.items():
-        _definitions.define(f"{_name}({_arguments}) -> Tensor")
-        _definitions.impl(_name, torch.library.fallthrough_kernel, "Autograd")
+    for _operator in _OPERATORS:
+        _definitions.impl(_definitions.define(_operator), torch.library.fallthrough_kernel, "Autograd")
     # What the overloads call: half a microsecond less.
     _serve, _serve_add = torch.ops.hgemm._serve.default._op, torch.ops.hgemm._serve_add.default._op
-    _serve_gated = torch.ops.hgemm._serve_gated.default._op
+    _serve_gated, _serve_gated_aux = (torch.ops.hgemm._serve_gated.default._op,
+                                      torch.ops.hgemm._serve_gated_aux.default._op)
+    _serve_gate_gradient = torch.ops.hgemm._serve_gate_gradient.default._op
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,9 +152,23 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
         return None
 
 
-def serve_gated(a: Tensor, b: Tensor, form: int, block: int, limit: float, slope: float,
-                offset: float) -> Tensor | None:
-    """As serve_plain(), of a gated product."""
+def serve_gated_aux(a: Tensor, b: Tensor, form: int, *gate: Any) -> tuple[Tensor | None, Tensor | None]:
+    """For kernels: a gated product, and the product, in rows. ``gate``: block, limit, slope and offset."""
+    return _serve_gated_aux(a, b, form, *gate) if enabled else (None, None)
+
+
+def serve_gate_gradient(product: Tensor, grad: Tensor, form: int, *gate: Any) -> Tensor | None:
+    """For kernels. ``gate``: block, limit, slope and offset."""
+    return _serve_gate_gradient(product, grad, form, *gate) if enabled else None
+
+
+def serve_gated(a: Tensor, b: Tensor, form: int, *gate: Any) -> Tensor | None:
+    """As serve_plain(), of a gated product. ``gate``: block, limit, slope and offset."""
     if not enabled or not is_plain(a, b) or needs_gradient(a, b) or forward_ad._current_level >= 0:
         return None
-    return _serve_gated(a, b, form, block, limit, slope, offset)
+    return _serve_gated(a, b, form, *gate)
+
+
+def may_differentiate(*tensors: Tensor | None) -> bool:
+    """Whether what the extension computes of these tensors may have a gradient from a torch.autograd.Function."""
+    return enabled and is_plain(*tensors) and needs_gradient(*tensors) and forward_ad._current_level < 0

@@ -36,6 +36,11 @@ class Gate(NamedTuple):
     slope: float
     offset: float
 
+    @property
+    def served(self) -> tuple[int, int, float, float, float]:
+        """As the extension takes it: a form, and the rest."""
+        return activation_of(self.activation) << _extension.ACTIVATION_SHIFT, *self[1:]
+
     def write(self, args: Any) -> None:
         """To args of the C API, of products of twice as many columns as their results have."""
         args.ldd = max(1, args.n // 2)
@@ -89,8 +94,14 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
 
 def _run_aux(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int, limit: float, slope: float,
              offset: float, batch_invariant: bool) -> tuple[Tensor, Tensor]:
+    gate = Gate(activation, block, limit, slope, offset)
+    if bias is None:
+        form, *rest = gate.served
+        result, aux = _extension.serve_gated_aux(a, b, batch_invariant | form, *rest)
+        if result is not None:
+            return result, aux
     aux = a.new_empty(_ops.result_shape(kind(a), kind(b), None, kind_or_none(bias), a.dtype))
-    return _multiply(a, b, bias, Gate(activation, block, limit, slope, offset), batch_invariant, aux), aux
+    return _multiply(a, b, bias, gate, batch_invariant, aux), aux
 
 
 @lru_cache(maxsize=4096)
@@ -126,6 +137,10 @@ def _run_by_rows_aux(a: Tensor, b: Tensor, ends: Tensor, activation: str, block:
 
 def _run_gradient(product: Tensor, grad: Tensor, activation: str, block: int, limit: float, slope: float,
                   offset: float) -> Tensor:
+    gate = Gate(activation, block, limit, slope, offset)
+    result = _extension.serve_gate_gradient(product, grad, *gate.served)
+    if result is not None:
+        return result
     result = product.new_empty(product.shape, dtype=grad.dtype)
     args = c.GateGradientArgs()
     (product, args.ld_product), (grad, args.ld_of_d) = _ops.in_lines(product), _ops.in_lines(grad)
@@ -134,7 +149,7 @@ def _run_gradient(product: Tensor, grad: Tensor, activation: str, block: int, li
     args.product, args.of_d, args.of_product = product.data_ptr(), grad.data_ptr(), result.data_ptr()
     args.type_product, args.type_of_d = _ops._TYPES[product.dtype], _ops._TYPES[grad.dtype]
     args.type_of_product = args.type_of_d
-    Gate(activation, block, limit, slope, offset).write_function(args)
+    gate.write_function(args)
     _handles.call(c.hgemm_gate_gradient, args, product.device, False)
     return result
 
