@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "groups.hpp"
 #include "passes.hpp"
 #include "product.hpp"
 #include "torch_api.hpp"
@@ -81,11 +82,71 @@ void serve_gate_gradient(Value* stack, std::uint64_t, std::uint64_t)
     answer(stack, {gate_gradient(product, grad, gated(stack + 2))}, {product, grad});
 }
 
+// Tensor a, Tensor b, Tensor ends, Tensor bias, and those of gated(). Two results.
+void serve_groups(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor a = tensor(stack[0]), b = tensor(stack[1]), ends = tensor(stack[2]), bias = tensor(stack[3]);
+    Tensor aux = nullptr;
+    Options options = gated(stack + 4);
+    options.aux = &aux;
+    Tensor result = grouped_product(a, b, ends, bias, options);
+    answer(stack, {result, aux}, {a, b, ends, bias});
+}
+
+// Tensor indices, int experts. Two results.
+void serve_route(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor indices = tensor(stack[0]);
+    const Routed routed = route(indices, integer(stack[1]));
+    answer(stack, {routed.rows, routed.ends}, {indices});
+}
+
+// Tensor x, Tensor weights, Tensor rows, Tensor ends, int form
+void serve_gather(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor x = tensor(stack[0]), weights = tensor(stack[1]), rows = tensor(stack[2]),
+           ends = tensor(stack[3]);
+    answer(stack, {gather(x, weights, rows, ends, {.form = integer(stack[4])})}, {x, weights, rows, ends});
+}
+
+// Tensor values, Tensor weights, Tensor rows, int form
+void serve_combine(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor values = tensor(stack[0]), weights = tensor(stack[1]), rows = tensor(stack[2]);
+    answer(stack, {combine(values, weights, rows, {.form = integer(stack[3])})}, {values, weights, rows});
+}
+
+// Tensor x, Tensor values, Tensor rows, int type
+void serve_dot(Value* stack, std::uint64_t, std::uint64_t)
+{
+    Tensor x = tensor(stack[0]), values = tensor(stack[1]), rows = tensor(stack[2]);
+    const auto type = static_cast<hgemm_type_t>(integer(stack[3]));
+    answer(stack, {dot(x, values, rows, type)}, {x, values, rows});
+}
+
 template <typename Function>
 bool look_up(void* library, const char* name, Function*& function)
 {
     function = reinterpret_cast<Function*>(dlsym(library, name));
     return function != nullptr;
+}
+
+template <typename Find>
+void find_all_of_hgemm(const Find& find, Api& api)
+{
+    find("hgemm_args_init", api.args_init);
+    find("hgemm_gemm_ex", api.gemm);
+    find("hgemm_gate_gradient_args_init", api.gate_gradient_args_init);
+    find("hgemm_gate_gradient", api.gate_gradient);
+    find("hgemm_grouped_args_init", api.grouped_args_init);
+    find("hgemm_grouped_ex", api.grouped);
+    find("hgemm_clear_rows", api.clear_rows);
+    find("hgemm_route_args_init", api.route_args_init);
+    find("hgemm_route", api.route);
+    find("hgemm_rows_args_init", api.rows_args_init);
+    find("hgemm_gather_rows", api.gather_rows);
+    find("hgemm_combine_rows", api.combine_rows);
+    find("hgemm_dot_rows", api.dot_rows);
 }
 
 // The name of what is missing, or null.
@@ -117,10 +178,9 @@ const char* look_up_all(void* torch, void* hgemm, Api& api)
     read("aoti_torch_dtype_float16", api.f16);
     read("aoti_torch_dtype_bfloat16", api.bf16);
     read("aoti_torch_dtype_float32", api.f32);
-    find(hgemm, "hgemm_args_init", api.args_init);
-    find(hgemm, "hgemm_gemm_ex", api.gemm);
-    find(hgemm, "hgemm_gate_gradient_args_init", api.gate_gradient_args_init);
-    find(hgemm, "hgemm_gate_gradient", api.gate_gradient);
+    read("aoti_torch_dtype_int32", api.i32);
+    read("aoti_torch_dtype_int64", api.i64);
+    find_all_of_hgemm([&](const char* name, auto& function) { find(hgemm, name, function); }, api);
     return missing;
 }
 
@@ -133,7 +193,12 @@ constexpr std::pair<const char*, Kernel*> KERNELS[] = {{"_serve", serve},
                                                        {"_serve_add", serve_add},
                                                        {"_serve_gated", serve_gated},
                                                        {"_serve_gated_aux", serve_gated_aux},
-                                                       {"_serve_gate_gradient", serve_gate_gradient}};
+                                                       {"_serve_gate_gradient", serve_gate_gradient},
+                                                       {"_serve_groups", serve_groups},
+                                                       {"_serve_route", serve_route},
+                                                       {"_serve_gather", serve_gather},
+                                                       {"_serve_combine", serve_combine},
+                                                       {"_serve_dot", serve_dot}};
 
 // What torch keeps for as long as the process: it has no moment to take kernels back.
 bool implement(const char* key)
@@ -151,6 +216,10 @@ constexpr std::pair<std::string_view, Form> FORMS[] = {{"BATCH_INVARIANT", BATCH
                                                        {"LINEAR", LINEAR},
                                                        {"SYMMETRIC", SYMMETRIC},
                                                        {"OUTER", OUTER},
+                                                       {"OF_K", OF_K},
+                                                       {"CLEAR", CLEAR},
+                                                       {"AUX", AUX},
+                                                       {"ADDED", ADDED},
                                                        {"ACTIVATION_SHIFT", ACTIVATION_SHIFT}};
 
 }  // namespace

@@ -1,23 +1,11 @@
 #include "product.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "view.hpp"
 
 namespace hgemm_torch {
 namespace {
-
-bool read_operand(const Matrix& x, hgemm_op_t& op, std::int64_t& ld)
-{
-    op = HGEMM_NO_TRANS;
-    ld = leading(x);
-    if (ld == 0) {
-        op = HGEMM_TRANS;
-        ld = leading(x.transposed());
-    }
-    return ld != 0;
-}
 
 class Product {
 public:
@@ -28,20 +16,17 @@ public:
 
     Tensor run()
     {
-        Shared* shared = ready_ ? a_.take_handle(options_.has(BATCH_INVARIANT)) : nullptr;
-        if (shared == nullptr)
+        if (!ready_)
             return nullptr;
-        Tensor result = allocate();
-        const bool is_there = result != nullptr && !api.get_data_ptr(result, &args_.d) && allocate_aux() &&
-                              !api.gemm(shared->handle, &args_);
-        shared->give_back();
-        if (is_there)
-            return result;
-        for (Tensor each :
-             {result, options_.aux == nullptr ? nullptr : std::exchange(*options_.aux, nullptr)})
-            if (each != nullptr)
-                api.delete_tensor(each);
-        return nullptr;
+        const Lent lent = a_.take_handle(options_.has(BATCH_INVARIANT));
+        if (!lent)
+            return nullptr;
+        Owned result = allocate(), aux = options_.aux != nullptr ? allocate_aux() : nullptr;
+        if (!result || (options_.aux != nullptr && !aux) || api.gemm(lent->handle, &args_))
+            return nullptr;
+        if (options_.aux != nullptr)
+            *options_.aux = aux.release();
+        return result.release();
     }
 
 private:
@@ -122,19 +107,17 @@ private:
     // Of the result.
     std::int64_t columns() const { return args_.gate.block != 0 ? args_.n / 2 : args_.n; }
 
-    Tensor allocate() const
+    Owned allocate()
     {
         const std::int32_t dtype = options_.has(WIDE) ? api.f32 : a_.dtype;
-        return options_.has(OUTER) ? a_.new_matrix(args_.m, args_.n, dtype) : a_.new_rows(columns(), dtype);
+        return options_.has(OUTER) ? a_.new_tensor({args_.m, args_.n}, dtype, args_.d)
+                                   : a_.new_rows(columns(), dtype, args_.d);
     }
 
-    bool allocate_aux()
+    Owned allocate_aux()
     {
-        if (options_.aux == nullptr)
-            return true;
-        *options_.aux = a_.new_matrix(args_.m, args_.n, a_.dtype);
         args_.ldaux = std::max<std::int64_t>(1, args_.n);
-        return *options_.aux != nullptr && !api.get_data_ptr(*options_.aux, &args_.aux);
+        return a_.new_tensor({args_.m, args_.n}, a_.dtype, args_.aux);
     }
 
     const Options& options_;

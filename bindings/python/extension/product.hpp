@@ -16,7 +16,11 @@ enum Form : std::int64_t {
     LINEAR = 8,      // a is of any dimensions, and b is the transposed matrix
     SYMMETRIC = 16,  // the result is known to be, and so is a matrix that is added
     OUTER = 32,      // a and b are of any dimensions, with as many rows, and a is transposed
-    ACTIVATION_SHIFT = 6
+    OF_K = 64,       // groups are of K
+    CLEAR = 128,     // rows of no group are 0
+    AUX = 256,       // of groups: the product before the gate is a result too
+    ADDED = 512,     // of groups: there is a bias; of rows: there are weights
+    ACTIVATION_SHIFT = 10
 };
 static_assert(BATCH_INVARIANT == std::int64_t{true});
 

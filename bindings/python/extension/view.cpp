@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace hgemm_torch {
 namespace {
 
-Tensor new_tensor(const View& beside, const std::int64_t* sizes, std::int64_t dimensions,
-                  std::int32_t dtype)
+Owned new_contiguous(const View& beside, const std::int64_t* sizes, std::int64_t dimensions,
+                     std::int32_t dtype, void*& address)
 {
     std::array<std::int64_t, MAX_DIMENSIONS> strides;
     std::int64_t step = 1;
@@ -16,9 +17,11 @@ Tensor new_tensor(const View& beside, const std::int64_t* sizes, std::int64_t di
         step *= std::max<std::int64_t>(1, sizes[i]);
     }
     Tensor result = nullptr;
-    const Failed failed = api.empty_strided(dimensions, sizes, strides.data(), dtype, beside.device_type,
-                                            beside.device_index, &result);
-    return failed ? nullptr : result;
+    if (api.empty_strided(dimensions, sizes, strides.data(), dtype, beside.device_type, beside.device_index,
+                          &result))
+        return nullptr;
+    Owned owned(result);
+    return api.get_data_ptr(result, &address) ? nullptr : std::move(owned);
 }
 
 }  // namespace
@@ -69,21 +72,33 @@ bool View::as_rows(Matrix& result) const
     return true;
 }
 
-Tensor View::new_rows(std::int64_t columns, std::int32_t result_dtype) const
+bool View::is_contiguous() const
+{
+    std::int64_t step = 1;
+    for (std::int64_t i = dimensions - 1; i >= 0; --i) {
+        if (sizes[i] > 1 && strides[i] != step)
+            return false;
+        step *= sizes[i];
+    }
+    return true;
+}
+
+Owned View::new_rows(std::int64_t columns, std::int32_t result_dtype, void*& address) const
 {
     std::array<std::int64_t, MAX_DIMENSIONS> result_sizes;
     std::copy_n(sizes, dimensions - 1, result_sizes.begin());
     result_sizes[dimensions - 1] = columns;
-    return new_tensor(*this, result_sizes.data(), dimensions, result_dtype);
+    return new_contiguous(*this, result_sizes.data(), dimensions, result_dtype, address);
 }
 
-Tensor View::new_matrix(std::int64_t rows, std::int64_t columns, std::int32_t result_dtype) const
+Owned View::new_tensor(std::initializer_list<std::int64_t> result_sizes, std::int32_t result_dtype,
+                       void*& address) const
 {
-    const std::array<std::int64_t, 2> result_sizes{rows, columns};
-    return new_tensor(*this, result_sizes.data(), 2, result_dtype);
+    const auto dimensions_of_result = static_cast<std::int64_t>(result_sizes.size());
+    return new_contiguous(*this, result_sizes.begin(), dimensions_of_result, result_dtype, address);
 }
 
-Shared* View::take_handle(bool batch_invariant) const
+Lent View::take_handle(bool batch_invariant) const
 {
     Key key{HGEMM_DEVICE_HOST, nullptr, batch_invariant};
     if (device_type != api.cpu) {
@@ -91,7 +106,14 @@ Shared* View::take_handle(bool batch_invariant) const
         if (api.current_stream(key.device, &key.stream))
             return nullptr;
     }
-    return Shared::take(key);
+    return Lent(Shared::take(key));
+}
+
+std::int32_t dtype_of(hgemm_type_t type)
+{
+    if (type == HGEMM_F16)
+        return api.f16;
+    return type == HGEMM_BF16 ? api.bf16 : api.f32;
 }
 
 std::int64_t leading(const Matrix& x)
@@ -104,6 +126,17 @@ std::int64_t leading(const Matrix& x)
     if (x.rows == 1)
         return shortest;
     return x.row_stride >= shortest ? x.row_stride : 0;
+}
+
+bool read_operand(const Matrix& x, hgemm_op_t& op, std::int64_t& ld)
+{
+    op = HGEMM_NO_TRANS;
+    ld = leading(x);
+    if (ld == 0) {
+        op = HGEMM_TRANS;
+        ld = leading(x.transposed());
+    }
+    return ld != 0;
 }
 
 }  // namespace hgemm_torch

@@ -1,6 +1,6 @@
 """libhgemm_torch.so: products in C++, which take less of the host's time than the operators in Python.
 
-It serves products of plain tensors that need no copy, and says nothing to autograd. What it leaves, and all there is where torch does
+It serves plain tensors that need no copy, and tells autograd nothing. What it leaves, and all there is where torch does
 not have what it calls, is for the operators in Python, which also say what is wrong with arguments.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import CDLL, c_char_p, c_int, c_int64, c_void_p
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -22,7 +23,12 @@ _OPERATORS = ("_serve(Tensor a, Tensor b, int form) -> Tensor",
               "_serve_add(Tensor a, Tensor b, Tensor added, int form, float alpha, float beta) -> Tensor",
               f"_serve_gated(Tensor a, Tensor b, {_GATE}) -> Tensor",
               f"_serve_gated_aux(Tensor a, Tensor b, {_GATE}) -> (Tensor, Tensor)",
-              f"_serve_gate_gradient(Tensor product, Tensor grad, {_GATE}) -> Tensor")
+              f"_serve_gate_gradient(Tensor product, Tensor grad, {_GATE}) -> Tensor",
+              f"_serve_groups(Tensor a, Tensor b, Tensor ends, Tensor bias, {_GATE}) -> (Tensor, Tensor)",
+              "_serve_route(Tensor indices, int experts) -> (Tensor, Tensor)",
+              "_serve_gather(Tensor x, Tensor weights, Tensor rows, Tensor ends, int form) -> Tensor",
+              "_serve_combine(Tensor values, Tensor weights, Tensor rows, int form) -> Tensor",
+              "_serve_dot(Tensor x, Tensor values, Tensor rows, int type) -> Tensor")
 
 
 def _load() -> CDLL | None:
@@ -62,6 +68,7 @@ def _form(name: str) -> int:
 # Forms of products; an activation, shifted, is added.
 BATCH_INVARIANT, WIDE, BATCHED = _form("BATCH_INVARIANT"), _form("WIDE"), _form("BATCHED")
 LINEAR, SYMMETRIC, OUTER = _form("LINEAR"), _form("SYMMETRIC"), _form("OUTER")
+OF_K, CLEAR, AUX, ADDED = _form("OF_K"), _form("CLEAR"), _form("AUX"), _form("ADDED")
 ACTIVATION_SHIFT = _form("ACTIVATION_SHIFT")
 
 #: By the dtype of the result that is asked for.
@@ -72,10 +79,9 @@ if library is not None:
     for _operator in _OPERATORS:
         _definitions.impl(_definitions.define(_operator), torch.library.fallthrough_kernel, "Autograd")
     # What the overloads call: half a microsecond less.
-    _serve, _serve_add = torch.ops.hgemm._serve.default._op, torch.ops.hgemm._serve_add.default._op
-    _serve_gated, _serve_gated_aux = (torch.ops.hgemm._serve_gated.default._op,
-                                      torch.ops.hgemm._serve_gated_aux.default._op)
-    _serve_gate_gradient = torch.ops.hgemm._serve_gate_gradient.default._op
+    _operators = SimpleNamespace(**{name: getattr(torch.ops.hgemm, name).default._op
+                                    for name in (each.partition("(")[0] for each in _OPERATORS)})
+    _serve, _serve_add = _operators._serve, _operators._serve_add
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,19 +160,56 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
 
 def serve_gated_aux(a: Tensor, b: Tensor, form: int, *gate: Any) -> tuple[Tensor | None, Tensor | None]:
     """For kernels: a gated product, and the product, in rows. ``gate``: block, limit, slope and offset."""
-    return _serve_gated_aux(a, b, form, *gate) if enabled else (None, None)
+    return _operators._serve_gated_aux(a, b, form, *gate) if enabled else (None, None)
 
 
 def serve_gate_gradient(product: Tensor, grad: Tensor, form: int, *gate: Any) -> Tensor | None:
     """For kernels. ``gate``: block, limit, slope and offset."""
-    return _serve_gate_gradient(product, grad, form, *gate) if enabled else None
+    return _operators._serve_gate_gradient(product, grad, form, *gate) if enabled else None
+
+
+def _flagged(tensor: Tensor | None, another: Tensor, flag: int) -> tuple[Tensor, int]:
+    """The extension takes no None: where this is one, any tensor stands for it."""
+    return (another, 0) if tensor is None else (tensor, flag)
+
+
+def serve_groups(a: Tensor, b: Tensor, ends: Tensor, bias: Tensor | None, form: int, block: int = 0, limit: float = 0,
+                 slope: float = 0, offset: float = 0) -> tuple[Tensor | None, Tensor | None]:
+    """For kernels: a product by groups, and with AUX the product before the gate."""
+    if not enabled:
+        return None, None
+    bias, biased = _flagged(bias, ends, ADDED)
+    return _operators._serve_groups(a, b, ends, bias, form | biased, block, limit, slope, offset)
+
+
+def serve_route(indices: Tensor, experts: int) -> tuple[Tensor | None, Tensor | None]:
+    return _operators._serve_route(indices, experts) if enabled else (None, None)
+
+
+def serve_gather(x: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None) -> Tensor | None:
+    """For kernels. ``ends``: clears the rows behind the last of them."""
+    if not enabled:
+        return None
+    (weights, weighted), (ends, clear) = _flagged(weights, rows, ADDED), _flagged(ends, rows, CLEAR)
+    return _operators._serve_gather(x, weights, rows, ends, weighted | clear)
+
+
+def serve_combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor | None:
+    if not enabled:
+        return None
+    weights, weighted = _flagged(weights, rows, ADDED)
+    return _operators._serve_combine(values, weights, rows, weighted)
+
+
+def serve_dot(x: Tensor, values: Tensor, rows: Tensor, type: int) -> Tensor | None:
+    return _operators._serve_dot(x, values, rows, type) if enabled else None
 
 
 def serve_gated(a: Tensor, b: Tensor, form: int, *gate: Any) -> Tensor | None:
     """As serve_plain(), of a gated product. ``gate``: block, limit, slope and offset."""
     if not enabled or not is_plain(a, b) or needs_gradient(a, b) or forward_ad._current_level >= 0:
         return None
-    return _serve_gated(a, b, form, *gate)
+    return _operators._serve_gated(a, b, form, *gate)
 
 
 def may_differentiate(*tensors: Tensor | None) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import c
 from .._operand import activation_of, gemm_args
 from . import _extension, _groups, _handles, _ops
+from ._extension import AUX
 from ._ops import _Kind, kind, kind_or_none
 
 _ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offset, bool batch_invariant"
@@ -125,12 +126,18 @@ def _multiply_by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_inva
 def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                  offset: float, batch_invariant: bool, bias: Tensor | None = None) -> Tensor:
     gate = Gate(activation, block, limit, slope, offset)
-    return _multiply_by_rows(a, b, ends, gate, batch_invariant, bias, None)
+    form, *rest = gate.served
+    served, _ = _extension.serve_groups(a, b, ends, bias, batch_invariant | form, *rest)
+    return _multiply_by_rows(a, b, ends, gate, batch_invariant, bias, None) if served is None else served
 
 
 def _run_by_rows_aux(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                      offset: float, batch_invariant: bool, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
     gate = Gate(activation, block, limit, slope, offset)
+    form, *rest = gate.served
+    served, aux = _extension.serve_groups(a, b, ends, bias, batch_invariant | AUX | form, *rest)
+    if served is not None:
+        return served, aux
     aux = a.new_empty(_groups._shape_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias)))
     return _multiply_by_rows(a, b, ends, gate, batch_invariant, bias, aux), aux
 

@@ -12,6 +12,7 @@ from .. import c
 from .._operand import leading
 from . import _extension, _handles, _ops
 from ._autograd import Differentiable
+from ._extension import CLEAR, OF_K, WIDTHS, serve_groups
 from ._ops import _require, _Kind, kind, kind_or_none
 
 # Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), plus bias[g] (N), for each group g. clear: rows of no
@@ -130,6 +131,11 @@ def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_inv
 
 def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
                 out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
+    if out_dtype in WIDTHS:
+        form = batch_invariant | WIDTHS[out_dtype] | (CLEAR if clear else 0)
+        served, _ = serve_groups(a, b, ends, bias, form)
+        if served is not None:
+            return served
     plan = _plan_by_rows(kind(a), kind(b), kind(ends), out_dtype, kind_or_none(bias))
     out = _run(plan, a, b, ends, a.new_empty(plan.shape, dtype=out_dtype), batch_invariant, bias)
     return clear_rows(out, ends) if clear else out
@@ -154,6 +160,10 @@ def in_aligned_lines(x: Tensor) -> Tensor:
 
 
 def run_by_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
+    if out_dtype in WIDTHS:
+        served, _ = serve_groups(a, b, ends, None, batch_invariant | WIDTHS[out_dtype] | OF_K)
+        if served is not None:
+            return served
     if a.is_cuda:  # kernels for other operands read their elements one by one
         _shape_by_k(kind(a), kind(b), kind(ends), out_dtype)
         a, b = in_aligned_lines(a.t()).t(), in_aligned_lines(b)

@@ -37,6 +37,9 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
         least, most = (x.item() for x in indices.aminmax())
         _require(-1 <= least and most < experts, ValueError,
                  f"router_indices: has {least if least < -1 else most}, must be from -1 to {experts - 1}")
+    rows, ends = _extension.serve_route(indices, experts)
+    if rows is not None:
+        return rows, ends
     rows, ends = _routed(indices, experts)
     args = c.RouteArgs()
     indices, args.ld = _ops.in_lines(indices)
@@ -61,6 +64,10 @@ def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Ten
 
 
 def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False, ends: Tensor | None = None) -> Tensor:
+    if not clear or ends is not None:
+        served = _extension.serve_gather(x, weights, rows, ends if clear else None)
+        if served is not None:
+            return served
     new = x.new_zeros if clear and ends is None else x.new_empty
     d = _move(c.hgemm_gather_rows, x, new((rows.numel(), x.shape[1])), weights, rows)
     return d if not clear or ends is None else _groups.clear_rows(d, ends)
@@ -68,10 +75,16 @@ def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False
 
 def _combine(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None = None) -> Tensor:
     """In the order of the token's choices, in float32, rounded once, whatever T is."""
+    served = _extension.serve_combine(values, weights, rows)
+    if served is not None:
+        return served
     return _move(c.hgemm_combine_rows, values, values.new_empty(rows.shape[0], values.shape[1]), weights, rows)
 
 
 def _dot(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
+    served = _extension.serve_dot(x, values, rows, _ops._TYPES[dtype])
+    if served is not None:
+        return served
     d, rows = x.new_empty(rows.shape, dtype=dtype), rows.contiguous()
     args = c.RowsArgs()
     (x, args.lda), (values, args.ldb) = _ops.in_lines(x), _ops.in_lines(values)
