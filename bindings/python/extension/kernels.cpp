@@ -58,21 +58,24 @@ void serve_add(Value* stack, std::uint64_t, std::uint64_t)
     answer(stack, {product(a, b, added, options)}, {a, b, added});
 }
 
-// Tensor a, Tensor b, and those of gated()
+// Tensor a, Tensor b, Tensor bias, and those of gated(). The bias is read with ADDED.
 void serve_gated(Value* stack, std::uint64_t, std::uint64_t)
 {
-    Tensor a = tensor(stack[0]), b = tensor(stack[1]);
-    answer(stack, {product(a, b, nullptr, gated(stack + 2))}, {a, b});
+    Tensor a = tensor(stack[0]), b = tensor(stack[1]), bias = tensor(stack[2]);
+    Options options = gated(stack + 3);
+    options.beta = 1;
+    answer(stack, {product(a, b, options.has(ADDED) ? bias : nullptr, options)}, {a, b, bias});
 }
 
 // The same. Two results.
-void serve_gated_aux(Value* stack, std::uint64_t, std::uint64_t)
+void serve_aux(Value* stack, std::uint64_t, std::uint64_t)
 {
-    Tensor a = tensor(stack[0]), b = tensor(stack[1]), aux = nullptr;
-    Options options = gated(stack + 2);
+    Tensor a = tensor(stack[0]), b = tensor(stack[1]), bias = tensor(stack[2]), aux = nullptr;
+    Options options = gated(stack + 3);
+    options.beta = 1;
     options.aux = &aux;
-    Tensor result = product(a, b, nullptr, options);
-    answer(stack, {result, aux}, {a, b});
+    Tensor result = product(a, b, options.has(ADDED) ? bias : nullptr, options);
+    answer(stack, {result, aux}, {a, b, bias});
 }
 
 // Tensor product, Tensor grad, and those of gated()
@@ -192,7 +195,7 @@ bool has_cuda(void* torch, Api& api)
 constexpr std::pair<const char*, Kernel*> KERNELS[] = {{"_serve", serve},
                                                        {"_serve_add", serve_add},
                                                        {"_serve_gated", serve_gated},
-                                                       {"_serve_gated_aux", serve_gated_aux},
+                                                       {"_serve_aux", serve_aux},
                                                        {"_serve_gate_gradient", serve_gate_gradient},
                                                        {"_serve_groups", serve_groups},
                                                        {"_serve_route", serve_route},

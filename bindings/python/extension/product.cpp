@@ -109,7 +109,7 @@ private:
 
     Owned allocate()
     {
-        const std::int32_t dtype = options_.has(WIDE) ? api.f32 : a_.dtype;
+        const std::int32_t dtype = dtype_of(args_.type_d);
         return options_.has(OUTER) ? a_.new_tensor({args_.m, args_.n}, dtype, args_.d)
                                    : a_.new_rows(columns(), dtype, args_.d);
     }
@@ -117,7 +117,8 @@ private:
     Owned allocate_aux()
     {
         args_.ldaux = std::max<std::int64_t>(1, args_.n);
-        return a_.new_tensor({args_.m, args_.n}, a_.dtype, args_.aux);
+        return options_.has(BATCHED) ? nullptr
+                                     : a_.new_tensor({args_.m, args_.n}, dtype_of(args_.type_d), args_.aux);
     }
 
     const Options& options_;

@@ -19,7 +19,7 @@ enum Form : std::int64_t {
     OF_K = 64,       // groups are of K
     CLEAR = 128,     // rows of no group are 0
     AUX = 256,       // of groups: the product before the gate is a result too
-    ADDED = 512,     // of groups: there is a bias; of rows: there are weights
+    ADDED = 512,     // of gated products, also of groups: there is a bias; of rows: there are weights
     ACTIVATION_SHIFT = 10
 };
 static_assert(BATCH_INVARIANT == std::int64_t{true});
@@ -28,7 +28,7 @@ struct Options {
     std::int64_t form;
     double alpha = 1, beta = 0;
     hgemm_gate_t gate{};
-    Tensor* aux = nullptr;  // not null: receives a new tensor, the values before the activation or the gate
+    Tensor* aux = nullptr;  // not null: receives a new matrix, the values before the activation or the gate
 
     bool has(Form flag) const { return (form & flag) != 0; }
     hgemm_activation_t activation() const

@@ -105,10 +105,38 @@ class Served(unittest.TestCase):
                     self.differentiate(ht.linear, leaves, grad)
                     self.differentiate(ht.linear, [*leaves, random(32, **options).requires_grad_()], grad)
                     self.differentiate(ht.gated_linear, leaves, narrow)
+                    self.differentiate(ht.gated_linear, [*leaves, random(32, device=device).float().requires_grad_()],
+                                       narrow)
+                    for activation in ("relu", "gelu_tanh", "silu"):
+                        self.differentiate(ht.linear, leaves, grad, activation=activation)
+                        self.differentiate(ht.linear, [*leaves, random(32, **options).requires_grad_()], grad,
+                                           activation=activation)
                     self.differentiate(ht.gated_linear, leaves, random(*shape[:-1], 40, **options)[..., 8:24],
                                        activation="gelu_tanh", gate_block=4, limit=0.5, offset=1.0)
                 self.differentiate(ht.linear, leaves[:1], grad, weight=weight.detach())
                 self.differentiate(lambda w, x: ht.gated_linear(x, w), leaves[1:], narrow, x=leaves[0].detach())
+
+    def test_gradients_of_groups(self):
+        for device, wide in itertools.product(DEVICES, (torch.int32, torch.int64)):
+            options = {"dtype": torch.bfloat16, "device": device}
+            ends = torch.tensor([3, 3, 9], device=device, dtype=wide)
+            for b in (random(3, 16, 32, **options), random(3, 32, 16, **options).transpose(1, 2)):
+                leaves = [x.requires_grad_() for x in (random(9, 16, **options), b)]
+                bias = random(3, 32, **options).float().requires_grad_()
+                for rest in ({}, {"bias": bias}) if device == "cpu" else ({},):  # a GPU's sums of a bias copy a line
+                    self.differentiate(ht.grouped_mm, leaves, random(9, 32, **options), offs=ends, **rest)
+                    self.differentiate(ht.grouped_gated_mm, leaves, random(9, 16, **options), offs=ends, **rest)
+            leaves = [x.requires_grad_() for x in (random(9, 16, **options).t(), random(9, 24, **options))]
+            self.differentiate(ht.grouped_mm, leaves, random(3, 16, 24, **options), offs=ends)
+
+    def test_gradients_of_experts(self):
+        for device, dtype in itertools.product(DEVICES, HALF):
+            options = {"dtype": dtype, "device": device}
+            indices = torch.tensor([[0, 2], [3, 0], [-1, 1], [2, -1], [1, 0]], device=device)
+            leaves = [x.requires_grad_() for x in (random(5, 16, **options), random(5, 2, **options).float(),
+                                                   random(4, 32, 16, **options), random(4, 16, 16, **options))]
+            function = lambda x, weights, *rest: ht.moe(x, weights, indices, *rest)  # noqa: E731
+            self.differentiate(function, leaves, random(5, 16, **options))
 
     def test_gradients_of_what_is_left(self):
         """In part, where an operand has to be copied, and of gradients."""

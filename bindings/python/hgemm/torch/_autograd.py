@@ -81,7 +81,7 @@ def _gemm_backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], 
 _SATURATED = 128.0
 
 
-def _activation_backward(activation: str, grad: Tensor, aux: Tensor) -> Tensor:
+def activation_backward(activation: str, aux: Tensor, grad: Tensor) -> Tensor:
     """aux may be infinite: the sum overflows in half precision before the activation does."""
     if activation == "none":
         return grad
@@ -105,7 +105,7 @@ def _gemm_aux_backward(ctx: Any, grad: Optional[Tensor],
         return (None,) * 9
     a, b, aux = ctx.saved_tensors
     if grad is not None:
-        grad = _activation_backward(ctx.activation, grad, aux)
+        grad = activation_backward(ctx.activation, aux, grad)
         grad_aux = grad if grad_aux is None else grad + grad_aux
     return _gradients(ctx, a, b, grad_aux)
 

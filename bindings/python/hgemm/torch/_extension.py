@@ -21,8 +21,8 @@ from .. import c
 _GATE = "int form, int block, float limit, float slope, float offset"
 _OPERATORS = ("_serve(Tensor a, Tensor b, int form) -> Tensor",
               "_serve_add(Tensor a, Tensor b, Tensor added, int form, float alpha, float beta) -> Tensor",
-              f"_serve_gated(Tensor a, Tensor b, {_GATE}) -> Tensor",
-              f"_serve_gated_aux(Tensor a, Tensor b, {_GATE}) -> (Tensor, Tensor)",
+              f"_serve_gated(Tensor a, Tensor b, Tensor bias, {_GATE}) -> Tensor",
+              f"_serve_aux(Tensor a, Tensor b, Tensor bias, {_GATE}) -> (Tensor, Tensor)",
               f"_serve_gate_gradient(Tensor product, Tensor grad, {_GATE}) -> Tensor",
               f"_serve_groups(Tensor a, Tensor b, Tensor ends, Tensor bias, {_GATE}) -> (Tensor, Tensor)",
               "_serve_route(Tensor indices, int experts) -> (Tensor, Tensor)",
@@ -113,8 +113,11 @@ def is_plain(*tensors: Tensor | None) -> bool:
     """False where torch has to see operators, as its compiler, its modes, its transforms and its dispatcher do."""
     if _is_compiling() or _modes() or _transforms() is not None or _is_tracing():
         return False
-    return all([x is None or (type(x) in _PLAIN and x.device.type in ("cpu", "cuda") and x.layout is torch.strided
-                              and not x.is_neg()) for x in tensors])
+    for x in tensors:
+        if x is not None and (type(x) not in _PLAIN or not (x.is_cuda or x.is_cpu) or x.layout is not torch.strided
+                              or x.is_neg()):
+            return False
+    return True
 
 
 def no_forward_mode() -> NotImplementedError:
@@ -158,19 +161,23 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
         return None
 
 
-def serve_gated_aux(a: Tensor, b: Tensor, form: int, *gate: Any) -> tuple[Tensor | None, Tensor | None]:
-    """For kernels: a gated product, and the product, in rows. ``gate``: block, limit, slope and offset."""
-    return _operators._serve_gated_aux(a, b, form, *gate) if enabled else (None, None)
+def _flagged(tensor: Tensor | None, another: Tensor, flag: int) -> tuple[Tensor, int]:
+    """The extension takes no None: where this is one, any tensor stands for it."""
+    return (another, 0) if tensor is None else (tensor, flag)
+
+
+def serve_aux(a: Tensor, b: Tensor, bias: Tensor | None, form: int, block: int = 0, limit: float = 0,
+              slope: float = 0, offset: float = 0) -> tuple[Tensor | None, Tensor | None]:
+    """For kernels: a product with an activation or a gate, and in rows the product before it."""
+    if not enabled:
+        return None, None
+    bias, biased = _flagged(bias, a, ADDED)
+    return _operators._serve_aux(a, b, bias, form | biased, block, limit, slope, offset)
 
 
 def serve_gate_gradient(product: Tensor, grad: Tensor, form: int, *gate: Any) -> Tensor | None:
     """For kernels. ``gate``: block, limit, slope and offset."""
     return _operators._serve_gate_gradient(product, grad, form, *gate) if enabled else None
-
-
-def _flagged(tensor: Tensor | None, another: Tensor, flag: int) -> tuple[Tensor, int]:
-    """The extension takes no None: where this is one, any tensor stands for it."""
-    return (another, 0) if tensor is None else (tensor, flag)
 
 
 def serve_groups(a: Tensor, b: Tensor, ends: Tensor, bias: Tensor | None, form: int, block: int = 0, limit: float = 0,
@@ -205,11 +212,12 @@ def serve_dot(x: Tensor, values: Tensor, rows: Tensor, type: int) -> Tensor | No
     return _operators._serve_dot(x, values, rows, type) if enabled else None
 
 
-def serve_gated(a: Tensor, b: Tensor, form: int, *gate: Any) -> Tensor | None:
+def serve_gated(a: Tensor, b: Tensor, bias: Tensor | None, form: int, *gate: Any) -> Tensor | None:
     """As serve_plain(), of a gated product. ``gate``: block, limit, slope and offset."""
-    if not enabled or not is_plain(a, b) or needs_gradient(a, b) or forward_ad._current_level >= 0:
+    if not enabled or not is_plain(a, b, bias) or needs_gradient(a, b, bias) or forward_ad._current_level >= 0:
         return None
-    return _operators._serve_gated(a, b, form, *gate)
+    bias, biased = _flagged(bias, a, ADDED)
+    return _operators._serve_gated(a, b, bias, form | biased, *gate)
 
 
 def may_differentiate(*tensors: Tensor | None) -> bool:

@@ -96,11 +96,10 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
 def _run_aux(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int, limit: float, slope: float,
              offset: float, batch_invariant: bool) -> tuple[Tensor, Tensor]:
     gate = Gate(activation, block, limit, slope, offset)
-    if bias is None:
-        form, *rest = gate.served
-        result, aux = _extension.serve_gated_aux(a, b, batch_invariant | form, *rest)
-        if result is not None:
-            return result, aux
+    form, *rest = gate.served
+    result, aux = _extension.serve_aux(a, b, bias, batch_invariant | form, *rest)
+    if result is not None:
+        return result, aux
     aux = a.new_empty(_ops.result_shape(kind(a), kind(b), None, kind_or_none(bias), a.dtype))
     return _multiply(a, b, bias, gate, batch_invariant, aux), aux
 

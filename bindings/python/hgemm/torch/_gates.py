@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -12,7 +13,7 @@ from torch.nn import functional
 from .._operand import ACTIVATIONS
 from . import _autograd, _gate_products, _groups, _linear, _ops
 from ._autograd import _SATURATED, Differentiable
-from ._extension import LINEAR, is_plain, may_differentiate, needs_gradient, serve_gated, serve_gated_aux
+from ._extension import LINEAR, is_plain, may_differentiate, needs_gradient, serve_gated
 from ._gate_products import GATE_GRADIENT, GATED, GATED_AUX, GROUPED_GATED_MM, GROUPED_GATED_MM_AUX, Gate
 from ._ops import _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
@@ -181,39 +182,14 @@ _BY_ROWS_AUX = Differentiable(GROUPED_GATED_MM_AUX, _gate_products._run_by_rows_
                               _backward_by_rows_aux)
 
 
-class _Served(torch.autograd.Function):
-    """Of results that are there already: by the extension, which takes less of the host's time than an operator. They
-    are in a tuple, since they are no arguments to torch. One is the product, on which the gradient depends."""
-
-    @staticmethod
-    def forward(ctx: Any, input: Tensor, weight: Tensor, results: tuple[Tensor, Tensor], gate: Gate,
-                batch_invariant: bool) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(input, weight, results[1])
-        ctx.set_materialize_grads(False)
-        ctx.gate, ctx.batch_invariant = gate, batch_invariant
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, grad: Optional[Tensor], grad_aux: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
-        if grad is None and grad_aux is None:
-            return (None,) * 5
-        input, weight, product = ctx.saved_tensors
-        if grad is not None:
-            grad = _linear.as_rows(grad)
-        of_product = _product_gradient(ctx, product, grad, grad_aux)
-        return *_linear.gradients(ctx, input, weight, of_product), None, None, None
-
-
-def _serve(input: Tensor, weight: Tensor, gate: Gate, batch_invariant: bool) -> Tensor | None:
+def _serve(input: Tensor, weight: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor | None:
     """By the extension; None: the operators have to find out what to do."""
     form, *rest = gate.served
-    form |= batch_invariant | LINEAR
-    if not needs_gradient(input, weight):
-        return serve_gated(input, weight, form, *rest)
-    if input.dtype != torch.bfloat16 or not may_differentiate(input, weight):
+    if not needs_gradient(input, weight, bias):
+        return serve_gated(input, weight, bias, form | batch_invariant | LINEAR, *rest)
+    if not keeps_product(input, weight, bias) or not may_differentiate(input, weight, bias):
         return None
-    results = serve_gated_aux(input, weight, form, *rest)
-    return None if results[0] is None else _Served.apply(input, weight, results, gate, batch_invariant)[0]
+    return _linear.activated(input, weight, bias, partial(product_gradient, gate), batch_invariant, form, *rest)
 
 
 def gated(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor:
@@ -251,12 +227,11 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
         require_tensors(bias=bias)
     _require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
     _require(input.shape[-1] == weight.shape[1], ValueError,
-             f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
+             lambda: f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
     gate = gate_of(weight.shape[0], "weight", activation, gate_block, limit, slope, offset)
-    if bias is None:
-        result = _serve(input, weight, gate, mode.now.batch_invariant)
-        if result is not None:
-            return result
+    result = _serve(input, weight, bias, gate, mode.now.batch_invariant)
+    if result is not None:
+        return result
     a, b = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), weight.t()
     try:
         result = gated(a, b, bias, gate, mode.batch_invariant)

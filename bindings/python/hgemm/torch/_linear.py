@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Optional
 
 import torch
 from torch import Tensor
 
-from . import _autograd, _extension
-from ._extension import LINEAR, OUTER, may_differentiate, serve_plain
+from .._operand import activation_of
+from . import _autograd
+from ._extension import ACTIVATION_SHIFT, LINEAR, OUTER, may_differentiate, serve, serve_aux, serve_plain
 
 
-def as_rows(x: Tensor) -> Tensor:
+def _as_rows(x: Tensor) -> Tensor:
     return x if x.dim() == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
@@ -20,14 +23,14 @@ def _multiply(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
     return _autograd.gemm(a, b, None, None, 1.0, 0.0, "none", None, ctx.batch_invariant)
 
 
-def gradients(ctx: Any, input: Tensor, weight: Tensor, grad: Tensor) -> tuple[Optional[Tensor], Optional[Tensor]]:
+def _gradients(ctx: Any, input: Tensor, weight: Tensor, grad: Tensor) -> tuple[Optional[Tensor], Optional[Tensor]]:
     """Of input and weight, from that of their product, whose rows may be those of a matrix. That of weight is stored as
     weight is: torch would copy it else."""
     of_input = of_weight = None
     if ctx.needs_input_grad[0]:
         of_input = serve_plain(grad, weight.t(), ctx.batch_invariant | LINEAR)
         if of_input is None:
-            of_input = _multiply(ctx, as_rows(grad), weight)
+            of_input = _multiply(ctx, _as_rows(grad), weight)
         if of_input.dim() != input.dim():
             of_input = of_input.reshape(input.shape)
     if ctx.needs_input_grad[1]:
@@ -35,36 +38,53 @@ def gradients(ctx: Any, input: Tensor, weight: Tensor, grad: Tensor) -> tuple[Op
         if is_row_major:
             of_weight = serve_plain(grad, input, ctx.batch_invariant | OUTER)
         if of_weight is None:
-            input, grad = as_rows(input), as_rows(grad)
+            input, grad = _as_rows(input), _as_rows(grad)
             of_weight = _multiply(ctx, grad.t(), input) if is_row_major else _multiply(ctx, input.t(), grad).t()
     return of_input, of_weight
 
 
-class _Linear(torch.autograd.Function):
-    """Of a product that is there already; in a tuple, since it is no argument to torch."""
+class _Served(torch.autograd.Function):
+    """Of results that are there already, in a tuple since they are no arguments to torch. With a derivative, a function
+    of product and gradient, the second is the product before it."""
 
     @staticmethod
-    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None, results: tuple[Tensor],
-                batch_invariant: bool) -> Tensor:
-        ctx.save_for_backward(input, weight)
+    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None, results: tuple[Tensor, ...],
+                derivative: Callable[[Tensor, Tensor], Tensor] | None, batch_invariant: bool) -> Any:
+        ctx.save_for_backward(input, weight, *results[1:])
         ctx.set_materialize_grads(False)
-        ctx.batch_invariant, ctx.bias_dtype = batch_invariant, getattr(bias, "dtype", None)
-        return results[0]
+        ctx.derivative, ctx.batch_invariant, ctx.bias_dtype = derivative, batch_invariant, getattr(bias, "dtype", None)
+        return results if derivative is not None else results[0]
 
     @staticmethod
-    def backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
-        if grad is None:
-            return (None,) * 5
+    def backward(ctx: Any, grad: Optional[Tensor], of_product: Optional[Tensor] = None) -> tuple[Optional[Tensor], ...]:
+        if grad is None and of_product is None:
+            return (None,) * 6
+        input, weight, *product = ctx.saved_tensors
+        if ctx.derivative is not None and grad is not None:
+            grad = ctx.derivative(*product, _as_rows(grad))
+        if of_product is not None:
+            grad = of_product if grad is None else grad + of_product
         of_bias = None
         if ctx.needs_input_grad[2]:
-            of_bias = as_rows(grad).sum(0, dtype=torch.float32).to(ctx.bias_dtype)
-        return *gradients(ctx, *ctx.saved_tensors, grad), of_bias, None, None
+            of_bias = _as_rows(grad).sum(0, dtype=torch.float32).to(ctx.bias_dtype)
+        return *_gradients(ctx, input, weight, grad.to(input.dtype)), of_bias, None, None, None
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None, batch_invariant: bool) -> Tensor | None:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None,
+           batch_invariant: bool) -> Tensor | None:
     """None: the operators have to find out what to do."""
     if not may_differentiate(input, weight, bias):
         return None
-    form = batch_invariant | LINEAR
-    result = _extension.serve(input, weight, form, bias)
-    return None if result is None else _Linear.apply(input, weight, bias, (result,), batch_invariant)
+    if activation is None:
+        result = serve(input, weight, batch_invariant | LINEAR, bias)
+        return None if result is None else _Served.apply(input, weight, bias, (result,), None, batch_invariant)
+    form = activation_of(activation) << ACTIVATION_SHIFT
+    derivative = partial(_autograd.activation_backward, activation)
+    return activated(input, weight, bias, derivative, batch_invariant, form)
+
+
+def activated(input: Tensor, weight: Tensor, bias: Tensor | None, derivative: Callable[[Tensor, Tensor], Tensor],
+              batch_invariant: bool, form: int, *gate: Any) -> Tensor | None:
+    """The same of an activation or a gate, of tensors that may_differentiate()."""
+    results = serve_aux(input, weight, bias, form | batch_invariant | LINEAR, *gate)
+    return None if results[0] is None else _Served.apply(input, weight, bias, results, derivative, batch_invariant)[0]
