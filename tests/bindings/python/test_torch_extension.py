@@ -116,6 +116,14 @@ class Served(unittest.TestCase):
                 self.differentiate(ht.linear, leaves[:1], grad, weight=weight.detach())
                 self.differentiate(lambda w, x: ht.gated_linear(x, w), leaves[1:], narrow, x=leaves[0].detach())
 
+    def test_batches_of_gradients(self):
+        x, weight = (random(*shape, dtype=torch.bfloat16).requires_grad_() for shape in ((6, 16), (32, 16)))
+        for function, columns in ((ht.linear, 32), (partial(ht.linear, activation="silu"), 32), (ht.gated_linear, 16)):
+            y, grads = function(x, weight), random(3, 6, columns, dtype=torch.bfloat16)
+            found = torch.autograd.grad(y, (x, weight), grads, retain_graph=True, is_grads_batched=True)
+            want = [torch.autograd.grad(y, (x, weight), grad, retain_graph=True) for grad in grads]
+            self.assertEqual([bits(x) for x in found], [bits(torch.stack(x)) for x in zip(*want)])
+
     def test_gradients_of_groups(self):
         for device, wide in itertools.product(DEVICES, (torch.int32, torch.int64)):
             options = {"dtype": torch.bfloat16, "device": device}

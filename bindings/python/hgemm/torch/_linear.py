@@ -1,4 +1,4 @@
-"""linear() of plain tensors that need a gradient, by the extension: in as few calls as there are kernels."""
+"""Linear layers of plain tensors that need a gradient, by the extension: in as few calls as there are kernels."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str |
     """None: the operators have to find out what to do."""
     if not may_differentiate(input, weight, bias):
         return None
-    if activation is None:
+    if activation in (None, "none"):
         result = serve(input, weight, batch_invariant | LINEAR, bias)
         return None if result is None else _Served.apply(input, weight, bias, (result,), None, batch_invariant)
     form = activation_of(activation) << ACTIVATION_SHIFT
