@@ -15,7 +15,12 @@ enum Form : std::int64_t {
     BATCHED = 4,     // matrices are batches
     LINEAR = 8,      // a is of any dimensions, and b is the transposed matrix
     SYMMETRIC = 16,  // the result is known to be, and so is a matrix that is added
-    ACTIVATION_SHIFT = 5
+    OUTER = 32,      // a and b are of any dimensions, with as many rows, and a is transposed
+    OF_K = 64,       // groups are of K
+    CLEAR = 128,     // rows of no group are 0
+    AUX = 256,       // of groups: the product before the gate is a result too
+    ADDED = 512,     // of gated products, also of groups: there is a bias; of rows: there are weights
+    ACTIVATION_SHIFT = 10
 };
 static_assert(BATCH_INVARIANT == std::int64_t{true});
 
@@ -23,6 +28,7 @@ struct Options {
     std::int64_t form;
     double alpha = 1, beta = 0;
     hgemm_gate_t gate{};
+    Tensor* aux = nullptr;  // not null: receives a new matrix, the values before the activation or the gate
 
     bool has(Form flag) const { return (form & flag) != 0; }
     hgemm_activation_t activation() const

@@ -38,11 +38,22 @@ struct Api {
     Failed (*implement)(Library, const char* name, Kernel*);
 
     // libtorch's numbers of a device's type and of dtypes.
-    std::int32_t cpu, f16, bf16, f32;
+    std::int32_t cpu, f16, bf16, f32, i32, i64;
 
     // libhgemm's.
     void (*args_init)(hgemm_args_t*, std::size_t);
     hgemm_status_t (*gemm)(hgemm_handle_t, const hgemm_args_t*);
+    void (*gate_gradient_args_init)(hgemm_gate_gradient_args_t*, std::size_t);
+    hgemm_status_t (*gate_gradient)(hgemm_handle_t, const hgemm_gate_gradient_args_t*);
+    void (*grouped_args_init)(hgemm_grouped_args_t*, std::size_t);
+    hgemm_status_t (*grouped)(hgemm_handle_t, const hgemm_grouped_args_t*);
+    hgemm_status_t (*clear_rows)(hgemm_handle_t, const hgemm_grouped_args_t*);
+    void (*route_args_init)(hgemm_route_args_t*, std::size_t);
+    hgemm_status_t (*route)(hgemm_handle_t, const hgemm_route_args_t*);
+    void (*rows_args_init)(hgemm_rows_args_t*, std::size_t);
+    hgemm_status_t (*gather_rows)(hgemm_handle_t, const hgemm_rows_args_t*);
+    hgemm_status_t (*combine_rows)(hgemm_handle_t, const hgemm_rows_args_t*);
+    hgemm_status_t (*dot_rows)(hgemm_handle_t, const hgemm_rows_args_t*);
 
     // For CUDA tensors alone: null where there is no CUDA.
     Failed (*current_stream)(std::int32_t device, void** stream);

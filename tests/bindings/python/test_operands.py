@@ -1,5 +1,5 @@
 """Which op and leading dimension a matrix has is answered twice: by hgemm/_operand.py and, for products of PyTorch
-tensors, by extension/product.cpp. Both get random matrices here, and have to say the same.
+tensors, by extension/view.cpp. Both get random matrices here, and have to say the same.
 
 usage: test_operands.py <the library of operands.cpp>
 """

@@ -3,11 +3,13 @@
 On the CPU, and on a CUDA device where there is one.
 """
 
+import contextlib
 import ctypes
 import itertools
 import sys
 import threading
 import unittest
+from functools import partial
 from unittest import mock
 
 try:
@@ -82,6 +84,82 @@ class Served(unittest.TestCase):
                 for activation in (None, "relu", "gelu_tanh", "gelu_erf", "silu"):
                     self.check(ht.linear, x, weight, bias, activation)
                 self.check(ht.linear, x, weight)
+
+    def differentiate(self, function, leaves, grads, **options):
+        """By the extension, which leaves nothing, and without: the same bits, in the same order in memory."""
+        function = partial(function, **options)
+        with without:
+            want = torch.autograd.grad(function(*leaves), leaves, grads)
+        with mock.patch.object(_handles, "call", side_effect=AssertionError("left")):
+            found = torch.autograd.grad(function(*leaves), leaves, grads)
+        self.assertEqual([x.stride() for x in found], [x.stride() for x in want])
+        self.assertEqual([bits(x.contiguous()) for x in found], [bits(x.contiguous()) for x in want])
+
+    def test_gradients(self):
+        for device, shape in itertools.product(DEVICES, ((16,), (5, 16), (2, 3, 16), (1, 16), (0, 16))):
+            options = {"dtype": torch.bfloat16, "device": device}
+            for weight in (random(32, 16, **options), random(16, 32, **options).t()):
+                leaves = [x.requires_grad_() for x in (random(*shape, **options), weight)]
+                grad, narrow = random(*shape[:-1], 32, **options), random(*shape[:-1], 16, **options)
+                if weight.is_contiguous():
+                    self.differentiate(ht.linear, leaves, grad)
+                    self.differentiate(ht.linear, [*leaves, random(32, **options).requires_grad_()], grad)
+                    self.differentiate(ht.gated_linear, leaves, narrow)
+                    self.differentiate(ht.gated_linear, [*leaves, random(32, device=device).float().requires_grad_()],
+                                       narrow)
+                    for activation in ("relu", "gelu_tanh", "silu"):
+                        self.differentiate(ht.linear, leaves, grad, activation=activation)
+                        self.differentiate(ht.linear, [*leaves, random(32, **options).requires_grad_()], grad,
+                                           activation=activation)
+                    self.differentiate(ht.gated_linear, leaves, random(*shape[:-1], 40, **options)[..., 8:24],
+                                       activation="gelu_tanh", gate_block=4, limit=0.5, offset=1.0)
+                self.differentiate(ht.linear, leaves[:1], grad, weight=weight.detach())
+                self.differentiate(lambda w, x: ht.gated_linear(x, w), leaves[1:], narrow, x=leaves[0].detach())
+
+    def test_batches_of_gradients(self):
+        x, weight = (random(*shape, dtype=torch.bfloat16).requires_grad_() for shape in ((6, 16), (32, 16)))
+        for function, columns in ((ht.linear, 32), (partial(ht.linear, activation="silu"), 32), (ht.gated_linear, 16)):
+            y, grads = function(x, weight), random(3, 6, columns, dtype=torch.bfloat16)
+            found = torch.autograd.grad(y, (x, weight), grads, retain_graph=True, is_grads_batched=True)
+            want = [torch.autograd.grad(y, (x, weight), grad, retain_graph=True) for grad in grads]
+            self.assertEqual([bits(x) for x in found], [bits(torch.stack(x)) for x in zip(*want)])
+
+    def test_gradients_of_groups(self):
+        for device, wide in itertools.product(DEVICES, (torch.int32, torch.int64)):
+            options = {"dtype": torch.bfloat16, "device": device}
+            ends = torch.tensor([3, 3, 9], device=device, dtype=wide)
+            for b in (random(3, 16, 32, **options), random(3, 32, 16, **options).transpose(1, 2)):
+                leaves = [x.requires_grad_() for x in (random(9, 16, **options), b)]
+                bias = random(3, 32, **options).float().requires_grad_()
+                for rest in ({}, {"bias": bias}) if device == "cpu" else ({},):  # a GPU's sums of a bias copy a line
+                    self.differentiate(ht.grouped_mm, leaves, random(9, 32, **options), offs=ends, **rest)
+                    self.differentiate(ht.grouped_gated_mm, leaves, random(9, 16, **options), offs=ends, **rest)
+            leaves = [x.requires_grad_() for x in (random(9, 16, **options).t(), random(9, 24, **options))]
+            self.differentiate(ht.grouped_mm, leaves, random(3, 16, 24, **options), offs=ends)
+
+    def test_gradients_of_experts(self):
+        for device, dtype in itertools.product(DEVICES, HALF):
+            options = {"dtype": dtype, "device": device}
+            indices = torch.tensor([[0, 2], [3, 0], [-1, 1], [2, -1], [1, 0]], device=device)
+            leaves = [x.requires_grad_() for x in (random(5, 16, **options), random(5, 2, **options).float(),
+                                                   random(4, 32, 16, **options), random(4, 16, 16, **options))]
+            function = lambda x, weights, *rest: ht.moe(x, weights, indices, *rest)  # noqa: E731
+            self.differentiate(function, leaves, random(5, 16, **options))
+
+    def test_gradients_of_what_is_left(self):
+        """In part, where an operand has to be copied, and of gradients."""
+        for function, columns in ((ht.linear, 32), (ht.gated_linear, 16)):
+            leaves = [random(6, 16, dtype=torch.bfloat16).requires_grad_() for _ in range(2)]
+            leaves[1] = random(16, 32, dtype=torch.bfloat16).t().requires_grad_()
+            for grad in (random(columns, dtype=torch.bfloat16).expand(6, columns),
+                         random(6, 2 * columns, dtype=torch.bfloat16)[:, ::2]):
+                grads = []
+                for context in (without, contextlib.nullcontext()):
+                    with context:
+                        first = torch.autograd.grad(function(*leaves), leaves, grad, create_graph=True)
+                        second = torch.autograd.grad(sum(x.square().sum() for x in first), leaves)
+                    grads.append([bits(x.contiguous()) for x in first + second])
+                self.assertEqual(*grads)
 
     def test_batch_invariant_rows(self):
         for device in DEVICES[1:]:

@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
 from torch import Tensor
 
 from .._operand import ACTIVATIONS
-from . import _autograd, _flops, _groups, _ops  # noqa: F401  define torch.ops.hgemm
+from . import _autograd, _flops, _groups, _linear, _ops  # noqa: F401  define torch.ops.hgemm
 from ._extension import ACTIVATION_SHIFT, BATCHED, LINEAR, WIDTHS, needs_gradient, serve_plain
 from ._gates import gated_linear, grouped_gated_mm
 from ._moe import moe
@@ -116,6 +116,8 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
     """
     if activation in _LINEAR:
         served = serve_plain(input, weight, mode.now.batch_invariant | _LINEAR[activation], bias)
+        if served is None:
+            served = _linear.linear(input, weight, bias, activation, mode.now.batch_invariant)
         if served is not None:
             return served
     require_tensors(input=input)
@@ -124,9 +126,9 @@ def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, activat
         require_tensors(bias=bias)
     _ops._require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
     _ops._require(input.shape[-1] == weight.shape[1], ValueError,
-                  f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
+                  lambda: f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
     _ops._require(activation in ACTIVATIONS, ValueError,
-                  f"activation: {activation!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
+                  lambda: f"activation: {activation!r}, must be one of {', '.join(map(str, ACTIVATIONS))}")
     rows = 1
     for length in input.shape[:-1]:
         rows *= length
@@ -159,7 +161,7 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Optional[Tensor] = None, b
         _ops._require(offs is not None and not of_k, ValueError, "bias: must be None unless groups are of rows")
         require_tensors(bias=bias)
     _ops._require(of_k or out_dtype in (None, mat_a.dtype), TypeError,
-                  f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
+                  lambda: f"out_dtype: is {out_dtype}, must be {mat_a.dtype}")
     if offs is None:
         require_dimensions(3, mat_a=mat_a, mat_b=mat_b)
         return _gemm(_OF_GROUPED_MM, mat_a, mat_b)

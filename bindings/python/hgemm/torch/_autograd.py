@@ -58,9 +58,9 @@ def _gradients(ctx: Any, a: Tensor, b: Tensor, grad: Tensor) -> tuple[Optional[T
     half = grad.to(a.dtype)
     grad_a = grad_b = grad_c = grad_bias = None
     if need_a:
-        grad_a = _product(ctx, half, b.transpose(-2, -1))
-    if need_b:
-        grad_b = _product(ctx, a.transpose(-2, -1), half)
+        grad_a = _product(ctx, half, b.mT)
+    if need_b:  # stored as b is: torch would copy it else
+        grad_b = _product(ctx, half.mT, a).mT if b.stride(-2) == 1 else _product(ctx, a.mT, half)
     if need_c:
         grad_c = (grad * ctx.beta).to(ctx.c_dtype)
     if need_bias:
@@ -81,7 +81,7 @@ def _gemm_backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], 
 _SATURATED = 128.0
 
 
-def _activation_backward(activation: str, grad: Tensor, aux: Tensor) -> Tensor:
+def activation_backward(activation: str, aux: Tensor, grad: Tensor) -> Tensor:
     """aux may be infinite: the sum overflows in half precision before the activation does."""
     if activation == "none":
         return grad
@@ -105,7 +105,7 @@ def _gemm_aux_backward(ctx: Any, grad: Optional[Tensor],
         return (None,) * 9
     a, b, aux = ctx.saved_tensors
     if grad is not None:
-        grad = _activation_backward(ctx.activation, grad, aux)
+        grad = activation_backward(ctx.activation, aux, grad)
         grad_aux = grad if grad_aux is None else grad + grad_aux
     return _gradients(ctx, a, b, grad_aux)
 

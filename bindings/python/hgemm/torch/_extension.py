@@ -1,6 +1,6 @@
 """libhgemm_torch.so: products in C++, which take less of the host's time than the operators in Python.
 
-It serves products of plain tensors that need no gradient and no copy. What it leaves, and all there is where torch does
+It serves plain tensors that need no copy, and tells autograd nothing. What it leaves, and all there is where torch does
 not have what it calls, is for the operators in Python, which also say what is wrong with arguments.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import CDLL, c_char_p, c_int, c_int64, c_void_p
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -17,9 +18,17 @@ from torch.autograd import forward_ad
 
 from .. import c
 
-_OPERATORS = {"_serve": "Tensor a, Tensor b, int form",
-              "_serve_add": "Tensor a, Tensor b, Tensor added, int form, float alpha, float beta",
-              "_serve_gated": "Tensor a, Tensor b, int form, int block, float limit, float slope, float offset"}
+_GATE = "int form, int block, float limit, float slope, float offset"
+_OPERATORS = ("_serve(Tensor a, Tensor b, int form) -> Tensor",
+              "_serve_add(Tensor a, Tensor b, Tensor added, int form, float alpha, float beta) -> Tensor",
+              f"_serve_gated(Tensor a, Tensor b, Tensor bias, {_GATE}) -> Tensor",
+              f"_serve_aux(Tensor a, Tensor b, Tensor bias, {_GATE}) -> (Tensor, Tensor)",
+              f"_serve_gate_gradient(Tensor product, Tensor grad, {_GATE}) -> Tensor",
+              f"_serve_groups(Tensor a, Tensor b, Tensor ends, Tensor bias, {_GATE}) -> (Tensor, Tensor)",
+              "_serve_route(Tensor indices, int experts) -> (Tensor, Tensor)",
+              "_serve_gather(Tensor x, Tensor weights, Tensor rows, Tensor ends, int form) -> Tensor",
+              "_serve_combine(Tensor values, Tensor weights, Tensor rows, int form) -> Tensor",
+              "_serve_dot(Tensor x, Tensor values, Tensor rows, int type) -> Tensor")
 
 
 def _load() -> CDLL | None:
@@ -58,19 +67,21 @@ def _form(name: str) -> int:
 
 # Forms of products; an activation, shifted, is added.
 BATCH_INVARIANT, WIDE, BATCHED = _form("BATCH_INVARIANT"), _form("WIDE"), _form("BATCHED")
-LINEAR, SYMMETRIC, ACTIVATION_SHIFT = _form("LINEAR"), _form("SYMMETRIC"), _form("ACTIVATION_SHIFT")
+LINEAR, SYMMETRIC, OUTER = _form("LINEAR"), _form("SYMMETRIC"), _form("OUTER")
+OF_K, CLEAR, AUX, ADDED = _form("OF_K"), _form("CLEAR"), _form("AUX"), _form("ADDED")
+ACTIVATION_SHIFT = _form("ACTIVATION_SHIFT")
 
 #: By the dtype of the result that is asked for.
 WIDTHS = {None: 0, torch.float32: WIDE}
 
 if library is not None:
     _definitions = torch.library.Library("hgemm", "FRAGMENT")
-    for _name, _arguments in _OPERATORS.items():
-        _definitions.define(f"{_name}({_arguments}) -> Tensor")
-        _definitions.impl(_name, torch.library.fallthrough_kernel, "Autograd")
+    for _operator in _OPERATORS:
+        _definitions.impl(_definitions.define(_operator), torch.library.fallthrough_kernel, "Autograd")
     # What the overloads call: half a microsecond less.
-    _serve, _serve_add = torch.ops.hgemm._serve.default._op, torch.ops.hgemm._serve_add.default._op
-    _serve_gated = torch.ops.hgemm._serve_gated.default._op
+    _operators = SimpleNamespace(**{name: getattr(torch.ops.hgemm, name).default._op
+                                    for name in (each.partition("(")[0] for each in _OPERATORS)})
+    _serve, _serve_add = _operators._serve, _operators._serve_add
 
 
 def untraced(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,8 +113,11 @@ def is_plain(*tensors: Tensor | None) -> bool:
     """False where torch has to see operators, as its compiler, its modes, its transforms and its dispatcher do."""
     if _is_compiling() or _modes() or _transforms() is not None or _is_tracing():
         return False
-    return all([x is None or (type(x) in _PLAIN and x.device.type in ("cpu", "cuda") and x.layout is torch.strided
-                              and not x.is_neg()) for x in tensors])
+    for x in tensors:
+        if x is not None and (type(x) not in _PLAIN or not (x.is_cuda or x.is_cpu) or x.layout is not torch.strided
+                              or x.is_neg()):
+            return False
+    return True
 
 
 def no_forward_mode() -> NotImplementedError:
@@ -147,9 +161,65 @@ def serve_plain(a: Tensor, b: Tensor, form: int, added: Tensor | None = None, al
         return None
 
 
-def serve_gated(a: Tensor, b: Tensor, form: int, block: int, limit: float, slope: float,
-                offset: float) -> Tensor | None:
-    """As serve_plain(), of a gated product."""
-    if not enabled or not is_plain(a, b) or needs_gradient(a, b) or forward_ad._current_level >= 0:
+def _flagged(tensor: Tensor | None, another: Tensor, flag: int) -> tuple[Tensor, int]:
+    """The extension takes no None: where this is one, any tensor stands for it."""
+    return (another, 0) if tensor is None else (tensor, flag)
+
+
+def serve_aux(a: Tensor, b: Tensor, bias: Tensor | None, form: int, block: int = 0, limit: float = 0,
+              slope: float = 0, offset: float = 0) -> tuple[Tensor | None, Tensor | None]:
+    """For kernels: a product with an activation or a gate, and in rows the product before it."""
+    if not enabled:
+        return None, None
+    bias, biased = _flagged(bias, a, ADDED)
+    return _operators._serve_aux(a, b, bias, form | biased, block, limit, slope, offset)
+
+
+def serve_gate_gradient(product: Tensor, grad: Tensor, form: int, *gate: Any) -> Tensor | None:
+    """For kernels. ``gate``: block, limit, slope and offset."""
+    return _operators._serve_gate_gradient(product, grad, form, *gate) if enabled else None
+
+
+def serve_groups(a: Tensor, b: Tensor, ends: Tensor, bias: Tensor | None, form: int, block: int = 0, limit: float = 0,
+                 slope: float = 0, offset: float = 0) -> tuple[Tensor | None, Tensor | None]:
+    """For kernels: a product by groups, and with AUX the product before the gate."""
+    if not enabled:
+        return None, None
+    bias, biased = _flagged(bias, ends, ADDED)
+    return _operators._serve_groups(a, b, ends, bias, form | biased, block, limit, slope, offset)
+
+
+def serve_route(indices: Tensor, experts: int) -> tuple[Tensor | None, Tensor | None]:
+    return _operators._serve_route(indices, experts) if enabled else (None, None)
+
+
+def serve_gather(x: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None) -> Tensor | None:
+    """For kernels. ``ends``: clears the rows behind the last of them."""
+    if not enabled:
         return None
-    return _serve_gated(a, b, form, block, limit, slope, offset)
+    (weights, weighted), (ends, clear) = _flagged(weights, rows, ADDED), _flagged(ends, rows, CLEAR)
+    return _operators._serve_gather(x, weights, rows, ends, weighted | clear)
+
+
+def serve_combine(values: Tensor, weights: Tensor | None, rows: Tensor) -> Tensor | None:
+    if not enabled:
+        return None
+    weights, weighted = _flagged(weights, rows, ADDED)
+    return _operators._serve_combine(values, weights, rows, weighted)
+
+
+def serve_dot(x: Tensor, values: Tensor, rows: Tensor, type: int) -> Tensor | None:
+    return _operators._serve_dot(x, values, rows, type) if enabled else None
+
+
+def serve_gated(a: Tensor, b: Tensor, bias: Tensor | None, form: int, *gate: Any) -> Tensor | None:
+    """As serve_plain(), of a gated product. ``gate``: block, limit, slope and offset."""
+    if not enabled or not is_plain(a, b, bias) or needs_gradient(a, b, bias) or forward_ad._current_level >= 0:
+        return None
+    bias, biased = _flagged(bias, a, ADDED)
+    return _operators._serve_gated(a, b, bias, form | biased, *gate)
+
+
+def may_differentiate(*tensors: Tensor | None) -> bool:
+    """Whether what the extension computes of these tensors may have a gradient from a torch.autograd.Function."""
+    return enabled and is_plain(*tensors) and needs_gradient(*tensors) and forward_ad._current_level < 0

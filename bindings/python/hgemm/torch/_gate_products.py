@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import c
 from .._operand import activation_of, gemm_args
 from . import _extension, _groups, _handles, _ops
+from ._extension import AUX
 from ._ops import _Kind, kind, kind_or_none
 
 _ARGUMENTS = "str activation, SymInt block, float limit, float slope, float offset, bool batch_invariant"
@@ -35,6 +36,11 @@ class Gate(NamedTuple):
     limit: float
     slope: float
     offset: float
+
+    @property
+    def served(self) -> tuple[int, int, float, float, float]:
+        """As the extension takes it: a form, and the rest."""
+        return activation_of(self.activation) << _extension.ACTIVATION_SHIFT, *self[1:]
 
     def write(self, args: Any) -> None:
         """To args of the C API, of products of twice as many columns as their results have."""
@@ -89,8 +95,13 @@ def _run(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int,
 
 def _run_aux(a: Tensor, b: Tensor, bias: Tensor | None, activation: str, block: int, limit: float, slope: float,
              offset: float, batch_invariant: bool) -> tuple[Tensor, Tensor]:
+    gate = Gate(activation, block, limit, slope, offset)
+    form, *rest = gate.served
+    result, aux = _extension.serve_aux(a, b, bias, batch_invariant | form, *rest)
+    if result is not None:
+        return result, aux
     aux = a.new_empty(_ops.result_shape(kind(a), kind(b), None, kind_or_none(bias), a.dtype))
-    return _multiply(a, b, bias, Gate(activation, block, limit, slope, offset), batch_invariant, aux), aux
+    return _multiply(a, b, bias, gate, batch_invariant, aux), aux
 
 
 @lru_cache(maxsize=4096)
@@ -114,18 +125,28 @@ def _multiply_by_rows(a: Tensor, b: Tensor, ends: Tensor, gate: Gate, batch_inva
 def _run_by_rows(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                  offset: float, batch_invariant: bool, bias: Tensor | None = None) -> Tensor:
     gate = Gate(activation, block, limit, slope, offset)
-    return _multiply_by_rows(a, b, ends, gate, batch_invariant, bias, None)
+    form, *rest = gate.served
+    served, _ = _extension.serve_groups(a, b, ends, bias, batch_invariant | form, *rest)
+    return _multiply_by_rows(a, b, ends, gate, batch_invariant, bias, None) if served is None else served
 
 
 def _run_by_rows_aux(a: Tensor, b: Tensor, ends: Tensor, activation: str, block: int, limit: float, slope: float,
                      offset: float, batch_invariant: bool, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
     gate = Gate(activation, block, limit, slope, offset)
+    form, *rest = gate.served
+    served, aux = _extension.serve_groups(a, b, ends, bias, batch_invariant | AUX | form, *rest)
+    if served is not None:
+        return served, aux
     aux = a.new_empty(_groups._shape_by_rows(kind(a), kind(b), kind(ends), kind_or_none(bias)))
     return _multiply_by_rows(a, b, ends, gate, batch_invariant, bias, aux), aux
 
 
 def _run_gradient(product: Tensor, grad: Tensor, activation: str, block: int, limit: float, slope: float,
                   offset: float) -> Tensor:
+    gate = Gate(activation, block, limit, slope, offset)
+    result = _extension.serve_gate_gradient(product, grad, *gate.served)
+    if result is not None:
+        return result
     result = product.new_empty(product.shape, dtype=grad.dtype)
     args = c.GateGradientArgs()
     (product, args.ld_product), (grad, args.ld_of_d) = _ops.in_lines(product), _ops.in_lines(grad)
@@ -134,7 +155,7 @@ def _run_gradient(product: Tensor, grad: Tensor, activation: str, block: int, li
     args.product, args.of_d, args.of_product = product.data_ptr(), grad.data_ptr(), result.data_ptr()
     args.type_product, args.type_of_d = _ops._TYPES[product.dtype], _ops._TYPES[grad.dtype]
     args.type_of_product = args.type_of_d
-    Gate(activation, block, limit, slope, offset).write_function(args)
+    gate.write_function(args)
     _handles.call(c.hgemm_gate_gradient, args, product.device, False)
     return result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Optional
 
 import torch
@@ -10,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .._operand import ACTIVATIONS
-from . import _autograd, _gate_products, _groups, _ops
+from . import _autograd, _gate_products, _groups, _linear, _ops
 from ._autograd import _SATURATED, Differentiable
-from ._extension import ACTIVATION_SHIFT, LINEAR, is_plain, needs_gradient, serve_gated
+from ._extension import LINEAR, is_plain, may_differentiate, needs_gradient, serve_gated
 from ._gate_products import GATE_GRADIENT, GATED, GATED_AUX, GROUPED_GATED_MM, GROUPED_GATED_MM_AUX, Gate
 from ._ops import _require, kind, kind_or_none, require_dimensions, require_tensors
 from ._overrides import mode
@@ -181,6 +182,16 @@ _BY_ROWS_AUX = Differentiable(GROUPED_GATED_MM_AUX, _gate_products._run_by_rows_
                               _backward_by_rows_aux)
 
 
+def _serve(input: Tensor, weight: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor | None:
+    """By the extension; None: the operators have to find out what to do."""
+    form, *rest = gate.served
+    if not needs_gradient(input, weight, bias):
+        return serve_gated(input, weight, bias, form | batch_invariant | LINEAR, *rest)
+    if not keeps_product(input, weight, bias) or not may_differentiate(input, weight, bias):
+        return None
+    return _linear.activated(input, weight, bias, partial(product_gradient, gate), batch_invariant, form, *rest)
+
+
 def gated(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor:
     """The operator hgemm::gated, or hgemm::gated_aux."""
     if keeps_product(a, b, bias):
@@ -216,13 +227,11 @@ def gated_linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None, *
         require_tensors(bias=bias)
     _require(input.dim() > 0, ValueError, "input: 0 dimensions, must be 1 or more")
     _require(input.shape[-1] == weight.shape[1], ValueError,
-             f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
+             lambda: f"weight: its shape {tuple(weight.shape)} does not fit that of input, {tuple(input.shape)}")
     gate = gate_of(weight.shape[0], "weight", activation, gate_block, limit, slope, offset)
-    if bias is None:
-        form = mode.now.batch_invariant | LINEAR | ACTIVATIONS[activation] << ACTIVATION_SHIFT
-        result = serve_gated(input, weight, form, *gate[1:])
-        if result is not None:
-            return result
+    result = _serve(input, weight, bias, gate, mode.now.batch_invariant)
+    if result is not None:
+        return result
     a, b = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]), weight.t()
     try:
         result = gated(a, b, bias, gate, mode.batch_invariant)

@@ -12,6 +12,7 @@ from .. import c
 from .._operand import leading
 from . import _extension, _handles, _ops
 from ._autograd import Differentiable
+from ._extension import CLEAR, OF_K, WIDTHS, serve_groups
 from ._ops import _require, _Kind, kind, kind_or_none
 
 # Rows ends[g - 1] to ends[g] - 1 of a (M, K) by b[g] (K, N), plus bias[g] (N), for each group g. clear: rows of no
@@ -33,29 +34,31 @@ class _Plan(NamedTuple):
 
 def _check(a: _Kind, b: _Kind, ends: _Kind, dimensions: int) -> None:
     """dimensions: those of b."""
-    _require(a.dtype in _ops.HALF, TypeError, f"mat_a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
-    _require(b.dtype == a.dtype, TypeError, f"mat_b: is {b.dtype}, must be {a.dtype} as mat_a")
-    _require(len(a.shape) == 2, ValueError, f"mat_a: {len(a.shape)} dimensions, must be 2")
-    _require(len(b.shape) == dimensions, ValueError, f"mat_b: {len(b.shape)} dimensions, must be {dimensions}")
+    _require(a.dtype in _ops.HALF, TypeError, lambda: f"mat_a: is {a.dtype}, must be torch.float16 or torch.bfloat16")
+    _require(b.dtype == a.dtype, TypeError, lambda: f"mat_b: is {b.dtype}, must be {a.dtype} as mat_a")
+    _require(len(a.shape) == 2, ValueError, lambda: f"mat_a: {len(a.shape)} dimensions, must be 2")
+    _require(len(b.shape) == dimensions, ValueError, lambda: f"mat_b: {len(b.shape)} dimensions, must be {dimensions}")
     _require(b.shape[-2] == a.shape[1], ValueError,
-             f"mat_b: its shape {tuple(b.shape)} does not fit that of mat_a, {tuple(a.shape)}")
-    _require(ends.dtype in (torch.int32, torch.int64), TypeError, f"offs: is {ends.dtype}, must be torch.int32")
+             lambda: f"mat_b: its shape {tuple(b.shape)} does not fit that of mat_a, {tuple(a.shape)}")
+    _require(ends.dtype in (torch.int32, torch.int64), TypeError, lambda: f"offs: is {ends.dtype}, must be torch.int32")
     for name, other in (("mat_b", b), ("offs", ends)):
-        _require(other.device == a.device, ValueError, f"{name}: is on {other.device}, must be on {a.device} as mat_a")
+        _require(other.device == a.device, ValueError,
+                 lambda: f"{name}: is on {other.device}, must be on {a.device} as mat_a")
 
 
 def _check_bias(a: _Kind, b: _Kind, bias: _Kind) -> None:
     wanted = b.shape[0], b.shape[2]
     _require(bias.dtype in (a.dtype, torch.float32), TypeError,
-             f"bias: is {bias.dtype}, must be {a.dtype} as mat_a or torch.float32")
-    _require(bias.shape == wanted, ValueError, f"bias: its shape is {tuple(bias.shape)}, must be {tuple(wanted)}")
-    _require(bias.device == a.device, ValueError, f"bias: is on {bias.device}, must be on {a.device} as mat_a")
+             lambda: f"bias: is {bias.dtype}, must be {a.dtype} as mat_a or torch.float32")
+    _require(bias.shape == wanted, ValueError,
+             lambda: f"bias: its shape is {tuple(bias.shape)}, must be {tuple(wanted)}")
+    _require(bias.device == a.device, ValueError, lambda: f"bias: is on {bias.device}, must be on {a.device} as mat_a")
 
 
 def _shape_by_rows(a: _Kind, b: _Kind, ends: _Kind, bias: _Kind | None = None) -> tuple[int, ...]:
     _check(a, b, ends, 3)
     _require(ends.shape == b.shape[:1], ValueError,
-             f"offs: its shape is {tuple(ends.shape)}, must be {tuple(b.shape[:1])}")
+             lambda: f"offs: its shape is {tuple(ends.shape)}, must be {tuple(b.shape[:1])}")
     if bias is not None:
         _check_bias(a, b, bias)
     return a.shape[0], b.shape[2]
@@ -63,9 +66,9 @@ def _shape_by_rows(a: _Kind, b: _Kind, ends: _Kind, bias: _Kind | None = None) -
 
 def _shape_by_k(a: _Kind, b: _Kind, ends: _Kind, out_dtype: torch.dtype | None) -> tuple[int, ...]:
     _check(a, b, ends, 2)
-    _require(len(ends.shape) == 1, ValueError, f"offs: {len(ends.shape)} dimensions, must be 1")
+    _require(len(ends.shape) == 1, ValueError, lambda: f"offs: {len(ends.shape)} dimensions, must be 1")
     _require(out_dtype in (None, a.dtype, torch.float32), TypeError,
-             f"out_dtype: is {out_dtype}, must be {a.dtype} or torch.float32")
+             lambda: f"out_dtype: is {out_dtype}, must be {a.dtype} or torch.float32")
     return ends.shape[0], a.shape[0], b.shape[1]
 
 
@@ -130,6 +133,11 @@ def _run(plan: _Plan, a: Tensor, b: Tensor, ends: Tensor, out: Tensor, batch_inv
 
 def run_by_rows(a: Tensor, b: Tensor, ends: Tensor, clear: bool, batch_invariant: bool,
                 out_dtype: torch.dtype | None = None, bias: Tensor | None = None) -> Tensor:
+    if out_dtype in WIDTHS:
+        form = batch_invariant | WIDTHS[out_dtype] | (CLEAR if clear else 0)
+        served, _ = serve_groups(a, b, ends, bias, form)
+        if served is not None:
+            return served
     plan = _plan_by_rows(kind(a), kind(b), kind(ends), out_dtype, kind_or_none(bias))
     out = _run(plan, a, b, ends, a.new_empty(plan.shape, dtype=out_dtype), batch_invariant, bias)
     return clear_rows(out, ends) if clear else out
@@ -154,6 +162,10 @@ def in_aligned_lines(x: Tensor) -> Tensor:
 
 
 def run_by_k(a: Tensor, b: Tensor, ends: Tensor, out_dtype: torch.dtype | None, batch_invariant: bool) -> Tensor:
+    if out_dtype in WIDTHS:
+        served, _ = serve_groups(a, b, ends, None, batch_invariant | WIDTHS[out_dtype] | OF_K)
+        if served is not None:
+            return served
     if a.is_cuda:  # kernels for other operands read their elements one by one
         _shape_by_k(kind(a), kind(b), kind(ends), out_dtype)
         a, b = in_aligned_lines(a.t()).t(), in_aligned_lines(b)

@@ -36,7 +36,10 @@ def _route(indices: Tensor, experts: int) -> tuple[Tensor, Tensor]:
     if indices.device.type == "cpu" and indices.numel() > 0:
         least, most = (x.item() for x in indices.aminmax())
         _require(-1 <= least and most < experts, ValueError,
-                 f"router_indices: has {least if least < -1 else most}, must be from -1 to {experts - 1}")
+                 lambda: f"router_indices: has {least if least < -1 else most}, must be from -1 to {experts - 1}")
+    rows, ends = _extension.serve_route(indices, experts)
+    if rows is not None:
+        return rows, ends
     rows, ends = _routed(indices, experts)
     args = c.RouteArgs()
     indices, args.ld = _ops.in_lines(indices)
@@ -61,6 +64,10 @@ def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Ten
 
 
 def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False, ends: Tensor | None = None) -> Tensor:
+    if not clear or ends is not None:
+        served = _extension.serve_gather(x, weights, rows, ends if clear else None)
+        if served is not None:
+            return served
     new = x.new_zeros if clear and ends is None else x.new_empty
     d = _move(c.hgemm_gather_rows, x, new((rows.numel(), x.shape[1])), weights, rows)
     return d if not clear or ends is None else _groups.clear_rows(d, ends)
@@ -68,10 +75,16 @@ def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False
 
 def _combine(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor | None = None) -> Tensor:
     """In the order of the token's choices, in float32, rounded once, whatever T is."""
+    served = _extension.serve_combine(values, weights, rows)
+    if served is not None:
+        return served
     return _move(c.hgemm_combine_rows, values, values.new_empty(rows.shape[0], values.shape[1]), weights, rows)
 
 
 def _dot(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
+    served = _extension.serve_dot(x, values, rows, _ops._TYPES[dtype])
+    if served is not None:
+        return served
     d, rows = x.new_empty(rows.shape, dtype=dtype), rows.contiguous()
     args = c.RowsArgs()
     (x, args.lda), (values, args.ldb) = _ops.in_lines(x), _ops.in_lines(values)
@@ -161,32 +174,34 @@ def _check(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor)
     require_dimensions(2, x=x, router_weights=weights, router_indices=indices)
     require_dimensions(3, w13=w13, w2=w2)
     _require(x.dtype in _ops.HALF, TypeError,
-             f"x: is {x.dtype}, must be torch.float16 or torch.bfloat16{_ops._about_autocast(x.device)}")
+             lambda: f"x: is {x.dtype}, must be torch.float16 or torch.bfloat16{_ops._about_autocast(x.device)}")
     for name, weight in (("w13", w13), ("w2", w2)):
-        _require(weight.dtype == x.dtype, TypeError, f"{name}: is {weight.dtype}, must be {x.dtype} as x")
+        _require(weight.dtype == x.dtype, TypeError, lambda: f"{name}: is {weight.dtype}, must be {x.dtype} as x")
     _require(weights.dtype in (*_ops.HALF, torch.float32), TypeError,
-             f"router_weights: is {weights.dtype}, must be torch.float16, torch.bfloat16 or torch.float32")
+             lambda: f"router_weights: is {weights.dtype}, must be torch.float16, torch.bfloat16 or torch.float32")
     _require(indices.dtype in (torch.int32, torch.int64), TypeError,
-             f"router_indices: is {indices.dtype}, must be torch.int32 or torch.int64")
+             lambda: f"router_indices: is {indices.dtype}, must be torch.int32 or torch.int64")
     _require(indices.shape[0] == x.shape[0] and indices.shape[1] > 0, ValueError,
-             f"router_indices: its shape is {tuple(indices.shape)}, must be ({x.shape[0]}, top_k)")
+             lambda: f"router_indices: its shape is {tuple(indices.shape)}, must be ({x.shape[0]}, top_k)")
     _require(weights.shape == indices.shape, ValueError,
-             f"router_weights: its shape is {tuple(weights.shape)}, must be {tuple(indices.shape)} as that of "
+             lambda: f"router_weights: its shape is {tuple(weights.shape)}, must be {tuple(indices.shape)} as that of "
              "router_indices")
     _require(w13.shape[2] == x.shape[1], ValueError,
-             f"w13: its shape {tuple(w13.shape)} does not fit that of x, {tuple(x.shape)}")
+             lambda: f"w13: its shape {tuple(w13.shape)} does not fit that of x, {tuple(x.shape)}")
     wanted = (w13.shape[0], x.shape[1], w13.shape[1] // 2)
-    _require(w2.shape == wanted, ValueError, f"w2: its shape is {tuple(w2.shape)}, must be {tuple(wanted)}")
+    _require(w2.shape == wanted, ValueError, lambda: f"w2: its shape is {tuple(w2.shape)}, must be {tuple(wanted)}")
     for name, other in (("router_weights", weights), ("router_indices", indices), ("w13", w13), ("w2", w2)):
-        _require(other.device == x.device, ValueError, f"{name}: is on {other.device}, must be on {x.device} as x")
+        _require(other.device == x.device, ValueError,
+                 lambda: f"{name}: is on {other.device}, must be on {x.device} as x")
 
 
 def _check_bias(name: str, bias: Tensor, x: Tensor, shape: tuple[int, int]) -> None:
     require_dimensions(2, **{name: bias})
     _require(bias.dtype in (x.dtype, torch.float32), TypeError,
-             f"{name}: is {bias.dtype}, must be {x.dtype} as x or torch.float32")
-    _require(bias.shape == shape, ValueError, f"{name}: its shape is {tuple(bias.shape)}, must be {tuple(shape)}")
-    _require(bias.device == x.device, ValueError, f"{name}: is on {bias.device}, must be on {x.device} as x")
+             lambda: f"{name}: is {bias.dtype}, must be {x.dtype} as x or torch.float32")
+    _require(bias.shape == shape, ValueError,
+             lambda: f"{name}: its shape is {tuple(bias.shape)}, must be {tuple(shape)}")
+    _require(bias.device == x.device, ValueError, lambda: f"{name}: is on {bias.device}, must be on {x.device} as x")
 
 
 def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor, b13: Tensor | None,

@@ -47,9 +47,10 @@ def kind_or_none(tensor: Tensor | None) -> _Kind | None:
     return None if tensor is None else kind(tensor)
 
 
-def _require(right: bool, kind: type[Exception], text: str) -> None:
+def _require(right: bool, kind: type[Exception], text: str | Callable[[], str]) -> None:
+    """text: or what makes it, as most calls do, since to make it takes longer than to see that nothing is wrong."""
     if not right:
-        raise kind(text)
+        raise kind(text if isinstance(text, str) else text())
 
 
 def require_tensors(**tensors: Any) -> None:
@@ -79,24 +80,25 @@ def result_shape(a: _Kind, b: _Kind, c: _Kind | None, bias: _Kind | None, out_dt
                  names: Names = Names()) -> tuple[int, ...]:
     """Raises what is wrong with the arguments of a product, naming one of them."""
     _require(a.dtype in HALF, TypeError,
-             f"{names.a}: is {a.dtype}, must be torch.float16 or torch.bfloat16{_about_autocast(a.device)}")
-    _require(b.dtype == a.dtype, TypeError, f"{names.b}: is {b.dtype}, must be {a.dtype} as {names.a}")
-    _require(len(a.shape) in (2, 3), ValueError, f"{names.a}: {len(a.shape)} dimensions, must be 2 or 3")
+             lambda: f"{names.a}: is {a.dtype}, must be torch.float16 or torch.bfloat16{_about_autocast(a.device)}")
+    _require(b.dtype == a.dtype, TypeError, lambda: f"{names.b}: is {b.dtype}, must be {a.dtype} as {names.a}")
+    _require(len(a.shape) in (2, 3), ValueError, lambda: f"{names.a}: {len(a.shape)} dimensions, must be 2 or 3")
     _require(len(b.shape) == len(a.shape), ValueError,
-             f"{names.b}: {len(b.shape)} dimensions, must be {len(a.shape)} as {names.a}")
+             lambda: f"{names.b}: {len(b.shape)} dimensions, must be {len(a.shape)} as {names.a}")
     _require(b.shape[:-1] == (*a.shape[:-2], a.shape[-1]), ValueError,
-             f"{names.b}: its shape {tuple(b.shape)} does not fit that of {names.a}, {tuple(a.shape)}")
+             lambda: f"{names.b}: its shape {tuple(b.shape)} does not fit that of {names.a}, {tuple(a.shape)}")
     _require(out_dtype in (a.dtype, torch.float32), TypeError,
-             f"{names.dtype}: is {out_dtype}, must be {a.dtype} or torch.float32")
+             lambda: f"{names.dtype}: is {out_dtype}, must be {a.dtype} or torch.float32")
     shape = (*a.shape[:-1], b.shape[-1])
     for name, added, wanted in ((names.c, c, shape), (names.bias, bias, shape[-1:])):
         if added is not None:
             _require(added.dtype in (a.dtype, torch.float32), TypeError,
-                     f"{name}: is {added.dtype}, must be {a.dtype} or torch.float32")
-            _require(added.shape == wanted, ValueError, f"{name}: its shape is {tuple(added.shape)}, must be {wanted}")
+                     lambda: f"{name}: is {added.dtype}, must be {a.dtype} or torch.float32")
+            _require(added.shape == wanted, ValueError,
+                     lambda: f"{name}: its shape is {tuple(added.shape)}, must be {wanted}")
     for name, other in ((names.b, b), (names.c, c), (names.bias, bias)):
         _require(other is None or other.device == a.device, ValueError,
-                 f"{name}: is on {other and other.device}, must be on {a.device} as {names.a}")
+                 lambda: f"{name}: is on {other and other.device}, must be on {a.device} as {names.a}")
     return shape
 
 
@@ -179,8 +181,8 @@ def _plan(a: _Kind, b: _Kind, c_kind: _Kind | None, bias: _Kind | None, out: _Ki
     b_operand, copy_b = _readable(b)
     out_operand, copy_out = _contiguous(out_dtype, shape), False
     if out is not None:
-        _require(out.shape == shape, ValueError, f"out: its shape is {tuple(out.shape)}, must be {shape}")
-        _require(out.device == a.device, ValueError, f"out: is on {out.device}, must be on {a.device} as a")
+        _require(out.shape == shape, ValueError, lambda: f"out: its shape is {tuple(out.shape)}, must be {shape}")
+        _require(out.device == a.device, ValueError, lambda: f"out: is on {out.device}, must be on {a.device} as a")
         out_operand, copy_out = _readable(out)
     row_major = leading(out_operand, c.Layout.ROW_MAJOR) is not None
     extra: dict[str, Operand] = {"aux": out_operand} if with_aux else {}

@@ -1,0 +1,90 @@
+"""Linear layers of plain tensors that need a gradient, by the extension: in as few calls as there are kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from .._operand import activation_of
+from . import _autograd
+from ._extension import ACTIVATION_SHIFT, LINEAR, OUTER, may_differentiate, serve, serve_aux, serve_plain
+
+
+def _as_rows(x: Tensor) -> Tensor:
+    return x if x.dim() == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _multiply(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    return _autograd.gemm(a, b, None, None, 1.0, 0.0, "none", None, ctx.batch_invariant)
+
+
+def _gradients(ctx: Any, input: Tensor, weight: Tensor, grad: Tensor) -> tuple[Optional[Tensor], Optional[Tensor]]:
+    """Of input and weight, from that of their product, whose rows may be those of a matrix. That of weight is stored as
+    weight is: torch would copy it else."""
+    of_input = of_weight = None
+    if ctx.needs_input_grad[0]:
+        of_input = serve_plain(grad, weight.t(), ctx.batch_invariant | LINEAR)
+        if of_input is None:
+            of_input = _multiply(ctx, _as_rows(grad), weight)
+        if of_input.dim() != input.dim():
+            of_input = of_input.reshape(input.shape)
+    if ctx.needs_input_grad[1]:
+        is_row_major = weight.stride(1) == 1
+        if is_row_major:
+            of_weight = serve_plain(grad, input, ctx.batch_invariant | OUTER)
+        if of_weight is None:
+            input, grad = _as_rows(input), _as_rows(grad)
+            of_weight = _multiply(ctx, grad.t(), input) if is_row_major else _multiply(ctx, input.t(), grad).t()
+    return of_input, of_weight
+
+
+class _Served(torch.autograd.Function):
+    """Of results that are there already, in a tuple since they are no arguments to torch. With a derivative, a function
+    of product and gradient, the second is the product before it."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None, results: tuple[Tensor, ...],
+                derivative: Callable[[Tensor, Tensor], Tensor] | None, batch_invariant: bool) -> Any:
+        ctx.save_for_backward(input, weight, *results[1:])
+        ctx.set_materialize_grads(False)
+        ctx.derivative, ctx.batch_invariant, ctx.bias_dtype = derivative, batch_invariant, getattr(bias, "dtype", None)
+        return results if derivative is not None else results[0]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Optional[Tensor], of_product: Optional[Tensor] = None) -> tuple[Optional[Tensor], ...]:
+        if grad is None and of_product is None:
+            return (None,) * 6
+        input, weight, *product = ctx.saved_tensors
+        if ctx.derivative is not None and grad is not None:
+            grad = ctx.derivative(*product, _as_rows(grad))
+        if of_product is not None:
+            grad = of_product if grad is None else grad + of_product
+        of_bias = None
+        if ctx.needs_input_grad[2]:
+            of_bias = _as_rows(grad).sum(0, dtype=torch.float32).to(ctx.bias_dtype)
+        return *_gradients(ctx, input, weight, grad.to(input.dtype)), of_bias, None, None, None
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None,
+           batch_invariant: bool) -> Tensor | None:
+    """None: the operators have to find out what to do."""
+    if not may_differentiate(input, weight, bias):
+        return None
+    if activation in (None, "none"):
+        result = serve(input, weight, batch_invariant | LINEAR, bias)
+        return None if result is None else _Served.apply(input, weight, bias, (result,), None, batch_invariant)
+    form = activation_of(activation) << ACTIVATION_SHIFT
+    derivative = partial(_autograd.activation_backward, activation)
+    return activated(input, weight, bias, derivative, batch_invariant, form)
+
+
+def activated(input: Tensor, weight: Tensor, bias: Tensor | None, derivative: Callable[[Tensor, Tensor], Tensor],
+              batch_invariant: bool, form: int, *gate: Any) -> Tensor | None:
+    """The same of an activation or a gate, of tensors that may_differentiate()."""
+    results = serve_aux(input, weight, bias, form | batch_invariant | LINEAR, *gate)
+    return None if results[0] is None else _Served.apply(input, weight, bias, results, derivative, batch_invariant)[0]
