@@ -70,6 +70,10 @@ struct Plan {
     // diagonal.
     int64_t triangle_block;
 
+    // Of a tree, all that is kept: how many branches of it have sums in the workspace. 1: none, one kernel
+    // serves the whole.
+    int64_t tree_branches;
+
     // Set and read by the sm90 backend alone; all but the first two by decide_details().
     struct Sm90 {
         bool stream_k;
@@ -104,6 +108,7 @@ struct Options {
     SwapAb swap_ab;    // /swap_ab=0 or 1
     StreamK stream_k;  // /stream_k=0 or 1
     Pdl pdl;           // /pdl=off, late or early; Off under a limit of SMs
+    int branches;      // /branches=<n>, of trees: as Plan::tree_branches; 0: free
     Mode mode;
     int sm_limit;      // 0: none
     int max_cluster;   // CTAs, 0: any; find_plan() sets it under a limit of SMs
@@ -115,7 +120,7 @@ struct Options {
     bool is_forced() const
     {
         return *kernel || split > 0 || swap_ab != SwapAb::Free || stream_k != StreamK::Free ||
-               pdl != Pdl::Free;
+               pdl != Pdl::Free || branches > 0;
     }
 
     // How many SMs may be used; on the host, how many threads.

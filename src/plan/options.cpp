@@ -21,12 +21,12 @@ Status copy_variable(const char* name, char* text, size_t length)
     return ok;
 }
 
-// The n of /split=<n>.
-bool read_split(std::string_view value, int& split)
+// The n of /split=<n> and /branches=<n>.
+bool read_count(std::string_view value, int& count)
 {
     const char* const end = value.data() + value.size();
-    const auto [rest, error] = std::from_chars(value.data(), end, split);
-    return error == std::errc{} && rest == end && split >= 1;
+    const auto [rest, error] = std::from_chars(value.data(), end, count);
+    return error == std::errc{} && rest == end && count >= 1;
 }
 
 // Sets the enumerator that `value` names: names[i] is the one with the value i + 1, after Free.
@@ -45,7 +45,9 @@ bool read_setting(std::string_view text, Options& options)
         return false;
     const std::string_view name = text.substr(0, equals), value = text.substr(equals + 1);
     if (name == "split")
-        return read_split(value, options.split);
+        return read_count(value, options.split);
+    if (name == "branches")
+        return read_count(value, options.branches);
     if (name == "swap_ab")
         return read_name(value, {"0", "1"}, options.swap_ab);
     if (name == "stream_k")
@@ -83,7 +85,7 @@ Status read_options(Options& options)
         return ok;
     return fail(HGEMM_STATUS_NOT_SUPPORTED,
                 "unknown setting '%.*s' (HGEMM_KERNEL), known: split=<n> swap_ab=0|1 stream_k=0|1 "
-                "pdl=off|late|early",
+                "pdl=off|late|early branches=<n>",
                 static_cast<int>(unknown.size()), unknown.data());
 }
 

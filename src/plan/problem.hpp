@@ -92,7 +92,7 @@ struct Problem {
     Triangle triangle;  // not Whole: m = n, and there is no bias, activation, aux, gate or group
     bool mirrored;      // the other half of D becomes the triangle's transpose
     // Above 1: K is cut into so many parts of equal length, and a kernel adds their sums pairwise:
-    // plan/tree.hpp. Set in src/run/tree.cpp alone.
+    // plan/tree.hpp. 1: a leaf, of which K is cut no more. Set in plan/tree.cpp and run/tree.cpp alone.
     int64_t leaves;
 
     // Makes this a problem that reads neither A nor B; beta must be set. The sum 0 times this alpha is a

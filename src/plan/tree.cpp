@@ -60,51 +60,52 @@ Status check_tree_problem(const Problem& p)
                       "tree mode does not serve k = %" PRId64 ", at most %" PRId64, p.k, max_tree_k);
 }
 
-Status plan_tree(const Problem& p, int64_t leaves, size_t room, Tree& tree)
+Status plan_tree(const Problem& p, int64_t leaves, int64_t branches, size_t room, Tree& tree)
 {
     if (const Status status = check_tree_problem(p); status != ok)
         return status;
     tree.leaves = leaves;
-    tree.leaf_k = p.k / tree.leaves;
-    const int64_t bytes = tree.leaves * int64_t{sizeof(float)};  // of an element of D
+    tree.branches = branches;
+    tree.branch_k = p.k / branches;
+    const int64_t bytes = branches * int64_t{sizeof(float)};  // of an element of D
     const auto elements = std::clamp<int64_t>(static_cast<int64_t>(room) / bytes, min_elements, max_sums);
     find_block(p, elements, tree);
     const int64_t problem = tree.rows * tree.ld, problems = elements / problem;
     // Launches of either way: products and sums. The second way has whole problems in a part.
-    // A pointer array has no stride from leaf to leaf.
+    // A pointer array has no stride from branch to branch.
     const bool whole = tree.rows == p.m && tree.columns == p.n;
-    tree.by_leaf =
-        p.has_arrays() || (whole && p.batch > 1 && problems > 1 &&
-                           (p.batch + problems - 1) / problems * (tree.leaves + 1) < p.batch * 2);
-    tree.problems = tree.by_leaf && whole ? std::min(problems, p.batch) : 1;
+    tree.by_branch = p.has_arrays() || (whole && p.batch > 1 && problems > 1 &&
+                                        (p.batch + problems - 1) / problems * (branches + 1) < p.batch * 2);
+    tree.problems = tree.by_branch && whole ? std::min(problems, p.batch) : 1;
     tree.sums_bytes = static_cast<size_t>(round_up(tree.problems * problem * bytes, sums_alignment));
     return ok;
 }
 
-Problem product_of_leaves(const Problem& p, const Tree& tree, const TreePart& part, int64_t index,
-                          const LeafSums& sums)
+Problem product_of_branches(const Problem& p, const Tree& tree, const TreePart& part, int64_t index,
+                            const LeafSums& sums)
 {
-    Problem leaves{};
-    leaves.m = part.rows;
-    leaves.n = part.columns;
-    leaves.k = tree.leaf_k;
-    leaves.type_ab = p.type_ab;
-    leaves.alpha = p.alpha;
-    leaves.alpha_device = p.alpha_device;
-    const int64_t k = index * tree.leaf_k;
-    leaves.a = p.a.from(part.problem, part.row, k);
-    leaves.b = p.b.from(part.problem, part.column, k);
+    Problem product{};
+    product.m = part.rows;
+    product.n = part.columns;
+    product.k = tree.branch_k;
+    product.leaves = tree.branch_leaves();
+    product.type_ab = p.type_ab;
+    product.alpha = p.alpha;
+    product.alpha_device = p.alpha_device;
+    const int64_t k = index * tree.branch_k;
+    product.a = p.a.from(part.problem, part.row, k);
+    product.b = p.b.from(part.problem, part.column, k);
     float* const to = sums.ptr + index * sums.leaf_stride;
-    if (tree.by_leaf) {
-        leaves.batch = part.problems;
-        leaves.d = {to, nullptr, sums.ld, sums.problem_stride, Type::F32, 0};
+    if (tree.by_branch) {
+        product.batch = part.problems;
+        product.d = {to, nullptr, sums.ld, sums.problem_stride, Type::F32, 0};
     } else {
-        leaves.batch = tree.leaves;
-        leaves.a.batch_stride = tree.leaf_k * p.a.k_stride;
-        leaves.b.batch_stride = tree.leaf_k * p.b.k_stride;
-        leaves.d = {to, nullptr, sums.ld, sums.leaf_stride, Type::F32, 0};
+        product.batch = tree.branches;
+        product.a.batch_stride = tree.branch_k * p.a.k_stride;
+        product.b.batch_stride = tree.branch_k * p.b.k_stride;
+        product.d = {to, nullptr, sums.ld, sums.leaf_stride, Type::F32, 0};
     }
-    return leaves;
+    return product;
 }
 
 Problem output_of(const Problem& p, const TreePart& part)

@@ -1,9 +1,10 @@
 // Tree: the order of sums that HGEMM_MODE_TREE promises, and the products of which such a product is made.
 //
 // K is cut into halves as long as both are multiples of 64 and at least 512: into `leaves` parts of equal
-// size, a power of two. Products of the leaves write fp32 sums to the workspace; Backend::sum_leaves adds
-// them up pairwise. If the workspace does not hold the sums of a whole problem, it is done in parts: blocks
-// of rows and columns of D.
+// size, a power of two. A branch is a leaf, or several that a kernel adds up. Products of the branches
+// write fp32 sums to the workspace; Backend::sum_leaves adds them up pairwise, as if each were a leaf. If
+// the workspace does not hold the sums of a whole problem, it is done in parts: blocks of rows and columns
+// of D.
 #pragma once
 
 #include "src/base/status.hpp"
@@ -47,7 +48,7 @@ constexpr int64_t default_leaves(int64_t k)
 }
 
 // Where the fp32 sums lie: that of leaf l for element (i, j) of problem z is at ptr[l * leaf_stride +
-// z * problem_stride + i * ld + j].
+// z * problem_stride + i * ld + j]. The leaves are those that are left to add up: branches of the tree.
 struct LeafSums {
     float* ptr;
     int64_t leaves, leaf_stride, problem_stride, ld;
@@ -59,16 +60,18 @@ struct TreePart {
 };
 
 struct Tree {
-    int64_t leaves, leaf_k;
-    bool by_leaf;  // a product has a leaf of several problems; else all leaves of one problem
+    int64_t leaves;
+    int64_t branches, branch_k;  // whose sums go through the workspace
+    bool by_branch;  // a product has a branch of several problems; else all branches of one problem
     int64_t problems, rows, columns;  // of a part
     int64_t ld;                       // of the sums
     size_t sums_bytes;
 
-    int64_t products_of_part() const { return by_leaf ? leaves : 1; }
+    int64_t branch_leaves() const { return leaves / branches; }
+    int64_t products_of_part() const { return by_branch ? branches : 1; }
     LeafSums sums_of(const TreePart& part, float* ptr) const
     {
-        return {ptr, leaves, part.problems * part.rows * ld, part.rows * ld, ld};
+        return {ptr, branches, part.problems * part.rows * ld, part.rows * ld, ld};
     }
 };
 
@@ -78,8 +81,9 @@ const char* refusal_of_tree(const Problem& problem);
 Status check_tree_problem(const Problem& problem);
 
 // For a problem with more than one leaf. The sums of a part take `room` bytes at most, but a part has at
-// least eight rows and columns. `leaves`: a power of two, count_leaves() or fewer.
-Status plan_tree(const Problem& problem, int64_t leaves, size_t room, Tree& tree);
+// least eight rows and columns. `leaves`: a power of two, count_leaves() or fewer; `branches`: another one,
+// as many as leaves or fewer.
+Status plan_tree(const Problem& problem, int64_t leaves, int64_t branches, size_t room, Tree& tree);
 
 // All: for what runs. OfEachShape: some, beside which all others have the same size and alignment.
 enum class Parts { All, OfEachShape };
@@ -107,8 +111,8 @@ Status for_each_part(const Problem& p, const Tree& tree, Parts parts, Visit visi
 }
 
 // Product number `index` of a part.
-Problem product_of_leaves(const Problem& problem, const Tree& tree, const TreePart& part, int64_t index,
-                          const LeafSums& sums);
+Problem product_of_branches(const Problem& problem, const Tree& tree, const TreePart& part, int64_t index,
+                            const LeafSums& sums);
 // What is left to do with a part's sums: beta * C, bias, activation.
 Problem output_of(const Problem& problem, const TreePart& part);
 

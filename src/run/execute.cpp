@@ -12,10 +12,11 @@
 namespace hg {
 namespace {
 
-// Plans as the tuning file says; false if it says nothing that can be done. It was measured on all SMs.
+// Plans as the tuning file says; false if it says nothing that can be done. It was measured on all SMs, and
+// knows nothing of leaves.
 bool decide_by_tuning(const Handle& handle, const Problem& problem, const Options& options, Plan& plan)
 {
-    if (!handle.tuning)
+    if (!handle.tuning || problem.leaves > 1)
         return false;
     const std::string key = tuning_key(problem, options.mode);
     const std::string_view kernel = handle.tuning->find(key);

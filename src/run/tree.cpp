@@ -1,5 +1,6 @@
 #include "src/run/tree.hpp"
 
+#include "src/base/status.hpp"
 #include "src/plan/backend.hpp"
 #include "src/plan/dispatch.hpp"
 #include "src/plan/tree.hpp"
@@ -9,7 +10,9 @@
 #include "src/tuning/key.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -25,7 +28,7 @@ float* any_place() { return reinterpret_cast<float*>(uintptr_t{256}); }
 Problem first_product(const Problem& problem, const Tree& tree)
 {
     const TreePart first{0, tree.problems, 0, tree.rows, 0, tree.columns};
-    return product_of_leaves(problem, tree, first, 0, tree.sums_of(first, any_place()));
+    return product_of_branches(problem, tree, first, 0, tree.sums_of(first, any_place()));
 }
 
 // What all products need beside the sums, and how long they take. Those of a part differ in no size or
@@ -37,7 +40,7 @@ Status needs_of_products(hg::Handle& handle, const Problem& problem, const Tree&
     const Status status = for_each_part(problem, tree, Parts::OfEachShape, [&](const TreePart& part) {
         Needs of_part;
         const Status planned = needs_of(
-            handle, product_of_leaves(problem, tree, part, 0, tree.sums_of(part, any_place())), of_part);
+            handle, product_of_branches(problem, tree, part, 0, tree.sums_of(part, any_place())), of_part);
         needs.include(of_part);
         elements += part.problems * part.rows * part.columns;
         return planned;
@@ -55,12 +58,12 @@ int64_t leaves_of(const hg::Handle& handle, const Problem& problem)
 }
 
 // The smallest block is the least that sums can have.
-Status plan_all(hg::Handle& handle, const Problem& problem, Tree& tree, Needs& needs)
+Status plan_all(hg::Handle& handle, const Problem& problem, int64_t branches, Tree& tree, Needs& needs)
 {
     if (find_adder(handle) == handle.backend_count)
         return fail(HGEMM_STATUS_NOT_SUPPORTED, "no backend of the handle has the tree mode");
     return plan_in_workspace(handle, needs, [&](size_t room, Needs& of_products, size_t& kept) {
-        const Status status = plan_tree(problem, leaves_of(handle, problem), room, tree);
+        const Status status = plan_tree(problem, leaves_of(handle, problem), branches, room, tree);
         kept = tree.sums_bytes;
         return status == ok ? needs_of_products(handle, problem, tree, of_products) : status;
     });
@@ -74,59 +77,134 @@ Problem with_leaves(const hg::Handle& handle, const Problem& problem)
     return whole;
 }
 
-// Products write the sums of leaves, and another kernel reads them: together three times as long as memory
-// would take to read them once (H200, 22 products of 64 to 8192 rows).
-bool is_faster(const hg::Handle& handle, const Problem& problem, const Plan& kernel, const Tree& tree,
-               const Needs& of_parts)
+// Products write the sums of branches, and another kernel reads them: together three times as long as
+// memory would take to read them once (H200, leaves of 22 products of 64 to 8192 rows).
+double us_of_sums(const hg::Handle& handle, const Problem& problem, int64_t branches)
 {
     constexpr double us_of_launch = 2, reads = 3;
-    const double sums = static_cast<double>(tree.leaves * problem.batch * bytes_of(Type::F32)) *
-                        static_cast<double>(problem.m) * static_cast<double>(problem.n);
+    const double bytes = static_cast<double>(branches * problem.batch * bytes_of(Type::F32)) *
+                         static_cast<double>(problem.m) * static_cast<double>(problem.n);
     const auto bandwidth = static_cast<double>(handle.device.memory_bandwidth);
-    if (of_parts.bytes > handle.workspace().bytes)
-        return true;
-    return of_parts.predicted_us > 0 && bandwidth > 0 &&
-           kernel.predicted_us < of_parts.predicted_us + 1e6 * reads * sums / bandwidth + us_of_launch;
+    return us_of_launch + (bandwidth > 0 ? 1e6 * reads * bytes / bandwidth : 0);
 }
 
-// Leaves plan.backend null where no kernel serves the whole problem, or products of the leaves and their
-// sum are faster.
-Status search_tree_kernel(hg::Handle& handle, const Problem& problem, const Problem& whole, Plan& plan)
+// How many branches have sums in the workspace, and the time that this takes.
+struct Branching {
+    int64_t branches;  // 0: there is no such way
+    double us;
+    bool forced;
+};
+
+// By kernels that add up the leaves of a branch, or of the whole, where the sums of all of D have room.
+Branching by_kernels(hg::Handle& handle, const Problem& problem, int64_t branches)
 {
-    Plan found{};
-    Status status = check_tree_problem(problem);
-    if (status != ok ||
-        !try_plan(whole, handle.device, handle.planning_options(), handle.served_by(), found) ||
-        found.workspace > handle.workspace().bytes)
-        return status;
+    Tree tree{};
+    const bool whole = branches == 1;
+    if (!whole && (plan_tree(problem, leaves_of(handle, problem), branches, handle.workspace().bytes / 2,
+                             tree) != ok ||
+                   tree.rows < problem.m || tree.columns < problem.n))
+        return {};
+    const Reserved reserved(handle, tree.sums_bytes);
+    Plan plan{};
+    if (!try_plan(whole ? with_leaves(handle, problem) : first_product(problem, tree), handle.device,
+                  handle.planning_options(), handle.served_by(), plan) ||
+        plan.workspace > handle.workspace().bytes)
+        return {};
+    return {branches, plan.predicted_us + (whole ? 0 : us_of_sums(handle, problem, branches)),
+            plan.why == Why::Forced};
+}
+
+// Branches of several leaves are of one problem: several have more tiles, and pointer arrays take a launch
+// for each branch.
+bool may_have_branches(const hg::Handle& handle, const Problem& p)
+{
+    return p.batch == 1 && !p.has_arrays() && find_adder(handle) < handle.backend_count;
+}
+
+// As many as give each SM a tile of 128 x 128, else 1. If that are fewer than eight, one kernel has tiles
+// of 128 x 64 for all SMs, which is as fast, though the model expects 1.4 times as long (H200, 256 x 4096 x
+// 14336).
+int64_t most_branches(const hg::Handle& handle, const Problem& p)
+{
+    constexpr int64_t tile = 128, least = 8;
+    const int64_t rows = (p.m + tile - 1) / tile, columns = (p.n + tile - 1) / tile,
+                  sms = handle.sm_count();
+    if (!may_have_branches(handle, p) || std::max(rows, columns) > sms || least * rows * columns > sms)
+        return 1;
+    const auto for_all = static_cast<uint64_t>(sms / (rows * columns));
+    return std::min(static_cast<int64_t>(std::bit_floor(for_all)), leaves_of(handle, p) / 2);
+}
+
+// The fastest way by kernels that add up leaves: by one for the whole, by most_branches(), or by fewer as
+// long as these are faster.
+Branching best_by_kernels(hg::Handle& handle, const Problem& problem)
+{
+    const int64_t leaves = leaves_of(handle, problem), asked = handle.options.branches;
+    if (asked > 1)
+        return may_have_branches(handle, problem) && asked < leaves && leaves % asked == 0
+                   ? by_kernels(handle, problem, asked)
+                   : Branching{};
+    Branching best = by_kernels(handle, problem, 1);
+    if (asked == 1 || best.forced)
+        return best;
+    for (int64_t branches = most_branches(handle, problem); branches > 1; branches /= 2) {
+        const Branching next = by_kernels(handle, problem, branches);
+        if (next.branches > 0 && best.branches > 0 && next.us >= best.us)
+            break;
+        if (next.branches > 0)
+            best = next;
+    }
+    return best;
+}
+
+// Are products of the leaves and their sum faster than that?
+bool are_leaves_faster(hg::Handle& handle, const Problem& problem, const Branching& best)
+{
+    const KeptError kept;
+    const int64_t leaves = leaves_of(handle, problem);
+    const double us = us_of_sums(handle, problem, leaves);
     Tree tree;
-    Needs of_parts;
-    const bool forced = found.why == Why::Forced;
-    if (!forced)
-        status = plan_all(handle, problem, tree, of_parts);
-    if (forced || (status == ok && is_faster(handle, problem, found, tree, of_parts)))
-        plan = found;
-    return status;
+    Needs needs;
+    return !best.forced && us < best.us && plan_all(handle, problem, leaves, tree, needs) == ok &&
+           needs.bytes <= handle.workspace().bytes && needs.predicted_us + us < best.us;
 }
 
-// The same, which is found once. In the default mode there is no such kernel.
-Status find_tree_kernel(hg::Handle& handle, const Problem& problem, Plan& plan)
+Status search_branches(hg::Handle& handle, const Problem& problem, int64_t& branches)
 {
-    plan = {};
+    if (const Status status = check_tree_problem(problem); status != ok)
+        return status;
+    const Branching best = best_by_kernels(handle, problem);
+    const int64_t leaves = leaves_of(handle, problem), asked = handle.options.branches;
+    branches = best.branches;
+    if (asked > 0 && asked != leaves)
+        return branches > 0
+                   ? ok
+                   : fail(HGEMM_STATUS_NOT_SUPPORTED, "no kernel serves this problem with /branches=%d",
+                          handle.options.branches);
+    if (best.branches == 0 || are_leaves_faster(handle, problem, best))
+        branches = leaves;
+    return ok;
+}
+
+// The same, which is found once. In the default mode no kernel adds up leaves.
+Status find_branches(hg::Handle& handle, const Problem& problem, int64_t& branches)
+{
+    branches = leaves_of(handle, problem);
     if (handle.options.mode != Mode::Tree)
         return ok;
-    const Problem whole = with_leaves(handle, problem);
-    if (const Plan* const known = handle.cache->find_plan(whole, handle.workspace())) {
-        plan = *known;
+    if (const Plan* const known = handle.cache->find_plan(problem, handle.workspace())) {
+        branches = known->tree_branches;
         return ok;
     }
-    const Status status = search_tree_kernel(handle, problem, whole, plan);
+    const Status status = search_branches(handle, problem, branches);
+    Plan found{};
+    found.tree_branches = branches;
     if (status == ok)
-        handle.cache->keep_plan(whole, handle.workspace(), plan);
+        handle.cache->keep_plan(problem, handle.workspace(), found);
     return status;
 }
 
-// By one kernel, or by products of the leaves and their sum.
+// By one kernel, or by products of branches and their sum.
 struct TreeWay {
     Plan kernel{};  // backend: null if it is not by a kernel
     Tree tree{};    // only where there is none
@@ -135,21 +213,24 @@ struct TreeWay {
 
 Status find_tree_way(hg::Handle& handle, const Problem& problem, TreeWay& way)
 {
-    const Status status = find_tree_kernel(handle, problem, way.kernel);
-    if (status != ok || !way.kernel.backend)
-        return status == ok ? plan_all(handle, problem, way.tree, way.needs) : status;
+    int64_t branches = 0;
+    Status status = find_branches(handle, problem, branches);
+    if (status == ok && branches > 1)
+        return plan_all(handle, problem, branches, way.tree, way.needs);
+    if (status == ok)
+        status = decide(handle, with_leaves(handle, problem), way.kernel);
     way.needs = {way.kernel.workspace, way.kernel.counts, way.kernel.predicted_us};
-    return ok;
+    return status;
 }
 
-// Products of all leaves of a part, then their sum.
-Status run_leaves(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
+// Products of all branches of a part, then their sum.
+Status run_branches(hg::Handle& handle, const Problem& problem, const Tree& tree, const TreePart& part)
 {
     auto* const sums = static_cast<float*>(handle.workspace().ptr);
     const Reserved reserved(handle, tree.sums_bytes);
     Status status = ok;
     for (int64_t i = 0; status == ok && i < tree.products_of_part(); ++i)
-        status = run_part(handle, product_of_leaves(problem, tree, part, i, tree.sums_of(part, sums)));
+        status = run_part(handle, product_of_branches(problem, tree, part, i, tree.sums_of(part, sums)));
     const int adder = find_adder(handle);
     return status == ok
                ? handle.backends[adder]->sum_leaves(handle, handle.states[adder], output_of(problem, part),
@@ -172,14 +253,20 @@ Status explain_parts(hg::Handle& handle, const Problem& problem, const TreeWay& 
     const Reserved reserved(handle, tree.sums_bytes);
     Plan decided;
     const Status status = decide(handle, first_product(problem, tree), decided);
-    char product[512];
+    char product[512], in_branches[48] = "";
     decided.print(product, sizeof product);
-    std::snprintf(
-        text, length,
-        "tree of %" PRId64 " leaves of k=%" PRId64 " workspace=%zu, added up by %s after products "
-        "of %s for %" PRId64 " x %" PRId64 " of %" PRId64 " problems, each %s",
-        tree.leaves, tree.leaf_k, way.needs.bytes, handle.backends[find_adder(handle)]->name,
-        tree.by_leaf ? "one leaf" : "all leaves", tree.rows, tree.columns, tree.problems, product);
+    const bool of_leaves = tree.branch_leaves() == 1;
+    if (!of_leaves)
+        std::snprintf(in_branches, sizeof in_branches, " in %" PRId64 " branches", tree.branches);
+    std::snprintf(text, length,
+                  "tree of %" PRId64 " leaves of k=%" PRId64 "%s workspace=%zu, added up by %s after "
+                  "products of %s %s for %" PRId64 " x %" PRId64 " of %" PRId64 " problems, each %s",
+                  tree.leaves, problem.k / tree.leaves, in_branches, way.needs.bytes,
+                  handle.backends[find_adder(handle)]->name, tree.by_branch ? "one" : "all",
+                  of_leaves        ? tree.by_branch ? "leaf" : "leaves"
+                  : tree.by_branch ? "branch"
+                                   : "branches",
+                  tree.rows, tree.columns, tree.problems, product);
     return status;
 }
 
@@ -197,9 +284,11 @@ Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size
     return ok;
 }
 
+// What products of leaves are tuned by.
 std::string key_of_leaves(const hg::Handle& handle, const Problem& problem, const TreeWay& way)
 {
-    const bool has_key = handle.log.wants(LogLevel::Plan) && handle.context && !way.kernel.backend;
+    const bool has_key = handle.log.wants(LogLevel::Plan) && handle.context && !way.kernel.backend &&
+                         way.tree.branch_leaves() == 1;
     return has_key ? " key=" + tuning_key(first_product(problem, way.tree), handle.planning_options().mode)
                    : "";
 }
@@ -215,17 +304,16 @@ Status run_tree(hg::Handle& handle, const Problem& problem)
     log_composite(handle, tree_composite, problem, key_of_leaves(handle, problem, way));
     if (way.kernel.backend)
         return run_plan(handle, with_leaves(handle, problem), way.kernel);
-    return for_each_part(problem, way.tree, Parts::All,
-                         [&](const TreePart& part) { return run_leaves(handle, problem, way.tree, part); });
+    return for_each_part(problem, way.tree, Parts::All, [&](const TreePart& part) {
+        return run_branches(handle, problem, way.tree, part);
+    });
 }
 
 bool is_one_kernel(hg::Handle& handle, const Problem& problem, Problem& whole)
 {
-    Plan kernel;
-    if (find_tree_kernel(handle, problem, kernel) != ok || !kernel.backend)
-        return false;
+    int64_t branches = 0;
     whole = with_leaves(handle, problem);
-    return true;
+    return find_branches(handle, problem, branches) == ok && branches == 1;
 }
 
 // Not where a kernel was forced or tuned, or the workspace is small.
@@ -242,6 +330,8 @@ bool may_cut_k(const hg::Handle& handle, const Problem& problem)
 
 bool is_tree(const hg::Handle& handle, const Problem& problem)
 {
+    if (problem.leaves > 0)
+        return false;  // it is a part of one
     switch (handle.options.mode) {
     case Mode::Tree: return problem.groups.of_k || count_leaves(problem.k) > 1;
     case Mode::Default: return gains_by_leaves(problem) && may_cut_k(handle, problem);

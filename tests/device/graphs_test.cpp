@@ -169,7 +169,8 @@ TEST_P(DeviceGraphs, of_trees_run_beside_each_other)
     g.aligned = true;
     g.seed = 0;
     if (has_kernels)
-        check(g, "sm90_tree_128x128_2x1");
+        for (const char* kernel : {"sm90_tree_128x128_2x1", "/branches=4"})
+            check(g, kernel);
 }
 
 // Blocks on the diagonal lie in memory of the graph's own, and so do the sums of a tree.

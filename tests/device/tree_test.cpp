@@ -1,7 +1,11 @@
-// Tree mode by one kernel: right results, with the bits of products of the leaves and their sum.
+// Tree mode by one kernel, and by branches: right results, with the bits of products of the leaves and
+// their sum.
 #include "../conformance.hpp"
 #include "../handle_scopes.hpp"
+#include "../library_rules.hpp"
 #include "gpu.hpp"
+#include "src/plan/tree.hpp"
+#include "src/tools/support/number.hpp"
 
 #include <gtest/gtest.h>
 
@@ -59,6 +63,25 @@ std::vector<GemmCase> tree_cases()
     for (const Shape& shape : shapes)
         for (int i = 0; i<(thinning() > 1 ? 2 : 16); ++i, form += thinning()> 1 ? 5 : 1)
             cases.push_back(tree_case(form, shape.m, shape.n, shape.k));
+    return cases;
+}
+
+// One small D and a K of many leaves.
+std::vector<GemmCase> branch_cases()
+{
+    constexpr int64_t depths[] = {2048, 5120, 8192, 14336, 16384};
+    const int count = thinning() > 1 ? 24 : 64;
+    std::vector<GemmCase> cases;
+    for (int i = 0; i < count; ++i) {
+        Random random(static_cast<uint64_t>(i));
+        const int64_t most = thinning() > 1 ? 72 : 600;
+        GemmCase g = tree_case(static_cast<unsigned>(i), 1 + random.below(most), 1 + random.below(most),
+                               depths[random.below(5)]);
+        g.batch_count = 1;
+        g.batch = Batch::Single;
+        g.in_place = i % 3 == 0;
+        cases.push_back(g);
+    }
     return cases;
 }
 
@@ -129,6 +152,61 @@ TEST(DeviceKernels, tree)
             ++served;
         }
         EXPECT_GE(served, 4) << forced;
+    }
+}
+
+// Any number of branches; what finishes D reads alpha, C and the bias after all sums.
+TEST(DeviceKernels, tree_branches)
+{
+    NEEDS_BACKEND("sm90");
+    for (const GemmCase& g : branch_cases()) {
+        const int64_t leaves = count_leaves(g.k);
+        std::vector<double> wanted;
+        for (int64_t branches = leaves; branches >= 1; branches /= 2) {
+            const std::string text = std::to_string(branches);
+            Library library(Cuda::get(), "", "/branches=" + text);
+            ASSERT_TRUE(library.created()) << library.story();
+            std::string explained;
+            const std::vector<double> results = results_of(library, g, explained);
+            if (branches == leaves)
+                wanted = results;
+            EXPECT_EQ(results, wanted) << g.print() << ": " << explained;
+            EXPECT_EQ(explained.find("added up by") != std::string::npos, branches > 1) << explained;
+            EXPECT_EQ(explained.find("kernel=sm90_tree") != std::string::npos, branches < leaves)
+                << explained;
+            EXPECT_EQ(explained.find(" in " + text + " branches") != std::string::npos,
+                      1 < branches && branches < leaves)
+                << explained;
+        }
+    }
+}
+
+// A kernel that has no registers for a whole tree has them for branches; and branches that find no room.
+TEST(DeviceKernels, tree_branches_of_forced_kernels)
+{
+    NEEDS_BACKEND("sm90");
+    GemmCase g = tree_case(10, 24, 40, 16384);
+    std::string explained;
+    Library leaves(Cuda::get(), "", "/branches=32");
+    const std::vector<double> wanted = results_of(leaves, g, explained);
+    Library forced(Cuda::get(), "", "sm90_tree_splitk_64x32_occ2/split=1");
+    EXPECT_EQ(results_of(forced, g, explained), wanted) << explained;
+    EXPECT_NE(explained.find(" branches"), std::string::npos) << explained;
+    Library branches(Cuda::get(), "", "/branches=8");
+    const size_t sums = 8 * 24 * 40 * sizeof(float);
+    for (const size_t bytes : {2 * sums, sums}) {
+        const WithWorkspace workspace(branches, bytes);
+        if (bytes > sums)
+            EXPECT_EQ(results_of(branches, g, explained), wanted) << explained;
+        else {
+            const InMode in_mode(branches, HGEMM_MODE_TREE);
+            expect_refused(branches, g, HGEMM_STATUS_NOT_SUPPORTED, "with /branches=8");
+        }
+    }
+    Library free(Cuda::get());
+    for (const size_t bytes : {size_t{1} << 20, sums, size_t{256}}) {
+        const WithWorkspace workspace(free, bytes);
+        EXPECT_EQ(results_of(free, g, explained), wanted) << bytes << ": " << explained;
     }
 }
 

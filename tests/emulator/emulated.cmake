@@ -116,6 +116,7 @@ if(HGEMM_EMBED_PTX)
     emulated_conformance(sm_90 outputs 4
         "DeviceKernels.triangle:DeviceKernels.gated*:DeviceRules.triangle/sm90:DeviceRules.gate_*/sm90:-*by_sm80" EMU_SM_COUNT=8)
     emulated_conformance(sm_90 leaves 4 "DeviceKernels.tree" EMU_SM_COUNT=8)
+    emulated_conformance(sm_90 branches 4 "DeviceKernels.tree_branches*" EMU_SM_COUNT=8)
     emulated_conformance(sm_80 outputs 4
         "DeviceKernels.gated_by_sm80:DeviceRules.triangle/sm80:DeviceRules.gate_*/sm80" EMU_SM_COUNT=8)
     emulated_conformance(sm_90 groups 6 "DeviceGroups*:DeviceKGroups*")

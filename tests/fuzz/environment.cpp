@@ -133,12 +133,11 @@ std::string read_file(const fs::path& path)
 std::string draw_value(Input& input)
 {
     constexpr const char* words[] = {
-        "host",       "sm80",       "sm90",        "sm100",       "sm120",    "host_blocked",
-        "error",      "plan",       "trace",       "/split=",     "1",        "16",
-        "/swap_ab=0", "/swap_ab=1", "/stream_k=0", "/stream_k=1", "/pdl=off", "/pdl=late",
-        "/pdl=early", "/",          "=",           "99999999999", "%n%s",     "\n",
-        "gpu",        "auto",       "loud",        "-1",          " ",        "\x1b[31m",
-        "HOST",       "\xff"};
+        "host",        "sm80",        "sm90",     "sm100",     "sm120",      "host_blocked", "error",
+        "plan",        "trace",       "/split=",  "1",         "16",         "/swap_ab=0",   "/swap_ab=1",
+        "/stream_k=0", "/stream_k=1", "/pdl=off", "/pdl=late", "/pdl=early", "/branches=",   "/",
+        "=",           "99999999999", "%n%s",     "\n",        "gpu",        "auto",         "loud",
+        "-1",          " ",           "\x1b[31m", "HOST",      "\xff"};
     std::string value;
     const int pieces = input.below(5);
     for (int i = 0; i < pieces; ++i)

@@ -1,4 +1,4 @@
-// The plan of tree mode: leaves, parts, and what a plan needs to see of them.
+// The plan of tree mode: leaves, branches, parts, and what a plan needs to see of them.
 #include "hgemm.h"
 #include "src/plan/tree.hpp"
 
@@ -64,7 +64,7 @@ std::set<Shape> shapes(const Problem& p, const Tree& tree, Parts parts, std::vec
     std::set<Shape> found;
     const LeafSums sums{};
     const auto visit = [&](const TreePart& part) {
-        const Problem leaves = product_of_leaves(p, tree, part, 0, sums);
+        const Problem leaves = product_of_branches(p, tree, part, 0, sums);
         found.emplace(part.problems, part.rows, part.columns,
                       reinterpret_cast<uintptr_t>(leaves.a.ptr) % 16,
                       reinterpret_cast<uintptr_t>(leaves.b.ptr) % 16);
@@ -80,7 +80,7 @@ std::set<Shape> shapes(const Problem& p, const Tree& tree, Parts parts, std::vec
 
 TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
 {
-    int by_leaf = 0, in_rows = 0, in_columns = 0;
+    int by_branch = 0, in_rows = 0, in_columns = 0;
     for (const int64_t m : {1, 5, 37, 300})
         for (const int64_t n : {1, 24, 203, 700})
             for (const int64_t batch : {1, 3, 50})
@@ -88,18 +88,18 @@ TEST(Tree, PartsCoverAllAndPlansSeeEachShape)
                     const Problem p = problem_of(m, n, 2048, batch);
                     Tree tree{};
                     const auto room = static_cast<size_t>(elements * 4 * 4);
-                    ASSERT_EQ(plan_tree(p, count_leaves(p.k), room, tree), ok);
+                    ASSERT_EQ(plan_tree(p, count_leaves(p.k), count_leaves(p.k), room, tree), ok);
                     std::vector<int> covered(static_cast<size_t>(m * n * batch));
                     const std::set<Shape> all = shapes(p, tree, Parts::All, &covered);
                     EXPECT_EQ(shapes(p, tree, Parts::OfEachShape, nullptr), all)
                         << m << " " << n << " " << batch << " " << elements;
                     EXPECT_EQ(std::set<int>(covered.begin(), covered.end()), std::set<int>{1});
                     EXPECT_LE(tree.sums_bytes, std::max<size_t>(1024, room + 255));
-                    by_leaf += tree.by_leaf;
+                    by_branch += tree.by_branch;
                     in_rows += tree.rows < m;
                     in_columns += tree.columns < n;
                 }
-    EXPECT_GT(by_leaf, 0);
+    EXPECT_GT(by_branch, 0);
     EXPECT_GT(in_rows, 0);
     EXPECT_GT(in_columns, 0);
 }
@@ -126,7 +126,8 @@ TEST(Tree, RefusesWhatItDoesNotServe)
 {
     const auto refused = [](const Problem& p, const char* text) {
         Tree tree{};
-        EXPECT_EQ(plan_tree(p, count_leaves(p.k), size_t{1} << 30, tree), HGEMM_STATUS_NOT_SUPPORTED);
+        EXPECT_EQ(plan_tree(p, count_leaves(p.k), count_leaves(p.k), size_t{1} << 30, tree),
+                  HGEMM_STATUS_NOT_SUPPORTED);
         EXPECT_NE(std::string(error_text()).find(text), std::string::npos) << error_text();
     };
     refused(problem_of(1, 1, 2 * max_tree_k, 1), "k = 134217728, at most 67108864");
@@ -141,11 +142,11 @@ TEST(Tree, PointerArraysRunLeafByLeaf)
     p.d.array = pointers;
     for (const size_t room : {size_t{1} << 20, size_t{2048}}) {
         Tree tree{};
-        ASSERT_EQ(plan_tree(p, 2, room, tree), ok) << error_text();
-        EXPECT_TRUE(tree.by_leaf);
+        ASSERT_EQ(plan_tree(p, 2, 2, room, tree), ok) << error_text();
+        EXPECT_TRUE(tree.by_branch);
         EXPECT_EQ(tree.problems, room > 2048 ? 4 : 1);
         const TreePart part{2, 1, 8, 8, 16, 8};
-        const Problem leaf = product_of_leaves(
+        const Problem leaf = product_of_branches(
             p, tree, part, 1, tree.sums_of(part, reinterpret_cast<float*>(uintptr_t{256})));
         EXPECT_EQ(leaf.a.array, pointers + 2);
         EXPECT_EQ(leaf.a.offset, 8 * p.a.row_stride + 512);
@@ -154,6 +155,26 @@ TEST(Tree, PointerArraysRunLeafByLeaf)
         const Problem output = output_of(p, part);
         EXPECT_EQ(output.d.array, pointers + 2);
         EXPECT_EQ(output.d.offset, 8 * p.d.ld + 16);
+    }
+}
+
+TEST(Tree, BranchesAreTreesOfTheirOwn)
+{
+    const Problem p = problem_of(16, 24, 8192, 1);
+    for (const int64_t branches : {2, 4, 16}) {
+        Tree tree{};
+        ASSERT_EQ(plan_tree(p, 16, branches, size_t{1} << 20, tree), ok) << error_text();
+        const TreePart part{0, 1, 0, 16, 0, 24};
+        const LeafSums sums = tree.sums_of(part, reinterpret_cast<float*>(uintptr_t{256}));
+        const Problem product = product_of_branches(p, tree, part, 0, sums);
+        EXPECT_EQ(product.k, 8192 / branches);
+        EXPECT_EQ(product.batch, branches);
+        EXPECT_EQ(product.leaves, 16 / branches);
+        EXPECT_EQ(product.a.batch_stride, product.k);
+        EXPECT_EQ(product.d.batch_stride, 16 * 24);
+        EXPECT_EQ(product.d.type, Type::F32);
+        EXPECT_EQ(sums.leaves, branches);
+        EXPECT_EQ(tree.sums_bytes, static_cast<size_t>(branches * 16 * 24 * 4));
     }
 }
 
