@@ -65,8 +65,10 @@ def _activate(gate: Gate, gates: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
         sigmoid = steep.sigmoid()
         return gates.clamp(min=-_LARGEST) * sigmoid, grad * sigmoid * (1 + steep * (1 - sigmoid))
     approximate = "tanh" if "tanh" in gate.activation else "none"
-    return (functional.gelu(gates.clamp(min=-_SATURATED), approximate=approximate),
-            torch.ops.aten.gelu_backward(grad, gates.clamp(-_SATURATED, _SATURATED), approximate=approximate))
+    inner = gates.clamp(-_SATURATED, _SATURATED)
+    # Where oneDNN computes it, torch's GELU of infinity is NaN: findings/torch_gelu_of_infinity_by_avx512.sh.
+    return (torch.where(gates > _SATURATED, gates, functional.gelu(inner, approximate=approximate)),
+            torch.ops.aten.gelu_backward(grad, inner, approximate=approximate))
 
 
 def _differentiable_gradient(gate: Gate, product: Tensor, grad: Tensor) -> Tensor:
