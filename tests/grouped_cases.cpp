@@ -128,6 +128,11 @@ std::vector<AuxForm> aux_forms()
         {high, 144, 128, f16, f16, t, silu, {1, 7, 1.702f, 1, 0}, 0, 0},
         {many_groups(), 160, 64, bf16, bf16, t, silu, {1, 0, 0, 0, 0}, 8, 0, 0, 0, 1, true, true, true},
         {many_groups(), 112, 72, f16, f16, t, none, {56, 0, 0, -0.5f, 0}, 0, 0},
+        // The same with a B that is contiguous along N.
+        {high, 256, 136, bf16, bf16, nt, silu, {128, 0, 1.5f, 0, 0}, 0, 0},
+        {high, 272, 72, f16, f16, nt, silu, {1, 7, 1.702f, 1, 0}, 8, 0, 0, 0, 3, true},
+        {many_groups(), 176, 64, bf16, bf16, nt, relu, {88, 0, 0, 0, 0}, 8, 0, 0, 0, 1, true, true, true},
+        {high, 384, 72, f16, f16, nt, tanh, {64, 6, 0, 0, 0}, 16, 0, 0, 8, 0, true, true},
         {{0, 0, 0}, 64, 64, f16, f16, t, silu, {32, 0, 0, 0, 0}, 8, 0, 0, 0, 4},
         // In parts: an aux that is not aligned, other operands that are not, types, and GELU (erf).
         {few, 128, 72, f16, f16, t, silu, {64, 0, 0, 0, 0}, 5, 0},

@@ -4,6 +4,7 @@
 #include "arch/common/host/pack.hpp"
 #include "arch/common/host/repack.hpp"
 #include "arch/sm90/choose/choose.hpp"
+#include "arch/sm90/config.hpp"
 #include "arch/sm90/direct/config.hpp"
 #include "arch/sm90/kernels.hpp"
 #include "arch/sm90/pack.hpp"
@@ -50,7 +51,8 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
         return direct_symbol(index, variant, name);
     const int majors = variant & 3;
     if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3) ||
-        ((is_gated(index) || is_gated_grouped(index)) && majors != 0))
+        ((is_gated(index) || is_gated_grouped(index)) && majors != 0 &&
+         (majors != 1 || !finds_n_major_gates(config_of(index)))))
         return false;
     if (index != repack_kernel)
         return major_symbol(kernel, variant, name);

@@ -37,6 +37,14 @@ struct TileBias {
     __device__ float load(int i) const { return load_element(base, min(first + i, last), type); }
 };
 
+// Does each up element of a tile follow its gate, and not lie in the other half? So it is where they
+// alternate along N and B is contiguous along N.
+template <Major MB>
+__device__ inline bool are_pairs(const GateLayout& gate)
+{
+    return MB == Major::MN && gate.gate.block == 1;
+}
+
 // Where in a line of the product the gate of D's column lies, or if half is 1 its up element.
 __device__ inline int64_t gate_place(const GateLayout& gate, int32_t column, int half)
 {

@@ -78,6 +78,12 @@ static_assert(max_slices * (int64_t{0x80000000} / tile_k) < INT32_MAX);  // slic
 // Clusters of a wave that the GPC remap covers: a CTA on each SM of an H200.
 constexpr int max_remapped_clusters = 132;
 
+// Can half of a tile be gates where B is contiguous along N? Panels have gates alone, or up elements.
+constexpr bool finds_n_major_gates(const Config& c)
+{
+    return c.gates == Gates::AlongN && !c.is_split() && c.tile_n / 2 % span_elements == 0;
+}
+
 constexpr int round_up(int a, int b) { return (a + b - 1) / b * b; }
 
 constexpr int a_bytes(const Config& c) { return c.tile_m * tile_k * 2; }

@@ -1,8 +1,8 @@
 // Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
 // the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, for a GROUPED
 // kk and kn, where groups are rows, and mn, where they divide K, for a TRIANGLE kk and mn, for a TREE all,
-// for a GATED and a GATED_GROUPED kk. A DIRECT or GEMV has the major of A alone, k or m. sm90_repack serves
-// both types.
+// for a GATED and a GATED_GROUPED kk, or kk and kn. A DIRECT or GEMV has the major of A alone, k or m.
+// sm90_repack serves both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -94,15 +94,19 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
     ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                      \
     ENTRY(name, mn, Params, run, Major::MN, Major::MN)
 
-#define GATED_ENTRIES(name, gates, schedule, ...)                                                          \
+#define GATED_k(name, function) ENTRY(name, kk, Params, function, Major::K, Major::K)
+#define GATED_both(name, function)                                                                         \
+    GATED_k(name, function) ENTRY(name, kn, Params, function, Major::K, Major::MN)
+
+#define GATED_ENTRIES(name, majors, gates, schedule, ...)                                                  \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
                                          sm90::Gates::gates};                                              \
-    ENTRY(name, kk, Params, run, Major::K, Major::K)
+    GATED_##majors(name, run)
 
-#define GATED_GROUPED_ENTRIES(name, schedule, ...)                                                         \
+#define GATED_GROUPED_ENTRIES(name, majors, schedule, ...)                                                 \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
                                          sm90::Gates::AlongN};                                             \
-    ENTRY(name, kk, Params, run_grouped, Major::K, Major::K)
+    GATED_##majors(name, run_grouped)
 
 #define DIRECT_k(name)    ENTRY(name, k, DirectParams, run_direct, Major::K)
 #define DIRECT_m(name)    ENTRY(name, m, DirectParams, run_direct, Major::MN)

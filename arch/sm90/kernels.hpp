@@ -15,12 +15,12 @@
 
 namespace hg::sm90 {
 
-#define KERNEL(name, schedule, ...)        constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
-#define GROUPED(name, schedule, ...)       KERNEL(name, schedule, __VA_ARGS__)
-#define TRIANGLE(name, schedule, ...)      KERNEL(name, schedule, __VA_ARGS__, true)
-#define TREE(name, schedule, ...)          KERNEL(name, schedule, __VA_ARGS__, false, Gates::None, true)
-#define GATED(name, gates, schedule, ...)  KERNEL(name, schedule, __VA_ARGS__, false, Gates::gates)
-#define GATED_GROUPED(name, schedule, ...) KERNEL(name, schedule, __VA_ARGS__, false, Gates::AlongN)
+#define KERNEL(name, schedule, ...)               constexpr Config name##_config{Schedule::schedule, __VA_ARGS__};
+#define GROUPED(name, schedule, ...)              KERNEL(name, schedule, __VA_ARGS__)
+#define TRIANGLE(name, schedule, ...)             KERNEL(name, schedule, __VA_ARGS__, true)
+#define TREE(name, schedule, ...)                 KERNEL(name, schedule, __VA_ARGS__, false, Gates::None, true)
+#define GATED(name, majors, gates, schedule, ...) KERNEL(name, schedule, __VA_ARGS__, false, Gates::gates)
+#define GATED_GROUPED(name, majors, ...)          GATED(name, majors, AlongN, __VA_ARGS__)
 #include "arch/sm90/kernels.def"
 
 #define KERNEL(name, ...) name##_config,
@@ -106,6 +106,13 @@ constexpr int first_tree = first_triangle + triangle_count, first_gated = first_
               first_gated_grouped = first_gated + gated_count;
 constexpr int first_direct = first_gated_grouped + grouped_count;
 static_assert(std::size(gated_grouped_configs) == grouped_count);
+
+// Entry points for a B that is contiguous along N.
+#define MAJORS_k                         false
+#define MAJORS_both                      true
+#define GATED(name, majors, ...)         static_assert(finds_n_major_gates(name##_config) == MAJORS_##majors);
+#define GATED_GROUPED(name, majors, ...) GATED(name, majors)
+#include "arch/sm90/kernels.def"
 constexpr int repack_kernel = first_direct + direct_count;
 static_assert(repack_line % span_elements == 0);  // copies are aligned as TMA's boxes want them
 

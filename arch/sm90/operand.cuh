@@ -1,7 +1,9 @@
 // Loads and prefetches of an operand's part of a stage.
 //
 // In gated kernels the operand along which gates lie has gates in its first half, and in its second half
-// what they gate, wherever both lie in memory. So a tile has them at a fixed distance.
+// what they gate, wherever both lie in memory. So a tile has them at a fixed distance. But where they
+// alternate in an operand that is contiguous along N, both halves are as in memory: are_pairs() in
+// bias.cuh.
 #pragma once
 
 #include "arch/common/ptx/tma.cuh"
@@ -40,6 +42,19 @@ __device__ inline void for_each_gate_box(const GateLayout& gate, int32_t n, int3
     }
 }
 
+// The row at which panel `panel` begins of an operand that is contiguous along its rows. `first`: the
+// tile's first row. Gated: the panels of a half are gates, or up elements.
+template <int Rows, bool Gated>
+__device__ inline int32_t panel_row(const GateLayout& gate, int32_t first, int panel)
+{
+    if constexpr (Gated) {
+        constexpr int of_half = Rows / 2 / span_elements;
+        if (gate.gate.block != 1)
+            return gate_row(gate, first + panel % of_half * 2 * span_elements, panel / of_half);
+    }
+    return first + panel * span_elements;
+}
+
 // Loads a box of an operand into this CTA's stage or, where several CTAs share the operand, into the stage
 // of each.
 template <int Shared>
@@ -61,7 +76,7 @@ __device__ inline void load_operand(const Params& p, const CUtensorMap* map, uin
                                     int32_t row, int32_t k, int32_t batch, int32_t index, uint32_t ranks,
                                     uint64_t policy)
 {
-    if constexpr (Gated) {
+    if constexpr (Gated && M == Major::K) {
         for_each_gate_box<Rows, Shared>(p.gate, row, index, [&](uint32_t to, int32_t first, int32_t step) {
             load_box<Shared>(smem + to, map, bar, k + step, first, batch, ranks, policy);
         });
@@ -74,7 +89,8 @@ __device__ inline void load_operand(const Params& p, const CUtensorMap* map, uin
 #pragma unroll
         for (int panel = 0; panel < round_up(Rows, span_elements) / span_elements; ++panel)
             load_box<Shared>(smem + (panel * tile_k + index * share) * span_bytes, map, bar,
-                             row + panel * span_elements, k + index * share, batch, ranks, policy);
+                             panel_row<Rows, Gated>(p.gate, row, panel), k + index * share, batch, ranks,
+                             policy);
     }
 }
 
@@ -83,7 +99,7 @@ template <int Rows, int Shared, Major M, bool Gated>
 __device__ inline void prefetch_operand(const Params& p, const CUtensorMap* map, int32_t row, int32_t k,
                                         int32_t batch, int32_t index)
 {
-    if constexpr (Gated) {
+    if constexpr (Gated && M == Major::K) {
         for_each_gate_box<Rows, Shared>(p.gate, row, index, [&](uint32_t, int32_t first, int32_t step) {
             ptx::tma_prefetch_3d(map, k + step, first, batch);
         });
@@ -92,7 +108,8 @@ __device__ inline void prefetch_operand(const Params& p, const CUtensorMap* map,
     } else {
 #pragma unroll
         for (int panel = 0; panel < round_up(Rows, span_elements) / span_elements; ++panel)
-            ptx::tma_prefetch_3d(map, row + panel * span_elements, k + index * (tile_k / Shared), batch);
+            ptx::tma_prefetch_3d(map, panel_row<Rows, Gated>(p.gate, row, panel),
+                                 k + index * (tile_k / Shared), batch);
     }
 }
 

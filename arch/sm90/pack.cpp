@@ -128,15 +128,18 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
 
 namespace {
 
-// Where gates and others take turns, two rows of B are one of the tensor map.
-bool are_pairs(const Problem& p) { return p.gate.block == 1; }
+bool is_n_major(const Problem& p) { return major_of(p.b) == Major::MN; }
+
+// Where gates and others take turns, two rows of B are one of the tensor map, if they are contiguous along
+// K.
+bool pairs_rows(const Problem& p) { return p.gate.block == 1 && !is_n_major(p); }
 
 // How many gates of a tile lie together. Behind the last ones in front of a line are up elements, which
 // no one reads.
 int64_t gates_of_box(const Config& c, const Problem& p)
 {
     const int64_t half = c.gates_of_tile();
-    return are_pairs(p) || has_halves(p) ? half : std::min(p.gate.block, half);
+    return pairs_rows(p) || has_halves(p) ? half : std::min(p.gate.block, half);
 }
 
 GateLayout layout_of(const Config& c, const Problem& p)
@@ -147,9 +150,9 @@ GateLayout layout_of(const Config& c, const Problem& p)
     layout.gate = p.gate;
     layout.boxes = c.gates_of_tile() / box;
     layout.box_bytes = box * span_bytes;
-    layout.block = divisor(are_pairs(p) ? max_gate_block : block);
-    layout.rows = are_pairs(p) ? 0 : block;
-    layout.k = are_pairs(p) ? static_cast<int32_t>(p.b.row_stride) : 0;
+    layout.block = divisor(pairs_rows(p) ? max_gate_block : block);
+    layout.rows = pairs_rows(p) ? 0 : block;
+    layout.k = pairs_rows(p) ? static_cast<int32_t>(p.b.row_stride) : 0;
     layout.box_step = 2 * block;
     return layout;
 }
@@ -157,8 +160,8 @@ GateLayout layout_of(const Config& c, const Problem& p)
 Status pack_gates(const Config& c, const Problem& p, CUtensorMap& map)
 {
     const auto box = static_cast<int>(gates_of_box(c, p));
-    if (!are_pairs(p))
-        return pack_operand(p.b, p, p.n, box, tile_k, map);
+    if (!pairs_rows(p))
+        return pack_operand(p.b, p, p.n, box, tile_k / c.cluster_m, map);
     Problem pairs = p;
     pairs.k = p.b.row_stride + p.k;
     pairs.b.row_stride = 2 * p.b.row_stride;
@@ -173,7 +176,10 @@ bool finds_gates(const Config& c, const Problem& p)
 {
     constexpr int pattern = 8;
     const int64_t half = c.gates_of_tile(), block = p.gate.block;
-    if (are_pairs(p))
+    if (is_n_major(p))
+        return finds_n_major_gates(c) && block <= max_gate_block &&
+               (block == 1 || has_halves(p) || block % span_elements == 0);
+    if (pairs_rows(p))
         return p.k % tile_k == 0 && p.b.row_stride <= max_gate_block - p.k;
     const bool fits = has_halves(p) || block % half == 0 || half % block == 0;
     return block <= max_gate_block && fits && gates_of_box(c, p) % pattern == 0;

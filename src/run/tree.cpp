@@ -122,13 +122,14 @@ bool may_have_branches(const hg::Handle& handle, const Problem& p)
 }
 
 // As many as give each SM a tile of 128 x 128, else 1. If that are fewer than eight, one kernel has tiles
-// of 128 x 64 for all SMs, which is as fast, though the model expects 1.4 times as long (H200, 256 x 4096 x
-// 14336).
+// of 128 x 64 for all SMs, each with all leaves, if there are no more than 16. That is as fast, though the
+// model expects 1.4 times as long (H200, 256 x 4096 x 14336). With more leaves two branches take 72 us in
+// place of 88 (1024 x 1024 x 16384), and 130 in place of 226 (32768).
 int64_t most_branches(const hg::Handle& handle, const Problem& p)
 {
-    constexpr int64_t tile = 128, least = 8;
+    constexpr int64_t tile = 128, leaves_of_tile = 16;
     const int64_t rows = (p.m + tile - 1) / tile, columns = (p.n + tile - 1) / tile,
-                  sms = handle.sm_count();
+                  sms = handle.sm_count(), least = leaves_of(handle, p) > leaves_of_tile ? 2 : 8;
     if (!may_have_branches(handle, p) || std::max(rows, columns) > sms || least * rows * columns > sms)
         return 1;
     const auto for_all = static_cast<uint64_t>(sms / (rows * columns));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times gated layers and mixtures of experts on the GPU, by hgemm.torch and by PyTorch, in one process and in turn.
 
-    gated.py [--csv FILE] [--rounds R] [--only dense|moe] [--layers NAME,...] [--rows N,...]
+    gated.py [--csv FILE] [--rounds R] [--only dense|moe] [--layers NAME,...] [--rows N,...] [--transposed]
 
 Needs PyTorch with CUDA, Triton and the package hgemm. bf16; medians of CUDA graphs over operands that are not in a
 cache, of rounds in which all take turns. The ratio is the median over rounds of an arm's time by hgemm's. Each result
@@ -87,6 +87,12 @@ def random(*shape, scale=1.0):
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16).mul_(scale)
 
 
+def weights_of(*shape, transposed):
+    """Random ones, contiguous along their last dimension, or the one before."""
+    made = random(*shape, scale=shape[-1]**-0.5)
+    return made.mT.contiguous().mT if transposed else made
+
+
 def sets_of(size):
     """Sets of operands, so many bytes each, that are never in the L2 cache when their turn comes."""
     return max(1, min(8, int(3e8 / size)))
@@ -96,11 +102,11 @@ def error_of(result, right):
     return ((result.float() - right).norm() / right.norm()).item()
 
 
-def dense(name, rows):
+def dense(name, rows, transposed):
     columns, k, block = DENSE[name]
     options = SWIGLU_OAI if block == 1 else {}
     sets = sets_of(2 * (2 * columns * k + rows * (k + 3 * columns)))
-    pairs = [(random(rows, k), random(2 * columns, k, scale=k**-0.5)) for _ in range(sets)]
+    pairs = [(random(rows, k), weights_of(2 * columns, k, transposed=transposed)) for _ in range(sets)]
     arms = {"hgemm": lambda i: ht.gated_linear(*pairs[i % sets], gate_block=block, **options),
             "hgemm_triton": lambda i: gate_by_triton(ht.linear(*pairs[i % sets]), block, **options),
             "torch_triton": lambda i: gate_by_triton(functional.linear(*pairs[i % sets]), block, **options),
@@ -153,7 +159,7 @@ def moe_in_float32(x, weights, indices, w13, w2, b13, b2, block, options):
     return result
 
 
-def experts(name, tokens):
+def experts(name, tokens, transposed):
     count, top_k, hidden, columns, block, biased = EXPERTS[name]
     options = SWIGLU_OAI if block == 1 else {}
     sets = sets_of(2 * (3 * count * columns * hidden + tokens * top_k * (2 * hidden + columns)))
@@ -161,8 +167,8 @@ def experts(name, tokens):
     for _ in range(sets):
         weights, indices = torch.randn(tokens, count, device="cuda").softmax(1).topk(top_k)
         layers.append((random(tokens, hidden), (weights / weights.sum(1, keepdim=True)).bfloat16(), indices,
-                       random(count, 2 * columns, hidden, scale=hidden**-0.5),
-                       random(count, hidden, columns, scale=columns**-0.5),
+                       weights_of(count, 2 * columns, hidden, transposed=transposed),
+                       weights_of(count, hidden, columns, transposed=transposed),
                        *((random(count, 2 * columns), random(count, hidden)) if biased else (None, None))))
 
     def ours(x, weights, indices, w13, w2, b13, b2):
@@ -213,6 +219,8 @@ def main():
     parser.add_argument("--only", choices=("dense", "moe"))
     parser.add_argument("--layers", default="", help="names, such as llama-8b,mixtral")
     parser.add_argument("--rows", default="", help="numbers, such as 16,1024")
+    parser.add_argument("--transposed", action="store_true",
+                        help="weights lie as (K, N), those of experts as (experts, K, N), as Transformers has gpt-oss's")
     arguments = parser.parse_args()
     torch.manual_seed(1)
     begin, out = time.monotonic(), open(arguments.csv, "w")
@@ -225,7 +233,7 @@ def main():
         for name in [n for n in layers if not arguments.layers or n in arguments.layers.split(",")]:
             for m in map(int, arguments.rows.split(",")) if arguments.rows else rows:
                 with torch.no_grad():
-                    ratios.append(measure(what, name, m, make(name, m), arguments.rounds, out))
+                    ratios.append(measure(what, name, m, make(name, m, arguments.transposed), arguments.rounds, out))
                 torch.cuda.empty_cache()
             print(f"{time.monotonic() - begin:.0f} s", flush=True)
         summarize(what, ratios)

@@ -109,6 +109,16 @@ std::vector<GemmCase> cases_with_aux()
     return list;
 }
 
+void take_n_major(GemmCase& g) { (g.d_by_rows() ? g.transb : g.transa) = HGEMM_NO_TRANS; }
+
+// Of kernels whose tiles have whole panels of 64 gates.
+std::vector<GemmCase> n_major(std::vector<GemmCase> list)
+{
+    for (GemmCase& g : list)
+        take_n_major(g);
+    return list;
+}
+
 // B is also contiguous along N, and D of other types and of lengths that are no multiple of eight.
 std::vector<GemmCase> cases_of_sm80()
 {
@@ -119,7 +129,7 @@ std::vector<GemmCase> cases_of_sm80()
     for (size_t i = 0; i < list.size(); ++i) {
         GemmCase& g = list[i];
         if (i % 2 == 0 && g.gate.block != 1)
-            (g.d_by_rows() ? g.transb : g.transa) = HGEMM_NO_TRANS;
+            take_n_major(g);
         if (i % 3 == 0)
             g.type_d = g.type_ab == HGEMM_F16 ? HGEMM_F32 : HGEMM_F16;
     }
@@ -137,12 +147,12 @@ std::vector<double> results_of(Library& library, const GemmCase& g)
 }
 
 // aux is that of the product, and D has the bits that the same kernel computes without aux.
-void check_aux_of_kernel(const std::string& kernel)
+void check_aux_of_kernel(const std::string& kernel, const std::vector<GemmCase>& list = cases_with_aux())
 {
     Library library(Cuda::get(), "", kernel);
     ASSERT_TRUE(library.created()) << library.story();
     int served = 0;
-    for (const GemmCase& g : cases_with_aux()) {
+    for (const GemmCase& g : list) {
         GemmCase without = g;
         without.aux = false;
         EXPECT_EQ(is_served(library, g), is_served(library, without)) << kernel << ": " << g.print();
@@ -217,6 +227,20 @@ TEST(DeviceKernels, gated_aux_planned)
         EXPECT_FALSE(is_served(*library, apart)) << g.print();
     }
     EXPECT_GT(by_kernel, 0);
+}
+
+TEST(DeviceKernels, gated_n_major)
+{
+    NEEDS_BACKEND("sm90");
+    for (const std::string kernel : {"128x256_2x1/stream_k=0", "128x256_2x1/stream_k=1",
+                                     "128x128_2x1/stream_k=0", "128x128_2x1/stream_k=1"}) {
+        check_kernel("sm90_gated_" + kernel, n_major(cases()));
+        check_aux_of_kernel("sm90_gated_" + kernel, n_major(cases_with_aux()));
+    }
+    Library other(Cuda::get(), "", "sm90_gated_128x224");
+    ASSERT_TRUE(other.created()) << other.story();
+    for (const GemmCase& g : n_major(cases()))
+        EXPECT_FALSE(is_served(other, g)) << g.print();
 }
 
 TEST(DeviceKernels, gated)

@@ -68,6 +68,9 @@ TEST(TreeChoice, BranchesOfADeepKBesideASmallD)
     }
     for (const int64_t m : {1, 4096})
         EXPECT_EQ(branches_of(*handle, linear_layer(m, 4096, 4096)), 1) << m;
+    for (const int64_t k : {16384, 32768})
+        EXPECT_EQ(branches_of(*handle, linear_layer(1024, 1024, k)), 2) << k;
+    EXPECT_EQ(branches_of(*handle, linear_layer(1024, 1024, 8192)), 1);
     // Where the model expects too much of one kernel.
     for (const int64_t m : {192, 256})
         EXPECT_EQ(branches_of(*handle, linear_layer(m, 4096, 14336)), 1) << m;

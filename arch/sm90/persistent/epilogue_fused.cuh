@@ -25,8 +25,8 @@
 namespace hg::sm90 {
 
 // Stages the bias of a tile before its main loop. The consumer's threads have finished with the bias of the
-// tile before. That of a gated tile lies as its sums do: gates, then up elements.
-template <Config C>
+// tile before. That of a gated tile lies as its sums do: gates, then up elements, or in pairs (gated.cuh).
+template <Config C, Major MB>
 __device__ inline void stage_bias(const Params& p, float* staged, const TileCoord& at, int first_block)
 {
     if constexpr (C.is_gated()) {
@@ -34,7 +34,8 @@ __device__ inline void stage_bias(const Params& p, float* staged, const TileCoor
         const GateBias bias(p, at.batch);
 #pragma unroll 1
         for (int i = threadIdx.x % 128; i < C.tile_n; i += 128)
-            staged[i] = bias.load(at.n / 2 + i % half, i / half);
+            staged[i] = are_pairs<MB>(p.gate) ? bias.load((at.n + i) / 2, i % 2)
+                                              : bias.load(at.n / 2 + i % half, i / half);
         return;
     }
     const auto bias = TileBias::of<C>(p.output, p.swap_ab, at);

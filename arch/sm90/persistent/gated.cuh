@@ -1,6 +1,7 @@
 // Epilogue of the gated kernels: a thread's sums of the first half of a tile's columns are gates of those
-// of the second half. TMA stores the tile of D, half as wide. Threads store aux, if there is one, from
-// their registers: its gates and up elements lie as those of B do.
+// of the second half, or it has pairs of neighbours, a gate and its up element (are_pairs()). TMA stores
+// the tile of D, half as wide. Threads store aux, if there is one, from their registers: its gates and up
+// elements lie as those of B do.
 //
 //   named barrier 1 + consumer   the 128 threads of a consumer: the bias is staged, if there is one; a
 //                                staging buffer is free; it is filled.
@@ -77,12 +78,72 @@ __device__ inline void store_aux(const Params& p, float alpha, const float (&acc
     }
 }
 
-// Replaces the first half of the sums by elements of D. `end`: of the rows that aux gets.
+// The same of pairs.
 template <Config C, Type T>
+__device__ inline void store_aux_pairs(const Params& p, float alpha, const float (&acc)[C.tile_n / 2],
+                                       const Block& at, int64_t end)
+{
+    const int64_t row = at.m + at.warp * 16 + at.lane / 4;
+    uint16_t* const aux = static_cast<uint16_t*>(p.output.aux) + at.batch * p.output.stride_aux;
+#pragma unroll
+    for (int i = 0; i < C.tile_n / 2; i += 4) {
+        const int64_t column = 2 * at.n + 2 * i;
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+            if (row + 8 * r < end && column < p.output.n)
+                *reinterpret_cast<uint32_t*>(aux + (row + 8 * r) * p.output.ldaux + column +
+                                             at.lane % 4 * 2) = pair_of<T>(acc + i + 2 * r, alpha);
+    }
+}
+
+// A thread has every fourth element of its rows: exchanges them with the row's three other threads, so that
+// each has two neighbours of eight, as after a product without gates. Rounds them to D's type.
+template <Type T, int Count>
+__device__ inline void exchange_neighbours(float* elements, uint32_t lane)
+{
+    const int from = static_cast<int>((lane & ~3u) | (2 * lane & 3));
+#pragma unroll
+    for (int i = 0; i < Count; i += 4) {
+        uint32_t two[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const uint32_t mine = to_bits2(elements[i + r], elements[i + 2 + r], T),
+                           first = __shfl_sync(0xffffffff, mine, from),
+                           second = __shfl_sync(0xffffffff, mine, from + 1);
+            two[r] = __byte_perm(first, second, lane % 4 < 2 ? 0x5410 : 0x7632);
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            elements[i + j] = to_float(static_cast<uint16_t>(two[j / 2] >> j % 2 * 16), T);
+    }
+}
+
+// As apply_gates(), of pairs.
+template <Config C, Type T>
+__device__ inline void apply_gates_of_pairs(const Params& p, float alpha, float (&acc)[C.tile_n / 2],
+                                            const Block& at, int64_t end)
+{
+    if (p.output.aux) [[unlikely]]
+        store_aux_pairs<C, T>(p, alpha, acc, at, end);
+    const Gate& gate = p.gate.gate;
+    with_short_gate_function(p.output.activation, gate.slope, [&](auto activation) {
+#pragma unroll
+        for (int i = 0; i < C.tile_n / 2; i += 2)
+            acc[i / 2] = gated(__fmul_rn(alpha, acc[i]), __fmul_rn(alpha, acc[i + 1]), gate, activation);
+    });
+    exchange_neighbours<T, C.tile_n / 4>(acc, at.lane);
+}
+
+// Replaces the first half of the sums by elements of D. `end`: of the rows that aux gets.
+template <Config C, Type T, Major MB>
 __device__ inline void apply_gates(const Params& p, float alpha, float (&acc)[C.tile_n / 2],
                                    const Block& at, int64_t end)
 {
     alpha = add_gate_bias<C>(p, alpha, acc, at);
+    if (are_pairs<MB>(p.gate)) {
+        apply_gates_of_pairs<C, T>(p, alpha, acc, at, end);
+        return;
+    }
     if (p.output.aux) [[unlikely]]
         store_aux<C, T>(p, alpha, acc, at, end);
     constexpr int half = C.tile_n / 4;
@@ -94,7 +155,7 @@ __device__ inline void apply_gates(const Params& p, float alpha, float (&acc)[C.
     });
 }
 
-template <Config C, Type T>
+template <Config C, Type T, Major MB>
 __device__ inline void store_gated_tile(const Params& p, const Scalars& s, Accumulator<C>& acc, Block at,
                                         int64_t end)
 {
@@ -103,7 +164,7 @@ __device__ inline void store_gated_tile(const Params& p, const Scalars& s, Accum
     at.n /= 2;
 #pragma unroll
     for (; at.block < C.blocks(); ++at.block, at.m += 64) {
-        apply_gates<C, T>(p, s.alpha, acc[at.block], at, end);
+        apply_gates<C, T, MB>(p, s.alpha, acc[at.block], at, end);
         store_boxes<C>(
             box_count(width, columns), at,
             [&](unsigned char* box, int i) {
@@ -134,7 +195,7 @@ __device__ inline void copy_gated_rows(const Params& p, const Scalars& s, const 
 }
 
 // A tile of a group that ends at row `end` of D, inside the tile: the threads store it, not TMA.
-template <Config C, Type T>
+template <Config C, Type T, Major MB>
 __device__ inline void store_last_gated_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                              Block at, int32_t end)
 {
@@ -144,7 +205,7 @@ __device__ inline void store_last_gated_tile(const Params& p, const Scalars& s, 
         ptx::bulk_wait_group_read<0>();
 #pragma unroll
     for (; at.block < C.blocks(); ++at.block, at.m += 64) {
-        apply_gates<C, T>(p, s.alpha, acc[at.block], at, end);
+        apply_gates<C, T, MB>(p, s.alpha, acc[at.block], at, end);
 #pragma unroll
         for (int i = 0; i < box_count(width, columns); ++i) {
             const int start = box_start(width, i, columns);

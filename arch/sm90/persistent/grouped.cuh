@@ -140,15 +140,15 @@ __device__ inline Block block_of(const Params& p, Smem<C, MB>& smem, const Group
     return block;
 }
 
-template <Config C, Type T>
+template <Config C, Type T, Major MB>
 __device__ inline void store_group_tile(const Params& p, const Scalars& s, Accumulator<C>& acc,
                                         const GroupTile& tile, const Block& at)
 {
     if constexpr (C.is_gated()) {
         if (is_full_tile<C>(tile))
-            store_gated_tile<C, T>(p, s, acc, at, tile.end);
+            store_gated_tile<C, T, MB>(p, s, acc, at, tile.end);
         else
-            store_last_gated_tile<C, T>(p, s, acc, at, tile.end);
+            store_last_gated_tile<C, T, MB>(p, s, acc, at, tile.end);
         return;
     }
     if (is_full_tile<C>(tile) && p.epilogue != Epilogue::General)
@@ -187,11 +187,11 @@ __device__ inline void consume_groups(const Params& p, Smem<C, MB>& smem, int co
                 }
             }
             if (p.output.bias_along != BiasAlong::None) [[unlikely]]
-                stage_bias<C>(p, smem.bias[consumer], {tile.row, tile.n, tile.batch}, 0);
+                stage_bias<C, MB>(p, smem.bias[consumer], {tile.row, tile.n, tile.batch}, 0);
             order.wait();
             multiply_tile<C, T, MA, MB>(
                 acc, coord, stages, ring, p.k_tiles, 0, [](int32_t) {}, [&] { order.pass(); });
-            store_group_tile<C, T>(p, scalars, acc, tile, at);
+            store_group_tile<C, T, MB>(p, scalars, acc, tile, at);
         } else {
             ring.advance(p.k_tiles);
         }

@@ -68,7 +68,7 @@ __device__ inline void prepare_output(const Params& p, const Scalars& scalars, S
             begin_loading_c<C>(p, Block::of<C>(smem, work.at, consumer, first_block));
     }
     if (p.output.bias_along != BiasAlong::None)
-        stage_bias<C>(p, smem.bias[consumer], work.at, first_block);
+        stage_bias<C, MB>(p, smem.bias[consumer], work.at, first_block);
 }
 
 // Stores a tile, unless another contributor of a stream-K tile will do so.
@@ -90,7 +90,7 @@ __device__ inline void finish(const Params& p, const Scalars& scalars, const Clu
     if constexpr (C.triangle)
         store_triangle_tile<C, T>(p, scalars, acc, at);
     else if constexpr (C.is_gated())
-        store_gated_tile<C, T>(p, scalars, acc, at, p.output.m);
+        store_gated_tile<C, T, MB>(p, scalars, acc, at, p.output.m);
     else
         store_tile<C, T>(p, scalars, acc, at);
 }

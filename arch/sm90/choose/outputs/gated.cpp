@@ -64,8 +64,9 @@ const char* refusal_of_gates(const Facts& f)
         return "gated kernels need an aux that is aligned to 16 bytes";
     if (p.activation == Activation::GeluErf)
         return "gated kernels have no GELU by erf";
-    if (f.a.major != Major::K || f.b.major != Major::K || !f.a.tma || !f.b.tma)
-        return "gated kernels need an A and a B that are contiguous along K and aligned to 16 bytes";
+    if (f.a.major != Major::K || !f.a.tma || !f.b.tma)
+        return "gated kernels need an A that is contiguous along K, and A and B that are aligned to 16 "
+               "bytes";
     return f.output.tma && p.d.type == p.type_ab ? nullptr : "TMA cannot store D in the type of A and B";
 }
 

@@ -249,7 +249,8 @@ def grouped_gated_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor, bias: Option
 
     ``bias``: (G, 2 F), for the rows of each group, before they are gated. Without ``gate_block`` the first F columns of
     each matrix of ``mat_b`` are those of the gates. Fused on GPUs of compute capability 8.x, 9.0 and 12.x where
-    matrices of ``mat_b`` are contiguous along K, as the transposed view of weights (G, 2 F, K) is.
+    matrices of ``mat_b`` are contiguous along K, as the transposed view of weights (G, 2 F, K) is, or along their
+    columns (on 9.0: if ``gate_block`` is None, 1 or a multiple of 64).
     ``offs``: int32, (G,), where each group ends, on the device. Rows behind the last end are not written.
     """
     require_tensors(mat_a=mat_a, mat_b=mat_b, offs=offs)
