@@ -59,6 +59,10 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
         majors = {"_kk", "_mn"};
     if (kernel.starts_with("sm90_gated_"))
         majors = {"_kk"};
+    for (const char* const tile : {"_gated_128x256_2x1", "_gated_128x128_2x1", "_gated_grouped_64x128",
+                                   "_gated_grouped_128x128_1x2"})
+        if (kernel.ends_with(tile))  // whole panels of gates
+            majors = {"_kk", "_kn"};
     if (kernel.starts_with("sm90_direct_"))
         majors = kernel.starts_with("sm90_direct_32") ? std::vector<std::string>{"_k"}
                                                       : std::vector<std::string>{"_k", "_m"};
