@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # torch's GELU of large numbers depends on how many there are, and on the processor. With torch 2.11.0 (PyPI) on a CPU with
 # AVX-512, where oneDNN computes it, 2026-11-30.
-#   good guess:  GELU of infinity is infinity, and GELU of the largest float32 is that number, as the formula's limits are
-#   seen:        so it is for one number. Of two or more float32 or bfloat16, infinity becomes NaN, and 3.4e38 infinity.
-#                float64, float16, the form by tanh, and the same processor held to AVX2 (ONEDNN_MAX_CPU_ISA) give what
+#   good guess:  GELU of infinity is infinity, and GELU of 3.4e38 is 3.4e38, as the formula's limits are
+#   seen:        so it is for one number. Two or more infinities, float32 or bfloat16, become NaN. Two or more 3.4e38 in
+#                float32 become infinity. float64, float16, the form by tanh, and the same processor held to AVX2 (ONEDNN_MAX_CPU_ISA) give what
 #                one guesses.
-# So a sum that overflows in bfloat16 is infinity behind one layer, and NaN behind another. Exit status 1 if anything else is
+# So GELU of a sum that has overflowed is infinity on one processor and NaN on another. Exit status 1 if anything else is
 # seen, as on a CPU without AVX-512.
 set -euo pipefail
 work=$(mktemp -d)
