@@ -173,10 +173,15 @@ bool choose(const Problem& problem, const Device& device, const Options& options
     plan.variant = 0;
     plan.split = 1;
     set_work(problem, device, options, plan);
-    if (plan.workspace > options.workspace && is_packed(plan.kernel) &&
-        !obstacle(host_blocked, problem, options) && blocks_of(problem).workspace() <= options.workspace) {
-        plan.kernel = host_blocked;  // small problems need less there
-        set_work(problem, device, options, plan);
+    for (const int other : {host_packed, host_blocked}) {  // which may need less
+        if (plan.workspace <= options.workspace || !is_packed(plan.kernel) ||
+            obstacle(other, problem, options))
+            continue;
+        Plan smaller = plan;
+        smaller.kernel = other;
+        set_work(problem, device, options, smaller);
+        if (smaller.workspace <= options.workspace)
+            plan = smaller;
     }
     plan.predicted_us = 0;
     plan.why = *options.kernel ? Why::Forced : Why::Model;

@@ -253,10 +253,12 @@ Status explain_parts(hg::Handle& handle, const Problem& problem, const TreeWay& 
     const Tree& tree = way.tree;
     const Reserved reserved(handle, tree.sums_bytes);
     Plan decided;
-    const Status status = decide(handle, first_product(problem, tree), decided);
+    if (const Status status = decide(handle, first_product(problem, tree), decided); status != ok)
+        return status;
     char product[512], in_branches[48] = "";
     decided.print(product, sizeof product);
     const bool of_leaves = tree.branch_leaves() == 1;
+    constexpr const char* nouns[2][2] = {{"branches", "branch"}, {"leaves", "leaf"}};
     if (!of_leaves)
         std::snprintf(in_branches, sizeof in_branches, " in %" PRId64 " branches", tree.branches);
     std::snprintf(text, length,
@@ -264,11 +266,8 @@ Status explain_parts(hg::Handle& handle, const Problem& problem, const TreeWay& 
                   "products of %s %s for %" PRId64 " x %" PRId64 " of %" PRId64 " problems, each %s",
                   tree.leaves, problem.k / tree.leaves, in_branches, way.needs.bytes,
                   handle.backends[find_adder(handle)]->name, tree.by_branch ? "one" : "all",
-                  of_leaves        ? tree.by_branch ? "leaf" : "leaves"
-                  : tree.by_branch ? "branch"
-                                   : "branches",
-                  tree.rows, tree.columns, tree.problems, product);
-    return status;
+                  nouns[of_leaves][tree.by_branch], tree.rows, tree.columns, tree.problems, product);
+    return ok;
 }
 
 Status explain_tree(hg::Handle& handle, const Problem& problem, char* text, size_t length)

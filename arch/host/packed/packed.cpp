@@ -204,8 +204,10 @@ bool PackedMultiplication::add_slices(const Block& now, float* floats, bool b_is
                 return false;
             continue;
         }
+        // Sums that were exact once may be subnormal, and what comes after would add to zero.
         const int a_exponent = pack(rows, layout.a, floats);
-        (may_flush(a_exponent, b_exponent) ? kernels.multiply_exactly : kernels.multiply)(product);
+        exactly = exactly || may_flush(a_exponent, b_exponent);
+        (exactly ? kernels.multiply_exactly : kernels.multiply)(product);
     }
     return true;
 }

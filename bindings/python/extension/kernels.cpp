@@ -40,7 +40,10 @@ void answer(Value* stack, std::initializer_list<Tensor> results, std::initialize
 Options gated(const Value* stack)
 {
     const auto real = [&](int index) { return static_cast<float>(number(stack[index])); };
-    return {.form = integer(stack[0]), .gate = {integer(stack[1]), real(2), real(3), real(4), 0}};
+    return {.form = integer(stack[0]),
+            .beta = 1,
+            .adds_row = true,
+            .gate = {integer(stack[1]), real(2), real(3), real(4), 0}};
 }
 
 // Tensor a, Tensor b, int form
@@ -62,8 +65,7 @@ void serve_add(Value* stack, std::uint64_t, std::uint64_t)
 void serve_gated(Value* stack, std::uint64_t, std::uint64_t)
 {
     Tensor a = tensor(stack[0]), b = tensor(stack[1]), bias = tensor(stack[2]);
-    Options options = gated(stack + 3);
-    options.beta = 1;
+    const Options options = gated(stack + 3);
     answer(stack, {product(a, b, options.has(ADDED) ? bias : nullptr, options)}, {a, b, bias});
 }
 
@@ -72,7 +74,6 @@ void serve_aux(Value* stack, std::uint64_t, std::uint64_t)
 {
     Tensor a = tensor(stack[0]), b = tensor(stack[1]), bias = tensor(stack[2]), aux = nullptr;
     Options options = gated(stack + 3);
-    options.beta = 1;
     options.aux = &aux;
     Tensor result = product(a, b, options.has(ADDED) ? bias : nullptr, options);
     answer(stack, {result, aux}, {a, b, bias});

@@ -87,6 +87,8 @@ private:
         const hgemm_type_t type = x.type();
         if (type != args_.type_ab && type != HGEMM_F32)
             return false;
+        if (options_.adds_row && x.dimensions != 1)
+            return false;
         if (x.dimensions == 1 && options_.beta == 1) {
             args_.bias_mode = HGEMM_BIAS_N;
             args_.bias_type = type;

@@ -27,6 +27,7 @@ static_assert(BATCH_INVARIANT == std::int64_t{true});
 struct Options {
     std::int64_t form;
     double alpha = 1, beta = 0;
+    bool adds_row = false;  // what is added is a row, and no matrix
     hgemm_gate_t gate{};
     Tensor* aux = nullptr;  // not null: receives a new matrix, the values before the activation or the gate
 

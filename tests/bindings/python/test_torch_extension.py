@@ -20,7 +20,8 @@ except ModuleNotFoundError:
 
 import hgemm
 import hgemm.torch as ht
-from hgemm.torch import _extension, _handles, _ops
+from hgemm.torch import _extension, _handles, _linear, _ops
+from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(1)
 DEVICES = ("cpu", "cuda") if torch.backends.cuda.is_built() and torch.cuda.is_available() else ("cpu",)
@@ -35,6 +36,46 @@ def random(*shape, dtype=torch.float16, device="cpu"):
 def bits(tensor):
     assert tensor.is_contiguous()
     return tensor.dtype, tensor.shape, tensor.cpu().view(torch.uint8).numpy().tobytes()
+
+
+class Layers(unittest.TestCase):
+    """Linear layers with gradients, of which the extension leaves some, as it does while no handle is idle."""
+
+    def setUp(self):
+        dtype = torch.bfloat16
+        self.leaves = [random(*shape, dtype=dtype).requires_grad_() for shape in ((2, 3, 16), (8, 16), (8,))]
+        self.layers = {"linear": ht.linear, "silu": partial(ht.linear, activation="silu"), "gated": ht.gated_linear}
+
+    def gradients(self, layer, run):
+        result = run(layer, *self.leaves)
+        return result, torch.autograd.grad(result.float().square().sum(), self.leaves)
+
+    def test_whoever_computes_saves_the_same(self):
+        """A checkpoint compares what is saved when it computes again."""
+        def run(layer, *leaves):
+            return checkpoint(layer, *leaves, use_reentrant=False)
+
+        for (name, layer), left in itertools.product(self.layers.items(), (0, 1)):
+            with self.subTest(name, left=left):
+                wanted = self.gradients(layer, lambda layer, *leaves: layer(*leaves))
+                calls = itertools.count()
+
+                def leaving(function, nothing):
+                    return lambda *arguments: nothing if next(calls) == left else function(*arguments)
+
+                with mock.patch.object(_linear, "serve", leaving(_linear.serve, None)), mock.patch.object(
+                        _linear, "serve_aux", leaving(_linear.serve_aux, (None, None))):
+                    found = self.gradients(layer, run)
+                self.assertEqual(next(calls), 2)
+                torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+    def test_a_bias_is_a_row(self):
+        x, weight, _ = self.leaves
+        bias = random(6, 8, dtype=torch.bfloat16)
+        for (name, layer), enabled, wanted in itertools.product(self.layers.items(), (True, False), (True, False)):
+            with self.subTest(name, enabled=enabled, wanted=wanted), torch.set_grad_enabled(wanted), mock.patch.object(
+                    _extension, "enabled", enabled), self.assertRaisesRegex(ValueError, "bias"):
+                layer(x.view(6, 16), weight, bias)
 
 
 class Served(unittest.TestCase):

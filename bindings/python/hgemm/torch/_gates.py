@@ -191,7 +191,9 @@ def _serve(input: Tensor, weight: Tensor, bias: Tensor | None, gate: Gate, batch
         return serve_gated(input, weight, bias, form | batch_invariant | LINEAR, *rest)
     if not keeps_product(input, weight, bias) or not may_differentiate(input, weight, bias):
         return None
-    return _linear.activated(input, weight, bias, partial(product_gradient, gate), batch_invariant, form, *rest)
+    return _linear.activated(input, weight, bias, partial(product_gradient, gate),
+                             lambda a, b: _gate_products._run_aux(a, b, bias, *gate, batch_invariant), batch_invariant,
+                             form, *rest)
 
 
 def gated(a: Tensor, b: Tensor, bias: Tensor | None, gate: Gate, batch_invariant: bool) -> Tensor:

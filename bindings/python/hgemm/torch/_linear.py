@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .._operand import activation_of
-from . import _autograd
+from . import _autograd, _ops
 from ._extension import ACTIVATION_SHIFT, LINEAR, OUTER, may_differentiate, serve, serve_aux, serve_plain
 
 
@@ -70,21 +70,40 @@ class _Served(torch.autograd.Function):
         return *_gradients(ctx, input, weight, grad.to(input.dtype)), of_bias, None, None, None
 
 
+def _computed(kernel: Callable[[Tensor, Tensor], tuple[Tensor, ...]], input: Tensor,
+              weight: Tensor) -> tuple[Tensor, ...] | None:
+    """What the extension has left, so that the same tensors are saved whoever computes: a checkpoint that computes again
+    compares them. None where an argument is wrong, and other code knows its name."""
+    if input.dim() == 0 or weight.dim() != 2 or input.shape[-1] != weight.shape[1]:
+        return None
+    try:
+        with torch.no_grad():
+            result, *others = kernel(_as_rows(input), weight.t())
+            return result.reshape(*input.shape[:-1], result.shape[1]), *others
+    except (TypeError, ValueError):
+        return None
+
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None,
            batch_invariant: bool) -> Tensor | None:
     """None: the operators have to find out what to do."""
     if not may_differentiate(input, weight, bias):
         return None
+    options = None, bias, 1.0, 0.0, activation or "none", None, batch_invariant
     if activation in (None, "none"):
         result = serve(input, weight, batch_invariant | LINEAR, bias)
-        return None if result is None else _Served.apply(input, weight, bias, (result,), None, batch_invariant)
-    form = activation_of(activation) << ACTIVATION_SHIFT
-    derivative = partial(_autograd.activation_backward, activation)
-    return activated(input, weight, bias, derivative, batch_invariant, form)
+        results = (result,) if result is not None else _computed(lambda a, b: (_ops.gemm(a, b, *options),), input, weight)
+        return None if results is None else _Served.apply(input, weight, bias, results, None, batch_invariant)
+    return activated(input, weight, bias, partial(_autograd.activation_backward, activation),
+                     lambda a, b: _ops.gemm_aux(a, b, *options), batch_invariant,
+                     activation_of(activation) << ACTIVATION_SHIFT)
 
 
 def activated(input: Tensor, weight: Tensor, bias: Tensor | None, derivative: Callable[[Tensor, Tensor], Tensor],
-              batch_invariant: bool, form: int, *gate: Any) -> Tensor | None:
-    """The same of an activation or a gate, of tensors that may_differentiate()."""
+              kernel: Callable[[Tensor, Tensor], tuple[Tensor, ...]], batch_invariant: bool, form: int,
+              *gate: Any) -> Tensor | None:
+    """The same of an activation or a gate, of tensors that may_differentiate(). kernel: what computes it otherwise."""
     results = serve_aux(input, weight, bias, form | batch_invariant | LINEAR, *gate)
-    return None if results[0] is None else _Served.apply(input, weight, bias, results, derivative, batch_invariant)[0]
+    if results[0] is None:
+        results = _computed(kernel, input, weight)
+    return None if results is None else _Served.apply(input, weight, bias, results, derivative, batch_invariant)[0]

@@ -240,7 +240,7 @@ def _serve(a: Tensor, b: Tensor, c_tensor: Tensor | None, bias: Tensor | None, a
     matrix = c_tensor if beta != 0 else None
     added = matrix if bias is None else bias
     if out_dtype not in _extension.WIDTHS or (matrix is not None and bias is not None) or (
-            added is None and alpha != 1):
+            added is None and alpha != 1) or (bias is not None and bias.dim() != 1):
         return None
     form = batch_invariant | _extension.WIDTHS[out_dtype] | activation_of(activation) << _extension.ACTIVATION_SHIFT
     if a.dim() == 3:
