@@ -31,7 +31,8 @@ public:
     hgemm_rows_args_t args;
     View a;
 
-    bool read(Tensor lines, Tensor rows)
+    // Whose lines are of tokens, or of choices.
+    bool read(Tensor lines, Tensor rows, bool are_tokens)
     {
         View x;
         if (!read_lines(lines, a, args.lda) || !x.read(rows) || !x.is_beside(a) || x.dimensions != 2 ||
@@ -44,7 +45,7 @@ public:
         args.a = a.data;
         args.type_a = args.type_d = a.type();
         args.ldd = std::max<std::int64_t>(1, args.columns);
-        return args.type_a != hgemm_type_t{};
+        return args.type_a != hgemm_type_t{} && a.sizes[0] == (are_tokens ? args.tokens : choices());
     }
 
     bool weigh(Tensor weights)
@@ -57,6 +58,8 @@ public:
         return args.type_weights != hgemm_type_t{} && x.sizes[0] == args.tokens &&
                x.sizes[1] == args.choices;
     }
+
+    std::int64_t choices() const { return args.tokens * args.choices; }
 
     Rows() { api.rows_args_init(&args, sizeof args); }
 };
@@ -130,9 +133,9 @@ Routed route(Tensor indices, std::int64_t experts)
 Tensor gather(Tensor x, Tensor weights, Tensor rows, Tensor ends, const Options& options)
 {
     Rows of;
-    if (!of.read(x, rows) || (options.has(ADDED) && !of.weigh(weights)))
+    if (!of.read(x, rows, true) || (options.has(ADDED) && !of.weigh(weights)))
         return nullptr;
-    Owned d = of.a.new_tensor({of.args.tokens * of.args.choices, of.args.columns}, of.a.dtype, of.args.d);
+    Owned d = of.a.new_tensor({of.choices(), of.args.columns}, of.a.dtype, of.args.d);
     Owned gathered(written(of.a, std::move(d), api.gather_rows, of.args));
     return gathered && (!options.has(CLEAR) || clear(of.a, ends, of.args)) ? gathered.release() : nullptr;
 }
@@ -140,7 +143,7 @@ Tensor gather(Tensor x, Tensor weights, Tensor rows, Tensor ends, const Options&
 Tensor combine(Tensor values, Tensor weights, Tensor rows, const Options& options)
 {
     Rows of;
-    if (!of.read(values, rows) || (options.has(ADDED) && !of.weigh(weights)))
+    if (!of.read(values, rows, false) || (options.has(ADDED) && !of.weigh(weights)))
         return nullptr;
     Owned d = of.a.new_tensor({of.args.tokens, of.args.columns}, of.a.dtype, of.args.d);
     return written(of.a, std::move(d), api.combine_rows, of.args);
@@ -150,7 +153,8 @@ Tensor dot(Tensor x, Tensor values, Tensor rows, hgemm_type_t type)
 {
     Rows of;
     View b;
-    if (!of.read(x, rows) || !read_lines(values, b, of.args.ldb) || !b.is_beside(of.a))
+    if (!of.read(x, rows, true) || !read_lines(values, b, of.args.ldb) || !b.is_beside(of.a) ||
+        b.sizes[0] != of.choices() || b.sizes[1] != of.args.columns)
         return nullptr;
     of.args.b = b.data;
     of.args.type_b = b.type();

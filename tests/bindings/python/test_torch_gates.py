@@ -1,6 +1,7 @@
 """Gated products and mixtures of experts of hgemm.torch, on CPU tensors."""
 
 import inspect
+import itertools
 import unittest
 import warnings
 from unittest import mock
@@ -323,6 +324,19 @@ class Compiler(unittest.TestCase):
             check(torch.ops.hgemm.combine_rows.default, (random(57, 8, grad=True), weights, rows))
         for dtype in (torch.float32, torch.float16):
             check(torch.ops.hgemm.dot_rows.default, (random(19, 8, grad=True), random(57, 8, grad=True), rows, dtype))
+
+    def test_shapes_of_rows(self):
+        """With the extension and without."""
+        rows, _ = torch.ops.hgemm.route(layer()[2], 6)
+        right, short, narrow, weights = random(19, 8), random(18, 8), random(57, 7), torch.rand(19, 3)
+        wrong = {"gather": (lambda: torch.ops.hgemm.gather_rows(short, weights, rows), r"x: .*\(18, 8\).*\(19, 8\)"),
+                 "weights": (lambda: torch.ops.hgemm.gather_rows(right, weights.t(), rows), r"weights: .*\(3, 19\)"),
+                 "combine": (lambda: torch.ops.hgemm.combine_rows(right, weights, rows), r"values: .*\(57, 8\)"),
+                 "dot": (lambda: torch.ops.hgemm.dot_rows(right, narrow, rows, torch.float32), r"values: .*\(57, 8\)"),
+                 "dot, x": (lambda: torch.ops.hgemm.dot_rows(short, narrow, rows, torch.float32), r"x: .*\(19, 8\)")}
+        for enabled, (name, (call, text)) in itertools.product((True, False), wrong.items()):
+            with self.subTest(name, enabled=enabled), mock.patch.object(_extension, "enabled", enabled):
+                self.assertRaisesRegex(ValueError, text, call)
 
     def test_compile(self):
         def model(x, weights, indices, w13, w2):

@@ -63,11 +63,23 @@ def _move(function: Any, a: Tensor, d: Tensor, weights: Tensor | None, rows: Ten
     return d
 
 
+def _require_lines(rows: Tensor, weights: Tensor | None, **lines: tuple[Tensor, int]) -> None:
+    """Of matrices: each with its number of lines, and all of as many columns."""
+    columns = None
+    for name, (x, count) in lines.items():
+        shape = count, x.shape[-1] if columns is None else columns
+        _require(x.shape == shape, ValueError, lambda: f"{name}: its shape is {tuple(x.shape)}, must be {shape}")
+        columns = shape[1]
+    _require(weights is None or weights.shape == rows.shape, ValueError,
+             lambda: f"weights: its shape is {tuple(weights.shape)}, must be {tuple(rows.shape)}")
+
+
 def _gather(x: Tensor, weights: Tensor | None, rows: Tensor, clear: bool = False, ends: Tensor | None = None) -> Tensor:
     if not clear or ends is not None:
         served = _extension.serve_gather(x, weights, rows, ends if clear else None)
         if served is not None:
             return served
+    _require_lines(rows, weights, x=(x, rows.shape[0]))
     new = x.new_zeros if clear and ends is None else x.new_empty
     d = _move(c.hgemm_gather_rows, x, new((rows.numel(), x.shape[1])), weights, rows)
     return d if not clear or ends is None else _groups.clear_rows(d, ends)
@@ -78,6 +90,7 @@ def _combine(values: Tensor, weights: Tensor | None, rows: Tensor, ends: Tensor 
     served = _extension.serve_combine(values, weights, rows)
     if served is not None:
         return served
+    _require_lines(rows, weights, values=(values, rows.numel()))
     return _move(c.hgemm_combine_rows, values, values.new_empty(rows.shape[0], values.shape[1]), weights, rows)
 
 
@@ -85,6 +98,7 @@ def _dot(x: Tensor, values: Tensor, rows: Tensor, dtype: torch.dtype) -> Tensor:
     served = _extension.serve_dot(x, values, rows, _ops._TYPES[dtype])
     if served is not None:
         return served
+    _require_lines(rows, None, x=(x, rows.shape[0]), values=(values, rows.numel()))
     d, rows = x.new_empty(rows.shape, dtype=dtype), rows.contiguous()
     args = c.RowsArgs()
     (x, args.lda), (values, args.ldb) = _ops.in_lines(x), _ops.in_lines(values)
