@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import torch
@@ -43,24 +44,32 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _product(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-    if ctx.alpha == 1:
-        result = serve_plain(a, b, ctx.batch_invariant | BATCHED if a.dim() == 3 else ctx.batch_invariant)
+def product(a: Tensor, b: Tensor, batch_invariant: bool, alpha: float = 1.0) -> Tensor:
+    if alpha == 1:
+        result = serve_plain(a, b, batch_invariant | BATCHED if a.dim() == 3 else batch_invariant)
         if result is not None:
             return result
-    return gemm(a, b, None, None, ctx.alpha, 0.0, "none", None, ctx.batch_invariant)
+    return gemm(a, b, None, None, alpha, 0.0, "none", None, batch_invariant)
+
+
+def factor_gradients(needed: Sequence[bool], a: Tensor, b: Tensor, grad: Tensor, batch_invariant: bool,
+                     alpha: float = 1.0) -> tuple[Optional[Tensor], Optional[Tensor]]:
+    """Of a and b, from that of their product, in their type."""
+    grad_a = grad_b = None
+    if needed[0]:
+        grad_a = product(grad, b.mT, batch_invariant, alpha)
+    if needed[1]:  # stored as b is: torch would copy it else
+        grad_b = (product(grad.mT, a, batch_invariant, alpha).mT if b.stride(-2) == 1
+                  else product(a.mT, grad, batch_invariant, alpha))
+    return grad_a, grad_b
 
 
 def _gradients(ctx: Any, a: Tensor, b: Tensor, grad: Tensor) -> tuple[Optional[Tensor], ...]:
     """grad: of what is before the activation. a and b: as ctx has saved them. Whoever calls this reads all that is
     saved at once, since torch's checkpoints give it once."""
-    need_a, need_b, need_c, need_bias = ctx.needs_input_grad[:4]
-    half = grad.to(a.dtype)
-    grad_a = grad_b = grad_c = grad_bias = None
-    if need_a:
-        grad_a = _product(ctx, half, b.mT)
-    if need_b:  # stored as b is: torch would copy it else
-        grad_b = _product(ctx, half.mT, a).mT if b.stride(-2) == 1 else _product(ctx, a.mT, half)
+    *needed, need_c, need_bias = ctx.needs_input_grad[:4]
+    grad_a, grad_b = factor_gradients(needed, a, b, grad.to(a.dtype), ctx.batch_invariant, ctx.alpha)
+    grad_c = grad_bias = None
     if need_c:
         grad_c = (grad * ctx.beta).to(ctx.c_dtype)
     if need_bias:

@@ -115,18 +115,9 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _multiplied(ctx: Any, x: Tensor, y: Tensor, bias: Tensor | None = None,
-                out_dtype: torch.dtype | None = None) -> Tensor:
-    return _autograd.gemm(x, y, None, bias, 1.0, 0.0, "none", out_dtype, ctx.batch_invariant)
-
-
 def _gradients(ctx: Any, a: Tensor, b: Tensor, of_product: Tensor) -> tuple[Optional[Tensor], ...]:
-    grad_a = grad_b = grad_bias = None
-    if ctx.needs_input_grad[0]:
-        grad_a = _multiplied(ctx, of_product, b.t())
-    if ctx.needs_input_grad[1]:  # stored as b is: torch would copy it else
-        grad_b = (_multiplied(ctx, of_product.t(), a).t() if b.stride(0) == 1
-                  else _multiplied(ctx, a.t(), of_product))
+    grad_a, grad_b = _autograd.factor_gradients(ctx.needs_input_grad, a, b, of_product, ctx.batch_invariant)
+    grad_bias = None
     if ctx.needs_input_grad[2]:
         grad_bias = of_product.sum(0, dtype=torch.float32).to(ctx.bias_dtype)
     return grad_a, grad_b, grad_bias, None, None, None, None, None, None
@@ -136,7 +127,8 @@ def _backward(ctx: Any, grad: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:
     if grad is None:
         return (None,) * 9
     a, b, bias = ctx.saved_tensors
-    return _gradients(ctx, a, b, product_gradient(ctx.gate, _multiplied(ctx, a, b, bias, torch.float32), grad))
+    product = _autograd.gemm(a, b, None, bias, 1.0, 0.0, "none", torch.float32, ctx.batch_invariant)
+    return _gradients(ctx, a, b, product_gradient(ctx.gate, product, grad))
 
 
 def _backward_aux(ctx: Any, grad: Optional[Tensor], grad_aux: Optional[Tensor]) -> tuple[Optional[Tensor], ...]:

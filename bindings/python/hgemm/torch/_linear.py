@@ -19,27 +19,24 @@ def _as_rows(x: Tensor) -> Tensor:
     return x if x.dim() == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-def _multiply(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-    return _autograd.gemm(a, b, None, None, 1.0, 0.0, "none", None, ctx.batch_invariant)
-
-
 def _gradients(ctx: Any, input: Tensor, weight: Tensor, grad: Tensor) -> tuple[Optional[Tensor], Optional[Tensor]]:
-    """Of input and weight, from that of their product, whose rows may be those of a matrix. That of weight is stored as
-    weight is: torch would copy it else."""
+    """Of input and weight, from that of their product, whose rows may be those of a matrix. The extension first."""
     of_input = of_weight = None
+
+    def left(*needed: bool) -> tuple[Optional[Tensor], Optional[Tensor]]:
+        return _autograd.factor_gradients(needed, _as_rows(input), weight.t(), _as_rows(grad), ctx.batch_invariant)
+
     if ctx.needs_input_grad[0]:
         of_input = serve_plain(grad, weight.t(), ctx.batch_invariant | LINEAR)
         if of_input is None:
-            of_input = _multiply(ctx, _as_rows(grad), weight)
+            of_input = left(True, False)[0]
         if of_input.dim() != input.dim():
             of_input = of_input.reshape(input.shape)
     if ctx.needs_input_grad[1]:
-        is_row_major = weight.stride(1) == 1
-        if is_row_major:
+        if weight.stride(1) == 1:  # as that of weight will be
             of_weight = serve_plain(grad, input, ctx.batch_invariant | OUTER)
         if of_weight is None:
-            input, grad = _as_rows(input), _as_rows(grad)
-            of_weight = _multiply(ctx, grad.t(), input) if is_row_major else _multiply(ctx, input.t(), grad).t()
+            of_weight = left(False, True)[1].t()
     return of_input, of_weight
 
 

@@ -69,7 +69,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _product(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-    return _autograd.gemm(a, b, None, None, ctx.alpha, 0.0, "none", None, ctx.batch_invariant)
+    return _autograd.product(a, b, ctx.batch_invariant, ctx.alpha)
 
 
 def _of_c(ctx: Any, grad: Tensor) -> Optional[Tensor]:
