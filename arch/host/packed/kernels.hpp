@@ -18,9 +18,9 @@ struct PackSource {
 };
 
 // A panel has some rows of an operand. Its words of 32 bits have one K each, as fp32, or two, as bf16 with
-// the first in the upper half. The words of all its rows for the first K (or two) come first, `ld` words
-// apart from those of the next; zeros follow the last row. By rows, 16 words of each row come first, then
-// the next 16 of each.
+// the first in the upper half, for AMX in the lower one. The words of all its rows for the first K (or two)
+// come first, `ld` words apart from those of the next; zeros follow the last row. By rows, 16 words of each
+// row come first, then the next 16 of each.
 struct Panels {
     int64_t rows;  // of each but the last
     int64_t ld;
@@ -47,8 +47,8 @@ struct PackedKernels {
     // an infinity or NaN, or where multiply() does not ask.
     using Pack = int (*)(const PackSource&, const Panels&, float* words);
     using Multiply = void (*)(const PanelProduct&);
-    // Of rows of A that are contiguous along K, as they lie in memory. Returns what Pack does for them: if
-    // that is too little, the sums are wrong.
+    // Of rows of A that are contiguous along K, as they lie in memory. Returns what Pack does for them:
+    // where that is too little for multiply_lines(), its sums are wrong.
     using MultiplyLines = int (*)(const PackSource& a, const PanelProduct&);
 
     const char* name;

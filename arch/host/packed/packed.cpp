@@ -24,8 +24,8 @@ struct Directions {
 private:
     static constexpr int64_t few = 64;
 
-    // Panels by rows are copies of lines along K, other panels of lines across it. Where the transpose is
-    // computed, D is stored element by element: that is for few of its rows or columns.
+    // Panels by rows are copied from lines along K, other panels from lines across it. The transpose of D
+    // is computed only if D has few rows or columns, since its elements are stored in shorter runs.
     static bool swaps(const PackedKernels& kernels, const Problem& p)
     {
         if (!kernels.has_squares)
