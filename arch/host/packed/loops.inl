@@ -52,7 +52,7 @@ HGEMM_UNIT inline void store_square(const Panels& panels, Vector (&v)[lanes], in
 // Up to `lanes` rows whose elements are contiguous along K; `step` elements of each at most.
 template <class Format, bool whole>
 HGEMM_INLINE void pack_square(Format& format, const Panels& panels, const uint16_t* elements,
-                            int64_t row_stride, int64_t rows, int64_t depth, float* words)
+                              int64_t row_stride, int64_t rows, int64_t depth, float* words)
 {
     Vector v[lanes];
     for (int r = 0; whole && r < lanes; ++r)
@@ -65,7 +65,7 @@ HGEMM_INLINE void pack_square(Format& format, const Panels& panels, const uint16
 
 template <class Format>
 HGEMM_INLINE void pack_along_k(Format& format, const Panels& panels, const PackSource& s, int64_t rows,
-                             float* words)
+                               float* words)
 {
     constexpr int64_t step = lanes * Format::per_word;
     int64_t k = 0;
@@ -82,7 +82,7 @@ HGEMM_INLINE void pack_along_k(Format& format, const Panels& panels, const PackS
 // Rows that are contiguous in no direction: as above, on copies.
 template <class Format>
 HGEMM_INLINE void pack_scattered(Format& format, const Panels& panels, const PackSource& s, int64_t rows,
-                               float* words)
+                                 float* words)
 {
     constexpr int64_t step = lanes * Format::per_word;
     uint16_t copies[lanes * step];
@@ -99,7 +99,7 @@ HGEMM_INLINE void pack_scattered(Format& format, const Panels& panels, const Pac
 // Up to `lanes` rows that are neighbours in memory, from their first K on, to panels by rows.
 template <class Format>
 HGEMM_INLINE void pack_turned(Format& format, const Panels& panels, const PackSource& s, int64_t rows,
-                            float* words)
+                              float* words)
 {
     constexpr int64_t step = lanes * Format::per_word;
     for (int64_t k = 0; k < s.depth; k += step) {

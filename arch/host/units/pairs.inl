@@ -1,7 +1,7 @@
 // Words with two bf16 of neighbouring K, for files that have included avx512.inl.
 
-// The first K is in the upper half, or, in memory's order, in the lower one. Looks for numbers that instructions
-// would take for zero.
+// The first K is in the upper half, or, in memory's order, in the lower one. Looks for numbers that
+// instructions would take for zero.
 template <bool first_is_upper>
 struct PairsOf {
     static constexpr int per_word = 2;
