@@ -13,7 +13,8 @@ if not torch.cuda.is_available():
     sys.exit(77)
 
 import hgemm.torch as ht
-from test_torch_gates import FORMS, by_groups, by_tokens, close_in_norm, gated, layer, wide, with_gradients
+from test_torch_experts import by_tokens, layer, with_gradients
+from test_torch_gates import FORMS, by_groups, close_in_norm, gated, wide
 
 BOUNDS = {torch.float16: 1e-3, torch.bfloat16: 8e-3}
 # Tiles of one size and another, groups that begin anywhere, few rows and many.

@@ -4,8 +4,8 @@ import unittest
 import warnings
 
 from test_torch import DTYPES, assert_close, ht, random, torch
-from test_torch_gates import (FORMS, close_in_norm, eighths, forms, gated, int32, layer, wide, with_gradients,
-                              without_indices)
+from test_torch_experts import layer, with_gradients, without_indices
+from test_torch_gates import FORMS, close_in_norm, eighths, forms, gated, int32, wide
 
 ENDS = [3, 3, 8, 12]  # an empty group; the last two rows are of no group
 
