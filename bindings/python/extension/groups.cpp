@@ -40,16 +40,11 @@ public:
     {
         if (!ready_)
             return nullptr;
-        const Lent lent = a_.take_handle(options_.has(BATCH_INVARIANT));
-        if (!lent)
-            return nullptr;
-        Owned result = allocate(), aux = options_.has(AUX) ? allocate_aux() : nullptr;
-        if (!result || (options_.has(AUX) && !aux) || api.grouped(lent->handle, &args_) ||
-            (options_.has(CLEAR) && api.clear_rows(lent->handle, &args_)))
-            return nullptr;
-        if (options_.has(AUX))
-            *options_.aux = aux.release();
-        return result.release();
+        return written(a_, options_, allocate(), options_.aux != nullptr ? allocate_aux() : nullptr,
+                       [&](hgemm_handle_t handle) {
+                           return api.grouped(handle, &args_) ||
+                                  (options_.has(CLEAR) && api.clear_rows(handle, &args_));
+                       });
     }
 
 private:

@@ -92,7 +92,7 @@ void serve_groups(Value* stack, std::uint64_t, std::uint64_t)
     Tensor a = tensor(stack[0]), b = tensor(stack[1]), ends = tensor(stack[2]), bias = tensor(stack[3]);
     Tensor aux = nullptr;
     Options options = gated(stack + 4);
-    options.aux = &aux;
+    options.aux = options.has(AUX) ? &aux : nullptr;
     Tensor result = grouped_product(a, b, ends, bias, options);
     answer(stack, {result, aux}, {a, b, ends, bias});
 }

@@ -13,8 +13,8 @@ namespace {
 template <typename Function, typename Args>
 Tensor written(const View& beside, Owned result, Function* function, const Args& args)
 {
-    const Lent lent = beside.take_handle(false);
-    return lent && result && !function(lent->handle, &args) ? result.release() : nullptr;
+    return written(beside, {}, std::move(result), nullptr,
+                   [&](hgemm_handle_t handle) { return function(handle, &args); });
 }
 
 // A matrix, and its leading dimension.

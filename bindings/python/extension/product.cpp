@@ -18,15 +18,8 @@ public:
     {
         if (!ready_)
             return nullptr;
-        const Lent lent = a_.take_handle(options_.has(BATCH_INVARIANT));
-        if (!lent)
-            return nullptr;
-        Owned result = allocate(), aux = options_.aux != nullptr ? allocate_aux() : nullptr;
-        if (!result || (options_.aux != nullptr && !aux) || api.gemm(lent->handle, &args_))
-            return nullptr;
-        if (options_.aux != nullptr)
-            *options_.aux = aux.release();
-        return result.release();
+        return written(a_, options_, allocate(), options_.aux != nullptr ? allocate_aux() : nullptr,
+                       [&](hgemm_handle_t handle) { return api.gemm(handle, &args_); });
     }
 
 private:

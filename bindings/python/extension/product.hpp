@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "torch_api.hpp"
+#include "view.hpp"
 
 namespace hgemm_torch {
 
@@ -18,7 +19,7 @@ enum Form : std::int64_t {
     OUTER = 32,      // a and b are of any dimensions, with as many rows, and a is transposed
     OF_K = 64,       // groups are of K
     CLEAR = 128,     // rows of no group are 0
-    AUX = 256,       // of groups: the product before the gate is a result too
+    AUX = 256,       // of groups: asks for aux
     ADDED = 512,     // of gated products, also of groups: there is a bias; of rows: there are weights
     ACTIVATION_SHIFT = 10
 };
@@ -37,6 +38,21 @@ struct Options {
         return static_cast<hgemm_activation_t>(form >> ACTIVATION_SHIFT);
     }
 };
+
+// What call(handle) writes: a new tensor, and where the options ask for it aux. Null: a tensor could not be
+// made, no handle is idle, or the library refuses.
+template <typename Call>
+Tensor written(const View& beside, const Options& options, Owned result, Owned aux, const Call& call)
+{
+    if (!result || (options.aux != nullptr && !aux))
+        return nullptr;
+    const Lent lent = beside.take_handle(options.has(BATCH_INVARIANT));
+    if (!lent || call(lent->handle))
+        return nullptr;
+    if (options.aux != nullptr)
+        *options.aux = aux.release();
+    return result.release();
+}
 
 // activation(alpha * a @ b + beta * added), or with a gate half of it: a new, contiguous tensor. added may
 // be null: a matrix of the product's shape or, if beta is 1, a row. Null where hgemm.torch's own code has
