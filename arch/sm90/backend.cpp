@@ -41,6 +41,14 @@ bool direct_symbol(int kernel, int variant, char (&name)[80])
            has_direct_major(direct_configs[kernel - first_direct], k_major ? Major::K : Major::MN);
 }
 
+// Kernels that split K serve an A of either major, by the variants of a K-major one.
+bool either_symbol(int kernel, int variant, char (&name)[80])
+{
+    std::snprintf(name, sizeof name, "%s_%s_x%c", kernels[kernel].name, variant & 4 ? "bf16" : "f16",
+                  variant & 1 ? 'n' : 'k');
+    return (variant & 2) == 0;
+}
+
 // Entry points are named after type and majors: of A and B, for direct and gemv kernels of A alone. Grouped
 // kernels exist for K-major A and, where groups divide K, for MN-major A and B. sm90_repack has one entry
 // point.
@@ -49,6 +57,8 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     const auto index = static_cast<int>(&kernel - kernels);
     if (is_direct(index))
         return direct_symbol(index, variant, name);
+    if (serves_either_major(index))
+        return either_symbol(index, variant, name);
     const int majors = variant & 3;
     if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3) ||
         ((is_gated(index) || is_gated_grouped(index)) && majors != 0 &&

@@ -65,6 +65,9 @@ constexpr int max_slice_leaves = 4 * leaves_of_quad;
 // producer and two consumer warpgroups.
 constexpr int producer_registers = 40, consumer_registers = 232;
 
+// In the place of A's major: code for both, between which Params::a_is_k_major decides.
+constexpr Major either_major = static_cast<Major>(2);
+
 // A TMA box and a wgmma atom span 64 elements, 128 bytes, of the contiguous dimension.
 constexpr int tile_k = 64, span_elements = 64, span_bytes = 128;
 

@@ -1,8 +1,9 @@
-// Entry points: one for each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m for
-// the contiguous dimension of A, then k or n for that of B: kk, kn, mk and mn for a KERNEL, for a GROUPED
-// kk and kn, where groups are rows, and mn, where they divide K, for a TRIANGLE kk and mn, for a TREE all,
-// for a GATED and a GATED_GROUPED kk, or kk and kn. A DIRECT or GEMV has the major of A alone, k or m.
-// sm90_repack serves both types.
+// Entry points: those of each line of kernels.def, named <kernel>_<type>_<majors>. The majors are k or m
+// for the contiguous dimension of A, then k or n for that of B; an x stands for either major of A, which
+// the parameters then tell. They are xk and xn for a KERNEL and a TREE that split K, and kk, kn, mk and mn
+// for all others. For a GROUPED they are kk and kn, where groups are rows, and mn, where they divide K, for
+// a TRIANGLE kk and mn, for a GATED and a GATED_GROUPED kk, or kk and kn. A DIRECT or GEMV has the major of
+// A alone, k or m. sm90_repack serves both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -68,12 +69,23 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
         function<name##_config, HGEMM_TYPE, __VA_ARGS__>(p);                                               \
     }
 
-#define KERNEL_ENTRIES(name, schedule, ...)                                                                \
-    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
+// The entry points of a product's kernel, by its schedule.
+#define ENTRIES_ALL_MAJORS(name)                                                                           \
     ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
     ENTRY(name, kn, Params, run, Major::K, Major::MN)                                                      \
     ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                      \
     ENTRY(name, mn, Params, run, Major::MN, Major::MN)
+#define ENTRIES_EITHER_MAJOR(name)                                                                         \
+    ENTRY(name, xk, Params, run, sm90::either_major, Major::K)                                             \
+    ENTRY(name, xn, Params, run, sm90::either_major, Major::MN)
+#define ENTRIES_Cooperative  ENTRIES_ALL_MAJORS
+#define ENTRIES_PingPong     ENTRIES_ALL_MAJORS
+#define ENTRIES_SplitK       ENTRIES_EITHER_MAJOR
+#define ENTRIES_SplitKGlobal ENTRIES_EITHER_MAJOR
+
+#define KERNEL_ENTRIES(name, schedule, ...)                                                                \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
+    ENTRIES_##schedule(name)
 
 #define GROUPED_ENTRIES(name, schedule, ...)                                                               \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__};                           \
@@ -89,10 +101,7 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 #define TREE_ENTRIES(name, schedule, ...)                                                                  \
     constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false, sm90::Gates::None,  \
                                          true};                                                            \
-    ENTRY(name, kk, Params, run, Major::K, Major::K)                                                       \
-    ENTRY(name, kn, Params, run, Major::K, Major::MN)                                                      \
-    ENTRY(name, mk, Params, run, Major::MN, Major::K)                                                      \
-    ENTRY(name, mn, Params, run, Major::MN, Major::MN)
+    ENTRIES_##schedule(name)
 
 #define GATED_k(name, function) ENTRY(name, kk, Params, function, Major::K, Major::K)
 #define GATED_both(name, function)                                                                         \

@@ -139,4 +139,16 @@ constexpr const Config& config_of(int kernel)
                                       : configs[kernel];
 }
 
+// Does an entry point of this kernel serve an A of either major? See split_k/kernel.cuh.
+constexpr bool serves_either_major(int kernel)
+{
+    return (kernel < gemm_count || is_tree(kernel)) && config_of(kernel).is_split();
+}
+
+// The variant of the entry point that serves a variant.
+constexpr int entry_of(int kernel, int variant)
+{
+    return serves_either_major(kernel) ? variant & ~2 : variant;
+}
+
 }  // namespace hg::sm90

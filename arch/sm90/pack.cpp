@@ -116,6 +116,7 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     const Facts facts(p);
     const Mma mma(p, plan.swap_ab);
     pack_schedule(facts, plan, c, params);
+    params.a_is_k_major = major_of(mma.a) == Major::K;
     params.leaves = static_cast<int32_t>(p.leaves);
     params.stored_levels = stored_levels(params.leaves);
     Status status = pack_operand(mma.a, p, mma.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);

@@ -74,6 +74,7 @@ struct Params {
     // From here to the grid: what a CTA reads first, close together in constant memory.
     bool remapped;           // `remap` is valid; else a cluster's index is its launch index
     bool raster_along_n;     // consecutive tiles lie along N
+    bool a_is_k_major;       // else MN-major
     bool swap_ab;            // M of wgmma is N of the problem
     bool tma_store;          // d is valid
     Epilogue epilogue;       // persistent kernels

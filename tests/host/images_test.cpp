@@ -42,15 +42,17 @@ std::vector<std::string> sm80_suffixes(const std::string& kernel)
     }
 }
 
-// The entry points of a kernel: one for each type and pair of majors. Exceptions: direct and gemv kernels
-// have them for majors of A, grouped ones for majors of B, those of sm80 by family, sm100's one for
-// everything.
+// The entry points of a kernel: one for each type and pair of majors. Exceptions: sm90's serve both majors
+// of A, direct and gemv kernels have them for majors of A, grouped ones for majors of B, those of sm80 by
+// family, sm100's one for everything.
 std::vector<std::string> entries_of(const std::string& kernel, const std::vector<std::string>& types)
 {
     if (kernel.starts_with("sm100_"))
         return {kernel};
     std::vector<std::string> entries;
     std::vector<std::string> majors{"_kk", "_kn", "_mk", "_mn"};
+    if (kernel.starts_with("sm90_splitk_") || kernel.starts_with("sm90_tree_splitk_"))
+        majors = {"_xk", "_xn"};
     if (kernel.starts_with("sm90_grouped_"))
         majors = {"_kk", "_kn", "_mn"};
     if (kernel.starts_with("sm80_"))

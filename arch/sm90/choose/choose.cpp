@@ -174,7 +174,7 @@ bool choose_gemm(const Facts& asked, const Device& device, const Options& o, Pla
     reserve_workspace(p, options, o.sm_count(device), plan);
     decide_details(facts, o.sm_count(device), plan);
     const Mma mma(p, plan.swap_ab);
-    plan.variant = major_variant(p.type_ab, mma.a, mma.b);
+    plan.variant = entry_of(plan.kernel, major_variant(p.type_ab, mma.a, mma.b));
     return true;
 }
 

@@ -36,6 +36,18 @@
 
 namespace hg::sm90 {
 
+// body<major of A>(): an entry point may serve both. What loads and multiplies is a small part of its code.
+template <Major MA, typename Body>
+__device__ inline void with_major_of_a(const Params& p, Body body)
+{
+    if constexpr (MA != either_major)
+        body.template operator()<MA>();
+    else if (p.a_is_k_major) [[likely]]
+        body.template operator()<Major::K>();
+    else
+        body.template operator()<Major::MN>();
+}
+
 // Bytes from the partial sums of one slice to those of the next, at an owner: one accumulator fragment per
 // thread and block.
 template <Config C>
@@ -205,8 +217,10 @@ __device__ inline void consume_leaves_of_slice(const Params& p, Smem<C, MB>& sme
                   k_tiles = scalars.alpha == 0.0f ? 0 : (slice.last - slice.first) / leaves;
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
-    multiply_slice<C, T, MA, MB>(acc, scalars.alpha, leaves, k_tiles, coord, Stages<C, MB>(smem), ring,
-                                 consumer);
+    with_major_of_a<MA>(p, [&]<Major M>() {
+        multiply_slice<C, T, M, MB>(acc, scalars.alpha, leaves, k_tiles, coord, Stages<C, MB>(smem), ring,
+                                    consumer);
+    });
     scalars.alpha = 1.0f;  // of what has been multiplied by it
     const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
     const auto rows = VectorRows::of<C>(p, smem.at, owned);
@@ -233,9 +247,11 @@ __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int con
     Accumulator<C> acc;
     auto ring = Ring<Smem<C, MB>::stages>::reader();
     const Stagger<C, MB> stagger(out.is_staggered(), k_tiles, consumer);
-    multiply_tile<C, T, MA, MB>(
-        acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },
-        [&] { stagger.end(); });
+    with_major_of_a<MA>(p, [&]<Major M>() {
+        multiply_tile<C, T, M, MB>(
+            acc, coord, Stages<C, MB>(smem), ring, k_tiles, consumer, [&](int32_t i) { stagger.begin(i); },
+            [&] { stagger.end(); });
+    });
     ptx::launch_dependents();
     if (out.is_staggered())
         return out.store_staggered(acc[0], stagger.free_stage(ring.stage), rows);
@@ -250,7 +266,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MB>& smem)
         if constexpr (C.moves_registers())
             ptx::setmaxnreg_dec<producer_registers>();
         if (warp == 4 * C.consumers)
-            produce_slice<C, MA, MB>(p, smem);
+            with_major_of_a<MA>(p, [&]<Major M>() { produce_slice<C, M, MB>(p, smem); });
         return;
     }
     if (threadIdx.x == 0) {

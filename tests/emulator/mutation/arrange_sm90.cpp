@@ -109,7 +109,8 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     const Sm90Shape asked =
         config.is_split() ? split_shape(config, own, split, shape) : persistent_shape(config, own, shape);
     Setup setup;
-    const hg::Problem p = make_sm90_problem(machine, setup, config, variant_of(name), asked);
+    const hg::Problem p =
+        make_sm90_problem(machine, setup, config, in_turn(variant_of(name), name, shape), asked);
     hg::Options options{};
     std::strcpy(options.kernel, kernel.name);
     options.split = asked.split;
@@ -216,7 +217,7 @@ Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shap
     using namespace hg::sm90;
     const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
     const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
-    const Variant variant = variant_of(name);
+    const Variant variant = in_turn(variant_of(name), name, shape);
     const bool few = shape == 1;
     // Each slice fills all stages, and some again.
     const int64_t leaves = few ? 4 : 16, leaf_k = (config.is_split() ? 16 : few ? 2 : 1) * tile_k;

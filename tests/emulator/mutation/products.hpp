@@ -18,7 +18,8 @@ namespace mutation {
 using hg::Major;
 using hg::Type;
 
-// "<kernel>_<type>[_<majors>]", where it is not one for all of them: "<kernel>"
+// "<kernel>_<type>[_<majors>]", where it is not one for all of them: "<kernel>". An x is K until
+// in_turn() says otherwise.
 struct Variant {
     bool bf16;
     Major a = Major::K, b = Major::K;
@@ -34,6 +35,14 @@ inline Variant variant_of(const std::string& name)
     } else if (majors == "m") {
         variant.a = Major::MN;
     }
+    return variant;
+}
+
+// An entry point for either major of A serves one in even shapes, the other one in odd ones.
+inline Variant in_turn(Variant variant, const std::string& name, int shape)
+{
+    if (name.rfind("_x") == name.size() - 3 && shape % 2 != 0)
+        variant.a = Major::MN;
     return variant;
 }
 

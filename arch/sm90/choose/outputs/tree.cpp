@@ -131,7 +131,7 @@ bool choose_tree(const Problem& p, const Device& device, const Options& o, Plan&
     const Config& c = tree_configs[index];
     const Mma mma(p, candidate.swap_ab);
     plan.kernel = first_tree + index;
-    plan.variant = major_variant(p.type_ab, mma.a, mma.b);
+    plan.variant = entry_of(plan.kernel, major_variant(p.type_ab, mma.a, mma.b));
     plan.swap_ab = candidate.swap_ab;
     plan.split = candidate.split;
     plan.cluster = c.cluster_ctas(plan.split);
