@@ -45,6 +45,9 @@ std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
         {grouping, many_groups(), 72, 72, f16, f16, t, 1, 0, 0, 0, 0},
         {grouping, {0, 0, 0}, 72, 72, f16, f16, t, 1, 0, 4, 0, 0},
         {grouping, {200}, 72, 72, f16, bf16, nt, 1, 1, 0, 0, 0},
+        // Tiles of 16 and of 32 rows that groups fill, or overfill by one.
+        {grouping, {16, 17, 32, 0, 33, 1}, 200, 136, f16, f16, t, 1, 0, 3, 0, 0},
+        {grouping, {16, 17, 32, 0, 33, 1}, 136, 200, bf16, bf16, nt, 1, 0, 0, 0, 0, false, true, true},
         // Columns, and a line of few.
         {grouping, few, 1, 72, f16, f16, t, 1, 0, 0, 0, 0},
         {grouping, few, 8, 1, f16, f16, nt, 1, 0, 0, 0, 0},

@@ -46,7 +46,7 @@ bool either_symbol(int kernel, int variant, char (&name)[80])
 {
     std::snprintf(name, sizeof name, "%s_%s_x%c", kernels[kernel].name, variant & 4 ? "bf16" : "f16",
                   variant & 1 ? 'n' : 'k');
-    return (variant & 2) == 0;
+    return (variant & 2) == 0 && !(is_of_few_rows(kernel) && variant & 1);
 }
 
 // Entry points are named after type and majors: of A and B, for direct and gemv kernels of A alone. Grouped
@@ -60,6 +60,8 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     if (serves_either_major(index))
         return either_symbol(index, variant, name);
     const int majors = variant & 3;
+    if (is_of_few_rows(index) && majors != 0)
+        return false;
     if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3) ||
         ((is_gated(index) || is_gated_grouped(index)) && majors != 0 &&
          (majors != 1 || !finds_n_major_gates(config_of(index)))))
@@ -132,10 +134,11 @@ Status pack(const Handle& handle, const Problem& p, const Plan& plan, Packed& pa
     const Problem left = repacked(p, plan, workspace);
     const Config& c = config_of(plan.kernel);
     Params& product = launches.product;
-    const Status status = is_of_groups(plan.kernel)  ? pack_groups(left, plan, product)
-                          : is_triangle(plan.kernel) ? pack_triangle_product(left, plan, product)
-                          : is_gated(plan.kernel)    ? pack_gated_product(left, plan, product)
-                                                     : pack_gemm(left, plan, product);
+    const Status status = is_of_groups(plan.kernel)     ? pack_groups(left, plan, product)
+                          : is_of_few_rows(plan.kernel) ? pack_few_rows(left, plan, product)
+                          : is_triangle(plan.kernel)    ? pack_triangle_product(left, plan, product)
+                          : is_gated(plan.kernel)       ? pack_gated_product(left, plan, product)
+                                                        : pack_gemm(left, plan, product);
     product.arrivals = handle.workspace().counters;
     if (plan.sm90.dynamic_schedule)
         product.tile_counter = product.arrivals + stream_k_words(c, product.stream_k_tiles);

@@ -29,7 +29,8 @@ struct Config {
     int ctas_per_sm;
     bool triangle = false;  // computes the tiles on one side of the diagonal of D alone
     Gates gates = Gates::None;
-    bool tree = false;  // adds up leaves of K pairwise: tree/branches.cuh
+    bool tree = false;    // adds up leaves of K pairwise: tree/branches.cuh
+    bool groups = false;  // of few rows, which lie along N: split_k/groups.cuh
 
     constexpr bool is_gated() const { return gates != Gates::None; }
     // Gates of a tile.
@@ -227,7 +228,8 @@ constexpr bool can_split(const Config& c, int split)
     const int stages = c.stages * (a_bytes(c) + b_bytes(c, Major::K));
     if (split == 1)
         return true;
-    if (!c.is_split() || split > most_slices(c) || reduction_offset(c) + reduction_bytes(c, split) > stages)
+    if (!c.is_split() || c.groups || split > most_slices(c) ||
+        reduction_offset(c) + reduction_bytes(c, split) > stages)
         return false;
     return c.is_global() ||
            (split * c.ctas() <= max_cluster && incoming_bytes(c, split) <= smem_room(c) - stages - 512);

@@ -2,8 +2,9 @@
 // for the contiguous dimension of A, then k or n for that of B; an x stands for either major of A, which
 // the parameters then tell. They are xk and xn for a KERNEL and a TREE that split K, and kk, kn, mk and mn
 // for all others. For a GROUPED they are kk and kn, where groups are rows, and mn, where they divide K, for
-// a TRIANGLE kk and mn, for a GATED and a GATED_GROUPED kk, or kk and kn. A DIRECT or GEMV has the major of
-// A alone, k or m. sm90_repack serves both types.
+// a TRIANGLE kk and mn, for a GATED and a GATED_GROUPED kk, or kk and kn. For FEW_ROWS, whose A is the B of
+// the problem, it is xk, for GATED_FEW_ROWS kk. A DIRECT or GEMV has the major of A alone, k or m.
+// sm90_repack serves both types.
 //
 // Compiled for each type and part (parts.hpp), side by side: HGEMM_TYPE is f16 or bf16, and of the macros
 // IN_<part> one is TAKE and the others are SKIP.
@@ -117,6 +118,16 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
                                          sm90::Gates::AlongN};                                             \
     GATED_##majors(name, run_grouped)
 
+#define FEW_ROWS_ENTRIES(name, schedule, ...)                                                              \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
+                                         sm90::Gates::None,        false,       true};                     \
+    ENTRY(name, xk, Params, run, sm90::either_major, Major::K)
+
+#define GATED_FEW_ROWS_ENTRIES(name, schedule, ...)                                                        \
+    constexpr sm90::Config name##_config{sm90::Schedule::schedule, __VA_ARGS__, false,                     \
+                                         sm90::Gates::AlongM,      false,       true};                     \
+    ENTRY(name, kk, Params, run, Major::K, Major::K)
+
 #define DIRECT_k(name)    ENTRY(name, k, DirectParams, run_direct, Major::K)
 #define DIRECT_m(name)    ENTRY(name, m, DirectParams, run_direct, Major::MN)
 #define DIRECT_both(name) DIRECT_k(name) DIRECT_m(name)
@@ -134,13 +145,15 @@ __device__ inline void run_direct(const sm90::DirectParams& p)
 
 #define KERNEL(name, schedule, tile_m, ...)                                                                \
     IN(PART_OF_##schedule##_##tile_m)(KERNEL_ENTRIES, name, schedule, tile_m, __VA_ARGS__)
-#define GROUPED(...)       IN_other(GROUPED_ENTRIES, __VA_ARGS__)
-#define TRIANGLE(...)      IN_other(TRIANGLE_ENTRIES, __VA_ARGS__)
-#define TREE(...)          IN_other(TREE_ENTRIES, __VA_ARGS__)
-#define GATED_GROUPED(...) IN_other(GATED_GROUPED_ENTRIES, __VA_ARGS__)
-#define GATED(...)         IN_other(GATED_ENTRIES, __VA_ARGS__)
-#define DIRECT(...)        IN_other(DIRECT_ENTRIES, __VA_ARGS__)
-#define GEMV(...)          IN_other(DIRECT_ENTRIES, __VA_ARGS__)
+#define GROUPED(...)        IN_other(GROUPED_ENTRIES, __VA_ARGS__)
+#define TRIANGLE(...)       IN_other(TRIANGLE_ENTRIES, __VA_ARGS__)
+#define TREE(...)           IN_other(TREE_ENTRIES, __VA_ARGS__)
+#define GATED_GROUPED(...)  IN_other(GATED_GROUPED_ENTRIES, __VA_ARGS__)
+#define GATED(...)          IN_other(GATED_ENTRIES, __VA_ARGS__)
+#define FEW_ROWS(...)       IN_other(FEW_ROWS_ENTRIES, __VA_ARGS__)
+#define GATED_FEW_ROWS(...) IN_other(GATED_FEW_ROWS_ENTRIES, __VA_ARGS__)
+#define DIRECT(...)         IN_other(DIRECT_ENTRIES, __VA_ARGS__)
+#define GEMV(...)           IN_other(DIRECT_ENTRIES, __VA_ARGS__)
 
 #include "arch/sm90/kernels.def"
 

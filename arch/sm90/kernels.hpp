@@ -1,6 +1,6 @@
 // The host's view of kernels.def. Kernels are numbered by their index in `kernels`: KERNEL, GROUPED,
-// TRIANGLE, TREE, GATED, GATED_GROUPED, DIRECT, GEMV, and last sm90_repack, the copy kernel that runs
-// before a GEMM whose operands TMA cannot read.
+// TRIANGLE, TREE, GATED, GATED_GROUPED, FEW_ROWS, GATED_FEW_ROWS, DIRECT, GEMV, and last sm90_repack, the
+// copy kernel that runs before a GEMM whose operands TMA cannot read.
 #pragma once
 
 #include "arch/common/repack/config.hpp"
@@ -21,6 +21,9 @@ namespace hg::sm90 {
 #define TREE(name, schedule, ...)                 KERNEL(name, schedule, __VA_ARGS__, false, Gates::None, true)
 #define GATED(name, majors, gates, schedule, ...) KERNEL(name, schedule, __VA_ARGS__, false, Gates::gates)
 #define GATED_GROUPED(name, majors, ...)          GATED(name, majors, AlongN, __VA_ARGS__)
+#define FEW_ROWS(name, schedule, ...)             KERNEL(name, schedule, __VA_ARGS__, false, Gates::None, false, true)
+#define GATED_FEW_ROWS(name, schedule, ...)                                                                \
+    KERNEL(name, schedule, __VA_ARGS__, false, Gates::AlongM, false, true)
 #include "arch/sm90/kernels.def"
 
 #define KERNEL(name, ...) name##_config,
@@ -50,6 +53,16 @@ constexpr Config gated_configs[] = {
 
 #define GATED_GROUPED(name, ...) name##_config,
 constexpr Config gated_grouped_configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+#define FEW_ROWS(name, ...) name##_config,
+constexpr Config few_rows_configs[] = {
+#include "arch/sm90/kernels.def"
+};
+
+#define GATED_FEW_ROWS(name, ...) name##_config,
+constexpr Config gated_few_rows_configs[] = {
 #include "arch/sm90/kernels.def"
 };
 
@@ -88,6 +101,8 @@ constexpr KernelInfo direct_info_of(const char* name)
 #define TREE(name, ...)           info_of<name##_config>(#name),
 #define GATED(name, ...)          info_of<name##_config>(#name),
 #define GATED_GROUPED(name, ...)  info_of<name##_config>(#name),
+#define FEW_ROWS(name, ...)       info_of<name##_config>(#name),
+#define GATED_FEW_ROWS(name, ...) info_of<name##_config>(#name),
 #define DIRECT(name, majors, ...) direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
 #define GEMV(name, majors, ...)   direct_info_of<DirectConfig{__VA_ARGS__}>(#name),
 inline constexpr KernelInfo kernels[] = {
@@ -104,8 +119,12 @@ constexpr int gated_count = sizeof gated_configs / sizeof gated_configs[0];
 constexpr int first_grouped = gemm_count, first_triangle = first_grouped + grouped_count;
 constexpr int first_tree = first_triangle + triangle_count, first_gated = first_tree + tree_count,
               first_gated_grouped = first_gated + gated_count;
-constexpr int first_direct = first_gated_grouped + grouped_count;
+constexpr int few_rows_count = sizeof few_rows_configs / sizeof few_rows_configs[0];
+constexpr int first_few_rows = first_gated_grouped + grouped_count;
+constexpr int first_gated_few_rows = first_few_rows + few_rows_count;
+constexpr int first_direct = first_gated_few_rows + few_rows_count;
 static_assert(std::size(gated_grouped_configs) == grouped_count);
+static_assert(std::size(gated_few_rows_configs) == few_rows_count);
 
 // Entry points for a B that is contiguous along N.
 #define MAJORS_k                         false
@@ -122,9 +141,10 @@ constexpr bool is_tree(int kernel) { return first_tree <= kernel && kernel < fir
 constexpr bool is_gated(int kernel) { return first_gated <= kernel && kernel < first_gated_grouped; }
 constexpr bool is_gated_grouped(int kernel)
 {
-    return first_gated_grouped <= kernel && kernel < first_direct;
+    return first_gated_grouped <= kernel && kernel < first_few_rows;
 }
-// Of both kinds of kernels for groups.
+// Of groups of few rows, with gates or not.
+constexpr bool is_of_few_rows(int kernel) { return first_few_rows <= kernel && kernel < first_direct; }
 constexpr bool is_of_groups(int kernel) { return is_grouped(kernel) || is_gated_grouped(kernel); }
 constexpr bool is_direct(int kernel) { return first_direct <= kernel && kernel < repack_kernel; }
 
@@ -136,13 +156,17 @@ constexpr const Config& config_of(int kernel)
            : is_tree(kernel)          ? tree_configs[kernel - first_tree]
            : is_gated(kernel)         ? gated_configs[kernel - first_gated]
            : is_gated_grouped(kernel) ? gated_grouped_configs[kernel - first_gated_grouped]
-                                      : configs[kernel];
+           : kernel >= first_gated_few_rows && kernel < first_direct
+               ? gated_few_rows_configs[kernel - first_gated_few_rows]
+           : is_of_few_rows(kernel) ? few_rows_configs[kernel - first_few_rows]
+                                    : configs[kernel];
 }
 
 // Does an entry point of this kernel serve an A of either major? See split_k/kernel.cuh.
 constexpr bool serves_either_major(int kernel)
 {
-    return (kernel < gemm_count || is_tree(kernel)) && config_of(kernel).is_split();
+    return (kernel < gemm_count || is_tree(kernel) || is_of_few_rows(kernel)) &&
+           config_of(kernel).is_split() && !config_of(kernel).is_gated();
 }
 
 // The variant of the entry point that serves a variant.

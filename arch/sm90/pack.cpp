@@ -201,6 +201,29 @@ void pack_k_groups(const Problem& p, const Plan& plan, const Config& c, Params& 
 
 }  // namespace
 
+// The kernel's M is N of the problem. Its operands are those of a batch of B's beside one A.
+Status pack_few_rows(const Problem& p, const Plan& plan, Params& params)
+{
+    const Config& c = config_of(plan.kernel);
+    const Problem in_rows = rows_of_groups(p);
+    pack_schedule(Facts(in_rows), plan, c, params);
+    params.output.stride_d = 0;
+    params.groups = p.groups;
+    params.group_count = static_cast<int32_t>(p.batch);
+    params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, c.tile_m));
+    params.a_batch_step = p.b.batch_stride != 0;
+    params.b_batch_step = 0;
+    params.a_is_k_major = major_of(p.b) == Major::K;
+    params.prefetches_output = false;
+    const Status status = pack_operand(p.a, in_rows, p.m, c.tile_n, tile_k, params.b);
+    if (status != ok)
+        return status;
+    if (!c.is_gated())
+        return pack_operand(p.b, p, p.n, c.tile_m, tile_k, params.a);
+    params.gate = layout_of(c, p);
+    return pack_gates(c, p, params.a);
+}
+
 // Boxes of D and C serve the tiles that their group fills.
 Status pack_groups(const Problem& p, const Plan& plan, Params& params)
 {

@@ -20,6 +20,7 @@ Status pack_gated_product(const Problem& problem, const Plan& plan, Params& para
 // Can a gated kernel with such tiles find this problem's gates?
 bool finds_gates(const Config& config, const Problem& problem);
 Status pack_groups(const Problem& problem, const Plan& plan, Params& params);
+Status pack_few_rows(const Problem& problem, const Plan& plan, Params& params);
 void pack_direct(const Problem& problem, const Plan& plan, DirectParams& params);
 
 }  // namespace hg::sm90

@@ -68,6 +68,7 @@ struct alignas(1024) Smem {
     uint64_t partials_full;  // SplitK
     TileCoord at;            // split-K kernels
     int32_t tile, slice;     // SplitKGlobal
+    int32_t end;             // groups: behind the last row of the tile's group
     uint32_t
         broadcast[C.consumers];  // from one thread of a consumer to the others: stream_k.cuh, global.cuh
 };

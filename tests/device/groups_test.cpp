@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <vector>
@@ -101,6 +102,54 @@ TEST(DeviceGroups, each_gated_kernel_forced)
             EXPECT_EQ(n_major, std::string(name).find("x160") == std::string::npos ? 4 : 0);
             EXPECT_GE(check_bits_of_aux(library, plain, grouping), thinning() > 1 ? 1 : 3);
         }
+    }
+}
+
+// These serve contiguous groups of weights that are contiguous along K, without aux.
+TEST(DeviceGroups, each_gated_kernel_of_few_rows_forced)
+{
+    NEEDS_BACKEND("sm90");
+    for (const char* const name :
+         {"sm90_gated_grouped_splitk_64x16_occ2", "sm90_gated_grouped_splitk_64x32_occ2"}) {
+        Library library(Cuda::get(), "", name);
+        ASSERT_TRUE(library.created()) << library.story();
+        SCOPED_TRACE(name);
+        int served = 0;
+        for (GroupedCase g : aux_cases(HGEMM_GROUPED_CONTIGUOUS)) {
+            EXPECT_FALSE(check_grouped(library, g)) << g.describe();
+            g.aux = false;
+            const bool is_served = check_grouped(library, g);
+            EXPECT_FALSE(is_served && g.transb == HGEMM_NO_TRANS);
+            served += is_served;
+        }
+        EXPECT_GE(served, 5);
+        GroupedCase masked = gated_case_of(HGEMM_GROUPED_MASKED);
+        masked.aux = false;
+        EXPECT_FALSE(check_grouped(library, masked));
+        std::printf("%-28s cases %d\n", name, served);
+    }
+}
+
+// The bits of a group do not depend on which kernel computes it, and so not on the rows of others.
+TEST(DeviceGroups, bits_of_few_rows)
+{
+    NEEDS_BACKEND("sm90");
+    Library few(Cuda::get(), "", "sm90_grouped_splitk_64x16_occ2"),
+        many(Cuda::get(), "", "sm90_grouped_64x128");
+    ASSERT_TRUE(few.created() && many.created());
+    for (const hgemm_op_t transb : {HGEMM_TRANS, HGEMM_NO_TRANS}) {
+        GroupedCase g;
+        g.rows = {3, 0, 16, 40, 1};
+        g.n = 136, g.k = 328;
+        g.transb = transb;
+        g.exact = false;
+        GroupedTrial one(few.memory(), g), other(many.memory(), g);
+        ASSERT_EQ(one.run(few), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        ASSERT_EQ(other.run(many), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+        one.download();
+        other.download();
+        for (int64_t row = 0; row < 60; ++row)
+            EXPECT_EQ(std::memcmp(one.d().line(0, row), other.d().line(0, row), 2 * 136), 0) << row;
     }
 }
 

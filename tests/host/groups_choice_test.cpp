@@ -40,7 +40,12 @@ std::string kernel_for(const Problem& p, const Device& device = h200)
 TEST(Groups, RowsDecide)
 {
     NEEDS_CUDA_BUILD();
-    EXPECT_EQ(kernel_for(contiguous(64, 1536, 2048, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(64, 1536, 2048, 128)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(128 * 10, 1536, 2048, 128)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(128 * 11, 1536, 2048, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(8 * 11, 14336, 4096, 8)), "sm90_grouped_splitk_64x32_occ2");
+    EXPECT_EQ(kernel_for(contiguous(8 * 24, 14336, 4096, 8)), "sm90_grouped_splitk_64x32_occ2");
+    EXPECT_EQ(kernel_for(contiguous(8 * 25, 14336, 4096, 8)), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_for(contiguous(128 * 64, 1536, 2048, 128)), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_for(contiguous(128 * 65, 1536, 2048, 128)), "sm90_grouped_128x128_1x2");
     EXPECT_EQ(kernel_for(contiguous(8 * 4096, 14336, 4096, 8)), "sm90_grouped_128x160_1x2");
@@ -62,6 +67,30 @@ TEST(Groups, ManyGroupsOfManyRowsBySm80)
             const std::string kernel = kernel_for(contiguous(rows, 2048, 768, groups), a100);
             EXPECT_EQ(kernel.find("_any_"), std::string::npos) << rows << " rows: " << kernel;
         }
+}
+
+// Where about a third of the CTAs would find no tile, short ones are too many.
+TEST(Groups, FewRowsOfManyGroups)
+{
+    NEEDS_CUDA_BUILD();
+    EXPECT_EQ(kernel_for(contiguous(128, 2048, 768, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(128, 2048, 7168, 128)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(512, 2048, 768, 128)), "sm90_grouped_splitk_64x16_occ2");
+}
+
+// What kernels for few rows do not serve.
+TEST(Groups, FewRowsByOthers)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = contiguous(64, 1536, 2048, 128);
+    p.beta = 1;
+    p.c = p.d;
+    EXPECT_EQ(kernel_for(p), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(masked(8, 1536, 2048, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(choose(h200, contiguous(64, 1536, 2048, 128), "", "sm90_grouped_64x128").kernel,
+              "sm90_grouped_64x128");
+    EXPECT_EQ(choose(h200, contiguous(4096, 1536, 2048, 8), "", "sm90_grouped_splitk_64x32_occ2").kernel,
+              "sm90_grouped_splitk_64x32_occ2");
 }
 
 // A kernel that reads D as its C needs registers, which tiles of 160 columns do not leave.

@@ -55,6 +55,8 @@ std::vector<std::string> entries_of(const std::string& kernel, const std::vector
         majors = {"_xk", "_xn"};
     if (kernel.starts_with("sm90_grouped_"))
         majors = {"_kk", "_kn", "_mn"};
+    if (kernel.starts_with("sm90_grouped_splitk_"))  // an x of the problem's B
+        majors = {"_xk"};
     if (kernel.starts_with("sm80_"))
         majors = sm80_suffixes(kernel);
     if (kernel.starts_with("sm90_triangle_"))

@@ -11,8 +11,11 @@
 #include "arch/sm90/choose/repack.hpp"
 #include "arch/sm90/config.hpp"
 #include "arch/sm90/kernels.hpp"
+#include "arch/sm90/pack.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 namespace hg::sm90 {
 namespace {
@@ -75,19 +78,19 @@ int choose_kernel(const Problem& p, const Options& o, int sm_count)
 }
 
 // Microseconds. Groups without rows are not counted, since their B is not read.
-double predict_groups(const Problem& p, const Config& c, int sm_count, const Device& device)
+double predict_groups(const Problem& p, int rows_of_tile, int sm_count, const Device& device)
 {
     constexpr double launch = 4, flops_per_sm = 4.8e6, usual_bandwidth = 3.35e6, reached = 0.85;
     const double expected = static_cast<double>(expected_rows(p));
     const double groups = static_cast<double>(p.groups.contiguous() ? std::min(p.batch, p.m) : p.batch);
     const double n = static_cast<double>(p.n), k = static_cast<double>(expected_k(p));
-    const double tiles = static_cast<double>(ceil_div(expected_rows(p), int64_t{c.tile_m}));
+    const double tiles = static_cast<double>(ceil_div(expected_rows(p), int64_t{rows_of_tile}));
     const double bytes =
         groups * (2 * n * k + expected * (2 * k + n * static_cast<double>(bytes_of(p.d.type))));
     const double bandwidth =
         device.memory_bandwidth > 0 ? static_cast<double>(device.memory_bandwidth) / 1e6 : usual_bandwidth;
     return launch + std::max(bytes / (reached * bandwidth),
-                             2 * groups * tiles * c.tile_m * n * k / (flops_per_sm * sm_count));
+                             2 * groups * tiles * rows_of_tile * n * k / (flops_per_sm * sm_count));
 }
 
 // Groups of K have entry points for these alone.
@@ -103,6 +106,39 @@ const Readable& readable_of(const Problem& p)
     return p.groups.of_k ? as_it_lies : readable;
 }
 
+// Kernels of few rows store no C and no aux, and find contiguous groups alone.
+bool can_be_few_rows(const Problem& p, const Options& o)
+{
+    const Facts facts(p);
+    const bool readable = p.k > 0 && facts.a.tma && facts.b.tma && facts.a.major == Major::K;
+    const bool plain = !p.c.ptr && !p.aux.ptr && !p.d.array && p.bias.along != BiasAlong::Rows;
+    return p.groups.contiguous() && readable && plain && !extent_refusal(p) && o.split <= 1 &&
+           o.swap_ab != SwapAb::Off && o.stream_k != StreamK::On;
+}
+
+// The narrowest tile that most groups of so many rows fit; -1 for more. Layers of vLLM's on an H200
+// (h200_engine_experts.csv): with 16 rows a group 8 groups take 0.96 of their time by 64 x 32, 128
+// groups 1.03.
+int wanted_few_rows(const Problem& p)
+{
+    constexpr int64_t rows_of_narrow = 10, rows_of_wide = 24, groups_of_wide = 32;
+    if (expected_rows(p) <= rows_of_narrow)
+        return 0;
+    return expected_rows(p) <= rows_of_wide && p.batch <= groups_of_wide ? 1 : -1;
+}
+
+// CTAs without a tile take about as long as this, where routers choose at random; beside what the products
+// take by the memory's bandwidth. Measured for 128 groups of one row each, 2048 x 768: some 6 us of 58.
+bool starts_too_many(const Problem& p, int64_t tiles, int sm_count)
+{
+    constexpr double us_of_cta = 1, ctas_per_sm = 2, bytes_per_us = 4.2e6, most = 0.06;
+    const double groups = static_cast<double>(p.batch), rows = static_cast<double>(p.m);
+    const double filled = groups * (1 - std::exp(-rows / groups));  // groups that have rows
+    const double empty = 1 - filled / std::max(filled, std::min(groups, rows));
+    const double us = empty * static_cast<double>(tiles) * us_of_cta / (ctas_per_sm * sm_count);
+    return us > most * 2 * filled * static_cast<double>(p.n) * static_cast<double>(p.k) / bytes_per_us;
+}
+
 int variant_of(const Problem& p)
 {
     const int majors = p.groups.of_k ? 3 : p.k > 0 && major_of(p.b) == Major::MN ? 1 : 0;
@@ -111,7 +147,38 @@ int variant_of(const Problem& p)
 
 }  // namespace
 
-bool choose_groups(const Problem& asked, const Device& device, const Options& o, Plan& plan)
+bool choose_few_rows(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    if (!can_be_few_rows(p, o))
+        return false;
+    const int first = p.is_gated() ? first_gated_few_rows : first_few_rows;
+    int index = wanted_few_rows(p);
+    for (int i = 0; *o.kernel && i < few_rows_count; ++i)
+        if (!is_forced_away(o, kernels[first + i]))
+            index = i;
+    if (index < 0 || is_forced_away(o, kernels[first + index]))
+        return false;
+    const Config& c = config_of(first + index);
+    const int64_t tiles = count_max_tiles(p, c.tile_n, c.tile_m);
+    if (!*o.kernel && starts_too_many(p, tiles, o.sm_count(device)))
+        return false;
+    if (tiles > max_tiles || (c.is_gated() && (major_of(p.b) != Major::K || !finds_gates(c, p))))
+        return false;
+    plan.kernel = first + index;
+    plan.variant = entry_of(plan.kernel, major_variant(p.type_ab, p.b, p.a));
+    plan.swap_ab = true;
+    plan.split = plan.cluster = 1;
+    plan.pdl = o.pdl == Pdl::Off ? Pdl::Off : Pdl::Late;
+    plan.tiles = plan.grid = tiles;
+    plan.sm90.last_m = plan.sm90.last_n = INT32_MAX;
+    plan.sm90.raster_group = 1;
+    plan.sm90.a_once = true;
+    plan.predicted_us = predict_groups(p, c.tile_n, o.sm_count(device), device);
+    plan.why = *o.kernel ? Why::Forced : Why::Model;
+    return true;
+}
+
+bool choose_many_rows(const Problem& asked, const Device& device, const Options& o, Plan& plan)
 {
     plan.refusal = extent_refusal(asked);
     if (!plan.refusal && asked.k > 0 && !plan_repack(Facts(asked), readable_of(asked), o.workspace, plan))
@@ -139,10 +206,15 @@ bool choose_groups(const Problem& asked, const Device& device, const Options& o,
         schedules_dynamically(c, expected_tiles(p, c), plan.grid / c.ctas(), ceil_div(p.k, tile_k));
     plan.counts = plan.sm90.dynamic_schedule;
     plan.workspace += plan.sm90.dynamic_schedule ? sizeof(uint32_t) : 0;
-    plan.predicted_us = predict_groups(p, c, sm_count, device) + predict_repack(asked, plan);
+    plan.predicted_us = predict_groups(p, c.tile_m, sm_count, device) + predict_repack(asked, plan);
     plan.why = *o.kernel ? Why::Forced : Why::Model;
     decide_output_details(Facts(rows_of_groups(p)), plan);
     return true;
+}
+
+bool choose_groups(const Problem& p, const Device& device, const Options& o, Plan& plan)
+{
+    return choose_few_rows(p, device, o, plan) || choose_many_rows(p, device, o, plan);
 }
 
 }  // namespace hg::sm90

@@ -88,10 +88,11 @@ __device__ inline void stage_floats(float* staged, bool swap_ab, int block, cons
 
 // Stores the owned blocks of an output that has whole vectors and no bias. A thread stores one vector of
 // columns in every rows_at_once-th row.
-template <Config C, bool SwapAb>
-__device__ inline void store_owned_vectors(const Params& p, float alpha, const float* staged,
-                                           const OwnedBlocks& owned, const TileCoord& at)
+template <Config C, bool SwapAb, Major MB>
+__device__ inline void store_owned_vectors(const Params& p, float alpha, const Smem<C, MB>& smem,
+                                           const OwnedBlocks& owned)
 {
+    const TileCoord& at = smem.at;
     constexpr int vectors = (SwapAb ? C.tile_m : C.tile_n) / epilogue_vector;
     constexpr int rows_at_once = 128 * C.consumers / vectors;
     constexpr int rows = SwapAb ? C.tile_n : C.tile_m, pitch = staged_pitch(C.tile_m, C.tile_n, SwapAb);
@@ -101,12 +102,12 @@ __device__ inline void store_owned_vectors(const Params& p, float alpha, const f
     if (j >= p.output.n || first >= rows_at_once || (!SwapAb && !owned.has(vector)))
         return;
     const VectorColumn out(p.output, alpha, j, at.batch);
-    const int end = static_cast<int>(min(int64_t{rows}, p.output.m - i0));
+    const int end = static_cast<int>(min(int64_t{rows}, end_of_rows(p, smem) - i0));
 #pragma unroll 4
     for (int r = first; r < end; r += rows_at_once) {
         if (SwapAb && !owned.has(r / 8))
             continue;
-        out.store(i0 + r, staged + r * pitch + vector * epilogue_vector);
+        out.store(i0 + r, smem.staged + r * pitch + vector * epilogue_vector);
     }
 }
 
@@ -116,9 +117,10 @@ struct OwnedPlace {
     int64_t i, j;
     int first_row, first_column, rows, columns;  // of the tile
 
-    template <Config C>
-    __device__ static OwnedPlace of(const Params& p, const OwnedBlocks& owned, const TileCoord& at)
+    template <Config C, Major MB>
+    __device__ static OwnedPlace of(const Params& p, const OwnedBlocks& owned, const Smem<C, MB>& smem)
     {
+        const TileCoord& at = smem.at;
         const int first_row = p.swap_ab ? 8 * owned.first : 0,
                   first_column = p.swap_ab ? 0 : 8 * owned.first;
         const int64_t i = int64_t{p.swap_ab ? at.n : at.m} + first_row;
@@ -128,7 +130,7 @@ struct OwnedPlace {
                 j,
                 first_row,
                 first_column,
-                static_cast<int>(min(p.swap_ab ? count_n : int64_t{C.tile_m}, p.output.m - i)),
+                static_cast<int>(min(p.swap_ab ? count_n : int64_t{C.tile_m}, end_of_rows(p, smem) - i)),
                 static_cast<int>(min(p.swap_ab ? int64_t{C.tile_m} : count_n, p.output.n - j))};
     }
 
@@ -190,7 +192,7 @@ public:
     Smem<C, MB>& smem;
 
     __device__ SplitStore(const Params& p, const Scalars& s, Smem<C, MB>& smem)
-        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.staged, p))), gated_(p, smem.at)
+        : p(p), s(s), smem(smem), to_(ptx::mov_b32(typed_place<C>(smem.staged, p))), gated_(p, smem)
     {
         const bool typed = !C.is_gated() && p.vectors && p.output.type_d == T;
         const bool biased = p.output.bias_along != BiasAlong::None;
@@ -297,9 +299,9 @@ public:
         else if (has(General))
             store_general(owned, rows);
         else if (has(SwapAb))
-            store_owned_vectors<C, true>(p, s.alpha, smem.staged, owned, smem.at);
+            store_owned_vectors<C, true>(p, s.alpha, smem, owned);
         else
-            store_owned_vectors<C, false>(p, s.alpha, smem.staged, owned, smem.at);
+            store_owned_vectors<C, false>(p, s.alpha, smem, owned);
     }
 
 private:
@@ -334,7 +336,7 @@ private:
     // Returns false if the output is not whole aligned vectors.
     __device__ bool find_column(const OwnedBlocks& owned, OutputColumn<T>& column) const
     {
-        const auto place = OwnedPlace::of<C>(p, owned, smem.at);
+        const auto place = OwnedPlace::of<C>(p, owned, smem);
         const OutputBases bases(p.output, s, smem.at.batch);
         const ThreadRows rows = place.thread_rows(p);
         if (!bases.vectors || place.columns % epilogue_vector != 0)
@@ -361,7 +363,7 @@ private:
 
     __device__ void store_elements(const OwnedBlocks& owned) const
     {
-        const auto place = OwnedPlace::of<C>(p, owned, smem.at);
+        const auto place = OwnedPlace::of<C>(p, owned, smem);
         float* const sums = smem.staged + place.first_row * pitch() + place.first_column;
         finish_elements(p.output, s, OutputBases(p.output, s, smem.at.batch), place.i, place.j, place.rows,
                         place.columns, threadIdx.x / 32, 4 * C.consumers,
@@ -381,7 +383,7 @@ private:
         float* const sums = smem.staged + row * pitch() + column + (has(SwapAb) ? 0 : 8 * owned.first);
         finish_vectors<T>(
             p.output, s, output, rows, TileRows<vectors_of_c>{sums, p.rows_at_once.value * pitch()}, [&] {
-                const auto place = OwnedPlace::of<C>(p, owned, smem.at);
+                const auto place = OwnedPlace::of<C>(p, owned, smem);
                 return std::pair(OutputBases(p.output, s, smem.at.batch), place.thread_rows(p));
             });
     }

@@ -19,7 +19,10 @@ namespace hg::sm90 {
 // all threads would wait for the parameters.
 template <Config C, bool = C.is_gated()>
 struct GatedVectors {
-    __device__ GatedVectors(const Params&, const TileCoord&) {}  // without gates there is nothing
+    template <Major MB>
+    __device__ GatedVectors(const Params&, const Smem<C, MB>&)  // without gates there is nothing
+    {
+    }
 };
 
 template <Config C>
@@ -38,7 +41,8 @@ struct GatedVectors<C, true> {
     Activation activation;
     bool biased;
 
-    __device__ GatedVectors(const Params& p, const TileCoord& at)
+    template <Major MB>
+    __device__ GatedVectors(const Params& p, const Smem<C, MB>& smem)
         : row_bytes(2 * p.output.ldd), first(static_cast<int>(threadIdx.x) / vectors),
           vector(static_cast<int>(threadIdx.x) % vectors), gate{0, pinned(p.gate.gate.limit),
                                                                 pinned(p.gate.gate.slope),
@@ -46,10 +50,11 @@ struct GatedVectors<C, true> {
           activation(static_cast<Activation>(ptx::mov_b32(static_cast<uint32_t>(p.output.activation)))),
           biased(ptx::mov_b32(p.output.bias_along != BiasAlong::None) != 0)
     {
+        const TileCoord& at = smem.at;
         const int64_t i = along_m ? at.n : at.m, j = (along_m ? at.m : at.n) / 2 + vector * epilogue_vector;
         d = static_cast<char*>(p.output.d) + 2 * (at.batch * p.output.stride_d + i * p.output.ldd + j);
         const bool exists = j < p.output.n / 2 && first < step;
-        end = exists ? static_cast<int>(min(int64_t{rows}, p.output.m - i)) : 0;
+        end = exists ? static_cast<int>(min(int64_t{rows}, end_of_rows(p, smem) - i)) : 0;
     }
 
     __device__ static float pinned(float value)

@@ -242,7 +242,7 @@ __device__ inline void reduce_global(const SplitStore<C, T, MB>& out, float (&ac
         if (abandoned == 0)
             return;
         owned = OwnedBlocks::of<C>(p, __ffs(static_cast<int>(abandoned)) - 1);
-        rows = VectorRows::of<C>(p, smem.at, owned);
+        rows = VectorRows::of<C>(p, smem, owned);
         abandoned &= abandoned - 1;
         load_partials(partials, owned, reduction_inputs<C>(smem), max_polls_after_arrival);
     }

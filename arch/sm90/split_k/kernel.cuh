@@ -27,6 +27,7 @@
 #include "arch/sm90/smem.hpp"
 #include "arch/sm90/split_k/epilogue.cuh"
 #include "arch/sm90/split_k/global.cuh"
+#include "arch/sm90/split_k/groups.cuh"
 #include "arch/sm90/split_k/reduction.cuh"
 #include "arch/sm90/split_k/stagger.cuh"
 #include "arch/sm90/split_k/staging.cuh"
@@ -84,17 +85,21 @@ __device__ inline void send_partials(const Params& p, const float (&acc)[C.tile_
     }
 }
 
-// The tile and the slice of K that a CTA computes.
+// The tile and the slice of K that a CTA computes. `end`: end_of_rows() of groups.
 struct SplitWork {
     ClusterCoord coord;
     int32_t tile;
     TileCoord at;
+    int32_t end = 0;
 
     template <Config C>
     __device__ static SplitWork of(const Params& p)
     {
         const auto cta = static_cast<int32_t>(blockIdx.x);
-        if constexpr (C.is_global()) {
+        if constexpr (C.groups) {
+            const auto [at, end] = find_tile_of_group<C>(p, cta);
+            return {{0, 0}, cta, at, end};
+        } else if constexpr (C.is_global()) {
             const int32_t index = remapped_cluster(p, cta / C.ctas()),
                           slice = p.slice_clusters.quotient(index);
             const int32_t cluster = index - slice * p.slice_clusters.value;
@@ -108,13 +113,15 @@ struct SplitWork {
     }
 };
 
-// One thread expects the partial sums of the other slices and leaves the tile's coordinates for the
-// consumers.
+// Expects the partial sums of the other slices and leaves the tile's coordinates for the consumers. Called
+// by a warp if there are groups, else by one thread.
 template <Config C, Major MB>
 __device__ inline void prepare_split(const Params& p, Smem<C, MB>& smem)
 {
     const auto work = SplitWork::of<C>(p);
-    if constexpr (!C.is_global()) {
+    if (C.groups && ptx::lane_id() != 0)
+        return;
+    if constexpr (!C.is_global() && !C.groups) {
         const uint32_t partials_full = ptx::shared_address(&smem.partials_full);
         ptx::mbarrier_init(partials_full, 1);
         ptx::fence_mbarrier_init();
@@ -124,6 +131,8 @@ __device__ inline void prepare_split(const Params& p, Smem<C, MB>& smem)
     smem.at = work.at;
     smem.tile = work.tile;
     smem.slice = work.coord.slice;
+    if constexpr (C.groups)
+        smem.end = work.end;
 }
 
 // The K tiles of a slice.
@@ -149,7 +158,8 @@ __device__ inline void produce_slice(const Params& p, Smem<C, MB>& smem)
     const auto slice = Slice::of<C>(p, work.coord.slice);
     const int32_t waits_at =
         begin_loads<C, MA, MB>(p, work.coord, work.at, slice.first, slice.last, leader);
-    const int32_t last = is_alpha_zero_on_device(p.output) ? slice.first : slice.last;
+    const bool nothing = is_alpha_zero_on_device(p.output) || (C.groups && !exists(work.at));
+    const int32_t last = nothing ? slice.first : slice.last;
     auto ring = Ring<Smem<C, MB>::stages>::writer();
     const auto load = [&](int32_t begin, int32_t end) {
         load_tile<C, MA, MB>(p, work.coord, stages, ring, work.at, begin, end, waits_at, leader);
@@ -195,7 +205,7 @@ __device__ inline void finish_slice(SplitStore<C, T, MB>& out, const BiasShare<C
     out.stage_bias(bias);
     if constexpr (C.is_global())
         return reduce_global(out, acc, owned, rows);
-    if (out.is_unsplit()) {
+    if (C.groups || out.is_unsplit()) {
         out.stage_all(acc);
         if (out.store_typed(rows)) [[likely]]
             return;
@@ -223,7 +233,7 @@ __device__ inline void consume_leaves_of_slice(const Params& p, Smem<C, MB>& sme
     });
     scalars.alpha = 1.0f;  // of what has been multiplied by it
     const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
-    const auto rows = VectorRows::of<C>(p, smem.at, owned);
+    const auto rows = VectorRows::of<C>(p, smem, owned);
     const BiasShare<C> bias(p, smem.at);
     SplitStore<C, T, MB> out(p, scalars, smem);
     out.prepare(coord, owned);
@@ -234,10 +244,12 @@ __device__ inline void consume_leaves_of_slice(const Params& p, Smem<C, MB>& sme
 template <Config C, Type T, Major MA, Major MB>
 __device__ inline void consume_slice(const Params& p, Smem<C, MB>& smem, int consumer)
 {
+    if (C.groups && !exists(smem.at))
+        return;
     const auto coord = C.is_global() ? ClusterCoord::of_slice<C>(smem.slice) : ClusterCoord::here<C>();
     const auto slice = Slice::of<C>(p, coord.slice);
     const OwnedBlocks owned = OwnedBlocks::of<C>(p, coord.slice);
-    const auto rows = VectorRows::of<C>(p, smem.at, owned);
+    const auto rows = VectorRows::of<C>(p, smem, owned);
     ptx::wait_for_earlier_grids();
     const Scalars scalars = load_scalars(p.output);
     const int32_t k_tiles = scalars.alpha == 0.0f ? 0 : slice.last - slice.first;
@@ -273,7 +285,7 @@ __device__ inline void run_split(const Params& p, Smem<C, MB>& smem)
         prefetch_maps(p);
         init_barriers<C>(smem);
     }
-    if (threadIdx.x == 32)
+    if (C.groups ? warp == 1 : threadIdx.x == 32)
         prepare_split<C>(p, smem);
     sync_roles<C>(p);
     if constexpr (C.moves_registers())

@@ -16,6 +16,16 @@
 
 namespace hg::sm90 {
 
+// Where the rows of D end that a tile may store.
+template <Config C, Major MB>
+__device__ inline int64_t end_of_rows(const Params& p, const Smem<C, MB>& smem)
+{
+    if constexpr (C.groups)
+        return smem.end;
+    else
+        return p.output.m;
+}
+
 // The blocks of eight columns that a slice owns: Params::blocks_per_owner of them, fewer or none in the
 // last slices.
 struct OwnedBlocks {
@@ -111,9 +121,10 @@ struct VectorRows {
     uint32_t from;  // bytes from the start of the tile
     int32_t from_step, count;
 
-    template <Config C>
-    __device__ static VectorRows of(const Params& p, const TileCoord& at, const OwnedBlocks& owned)
+    template <Config C, Major MB>
+    __device__ static VectorRows of(const Params& p, const Smem<C, MB>& smem, const OwnedBlocks& owned)
     {
+        const TileCoord& at = smem.at;
         const bool swap_ab = p.swap_ab;
         const auto shared = StoredRows::of<C>(p);
         const int32_t thread = static_cast<int32_t>(threadIdx.x) % shared.threads;
@@ -124,8 +135,8 @@ struct VectorRows {
         const int64_t m = int64_t{at.m} + shared.first, n = at.n;
         const int64_t i = swap_ab ? n : m, j = (swap_ab ? m : n) + vector * epilogue_vector;
         const int32_t begin = first + (swap_ab ? 8 * owned.first : 0);
-        const auto exist =
-            static_cast<int32_t>(min(int64_t{swap_ab ? 8 * owned.last : shared.count}, p.output.m - i));
+        const auto exist = static_cast<int32_t>(
+            min(int64_t{swap_ab ? 8 * owned.last : shared.count}, end_of_rows(p, smem) - i));
         const bool none =
             j >= p.output.n || first >= at_once || begin >= exist || (!swap_ab && in_row >= owned.blocks());
         const int64_t first_element = at.batch * p.output.stride_d + (i + begin) * p.output.ldd + j;

@@ -129,8 +129,11 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape)
     hg::Plan plan{};
     Params params;
     char symbol[80];
+    std::string entry = name;  // as if it served K alone, where it serves either major
+    if (serves_either_major(static_cast<int>(&kernel - hg::sm90::kernels)))
+        entry[entry.size() - 2] = 'k';
     if (!choose(p, device, options, plan) || pack_gemm(p, plan, params) != hg::ok ||
-        !hg::major_symbol(kernel, plan.variant, symbol) || symbol != name)
+        !hg::major_symbol(kernel, plan.variant, symbol) || symbol != entry)
         throw std::runtime_error("no launch of " + name);
     const int64_t counted = arrival_words(config, plan.tiles * config.consumers_per_tile());
     const size_t bytes =
@@ -273,6 +276,45 @@ Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int sha
     hg::Plan plan{};
     Params params;
     if (!choose(p, sm90_device(4), options, plan) || pack_gated_product(p, plan, params) != hg::ok)
+        throw std::runtime_error("no launch of " + name);
+    set_launch(setup, kernel, plan, params);
+    return setup;
+}
+
+// Plan and parameters are the library's own. Groups that fill tiles, overfill them or are empty, and tiles
+// that are none. Shape 0: D in whole vectors. Then by element, with a bias, if there are no gates; an alpha
+// of 0.
+Setup arrange_sm90_few_rows(emu::Machine& machine, const std::string& name, int shape)
+{
+    using namespace hg::sm90;
+    const hg::KernelInfo& kernel = info_of(hg::sm90::kernels, name);
+    const Config& config = config_of(static_cast<int>(&kernel - hg::sm90::kernels));
+    const bool gated = config.is_gated();
+    Variant variant = in_turn(variant_of(name), name, shape);
+    std::swap(variant.a, variant.b);  // the kernel's A is B
+    const int32_t rows = config.tile_n, ends[] = {rows, rows, 2 * rows + 1, 2 * rows + 4};
+    const int64_t groups = std::size(ends),
+                  columns = gated ? 2 * config.gates_of_tile() - 8 : config.tile_m + 8;
+    Setup setup;
+    Asked asked{variant.bf16 ? Type::BF16 : Type::F16};
+    asked.biased = shape == 1;
+    asked.nothing = shape == 2;
+    asked.padding = shape == 1 && !gated ? 1 : 8;
+    const int64_t k = (2 * stage_count(config, Major::K) + 2) * tile_k - 24;
+    hg::Problem p = make_problem(machine, setup, 2 * rows + 4, gated ? 2 * columns : columns, k, groups,
+                                 variant, asked);
+    p.a.batch_stride = p.d.batch_stride = 0;
+    auto* const sizes = random_halves(machine, 2 * std::size(ends), false);
+    std::memcpy(sizes, ends, sizeof ends);
+    p.groups = {reinterpret_cast<const int64_t*>(sizes), hg::GroupsBy::Ends, 1, 0, 0};
+    if (gated) {
+        p.activation = hg::Activation::Silu;
+        p.gate = {columns, 1.5f, 1.25f, 0.5f};
+    }
+    hg::Plan plan{};
+    Params params;
+    if (!choose(p, sm90_device(4), forced_options(kernel), plan) ||
+        pack_few_rows(p, plan, params) != hg::ok)
         throw std::runtime_error("no launch of " + name);
     set_launch(setup, kernel, plan, params);
     return setup;

@@ -62,6 +62,7 @@ Setup arrange_sm90(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_triangle(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_tree(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int shape);
+Setup arrange_sm90_few_rows(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm90_direct(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_sm100(emu::Machine& machine, const std::string& name, int shape);
 Setup arrange_pair(emu::Machine& machine, const std::string& name, int shape);

@@ -120,10 +120,12 @@ bool plan_gated(const Problem& p, int index, const Device& device, const Options
 // tiles do.
 bool plan_gated_groups(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
+    if (choose_few_rows(p, device, o, plan))
+        return true;
     const Problem product = product_of(p);
     const auto plan_as = [&](const Options& like) {
         Plan next = plan;
-        if (!choose_groups(product, device, like, next) || next.repacks())
+        if (!choose_many_rows(product, device, like, next) || next.repacks())
             return false;
         const int index = next.kernel - first_grouped;
         if (!finds_gates(gated_grouped_configs[index], p))
