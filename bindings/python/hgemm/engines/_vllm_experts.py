@@ -95,7 +95,11 @@ def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any
         options = {"block": None, "limit": None, "slope": None, "offset": 0.0,
                    **GATES[activation.value](experts.activation_config)}
         gate = gate_of(w1.shape[1], "w1", **options)
-        output.copy_(compute(x, weights, ids, w1, w2, experts.w1_bias, experts.w2_bias, gate, True))
+        layer = x, weights, ids, w1, w2, experts.w1_bias, experts.w2_bias, gate, True
+        if torch.compiler.is_compiling() or output.dtype != x.dtype or not output.is_contiguous():
+            output.copy_(compute(*layer))
+        else:
+            compute(*layer, out=output)
         return ""
 
     def at_once(*arguments: Any) -> str:

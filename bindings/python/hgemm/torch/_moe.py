@@ -219,12 +219,14 @@ def _check_bias(name: str, bias: Tensor, x: Tensor, shape: tuple[int, int]) -> N
 
 
 def experts(x: Tensor, weights: Tensor, indices: Tensor, w13: Tensor, w2: Tensor, b13: Tensor | None,
-            b2: Tensor | None, gate: _gates.Gate, batch_invariant: bool) -> Tensor:
-    """The operators of a layer whose arguments fit each other."""
+            b2: Tensor | None, gate: _gates.Gate, batch_invariant: bool, out: Tensor | None = None) -> Tensor:
+    """The operators of a layer whose arguments fit each other. out: where the result goes, without gradients."""
     rows, ends = (_route if is_plain(indices) else ROUTE)(indices, w13.shape[0])
     values = gather_rows(x, None, rows)
     values = _gates.by_rows(values, w13.transpose(1, 2), ends, gate, batch_invariant, b13)
     values = _groups.grouped_mm(values, w2.transpose(1, 2), ends, False, batch_invariant, None, b2)
+    if out is not None:
+        return _move(c.hgemm_combine_rows, values, out, weights, rows)
     return combine_rows(values, weights, rows, ends)
 
 
