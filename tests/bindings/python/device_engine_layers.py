@@ -12,7 +12,6 @@ any number of rows. Fails if bits depend on other rows, or differ from those by 
 from __future__ import annotations
 
 import argparse
-import csv
 import logging
 import os
 import sys
@@ -22,9 +21,8 @@ from typing import Any
 
 os.environ |= {"HGEMM_ENGINE": "batch-invariant", "VLLM_BATCH_INVARIANT": "1"}
 sys.path.insert(0, str(Path(__file__).parent / "engines"))
-import device_engines  # noqa: E402
 import torch  # noqa: E402
-from device_engines import Timer, median, progress  # noqa: E402
+from device_engines import Timer, median, progress, write  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from vllm_kernels import Kernels  # noqa: E402
 
@@ -156,15 +154,6 @@ def parse() -> argparse.Namespace:
     return top.parse_args()
 
 
-def write(options: argparse.Namespace, found: list[dict[str, Any]]) -> None:
-    about = device_engines.origin(options)
-    columns = list(dict.fromkeys(key for row in found for key in row)) + [*about]
-    with open(options.csv, "w", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(row | about for row in found)
-
-
 def products_of(options: argparse.Namespace) -> Any:
     return argparse.Namespace(torch=torch, device="cpu" if options.dry_run else "cuda")
 
@@ -193,11 +182,11 @@ def main() -> int:
                 if time.time() < end:
                     found.append(measure(name, there, x, m, whole, products_of(options)))
                     progress(", ".join(f"{key} {value}" for key, value in found[-1].items()))
-            write(options, found)
+            write(options.csv, options, found)
             if not options.dry_run:
                 found += compiled(name, there, x, compiled_rows)
                 progress(f"{name}, compiled: {found[-len(compiled_rows):]}")
-    write(options, found)
+    write(options.csv, options, found)
     wrong = [row for row in found if row["rows"] or row.get("vllm") or row.get("vllm_frozen")
              or row.get("graphs", 1) != 1 or row.get("operators", 4) != 4]
     print(f"{len(found) - len(wrong)} of {len(found)} rows have equal bits")

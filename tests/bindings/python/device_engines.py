@@ -280,11 +280,7 @@ def work(options: argparse.Namespace) -> int:
         try:
             (work_bits if options.worker == "bits" else work_times)(options, Products(options, kernels), found)
         finally:  # what is there is kept
-            about = origin(options)
-            with open(output(options, options.worker), "w", newline="") as file:
-                writer = csv.DictWriter(file, [*(found[0] if found else ()), *about], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(row | about for row in found)
+            write(output(options, options.worker), options, found)
             summarise(options.worker, found)
     differ = options.worker == "bits" and any(row["vllm"] or row["vllm_frozen"] or row["rows"] for row in found)
     return 1 if differ and not options.dry_run else 0
@@ -305,6 +301,15 @@ def origin(options: argparse.Namespace) -> dict[str, str]:
             "cuda": torch.version.cuda or "none", "torch": torch.__version__, "triton": triton.__version__,
             "engine": version.read_text().strip() if version.exists() else "unknown",
             "date": datetime.date.today().isoformat(), "revision": hgemm.build_info().split(",")[0]}
+
+
+def write(path: str, options: argparse.Namespace, found: list[dict[str, Any]]) -> None:
+    about = origin(options)
+    columns = list(dict.fromkeys(key for row in found for key in row)) + [*about]
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(row | about for row in found)
 
 
 def geometric_mean(values: list[float]) -> float:

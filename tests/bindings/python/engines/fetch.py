@@ -2,7 +2,7 @@
 """Fetches the engines' wheels from PyPI, at the versions that the plug-ins know, and unpacks what is not compiled.
 
     fetch.py FOLDER [ENGINE==VERSION ...]     all known ones unless some are named; each in FOLDER/ENGINE-VERSION
-    fetch.py FOLDER --kernels ENGINE-VERSION  the few files that device_engines.py needs, in FOLDER/kernels
+    fetch.py FOLDER --kernels ENGINE-VERSION  the few files that device_engine*.py need, in FOLDER/kernels
 
 Nothing is installed: an engine asks for gigabytes of CUDA's libraries, which its Python files are read without.
 """
@@ -17,9 +17,16 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from shapes import EXPERTS
+
 KNOWN = ("vllm==0.33.0", "vllm==0.32.0", "sglang==0.5.23")
+MOE = "vllm/model_executor/layers/fused_moe"
 KERNELS = ("vllm/model_executor/determinism/batch_invariant.py",
-           "vllm/model_executor/determinism/batch_invariant_configs.py")
+           "vllm/model_executor/determinism/batch_invariant_configs.py", f"{MOE}/activation.py", f"{MOE}/fused_moe.py",
+           f"{MOE}/moe_align_block_size.py", f"{MOE}/experts/triton_moe.py")
+# vLLM's measured tiles for some layers of experts, on one GPU.
+TILES = [f"{MOE}/configs/E={count},N={inner},device_name=NVIDIA_H200.json"
+         for count, _, _, inner, _ in EXPERTS.values()]
 
 
 def fetch(folder: Path, requirement: str) -> Path:
@@ -48,7 +55,8 @@ def main() -> int:
     if options.kernels:
         source, target = options.folder / options.kernels, options.folder / "kernels"
         (metadata,) = source.glob("*.dist-info/METADATA")
-        for name in (*KERNELS, "VERSION", str(metadata.relative_to(source))):
+        tiles = [name for name in TILES if (source / name).exists()]
+        for name in (*KERNELS, *tiles, "VERSION", str(metadata.relative_to(source))):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source / name, target / name)
         print(target)

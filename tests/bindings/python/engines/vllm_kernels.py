@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -17,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 FOLDER = "vllm/model_executor/determinism"
-FILES = ("batch_invariant_configs", "batch_invariant")
+FILES = (f"{FOLDER}/batch_invariant_configs", f"{FOLDER}/batch_invariant")
 
 
 class Capability(NamedTuple):
@@ -58,7 +59,8 @@ def _platform() -> Any:
                            is_device_capability_family=lambda family: capability.major * 10 == family)
 
 
-def _environment() -> dict[str, dict[str, Any]]:
+def environment() -> dict[str, dict[str, Any]]:
+    """By module: what vLLM's files import from it."""
     on_gpu = torch.cuda.is_available()
     device = torch.cuda.get_device_properties(0) if on_gpu else None
     return {
@@ -81,8 +83,9 @@ def _environment() -> dict[str, dict[str, Any]]:
     }
 
 
+@functools.cache
 def let_numpy_index() -> None:
-    """Triton's interpreter makes integers of arrays with one element, which NumPy 2.4 does not do any more."""
+    """Once. Triton's interpreter makes integers of arrays with one element, which NumPy 2.4 does not do any more."""
     from triton.runtime import interpreter
     before = interpreter._patch_lang_tensor
 
@@ -92,32 +95,38 @@ def let_numpy_index() -> None:
     interpreter._patch_lang_tensor = patch
 
 
+def stand_in(contents: dict[str, dict[str, Any]], kind: type[ModuleType] = ModuleType) -> None:
+    """For modules of vLLM, by their names."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        let_numpy_index()
+    for name, values in contents.items():
+        module = sys.modules[name] = kind(name)
+        module.__path__ = []  # a package
+        vars(module).update(values)
+    sys.modules["vllm"].envs = sys.modules["vllm.envs"]
+
+
+def load(sources: Path, path: str) -> ModuleType:
+    """A file of vLLM's, whose path has no suffix."""
+    name = path.replace("/", ".")
+    spec = importlib.util.spec_from_file_location(name, sources / f"{path}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Kernels:
     """The module batch_invariant of vLLM, and its table of tiles for this GPU (Hopper's where there is none)."""
 
     def __init__(self, sources: Path) -> None:
-        if os.environ.get("TRITON_INTERPRET") == "1":
-            let_numpy_index()
-        for name, contents in _environment().items():
-            module = sys.modules[name] = ModuleType(name)
-            module.__path__ = []  # a package
-            vars(module).update(contents)
-        sys.modules["vllm"].envs = sys.modules["vllm.envs"]
+        stand_in(environment())
         sys.path.append(str(sources))  # whose metadata has the version
-        self.configs, self.module = (self._load(sources, name) for name in FILES)
+        self.configs, self.module = (load(sources, path) for path in FILES)
         self.module._resolve_block_sizes()
         table = self.configs._BATCH_INVARIANT_MATMUL_TUNED_CONFIGS
         capability = sys.modules["vllm.platforms"].current_platform.get_device_capability()
         self.family = self.configs._get_tuned_matmul_arch_family(capability)
         self.table = table.get(self.family, {})
-
-    @staticmethod
-    def _load(sources: Path, name: str) -> ModuleType:
-        full = f"{FOLDER.replace('/', '.')}.{name}"
-        spec = importlib.util.spec_from_file_location(full, sources / FOLDER / f"{name}.py")
-        module = sys.modules[full] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
 
     @property
     def tiles(self) -> list[Tile]:
