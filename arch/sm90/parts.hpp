@@ -1,6 +1,6 @@
 // The parts of the kernels, each of which is compiled by itself for each type and gives an image: KERNEL
 // lines of kernels.def by schedule and tile_m; all other lines and sm90_repack are in the last one. Each
-// takes some two minutes or less.
+// takes about a minute.
 #pragma once
 
 namespace hg::sm90 {

@@ -282,8 +282,8 @@ Setup arrange_sm90_gated(emu::Machine& machine, const std::string& name, int sha
 }
 
 // Plan and parameters are the library's own. Groups that fill tiles, overfill them or are empty, and tiles
-// that are none. Shape 0: D in whole vectors. Then by element, with a bias, if there are no gates; an alpha
-// of 0.
+// that are none. Shape 0: D in whole vectors, the ring gone round six times. Then by element, with a bias,
+// if there are no gates; an alpha of 0.
 Setup arrange_sm90_few_rows(emu::Machine& machine, const std::string& name, int shape)
 {
     using namespace hg::sm90;
@@ -300,7 +300,8 @@ Setup arrange_sm90_few_rows(emu::Machine& machine, const std::string& name, int 
     asked.biased = shape == 1;
     asked.nothing = shape == 2;
     asked.padding = shape == 1 && !gated ? 1 : 8;
-    const int64_t k = (2 * stage_count(config, Major::K) + 2) * tile_k - 24;
+    const int stages = stage_count(config, Major::K);
+    const int64_t k = (shape == 0 ? 6 * stages + 1 : 2 * stages + 2) * tile_k - 24;
     hg::Problem p = make_problem(machine, setup, 2 * rows + 4, gated ? 2 * columns : columns, k, groups,
                                  variant, asked);
     p.a.batch_stride = p.d.batch_stride = 0;
