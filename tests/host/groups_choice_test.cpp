@@ -78,6 +78,23 @@ TEST(Groups, FewRowsOfManyGroups)
     EXPECT_EQ(kernel_for(contiguous(512, 2048, 768, 128)), "sm90_grouped_splitk_64x16_occ2");
 }
 
+// A handle that may use some SMs starts no more CTAs.
+TEST(Groups, FewRowsOnSomeSMs)
+{
+    NEEDS_CUDA_BUILD();
+    const auto kernel_on = [](const Problem& p, int sms) {
+        Options o{};
+        o.workspace = size_t{192} << 20;
+        o.sm_limit = sms;
+        Plan plan{};
+        EXPECT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
+        EXPECT_LE(plan.grid, sms);
+        return std::string(sm90::kernels[plan.kernel].name);
+    };
+    EXPECT_EQ(kernel_on(contiguous(64, 1536, 2048, 128), 64), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_on(contiguous(2, 1536, 2048, 8), 64), "sm90_grouped_splitk_64x16_occ2");
+}
+
 // What kernels for few rows do not serve.
 TEST(Groups, FewRowsByOthers)
 {

@@ -160,9 +160,11 @@ bool choose_few_rows(const Problem& p, const Device& device, const Options& o, P
         return false;
     const Config& c = config_of(first + index);
     const int64_t tiles = count_max_tiles(p, c.tile_n, c.tile_m);
-    if (!*o.kernel && starts_too_many(p, tiles, o.sm_count(device)))
+    const int sm_count = o.sm_count(device);
+    if (!*o.kernel && starts_too_many(p, tiles, sm_count))
         return false;
-    if (tiles > max_tiles || (c.is_gated() && (major_of(p.b) != Major::K || !finds_gates(c, p))))
+    if (tiles > (o.sm_limit > 0 ? sm_count : max_tiles) ||
+        (c.is_gated() && (major_of(p.b) != Major::K || !finds_gates(c, p))))
         return false;
     plan.kernel = first + index;
     plan.variant = entry_of(plan.kernel, major_variant(p.type_ab, p.b, p.a));
@@ -173,7 +175,7 @@ bool choose_few_rows(const Problem& p, const Device& device, const Options& o, P
     plan.sm90.last_m = plan.sm90.last_n = INT32_MAX;
     plan.sm90.raster_group = 1;
     plan.sm90.a_once = true;
-    plan.predicted_us = predict_groups(p, c.tile_n, o.sm_count(device), device);
+    plan.predicted_us = predict_groups(p, c.tile_n, sm_count, device);
     plan.why = *o.kernel ? Why::Forced : Why::Model;
     return true;
 }
