@@ -21,6 +21,15 @@ std::vector<int64_t> many_groups()
     return rows;
 }
 
+// More than a warp reads at once in the kernels for few rows, most of them empty.
+std::vector<int64_t> very_many_groups()
+{
+    std::vector<int64_t> rows(300);
+    for (const size_t i : {0, 127, 128, 131, 255, 256, 299})
+        rows[i] = static_cast<int64_t>(i % 5 + 15);
+    return rows;
+}
+
 }  // namespace
 
 std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
@@ -48,6 +57,7 @@ std::vector<GroupedCase> grouped_cases(hgemm_grouping_t grouping)
         // Tiles of 16 and of 32 rows that groups fill, or overfill by one.
         {grouping, {16, 17, 32, 0, 33, 1}, 200, 136, f16, f16, t, 1, 0, 3, 0, 0},
         {grouping, {16, 17, 32, 0, 33, 1}, 136, 200, bf16, bf16, nt, 1, 0, 0, 0, 0, false, true, true},
+        {grouping, very_many_groups(), 72, 72, bf16, bf16, t, 1, 0, 0, 0, 0, false, true, true},
         // Columns, and a line of few.
         {grouping, few, 1, 72, f16, f16, t, 1, 0, 0, 0, 0},
         {grouping, few, 8, 1, f16, f16, nt, 1, 0, 0, 0, 0},

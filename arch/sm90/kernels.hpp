@@ -124,7 +124,12 @@ constexpr int first_few_rows = first_gated_grouped + grouped_count;
 constexpr int first_gated_few_rows = first_few_rows + few_rows_count;
 constexpr int first_direct = first_gated_few_rows + few_rows_count;
 static_assert(std::size(gated_grouped_configs) == grouped_count);
-static_assert(std::size(gated_few_rows_configs) == few_rows_count);
+static_assert([] {  // choose_few_rows() takes the tile first, and then the kernel with gates or without
+    bool alike = few_rows_count == 2 && std::size(gated_few_rows_configs) == few_rows_count;
+    for (int i = 0; alike && i < few_rows_count; ++i)
+        alike = few_rows_configs[i].tile_n == gated_few_rows_configs[i].tile_n;
+    return alike && few_rows_configs[0].tile_n < few_rows_configs[1].tile_n;
+}());
 
 // Entry points for a B that is contiguous along N.
 #define MAJORS_k                         false

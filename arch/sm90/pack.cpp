@@ -77,6 +77,7 @@ void pack_schedule(const Facts& facts, const Plan& plan, const Config& c, Params
     params.remapped = details.remapped;
     if (details.remapped)
         remap_by_gpc(plan.cluster, static_cast<int>(plan.grid / plan.cluster), params.remap);
+    params.a_is_k_major = major_of(mma.a) == Major::K;
     params.a_batch_step = mma.a.batch_stride != 0;
     params.b_batch_step = mma.b.batch_stride != 0;
     params.stream_k_tiles = details.stream_k_tiles;
@@ -116,7 +117,6 @@ Status pack_gemm(const Problem& p, const Plan& plan, Params& params)
     const Facts facts(p);
     const Mma mma(p, plan.swap_ab);
     pack_schedule(facts, plan, c, params);
-    params.a_is_k_major = major_of(mma.a) == Major::K;
     params.leaves = static_cast<int32_t>(p.leaves);
     params.stored_levels = stored_levels(params.leaves);
     Status status = pack_operand(mma.a, p, mma.m, c.tile_m / c.cluster_n, tile_k / c.cluster_n, params.a);
@@ -213,7 +213,6 @@ Status pack_few_rows(const Problem& p, const Plan& plan, Params& params)
     params.group_tiles_n = static_cast<int32_t>(ceil_div(p.n, c.tile_m));
     params.a_batch_step = p.b.batch_stride != 0;
     params.b_batch_step = 0;
-    params.a_is_k_major = major_of(p.b) == Major::K;
     params.prefetches_output = false;
     const Status status = pack_operand(p.a, in_rows, p.m, c.tile_n, tile_k, params.b);
     if (status != ok)

@@ -10,7 +10,9 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
+#include <string>
 #include <vector>
 
 namespace hg::test {
@@ -131,25 +133,41 @@ TEST(DeviceGroups, each_gated_kernel_of_few_rows_forced)
 }
 
 // The bits of a group do not depend on which kernel computes it, and so not on the rows of others.
+void expect_equal_bits(const std::string& one_kernel, const std::string& other_kernel, const GroupedCase& g)
+{
+    Library one_library(Cuda::get(), "", one_kernel), other_library(Cuda::get(), "", other_kernel);
+    ASSERT_TRUE(one_library.created() && other_library.created());
+    GroupedTrial one(one_library.memory(), g), other(other_library.memory(), g);
+    ASSERT_EQ(one.run(one_library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    ASSERT_EQ(other.run(other_library), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
+    one.download();
+    other.download();
+    for (int64_t row = 0; row < std::accumulate(g.rows.begin(), g.rows.end(), int64_t{0}); ++row)
+        EXPECT_EQ(
+            std::memcmp(one.d().line(0, row), other.d().line(0, row), static_cast<size_t>(2 * g.width())),
+            0)
+            << one_kernel << ", row " << row;
+}
+
 TEST(DeviceGroups, bits_of_few_rows)
 {
     NEEDS_BACKEND("sm90");
-    Library few(Cuda::get(), "", "sm90_grouped_splitk_64x16_occ2"),
-        many(Cuda::get(), "", "sm90_grouped_64x128");
-    ASSERT_TRUE(few.created() && many.created());
-    for (const hgemm_op_t transb : {HGEMM_TRANS, HGEMM_NO_TRANS}) {
-        GroupedCase g;
-        g.rows = {3, 0, 16, 40, 1};
-        g.n = 136, g.k = 328;
-        g.transb = transb;
-        g.exact = false;
-        GroupedTrial one(few.memory(), g), other(many.memory(), g);
-        ASSERT_EQ(one.run(few), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-        ASSERT_EQ(other.run(many), HGEMM_STATUS_SUCCESS) << hgemm_last_error();
-        one.download();
-        other.download();
-        for (int64_t row = 0; row < 60; ++row)
-            EXPECT_EQ(std::memcmp(one.d().line(0, row), other.d().line(0, row), 2 * 136), 0) << row;
+    GroupedCase g;
+    g.rows = {3, 0, 16, 40, 1};
+    g.n = 144, g.k = 328;
+    g.exact = false;
+    GroupedCase biased = g;
+    biased.type_ab = biased.type_d = HGEMM_BF16;
+    biased.transb = HGEMM_NO_TRANS;
+    biased.bias = true;
+    GroupedCase gated = g;
+    gated.activation = HGEMM_ACTIVATION_SILU;
+    gated.gate.block = 72;
+    gated.bias = true;
+    for (const std::string tile : {"splitk_64x16_occ2", "splitk_64x32_occ2"}) {
+        expect_equal_bits("sm90_grouped_" + tile, "sm90_grouped_64x128", g);
+        expect_equal_bits("sm90_grouped_" + tile, "sm90_grouped_128x128_1x2", biased);
+        expect_equal_bits("sm90_gated_grouped_" + tile, "sm90_gated_grouped_64x128", gated);
     }
 }
 

@@ -456,6 +456,17 @@ TEST(Gate, KernelsForGroupsHaveTilesThatFindTheGates)
     EXPECT_EQ(choose(h100, p, "", (prefix + "64x128").c_str()).kernel, prefix + "64x128");
 }
 
+TEST(Gate, KernelsForGroupsOfFewRows)
+{
+    NEEDS_CUDA_BUILD();
+    Problem p = problem_of(64, 1024, 0);
+    p.k = p.a.row_stride = p.b.row_stride = 1024;
+    p.batch = 8;
+    p.b.batch_stride = p.n * p.k;
+    p.groups = {address(0x8000), GroupsBy::Offsets, 0, 0, 0};
+    EXPECT_EQ(choose(h100, p).kernel, "sm90_gated_grouped_splitk_64x16_occ2");
+}
+
 TEST(Gate, PartsAreFewWhereThereIsRoom)
 {
     const auto pieces = [](const Problem& p, size_t room) {

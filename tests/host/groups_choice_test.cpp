@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 namespace hg {
@@ -76,6 +77,8 @@ TEST(Groups, FewRowsOfManyGroups)
     EXPECT_EQ(kernel_for(contiguous(128, 2048, 768, 128)), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_for(contiguous(128, 2048, 7168, 128)), "sm90_grouped_splitk_64x16_occ2");
     EXPECT_EQ(kernel_for(contiguous(512, 2048, 768, 128)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(4096, 2048, 768, 512)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(40960, 2048, 768, 4096)), "sm90_grouped_64x128");
 }
 
 // A handle that may use some SMs starts no more CTAs.
@@ -93,6 +96,11 @@ TEST(Groups, FewRowsOnSomeSMs)
     };
     EXPECT_EQ(kernel_on(contiguous(64, 1536, 2048, 128), 64), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_on(contiguous(2, 1536, 2048, 8), 64), "sm90_grouped_splitk_64x16_occ2");
+    Problem gated = contiguous(64, 1536, 2048, 128);
+    gated.activation = Activation::Silu;
+    gated.gate = {768, INFINITY, 1, -0.0f};
+    gated.d.ld = 768;
+    EXPECT_EQ(kernel_on(gated, 64), "sm90_gated_grouped_64x128");
 }
 
 // What kernels for few rows do not serve.

@@ -122,6 +122,9 @@ bool can_be_few_rows(const Problem& p, const Options& o)
 int wanted_few_rows(const Problem& p)
 {
     constexpr int64_t rows_of_narrow = 10, rows_of_wide = 24, groups_of_wide = 32;
+    constexpr int64_t most_groups = 512;  // each CTA walks over all before its own
+    if (p.batch > most_groups)
+        return -1;
     if (expected_rows(p) <= rows_of_narrow)
         return 0;
     return expected_rows(p) <= rows_of_wide && p.batch <= groups_of_wide ? 1 : -1;

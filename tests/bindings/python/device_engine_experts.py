@@ -8,7 +8,7 @@ float32 weights. bf16; CUDA graphs over two sets of operands in turn, so that we
 turns. A ratio is the median over rounds of an arm's time by that of hgemm. Errors are relative, of up to 256 tokens
 beside float64; fails if one is too large. Arms:
 
-hgemm           the plug-in's TritonExperts.apply: batch-invariant, with its sorting and its copy into vLLM's output
+hgemm           the plug-in's TritonExperts.apply: batch-invariant, with its sorting, into vLLM's output
 hgemm_default   the same, but hgemm.torch's default mode
 vllm            vLLM's own TritonExperts.apply in its default mode, with the tile that vLLM measured for this layer on
                 this GPU (from_json), or else with the one that it takes otherwise
@@ -112,8 +112,8 @@ def arms_of(options: argparse.Namespace, loaded: Experts) -> dict[str, Callable[
         gate = _gates.gate_of(operands.w13.shape[1], "w13", **{
             "block": None, "limit": None, "slope": None, "offset": 0.0,
             **_vllm_experts.GATES[operands.activation.value](layer.activation_config)})
-        operands.output.copy_(_moe.experts(operands.x, operands.weights, operands.ids, operands.w13, operands.w2,
-                                           layer.w1_bias, layer.w2_bias, gate, False))
+        _moe.experts(operands.x, operands.weights, operands.ids, operands.w13, operands.w2, layer.w1_bias, layer.w2_bias,
+                     gate, False, out=operands.output)
 
     def by_vllm(operands: Operands) -> None:
         loaded.apply(*operands.arguments())

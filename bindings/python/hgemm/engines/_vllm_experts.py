@@ -79,6 +79,7 @@ def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any
     import torch
 
     from .. import c
+    from ..torch._extension import is_plain
     from ..torch._gates import gate_of
     from ..torch._moe import experts as compute
     from ._products import teller
@@ -96,10 +97,10 @@ def _replacements(plugin: _plugin.Plugin, originals: dict[str, Callable[..., Any
                    **GATES[activation.value](experts.activation_config)}
         gate = gate_of(w1.shape[1], "w1", **options)
         layer = x, weights, ids, w1, w2, experts.w1_bias, experts.w2_bias, gate, True
-        if torch.compiler.is_compiling() or output.dtype != x.dtype or not output.is_contiguous():
-            output.copy_(compute(*layer))
-        else:
+        if output.shape == x.shape and output.dtype == x.dtype and output.is_contiguous() and is_plain(output, x, ids):
             compute(*layer, out=output)
+        else:
+            output.copy_(compute(*layer))
         return ""
 
     def at_once(*arguments: Any) -> str:
