@@ -76,9 +76,13 @@ TEST(Groups, FewRowsOfManyGroups)
     NEEDS_CUDA_BUILD();
     EXPECT_EQ(kernel_for(contiguous(128, 2048, 768, 128)), "sm90_grouped_64x128");
     EXPECT_EQ(kernel_for(contiguous(128, 2048, 7168, 128)), "sm90_grouped_splitk_64x16_occ2");
-    EXPECT_EQ(kernel_for(contiguous(512, 2048, 768, 128)), "sm90_grouped_splitk_64x16_occ2");
-    EXPECT_EQ(kernel_for(contiguous(4096, 2048, 768, 512)), "sm90_grouped_splitk_64x16_occ2");
-    EXPECT_EQ(kernel_for(contiguous(40960, 2048, 768, 4096)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(128, 2048, 1024, 128)), "sm90_grouped_64x128");
+    EXPECT_EQ(kernel_for(contiguous(512, 2048, 1024, 128)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(4096, 2048, 1024, 512)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(40960, 2048, 1024, 4096)), "sm90_grouped_64x128");
+    // A short K in few waves, and in many.
+    EXPECT_EQ(kernel_for(contiguous(32, 2048, 768, 128)), "sm90_grouped_splitk_64x16_occ2");
+    EXPECT_EQ(kernel_for(contiguous(512, 2048, 768, 128)), "sm90_grouped_64x128");
 }
 
 // A handle that may use some SMs starts no more CTAs.
