@@ -133,6 +133,32 @@ class Served(Case):
         self.assertEqual(ours, [0, 0, 0])
 
     @invariant_only
+    def test_outputs(self):
+        """Of each layout and type, and only of the right shape."""
+        def run(engine):
+            engine.start()
+            layer, (x, weights, ids) = layer_of(), tokens()
+            whole = layer(x, weights, ids)
+
+            def into(output):
+                workspace = torch.empty(0)
+                layer.quant_method.experts.apply(
+                    output, x, layer.w13_weight, layer.w2_weight, weights, ids, layer.activation, EXPERTS, None, None,
+                    None, workspace, workspace, None, False)
+                return output
+            count = len(x)
+            outputs = (torch.empty_like(x), torch.empty(count, 2 * HIDDEN, dtype=x.dtype)[:, ::2],
+                       torch.empty(HIDDEN, count, dtype=x.dtype).t(), torch.empty(count, HIDDEN))
+            equal = [torch.equal(into(output), whole.to(output.dtype)) for output in outputs]
+            try:
+                into(torch.empty(count - 1, HIDDEN, dtype=x.dtype))
+            except RuntimeError as error:
+                return equal, str(error)
+        equal, refused = self.result(run)
+        self.assertEqual(equal, [True] * 4)
+        self.assertIn("size", refused)
+
+    @invariant_only
     def test_ranks(self):
         """Each has a part of every expert. vLLM adds up their results."""
         def run(engine):
