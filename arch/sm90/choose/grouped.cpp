@@ -116,13 +116,13 @@ bool can_be_few_rows(const Problem& p, const Options& o)
            o.swap_ab != SwapAb::Off && o.stream_k != StreamK::On;
 }
 
-// The narrowest tile that most groups of so many rows fit; -1 for more. Layers of vLLM's on an H200
-// (h200_engine_experts.csv): with 16 rows a group 8 groups take 0.96 of their time by 64 x 32, 128
-// groups 1.03.
+// The narrowest tile into which most groups of this average fit; -1 if none should. With 16 rows a group,
+// layers take by 64 x 32 0.96 (8 groups) and 1.03 (128 groups) of their time by the persistent kernels:
+// EXPERIMENTS.md. The limit of 32 groups lies between.
 int wanted_few_rows(const Problem& p)
 {
     constexpr int64_t rows_of_narrow = 10, rows_of_wide = 24, groups_of_wide = 32;
-    constexpr int64_t most_groups = 512;  // each CTA walks over all before its own
+    constexpr int64_t most_groups = 512;  // each CTA reads the sizes of all before its own
     if (p.batch > most_groups)
         return -1;
     if (expected_rows(p) <= rows_of_narrow)
@@ -130,18 +130,18 @@ int wanted_few_rows(const Problem& p)
     return expected_rows(p) <= rows_of_wide && p.batch <= groups_of_wide ? 1 : -1;
 }
 
-// A tile of a short K is little work for a CTA, and with gates its columns are read in two parts. In many
-// waves the persistent kernels are as fast or faster: 2048 x 768 with 256 rows in 128 groups 88 us, by 64 x
-// 16 93; a layer of such experts, K = 2048 with gates, 16 tokens, 209 and 219 us. Up to four waves are
-// faster by 64 x 16.
+// With a short K a CTA's start costs much beside its tile. With gates more K counts as short, since B is
+// read in two boxes. N = 2048, K = 768, 256 rows in 128 groups: 88 us, by 64 x 16 93 (H200). Up to four
+// waves, of the most tiles that there may be, 64 x 16 is faster.
 bool is_short(const Problem& p, int64_t tiles, int sm_count)
 {
     constexpr int64_t short_k = 1024, short_k_of_gates = 2560, waves = 4, ctas_per_sm = 2;
     return p.k < (p.is_gated() ? short_k_of_gates : short_k) && tiles > waves * ctas_per_sm * sm_count;
 }
 
-// CTAs without a tile take about as long as this, where routers choose at random; beside what the products
-// take by the memory's bandwidth. Measured for 128 groups of one row each, 2048 x 768: some 6 us of 58.
+// Do CTAs that find no tile take more than 6 % of the time in which memory delivers the weights? They take
+// about 1 us each, two at a time on an SM. How many there are is expected for routers that choose at
+// random. One row for each of 128 groups, N = 2048, K = 768: some 6 us of 58 (H200), which is too much.
 bool starts_too_many(const Problem& p, int64_t tiles, int sm_count)
 {
     constexpr double us_of_cta = 1, ctas_per_sm = 2, bytes_per_us = 4.2e6, most = 0.06;
@@ -160,6 +160,7 @@ int variant_of(const Problem& p)
 
 }  // namespace
 
+// What is forced skips the limits of rows, groups and waves.
 bool choose_few_rows(const Problem& p, const Device& device, const Options& o, Plan& plan)
 {
     if (!can_be_few_rows(p, o))

@@ -1,9 +1,9 @@
-// Groups of few rows, whose sizes lie in device memory. Each reads its own B, and that takes the time. So
-// wgmma's M are 64 columns of D, as with swap_ab, and its N are rows of a group: many CTAs read a part of B
-// each. A CTA finds its tile by itself. There are CTAs for as many tiles as there may be, and those without
-// one end.
+// Groups of few rows, whose sizes lie in device memory. Each has its own B, and reading it takes most of
+// the time. So wgmma's M are 64 columns of D, as with swap_ab, and its N are rows of a group: many CTAs
+// read B at once. A CTA finds its tile by itself. There are CTAs for as many tiles as there may be, and
+// those without one end.
 //
-// A tile's rows behind its group's end are those of the next group: they are multiplied, and not stored.
+// Rows of a tile past its group's end are those of the next group: they are multiplied, and not stored.
 #pragma once
 
 #include "arch/common/groups.cuh"
@@ -23,7 +23,7 @@ constexpr int32_t no_group = -1;
 // Is it a tile of a group?
 __device__ inline bool exists(const TileCoord& at) { return at.batch != no_group; }
 
-// Four groups of each lane, so that a warp waits once for the sizes of 128.
+// Each lane holds four groups, so that a warp waits once for the sizes of 128.
 template <int Rows>
 struct GroupsOfLane {
     static constexpr int count = 4, of_warp = 32 * count;
@@ -61,10 +61,11 @@ struct GroupsOfLane {
 
 struct GroupedWork {
     TileCoord at;
-    int32_t end;  // behind the group's last row
+    int32_t end;  // the row after the group's last, in A and D
 };
 
-// Tile number `tile`: its group is at.batch. Called by whole warps, which wait for who writes the sizes.
+// Tile number `tile`: its group is at.batch, no_group if there is no such tile. Called by whole warps.
+// Waits for earlier grids, which may write the sizes.
 template <Config C>
 __device__ inline GroupedWork find_tile_of_group(const Params& p, int32_t tile)
 {

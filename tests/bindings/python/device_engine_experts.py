@@ -3,22 +3,22 @@
 
     device_engine_experts.py SOURCES [--csv FILE] [--layers-only NAME,...] [--seconds S] [--dry-run]
 
-SOURCES as for device_engines.py. Tokens are routed already: all arms get the same random choices, as int32, and
-float32 weights. bf16; CUDA graphs over two sets of operands in turn, so that weights are not in a cache; all arms take
-turns. A ratio is the median over rounds of an arm's time by that of hgemm. Errors are relative, of up to 256 tokens
-beside float64; fails if one is too large. Arms:
+SOURCES as for device_engines.py. Tokens are routed already: all arms get the same random experts, as int32, and
+float32 router weights. bf16; CUDA graphs over two sets of operands in turn, so that experts' weights are not in a
+cache; all arms take turns. A ratio is the median over rounds of an arm's time divided by hgemm's. Errors are relative,
+of up to 256 tokens beside float64; the program fails if one is 0.02 or more. Arms:
 
-hgemm           the plug-in's TritonExperts.apply: batch-invariant, with its sorting, into vLLM's output
+hgemm           the plug-in's TritonExperts.apply: batch-invariant, with its sorting; it writes to vLLM's output
 hgemm_default   the same, but hgemm.torch's default mode
 vllm            vLLM's own TritonExperts.apply in its default mode, with the tile that vLLM measured for this layer on
                 this GPU (from_json), or else with the one that it takes otherwise
 vllm_invariant  the same in vLLM's batch-invariant mode, which has one tile for all
 
-vLLM's Python code and its Triton kernel fused_moe_kernel are its own. Four of its operators are compiled, and are
-replaced. moe_align_block_size, which sorts, runs before the graph: it costs vLLM nothing here, while hgemm's sorting
-is in the time. For few tokens vLLM does not sort, but fills in one number, and that runs before the graph too.
-silu_and_mul, swigluoai_and_mul and moe_sum are a Triton kernel each, that reads and writes as much as the compiled
-one, with 16 bytes a thread. vLLM's workspaces are there before the graph, as in vLLM.
+vLLM's Python code and its Triton kernel fused_moe_kernel are its own. Four operators that vLLM has in CUDA are replaced
+here. moe_align_block_size, which sorts, runs before the graph: it costs vLLM nothing here, while hgemm's sorting is in
+the time. For few tokens vLLM does not sort, but fills in one number, and that runs before the graph too. silu_and_mul
+and swigluoai_and_mul are one Triton kernel, moe_sum is another; they read and write as much as the compiled ones, with
+16 bytes a thread. vLLM's workspaces are there before the graph, as in vLLM.
 """
 
 from __future__ import annotations
