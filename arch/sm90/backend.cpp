@@ -46,7 +46,7 @@ bool either_symbol(int kernel, int variant, char (&name)[80])
 {
     std::snprintf(name, sizeof name, "%s_%s_x%c", kernels[kernel].name, variant & 4 ? "bf16" : "f16",
                   variant & 1 ? 'n' : 'k');
-    return (variant & 2) == 0 && !(is_of_few_rows(kernel) && variant & 1);
+    return (variant & 2) == 0;
 }
 
 // Entry points are named after type and majors: of A and B, for direct and gemv kernels of A alone. Grouped
@@ -57,11 +57,11 @@ bool symbol(const KernelInfo& kernel, int variant, char (&name)[80])
     const auto index = static_cast<int>(&kernel - kernels);
     if (is_direct(index))
         return direct_symbol(index, variant, name);
-    if (serves_either_major(index))
-        return either_symbol(index, variant, name);
     const int majors = variant & 3;
     if (is_of_few_rows(index) && majors != 0)
         return false;
+    if (serves_either_major(index))
+        return either_symbol(index, variant, name);
     if ((is_grouped(index) && majors == 2) || (is_triangle(index) && majors != 0 && majors != 3) ||
         ((is_gated(index) || is_gated_grouped(index)) && majors != 0 &&
          (majors != 1 || !finds_n_major_gates(config_of(index)))))

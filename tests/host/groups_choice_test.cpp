@@ -38,6 +38,14 @@ std::string kernel_for(const Problem& p, const Device& device = h200)
     return choose(device, p, "", "", size_t{192} << 20).kernel;
 }
 
+Plan plan_of(const Problem& p, Options o)
+{
+    o.workspace = size_t{192} << 20;
+    Plan plan{};
+    EXPECT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
+    return plan;
+}
+
 TEST(Groups, RowsDecide)
 {
     NEEDS_CUDA_BUILD();
@@ -91,10 +99,8 @@ TEST(Groups, FewRowsOnSomeSMs)
     NEEDS_CUDA_BUILD();
     const auto kernel_on = [](const Problem& p, int sms) {
         Options o{};
-        o.workspace = size_t{192} << 20;
         o.sm_limit = sms;
-        Plan plan{};
-        EXPECT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
+        const Plan plan = plan_of(p, o);
         EXPECT_LE(plan.grid, sms);
         return std::string(sm90::kernels[plan.kernel].name);
     };
@@ -135,21 +141,18 @@ TEST(Groups, WhatReadsD)
 TEST(Groups, TilesAreHandedOut)
 {
     NEEDS_CUDA_BUILD();
-    const auto plan_of = [](const Problem& p, size_t counters) {
+    const auto plan_with = [](const Problem& p, size_t counters) {
         Options o{};
-        o.workspace = size_t{192} << 20;
         o.counters = counters;
-        Plan plan{};
-        EXPECT_TRUE(sm90::choose(p, h200, o, plan)) << plan.refusal;
-        return plan;
+        return plan_of(p, o);
     };
     const Problem longest = contiguous(8 * 4096, 14336, 4096, 8);
-    EXPECT_TRUE(plan_of(longest, 1).sm90.dynamic_schedule);
-    EXPECT_EQ(plan_of(longest, 1).workspace, 4u);
-    EXPECT_FALSE(plan_of(longest, 0).sm90.dynamic_schedule);
-    EXPECT_FALSE(plan_of(contiguous(8 * 4096, 14336, 1024, 8), 1).sm90.dynamic_schedule);  // short k
-    EXPECT_FALSE(plan_of(contiguous(8 * 128, 512, 4096, 8), 1).sm90.dynamic_schedule);     // few tiles
-    EXPECT_FALSE(plan_of(contiguous(64, 14336, 4096, 8), 1).sm90.dynamic_schedule);        // single CTAs
+    EXPECT_TRUE(plan_with(longest, 1).sm90.dynamic_schedule);
+    EXPECT_EQ(plan_with(longest, 1).workspace, 4u);
+    EXPECT_FALSE(plan_with(longest, 0).sm90.dynamic_schedule);
+    EXPECT_FALSE(plan_with(contiguous(8 * 4096, 14336, 1024, 8), 1).sm90.dynamic_schedule);  // short k
+    EXPECT_FALSE(plan_with(contiguous(8 * 128, 512, 4096, 8), 1).sm90.dynamic_schedule);     // few tiles
+    EXPECT_FALSE(plan_with(contiguous(64, 14336, 4096, 8), 1).sm90.dynamic_schedule);        // single CTAs
 }
 
 // The host plans one tile more for each contiguous group than its rows fill, and all tiles of a masked

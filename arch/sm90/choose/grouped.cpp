@@ -131,24 +131,25 @@ int wanted_few_rows(const Problem& p)
 }
 
 // With a short K a CTA's start costs much beside its tile. With gates more K counts as short, since B is
-// read in two boxes. N = 2048, K = 768, 256 rows in 128 groups: 88 us, by 64 x 16 93 (H200). Up to four
-// waves, of the most tiles that there may be, 64 x 16 is faster.
-bool is_short(const Problem& p, int64_t tiles, int sm_count)
+// read in two boxes. N = 2048, K = 768, 256 rows in 128 groups: 1.57 of PyTorch's speed, by 64 x 16 1.53
+// (H200). Up to four waves, of the most tiles that there may be, 64 x 16 is faster. `places`: CTAs that run
+// at once.
+bool is_short(const Problem& p, int64_t tiles, int places)
 {
-    constexpr int64_t short_k = 1024, short_k_of_gates = 2560, waves = 4, ctas_per_sm = 2;
-    return p.k < (p.is_gated() ? short_k_of_gates : short_k) && tiles > waves * ctas_per_sm * sm_count;
+    constexpr int64_t short_k = 1024, short_k_of_gates = 2560, waves = 4;
+    return p.k < (p.is_gated() ? short_k_of_gates : short_k) && tiles > waves * places;
 }
 
-// Do CTAs that find no tile take more than 6 % of the time in which memory delivers the weights? They take
-// about 1 us each, two at a time on an SM. How many there are is expected for routers that choose at
-// random. One row for each of 128 groups, N = 2048, K = 768: some 6 us of 58 (H200), which is too much.
-bool starts_too_many(const Problem& p, int64_t tiles, int sm_count)
+// Do CTAs that find no tile, and take about 1 us each, take more than 6 % of the time in which an H200's
+// memory delivers the weights? How many there are is expected for routers that choose at random. One row
+// for each of 128 groups, N = 2048, K = 768: some 6 us of 58, which is too much.
+bool starts_too_many(const Problem& p, int64_t tiles, int places)
 {
-    constexpr double us_of_cta = 1, ctas_per_sm = 2, bytes_per_us = 4.2e6, most = 0.06;
+    constexpr double us_of_cta = 1, bytes_per_us = 4.2e6, most = 0.06;
     const double groups = static_cast<double>(p.batch), rows = static_cast<double>(p.m);
     const double filled = groups * (1 - std::exp(-rows / groups));  // groups that have rows
     const double empty = 1 - filled / std::max(filled, std::min(groups, rows));
-    const double us = empty * static_cast<double>(tiles) * us_of_cta / (ctas_per_sm * sm_count);
+    const double us = empty * static_cast<double>(tiles) * us_of_cta / places;
     return us > most * 2 * filled * static_cast<double>(p.n) * static_cast<double>(p.k) / bytes_per_us;
 }
 
@@ -175,7 +176,8 @@ bool choose_few_rows(const Problem& p, const Device& device, const Options& o, P
     const Config& c = config_of(first + index);
     const int64_t tiles = count_max_tiles(p, c.tile_n, c.tile_m);
     const int sm_count = o.sm_count(device);
-    if (!*o.kernel && (is_short(p, tiles, sm_count) || starts_too_many(p, tiles, sm_count)))
+    const int places = c.ctas_per_sm * sm_count;
+    if (!*o.kernel && (is_short(p, tiles, places) || starts_too_many(p, tiles, places)))
         return false;
     if (tiles > (o.sm_limit > 0 ? sm_count : max_tiles) ||
         (c.is_gated() && (major_of(p.b) != Major::K || !finds_gates(c, p))))
